@@ -1,0 +1,333 @@
+//! The operations, each a timed loop that is compiled for one subject alone; and what is in the table, against which they check the answers.
+
+use std::ops::{AddAssign, Range};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::keys::{ABSENT, Random, Shuffled, key};
+use super::subject::{Kind, Subject};
+
+/// What is looked up or done at a constant load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steady {
+    /// Lookups of keys that are in the filter.
+    Hit,
+    /// Lookups of keys that are not.
+    Miss,
+    /// Lookups of either, by the toss of a coin.
+    Half,
+    /// Of ten operations nine such lookups, and one that removes the oldest key or, every other time, inserts a new one.
+    Mix,
+}
+
+impl Steady {
+    pub const ALL: [Self; 4] = [Self::Hit, Self::Miss, Self::Half, Self::Mix];
+}
+
+/// A subject and what is in it, with the subject's type hidden. Each call is one timed loop.
+pub trait Bench {
+    fn name(&self) -> &'static str;
+    fn about(&self) -> &'static str;
+    fn kind(&self) -> Kind;
+    fn slots(&self) -> u64;
+    fn capacity(&self) -> u64;
+    fn fingerprint_bits(&self) -> u32;
+    /// The memory of the empty filter.
+    fn bytes(&self) -> usize;
+    /// How many keys are in the filter.
+    fn len(&self) -> u64;
+    /// Puts a new filter in the place of this one.
+    fn renew(&mut self);
+    /// Inserts new keys until there are `len`.
+    fn insert_to(&mut self, len: u64, threads: u64) -> Sample;
+    /// Removes the oldest keys until there are `len`.
+    fn remove_to(&mut self, len: u64, threads: u64) -> Sample;
+    /// About `count` operations.
+    fn steady(&mut self, what: Steady, count: u64, threads: u64) -> Sample;
+    /// The false positives among all misses so far, and the misses.
+    fn false_positives(&self) -> (u64, u64);
+}
+
+/// So many operations in so much time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sample {
+    pub operations: u64,
+    pub time: Duration,
+}
+
+impl Sample {
+    /// Millions of operations a second.
+    pub fn mops(self) -> f64 {
+        self.operations as f64 / self.time.as_secs_f64() / 1e6
+    }
+
+    pub fn nanoseconds(self) -> f64 {
+        self.time.as_secs_f64() * 1e9 / self.operations as f64
+    }
+}
+
+impl AddAssign for Sample {
+    fn add_assign(&mut self, other: Self) {
+        self.operations += other.operations;
+        self.time += other.time;
+    }
+}
+
+/// A subject and the numbers of the keys in it.
+#[derive(Debug)]
+pub struct Filled<S> {
+    /// `None` only while it is being renewed.
+    subject: Option<S>,
+    table_bytes: usize,
+    slots: u64,
+    fingerprint_bits: u32,
+    bytes: usize,
+    present: Range<u64>,
+    absent: u64,
+    false_positives: (u64, u64),
+}
+
+impl<S: Subject> Filled<S> {
+    /// An empty filter whose table takes so many bytes.
+    pub fn boxed(table_bytes: usize) -> Box<dyn Bench> {
+        let subject = S::build(table_bytes);
+        Box::new(Self {
+            table_bytes,
+            slots: subject.slots(),
+            fingerprint_bits: subject.fingerprint_bits(),
+            bytes: subject.bytes(),
+            present: 0..0,
+            absent: ABSENT,
+            false_positives: (0, 0),
+            subject: Some(subject),
+        })
+    }
+
+    fn subject(&self) -> &S {
+        self.subject.as_ref().expect("a filter")
+    }
+}
+
+impl<S: Subject> Bench for Filled<S> {
+    fn name(&self) -> &'static str {
+        S::NAME
+    }
+
+    fn about(&self) -> &'static str {
+        S::ABOUT
+    }
+
+    fn kind(&self) -> Kind {
+        S::KIND
+    }
+
+    fn slots(&self) -> u64 {
+        self.slots
+    }
+
+    fn capacity(&self) -> u64 {
+        self.subject().capacity()
+    }
+
+    fn fingerprint_bits(&self) -> u32 {
+        self.fingerprint_bits
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn len(&self) -> u64 {
+        self.present.end - self.present.start
+    }
+
+    fn renew(&mut self) {
+        // The old table's memory is given back first.
+        self.subject = None;
+        self.subject = Some(S::build(self.table_bytes));
+        self.present = self.present.end..self.present.end;
+    }
+
+    fn insert_to(&mut self, len: u64, threads: u64) -> Sample {
+        let new = self.present.end..self.present.start + len;
+        let subject = self.subject();
+        let (time, inserted) = on_threads(threads, |thread| insert(subject, new.start + thread, new.end, threads));
+        let operations = new.end - new.start;
+        assert_eq!(inserted.iter().sum::<u64>(), operations, "{}: an insert failed on the way to {len} items", S::NAME);
+        assert!(subject.bytes() < self.bytes + self.bytes / 8, "{}: the table grew at {len} items", S::NAME);
+        self.present.end = new.end;
+        Sample { operations, time }
+    }
+
+    fn remove_to(&mut self, len: u64, threads: u64) -> Sample {
+        let old = self.present.start..self.present.end - len;
+        let subject = self.subject();
+        let (time, removed) = on_threads(threads, |thread| remove(subject, old.start + thread, old.end, threads));
+        let operations = old.end - old.start;
+        assert_eq!(removed.iter().sum::<u64>(), operations, "{}: a key was not there to be removed", S::NAME);
+        self.present.start = old.end;
+        Sample { operations, time }
+    }
+
+    fn steady(&mut self, what: Steady, count: u64, threads: u64) -> Sample {
+        // At least two blocks for each thread, so that a mix both removes and inserts.
+        let each = count.div_ceil(threads).next_multiple_of(2 * BLOCK);
+        let operations = each * threads;
+        let subject = self.subject();
+        let order = |thread: u64| Shuffled::new(self.present.clone(), thread as f64 / threads as f64);
+        let absent = |thread| self.absent + thread * each;
+        // Each thread returns how often it was told "present" more than was certain.
+        let (time, surplus) = on_threads(threads, |thread| match what {
+            Steady::Hit => hits(subject, order(thread), each),
+            Steady::Miss => misses(subject, absent(thread), each),
+            Steady::Half => half(subject, order(thread), absent(thread), each),
+            Steady::Mix => mix(subject, &self.present, absent(thread), each, thread, threads),
+        });
+        if S::KIND != Kind::Limit {
+            for surplus in &surplus {
+                assert!(*surplus >= 0, "{}: {} keys were not found ({what:?})", S::NAME, -surplus);
+                let most = if what == Steady::Hit { 0 } else { each as i64 / 16 + 8 };
+                assert!(*surplus <= most, "{}: {surplus} false positives in {each} lookups ({what:?})", S::NAME);
+            }
+        }
+        match what {
+            Steady::Hit | Steady::Half => {}
+            Steady::Miss => {
+                self.false_positives.0 += surplus.iter().sum::<i64>() as u64;
+                self.false_positives.1 += operations;
+            }
+            Steady::Mix => {
+                let changes = operations / BLOCK / 2;
+                self.present = self.present.start + changes..self.present.end + changes;
+            }
+        }
+        self.absent += operations;
+        Sample { operations, time }
+    }
+
+    fn false_positives(&self) -> (u64, u64) {
+        self.false_positives
+    }
+}
+
+/// Inserts each `by`th key and returns how many inserts succeeded.
+#[inline(never)]
+fn insert<S: Subject>(subject: &S, from: u64, to: u64, by: u64) -> u64 {
+    let mut inserted = 0;
+    let mut index = from;
+    while index < to {
+        inserted += u64::from(subject.insert(key(index)));
+        index += by;
+    }
+    inserted
+}
+
+/// Removes each `by`th key and returns how many were there.
+#[inline(never)]
+fn remove<S: Subject>(subject: &S, from: u64, to: u64, by: u64) -> u64 {
+    let mut removed = 0;
+    let mut index = from;
+    while index < to {
+        removed += u64::from(subject.remove(key(index)));
+        index += by;
+    }
+    removed
+}
+
+#[inline(never)]
+fn hits<S: Subject>(subject: &S, mut order: Shuffled, count: u64) -> i64 {
+    let found: i64 = (0..count).map(|_| i64::from(subject.contains(key(order.next())))).sum();
+    found - count as i64
+}
+
+#[inline(never)]
+fn misses<S: Subject>(subject: &S, absent: u64, count: u64) -> i64 {
+    (absent..absent + count).map(|index| i64::from(subject.contains(key(index)))).sum()
+}
+
+/// How many operations have their choices made by one random number; in the mix, one of them is a change.
+const BLOCK: u64 = 10;
+
+/// In each block the bits of one random number say which lookups are of a present key.
+#[inline(never)]
+fn half<S: Subject>(subject: &S, mut order: Shuffled, absent: u64, count: u64) -> i64 {
+    let mut random = Random(absent);
+    let mut surplus = 0;
+    for block in 0..count / BLOCK {
+        let coins = random.next();
+        for i in 0..BLOCK {
+            let present = coins >> i & 1;
+            let other = absent + block * BLOCK + i;
+            let index = if present == 1 { order.next() } else { other };
+            surplus += i64::from(subject.contains(key(index))) - present as i64;
+        }
+    }
+    surplus
+}
+
+/// Like `half`, but one operation in each block, at a random place, removes a key or inserts one, by turns.
+///
+/// The threads share the row of keys: the `thread`th of `threads` removes and inserts every `threads`th.
+#[inline(never)]
+fn mix<S: Subject>(subject: &S, present: &Range<u64>, absent: u64, count: u64, thread: u64, threads: u64) -> i64 {
+    let blocks = count / BLOCK;
+    // The keys that no thread removes in this call.
+    let kept = present.start + blocks * threads / 2..present.end;
+    let mut order = Shuffled::new(kept, thread as f64 / threads as f64);
+    let (mut oldest, mut newest) = (present.start + thread, present.end + thread);
+    let mut random = Random(absent);
+    let mut surplus = 0;
+    let mut changed = 0;
+    for block in 0..blocks {
+        let coins = random.next();
+        let change = (coins >> 32) * BLOCK >> 32;
+        for i in 0..BLOCK {
+            if i == change {
+                if block % 2 == 0 {
+                    changed += u64::from(subject.remove(key(oldest)));
+                    oldest += threads;
+                } else {
+                    changed += u64::from(subject.insert(key(newest)));
+                    newest += threads;
+                }
+            } else {
+                let present = coins >> i & 1;
+                let other = absent + block * BLOCK + i;
+                let index = if present == 1 { order.next() } else { other };
+                surplus += i64::from(subject.contains(key(index))) - present as i64;
+            }
+        }
+    }
+    assert_eq!(changed, blocks, "{}: an insert or a removal failed", S::NAME);
+    surplus
+}
+
+/// Runs `work` on so many threads at once; returns the time from the first start to the last end, and the results.
+fn on_threads<R: Send>(threads: u64, work: impl Fn(u64) -> R + Sync) -> (Duration, Vec<R>) {
+    if threads == 1 {
+        let start = Instant::now();
+        let result = work(0);
+        return (start.elapsed(), vec![result]);
+    }
+    let ready = AtomicUsize::new(0);
+    let run = |thread| {
+        // They wait awake, so that no one's start is delayed by being woken.
+        ready.fetch_add(1, Ordering::AcqRel);
+        while ready.load(Ordering::Acquire) < threads as usize {
+            thread::yield_now();
+        }
+        let start = Instant::now();
+        let result = work(thread);
+        (start, Instant::now(), result)
+    };
+    let run = &run;
+    let runs: Vec<_> = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|thread| scope.spawn(move || run(thread))).collect();
+        let first = run(0);
+        std::iter::once(first).chain(others.into_iter().map(|other| other.join().expect("no panic"))).collect()
+    });
+    let start = runs.iter().map(|run| run.0).min().expect("a thread");
+    let end = runs.iter().map(|run| run.1).max().expect("a thread");
+    (end - start, runs.into_iter().map(|run| run.2).collect())
+}

@@ -1,0 +1,114 @@
+//! How models are run: with a count of what loom explored, and with seeded bugs.
+
+// Each test binary uses a part of this.
+#![allow(dead_code, unreachable_pub)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use ccf_loom::model::{Fault, Key, Table, inject};
+
+/// The buckets of most models.
+pub const A: usize = 0;
+pub const B: usize = 1;
+pub const C: usize = 2;
+pub const D: usize = 3;
+
+/// A role in a model: what one thread does to the table.
+pub type Role = Box<dyn FnOnce(&Table) + Send>;
+
+pub fn role(run: impl FnOnce(&Table) + Send + 'static) -> Role {
+    Box::new(run)
+}
+
+/// A small table to share. `std`'s `Arc`, since its counts are no part of the protocol.
+pub fn table(buckets: usize, keys: &[Key]) -> Arc<Table> {
+    let table = Table::new(buckets);
+    for &key in keys {
+        table.insert(key).expect("there is room to begin with");
+    }
+    Arc::new(table)
+}
+
+/// Explores every execution of a model, or every one with at most `preemptions` where that is given.
+///
+/// The model is a table, the roles that run on it, each on a thread of its own, and what must hold when all have ended. loom can let one role's
+/// first load hide another's (tokio-rs/loom, issues 166 and 392), and then explores a handful of executions without saying so. It depends on which
+/// role is spawned first. So every model runs with its roles in the given and in the opposite order, and it is a failure if the two together are fewer executions than `minimum`.
+pub fn explore(
+    minimum: usize,
+    preemptions: Option<usize>,
+    model: impl Fn() -> (Arc<Table>, Vec<Role>, Role) + Send + Sync + 'static,
+) {
+    let model = Arc::new(model);
+    let start = Instant::now();
+    let counts = [false, true].map(|opposite| {
+        let executions = Arc::new(AtomicUsize::new(0));
+        let (model, counter) = (Arc::clone(&model), Arc::clone(&executions));
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = preemptions;
+        builder.check(move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+            let (table, mut roles, finally) = model();
+            if opposite {
+                roles.reverse();
+            }
+            let spawn = |role: Role| {
+                let table = Arc::clone(&table);
+                loom::thread::spawn(move || role(&table))
+            };
+            let threads: Vec<_> = roles.into_iter().map(spawn).collect();
+            for thread in threads {
+                thread.join().expect("a role that fails has ended the model already");
+            }
+            finally(&table);
+        });
+        executions.load(Ordering::Relaxed)
+    });
+    let name = std::thread::current().name().unwrap_or("model").to_owned();
+    println!("{name}: {counts:?} executions in {:.2?}", start.elapsed());
+    let executions = counts.iter().sum::<usize>();
+    assert!(executions >= minimum, "only {executions} executions of {name}: the model shows too little");
+}
+
+/// Switches faults on until it is dropped.
+pub struct Seeded;
+
+impl Seeded {
+    pub fn bugs(faults: &[Fault]) -> Self {
+        inject(faults);
+        Self
+    }
+}
+
+impl Drop for Seeded {
+    fn drop(&mut self) {
+        inject(&[]);
+    }
+}
+
+/// For a model: that it passes, and that it fails with each of the seeded bugs (or groups of them), by the message that names the violation.
+#[macro_export]
+macro_rules! model {
+    ($name:ident, at least $minimum:expr, $(preemptions $preemptions:expr,)? fails with $message:literal for [$($fault:ident $(+ $more:ident)*),+]) => {
+        mod $name {
+            use super::*;
+
+            const PREEMPTIONS: Option<usize> = { let _bound: Option<usize> = None; $(let _bound = Some($preemptions);)? _bound };
+
+            #[test]
+            fn holds() {
+                common::explore($minimum, PREEMPTIONS, super::$name);
+            }
+
+            $(#[test]
+            #[allow(non_snake_case)]
+            #[should_panic(expected = $message)]
+            fn $fault() {
+                let _seeded = common::Seeded::bugs(&[Fault::$fault, $(Fault::$more),*]);
+                common::explore(1, PREEMPTIONS, super::$name);
+            })+
+        }
+    };
+}

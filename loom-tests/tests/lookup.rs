@@ -1,0 +1,78 @@
+//! Lookups against everything that moves: an item that is in the filter throughout is found.
+
+mod common;
+
+use std::sync::Arc;
+
+use ccf_loom::model::{Fault, Key, Table};
+use common::{A, B, C, D, Role, role, table};
+
+type Model = (Arc<Table>, Vec<Role>, Role);
+
+fn finds(key: Key) -> Role {
+    role(move |table| assert!(table.contains(key), "a present key was missed"))
+}
+
+/// The item moves from the bucket that the lookup reads first to the one that it reads second.
+fn relocation_ahead_of_the_reader() -> Model {
+    let key = Key::new(2, A, B, 0);
+    let mover = role(move |table| assert!(table.relocate(key)));
+    (table(2, &[key]), vec![finds(key), mover], role(move |table| assert_eq!(table.scan(), 1)))
+}
+model!(relocation_ahead_of_the_reader, at least 100, fails with "a present key was missed" for [RelocateClearsFirst, RelaxedWordLoad, RelaxedRemove]);
+
+/// The item moves from the bucket that the lookup reads second to the one that it reads first.
+fn relocation_behind_the_reader() -> Model {
+    let key = Key::new(2, A, B, 0);
+    let mover = role(move |table| assert!(table.relocate(key.twin())));
+    (table(2, &[key.twin()]), vec![finds(key), mover], role(move |table| assert_eq!(table.scan(), 1)))
+}
+model!(relocation_behind_the_reader, at least 100, fails with "a present key was missed" for [RelocateWithoutBump, RelocateBumpsLate, RelocateClearsFirst, LookupWithoutVersion, RelaxedWordLoad, RelaxedRemove]);
+
+/// The item moves behind the reader's back, and back again.
+fn relocation_there_and_back() -> Model {
+    let key = Key::new(2, A, B, 0);
+    let mover = role(move |table| assert!(table.relocate(key.twin()) && table.relocate(key)));
+    (table(2, &[key.twin()]), vec![finds(key), mover], role(move |table| assert_eq!(table.scan(), 1)))
+}
+model!(relocation_there_and_back, at least 100, fails with "a present key was missed" for [RelocateWithoutBump, RelocateBumpsLate, LookupWithoutVersion, RelaxedVersionLoad, RelaxedBump]);
+
+/// Two movers, each with a hop of its own.
+fn relocation_by_two_movers() -> Model {
+    let key = Key::new(2, A, B, 0);
+    let there = role(move |table| _ = table.relocate(key.twin()));
+    let back = role(move |table| _ = table.relocate(key));
+    (table(2, &[key.twin()]), vec![finds(key), there, back], role(move |table| assert_eq!(table.scan(), 1)))
+}
+model!(relocation_by_two_movers, at least 1000, fails with "a present key was missed" for [RelocateWithoutBump]);
+
+/// A twin of the key comes and goes, so that the only copy changes places without a relocation.
+fn twin_comes_and_goes() -> Model {
+    let key = Key::new(2, A, B, 0);
+    let churn = role(move |table| {
+        for (added, taken) in [(key, key.twin()), (key.twin(), key)] {
+            table.insert(added).expect("there is room");
+            assert!(table.remove(taken), "a copy was there");
+        }
+    });
+    (table(2, &[key.twin()]), vec![finds(key), churn], role(move |table| assert_eq!(table.scan(), 1)))
+}
+model!(twin_comes_and_goes, at least 100, fails with "a present key was missed" for [RemoveWithoutBump, RemoveBumpsLate, LookupWithoutVersion, RelaxedVersionLoad, RelaxedBump]);
+
+/// The filter passes a message: who finds a second item knows that the twin, added before it by the same thread, is in, and removes the old copy.
+/// A reader that sees the removal must see the twin, which neither it nor the remover has looked at.
+fn knowledge_is_passed_on() -> Model {
+    let (key, message) = (Key::new(4, A, B, 0), Key::new(4, C, D, 0));
+    let adder = role(move |table| {
+        table.insert(key).expect("there is room");
+        table.insert(message).expect("there is room");
+    });
+    let remover = role(move |table| {
+        if table.first_holds(message) {
+            assert!(table.remove(key.twin()));
+        }
+    });
+    let finally = role(move |table| assert!(table.contains(key)));
+    (table(4, &[key.twin()]), vec![finds(key), remover, adder], finally)
+}
+model!(knowledge_is_passed_on, at least 1000, fails with "a present key was missed" for [RelaxedAdd]);

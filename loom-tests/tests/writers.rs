@@ -1,0 +1,221 @@
+//! Writers against writers: nothing is lost, nothing is doubled, and "full" is never the fault of others.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ccf_loom::model::{Fault, Key, Table};
+use common::{A, B, C, D, Role, role, table};
+
+type Model = (Arc<Table>, Vec<Role>, Role);
+
+/// At the end each of the keys is in the table that many times, and nothing else is.
+fn ends_with(keys: Vec<(Key, usize)>) -> Role {
+    role(move |table| {
+        for &(key, copies) in &keys {
+            assert_eq!(table.count(key), copies, "an item was lost or doubled");
+        }
+        let copies = keys.iter().map(|&(_, copies)| copies).sum::<usize>();
+        assert_eq!(table.scan(), copies, "an item was lost or doubled");
+        assert_eq!(table.len(), copies, "the length is wrong");
+    })
+}
+
+/// One item moves into a bucket while another is inserted there; the table has room for exactly these.
+fn insert_against_relocation_into_the_same_bucket() -> Model {
+    let [x, a, b, z] = [0, 1, 2, 3].map(|nth| Key::new(2, A, B, nth));
+    let mover = role(move |table| _ = table.relocate(x));
+    let inserter = role(move |table| table.insert(z.twin()).expect("there is room for one more"));
+    (table(2, &[x, a, b.twin()]), vec![mover, inserter], ends_with(vec![(x, 1), (a, 1), (b, 1), (z, 1)]))
+}
+model!(insert_against_relocation_into_the_same_bucket, at least 150, fails with "an item was lost or doubled" for [AddOverwrites]);
+
+/// The same where the insert comes upon a relocation half done, whose item takes up two slots and the last one that was free.
+fn insert_against_half_a_relocation() -> Model {
+    let [x, a, b, z] = [0, 1, 2, 3].map(|nth| Key::new(2, A, B, nth));
+    let mover = role(move |table| _ = table.relocate(x));
+    let inserter = role(move |table| table.insert(z).expect("there is room for one more"));
+    (table(2, &[x, a, b.twin()]), vec![mover, inserter], ends_with(vec![(x, 1), (a, 1), (b, 1), (z, 1)]))
+}
+model!(insert_against_half_a_relocation, at least 100, fails with "there is room for one more" for [FullWithoutConfirmation]);
+
+/// Two items of one pair change places. (That a reader finds an item which two threads move to and fro is in `lookup.rs`.)
+fn relocations_that_cross() -> Model {
+    let [x, y] = [0, 1].map(|nth| Key::new(2, A, B, nth));
+    let mover = |key: Key| role(move |table| assert!(table.relocate(key)));
+    (table(2, &[x, y.twin()]), vec![mover(x), mover(y.twin())], ends_with(vec![(x, 1), (y, 1)]))
+}
+model!(relocations_that_cross, at least 20, fails with "an item was lost or doubled" for [RelocateWithoutLock + AddOverwrites]);
+
+/// Both threads plan to move the same item by the same hop: only one of them may.
+fn relocations_of_one_item() -> Model {
+    let x = Key::new(2, A, B, 0);
+    let mover = || role(move |table| _ = table.relocate(x));
+    (table(2, &[x]), vec![mover(), mover()], ends_with(vec![(x, 1)]))
+}
+model!(relocations_of_one_item, at least 4, fails with "an item was lost or doubled" for [RelocateWithoutLock, RelocateWithoutRecheck]);
+
+/// One item enters the bucket that another, of another pair and stripe, leaves.
+fn relocations_of_two_pairs() -> Model {
+    let (x, y) = (Key::new(4, A, B, 0), Key::new(4, B, C, 0));
+    let mover = |key: Key| role(move |table| assert!(table.relocate(key)));
+    (table(4, &[x, y]), vec![mover(y), mover(x)], ends_with(vec![(x, 1), (y, 1)]))
+}
+model!(relocations_of_two_pairs, at least 20, fails with "an item was lost or doubled" for [AddOverwrites]);
+
+/// The copy that moves is removed.
+fn remove_against_relocation_of_the_same_copy() -> Model {
+    let x = Key::new(2, A, B, 0);
+    let mover = role(move |table| _ = table.relocate(x));
+    let remover = role(move |table| assert!(table.remove(x), "a present item was not removed"));
+    (table(2, &[x]), vec![mover, remover], ends_with(vec![(x, 0)]))
+}
+model!(remove_against_relocation_of_the_same_copy, at least 4, fails with "an item was lost or doubled" for [RemoveWithoutLock, RelocateWithoutLock]);
+
+/// A removal that looks first where the item comes from, then where it was.
+fn remove_against_relocation_behind_it() -> Model {
+    let x = Key::new(2, A, B, 0);
+    let mover = role(move |table| _ = table.relocate(x.twin()));
+    let remover = role(move |table| assert!(table.remove(x), "a present item was not removed"));
+    (table(2, &[x.twin()]), vec![mover, remover], ends_with(vec![(x, 0)]))
+}
+model!(remove_against_relocation_behind_it, at least 4, fails with "a present item was not removed" for [RemoveWithoutLock]);
+
+/// Two copies, two removals: each takes one.
+fn two_removals_of_one_class() -> Model {
+    let x = Key::new(2, A, B, 0);
+    let remover = || role(move |table| assert!(table.remove(x), "a present item was not removed"));
+    (table(2, &[x, x]), vec![remover(), remover()], ends_with(vec![(x, 0)]))
+}
+model!(two_removals_of_one_class, at least 20, fails with "an item was lost or doubled" for [RemoveWithoutLock + TakeOverwrites]);
+
+/// Two items of two stripes are removed: both are counted.
+fn two_removals_of_two_classes() -> Model {
+    let (x, y) = (Key::new(4, A, B, 0), Key::new(4, C, D, 0));
+    let remover = |key: Key| role(move |table| assert!(table.remove(key), "a present item was not removed"));
+    (table(4, &[x, y]), vec![remover(x), remover(y)], ends_with(vec![(x, 0), (y, 0)]))
+}
+model!(two_removals_of_two_classes, at least 4, fails with "the length is wrong" for [CountDropsUpdates]);
+
+/// The last hop of a plan is carried out after the item has gone.
+fn path_gone_stale() -> Model {
+    let [x, z] = [0, 1].map(|nth| Key::new(2, A, B, nth));
+    let mover = role(move |table| _ = table.relocate(x));
+    let other = role(move |table| {
+        assert!(table.remove(x), "a present item was not removed");
+        table.insert(z).expect("there is room");
+    });
+    (table(2, &[x]), vec![mover, other], ends_with(vec![(x, 0), (z, 1)]))
+}
+model!(path_gone_stale, at least 20, fails with "an item was lost or doubled" for [RelocateWithoutRecheck]);
+
+/// An insert whose buckets are full needs a path, while another thread empties and fills slots along it.
+fn insert_by_a_path_against_churn_along_it() -> Model {
+    // The new item's buckets A and B are full; y can go from B to C.
+    let (z, x, y) = (Key::new(4, A, B, 0), Key::new(4, A, B, 1), Key::new(4, B, C, 0));
+    let present = [x, Key::new(4, A, B, 2), y, Key::new(4, B, A, 3)];
+    let inserter = role(move |table| table.insert(z).expect("there is room at C"));
+    let churn = role(move |table| {
+        assert!(table.remove(y), "a present item was not removed");
+        table.insert(y.twin()).expect("there is room at C");
+    });
+    let all = present.iter().chain([&z]).map(|&key| (key, 1)).collect();
+    (table(4, &present), vec![inserter, churn], ends_with(all))
+}
+model!(insert_by_a_path_against_churn_along_it, at least 300, fails with "an item was lost or doubled" for [RelocateWithoutRecheck]);
+
+/// Two threads insert, one slot is free: one gets it, the other is told that the table is full, and nothing is lost.
+fn two_inserts_into_one_free_slot() -> Model {
+    let keys = [0, 1, 2, 3, 4].map(|nth| Key::new(2, A, B, nth));
+    let inserted = Arc::new(AtomicUsize::new(0));
+    let inserter = |key: Key| {
+        let inserted = Arc::clone(&inserted);
+        role(move |table| _ = inserted.fetch_add(usize::from(table.insert(key).is_ok()), Ordering::Relaxed))
+    };
+    let roles = vec![inserter(keys[3]), inserter(keys[4].twin())];
+    let inserted = Arc::clone(&inserted);
+    let finally = role(move |table| {
+        assert_eq!(inserted.load(Ordering::Relaxed), 1, "one slot, one insert");
+        assert_eq!((table.scan(), table.len()), (4, 4), "an item was lost or doubled");
+        assert!(keys[..3].iter().all(|&key| table.count(key) == 1), "an item was lost or doubled");
+    });
+    (table(2, &keys[..3]), roles, finally)
+}
+model!(two_inserts_into_one_free_slot, at least 20, fails with "one slot, one insert" for [AddOverwrites]);
+
+/// Two threads add one key that is absent: exactly one is told that it did.
+fn two_insert_if_absent() -> Model {
+    let x = Key::new(2, A, B, 0);
+    let added = Arc::new(AtomicUsize::new(0));
+    let adder = |key: Key| {
+        let added = Arc::clone(&added);
+        role(move |table| {
+            let new = table.insert_if_absent(key).expect("there is room");
+            added.fetch_add(usize::from(new), Ordering::Relaxed);
+        })
+    };
+    let roles = vec![adder(x), adder(x.twin())];
+    let finally = role(move |table| {
+        assert_eq!(added.load(Ordering::Relaxed), 1, "exactly one adds it");
+        assert_eq!((table.count(x), table.len()), (1, 1));
+    });
+    (table(2, &[]), roles, finally)
+}
+model!(two_insert_if_absent, at least 20, fails with "exactly one adds it" for [InsertIfAbsentWithoutLock]);
+
+/// One thread adds a key if it is absent, another adds it in any case.
+fn insert_if_absent_against_insert() -> Model {
+    let x = Key::new(2, A, B, 0);
+    let added = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&added);
+    let conditional = role(move |table| {
+        let new = table.insert_if_absent(x).expect("there is room");
+        counter.fetch_add(usize::from(new), Ordering::Relaxed);
+    });
+    let plain = role(move |table| table.insert(x).expect("there is room"));
+    let finally = role(move |table| {
+        let copies = 1 + added.load(Ordering::Relaxed);
+        assert_eq!((table.count(x), table.scan(), table.len()), (copies, copies, copies), "an item was lost or doubled");
+    });
+    (table(2, &[]), vec![conditional, plain], finally)
+}
+model!(insert_if_absent_against_insert, at least 20, fails with "an item was lost or doubled" for [AddOverwrites]);
+
+/// A key that is present is not added again because it is on the move.
+fn insert_if_absent_against_relocation() -> Model {
+    let x = Key::new(2, A, B, 0);
+    let mover = role(move |table| assert!(table.relocate(x.twin()) && table.relocate(x)));
+    let adder = role(move |table| assert!(!table.insert_if_absent(x).expect("there is room"), "it was there"));
+    (table(2, &[x.twin()]), vec![mover, adder], ends_with(vec![(x, 1)]))
+}
+model!(insert_if_absent_against_relocation, at least 1000, fails with "it was there" for [InsertIfAbsentWithoutLock]);
+
+/// A relocation has two copies of one item for a moment; `count` sees one.
+fn count_against_relocation() -> Model {
+    let x = Key::new(2, A, B, 0);
+    let mover = role(move |table| assert!(table.relocate(x)));
+    let counter = role(move |table| assert_eq!(table.count(x), 1, "miscounted"));
+    (table(2, &[x]), vec![mover, counter], ends_with(vec![(x, 1)]))
+}
+model!(count_against_relocation, at least 4, fails with "miscounted" for [CountWithoutLock]);
+
+/// No relocation carries an item past the sweep of `clear`.
+fn clear_against_relocation() -> Model {
+    let x = Key::new(2, A, B, 0);
+    let mover = role(move |table| _ = table.relocate(x.twin()));
+    (table(2, &[x.twin()]), vec![mover, role(|table| table.clear())], ends_with(vec![(x, 0)]))
+}
+model!(clear_against_relocation, at least 4, fails with "an item was lost or doubled" for [ClearWithoutLocks]);
+
+/// Two at once each take all locks.
+fn two_clears_against_insert() -> Model {
+    let (x, y) = (Key::new(4, A, B, 0), Key::new(4, C, D, 0));
+    let inserter = role(move |table| table.insert(y).expect("there is room"));
+    let finally = role(move |table| {
+        assert_eq!(table.count(x), 0);
+        assert_eq!(table.scan(), table.len(), "the length is wrong");
+    });
+    (table(4, &[x]), vec![role(|table| table.clear()), role(|table| table.clear()), inserter], finally)
+}
+model!(two_clears_against_insert, at least 100, preemptions 2, fails with "the length is wrong" for [CountDropsUpdates]);

@@ -1,0 +1,50 @@
+//! The one place where a layout chosen at run time meets tables compiled for each layout.
+//!
+//! An operation costs one indirect call, which the processor predicts; in return every constant of the layout is a constant of the code.
+
+use core::fmt::Debug;
+
+use crate::error::InsertError;
+use crate::layout::{Plain, SHAPES, SemiSorted, Shape};
+use crate::table::Table;
+
+/// A `Table` of any layout. The keys come as hashes.
+pub(crate) trait AnyTable: Debug + Send + Sync {
+    fn contains(&self, hash: u64) -> bool;
+    fn count(&self, hash: u64) -> usize;
+    fn insert(&self, hash: u64) -> Result<(), InsertError>;
+    fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError>;
+    fn remove(&self, hash: u64) -> bool;
+    fn clear(&self);
+    fn len(&self) -> usize;
+    fn capacity(&self) -> usize;
+    fn buckets(&self) -> usize;
+    fn shape(&self) -> Shape;
+    /// In bytes.
+    fn memory_usage(&self) -> usize;
+}
+
+/// An empty table, or `None` if there is no memory for it.
+pub(crate) fn new(shape: Shape, buckets: usize, capacity: usize) -> Option<Box<dyn AnyTable>> {
+    macro_rules! one_of {
+        ($($layout:ty),*) => {
+            match shape {
+                $(<$layout as crate::layout::Layout>::SHAPE => Some(Box::new(Table::<$layout>::new(buckets, capacity)?)),)*
+                _ => unreachable!("{shape:?} is not one of {SHAPES:?}"),
+            }
+        };
+    }
+    one_of!(
+        Plain<8, 8>,
+        Plain<7, 9>,
+        Plain<6, 10>,
+        SemiSorted<6, 12>,
+        Plain<5, 12>,
+        SemiSorted<5, 14>,
+        Plain<4, 16>,
+        SemiSorted<4, 17>,
+        Plain<3, 21>,
+        SemiSorted<3, 22>,
+        Plain<2, 32>
+    )
+}

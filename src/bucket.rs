@@ -1,0 +1,306 @@
+//! Pure: one bucket as a 64-bit word, and what can be asked of it or changed in it.
+//!
+//! A lane of 0 is an empty slot, so an all-zero word is an empty bucket in every layout.
+//!
+//! # Comparing all lanes at once
+//! Subtracting 1 from every lane of `x` sets a lane's top bit if the lane was 0, or if its top bit was set already (`& !x` excludes
+//! that), or if a lower lane that was 0 borrowed from it. So `(x - ONES) & !x & TOPS` is exact about *whether* a lane is 0, and about the lowest
+//! one, but may flag further lanes above it. [`zero_lanes`] adds instead of subtracting, which cannot carry, and is exact for each lane.
+//!
+//! # Semi-sorted words
+//! The lanes stand in the order of their nibbles, empty slots first (their nibble counts as 0). So lane 0 alone tells whether there is room, and
+//! adding drops lane 0, an empty one, and shifts the lanes below the new one down. *Decode late*: a fingerprint's low part is compared first, and
+//! the rank is decoded only where a lane matched.
+
+use core::hint::select_unpredictable;
+
+use crate::layout::{Fingerprint, Layout, NIBBLE_BITS};
+use crate::semisort;
+
+/// A bucket's contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Bucket(pub(crate) u64);
+
+/// What every layout can do with a bucket.
+pub(crate) trait BucketOps: Layout {
+    /// Whether either bucket holds the fingerprint; `None` in the rare case that takes a second look, with `count`.
+    ///
+    /// `None` needs a fingerprint stored whose low part is that of the one in question and whose nibble is not.
+    #[inline(always)]
+    fn either_contains(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> Option<bool> {
+        let pattern = pattern::<Self>(fingerprint);
+        let (x, y) = (first.0 ^ pattern, second.0 ^ pattern);
+        let matched = (x.wrapping_sub(Self::ONES) & !x | y.wrapping_sub(Self::ONES) & !y) & Self::TOPS != 0;
+        if !Self::SEMI_SORTED || !matched {
+            return Some(matched);
+        }
+        // A branch on *which* word matched would be mispredicted for half of all hits: conditional moves choose.
+        let in_first = zero_lanes::<Self>(x);
+        let lanes = select_unpredictable(in_first != 0, in_first, zero_lanes::<Self>(y));
+        let word = select_unpredictable(in_first != 0, first, second);
+        (nibble_at::<Self>(self.sorted_nibbles(word), lanes) == nibble::<Self>(fingerprint)).then_some(true)
+    }
+
+    /// How many copies of the fingerprint the bucket holds.
+    #[inline]
+    fn count(self, bucket: Bucket, fingerprint: Fingerprint) -> usize {
+        self.matches(bucket, fingerprint).count_ones() as usize
+    }
+
+    /// Whether a slot is empty.
+    #[inline]
+    fn has_room(self, bucket: Bucket) -> bool {
+        if Self::SEMI_SORTED {
+            bucket.0 & Self::LANE == 0
+        } else {
+            bucket.0.wrapping_sub(Self::ONES) & !bucket.0 & Self::TOPS != 0
+        }
+    }
+
+    /// How many slots are taken.
+    #[inline]
+    fn occupied(self, bucket: Bucket) -> usize {
+        (Self::SLOTS - zero_lanes::<Self>(bucket.0).count_ones()) as usize
+    }
+
+    /// The bucket with one more copy of the fingerprint, or `None` if it is full.
+    #[inline]
+    fn add(self, bucket: Bucket, fingerprint: Fingerprint) -> Option<Bucket> {
+        if !self.has_room(bucket) {
+            return None;
+        }
+        let low = u64::from(fingerprint.0) & Self::LANE;
+        let empty = zero_lanes::<Self>(bucket.0);
+        if !Self::SEMI_SORTED {
+            let lane_start = empty.trailing_zeros() + 1 - Self::LANE_BITS;
+            return Some(Bucket(bucket.0 | low << lane_start));
+        }
+        let nibble = nibble::<Self>(fingerprint);
+        let nibbles = self.sorted_nibbles(bucket);
+        // The new lane goes above the empty ones and those with a smaller nibble; all of these move down by one.
+        let smaller = (0..Self::SLOTS).map(|j| u32::from((nibbles >> (NIBBLE_BITS * j)) & 15 < nibble)).sum::<u32>();
+        let place = smaller.max(empty.count_ones()) - 1;
+        let lanes = shift_down::<Self>(bucket.0, place, Self::LANE_BITS) | low << (place * Self::LANE_BITS);
+        let nibbles = shift_down::<Self>(nibbles.into(), place, NIBBLE_BITS) as u32 | nibble << (place * NIBBLE_BITS);
+        Some(encode::<Self>(lanes, nibbles))
+    }
+
+    /// The bucket with one copy of the fingerprint less, or `None` if it holds none.
+    #[inline]
+    fn remove(self, bucket: Bucket, fingerprint: Fingerprint) -> Option<Bucket> {
+        let matches = self.matches(bucket, fingerprint);
+        if matches == 0 {
+            return None;
+        }
+        let place = lane_index::<Self>(matches);
+        if !Self::SEMI_SORTED {
+            return Some(Bucket(bucket.0 & !(Self::LANE << (place * Self::LANE_BITS))));
+        }
+        let lanes = shift_up::<Self>(bucket.0, place, Self::LANE_BITS);
+        let nibbles = shift_up::<Self>(self.sorted_nibbles(bucket).into(), place, NIBBLE_BITS) as u32;
+        Some(encode::<Self>(lanes, nibbles))
+    }
+
+    /// The fingerprints in the bucket.
+    #[inline]
+    fn fingerprints(self, bucket: Bucket) -> impl Iterator<Item = Fingerprint> {
+        let nibbles = if Self::SEMI_SORTED { self.sorted_nibbles(bucket) } else { 0 };
+        (0..Self::SLOTS).filter_map(move |j| {
+            let low = (bucket.0 >> (j * Self::LANE_BITS)) & Self::LANE;
+            let high = u64::from((nibbles >> (NIBBLE_BITS * j)) & 15) << Self::LANE_BITS;
+            (low != 0).then_some(Fingerprint((high | low) as u32))
+        })
+    }
+
+    /// The lanes, by their top bits, that hold the fingerprint.
+    #[inline]
+    fn matches(self, bucket: Bucket, fingerprint: Fingerprint) -> u64 {
+        let lanes = zero_lanes::<Self>(bucket.0 ^ pattern::<Self>(fingerprint));
+        if lanes == 0 || !Self::SEMI_SORTED {
+            return lanes;
+        }
+        let nibbles = self.sorted_nibbles(bucket);
+        let (mut matches, mut rest) = (0, lanes);
+        while rest != 0 {
+            let lowest = rest & rest.wrapping_neg();
+            if nibble_at::<Self>(nibbles, lowest) == nibble::<Self>(fingerprint) {
+                matches |= lowest;
+            }
+            rest ^= lowest;
+        }
+        matches
+    }
+
+    /// The nibbles of a semi-sorted bucket.
+    #[inline(always)]
+    fn sorted_nibbles(self, bucket: Bucket) -> u32 {
+        self.unrank()[(bucket.0 >> (Self::SLOTS * Self::LANE_BITS)) as usize]
+    }
+}
+
+impl<L: Layout> BucketOps for L {}
+
+/// The fingerprint's low part in every lane.
+#[inline(always)]
+fn pattern<L: Layout>(fingerprint: Fingerprint) -> u64 {
+    (u64::from(fingerprint.0) & L::LANE) * L::ONES
+}
+
+/// The part of the fingerprint that a semi-sorted bucket stores in its rank.
+#[inline(always)]
+fn nibble<L: Layout>(fingerprint: Fingerprint) -> u32 {
+    fingerprint.0 >> L::LANE_BITS
+}
+
+/// The top bits of exactly those lanes that are 0.
+#[inline(always)]
+fn zero_lanes<L: Layout>(word: u64) -> u64 {
+    let lows = L::TOPS - L::ONES;
+    !(((word & lows) + lows) | word) & L::TOPS
+}
+
+/// The index of the lowest lane whose top bit is set.
+#[inline(always)]
+fn lane_index<L: Layout>(lanes: u64) -> u32 {
+    lanes.trailing_zeros() / L::LANE_BITS
+}
+
+/// The nibble of the lowest lane whose top bit is set.
+#[inline(always)]
+fn nibble_at<L: Layout>(nibbles: u32, lanes: u64) -> u32 {
+    (nibbles >> (NIBBLE_BITS * lane_index::<L>(lanes))) & 15
+}
+
+#[inline]
+fn encode<L: Layout>(lanes: u64, nibbles: u32) -> Bucket {
+    Bucket(lanes | u64::from(semisort::rank(nibbles, L::SLOTS)) << (L::SLOTS * L::LANE_BITS))
+}
+
+/// `list` without element 0: elements 1 to `place` move down by one, element `place` becomes 0, those above stay.
+#[inline]
+fn shift_down<L: Layout>(list: u64, place: u32, width: u32) -> u64 {
+    let moved = (1 << ((place + 1) * width)) - 1;
+    (list & moved) >> width | list & !moved & all::<L>(width)
+}
+
+/// `list` without element `place`: the elements below it move up by one, element 0 becomes 0, those above stay.
+#[inline]
+fn shift_up<L: Layout>(list: u64, place: u32, width: u32) -> u64 {
+    let moved = (1 << (place * width)) - 1;
+    let kept = !((1 << ((place + 1) * width)) - 1);
+    (list & moved) << width | list & kept & all::<L>(width)
+}
+
+/// The bits of `SLOTS` elements of `width` bits.
+#[inline]
+fn all<L: Layout>(width: u32) -> u64 {
+    (1 << (L::SLOTS * width)) - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{Plain, SemiSorted};
+    use proptest::prelude::*;
+
+    const CASES: u32 = if cfg!(miri) { 10 } else { 4_000 };
+
+    /// Hashes of which many collide in the low part of the fingerprint, in the nibble, or in both.
+    fn hashes() -> impl Strategy<Value = u64> {
+        prop_oneof![any::<u64>(), (0..3u64, 0..3u64).prop_map(|(low, high)| low | high * 0x0021_2121_2000)]
+    }
+
+    fn fill<L: Layout>(layout: L, fingerprints: &[Fingerprint]) -> Bucket {
+        fingerprints.iter().fold(Bucket::default(), |bucket, &f| layout.add(bucket, f).expect("there is room"))
+    }
+
+    fn sorted(fingerprints: impl IntoIterator<Item = Fingerprint>) -> Vec<u32> {
+        let mut sorted: Vec<u32> = fingerprints.into_iter().map(|f| f.0).collect();
+        sorted.sort_unstable();
+        sorted
+    }
+
+    /// Compares every operation with the same on a list of fingerprints.
+    fn check<L: Layout>(hashes: &[u64], one: u64, split: usize, order: prop::sample::Index) {
+        let layout = L::new();
+        let mut stored: Vec<_> =
+            hashes.iter().take(L::SLOTS as usize).map(|&hash| layout.fingerprint(hash)).collect();
+        let one = layout.fingerprint(one);
+
+        let mut bucket = fill(layout, &stored);
+        assert_eq!(sorted(layout.fingerprints(bucket)), sorted(stored.clone()));
+        assert_eq!(layout.occupied(bucket), stored.len());
+        assert_eq!(layout.has_room(bucket), stored.len() < L::SLOTS as usize);
+
+        let (first, second) = stored.split_at(split.min(stored.len()));
+        let (first_bucket, second_bucket) = (fill(layout, first), fill(layout, second));
+        for &f in stored.iter().chain([&one]) {
+            assert_eq!(layout.count(first_bucket, f), first.iter().filter(|&&g| g == f).count());
+            match layout.either_contains(first_bucket, second_bucket, f) {
+                Some(found) => assert_eq!(found, stored.contains(&f)),
+                None => assert!(L::SEMI_SORTED && stored.iter().any(|g| g.0 ^ f.0 != 0 && (g.0 ^ f.0) as u64 & L::LANE == 0)),
+            }
+        }
+
+        match layout.add(bucket, one) {
+            Some(more) => {
+                let less = layout.remove(more, one).expect("it was just added");
+                assert_eq!(sorted(layout.fingerprints(less)), sorted(stored.clone()), "remove undoes add");
+            }
+            None => assert!(!layout.has_room(bucket)),
+        }
+        assert_eq!(layout.remove(bucket, one).is_some(), stored.contains(&one));
+
+        while !stored.is_empty() {
+            let f = stored.remove(order.index(stored.len()));
+            bucket = layout.remove(bucket, f).expect("it is still in");
+            assert_eq!(sorted(layout.fingerprints(bucket)), sorted(stored.clone()));
+        }
+        assert_eq!(bucket, Bucket::default(), "emptied in any order, a bucket is as new");
+    }
+
+    macro_rules! check_layouts {
+        ($($name:ident: $layout:ty;)*) => {
+            proptest! {
+                #![proptest_config(ProptestConfig::with_cases(CASES))]
+                $(#[test]
+                fn $name(
+                    stored in prop::collection::vec(hashes(), 0..9),
+                    one in hashes(),
+                    split in 0..9usize,
+                    order in any::<prop::sample::Index>(),
+                ) {
+                    check::<$layout>(&stored, one, split, order);
+                })*
+            }
+        };
+    }
+
+    check_layouts! {
+        plain_8_agrees_with_a_list: Plain<8, 8>;
+        plain_7_agrees_with_a_list: Plain<7, 9>;
+        plain_6_agrees_with_a_list: Plain<6, 10>;
+        plain_5_agrees_with_a_list: Plain<5, 12>;
+        plain_4_agrees_with_a_list: Plain<4, 16>;
+        plain_3_agrees_with_a_list: Plain<3, 21>;
+        plain_2_agrees_with_a_list: Plain<2, 32>;
+        semi_sorted_6_agrees_with_a_list: SemiSorted<6, 12>;
+        semi_sorted_5_agrees_with_a_list: SemiSorted<5, 14>;
+        semi_sorted_4_agrees_with_a_list: SemiSorted<4, 17>;
+        semi_sorted_3_agrees_with_a_list: SemiSorted<3, 22>;
+    }
+
+    #[test]
+    fn a_fingerprint_whose_low_bits_are_all_zero_takes_a_slot() {
+        fn check<L: Layout>() {
+            for hash in [0, 1 << L::LANE_BITS, u64::MAX << L::LANE_BITS] {
+                let f = L::new().fingerprint(hash);
+                let bucket = fill(L::new(), &[f]);
+                assert_eq!(L::new().occupied(bucket), 1, "{:?}", L::SHAPE);
+                assert_eq!(L::new().either_contains(Bucket::default(), bucket, f), Some(true), "{:?}", L::SHAPE);
+            }
+        }
+        check::<Plain<4, 16>>();
+        check::<SemiSorted<5, 14>>();
+    }
+}

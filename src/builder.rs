@@ -1,0 +1,125 @@
+//! From what the user asks for to a filter: validation and choice of the layout.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use crate::any_table;
+use crate::error::BuildError;
+use crate::filter::ConcurrentCuckooFilter;
+use crate::layout::{Encoding, Shape};
+use crate::sizing;
+
+/// The false-positive rate of a filter for which none is asked.
+pub(crate) const DEFAULT_RATE: f64 = 0.001;
+
+/// Builds a [`ConcurrentCuckooFilter`]; made by [`ConcurrentCuckooFilter::builder`].
+///
+/// ```
+/// use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+///
+/// let filter = ConcurrentCuckooFilter::<str>::builder()
+///     .capacity(50_000)
+///     .false_positive_rate(1e-4)
+///     .build()?;
+/// assert!(filter.capacity() >= 50_000);
+/// assert!(filter.max_false_positive_rate() <= 1e-4);
+/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+/// ```
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct Builder<T: ?Sized, S = ahash::RandomState> {
+    capacity: Option<usize>,
+    rate: f64,
+    encoding: Option<Encoding>,
+    hasher: S,
+    key: PhantomData<fn(&T)>,
+}
+
+impl<T: ?Sized> Builder<T> {
+    pub(crate) fn new() -> Self {
+        Self {
+            capacity: None,
+            rate: DEFAULT_RATE,
+            encoding: None,
+            hasher: ahash::RandomState::new(),
+            key: PhantomData,
+        }
+    }
+}
+
+impl<T: ?Sized, S> Builder<T, S> {
+    /// How many items the filter must be able to hold. Required; 0 is allowed.
+    ///
+    /// Any number goes, with no rounding to powers of two: see [`ConcurrentCuckooFilter::capacity`] for what it promises.
+    pub fn capacity(mut self, items: usize) -> Self {
+        self.capacity = Some(items);
+        self
+    }
+
+    /// The largest acceptable false-positive rate: the share of lookups of absent keys that may be answered `true`. 0.001 (0.1 %) if not called.
+    ///
+    /// It holds with every slot taken, so also beyond the capacity. The filter takes the cheapest bucket layout that
+    /// meets it, whose rate is often lower: see [`ConcurrentCuckooFilter::max_false_positive_rate`].
+    pub fn false_positive_rate(mut self, rate: f64) -> Self {
+        self.rate = rate;
+        self
+    }
+
+    /// Restricts the choice of the layout to one encoding of the buckets.
+    ///
+    /// If not called, the layout that needs the least memory is taken, and of two that need the same, the plain one. Ask for
+    /// [`Encoding::Plain`] where the table fits in the cache, most lookups are hits, and speed is worth a bit or two for each item.
+    pub fn encoding(mut self, encoding: Encoding) -> Self {
+        self.encoding = Some(encoding);
+        self
+    }
+
+    /// The hasher of the keys, in place of [`ahash::RandomState`] with random keys of its own.
+    ///
+    /// It must be keyed with a secret if those who choose the keys may want to harm: see the section *Hazards* of the crate's documentation.
+    pub fn hasher<S2>(self, hasher: S2) -> Builder<T, S2> {
+        Builder { capacity: self.capacity, rate: self.rate, encoding: self.encoding, hasher, key: PhantomData }
+    }
+
+    /// Builds the filter: the only step that allocates.
+    ///
+    /// # Errors
+    /// - [`BuildError::CapacityMissing`] if [`capacity`](Self::capacity) was not called;
+    /// - [`BuildError::InvalidRate`] for a rate that is not between 0 and 1, both excluded, or no number;
+    /// - [`BuildError::RateTooLow`] for a rate that no layout, or none of the encoding asked for, can meet;
+    /// - [`BuildError::CapacityTooLarge`] for a table that would not fit in the address space;
+    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory.
+    pub fn build(self) -> Result<ConcurrentCuckooFilter<T, S>, BuildError> {
+        let rate = self.rate;
+        let capacity = self.capacity.ok_or(BuildError::CapacityMissing)?;
+        if !(rate > 0.0 && rate < 1.0) {
+            return Err(BuildError::InvalidRate { rate });
+        }
+        let shape = Shape::cheapest(rate, self.encoding)
+            .ok_or_else(|| BuildError::RateTooLow { rate, lowest: Shape::lowest_rate(self.encoding) })?;
+        let largest = sizing::largest_capacity(shape);
+        if capacity > largest {
+            return Err(BuildError::CapacityTooLarge { capacity, largest });
+        }
+        let buckets = sizing::buckets_for(shape, capacity);
+        let table = any_table::new(shape, buckets, sizing::capacity_of(shape, buckets))
+            .ok_or(BuildError::OutOfMemory { bytes: buckets * size_of::<u64>() })?;
+        Ok(ConcurrentCuckooFilter::from_parts(table, self.hasher))
+    }
+}
+
+impl<T: ?Sized, S: Clone> Clone for Builder<T, S> {
+    fn clone(&self) -> Self {
+        Self { hasher: self.hasher.clone(), key: PhantomData, ..*self }
+    }
+}
+
+impl<T: ?Sized, S> fmt::Debug for Builder<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the hasher: its key is a secret.
+        f.debug_struct("Builder")
+            .field("capacity", &self.capacity)
+            .field("false_positive_rate", &self.rate)
+            .field("encoding", &self.encoding)
+            .finish_non_exhaustive()
+    }
+}

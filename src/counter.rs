@@ -1,0 +1,69 @@
+//! CONCURRENT: a count that many threads change without sharing a cache line.
+
+use crossbeam_utils::CachePadded;
+
+use crate::fault::{self, Fault};
+use crate::sync::{AtomicI64, Ordering};
+
+/// The most shards a counter has; beyond, threads share them.
+const MAX_SHARDS: usize = 64;
+
+/// The sum of a number of shards, each on a cache line of its own; a thread always changes the same shard.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    /// A power of two of them. One shard alone may be negative: an item may be inserted by one thread and removed by another.
+    shards: Box<[CachePadded<AtomicI64>]>,
+}
+
+impl Counter {
+    /// A counter for a table of so many buckets: a small table need not pay for shards, since its buckets themselves are shared.
+    pub(crate) fn new(buckets: usize) -> Self {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).next_power_of_two();
+        let worthwhile = (buckets / 256).next_power_of_two();
+        let shards = threads.min(worthwhile).clamp(1, MAX_SHARDS);
+        Self { shards: (0..shards).map(|_| CachePadded::new(AtomicI64::new(0))).collect() }
+    }
+
+    #[inline]
+    pub(crate) fn add(&self, change: i64) {
+        let shard = thread_number() & (self.shards.len() - 1);
+        let shard = &self.shards[shard];
+        // Relaxed: a statistic, that orders nothing.
+        if fault::injected(Fault::CountDropsUpdates) {
+            shard.store(shard.load(Ordering::Relaxed) + change, Ordering::Relaxed);
+        } else {
+            shard.fetch_add(change, Ordering::Relaxed);
+        }
+    }
+
+    /// The sum: exact while no thread changes it. Each change made meanwhile may or may not be in it.
+    pub(crate) fn sum(&self) -> usize {
+        let sum: i64 = self.shards.iter().map(|shard| shard.load(Ordering::Relaxed)).sum();
+        // A removal may have been counted where the insertion before it, in an earlier shard, was not.
+        sum.max(0) as usize
+    }
+
+    pub(crate) fn memory_usage(&self) -> usize {
+        size_of_val(&*self.shards)
+    }
+}
+
+/// A small number of the calling thread's own.
+#[cfg(not(ccf_loom))]
+#[inline]
+fn thread_number() -> usize {
+    use core::sync::atomic::AtomicUsize;
+
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    std::thread_local! {
+        static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    // While a thread's locals are being dropped, any number will do.
+    NUMBER.try_with(|number| *number).unwrap_or(0)
+}
+
+/// Models have too few buckets for a second shard.
+#[cfg(ccf_loom)]
+fn thread_number() -> usize {
+    0
+}

@@ -1,0 +1,108 @@
+//! What can go wrong, and what to do about it.
+
+use core::error::Error;
+use core::fmt;
+
+/// Why an item could not be added. The filter is as it was before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InsertError {
+    /// No free slot can be reached from the item's two buckets.
+    ///
+    /// Below the filter's [`capacity`](crate::ConcurrentCuckooFilter::capacity) this practically does not happen (see there for how practically),
+    /// unless the hasher is broken. Remove items, or build a larger filter.
+    #[non_exhaustive]
+    Full {
+        /// How many items the filter held.
+        len: usize,
+        /// How many it is made for.
+        capacity: usize,
+    },
+    /// The filter already holds as many copies of this item as its two buckets have slots.
+    ///
+    /// Copies of one item can be nowhere else. Use [`insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent) if one copy is enough.
+    #[non_exhaustive]
+    TooManyCopies {
+        /// How many copies there are.
+        copies: usize,
+    },
+}
+
+impl fmt::Display for InsertError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full { len, capacity } => write!(
+                f,
+                "the filter is full: it holds {len} items and is made for {capacity}; remove some or build a larger one"
+            ),
+            Self::TooManyCopies { copies } => write!(
+                f,
+                "the filter already holds {copies} copies of this item, all that its two buckets have room for; \
+                 use insert_if_absent if one is enough"
+            ),
+        }
+    }
+}
+
+impl Error for InsertError {}
+
+/// Why a filter could not be built.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// No capacity was given.
+    CapacityMissing,
+    /// The table for so many items would be larger than the address space.
+    #[non_exhaustive]
+    CapacityTooLarge {
+        /// The capacity asked for.
+        capacity: usize,
+        /// The largest possible one at this false-positive rate.
+        largest: usize,
+    },
+    /// The false-positive rate is no number between 0 and 1, both excluded.
+    #[non_exhaustive]
+    InvalidRate {
+        /// The rate asked for.
+        rate: f64,
+    },
+    /// No bucket layout has so low a false-positive rate.
+    #[non_exhaustive]
+    RateTooLow {
+        /// The rate asked for.
+        rate: f64,
+        /// The lowest possible one, in the encoding asked for if there was one.
+        lowest: f64,
+    },
+    /// The memory for the table was refused.
+    #[non_exhaustive]
+    OutOfMemory {
+        /// How many bytes were asked for.
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CapacityMissing => write!(f, "no capacity was given; call Builder::capacity"),
+            Self::CapacityTooLarge { capacity, largest } => write!(
+                f,
+                "a filter for {capacity} items would not fit in the address space; at this false-positive rate \
+                 the limit is {largest}"
+            ),
+            Self::InvalidRate { rate } => write!(
+                f,
+                "the false-positive rate was {rate}; it must be more than 0 and less than 1 (0.001 is one in a thousand)"
+            ),
+            Self::RateTooLow { rate, lowest } => {
+                write!(f, "a false-positive rate of {rate:e} can't be met; the lowest possible here is {lowest:.2e}")
+            }
+            Self::OutOfMemory { bytes } => {
+                write!(f, "the memory for the filter's table, {bytes} bytes, was refused; ask for a smaller capacity")
+            }
+        }
+    }
+}
+
+impl Error for BuildError {}

@@ -1,0 +1,86 @@
+//! Seeded bugs: each step of the protocol that the proofs rely on can be left out, in a model only.
+//!
+//! A model proves nothing unless it fails when the step it is about is missing. Every such step therefore asks
+//! [`injected`] first. In the real library the answer is the constant `false`, and the question costs nothing.
+
+use crate::sync::Ordering;
+
+/// A step of the protocol that a model can leave out or weaken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A relocation does not bump the version.
+    RelocateWithoutBump,
+    /// A relocation bumps the version only after it has cleared the old slot.
+    RelocateBumpsLate,
+    /// A relocation clears the old slot before it has filled the new one.
+    RelocateClearsFirst,
+    /// A relocation trusts its plan: it does not look again whether the fingerprint is still in the old bucket.
+    RelocateWithoutRecheck,
+    /// A relocation takes no lock.
+    RelocateWithoutLock,
+    /// A removal does not bump the version.
+    RemoveWithoutBump,
+    /// A removal bumps the version only after it has cleared the slot.
+    RemoveBumpsLate,
+    /// A removal takes no lock.
+    RemoveWithoutLock,
+    /// A lookup that found nothing does not look at the version again.
+    LookupWithoutVersion,
+    /// `insert_if_absent` takes no lock.
+    InsertIfAbsentWithoutLock,
+    /// `count` takes no lock.
+    CountWithoutLock,
+    /// `clear` takes no locks.
+    ClearWithoutLocks,
+    /// An addition stores its word whatever the bucket has become since it was read.
+    AddOverwrites,
+    /// A removal or relocation stores its word whatever the bucket has become since it was read.
+    TakeOverwrites,
+    /// The length is changed by a load and a store.
+    CountDropsUpdates,
+    /// "Full" is reported by the first search that finds no path.
+    FullWithoutConfirmation,
+    /// A lookup's loads of bucket words are relaxed.
+    RelaxedWordLoad,
+    /// A lookup's first load of the version is relaxed.
+    RelaxedVersionLoad,
+    /// The bump of a version is relaxed.
+    RelaxedBump,
+    /// The compare-exchange that removes a fingerprint is relaxed.
+    RelaxedRemove,
+    /// The compare-exchange that adds a fingerprint is relaxed.
+    RelaxedAdd,
+}
+
+/// Whether `fault` is switched on in this model.
+#[cfg(not(ccf_loom))]
+#[inline(always)]
+pub(crate) const fn injected(_fault: Fault) -> bool {
+    false
+}
+
+#[cfg(ccf_loom)]
+std::thread_local! {
+    /// One bit for each fault that is switched on.
+    static INJECTED: core::cell::Cell<u32> = const { core::cell::Cell::new(0) };
+}
+
+/// Whether `fault` is switched on in this model.
+///
+/// loom runs all threads of a model on the thread that started it, so a thread-local reaches every one of them.
+#[cfg(ccf_loom)]
+pub(crate) fn injected(fault: Fault) -> bool {
+    INJECTED.get() & 1 << fault as u32 != 0
+}
+
+/// Switches these faults on, and all others off, for the models that this thread runs from here on.
+#[cfg(ccf_loom)]
+pub fn inject(faults: &[Fault]) {
+    INJECTED.set(faults.iter().fold(0, |bits, &fault| bits | 1 << fault as u32));
+}
+
+/// `ordering`, unless `fault` weakens it.
+#[inline(always)]
+pub(crate) fn ordering(fault: Fault, ordering: Ordering) -> Ordering {
+    if injected(fault) { Ordering::Relaxed } else { ordering }
+}

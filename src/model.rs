@@ -1,0 +1,94 @@
+//! What the models in `loom-tests` see of the crate: a table whose buckets they fill by hand. Not part of the real library.
+
+pub use crate::fault::{Fault, inject};
+
+use crate::any_table::AnyTable;
+use crate::bucket::BucketOps;
+use crate::error::InsertError;
+use crate::hash::{Buckets, Item};
+use crate::layout::{Fingerprint, Layout, Plain};
+use crate::path::Hop;
+
+/// Two slots to a bucket: the smallest that can be full, and hold two keys at once.
+type Smallest = Plain<2, 32>;
+
+/// A table of a given number of buckets, two slots each.
+#[derive(Debug)]
+pub struct Table(crate::table::Table<Smallest>);
+
+/// A key, or rather a class of keys: a fingerprint, and the order in which its two buckets are tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Key(Item);
+
+impl Key {
+    /// The `nth` class whose pair is the buckets `first` and `second` in a table of `buckets`.
+    pub fn new(buckets: usize, first: usize, second: usize, nth: usize) -> Self {
+        let geometry = Buckets::new(buckets);
+        let fits = |&f: &Fingerprint| geometry.alternate(first, f) == second;
+        let fingerprint = (1..).map(Fingerprint).filter(fits).nth(nth).expect("some fingerprint leads there");
+        Self(Item { fingerprint, first, second })
+    }
+
+    /// A key of the same class that tries the buckets the other way round.
+    pub fn twin(self) -> Self {
+        Self(Item { first: self.0.second, second: self.0.first, ..self.0 })
+    }
+}
+
+impl Table {
+    /// An empty table.
+    pub fn new(buckets: usize) -> Self {
+        Self(crate::table::Table::new(buckets, buckets).expect("a model has memory"))
+    }
+
+    /// [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains)
+    pub fn contains(&self, key: Key) -> bool {
+        self.0.contains(key.0)
+    }
+
+    /// [`ConcurrentCuckooFilter::count`](crate::ConcurrentCuckooFilter::count)
+    pub fn count(&self, key: Key) -> usize {
+        self.0.count(key.0)
+    }
+
+    /// [`ConcurrentCuckooFilter::insert`](crate::ConcurrentCuckooFilter::insert)
+    pub fn insert(&self, key: Key) -> Result<(), InsertError> {
+        self.0.insert(key.0)
+    }
+
+    /// [`ConcurrentCuckooFilter::insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent)
+    pub fn insert_if_absent(&self, key: Key) -> Result<bool, InsertError> {
+        self.0.insert_if_absent(key.0)
+    }
+
+    /// [`ConcurrentCuckooFilter::remove`](crate::ConcurrentCuckooFilter::remove)
+    pub fn remove(&self, key: Key) -> bool {
+        self.0.remove(key.0)
+    }
+
+    /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear)
+    pub fn clear(&self) {
+        self.0.clear();
+    }
+
+    /// One hop of a plan: moves a copy of the key from the bucket that it tries first to the other.
+    pub fn relocate(&self, key: Key) -> bool {
+        self.0.relocate(Hop { fingerprint: key.0.fingerprint, from: key.0.first, to: key.0.second })
+    }
+
+    /// Whether the bucket that the key tries first holds a copy: one look, without a lock.
+    pub fn first_holds(&self, key: Key) -> bool {
+        self.0.holds(key.0.first, key.0.fingerprint)
+    }
+
+    /// How many items there are, by looking into every bucket.
+    pub fn scan(&self) -> usize {
+        (0..self.0.buckets()).map(|bucket| Smallest::new().occupied(self.0.look(bucket))).sum()
+    }
+
+    /// How many items there are, as counted.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}

@@ -1,0 +1,101 @@
+//! Pure: the semi-sorting code of the paper (section 5.2), which stores the top four bits of a bucket's fingerprints in fewer bits.
+//!
+//! The order of the fingerprints in a bucket means nothing, so it need not be stored. A bucket of `b` slots keeps its
+//! fingerprints sorted by their top four bits (the *nibbles*); a sorted list of `b` nibbles is a multiset of 16 values, and there are only
+//! `C(15 + b, b)` of those. The list is stored as its *rank* among them: 14 bits instead of 20 for five slots.
+//!
+//! The rank is the combinatorial number system's: with the nibbles `n_0 <= n_1 <= …`, the values `n_j + j` strictly increase, and
+//! `rank = Σ C(n_j + j, j + 1)`. So an empty bucket, all zeros, has rank 0.
+//!
+//! A list is passed packed in a `u32`, `n_j` in bits `4j..4j+4`.
+
+use std::sync::OnceLock;
+
+/// The most slots a semi-sorted bucket can have here: with seven, the decode table would take 0.7 MB.
+pub(crate) const MAX_SLOTS: u32 = 6;
+
+/// `BINOMIAL[j][n]` is `C(n + j, j + 1)`: what nibble `n` in place `j` adds to the rank.
+const BINOMIAL: [[u16; 16]; MAX_SLOTS as usize] = {
+    let mut table = [[0; 16]; MAX_SLOTS as usize];
+    let mut n = 0;
+    while n < 16 {
+        table[0][n] = n as u16;
+        n += 1;
+    }
+    // C(n + j, j + 1) = C(n - 1 + j, j + 1) + C(n - 1 + j, j): Pascal's rule, with 0 for n = 0.
+    let mut j = 1;
+    while j < MAX_SLOTS as usize {
+        let mut n = 1;
+        while n < 16 {
+            table[j][n] = table[j][n - 1] + table[j - 1][n];
+            n += 1;
+        }
+        j += 1;
+    }
+    table
+};
+
+/// The rank of a sorted list of `slots` nibbles.
+#[inline]
+pub(crate) fn rank(nibbles: u32, slots: u32) -> u32 {
+    (0..slots).map(|j| u32::from(BINOMIAL[j as usize][(nibbles >> (4 * j) & 15) as usize])).sum()
+}
+
+/// How many bits hold every rank of `slots` nibbles.
+pub(crate) const fn rank_bits(slots: u32) -> u32 {
+    // The largest rank is that of all fifteens.
+    let mut largest = 0;
+    let mut j = 0;
+    while j < slots {
+        largest += BINOMIAL[j as usize][15] as u32;
+        j += 1;
+    }
+    u32::BITS - largest.leading_zeros()
+}
+
+/// The table that turns a rank back into its sorted list: entry `r` is the list of rank `r`; `1 << rank_bits(slots)` entries.
+///
+/// It is computed when the first filter of that many slots is built and shared by all (4 KiB for three slots, 16, 64 and 256 KiB for
+/// four, five and six).
+pub(crate) fn unrank_table(slots: u32) -> &'static [u32] {
+    static TABLES: [OnceLock<Box<[u32]>>; MAX_SLOTS as usize + 1] = [const { OnceLock::new() }; MAX_SLOTS as usize + 1];
+    TABLES[slots as usize].get_or_init(|| {
+        let mut table = vec![0; 1 << rank_bits(slots)].into_boxed_slice();
+        let mut list = 0;
+        loop {
+            table[rank(list, slots) as usize] = list;
+            // The next sorted list: raise the first nibble that is below its neighbour (or below 15, for the last), zero those before it.
+            let nibble = |j: u32| list >> (4 * j) & 15;
+            let Some(j) = (0..slots).find(|&j| nibble(j) < if j + 1 < slots { nibble(j + 1) } else { 15 }) else {
+                return table;
+            };
+            list = (list >> (4 * j)) + 1 << (4 * j);
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unrank_inverts_rank_for_every_list() {
+        for slots in 3..=MAX_SLOTS {
+            let table = unrank_table(slots);
+            let mut lists = 0;
+            for (r, &list) in table.iter().enumerate().take_while(|&(r, &list)| r == 0 || list != 0) {
+                assert_eq!(rank(list, slots), r as u32, "{slots} slots, list {list:x}");
+                let nibbles: Vec<u32> = (0..slots).map(|j| list >> (4 * j) & 15).collect();
+                assert!(nibbles.is_sorted(), "{slots} slots, list {list:x}");
+                lists += 1;
+            }
+            let multisets = (1..=slots).fold(1, |product, j| product * (15 + j) / j);
+            assert_eq!(lists, multisets, "C(15 + {slots}, {slots}) lists");
+        }
+    }
+
+    #[test]
+    fn ranks_fill_the_bits_of_the_paper() {
+        assert_eq!((3..=6).map(rank_bits).collect::<Vec<_>>(), [10, 12, 14, 16]);
+    }
+}

@@ -1,0 +1,337 @@
+//! CONCURRENT: the bucket words, and every operation on them. The protocol, its rules and its proof stand in `stripe.rs`.
+
+use crate::any_table::AnyTable;
+use crate::bucket::{Bucket, BucketOps};
+use crate::counter::Counter;
+use crate::error::InsertError;
+use crate::fault::{self, Fault};
+use crate::hash::{Buckets, Item};
+use crate::layout::{Fingerprint, Layout, Shape};
+use crate::path::{self, Hop, Outcome};
+use crate::stripe::{Guard, MAX_STRIPES, Stripe};
+use crate::sync::{AtomicU64, Ordering};
+
+/// A concurrent multiset of items.
+#[derive(Debug)]
+pub(crate) struct Table<L> {
+    layout: L,
+    buckets: Buckets,
+    /// How many items the table is meant to hold; reported, not enforced.
+    capacity: usize,
+    words: Box<[AtomicU64]>,
+    /// A power of two of them. Bucket `i` belongs to stripe `i` modulo their number.
+    stripes: Box<[Stripe]>,
+    len: Counter,
+}
+
+/// The seeded bugs of the two operations that take copies out.
+#[derive(Clone, Copy)]
+struct TakeFaults {
+    no_bump: Fault,
+    late_bump: Fault,
+}
+
+impl TakeFaults {
+    const REMOVE: Self = Self { no_bump: Fault::RemoveWithoutBump, late_bump: Fault::RemoveBumpsLate };
+    const RELOCATE: Self = Self { no_bump: Fault::RelocateWithoutBump, late_bump: Fault::RelocateBumpsLate };
+}
+
+impl<L: Layout> Table<L> {
+    /// An empty table, or `None` if there is no memory for it.
+    pub(crate) fn new(buckets: usize, capacity: usize) -> Option<Self> {
+        let mut words = Vec::new();
+        words.try_reserve_exact(buckets).ok()?;
+        words.resize_with(buckets, || AtomicU64::new(0));
+        let stripes = buckets.checked_next_power_of_two().map_or(MAX_STRIPES, |count| count.min(MAX_STRIPES));
+        Some(Self {
+            layout: L::new(),
+            buckets: Buckets::new(buckets),
+            capacity,
+            words: words.into_boxed_slice(),
+            stripes: (0..stripes).map(|_| Stripe::new()).collect(),
+            len: Counter::new(buckets),
+        })
+    }
+
+    #[inline(always)]
+    pub(crate) fn item(&self, hash: u64) -> Item {
+        self.buckets.item(self.layout, hash)
+    }
+
+    /// Whether the table holds a copy of the item. Lock-free; see `stripe.rs` for why *false* is true.
+    #[inline(always)]
+    pub(crate) fn contains(&self, item: Item) -> bool {
+        match self.look_once(item, |first, second| self.layout.either_contains(first, second, item.fingerprint)) {
+            Some(found) => found,
+            None => self.contains_anew(item),
+        }
+    }
+
+    /// `contains` where the first look was disturbed, or was not sure.
+    #[cold]
+    #[inline(never)]
+    fn contains_anew(&self, item: Item) -> bool {
+        let holds = |bucket| self.layout.count(bucket, item.fingerprint) > 0;
+        loop {
+            if let Some(found) = self.look_once(item, |first, second| Some(holds(first) || holds(second))) {
+                return found;
+            }
+        }
+    }
+
+    /// One round of a lookup: what `verdict` says of the item's two buckets, or `None` if it is unsure or a *false* is not certain.
+    #[inline(always)]
+    fn look_once(&self, item: Item, verdict: impl Fn(Bucket, Bucket) -> Option<bool>) -> Option<bool> {
+        let stripe = self.stripe(item.first, item.second);
+        let version = stripe.version();
+        let first = self.look(item.first);
+        let second = self.look(item.second);
+        let found = verdict(first, second)?;
+        let version_is_still = fault::injected(Fault::LookupWithoutVersion) || stripe.is_still(version);
+        // One branch for both verdicts, which goes the same way nearly always: a hit validates too, though it need not.
+        (found | version_is_still).then_some(found)
+    }
+
+    /// How many copies of the item there are.
+    pub(crate) fn count(&self, item: Item) -> usize {
+        let _guard = self.stripe(item.first, item.second).lock_unless(Fault::CountWithoutLock);
+        self.copies(item)
+    }
+
+    /// Adds a copy of the item.
+    #[inline]
+    pub(crate) fn insert(&self, item: Item) -> Result<(), InsertError> {
+        loop {
+            if self.put(item.first, item.fingerprint) || self.put(item.second, item.fingerprint) {
+                self.len.add(1);
+                return Ok(());
+            }
+            self.make_room(item)?;
+        }
+    }
+
+    /// Adds a copy of the item unless there is one.
+    pub(crate) fn insert_if_absent(&self, item: Item) -> Result<bool, InsertError> {
+        // Spares the lock where a lookup is enough. (Not in the model without the lock, where it would hide the bug.)
+        if !fault::injected(Fault::InsertIfAbsentWithoutLock) && self.contains(item) {
+            return Ok(false);
+        }
+        loop {
+            {
+                let _guard = self.stripe(item.first, item.second).lock_unless(Fault::InsertIfAbsentWithoutLock);
+                if self.holds(item.first, item.fingerprint) || self.holds(item.second, item.fingerprint) {
+                    return Ok(false);
+                }
+                if self.put(item.first, item.fingerprint) || self.put(item.second, item.fingerprint) {
+                    self.len.add(1);
+                    return Ok(true);
+                }
+            }
+            self.make_room(item)?;
+        }
+    }
+
+    /// Removes a copy of the item, if there is one.
+    #[inline]
+    pub(crate) fn remove(&self, item: Item) -> bool {
+        let guard = self.stripe(item.first, item.second).lock_unless(Fault::RemoveWithoutLock);
+        for bucket in [item.first, item.second] {
+            if self.holds(bucket, item.fingerprint) && self.bump_and_take(&guard, bucket, item.fingerprint, TakeFaults::REMOVE) {
+                self.len.add(-1);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Removes every copy that is there when it begins.
+    pub(crate) fn clear(&self) {
+        // All locks, so that no relocation carries a copy past this sweep. Taken in order, and nobody waits for a lock while holding another.
+        let mut guards = [const { None }; MAX_STRIPES];
+        for (guard, stripe) in guards.iter_mut().zip(&self.stripes) {
+            guard.insert(stripe.lock_unless(Fault::ClearWithoutLocks)).bump();
+        }
+        for word in &self.words {
+            // Release: as in `take`.
+            let removed = Bucket(word.swap(0, Ordering::Release));
+            if removed != Bucket::default() {
+                self.len.add(-(self.layout.occupied(removed) as i64));
+            }
+        }
+    }
+
+    /// Makes room in one of the item's two buckets, which another insert may take before the caller does.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&self, item: Item) -> Result<(), InsertError> {
+        let mut last = None;
+        loop {
+            let look = |bucket| self.look(bucket);
+            let trace = match path::make_room(self.layout, self.buckets, item, look, |hop| self.relocate(hop)) {
+                Outcome::Planned => return Ok(()),
+                Outcome::Nothing { trace } => trace,
+            };
+            let copies = self.count(item);
+            if copies == self.slots_of(item) {
+                return Err(InsertError::TooManyCopies { copies });
+            }
+            let bumps = self.settle();
+            let certain = last.is_some_and(|(last_trace, last_bumps)| {
+                last_bumps == bumps || last_trace == trace && self.buckets.count() > path::BUDGET
+            });
+            if certain || fault::injected(Fault::FullWithoutConfirmation) {
+                return Err(InsertError::Full { len: self.len.sum(), capacity: self.capacity });
+            }
+            last = Some((trace, bumps));
+        }
+    }
+
+    /// Waits until each relocation and removal that is under way has ended; returns how many bumps there have been.
+    fn settle(&self) -> u64 {
+        self.stripes.iter().map(|stripe| stripe.lock().bumps()).fold(0, u64::wrapping_add)
+    }
+
+    /// Carries out one hop of a plan, if it still holds.
+    pub(crate) fn relocate(&self, Hop { fingerprint, from, to }: Hop) -> bool {
+        let guard = self.stripe(from, to).lock_unless(Fault::RelocateWithoutLock);
+        if !self.holds(from, fingerprint) && !fault::injected(Fault::RelocateWithoutRecheck) {
+            return false;
+        }
+        if fault::injected(Fault::RelocateClearsFirst) {
+            return self.bump_and_take(&guard, from, fingerprint, TakeFaults::RELOCATE) && self.put(to, fingerprint);
+        }
+        // From here to the take there are two copies, and at no moment none.
+        self.put(to, fingerprint) && {
+            self.bump_and_take(&guard, from, fingerprint, TakeFaults::RELOCATE);
+            true
+        }
+    }
+
+    /// Whether the bucket holds a copy of the fingerprint.
+    #[inline]
+    pub(crate) fn holds(&self, bucket: usize, fingerprint: Fingerprint) -> bool {
+        self.layout.count(self.look(bucket), fingerprint) > 0
+    }
+
+    /// How many copies of the item its buckets hold; under the lock, or it may count one twice that is being moved.
+    fn copies(&self, item: Item) -> usize {
+        let mut copies = self.layout.count(self.look(item.first), item.fingerprint);
+        if item.second != item.first {
+            copies += self.layout.count(self.look(item.second), item.fingerprint);
+        }
+        copies
+    }
+
+    /// How many copies of the item its buckets could hold.
+    fn slots_of(&self, item: Item) -> usize {
+        L::SLOTS as usize * if item.second == item.first { 1 } else { 2 }
+    }
+
+    /// Adds a copy of the fingerprint to the bucket, if it has room.
+    #[inline]
+    fn put(&self, bucket: usize, fingerprint: Fingerprint) -> bool {
+        let word = &self.words[bucket];
+        let mut seen = self.look(bucket);
+        while let Some(added) = self.layout.add(seen, fingerprint) {
+            if fault::injected(Fault::AddOverwrites) {
+                word.store(added.0, Ordering::Release);
+                return true;
+            }
+            // Release: who sees this copy sees what its inserter saw. On failure, acquire as in `look`.
+            let success = fault::ordering(Fault::RelaxedAdd, Ordering::Release);
+            match word.compare_exchange_weak(seen.0, added.0, success, Ordering::Acquire) {
+                Ok(_) => return true,
+                Err(now) => seen = Bucket(now),
+            }
+        }
+        false
+    }
+
+    /// Takes a copy of the fingerprint out of the bucket, with the announcement that readers need. The guard is that of the copy's stripe.
+    ///
+    /// `false` if there is none, which the caller has excluded: while it holds the lock, nobody else can take it.
+    #[inline]
+    fn bump_and_take(&self, guard: &Guard<'_>, bucket: usize, fingerprint: Fingerprint, faults: TakeFaults) -> bool {
+        if !fault::injected(faults.no_bump) && !fault::injected(faults.late_bump) {
+            guard.bump();
+        }
+        let word = &self.words[bucket];
+        let mut seen = self.look(bucket);
+        while let Some(taken) = self.layout.remove(seen, fingerprint) {
+            if fault::injected(Fault::TakeOverwrites) {
+                word.store(taken.0, Ordering::Release);
+                return true;
+            }
+            // Release: who sees the copy gone sees the bump before it.
+            let success = fault::ordering(Fault::RelaxedRemove, Ordering::Release);
+            match word.compare_exchange_weak(seen.0, taken.0, success, Ordering::Acquire) {
+                Ok(_) => {
+                    if fault::injected(faults.late_bump) {
+                        guard.bump();
+                    }
+                    return true;
+                }
+                Err(now) => seen = Bucket(now),
+            }
+        }
+        false
+    }
+
+    #[inline(always)]
+    pub(crate) fn look(&self, bucket: usize) -> Bucket {
+        // Acquire: who sees a copy gone sees the bump that announced it; who sees a copy sees what its inserter saw.
+        Bucket(self.words[bucket].load(fault::ordering(Fault::RelaxedWordLoad, Ordering::Acquire)))
+    }
+
+    /// The stripe of the classes whose pair is these two buckets.
+    #[inline(always)]
+    fn stripe(&self, one: usize, other: usize) -> &Stripe {
+        &self.stripes[one.min(other) & (self.stripes.len() - 1)]
+    }
+}
+
+impl<L: Layout> AnyTable for Table<L> {
+    fn contains(&self, hash: u64) -> bool {
+        self.contains(self.item(hash))
+    }
+
+    fn count(&self, hash: u64) -> usize {
+        self.count(self.item(hash))
+    }
+
+    fn insert(&self, hash: u64) -> Result<(), InsertError> {
+        self.insert(self.item(hash))
+    }
+
+    fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
+        self.insert_if_absent(self.item(hash))
+    }
+
+    fn remove(&self, hash: u64) -> bool {
+        self.remove(self.item(hash))
+    }
+
+    fn clear(&self) {
+        self.clear();
+    }
+
+    fn len(&self) -> usize {
+        self.len.sum()
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn buckets(&self) -> usize {
+        self.buckets.count()
+    }
+
+    fn shape(&self) -> Shape {
+        L::SHAPE
+    }
+
+    fn memory_usage(&self) -> usize {
+        size_of_val(self) + size_of_val(&*self.words) + size_of_val(&*self.stripes) + self.len.memory_usage()
+    }
+}
