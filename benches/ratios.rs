@@ -1,58 +1,420 @@
-mod support;
-use support::bench::*;
-use support::subject::*;
+//! How many times faster, in one run: this crate's filter beside others, as ratios.
+//!
+//! `cargo bench --bench ratios [-- OPTIONS]`
+//!
+//! | option | |
+//! |---|---|
+//! | `--l2` | only the tables of 512 KiB, which fit in the L2 cache |
+//! | `--large` | only those of 192 MB |
+//! | `--quick` | fewer and shorter rounds, and 512 KiB if `--large` isn't given |
+//! | `--csv FILE` | the results also as comma-separated values |
+//!
+//! On a machine whose speed changes from second to second a figure says little and the ratio of two says more, if they were measured by turns. So
+//! everything is measured in *rounds*; in each, all subjects have their turn, a fraction of a second each, and a ratio is that of two turns in
+//! the same round. Shown are the median and, in brackets, the least and the greatest ratio of all rounds.
+//!
+//! # What is measured
+//! - inserts from empty to 90 % load, from there to 95 %, and both together; removals from there to an empty filter (at 192 MB, to 85 %);
+//! - lookups at 90 % load: of keys that are there, of others, of either by the toss of a coin. The order isn't that of insertion;
+//! - the mix: 90 % such tossed lookups, 5 % removals, 5 % inserts, at 90 % load;
+//! - all this on one thread and on two;
+//! - the memory and the measured false-positive rate, so that it can be seen what rates are being compared.
+//!
+//! What is compared, and how each subject is set up, stands in `support/subject.rs`. `limit` is no filter: it loads two words
+//! from two random cache lines of a plain vector of the same size, whose addresses come from the same hash of the same keys, and nothing else.
+//! That is what a filter of two buckets can reach at best in memory of that size without batching its lookups.
+//!
+//! Each subject's answers are checked: all lookups of present keys, inserts and removals must succeed, or the run ends.
 
-fn probe<S: Subject>(bytes: usize, tag: &str) {
-    let mut b = Filled::<S>::new(bytes);
-    let n = b.slots();
-    let cycles = if bytes > 10 << 20 { 0 } else { 3 };
-    for _ in 0..cycles {
-        b.insert_to((n as f64 * 0.9) as u64, 1);
-        b.insert_to((n as f64 * 0.95) as u64, 1);
-        b.remove_to(0, 1);
-    }
-    let n90 = (n as f64 * 0.9) as u64;
-    let n95 = (n as f64 * 0.95) as u64;
-    let i90 = b.insert_to(n90, 1);
-    let mut s = String::new();
-    if !S::FILTER { b.insert_to(1000000, 1); }
-    for w in Steady::ALL {
-        for t in [1, 2] {
-            let mut best = f64::MAX;
-            for _ in 0..5 {
-                let (d, c) = b.steady(w, 2_000_000 * t, t);
-                best = best.min(d.as_nanos() as f64 / c as f64);
-            }
-            s += &format!("{} {}t {:.2} | ", w.name(), t, 1e3 / best);
-        }
-    }
-    let i95 = b.insert_to(n95, 1);
-    let r = b.remove_to(0, 1);
-    let mops = |d: std::time::Duration, c: u64| c as f64 / d.as_micros() as f64;
-    let (fp, all) = b.false_positives();
-    println!(
-        "{tag} {} {}MiB slots {n}: i90 {:.2} i95 {:.2} rem {:.2} | {s} fp {:.5}%",
-        S::NAME, b.bytes() >> 20, mops(i90, n90), mops(i95, n95 - n90), mops(r, n95), 100.0 * fp as f64 / all as f64
-    );
+mod support;
+
+use std::env;
+use std::fs;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use support::filled::{Bench, Sample, Steady};
+use support::plan::{Changes, Rounds, Size, steady_load, subjects};
+use support::subject::Kind;
+
+/// What the command line asks for.
+#[derive(Debug)]
+struct Options {
+    sizes: Vec<Size>,
+    rounds: usize,
+    /// How long a subject's turn at lookups takes.
+    turn: Duration,
+    /// Whether this is to show only that everything works.
+    test: bool,
+    csv: Option<String>,
 }
 
-fn main() {
-    let args: Vec<_> = std::env::args().collect();
-    let large = args.iter().any(|a| a == "--large");
-    let sizes: &[usize] = if large { &[128 << 20, 192 << 20, 256 << 20] } else { &[512 << 10] };
-    for &s in sizes {
-        println!("--- {s}");
-        if args.iter().any(|a| a == "--acf") {
-            probe::<AtomicCuckooFilter>(s, "keyed");
-            probe::<AtomicCuckooFilter<ahash::AHasher>>(s, "AHasher");
-            continue;
+impl Options {
+    /// `cargo bench` calls with `--bench`, `cargo test` without; then this is only a test.
+    fn parse(args: impl Iterator<Item = String>) -> Result<Self, String> {
+        let (mut bench, mut test, mut quick, mut l2, mut large, mut csv) = (false, false, false, false, false, None);
+        let mut args = args.peekable();
+        while let Some(arg) = args.next() {
+            match arg.as_str() {
+                "--bench" => bench = true,
+                "--test" => test = true,
+                "--quick" => quick = true,
+                "--l2" => l2 = true,
+                "--large" => large = true,
+                "--csv" => csv = Some(args.next().ok_or("--csv needs the name of a file")?),
+                // Others are for criterion, to which `cargo bench` passes the same.
+                _ => eprintln!("ratios: {arg} means nothing here"),
+            }
         }
-        probe::<Ours<Default5x14>>(s, "");
-        probe::<Ours<Plain4x16>>(s, "");
-        probe::<Ours<SemiSorted4x17>>(s, "");
-        probe::<AtomicCuckooFilter>(s, "keyed");
-        probe::<LockedScalable>(s, "");
-        probe::<LockedCuckoofilter>(s, "");
-        probe::<Limit>(s, "");
+        let test = test || !bench;
+        let sizes = match (l2, large) {
+            (true, false) => vec![Size::L2],
+            (false, true) => vec![Size::Large],
+            (false, false) if quick => vec![Size::L2],
+            _ => vec![Size::L2, Size::Large],
+        };
+        let (rounds, turn) = match (test, quick) {
+            (true, _) => (1, 0),
+            (false, true) => (3, 40),
+            (false, false) => (7, 120),
+        };
+        Ok(Self { sizes, rounds, turn: Duration::from_millis(turn), test, csv })
     }
+}
+
+/// The operations as they are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operation {
+    InsertTo90,
+    Insert90To95,
+    InsertTo95,
+    Steady(Steady),
+    Remove,
+}
+
+impl Operation {
+    const ALL: [Self; 8] = [
+        Self::InsertTo90,
+        Self::Insert90To95,
+        Self::InsertTo95,
+        Self::Steady(Steady::Hit),
+        Self::Steady(Steady::Miss),
+        Self::Steady(Steady::Half),
+        Self::Steady(Steady::Mix),
+        Self::Remove,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::InsertTo90 => "insert to 90 %",
+            Self::Insert90To95 => "insert 90-95 %",
+            Self::InsertTo95 => "insert to 95 %",
+            Self::Steady(Steady::Hit) => "lookup hit",
+            Self::Steady(Steady::Miss) => "lookup miss",
+            Self::Steady(Steady::Half) => "lookup half hits",
+            Self::Steady(Steady::Mix) => "mix 90/5/5",
+            Self::Remove => "remove",
+        }
+    }
+}
+
+/// The rounds of one operation on one subject with so many threads.
+#[derive(Debug)]
+struct Series {
+    operation: Operation,
+    threads: u64,
+    subject: usize,
+    samples: Vec<Sample>,
+}
+
+/// The median, the least and the greatest of some numbers.
+#[derive(Clone, Copy, Debug)]
+struct Spread {
+    median: f64,
+    least: f64,
+    most: f64,
+}
+
+impl Spread {
+    fn of(numbers: impl Iterator<Item = f64>) -> Self {
+        let mut numbers: Vec<f64> = numbers.collect();
+        numbers.sort_by(f64::total_cmp);
+        Self { median: numbers[numbers.len() / 2], least: numbers[0], most: numbers[numbers.len() - 1] }
+    }
+
+    fn show(self) -> String {
+        format!("{:.2} ({:.2}-{:.2})", self.median, self.least, self.most)
+    }
+}
+
+/// All that was measured at one size.
+struct Results {
+    size: Size,
+    subjects: Vec<Box<dyn Bench>>,
+    series: Vec<Series>,
+}
+
+impl Results {
+    fn measure(size: Size, options: &Options) -> Self {
+        let table_bytes = if options.test { 8 << 10 } else { size.table_bytes() };
+        eprintln!("{}: building the tables", size.name());
+        let mut results = Self { size, subjects: subjects(size, table_bytes), series: Vec::new() };
+        // Two threads first, so that the tables which the lookups find were filled by one.
+        for threads in [2, 1] {
+            eprintln!("{}: inserts and removals, threads: {threads}", size.name());
+            let changes = Rounds::new(size, options.rounds).run(&mut results.subjects, threads);
+            results.add_changes(threads, changes);
+            if threads == 2 {
+                results.subjects.iter_mut().for_each(|subject| subject.renew());
+            }
+        }
+        results.subjects.iter_mut().for_each(|subject| steady_load(subject.as_mut()));
+        for what in Steady::ALL {
+            eprintln!("{}: {}", size.name(), Operation::Steady(what).name());
+            results.measure_steady(what, options);
+        }
+        results
+    }
+
+    fn add_changes(&mut self, threads: u64, changes: Vec<Changes>) {
+        for (subject, changes) in changes.into_iter().enumerate() {
+            if self.subjects[subject].kind() == Kind::Limit {
+                continue;
+            }
+            let mut add = |operation, samples| self.series.push(Series { operation, threads, subject, samples });
+            add(Operation::InsertTo95, changes.all_to_95());
+            add(Operation::InsertTo90, changes.to_90);
+            add(Operation::Insert90To95, changes.to_95);
+            add(Operation::Remove, changes.remove);
+        }
+    }
+
+    fn measure_steady(&mut self, what: Steady, options: &Options) {
+        let mut turns = Vec::new();
+        for subject in 0..self.subjects.len() {
+            for threads in [1, 2] {
+                if what == Steady::Mix && self.subjects[subject].kind() == Kind::Limit {
+                    continue;
+                }
+                // A first try tells how many operations a turn has time for.
+                let first = if options.test { 100 } else { 100_000 };
+                let sample = self.subjects[subject].steady(what, first, threads);
+                let count = (options.turn.as_nanos() as f64 / sample.nanoseconds()) as u64;
+                turns.push((
+                    count.max(first),
+                    Series { operation: Operation::Steady(what), threads, subject, samples: Vec::new() },
+                ));
+            }
+        }
+        for _ in 0..options.rounds {
+            for (count, series) in &mut turns {
+                series.samples.push(self.subjects[series.subject].steady(what, *count, series.threads));
+            }
+        }
+        self.series.extend(turns.into_iter().map(|(_, series)| series));
+    }
+
+    fn samples(&self, operation: Operation, threads: u64, subject: usize) -> Option<&[Sample]> {
+        let wanted =
+            |series: &&Series| (series.operation, series.threads, series.subject) == (operation, threads, subject);
+        self.series.iter().find(wanted).map(|series| &*series.samples)
+    }
+
+    fn mops(&self, operation: Operation, threads: u64, subject: usize) -> Option<Spread> {
+        Some(Spread::of(self.samples(operation, threads, subject)?.iter().map(|sample| sample.mops())))
+    }
+
+    /// Round by round, how many times faster one is than the other.
+    fn ratio(&self, operation: Operation, one: (u64, usize), other: (u64, usize)) -> Option<Spread> {
+        let one = self.samples(operation, one.0, one.1)?;
+        let other = self.samples(operation, other.0, other.1)?;
+        Some(Spread::of(one.iter().zip(other).map(|(one, other)| one.mops() / other.mops())))
+    }
+
+    fn of_kind(&self, kind: Kind) -> Vec<usize> {
+        (0..self.subjects.len()).filter(|&subject| self.subjects[subject].kind() == kind).collect()
+    }
+
+    fn show(&self) -> String {
+        let size = self.size.name();
+        let all: Vec<usize> = (0..self.subjects.len()).collect();
+        let limit = self.of_kind(Kind::Limit)[0];
+        let peers = self.of_kind(Kind::Peer);
+        let kib = self.subjects[limit].bytes() >> 10;
+        let mut text = format!("## {size}: tables of {kib} KiB\n\n{}", self.show_memory());
+        for threads in [1, 2] {
+            let on = format!("{size}, {threads} thread{}", if threads == 1 { "" } else { "s" });
+            let mops =
+                |operation, &subject: &usize| Some(format!("{:.2}", self.mops(operation, threads, subject)?.median));
+            text += &format!("### {on}: millions of operations a second\n\n");
+            text += &self.show_table(&all, |&subject| self.subjects[subject].name().into(), mops);
+
+            // The first of the peers is the one that matters; for the others, and the limit, the medians will do.
+            let pairs = |others: &[usize]| -> Vec<(usize, usize)> {
+                let ours = self.of_kind(Kind::Ours);
+                others.iter().flat_map(|&other| ours.iter().map(move |&ours| (ours, other))).collect()
+            };
+            let name = |&(ours, other): &(usize, usize)| {
+                let short = self.subjects[ours].name().trim_start_matches("ours ");
+                format!("{short}/{}", self.subjects[other].name())
+            };
+            let ratio =
+                |operation, &(ours, other): &(usize, usize)| self.ratio(operation, (threads, ours), (threads, other));
+            text += &format!("### {on}: ours over others\n\n");
+            text += &self.show_table(&pairs(&peers[..1]), name, |operation, pair| Some(ratio(operation, pair)?.show()));
+            let rest = [&peers[1..], &[limit]].concat();
+            text += &self.show_table(&pairs(&rest), name, |operation, pair| {
+                Some(format!("{:.2}", ratio(operation, pair)?.median))
+            });
+        }
+        text += &format!("### {size}: two threads over one\n\n");
+        text += &self.show_table(
+            &all,
+            |&subject| self.subjects[subject].name().into(),
+            |operation, &subject| Some(self.ratio(operation, (2, subject), (1, subject))?.show()),
+        );
+        text
+    }
+
+    fn show_memory(&self) -> String {
+        let head =
+            ["name", "what", "bits", "slots", "MiB", "capacity", "load", "bits/item", "paper's", "false positives"];
+        let mut rows = vec![head.map(String::from).to_vec()];
+        for subject in self.subjects.iter().filter(|subject| subject.kind() != Kind::Limit) {
+            let (positives, misses) = subject.false_positives();
+            let rate = positives as f64 / misses as f64;
+            let load = subject.capacity() as f64 / subject.slots() as f64;
+            rows.push(vec![
+                subject.name().into(),
+                subject.about().into(),
+                subject.fingerprint_bits().to_string(),
+                subject.slots().to_string(),
+                format!("{:.2}", subject.bytes() as f64 / (1 << 20) as f64),
+                subject.capacity().to_string(),
+                format!("{:.1} %", 100.0 * load),
+                format!("{:.2}", bits_per_item(subject.bytes(), subject.capacity())),
+                format!("{:.2}", papers_bits_per_item(rate * load / support::plan::STEADY_LOAD)),
+                format!("{:.4} %", 100.0 * rate),
+            ]);
+        }
+        align(&rows, 2)
+    }
+
+    /// A line for each operation of which there is something to show.
+    fn show_table<C>(
+        &self,
+        columns: &[C],
+        name: impl Fn(&C) -> String,
+        cell: impl Fn(Operation, &C) -> Option<String>,
+    ) -> String {
+        let line = |first: &str, rest: &mut dyn Iterator<Item = String>| {
+            [first.to_string()].into_iter().chain(rest).collect::<Vec<_>>()
+        };
+        let mut rows = vec![line("", &mut columns.iter().map(name))];
+        for operation in Operation::ALL {
+            let cells: Vec<_> = columns.iter().map(|column| cell(operation, column)).collect();
+            if cells.iter().any(Option::is_some) {
+                rows.push(line(
+                    operation.name(),
+                    &mut cells.into_iter().map(|cell| cell.unwrap_or_else(|| "-".into())),
+                ));
+            }
+        }
+        align(&rows, 1)
+    }
+
+    /// A line for each operation, number of threads and subject; its speed, and for ours the ratio to each other subject.
+    fn csv(&self) -> String {
+        let mut text = String::new();
+        for operation in Operation::ALL {
+            for threads in [1, 2] {
+                for (index, subject) in self.subjects.iter().enumerate() {
+                    let Some(mops) = self.mops(operation, threads, index) else { continue };
+                    let line = format!("{},{},{threads},{}", self.size.name(), operation.name(), subject.name());
+                    let mut add = |of: &str, Spread { median, least, most }: Spread| {
+                        text += &format!("{line},{of},{median:.4},{least:.4},{most:.4}\n");
+                    };
+                    add("Mops/s", mops);
+                    for (other, name) in self.subjects.iter().map(|other| other.name()).enumerate() {
+                        let ratio = self.ratio(operation, (threads, index), (threads, other));
+                        if let (Kind::Ours, true, Some(ratio)) = (subject.kind(), other != index, ratio) {
+                            add(&format!("times {name}"), ratio);
+                        }
+                    }
+                    if let (2, Some(ratio)) = (threads, self.ratio(operation, (2, index), (1, index))) {
+                        add("times one thread", ratio);
+                    }
+                }
+            }
+        }
+        for subject in self.subjects.iter().filter(|subject| subject.kind() != Kind::Limit) {
+            let (positives, misses) = subject.false_positives();
+            let mut add = |of: &str, number: f64| {
+                text += &format!("{},memory,,{},{of},{number},,\n", self.size.name(), subject.name());
+            };
+            add("bits/item", bits_per_item(subject.bytes(), subject.capacity()));
+            add("false positives", positives as f64 / misses as f64);
+        }
+        text
+    }
+}
+
+fn bits_per_item(bytes: usize, items: u64) -> f64 {
+    bytes as f64 * 8.0 / items as f64
+}
+
+/// What the paper's semi-sorted filter takes at that rate: buckets of four slots, a bit saved in each, and the load of 95.5 % that it
+/// reports. The 12.6 bits in its comparison of space are this formula's at 0.09 %.
+fn papers_bits_per_item(rate: f64) -> f64 {
+    let load = 0.955;
+    let fingerprint_bits = (8.0 * load / rate).log2();
+    (fingerprint_bits - 1.0) / load
+}
+
+/// A table in Markdown; all columns but the first `left` are right-aligned.
+fn align(rows: &[Vec<String>], left: usize) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0).max(3);
+    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
+    let mut text = String::new();
+    for (index, row) in rows.iter().enumerate() {
+        for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+            text += &if column < left { format!("| {cell:<width$} ") } else { format!("| {cell:>width$} ") };
+        }
+        text += "|\n";
+        if index == 0 {
+            for (column, &width) in widths.iter().enumerate() {
+                let line = "-".repeat(width + 1);
+                text += &if column < left { format!("|{line}-") } else { format!("|{line}:") };
+            }
+            text += "|\n";
+        }
+    }
+    text + "\n"
+}
+
+fn main() -> ExitCode {
+    let options = match Options::parse(env::args().skip(1)) {
+        Ok(options) => options,
+        Err(error) => {
+            eprintln!("ratios: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let mut csv = String::from("size,operation,threads,subject,what,median,least,most\n");
+    for &size in &options.sizes {
+        let results = Results::measure(size, &options);
+        let text = results.show();
+        // A test's figures mean nothing.
+        if !options.test {
+            print!("{text}");
+        }
+        csv += &results.csv();
+    }
+    if let Some(file) = &options.csv {
+        if let Err(error) = fs::write(file, csv) {
+            eprintln!("ratios: {file}: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
 }

@@ -207,7 +207,7 @@ mod tests {
 
     /// Hashes of which many collide in the low part of the fingerprint, in the nibble, or in both.
     fn hashes() -> impl Strategy<Value = u64> {
-        prop_oneof![any::<u64>(), (0..3u64, 0..3u64).prop_map(|(low, high)| low | high * 0x0021_2121_2000)]
+        prop_oneof![any::<u64>(), (0..3u64, 0..3u64).prop_map(|(low, high)| low | (high * 0x0021_2121_2000))]
     }
 
     fn fill<L: Layout>(layout: L, fingerprints: &[Fingerprint]) -> Bucket {
@@ -223,8 +223,7 @@ mod tests {
     /// Compares every operation with the same on a list of fingerprints.
     fn check<L: Layout>(hashes: &[u64], one: u64, split: usize, order: prop::sample::Index) {
         let layout = L::new();
-        let mut stored: Vec<_> =
-            hashes.iter().take(L::SLOTS as usize).map(|&hash| layout.fingerprint(hash)).collect();
+        let mut stored: Vec<_> = hashes.iter().take(L::SLOTS as usize).map(|&hash| layout.fingerprint(hash)).collect();
         let one = layout.fingerprint(one);
 
         let mut bucket = fill(layout, &stored);
@@ -238,7 +237,9 @@ mod tests {
             assert_eq!(layout.count(first_bucket, f), first.iter().filter(|&&g| g == f).count());
             match layout.either_contains(first_bucket, second_bucket, f) {
                 Some(found) => assert_eq!(found, stored.contains(&f)),
-                None => assert!(L::SEMI_SORTED && stored.iter().any(|g| g.0 ^ f.0 != 0 && (g.0 ^ f.0) as u64 & L::LANE == 0)),
+                None => assert!(
+                    L::SEMI_SORTED && stored.iter().any(|g| g.0 ^ f.0 != 0 && (g.0 ^ f.0) as u64 & L::LANE == 0)
+                ),
             }
         }
 

@@ -36,13 +36,7 @@ pub struct Builder<T: ?Sized, S = ahash::RandomState> {
 
 impl<T: ?Sized> Builder<T> {
     pub(crate) fn new() -> Self {
-        Self {
-            capacity: None,
-            rate: DEFAULT_RATE,
-            encoding: None,
-            hasher: ahash::RandomState::new(),
-            key: PhantomData,
-        }
+        Self { capacity: None, rate: DEFAULT_RATE, encoding: None, hasher: ahash::RandomState::new(), key: PhantomData }
     }
 }
 

@@ -6,6 +6,7 @@
 use crate::sync::Ordering;
 
 /// A step of the protocol that a model can leave out or weaken.
+#[allow(unreachable_pub, reason = "models see it, through `model.rs`")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// A relocation does not bump the version.

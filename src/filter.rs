@@ -4,13 +4,31 @@ use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 
+use crate::any_table::AnyTable;
 use crate::builder::Builder;
 use crate::error::InsertError;
 use crate::layout::Encoding;
-use crate::any_table::AnyTable;
 
-/// A cuckoo filter that many threads share.
+/// A cuckoo filter that many threads share: an approximate, concurrent multiset of keys of type `T`.
+///
+/// It answers "is this key in?" with *no* or *probably*, from 8 to 40 bits a key whatever the key's size. See the [crate's documentation](crate) for
+/// what that is good for, and its section *Consistency* for what concurrent callers may observe.
+///
+/// Keys are taken by reference, and hashed, and not kept. As in a [`HashSet`](std::collections::HashSet), a filter of `String` answers for `&str`,
+/// and a filter of `u32` cannot be asked for a `u64` by accident. The filter is [`Send`] and [`Sync`] if the hasher is, whatever `T` is.
+///
+/// ```
+/// use std::sync::Arc;
+/// use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+///
+/// let revoked = Arc::new(ConcurrentCuckooFilter::<str>::with_capacity(100_000));
+/// let writer = Arc::clone(&revoked);
+/// std::thread::spawn(move || writer.insert("token-17")).join().unwrap()?;
+/// assert!(revoked.contains("token-17"));
+/// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+/// ```
 pub struct ConcurrentCuckooFilter<T: ?Sized, S = ahash::RandomState> {
     table: Box<dyn AnyTable>,
     hasher: S,
@@ -18,94 +36,142 @@ pub struct ConcurrentCuckooFilter<T: ?Sized, S = ahash::RandomState> {
     key: PhantomData<fn(&T)>,
 }
 
+/// Construction with the default hasher, which is keyed at random for each filter.
 impl<T: ?Sized> ConcurrentCuckooFilter<T> {
-    /// A filter for `capacity` items.
+    /// An empty filter with room for `capacity` keys, at a false-positive rate of at most 0.1 %.
+    ///
+    /// [`builder`](Self::builder) sets other rates, and reports what it can't do as an error.
+    ///
+    /// # Panics
+    /// If the table is too large for the address space or its memory is refused.
+    #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
-        Self::builder().capacity(capacity).build().unwrap_or_else(|error| panic!("{error}"))
+        Self::with_capacity_and_hasher(capacity, ahash::RandomState::new())
     }
 
-    /// A builder.
+    /// A builder, to choose the rate, the hasher and the encoding.
     pub fn builder() -> Builder<T> {
         Builder::new()
     }
 }
 
 impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
-    /// with hasher
+    /// An empty filter with room for `capacity` keys, at a false-positive rate of at most 0.1 %, that hashes keys with `hasher`.
+    ///
+    /// Any hasher will do, even one as weak as the identity: the filter mixes the hashes once more. But without a secret key in it, whoever chooses
+    /// the keys can choose them so that they collide.
+    ///
+    /// # Panics
+    /// If the table is too large for the address space or its memory is refused.
+    #[must_use]
     pub fn with_capacity_and_hasher(capacity: usize, hasher: S) -> Self {
-        Builder::<T>::new().hasher(hasher).capacity(capacity).build().unwrap_or_else(|error| panic!("{error}"))
+        let built = Builder::<T>::new().hasher(hasher).capacity(capacity).build();
+        built.unwrap_or_else(|error| panic!("with_capacity({capacity}): {error}"))
     }
 
     pub(crate) fn from_parts(table: Box<dyn AnyTable>, hasher: S) -> Self {
         Self { table, hasher, key: PhantomData }
     }
 
-    /// len
+    /// How many keys are in the filter, each counted as often as it was inserted.
+    ///
+    /// Exact while no other thread changes the filter; while others do, each change that overlaps the call may or may not be counted.
+    /// It adds up at most 64 counters, so that inserts on different threads need not share one.
+    #[must_use]
     pub fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// is_empty
+    /// Whether the filter holds no keys; as exact as [`len`](Self::len).
+    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// capacity
+    /// How many keys the filter is made for: at least as many as were asked for.
+    ///
+    /// So many distinct keys fit: the probability that an insert is refused before is below one in a billion for each filter. It is no limit: more are taken for as long as there
+    /// is room, up to [`slots`](Self::slots), but ever more slowly and with no promise.
+    #[must_use]
     pub fn capacity(&self) -> usize {
         self.table.capacity()
     }
 
-    /// slots
+    /// How many slots the filter has, each for one fingerprint.
+    #[must_use]
     pub fn slots(&self) -> usize {
-        self.table.buckets() * self.table.shape().slots as usize
+        self.table.buckets() * self.slots_per_bucket()
     }
 
-    /// slots
+    /// The share of the slots that is taken, from 0 to 1; as exact as [`len`](Self::len).
+    #[must_use]
     pub fn load_factor(&self) -> f64 {
         self.len() as f64 / self.slots() as f64
     }
 
-    /// slots
+    /// The memory that the filter takes up, in bytes: all of it, but for the decode table of up to 256 KiB that all semi-sorted filters share.
+    #[must_use]
     pub fn memory_usage(&self) -> usize {
         size_of::<Self>() + self.table.memory_usage()
     }
 
-    /// rate
+    /// The expected false-positive rate at the present load: the share of lookups of absent keys that are answered `true`, from 0 to 1.
+    ///
+    /// About `2·b·load/2ᶠ` with `b` slots a bucket and fingerprints of `f` bits (section 5.1 of the paper).
+    #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
-        self.table.shape().false_positive_rate(self.load_factor())
+        self.rate_at(self.load_factor())
     }
 
-    /// rate
+    /// The expected false-positive rate with every slot taken; at most what the builder was asked for.
+    #[must_use]
     pub fn max_false_positive_rate(&self) -> f64 {
-        self.table.shape().false_positive_rate(1.0)
+        self.rate_at(1.0)
     }
 
-    /// The encoding
+    fn rate_at(&self, load: f64) -> f64 {
+        // The only table whose items have one bucket is that of one bucket.
+        let buckets_of_an_item = self.table.buckets().min(2) as f64;
+        self.table.shape().false_positive_rate(load * buckets_of_an_item / 2.0)
+    }
+
+    /// How the fingerprints of a bucket are stored.
+    #[must_use]
     pub fn encoding(&self) -> Encoding {
         self.table.shape().encoding
     }
 
-    /// fingerprint bits
+    /// The bits of a fingerprint, from 8 to 32.
+    #[must_use]
     pub fn fingerprint_bits(&self) -> u32 {
         self.table.shape().fingerprint_bits
     }
 
-    /// slots
+    /// The slots of a bucket, from 2 to 8. A bucket takes up 64 bits.
+    #[must_use]
     pub fn slots_per_bucket(&self) -> usize {
         self.table.shape().slots as usize
     }
 
-    /// hasher
+    /// The hasher.
+    #[must_use]
     pub fn hasher(&self) -> &S {
         &self.hasher
     }
 
-    /// clear
+    /// Removes all keys that are in the filter when the call begins.
+    ///
+    /// Not one step for others: meanwhile they may find some keys gone and others still there, and whether a key that is inserted during the call is
+    /// removed too is open. [`len`](Self::len) is exact again when the call and all others have ended.
+    ///
+    /// Cost: one pass over the table (about 10 ms for 100 MB), with all stripes locked. Lookups and inserts that find room go on
+    /// meanwhile; removals, [`insert_if_absent`](Self::insert_if_absent) of absent keys, [`count`](Self::count) and inserts that have to relocate wait.
     pub fn clear(&self) {
         self.table.clear();
     }
 }
 
+/// The operations on keys.
 impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     #[inline(always)]
     fn hash<Q>(&self, key: &Q) -> u64
@@ -116,7 +182,26 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
         self.hasher.hash_one(key)
     }
 
-    /// insert
+    /// Adds one copy of the key, whether or not it is in already.
+    ///
+    /// The filter is a multiset, as in the paper: a key that is inserted twice must be removed twice. To add a key only once use
+    /// [`insert_if_absent`](Self::insert_if_absent).
+    ///
+    /// Cost: nearly always one or two cache lines read and one written by a compare-exchange, without a lock, plus the thread's own counter. Where both buckets of the
+    /// key are full (a few in a thousand inserts at 75 % load, one in three near capacity), a search for the nearest free slot, 8 to 20 buckets on average and 2,048 at most, then one to six
+    /// relocations, each with one stripe locked for a few instructions.
+    ///
+    /// # Errors
+    /// If there is no room ([`InsertError`] tells which); nothing has changed then. That other threads are at work is never the reason.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
+    /// let filter = ConcurrentCuckooFilter::<u32>::with_capacity(3);
+    /// filter.insert(&7)?;
+    /// filter.insert(&7)?;
+    /// assert_eq!(filter.count(&7), 2);
+    /// # Ok::<(), InsertError>(())
+    /// ```
     #[inline]
     pub fn insert<Q>(&self, key: &Q) -> Result<(), InsertError>
     where
@@ -126,7 +211,26 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
         self.table.insert(self.hash(key))
     }
 
-    /// insert_if_absent
+    /// Adds the key unless it is in: `true` if it was added.
+    ///
+    /// In one step: of many threads that race to add one key that is absent, exactly one gets `true`. For one key in a thousand or so
+    /// (the [false-positive rate](Self::false_positive_rate)) another is mistaken for it, and it is not added.
+    ///
+    /// A key that was added this way may share its one fingerprint with others that were found in already, so removing it can remove them with it:
+    /// don't mix this with [`remove`](Self::remove), unless losing a few keys does no harm.
+    ///
+    /// Cost: that of [`contains`](Self::contains) for a key that is in; otherwise that of an [`insert`](Self::insert) with one stripe locked.
+    ///
+    /// # Errors
+    /// If the key is absent and there is no room; nothing has changed then.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
+    /// let seen = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// assert!(seen.insert_if_absent("request-1")?);
+    /// assert!(!seen.insert_if_absent("request-1")?, "a replay");
+    /// # Ok::<(), InsertError>(())
+    /// ```
     #[inline]
     pub fn insert_if_absent<Q>(&self, key: &Q) -> Result<bool, InsertError>
     where
@@ -136,7 +240,12 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
         self.table.insert_if_absent(self.hash(key))
     }
 
-    /// contains
+    /// Whether the key is in: `false` is certain, `true` is wrong for a share of absent keys, the [false-positive rate](Self::false_positive_rate).
+    ///
+    /// A key that is in throughout the call is found, whatever other threads do. Lock-free: it takes no lock, writes no shared memory and
+    /// waits for nobody; it looks again only if another thread has just moved or removed something.
+    ///
+    /// Cost: two cache lines of the table, and one of the stripes, which stay in the cache.
     #[inline]
     #[must_use]
     pub fn contains<Q>(&self, key: &Q) -> bool
@@ -147,7 +256,12 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
         self.table.contains(self.hash(key))
     }
 
-    /// remove
+    /// Removes one copy of the key: `true` if there was one.
+    ///
+    /// **Remove only keys that were inserted**, once for each insert. A key that was never inserted can be mistaken for one that was, as in
+    /// [`contains`](Self::contains), and its removal makes that one disappear. (Section 3.3 of the paper.)
+    ///
+    /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions, plus the thread's own counter.
     #[inline]
     pub fn remove<Q>(&self, key: &Q) -> bool
     where
@@ -157,7 +271,10 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
         self.table.remove(self.hash(key))
     }
 
-    /// count
+    /// How many copies of the key are in: the exact number of those that were inserted and not removed, plus that of any other keys that cannot be told apart from it.
+    ///
+    /// Cost: two cache lines, with one stripe locked. Where [`contains`](Self::contains) is enough, that is quicker and waits for nobody.
+    #[inline]
     #[must_use]
     pub fn count<Q>(&self, key: &Q) -> usize
     where
@@ -168,10 +285,22 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     }
 }
 
+/// Statistics; never the table, and never the hasher, whose key is a secret.
 impl<T: ?Sized, S> fmt::Debug for ConcurrentCuckooFilter<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConcurrentCuckooFilter")
             .field("len", &self.len())
+            .field("capacity", &self.capacity())
+            .field("load_factor", &self.load_factor())
+            .field("false_positive_rate", &self.false_positive_rate())
+            .field("encoding", &self.encoding())
+            .field("slots_per_bucket", &self.slots_per_bucket())
+            .field("fingerprint_bits", &self.fingerprint_bits())
+            .field("memory_usage", &self.memory_usage())
             .finish_non_exhaustive()
     }
 }
+
+// A key's `Hash` may panic, but it runs before the table is touched: no panic can leave the filter half changed.
+impl<T: ?Sized, S: UnwindSafe> UnwindSafe for ConcurrentCuckooFilter<T, S> {}
+impl<T: ?Sized, S: RefUnwindSafe> RefUnwindSafe for ConcurrentCuckooFilter<T, S> {}

@@ -28,7 +28,7 @@ pub(crate) struct Buckets {
 impl Buckets {
     pub(crate) fn new(count: usize) -> Self {
         assert!(count > 0, "a table has a bucket");
-        Self { count: count as u64, even: u64::from(count % 2 == 0) }
+        Self { count: count as u64, even: u64::from(count.is_multiple_of(2)) }
     }
 
     #[inline(always)]

@@ -1,4 +1,72 @@
-//! A cuckoo filter that many threads share.
+//! A cuckoo filter that many threads share: lock-free lookups that never miss a key, inserts, deletes, any rate, any capacity.
+//!
+//! An approximate-membership filter answers "is this key in the set?" with *no*, which is certain, or *probably*, in a few bits a key. Put one in front of something slow: a
+//! database that would find nothing, a list of revoked tokens, the requests seen today. This one is a cuckoo filter (Fan, Andersen, Kaminsky, Mitzenmacher, *Cuckoo Filter: Practically Better Than
+//! Bloom*, CoNEXT 2014; "the paper" in these pages), so it can delete, and it takes less memory than a Bloom filter at rates below 1 %. It is made to be shared:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use std::thread;
+//! use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+//!
+//! let blocked = Arc::new(ConcurrentCuckooFilter::<str>::with_capacity(10_000));
+//! blocked.insert("mailinator.com")?;
+//!
+//! let readers: Vec<_> = (0..4)
+//!     .map(|_| {
+//!         let blocked = Arc::clone(&blocked);
+//!         thread::spawn(move || blocked.contains("mailinator.com"))
+//!     })
+//!     .collect();
+//! blocked.insert("trashmail.com")?; // no `mut`, no lock
+//! assert!(readers.into_iter().all(|reader| reader.join().unwrap()));
+//! assert!(blocked.remove("trashmail.com"));
+//! # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+//! ```
+//!
+//! # Which layout
+//!
+//! A bucket is one 64-bit word of `b` slots, with a fingerprint of `f` bits in each. [`Builder::false_positive_rate`] takes the cheapest layout whose rate is at most the one asked for with *every* slot taken. *Semi-sorted*
+//! buckets (the paper's section 5.2) store a fingerprint in about one bit less than its `f`; *plain* ones are quicker. At capacity:
+//!
+//! | rate asked for | encoding | `b` | `f` | bits a key | rate at capacity |
+//! |---|---|---|---|---|---|
+//! | 6.1 % and more | plain | 8 | 8 | 8.25 | 5.9 % |
+//! | 2.7 % | plain | 7 | 9 | 9.43 | 2.6 % |
+//! | 1.2 % | plain | 6 | 10 | 11.0 | 1.1 % |
+//! | 0.3 % | semi-sorted | 6 | 12 | 11.0 | 0.29 % |
+//! | 0.25 % | plain | 5 | 12 | 13.2 | 0.24 % |
+//! | **0.1 %** (default), to 0.062 % | semi-sorted | 5 | 14 | 13.2 | 0.059 % |
+//! | 0.013 % | plain | 4 | 16 | 16.8 | 0.012 % |
+//! | 0.0062 % | semi-sorted | 4 | 17 | 16.8 | 0.0058 % |
+//! | 0.00029 % | plain | 3 | 21 | 23.2 | 0.00026 % |
+//! | 0.00015 % | semi-sorted | 3 | 22 | 23.2 | 0.00013 % |
+//! | 1e-9 | plain | 2 | 32 | 38.6 | 0.8e-9 |
+//!
+//! # Consistency
+//!
+//! What a thread may rely on while others insert, remove and relocate:
+//!
+//! - **A key that is in the filter throughout a call of [`contains`](ConcurrentCuckooFilter::contains) is found.** There are no false negatives, also not while keys move.
+//! - Each operation takes effect in one step at some moment of its call (it is *linearizable*). The exceptions are [`clear`](ConcurrentCuckooFilter::clear), which is many such steps, and
+//!   [`len`](ConcurrentCuckooFilter::len) and what is computed from it, which are exact only when nothing changes.
+//! - Who finds a key also sees what its inserter did before inserting it: `insert` and `contains` synchronize like a release and an acquire.
+//! - Lookups are lock-free in the strict sense: they take no lock, write no shared memory, and never wait for a writer, not even one that was stopped by the scheduler in the middle of a relocation.
+//! - An insert that fails has changed nothing, and it fails only if there was no room at some moment of its call.
+//! - No operation allocates after construction, and no code of the caller's (`Hash`, `Drop`) runs while a lock is held: a key whose `Hash` panics leaves the filter as it was.
+//!
+//! "The same key" means, as everywhere in an approximate filter: the same *fingerprint and buckets*. The argument for each of these lines stands in `src/stripe.rs`, and
+//! `loom-tests` checks it on small models, each of which fails when the step that it is about is left out.
+//!
+//! # Hazards
+//!
+//! - **Remove only what you inserted, and as often.** A key that was never inserted may look like one that was, and removing it removes that one (see [`remove`](ConcurrentCuckooFilter::remove)).
+//! - **Duplicates take up room.** A key that is inserted again and again fills its two buckets; after `2b` copies, an insert fails with [`InsertError::TooManyCopies`].
+//! - **Adversaries.** The default hasher has random keys of its own for each filter, so an outsider cannot choose keys that collide. A hasher without a secret gives that up:
+//!   whoever can choose the keys could fill one pair of buckets and so make inserts fail, or craft false positives. Who can *see answers* can also collect keys that are false positives, with any hasher; if that hurts, confirm positives.
+//! - **ahash's hashes are not stable** between processes, versions and processors. Don't store them.
+//! - **Size for the most you will hold.** The filter does not grow, and what is in it cannot be listed.
+
 mod any_table;
 mod bucket;
 mod builder;

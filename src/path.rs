@@ -102,7 +102,13 @@ impl<const N: usize> Search<N> {
     }
 
     /// Returns the node of the nearest bucket with room.
-    fn run<L: Layout>(&mut self, layout: L, buckets: Buckets, item: Item, look: &impl Fn(usize) -> Bucket) -> Option<usize> {
+    fn run<L: Layout>(
+        &mut self,
+        layout: L,
+        buckets: Buckets,
+        item: Item,
+        look: &impl Fn(usize) -> Bucket,
+    ) -> Option<usize> {
         self.push(buckets, item.first, item.fingerprint, ROOT);
         self.push(buckets, item.second, item.fingerprint, ROOT);
         let mut next = 0;

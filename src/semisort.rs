@@ -69,7 +69,7 @@ pub(crate) fn unrank_table(slots: u32) -> &'static [u32] {
             let Some(j) = (0..slots).find(|&j| nibble(j) < if j + 1 < slots { nibble(j + 1) } else { 15 }) else {
                 return table;
             };
-            list = (list >> (4 * j)) + 1 << (4 * j);
+            list = ((list >> (4 * j)) + 1) << (4 * j);
         }
     })
 }

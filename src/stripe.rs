@@ -2,74 +2,77 @@
 //!
 //! # The state
 //! A table is an array of bucket words. A *class* is a fingerprint together with its *pair*, the two buckets that may hold it. Keys of one
-//! class cannot be told apart, and the table is a multiset of classes. The stripe of a class is that of its pair's lower-numbered bucket: a lock, and a counter, the *version*.
+//! class cannot be told apart, so the table is a multiset of classes. The stripe of a class is that of its pair's lower-numbered bucket: a
+//! lock, and a counter, the *version*. While a table has no more buckets than [`MAX_STRIPES`], each has a version of its own; beyond that, buckets
+//! share them, as in MemC3, which costs a reader a needless second look now and then.
 //!
 //! # The rules
-//! 1. A word changes only by compare-exchange (or, in `clear`, exchange), so each change is one step and nothing is torn.
-//! 2. Every store that takes a copy of a class out of a word is made under the lock of that class's stripe.
-//! 3. **A store that takes a copy out is preceded by a bump of that stripe's version; a store that adds a copy needs none.**
-//! 4. A relocation fills the new slot first, then bumps, then clears the old slot, all under the lock.
-//! 5. A thread holds one lock at a time, and none while it runs a caller's code. (`clear` alone holds all; it takes them in order.)
+//! 1. A word changes by compare-exchange (in `clear`, by exchange): each change is one step, and nothing is torn.
+//! 2. A store that takes a copy of a class out of a word is made under the lock of the class's stripe.
+//! 3. **A store that takes a copy out is preceded by a bump of the stripe's version, under the same lock. A store that adds a copy needs neither.**
+//! 4. A relocation fills the new slot, then bumps, then clears the old slot, all under the lock. So there is a copy at every moment.
+//! 5. A thread holds one lock at a time, and none while a caller's code runs. (`clear` alone holds all. It takes them in order.) So no deadlock.
 //!
-//! So an insert that finds room is one compare-exchange: no lock, no version. MemC3 (section 4.3.2) makes its counter odd while an item moves, and its
-//! readers wait for an even one; here no state means "in progress", and a writer that is stopped at any point holds up no reader.
+//! An insert that finds room is one compare-exchange: no lock, no version. MemC3 (section 4.3.2) makes its counter odd while an item moves, and its
+//! readers wait for it to be even again; here nothing means "in progress", and a writer that is stopped, at any point, holds up no reader.
 //!
-//! # A lookup that finds nothing
-//! A lookup reads the version (`v0`), the first word (`t1`), the second word (`t2`), the first word again (`t3`), the version again (`v1`).
-//! A match in either word is the answer *true*: a copy was there when that word was read. It answers *false* only if neither word matched, both reads of the first
-//! word were equal, and `v0 = v1`. Claim: then **neither bucket held a copy at `t2`**. Suppose one did. The second did not, for that is what was read; so the first did, and then:
+//! # Why no lookup misses a copy that was there throughout
+//! A lookup reads the version (`n`), the first word, the second word, the version again. A match in either word is the answer *true*: a copy was there
+//! when that word was read. It answers *false* only if neither word matched and the version was `n` both times; else it looks again.
 //!
-//! 1. The first word had no copy at `t1` and none at `t3`, so that copy was added after `t1` and taken out before `t3`, by a store `R`.
-//! 2. `R` was preceded by a bump `B`, under the same lock. If `B` came after `v0` was read, then the read at `t3` sees `R` or a later change of that word, so it sees `B` too
-//!    (pair *a* below), and `v1 ≠ v0`. The lookup repeats.
-//! 3. If `B` came before, then its critical section was under way from before `t1` until `R`. It is no relocation out of the first bucket and no `remove`: both look, before the
-//!    bump, at the copy that they then take out, and at `t1` there was none; under the lock nobody else could have taken it out meanwhile.
-//!    It is no relocation into it either, since `R` takes a copy out. So there is no such `B`.
+//! Number the critical sections of the stripe that bump by their bumps. For a lookup that answers *false*:
 //!
-//! What follows from it: if at every moment of the call one of the two buckets held a copy (the item *was in the filter throughout*), then the answer is *true*. In a relocation,
-//! rule 4 keeps a copy in place at every moment. This also covers the unexpected move: with a second key `y` of the class of `x`, `insert(y)` into one bucket
-//! and `remove(y)` from the other act together as a relocation of `x` that never was one; that is why `remove` bumps.
+//! 1. *It saw no take of a section after `n`.* To read a word that such a section, or anyone after it, has changed is to see its bump (pair *a* below), and the second version would not have been `n`.
+//! 2. *It saw everything that sections before `n` did, and what section `n` did before its bump.* It read `n` from that bump (pair *b*), and the lock passes the rest on.
+//! 3. *Section `n` is no relocation of the class.* That has put its copy into the new bucket before the bump (rule 4), so by 2 the lookup saw that copy there, unless a later section took it, which 1 excludes.
+//! 4. So of all copies added before the lookup began (in the sense of happens-before), and so visible to it, each was taken by a section before `n`, or by section `n` itself, which then is a `remove` (or `clear`) of this class.
 //!
-//! "At every moment" is meant in the order of each word's changes and of happens-before. For a copy that moved before the lookup began (`B` is seen by `v0`), pair *b* shows the lookup where it went.
+//! Hence a copy that was in the filter throughout would have been seen: the answer *false* is never wrong. This covers the move that is no relocation: with a second key `y` of the class of `x`,
+//! `insert(y)` into one bucket and `remove(y)` from the other together carry the only copy from here to there. It is why `remove` bumps: without that, two such moves hide `x` from a lookup in between.
 //!
-//! A lookup repeats only after another thread has changed a word or bumped a version, which is progress of that thread: lookups are lock-free.
+//! A lookup looks again only after a bump, which is the progress of some writer: lookups are lock-free. They take no lock, write nothing and wait for nobody.
 //!
-//! # Linearization points
+//! # Linearizability
+//! Over the multiset of classes. Classes do not interact, but for the room they take up, so it is enough to order the operations on one.
+//!
 //! | operation | takes effect |
 //! |---|---|
-//! | `contains` | true: at the read that matched; false: at `t2` of the last round |
-//! | `insert` | at its compare-exchange |
-//! | `remove` | true: at the compare-exchange that takes the copy out; false: at its read of the first bucket (under the lock copies are only added, so one that was in neither bucket when read was in neither then) |
-//! | `count` | at the moment between its two reads at which the number was right: under the lock copies are only added, one by one |
-//! | `insert_if_absent` | false: where it saw a copy; true: at its compare-exchange, or, if a plain `insert` of the class took effect since it looked, just before the first of these. Only lookups can run in between, and those that see that copy answer the same either way |
-//! | `clear` | not one step: each copy present when it begins is taken out at some moment of the call |
+//! | `insert` | at its compare-exchange; after each lookup that answered *false* without having seen it |
+//! | `remove`, `count` | in the order of their critical sections. Under the lock no copy is taken or moved, only added; so `count` is right at a moment between its two reads, and a *false* of `remove` at its first |
+//! | `contains`, *true* | at the read that matched |
+//! | `contains`, *false* | after section `n`, and before each insert of the class that it has not seen |
+//! | `insert_if_absent` | *false*: when it saw a copy. *true*: at the end of its look at the words, before each plain `insert` that it has not seen. No other `insert_if_absent`, `remove` or `count` of the class can run between that look and its compare-exchange |
+//! | `clear` | not one operation, but the removal of each copy that is there when it begins, each at some moment of the call |
 //!
-//! A relocation is a change of place and no change of the multiset. Between its two stores there are two copies of one item; `count`, `remove` and `insert_if_absent` cannot
-//! see that, for they hold the lock, and for `contains` it makes no difference.
+//! These orders agree: an insert that is ordered after a *false*, or after a `remove` that this *false* has seen, was not visible to them, so it had not ended when they began. A relocation is a change of place, not of the multiset; for a moment
+//! there are two copies of one item, which `count`, `remove` and `insert_if_absent` cannot see, since they hold the lock, and which makes no difference to `contains`.
 //!
 //! # "Full" is never the fault of others
-//! An insert that finds both buckets full searches for a path (`path.rs`) and carries it out hop by hop. Each hop looks again, under the lock, whether its fingerprint is still there; a path that has gone stale is
-//! searched anew. Where a search finds no path, the reason may be a hole that moved behind its back, or a relocation half done, whose item takes up two slots. So the insert goes once through
-//! all locks, searches again, and goes through all locks again. If no version has changed between the two passes, then no copy left a bucket during the second search, each bucket it saw full was
-//! full until the end, and the table was full in fact. (In a table of more buckets than a search can reach, where other threads bump versions all the time far from the
-//! buckets in question, it is enough that two searches with a pass between them saw the very same words.)
+//! An insert that finds both buckets full searches for a path (`path.rs`) and carries it out hop by hop. Each hop looks again, under the lock, whether its fingerprint is still there and
+//! whether there is room; a path that has gone stale is searched anew. A hop that was carried out is no harm, whatever comes of the rest.
+//!
+//! Where a search finds no path, the reason may be a hole that moved behind its back, or a relocation half done, whose item takes up two slots. So the insert passes once through
+//! all locks, searches again, and passes through all locks again. If no version has changed between the two passes, then no copy left its bucket during the second search, each bucket that it saw full was
+//! full until the end, and so there was a moment without any path. (In a table of more buckets than a search can reach, where other threads bump versions all the time far from the
+//! buckets in question, it is enough that two searches, with a pass between them, saw the very same words.)
+//!
+//! A failed insert has added nothing and taken nothing out, so it changes nothing.
 //!
 //! # Orderings
 //! | pair | release | acquire | carries |
 //! |---|---|---|---|
-//! | a | `Table::take`, `clear`: the store that takes a copy out | `Table::look` | the bump before it: a reader of the emptied word sees the new version |
-//! | b | `Guard::bump` | `Stripe::version`, a lookup's first read of it | the copy in the new place: a reader of the new version sees it |
-//! | c | `Table::put` | `Table::look` | a copy that another thread has seen stays seen: who learns of it and then removes its twin passes it on through *a* and *b* |
-//! | d | the lock | the lock | what the last holder saw and did |
+//! | a | `Table::bump_and_take` and `Table::clear`: the store that takes a copy out | `Table::look` | the bump before it: who reads the word without that copy reads the new version |
+//! | b | `Guard::bump` | `Stripe::version`, the first of a lookup's two reads | the copy in the new place: who reads the new version sees it |
+//! | c | `Table::put`: the store that adds a copy | `Table::look` | what the inserter has done and seen before. Who learns from one copy that another must be there, and removes its twin, passes that on through *a* and *b* |
+//! | d | the lock | the lock | what earlier holders did and saw |
 //!
-//! All changes of a word are read-modify-writes, so each release reaches also those who read a later value of that word. A lookup's second read of the version needs no ordering of its own: the acquire reads before it
-//! keep it after them, and by pair *a* it cannot be stale where it matters. Each row has a control in `loom-tests` that fails with the row's ordering relaxed.
+//! All changes of a word are read-modify-writes, so each release also reaches those who read a later value of the word. The second read of the version is relaxed: the acquire reads before it
+//! keep it after them, and by pair *a* it is new enough where that matters. Each of *a*, *b* and *c* has a control in `loom-tests` that fails with either side relaxed.
 
 use crate::fault::{self, Fault};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 
-/// The most stripes a table has. A stripe is 16 bytes; all of them fit in half an L1 cache. (A model's threads have small stacks, and `clear`
-/// keeps a guard for each stripe there.)
+/// The most stripes a table has: at 16 bytes each, half of a 32 KiB L1 cache. Fewer in a model, whose threads have small stacks (see `Table::clear`).
 pub(crate) const MAX_STRIPES: usize = if cfg!(ccf_loom) { 4 } else { 1024 };
 
 /// One writer lock and one version counter.

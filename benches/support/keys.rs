@@ -8,18 +8,18 @@ use std::ops::Range;
 
 /// The key of number `index`. Different numbers have different keys.
 #[inline(always)]
-pub fn key(index: u64) -> u64 {
+pub(crate) fn key(index: u64) -> u64 {
     index.wrapping_mul(0xd134_2543_de82_ef95)
 }
 
 /// The first number of the keys that are never inserted.
-pub const ABSENT: u64 = 1 << 40;
+pub(crate) const ABSENT: u64 = 1 << 40;
 
 /// Goes round a range of numbers, again and again, in an order that isn't the one in which they were inserted.
 ///
 /// Each number is followed by the one that stands 0.618 of the range behind it, so neighbours in this order are far from each other in the other.
 #[derive(Clone, Debug)]
-pub struct Shuffled {
+pub(crate) struct Shuffled {
     start: u64,
     len: u64,
     step: u64,
@@ -28,7 +28,7 @@ pub struct Shuffled {
 
 impl Shuffled {
     /// `turn` is the share of the range to leave out at first, for threads that are to go round it at different places.
-    pub fn new(range: Range<u64>, turn: f64) -> Self {
+    pub(crate) fn new(range: Range<u64>, turn: f64) -> Self {
         let len = range.end - range.start;
         assert!(len > 0, "no key to look up");
         let gcd = |mut a: u64, mut b: u64| {
@@ -45,7 +45,7 @@ impl Shuffled {
     }
 
     #[inline(always)]
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         let next = self.at + self.step;
         self.at = next.min(next.wrapping_sub(self.len));
         self.start + self.at
@@ -54,11 +54,11 @@ impl Shuffled {
 
 /// SplitMix64, for choices that a branch predictor should not foresee.
 #[derive(Clone, Debug)]
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
     #[inline(always)]
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

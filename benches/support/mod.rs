@@ -2,7 +2,7 @@
 // Each of the two leaves some of it unused.
 #![allow(dead_code)]
 
-pub mod filled;
-pub mod keys;
-pub mod plan;
-pub mod subject;
+pub(crate) mod filled;
+pub(crate) mod keys;
+pub(crate) mod plan;
+pub(crate) mod subject;

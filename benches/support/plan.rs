@@ -7,7 +7,7 @@ use super::subject::{
 
 /// The size of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Size {
+pub(crate) enum Size {
     /// Fits in the L2 cache of one core.
     L2,
     /// Fits in no cache. 192 MB is also the size in the paper's evaluation.
@@ -15,14 +15,14 @@ pub enum Size {
 }
 
 impl Size {
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::L2 => "L2",
             Self::Large => "192MB",
         }
     }
 
-    pub fn table_bytes(self) -> usize {
+    pub(crate) fn table_bytes(self) -> usize {
         match self {
             Self::L2 => 512 << 10,
             Self::Large => 192 << 20,
@@ -31,10 +31,10 @@ impl Size {
 }
 
 /// How full the table is for everything that needs a constant load.
-pub const STEADY_LOAD: f64 = 0.9;
+pub(crate) const STEADY_LOAD: f64 = 0.9;
 
 /// All subjects, empty. `cuckoofilter` is left out of the large ones: it can't have the rate of the others, so it's there once for the record.
-pub fn subjects(size: Size, table_bytes: usize) -> Vec<Box<dyn Bench>> {
+pub(crate) fn subjects(size: Size, table_bytes: usize) -> Vec<Box<dyn Bench>> {
     let mut subjects = vec![
         Filled::<Ours<Default5x14>>::boxed(table_bytes),
         Filled::<Ours<Plain4x16>>::boxed(table_bytes),
@@ -51,7 +51,7 @@ pub fn subjects(size: Size, table_bytes: usize) -> Vec<Box<dyn Bench>> {
 
 /// What changes the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub(crate) enum Change {
     /// Inserts from empty to 90 % load.
     To90,
     /// Inserts from there to 95 % load.
@@ -62,15 +62,15 @@ pub enum Change {
 
 /// The results of some rounds of changes.
 #[derive(Clone, Debug)]
-pub struct Changes {
-    pub to_90: Vec<Sample>,
-    pub to_95: Vec<Sample>,
-    pub remove: Vec<Sample>,
+pub(crate) struct Changes {
+    pub(crate) to_90: Vec<Sample>,
+    pub(crate) to_95: Vec<Sample>,
+    pub(crate) remove: Vec<Sample>,
 }
 
 impl Changes {
     /// From empty to 95 % load.
-    pub fn all_to_95(&self) -> Vec<Sample> {
+    pub(crate) fn all_to_95(&self) -> Vec<Sample> {
         let mut all = self.to_90.clone();
         all.iter_mut().zip(&self.to_95).for_each(|(all, more)| *all += *more);
         all
@@ -79,20 +79,20 @@ impl Changes {
 
 /// How the rounds of changes are made up. An odd number of rounds has a median that was measured.
 #[derive(Clone, Copy, Debug)]
-pub struct Rounds {
-    pub rounds: usize,
+pub(crate) struct Rounds {
+    pub(crate) rounds: usize,
     /// How often the tables are filled and emptied.
-    pub cycles: usize,
+    pub(crate) cycles: usize,
     /// Into how many parts each of a cycle's three changes is divided.
-    pub slices: usize,
+    pub(crate) slices: usize,
     /// The load to which keys are removed.
-    pub floor: f64,
+    pub(crate) floor: f64,
 }
 
 impl Rounds {
     /// A small table is filled and emptied three times for each round. Filling a large one takes many seconds, so it's filled once, in
     /// slices, which are dealt out to the rounds to and fro: each round has its share of low and of high loads.
-    pub fn new(size: Size, rounds: usize) -> Self {
+    pub(crate) fn new(size: Size, rounds: usize) -> Self {
         match size {
             Size::L2 => Self { rounds, cycles: 3 * rounds, slices: 1, floor: 0.0 },
             Size::Large => Self { rounds, cycles: 1, slices: 4 * rounds, floor: 0.85 },
@@ -100,7 +100,7 @@ impl Rounds {
     }
 
     /// Fills and empties all filters, which take turns; returns what each took in each round.
-    pub fn run(&self, benches: &mut [Box<dyn Bench>], threads: u64) -> Vec<Changes> {
+    pub(crate) fn run(&self, benches: &mut [Box<dyn Bench>], threads: u64) -> Vec<Changes> {
         let none = vec![Sample::default(); self.rounds];
         let none = Changes { to_90: none.clone(), to_95: none.clone(), remove: none };
         let mut results = vec![none; benches.len()];
@@ -126,14 +126,14 @@ impl Rounds {
             Change::Remove => (0.95, self.floor),
         };
         let load = from + (to - from) * (slice + 1) as f64 / self.slices as f64;
-        let len = (bench.slots() as f64 * load) as u64;
+        let len = items(bench, load);
         if change == Change::Remove { bench.remove_to(len, threads) } else { bench.insert_to(len, threads) }
     }
 
     /// 0 1 2 2 1 0 0 1 2 …
     fn round(&self, number: usize) -> usize {
         let (turn, place) = (number / self.rounds, number % self.rounds);
-        if turn.is_multiple_of(2) { place } else { self.rounds - 1 - place }
+        if turn % 2 == 0 { place } else { self.rounds - 1 - place }
     }
 }
 
@@ -147,9 +147,14 @@ impl Changes {
     }
 }
 
+/// How many items are that load: an even number, for two threads to have equal shares.
+fn items(bench: &dyn Bench, load: f64) -> u64 {
+    (bench.slots() as f64 * load / 2.0) as u64 * 2
+}
+
 /// Brings the filter to the load for everything that needs a constant one.
-pub fn steady_load(bench: &mut dyn Bench) {
-    let len = (bench.slots() as f64 * STEADY_LOAD) as u64;
+pub(crate) fn steady_load(bench: &mut dyn Bench) {
+    let len = items(bench, STEADY_LOAD);
     if bench.len() < len {
         bench.insert_to(len, 1);
     } else {

@@ -26,7 +26,7 @@ use rand::rngs::SmallRng;
 
 /// What kind of subject it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// This crate's filter.
     Ours,
     /// Another crate's.
@@ -36,7 +36,7 @@ pub enum Kind {
 }
 
 /// A filter at one setting, shared by threads.
-pub trait Subject: Sync + Sized + 'static {
+pub(crate) trait Subject: Sync + Sized + 'static {
     /// A short name for the tables.
     const NAME: &'static str;
     const ABOUT: &'static str;
@@ -58,13 +58,14 @@ pub trait Subject: Sync + Sized + 'static {
 }
 
 /// The keys of every subject's hash function.
-const HASH: RandomState = RandomState::with_seeds(0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344, 0xa409_3822_299f_31d0, 0x082e_fa98_ec4e_6c89);
+const HASH: RandomState =
+    RandomState::with_seeds(0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344, 0xa409_3822_299f_31d0, 0x082e_fa98_ec4e_6c89);
 
 /// `ahash` with these keys, for crates that take a type of hasher and make one with `default` for each hash.
 ///
 /// `AHasher::default` would look up keys that were made at run time; here they are constants, which is quicker.
 #[derive(Clone)]
-pub struct KeyedHasher(AHasher);
+pub(crate) struct KeyedHasher(AHasher);
 
 impl Default for KeyedHasher {
     #[inline]
@@ -102,7 +103,7 @@ impl fmt::Debug for KeyedHasher {
 }
 
 /// A setting of this crate's filter.
-pub trait Setting: Sync + 'static {
+pub(crate) trait Setting: Sync + 'static {
     const NAME: &'static str;
     const ABOUT: &'static str;
     /// What to ask the builder for, if anything.
@@ -114,7 +115,7 @@ pub trait Setting: Sync + 'static {
 
 /// What one gets who asks for nothing.
 #[derive(Debug)]
-pub struct Default5x14;
+pub(crate) struct Default5x14;
 
 impl Setting for Default5x14 {
     const NAME: &'static str = "ours 5x14";
@@ -126,7 +127,7 @@ impl Setting for Default5x14 {
 
 /// The rate nearest to `atomic-cuckoo-filter`'s, in as many bits.
 #[derive(Debug)]
-pub struct Plain4x16;
+pub(crate) struct Plain4x16;
 
 impl Setting for Plain4x16 {
     const NAME: &'static str = "ours 4x16";
@@ -138,7 +139,7 @@ impl Setting for Plain4x16 {
 
 /// Half that rate, in as many bits.
 #[derive(Debug)]
-pub struct SemiSorted4x17;
+pub(crate) struct SemiSorted4x17;
 
 impl Setting for SemiSorted4x17 {
     const NAME: &'static str = "ours 4x17";
@@ -150,7 +151,7 @@ impl Setting for SemiSorted4x17 {
 
 /// This crate's filter.
 #[derive(Debug)]
-pub struct Ours<L> {
+pub(crate) struct Ours<L> {
     filter: ConcurrentCuckooFilter<u64>,
     setting: PhantomData<L>,
 }
@@ -216,7 +217,7 @@ impl<L: Setting> Subject for Ours<L> {
 
 /// `atomic-cuckoo-filter` at its default layout, 4 fingerprints of 16 bits to a bucket, which is a word.
 #[derive(Debug)]
-pub struct AtomicCuckooFilter<H: Hasher + Default = KeyedHasher>(atomic_cuckoo_filter::CuckooFilter<H>);
+pub(crate) struct AtomicCuckooFilter<H: Hasher + Default = KeyedHasher>(atomic_cuckoo_filter::CuckooFilter<H>);
 
 impl<H: Hasher + Default + Sync + 'static> Subject for AtomicCuckooFilter<H> {
     const NAME: &'static str = "atomic";
@@ -225,7 +226,12 @@ impl<H: Hasher + Default + Sync + 'static> Subject for AtomicCuckooFilter<H> {
 
     fn build(table_bytes: usize) -> Self {
         let capacity = previous_power_of_two(table_bytes / 2);
-        Self(atomic_cuckoo_filter::CuckooFilterBuilder::<H>::default().capacity(capacity).build().expect("a valid filter"))
+        Self(
+            atomic_cuckoo_filter::CuckooFilterBuilder::<H>::default()
+                .capacity(capacity)
+                .build()
+                .expect("a valid filter"),
+        )
     }
 
     fn slots(&self) -> u64 {
@@ -257,7 +263,7 @@ impl<H: Hasher + Default + Sync + 'static> Subject for AtomicCuckooFilter<H> {
 }
 
 /// `RwLock` around `scalable_cuckoo_filter`, also with 4 fingerprints of 16 bits to a bucket.
-pub struct LockedScalable(RwLock<scalable_cuckoo_filter::ScalableCuckooFilter<u64, AHasher, SmallRng>>);
+pub(crate) struct LockedScalable(RwLock<scalable_cuckoo_filter::ScalableCuckooFilter<u64, AHasher, SmallRng>>);
 
 impl Subject for LockedScalable {
     const NAME: &'static str = "scalable";
@@ -306,7 +312,7 @@ impl Subject for LockedScalable {
 }
 
 /// `RwLock` around `cuckoofilter`, whose fingerprints always have 8 bits.
-pub struct LockedCuckoofilter(RwLock<cuckoofilter::CuckooFilter<KeyedHasher>>);
+pub(crate) struct LockedCuckoofilter(RwLock<cuckoofilter::CuckooFilter<KeyedHasher>>);
 
 impl Subject for LockedCuckoofilter {
     const NAME: &'static str = "cuckoofilter";
@@ -346,7 +352,7 @@ impl Subject for LockedCuckoofilter {
 }
 
 /// What memory allows: two words on two random cache lines, whose places come from the hash of the key, and nothing else.
-pub struct Limit(Vec<u64>);
+pub(crate) struct Limit(Vec<u64>);
 
 impl Limit {
     #[inline(always)]
@@ -365,8 +371,9 @@ impl Subject for Limit {
         Self(vec![1; table_bytes / size_of::<u64>()])
     }
 
+    /// So that as many keys are looked up here as elsewhere.
     fn slots(&self) -> u64 {
-        0
+        self.0.len() as u64 * 4
     }
 
     fn fingerprint_bits(&self) -> u32 {

@@ -176,7 +176,11 @@ fn insert_if_absent_against_insert() -> Model {
     let plain = role(move |table| table.insert(x).expect("there is room"));
     let finally = role(move |table| {
         let copies = 1 + added.load(Ordering::Relaxed);
-        assert_eq!((table.count(x), table.scan(), table.len()), (copies, copies, copies), "an item was lost or doubled");
+        assert_eq!(
+            (table.count(x), table.scan(), table.len()),
+            (copies, copies, copies),
+            "an item was lost or doubled"
+        );
     });
     (table(2, &[]), vec![conditional, plain], finally)
 }

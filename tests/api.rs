@@ -1,0 +1,299 @@
+//! The public interface, as one thread sees it.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use concurrent_cuckoo_filter::{BuildError, Builder, ConcurrentCuckooFilter, Encoding, InsertError};
+
+type Filter<T> = ConcurrentCuckooFilter<T>;
+
+#[test]
+fn a_key_is_in_from_its_insertion_to_its_removal() {
+    let filter = Filter::<str>::with_capacity(100);
+    assert!(!filter.contains("a") && filter.is_empty());
+    filter.insert("a").unwrap();
+    assert!(filter.contains("a") && !filter.contains("b"));
+    assert_eq!((filter.len(), filter.is_empty()), (1, false));
+    assert!(filter.remove("a"));
+    assert!(!filter.contains("a") && !filter.remove("a"));
+    assert_eq!((filter.len(), filter.is_empty()), (0, true));
+}
+
+#[test]
+fn a_key_inserted_twice_is_in_until_it_is_removed_twice() {
+    let filter = Filter::<u64>::with_capacity(100);
+    for copies in 1..=3 {
+        filter.insert(&7).unwrap();
+        assert_eq!((filter.count(&7), filter.len()), (copies, copies));
+    }
+    for copies in (0..3).rev() {
+        assert!(filter.contains(&7) && filter.remove(&7));
+        assert_eq!((filter.count(&7), filter.len()), (copies, copies));
+    }
+    assert!(!filter.contains(&7));
+}
+
+#[test]
+fn insert_if_absent_adds_one_copy() {
+    let filter = Filter::<str>::with_capacity(100);
+    assert_eq!(filter.insert_if_absent("a"), Ok(true));
+    assert_eq!(filter.insert_if_absent("a"), Ok(false));
+    assert_eq!((filter.count("a"), filter.len()), (1, 1));
+    assert!(filter.remove("a"));
+    assert_eq!(filter.insert_if_absent("a"), Ok(true));
+}
+
+#[test]
+fn borrowed_forms_of_a_key_are_the_same_key() {
+    let strings = Filter::<String>::with_capacity(10);
+    strings.insert("a").unwrap();
+    assert!(strings.contains(&"a".to_string()) && strings.contains("a"));
+    let bytes = Filter::<[u8]>::with_capacity(10);
+    bytes.insert(b"a".as_slice()).unwrap();
+    assert!(bytes.contains(vec![b'a'].as_slice()));
+    let pairs = Filter::<(u32, String)>::with_capacity(10);
+    pairs.insert(&(1, "a".into())).unwrap();
+    assert!(pairs.contains(&(1, "a".into())) && !pairs.contains(&(2, "a".into())));
+}
+
+#[test]
+fn a_filter_is_send_and_sync_whatever_its_keys_are() {
+    fn check<F: Send + Sync + Unpin + UnwindSafe + RefUnwindSafe>() {}
+    check::<Filter<Rc<str>>>();
+    check::<Filter<*const u8>>();
+    check::<Arc<Filter<str>>>();
+    check::<Builder<Rc<str>>>();
+    let erased: Arc<Filter<dyn std::fmt::Debug>> = Arc::new(Filter::with_capacity(1));
+    assert!(erased.is_empty());
+}
+
+#[test]
+fn any_capacity_is_met_without_rounding_to_powers_of_two() {
+    for capacity in [0, 1, 2, 3, 5, 6, 7, 10, 11, 100, 1000, 10_007, 65_536, 65_537, 100_000, 1_000_003] {
+        let filter = Filter::<u64>::with_capacity(capacity);
+        assert!(filter.capacity() >= capacity && filter.slots() >= filter.capacity());
+        if capacity >= 10_000 {
+            let bits = filter.memory_usage() as f64 * 8.0 / capacity as f64;
+            let with_stripes = if capacity >= 1_000_000 { 13.4 } else { 30.0 };
+            assert!(bits < with_stripes, "{bits} bits a key for {capacity}");
+            assert!(filter.slots() as f64 <= 1.06 * capacity as f64, "{} slots for {capacity}", filter.slots());
+        }
+    }
+}
+
+#[test]
+fn the_rate_asked_for_is_met() {
+    for rate in [0.5, 0.06, 0.03, 0.01, 0.003, 0.001, 1e-4, 1e-5, 2e-6, 1e-7, 1e-9] {
+        let filter = Filter::<u64>::builder().capacity(1000).false_positive_rate(rate).build().unwrap();
+        assert!(filter.max_false_positive_rate() <= rate, "{rate}: {filter:?}");
+        assert_eq!(filter.false_positive_rate(), 0.0, "an empty filter has no false positives");
+    }
+}
+
+#[test]
+fn the_encoding_asked_for_is_taken() {
+    for encoding in [Encoding::Plain, Encoding::SemiSorted] {
+        for rate in [0.01, 1e-3, 1e-4, 1e-5] {
+            let builder = Filter::<u64>::builder().capacity(1000).false_positive_rate(rate).encoding(encoding);
+            let filter = builder.build().unwrap();
+            assert_eq!(filter.encoding(), encoding);
+            assert!(filter.max_false_positive_rate() <= rate);
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_built_is_an_error_that_says_what_and_why() {
+    let build = |capacity: usize, rate: f64| {
+        Filter::<u64>::builder().capacity(capacity).false_positive_rate(rate).build().map(drop).unwrap_err()
+    };
+    for rate in [0.0, 1.0, -0.1, 2.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let error = build(10, rate);
+        assert!(matches!(error, BuildError::InvalidRate { .. }), "{rate}: {error:?}");
+        assert!(error.to_string().contains(&rate.to_string()), "{error}");
+    }
+    let error = build(10, 1e-12);
+    assert!(matches!(error, BuildError::RateTooLow { rate: 1e-12, lowest, .. } if lowest > 1e-12), "{error:?}");
+    assert!(error.to_string().contains("1e-12"), "{error}");
+
+    let error = build(usize::MAX, 0.001);
+    assert!(matches!(error, BuildError::CapacityTooLarge { capacity: usize::MAX, .. }), "{error:?}");
+    assert!(error.to_string().contains(&usize::MAX.to_string()), "{error}");
+
+    let missing = Filter::<u64>::builder().build().map(drop).unwrap_err();
+    assert_eq!(missing, BuildError::CapacityMissing);
+    assert!(missing.to_string().contains("Builder::capacity"), "{missing}");
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "asks for more memory than Miri models")]
+fn memory_that_is_refused_is_an_error() {
+    // A quarter of the address space, which no machine has.
+    let capacity = usize::MAX / 64;
+    let error = Filter::<u64>::builder().capacity(capacity).build().map(drop).unwrap_err();
+    assert!(matches!(error, BuildError::OutOfMemory { bytes, .. } if bytes > capacity), "{error:?}");
+    assert!(error.to_string().contains("bytes"), "{error}");
+}
+
+#[test]
+#[should_panic(expected = "the limit is")]
+fn with_capacity_panics_with_the_reason() {
+    let _ = Filter::<u64>::with_capacity(usize::MAX);
+}
+
+#[test]
+fn a_full_filter_says_so_and_keeps_what_it_has() {
+    for capacity in [1, 5, 11, 100, 1000] {
+        let filter = Filter::<u64>::with_capacity(capacity);
+        let held = (0..).find(|key| filter.insert(key).is_err()).unwrap();
+        let error = filter.insert(&held).unwrap_err();
+        assert_eq!(error.to_string().contains("full"), matches!(error, InsertError::Full { .. }));
+        let InsertError::Full { len, capacity: reported, .. } = error else {
+            panic!("distinct keys hardly ever have all slots of a pair in common: {error:?}");
+        };
+        assert_eq!((len as u64, reported), (held, filter.capacity()));
+        assert!(held >= capacity as u64, "{capacity}: refused after {held}");
+        for refused in held..held + 200 {
+            let before = filter.len();
+            if filter.insert(&refused).is_err() {
+                assert_eq!(filter.len(), before);
+            }
+        }
+        assert!((0..held).all(|key| filter.contains(&key)), "a refused insert has lost a key");
+        assert!((0..held).all(|key| filter.remove(&key)), "a refused insert has lost a key");
+    }
+}
+
+#[test]
+fn a_key_has_as_many_copies_as_its_buckets_have_slots() {
+    for capacity in [5, 1000] {
+        let filter = Filter::<str>::with_capacity(capacity);
+        let copies = (0..).find(|_| filter.insert("a").is_err()).unwrap();
+        // A filter of so few keys has one bucket; all others, two for each key.
+        assert_eq!(copies, if capacity == 5 { 5 } else { 10 });
+        let error = filter.insert("a").unwrap_err();
+        assert!(matches!(error, InsertError::TooManyCopies { copies: 5 | 10, .. }), "{error:?}");
+        assert!(error.to_string().contains(&copies.to_string()), "{error}");
+        assert_eq!((filter.count("a"), filter.len()), (copies, copies));
+        assert!((0..copies).all(|_| filter.remove("a")) && filter.is_empty());
+    }
+}
+
+#[test]
+fn clear_leaves_an_empty_filter_that_can_be_used_again() {
+    let filter = Filter::<u64>::with_capacity(1000);
+    for round in 0..3 {
+        (0..1000).for_each(|key| filter.insert(&(round * 1000 + key)).unwrap());
+        assert_eq!(filter.len(), 1000);
+        filter.clear();
+        assert!(filter.is_empty() && (0..3000).all(|key| !filter.contains(&key)));
+    }
+}
+
+#[test]
+fn the_statistics_agree_with_each_other() {
+    let filter = Filter::<u64>::with_capacity(10_000);
+    (0..5000).for_each(|key| filter.insert(&key).unwrap());
+    assert_eq!(filter.load_factor(), 5000.0 / filter.slots() as f64);
+    assert!(filter.false_positive_rate() > 0.45 * filter.max_false_positive_rate());
+    assert!(filter.false_positive_rate() < 0.55 * filter.max_false_positive_rate());
+    assert!(filter.memory_usage() > filter.slots() / filter.slots_per_bucket() * 8);
+    assert_eq!((filter.slots_per_bucket(), filter.fingerprint_bits()), (5, 14));
+}
+
+#[test]
+fn debug_prints_statistics_and_no_secrets() {
+    #[derive(Clone, Debug)]
+    struct Secret;
+    impl BuildHasher for Secret {
+        type Hasher = std::hash::DefaultHasher;
+        fn build_hasher(&self) -> Self::Hasher {
+            Self::Hasher::new()
+        }
+    }
+    let builder = Filter::<u64>::builder().capacity(10).hasher(Secret);
+    assert!(!format!("{builder:?}").contains("Secret"));
+    let filter = builder.clone().build().unwrap();
+    filter.insert(&1).unwrap();
+    let text = format!("{filter:?}");
+    assert!(text.contains("len: 1") && text.contains("false_positive_rate"), "{text}");
+    assert!(!text.contains("Secret") && !text.contains("words") && text.len() < 500, "{text}");
+    assert!(matches!(filter.hasher(), Secret));
+}
+
+#[test]
+fn filters_are_keyed_apart() {
+    // Keys that are false positives of one filter are none of another, but for chance.
+    let [one, other] = [0, 1].map(|_| {
+        let filter = Filter::<u64>::builder().capacity(2000).false_positive_rate(0.05).build().unwrap();
+        (0..2000).for_each(|key| filter.insert(&key).unwrap());
+        let absent = if cfg!(miri) { 2000..2600 } else { 2000..22_000 };
+        absent.filter(|key| filter.contains(key)).collect::<HashSet<u64>>()
+    });
+    assert!(!one.is_empty() && one.intersection(&other).count() < one.len() / 2);
+}
+
+/// A key whose hash is that number.
+struct Raw(u64);
+
+impl Hash for Raw {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0);
+    }
+}
+
+/// The weakest of hashers.
+#[derive(Default)]
+struct Identity(u64);
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("Raw writes a u64")
+    }
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+#[test]
+fn extreme_hashes_are_keys_like_any_other() {
+    let filter = ConcurrentCuckooFilter::<Raw, _>::with_capacity_and_hasher(200, BuildHasherDefault::<Identity>::new());
+    let hashes: Vec<u64> = (0..64).flat_map(|bit| [1 << bit, !(1 << bit)]).chain([0, u64::MAX]).collect();
+    for (i, &hash) in hashes.iter().enumerate() {
+        filter.insert(&Raw(hash)).unwrap();
+        assert_eq!(filter.len(), i + 1);
+    }
+    assert!(hashes.iter().all(|&hash| filter.contains(&Raw(hash)) && filter.remove(&Raw(hash))));
+    assert!(filter.is_empty());
+}
+
+#[test]
+fn a_hash_that_panics_leaves_the_filter_as_it_was() {
+    struct Panics(bool);
+    impl Hash for Panics {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            assert!(!self.0, "hashing failed");
+            state.write_u8(1);
+        }
+    }
+    let filter = Filter::<Panics>::with_capacity(10);
+    filter.insert(&Panics(false)).unwrap();
+    let attempts: [&dyn Fn(); 5] = [
+        &|| _ = filter.insert(&Panics(true)),
+        &|| _ = filter.insert_if_absent(&Panics(true)),
+        &|| _ = filter.contains(&Panics(true)),
+        &|| _ = filter.remove(&Panics(true)),
+        &|| _ = filter.count(&Panics(true)),
+    ];
+    for attempt in attempts {
+        assert!(catch_unwind(AssertUnwindSafe(attempt)).is_err());
+        assert_eq!((filter.len(), filter.count(&Panics(false))), (1, 1));
+    }
+    assert!(filter.remove(&Panics(false)) && filter.is_empty());
+}

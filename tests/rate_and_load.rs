@@ -1,0 +1,161 @@
+//! What is measured beside what is computed: false-positive rate, load, and the promise of `with_capacity`, for every layout and for weak hashers.
+
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
+
+/// Rates and encodings that lead to each of the eleven layouts.
+const LAYOUTS: [(Encoding, f64, usize, u32); 11] = [
+    (Encoding::Plain, 0.07, 8, 8),
+    (Encoding::Plain, 0.03, 7, 9),
+    (Encoding::Plain, 0.012, 6, 10),
+    (Encoding::SemiSorted, 0.003, 6, 12),
+    (Encoding::Plain, 0.0025, 5, 12),
+    (Encoding::SemiSorted, 0.001, 5, 14),
+    (Encoding::Plain, 0.000125, 4, 16),
+    (Encoding::SemiSorted, 0.0001, 4, 17),
+    (Encoding::Plain, 3e-6, 3, 21),
+    (Encoding::SemiSorted, 2e-6, 3, 22),
+    (Encoding::Plain, 1e-9, 2, 32),
+];
+
+type Seeded = ahash::RandomState;
+
+fn seeded(seed: u64) -> Seeded {
+    Seeded::with_seeds(seed, seed ^ 1, seed ^ 2, seed ^ 3)
+}
+
+fn build(capacity: usize, layout: (Encoding, f64, usize, u32), seed: u64) -> ConcurrentCuckooFilter<u64, Seeded> {
+    let (encoding, rate, slots, bits) = layout;
+    let builder = ConcurrentCuckooFilter::<u64>::builder().capacity(capacity).false_positive_rate(rate);
+    let filter = builder.encoding(encoding).hasher(seeded(seed)).build().unwrap();
+    assert_eq!((filter.encoding(), filter.slots_per_bucket(), filter.fingerprint_bits()), (encoding, slots, bits));
+    filter
+}
+
+/// Whether a count is within five standard deviations of what is expected of rare, independent events.
+fn plausible(count: f64, expected: f64) -> bool {
+    (count - expected).abs() <= 5.0 * expected.sqrt() + 5.0
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "statistics need millions of operations")]
+fn the_false_positive_rate_is_as_computed_at_half_load_and_at_capacity() {
+    const LOOKUPS: u64 = 4_000_000;
+    for layout in LAYOUTS {
+        let filter = build(100_000, layout, 1);
+        for share in [0.5, 1.0] {
+            let goal = (filter.capacity() as f64 * share) as u64;
+            (filter.len() as u64..goal).for_each(|key| filter.insert(&key).unwrap());
+            let expected = filter.false_positive_rate() * LOOKUPS as f64;
+            let found = (1 << 40..(1 << 40) + LOOKUPS).filter(|key| filter.contains(key)).count() as f64;
+            // False positives come in groups: all absent keys of one class are false positives together.
+            assert!(
+                plausible(found, expected) || (found / expected - 1.0).abs() < 0.05,
+                "{filter:?}: {found} for {expected}"
+            );
+        }
+        assert!(filter.false_positive_rate() <= filter.max_false_positive_rate());
+        assert!(filter.max_false_positive_rate() <= layout.1);
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many operations")]
+fn a_hundred_thousand_small_filters_take_as_many_keys_as_they_are_made_for() {
+    let mut trials = 0;
+    for capacity in (1..=40).chain([50, 64, 100, 200, 500]) {
+        for seed in 0..if capacity <= 40 { 2500 } else { 200 } {
+            let filter = ConcurrentCuckooFilter::<u64, _>::with_capacity_and_hasher(capacity, seeded(seed));
+            for key in 0..filter.capacity() as u64 {
+                assert!(filter.insert(&key).is_ok(), "capacity {capacity}, seed {seed}: refused the key {key}");
+            }
+            trials += 1;
+        }
+    }
+    assert!(trials >= 100_000);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many operations")]
+fn filters_of_every_layout_and_size_take_as_many_keys_as_they_are_made_for() {
+    for layout in LAYOUTS {
+        for capacity in [1, 2, 3, 9, 17, 33, 70, 150, 400, 1000, 5000, 30_000, 300_000] {
+            for seed in 0..(100_000 / capacity as u64).clamp(1, 100) {
+                let filter = build(capacity, layout, seed);
+                let refused = (0..filter.capacity() as u64).find(|key| filter.insert(key).is_err());
+                assert_eq!(refused, None, "{filter:?}, seed {seed}");
+            }
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many operations")]
+fn a_large_filter_takes_as_many_keys_as_it_is_made_for() {
+    let filter = ConcurrentCuckooFilter::<u64, _>::with_capacity_and_hasher(20_000_000, seeded(1));
+    for key in 0..filter.capacity() as u64 {
+        assert!(filter.insert(&key).is_ok(), "refused the key {key}");
+    }
+    assert!(filter.load_factor() > 0.969, "{filter:?}");
+    assert!((0..filter.capacity() as u64).all(|key| filter.contains(&key)));
+}
+
+#[derive(Default)]
+struct Identity(u64);
+
+impl Hasher for Identity {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("a u64 is written as one")
+    }
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}
+
+/// Fills 95 % of the slots with keys of a pattern and looks up others of the same pattern.
+fn check_weak_hasher<S: BuildHasher>(name: &str, new: impl Fn() -> S) {
+    const KEYS: u64 = 100_000;
+    let patterns: [(&str, &dyn Fn(u64) -> u64); 9] = [
+        ("counting", &|i| i),
+        ("every 8th", &|i| i << 3),
+        ("every 4096th", &|i| i << 12),
+        ("in the upper half", &|i| i << 32),
+        ("in the upper bits", &|i| i << 44),
+        ("bytes reversed", &|i| i.swap_bytes()),
+        ("bits reversed", &|i| i.reverse_bits()),
+        ("floating-point", &|i| (i as f64).to_bits()),
+        ("decimal strides", &|i| i * 1_000_000_007),
+    ];
+    for layout in [(Encoding::Plain, 0.012), (Encoding::SemiSorted, 0.003), (Encoding::SemiSorted, 0.001)] {
+        for (pattern, key) in patterns {
+            let builder = ConcurrentCuckooFilter::<u64>::builder().capacity(KEYS as usize).hasher(new());
+            let filter = builder.encoding(layout.0).false_positive_rate(layout.1).build().unwrap();
+            let goal = (filter.slots() as f64 * 0.95).ceil() as u64;
+            for i in 0..goal {
+                assert!(filter.insert(&key(i)).is_ok(), "{name}, {pattern}: refused at {filter:?}");
+            }
+            let lookups = goal..goal + 900_000;
+            let found = lookups.clone().filter(|&i| filter.contains(&key(i))).count() as f64;
+            let rate = found / (lookups.end - lookups.start) as f64;
+            let nominal = filter.false_positive_rate();
+            assert!(rate <= 1.25 * nominal, "{name}, {pattern}: {rate} for {nominal}, {filter:?}");
+            assert!(rate >= nominal / 1.25, "{name}, {pattern}: {rate} for {nominal}, {filter:?}");
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many operations")]
+fn the_identity_as_hasher_reaches_load_and_rate() {
+    check_weak_hasher("identity", BuildHasherDefault::<Identity>::default);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many operations")]
+fn fxhash_reaches_load_and_rate() {
+    check_weak_hasher("FxHash", rustc_hash::FxBuildHasher::default);
+}
