@@ -1,15 +1,17 @@
 //! Nanoseconds per operation, with criterion's statistics: this crate's filter beside others.
 //!
-//! `cargo bench --bench filters [-- FILTER]`, where `FILTER` is part of a name: `L2/`, `192MB/lookup hit`, `/2 threads/ours 5x14` …
+//! `cargo bench --bench filters [-- FILTER]`, where `FILTER` is part of a name: `L2/`, `192MB/lookup hit`, `/2
+//! threads/ours 5x14` …
 //!
-//! The names are `size/operation/threads/subject`. What the subjects are and why the comparison is fair stands in `support/subject.rs`; the operations are
-//! those of `ratios.rs`. Use this bench to see what a change of the code does (criterion compares with the run before), and `ratios`
-//! to compare the subjects: here one subject is measured after the other, and a machine's speed may change in between.
+//! The names are `size/operation/threads/subject`. What the subjects are and why the comparison is fair stands in
+//! `support/subject.rs`; the operations are those of `ratios.rs`. Use this bench to see what a change of the code does
+//! (criterion compares with the run before), and `ratios` to compare the subjects: here one subject is measured after
+//! the other, and a machine's speed may change in between.
 //!
 //! # Inserts and removals
-//! An insert's cost depends on the load, so criterion can't be left to choose how many to time. Instead the filter is filled to 90 % and 95 % and emptied
-//! (to 85 % at 192 MB) in ten rounds, as `support/plan.rs` tells, each with its share of low and of high loads; and criterion
-//! is handed the ten times.
+//! An insert's cost depends on the load, so criterion can't be left to choose how many to time. Instead the filter is
+//! filled to 90 % and 95 % and emptied (to 85 % at 192 MB) in ten rounds, as `support/plan.rs` tells, each with its
+//! share of low and of high loads; and criterion is handed the ten times.
 
 mod support;
 
@@ -27,7 +29,8 @@ use support::subject::Kind;
 /// Criterion's smallest.
 const SAMPLES: usize = 10;
 
-/// A subject, and what has been found out about it so far. A name filter may need none of it, so nothing is done before it's asked for.
+/// A subject, and what has been found out about it so far. A name filter may need none of it, so nothing is done before
+/// it's asked for.
 struct Measured {
     bench: Box<dyn Bench>,
     rounds: Rounds,
@@ -130,7 +133,8 @@ fn group<'a>(criterion: &'a mut Criterion, size: Size, operation: &str, threads:
 }
 
 fn main() {
-    // As criterion sees it: `cargo bench` passes `--bench`, and whoever runs this without it wants to know only whether it works.
+    // As criterion sees it: `cargo bench` passes `--bench`, and whoever runs this without it wants to know only whether
+    // it works.
     let given = |wanted| env::args().any(|arg| arg == wanted);
     let test = given("--test") || !given("--bench");
     let mut criterion = Criterion::default().configure_from_args();

@@ -9,20 +9,24 @@
 //! | `--quick` | fewer and shorter rounds, and 512 KiB if `--large` isn't given |
 //! | `--csv FILE` | the results also as comma-separated values |
 //!
-//! On a machine whose speed changes from second to second a figure says little and the ratio of two says more, if they were measured by turns. So
-//! everything is measured in *rounds*; in each, all subjects have their turn, a fraction of a second each, and a ratio is that of two turns in
-//! the same round. Shown are the median and, in brackets, the least and the greatest ratio of all rounds.
+//! On a machine whose speed changes from second to second a figure says little and the ratio of two says more, if they
+//! were measured by turns. So everything is measured in *rounds*; in each, all subjects have their turn, a fraction of
+//! a second each, and a ratio is that of two turns in the same round. Shown are the median and, in brackets, the least
+//! and the greatest ratio of all rounds.
 //!
 //! # What is measured
-//! - inserts from empty to 90 % load, from there to 95 %, and both together; removals from there to an empty filter (at 192 MB, to 85 %);
-//! - lookups at 90 % load: of keys that are there, of others, of either by the toss of a coin. The order isn't that of insertion;
+//! - inserts from empty to 90 % load, from there to 95 %, and both together; removals from there to an empty filter (at
+//!   192 MB, to 85 %);
+//! - lookups at 90 % load: of keys that are there, of others, of either by the toss of a coin. The order isn't that of
+//!   insertion;
 //! - the mix: 90 % such tossed lookups, 5 % removals, 5 % inserts, at 90 % load;
 //! - all this on one thread and on two;
 //! - the memory and the measured false-positive rate, so that it can be seen what rates are being compared.
 //!
-//! What is compared, and how each subject is set up, stands in `support/subject.rs`. `limit` is no filter: it loads two words
-//! from two random cache lines of a plain vector of the same size, whose addresses come from the same hash of the same keys, and nothing else.
-//! That is what a filter of two buckets can reach at best in memory of that size without batching its lookups.
+//! What is compared, and how each subject is set up, stands in `support/subject.rs`. `limit` is no filter: it loads two
+//! words from two random cache lines of a plain vector of the same size, whose addresses come from the same hash of the
+//! same keys, and nothing else. That is what a filter of two buckets can reach at best in memory of that size without
+//! batching its lookups.
 //!
 //! Each subject's answers are checked: all lookups of present keys, inserts and removals must succeed, or the run ends.
 
@@ -50,10 +54,10 @@ struct Options {
 }
 
 impl Options {
-    /// `cargo bench` calls with `--bench`, `cargo test` without; then this is only a test.
-    fn parse(args: impl Iterator<Item = String>) -> Result<Self, String> {
+    /// `cargo bench` calls with `--bench`, `cargo test` without; then this is only a test. `None` if there's nothing to
+    /// do.
+    fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
         let (mut bench, mut test, mut quick, mut l2, mut large, mut csv) = (false, false, false, false, false, None);
-        let mut args = args.peekable();
         while let Some(arg) = args.next() {
             match arg.as_str() {
                 "--bench" => bench = true,
@@ -62,7 +66,8 @@ impl Options {
                 "--l2" => l2 = true,
                 "--large" => large = true,
                 "--csv" => csv = Some(args.next().ok_or("--csv needs the name of a file")?),
-                // Others are for criterion, to which `cargo bench` passes the same.
+                // `cargo bench` passes the same to both benches, and only the other one can measure what is named.
+                name if !name.starts_with('-') => return Ok(None),
                 _ => eprintln!("ratios: {arg} means nothing here"),
             }
         }
@@ -78,7 +83,7 @@ impl Options {
             (false, true) => (3, 40),
             (false, false) => (7, 120),
         };
-        Ok(Self { sizes, rounds, turn: Duration::from_millis(turn), test, csv })
+        Ok(Some(Self { sizes, rounds, turn: Duration::from_millis(turn), test, csv }))
     }
 }
 
@@ -157,7 +162,6 @@ struct Results {
 impl Results {
     fn measure(size: Size, options: &Options) -> Self {
         let table_bytes = if options.test { 8 << 10 } else { size.table_bytes() };
-        eprintln!("{}: building the tables", size.name());
         let mut results = Self { size, subjects: subjects(size, table_bytes), series: Vec::new() };
         // Two threads first, so that the tables which the lookups find were filled by one.
         for threads in [2, 1] {
@@ -323,7 +327,8 @@ impl Results {
         align(&rows, 1)
     }
 
-    /// A line for each operation, number of threads and subject; its speed, and for ours the ratio to each other subject.
+    /// A line for each operation, number of threads and subject; its speed, and for ours the ratio to each other
+    /// subject.
     fn csv(&self) -> String {
         let mut text = String::new();
         for operation in Operation::ALL {
@@ -363,8 +368,8 @@ fn bits_per_item(bytes: usize, items: u64) -> f64 {
     bytes as f64 * 8.0 / items as f64
 }
 
-/// What the paper's semi-sorted filter takes at that rate: buckets of four slots, a bit saved in each, and the load of 95.5 % that it
-/// reports. The 12.6 bits in its comparison of space are this formula's at 0.09 %.
+/// What the paper's semi-sorted filter takes at that rate: buckets of four slots, a bit saved in each, and the load of
+/// 95.5 % that it reports. The 12.6 bits in its comparison of space are this formula's at 0.09 %.
 fn papers_bits_per_item(rate: f64) -> f64 {
     let load = 0.955;
     let fingerprint_bits = (8.0 * load / rate).log2();
@@ -394,7 +399,11 @@ fn align(rows: &[Vec<String>], left: usize) -> String {
 
 fn main() -> ExitCode {
     let options = match Options::parse(env::args().skip(1)) {
-        Ok(options) => options,
+        Ok(Some(options)) => options,
+        Ok(None) => {
+            eprintln!("ratios: names are for the bench `filters`; nothing to do here");
+            return ExitCode::SUCCESS;
+        }
         Err(error) => {
             eprintln!("ratios: {error}");
             return ExitCode::FAILURE;
@@ -410,11 +419,10 @@ fn main() -> ExitCode {
         }
         csv += &results.csv();
     }
-    if let Some(file) = &options.csv {
-        if let Err(error) = fs::write(file, csv) {
-            eprintln!("ratios: {file}: {error}");
-            return ExitCode::FAILURE;
-        }
+    let written = options.csv.as_ref().map_or(Ok(()), |file| fs::write(file, csv));
+    if let Err(error) = written {
+        eprintln!("ratios: the CSV file: {error}");
+        return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
 }

@@ -4,7 +4,7 @@
 //!
 //! # Comparing all lanes at once
 //! Subtracting 1 from every lane of `x` sets a lane's top bit if the lane was 0, or if its top bit was set already (`& !x` excludes
-//! that), or if a lower lane that was 0 borrowed from it. So `(x - ONES) & !x & TOPS` is exact about *whether* a lane is 0, and about the lowest
+//! that), or if a lower lane that was 0 borrowed from it. So [`any_zero_lane`] is exact about *whether* a lane is 0, and about the lowest
 //! one, but may flag further lanes above it. [`zero_lanes`] adds instead of subtracting, which cannot carry, and is exact for each lane.
 //!
 //! # Semi-sorted words
@@ -29,14 +29,14 @@ pub(crate) trait BucketOps: Layout {
     #[inline(always)]
     fn either_contains(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> Option<bool> {
         let pattern = pattern::<Self>(fingerprint);
-        let (x, y) = (first.0 ^ pattern, second.0 ^ pattern);
-        let matched = (x.wrapping_sub(Self::ONES) & !x | y.wrapping_sub(Self::ONES) & !y) & Self::TOPS != 0;
+        let in_first = any_zero_lane::<Self>(first.0 ^ pattern);
+        let in_second = any_zero_lane::<Self>(second.0 ^ pattern);
+        let matched = in_first | in_second != 0;
         if !Self::SEMI_SORTED || !matched {
             return Some(matched);
         }
         // A branch on *which* word matched would be mispredicted for half of all hits: conditional moves choose.
-        let in_first = zero_lanes::<Self>(x);
-        let lanes = select_unpredictable(in_first != 0, in_first, zero_lanes::<Self>(y));
+        let lanes = select_unpredictable(in_first != 0, in_first, in_second);
         let word = select_unpredictable(in_first != 0, first, second);
         (nibble_at::<Self>(self.sorted_nibbles(word), lanes) == nibble::<Self>(fingerprint)).then_some(true)
     }
@@ -50,11 +50,7 @@ pub(crate) trait BucketOps: Layout {
     /// Whether a slot is empty.
     #[inline]
     fn has_room(self, bucket: Bucket) -> bool {
-        if Self::SEMI_SORTED {
-            bucket.0 & Self::LANE == 0
-        } else {
-            bucket.0.wrapping_sub(Self::ONES) & !bucket.0 & Self::TOPS != 0
-        }
+        if Self::SEMI_SORTED { bucket.0 & Self::LANE == 0 } else { any_zero_lane::<Self>(bucket.0) != 0 }
     }
 
     /// How many slots are taken.
@@ -78,8 +74,8 @@ pub(crate) trait BucketOps: Layout {
         let nibble = nibble::<Self>(fingerprint);
         let nibbles = self.sorted_nibbles(bucket);
         // The new lane goes above the empty ones and those with a smaller nibble; all of these move down by one.
-        let smaller = (0..Self::SLOTS).map(|j| u32::from((nibbles >> (NIBBLE_BITS * j)) & 15 < nibble)).sum::<u32>();
-        let place = smaller.max(empty.count_ones()) - 1;
+        let empty = empty.count_ones();
+        let place = if nibble == 0 { empty } else { empty.max(Self::SLOTS - semisort::at_least(nibbles, nibble)) } - 1;
         let lanes = shift_down::<Self>(bucket.0, place, Self::LANE_BITS) | low << (place * Self::LANE_BITS);
         let nibbles = shift_down::<Self>(nibbles.into(), place, NIBBLE_BITS) as u32 | nibble << (place * NIBBLE_BITS);
         Some(encode::<Self>(lanes, nibbles))
@@ -152,6 +148,12 @@ fn nibble<L: Layout>(fingerprint: Fingerprint) -> u32 {
     fingerprint.0 >> L::LANE_BITS
 }
 
+/// The top bit of the lowest lane that is 0, perhaps with top bits above it; nothing if no lane is 0.
+#[inline(always)]
+fn any_zero_lane<L: Layout>(word: u64) -> u64 {
+    word.wrapping_sub(L::ONES) & !word & L::TOPS
+}
+
 /// The top bits of exactly those lanes that are 0.
 #[inline(always)]
 fn zero_lanes<L: Layout>(word: u64) -> u64 {
@@ -173,7 +175,7 @@ fn nibble_at<L: Layout>(nibbles: u32, lanes: u64) -> u32 {
 
 #[inline]
 fn encode<L: Layout>(lanes: u64, nibbles: u32) -> Bucket {
-    Bucket(lanes | u64::from(semisort::rank(nibbles, L::SLOTS)) << (L::SLOTS * L::LANE_BITS))
+    Bucket(lanes | u64::from(semisort::rank(nibbles)) << (L::SLOTS * L::LANE_BITS))
 }
 
 /// `list` without element 0: elements 1 to `place` move down by one, element `place` becomes 0, those above stay.

@@ -35,10 +35,20 @@ const BINOMIAL: [[u16; 16]; MAX_SLOTS as usize] = {
     table
 };
 
-/// The rank of a sorted list of `slots` nibbles.
+/// The rank of a sorted list of at most [`MAX_SLOTS`] nibbles.
 #[inline]
-pub(crate) fn rank(nibbles: u32, slots: u32) -> u32 {
-    (0..slots).map(|j| u32::from(BINOMIAL[j as usize][(nibbles >> (4 * j) & 15) as usize])).sum()
+pub(crate) fn rank(nibbles: u32) -> u32 {
+    // All places, whatever the length of the list: those beyond it hold 0 and add 0, and the loop needs no count.
+    (0..MAX_SLOTS).map(|j| u32::from(BINOMIAL[j as usize][(nibbles >> (4 * j) & 15) as usize])).sum()
+}
+
+/// How many of a list's nibbles are at least `nibble`, which is not 0.
+#[inline]
+pub(crate) fn at_least(nibbles: u32, nibble: u32) -> u32 {
+    // In bytes there is room for a bit above each nibble that a subtraction clears if it must borrow.
+    const TOPS: u64 = 0x8080_8080_8080_8080;
+    let spread = u64::from(nibbles & 0x0f0f_0f0f) | u64::from(nibbles >> 4 & 0x0f0f_0f0f) << 32;
+    (((spread | TOPS) - u64::from(nibble) * 0x0101_0101_0101_0101) & TOPS).count_ones()
 }
 
 /// How many bits hold every rank of `slots` nibbles.
@@ -63,7 +73,7 @@ pub(crate) fn unrank_table(slots: u32) -> &'static [u32] {
         let mut table = vec![0; 1 << rank_bits(slots)].into_boxed_slice();
         let mut list = 0;
         loop {
-            table[rank(list, slots) as usize] = list;
+            table[rank(list) as usize] = list;
             // The next sorted list: raise the first nibble that is below its neighbour (or below 15, for the last), zero those before it.
             let nibble = |j: u32| list >> (4 * j) & 15;
             let Some(j) = (0..slots).find(|&j| nibble(j) < if j + 1 < slots { nibble(j + 1) } else { 15 }) else {
@@ -84,13 +94,23 @@ mod tests {
             let table = unrank_table(slots);
             let mut lists = 0;
             for (r, &list) in table.iter().enumerate().take_while(|&(r, &list)| r == 0 || list != 0) {
-                assert_eq!(rank(list, slots), r as u32, "{slots} slots, list {list:x}");
+                assert_eq!(rank(list), r as u32, "{slots} slots, list {list:x}");
                 let nibbles: Vec<u32> = (0..slots).map(|j| list >> (4 * j) & 15).collect();
                 assert!(nibbles.is_sorted(), "{slots} slots, list {list:x}");
                 lists += 1;
             }
             let multisets = (1..=slots).fold(1, |product, j| product * (15 + j) / j);
             assert_eq!(lists, multisets, "C(15 + {slots}, {slots}) lists");
+        }
+    }
+
+    #[test]
+    fn at_least_counts() {
+        for list in [0, 0x0f_ffff, 0x54_3210, 0xfe_ca98, 0x11_1110] {
+            for nibble in 1..16 {
+                let counted = (0..8).filter(|j| list >> (4 * j) & 15 >= nibble).count();
+                assert_eq!(at_least(list, nibble), counted as u32, "{list:x}, {nibble}");
+            }
         }
     }
 

@@ -61,17 +61,16 @@ impl<L: Layout> Table<L> {
     /// Whether the table holds a copy of the item. Lock-free; see `stripe.rs` for why *false* is true.
     #[inline(always)]
     pub(crate) fn contains(&self, item: Item) -> bool {
-        match self.look_once(item, |first, second| self.layout.either_contains(first, second, item.fingerprint)) {
-            Some(found) => found,
-            None => self.contains_anew(item),
-        }
+        self.look_once(item, |first, second| self.layout.either_contains(first, second, item.fingerprint))
+            .unwrap_or_else(|| self.contains_anew(item.first, item.second, item.fingerprint))
     }
 
-    /// `contains` where the first look was disturbed, or was not sure.
+    /// `contains` where the first look was disturbed, or was not sure. (Its arguments fit in registers: an `Item` would go through memory, which `contains` need not touch.)
     #[cold]
     #[inline(never)]
-    fn contains_anew(&self, item: Item) -> bool {
-        let holds = |bucket| self.layout.count(bucket, item.fingerprint) > 0;
+    fn contains_anew(&self, first: usize, second: usize, fingerprint: Fingerprint) -> bool {
+        let item = Item { fingerprint, first, second };
+        let holds = |bucket| self.layout.count(bucket, fingerprint) > 0;
         loop {
             if let Some(found) = self.look_once(item, |first, second| Some(holds(first) || holds(second))) {
                 return found;

@@ -1,5 +1,7 @@
-//! The operations, each a timed loop that is compiled for one subject alone; and what is in the table, against which they check the answers.
+//! The operations, each a timed loop that is compiled for one subject alone; and what is in the table, against which
+//! they check the answers.
 
+use std::cell::OnceCell;
 use std::ops::{AddAssign, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -17,7 +19,8 @@ pub(crate) enum Steady {
     Miss,
     /// Lookups of either, by the toss of a coin.
     Half,
-    /// Of ten operations nine such lookups, and one that removes the oldest key or, every other time, inserts a new one.
+    /// Of ten operations nine such lookups, and one that removes the oldest key or, every other time, inserts a new
+    /// one.
     Mix,
 }
 
@@ -77,35 +80,36 @@ impl AddAssign for Sample {
 /// A subject and the numbers of the keys in it.
 #[derive(Debug)]
 pub(crate) struct Filled<S> {
-    /// `None` only while it is being renewed.
-    subject: Option<S>,
     table_bytes: usize,
-    slots: u64,
-    fingerprint_bits: u32,
-    bytes: usize,
+    /// Built when it's first needed.
+    built: OnceCell<Built<S>>,
     present: Range<u64>,
     absent: u64,
     false_positives: (u64, u64),
 }
 
+/// A subject, and what it said of itself when it was empty.
+#[derive(Debug)]
+struct Built<S> {
+    subject: S,
+    slots: u64,
+    fingerprint_bits: u32,
+    bytes: usize,
+}
+
 impl<S: Subject> Filled<S> {
     /// An empty filter whose table takes so many bytes.
     pub(crate) fn boxed(table_bytes: usize) -> Box<dyn Bench> {
-        let subject = S::build(table_bytes);
-        Box::new(Self {
-            table_bytes,
-            slots: subject.slots(),
-            fingerprint_bits: subject.fingerprint_bits(),
-            bytes: subject.bytes(),
-            present: 0..0,
-            absent: ABSENT,
-            false_positives: (0, 0),
-            subject: Some(subject),
-        })
+        let built = OnceCell::new();
+        Box::new(Self { table_bytes, built, present: 0..0, absent: ABSENT, false_positives: (0, 0) })
     }
 
-    fn subject(&self) -> &S {
-        self.subject.as_ref().expect("a filter")
+    fn built(&self) -> &Built<S> {
+        self.built.get_or_init(|| {
+            let subject = S::build(self.table_bytes);
+            let (slots, fingerprint_bits, bytes) = (subject.slots(), subject.fingerprint_bits(), subject.bytes());
+            Built { subject, slots, fingerprint_bits, bytes }
+        })
     }
 }
 
@@ -123,19 +127,19 @@ impl<S: Subject> Bench for Filled<S> {
     }
 
     fn slots(&self) -> u64 {
-        self.slots
+        self.built().slots
     }
 
     fn capacity(&self) -> u64 {
-        self.subject().capacity()
+        self.built().subject.capacity()
     }
 
     fn fingerprint_bits(&self) -> u32 {
-        self.fingerprint_bits
+        self.built().fingerprint_bits
     }
 
     fn bytes(&self) -> usize {
-        self.bytes
+        self.built().bytes
     }
 
     fn len(&self) -> u64 {
@@ -143,26 +147,25 @@ impl<S: Subject> Bench for Filled<S> {
     }
 
     fn renew(&mut self) {
-        // The old table's memory is given back first.
-        self.subject = None;
-        self.subject = Some(S::build(self.table_bytes));
+        // This gives the old table's memory back before there is a new one.
+        self.built.take();
         self.present = self.present.end..self.present.end;
     }
 
     fn insert_to(&mut self, len: u64, threads: u64) -> Sample {
         let new = self.present.end..self.present.start + len;
-        let subject = self.subject();
+        let Built { subject, bytes, .. } = self.built();
         let (time, inserted) = on_threads(threads, |thread| insert(subject, new.start + thread, new.end, threads));
         let operations = new.end - new.start;
         assert_eq!(inserted.iter().sum::<u64>(), operations, "{}: an insert failed on the way to {len} items", S::NAME);
-        assert!(subject.bytes() < self.bytes + self.bytes / 8, "{}: the table grew at {len} items", S::NAME);
+        assert!(subject.bytes() < bytes + bytes / 8, "{}: the table grew at {len} items", S::NAME);
         self.present.end = new.end;
         Sample { operations, time }
     }
 
     fn remove_to(&mut self, len: u64, threads: u64) -> Sample {
         let old = self.present.start..self.present.end - len;
-        let subject = self.subject();
+        let Built { subject, .. } = self.built();
         let (time, removed) = on_threads(threads, |thread| remove(subject, old.start + thread, old.end, threads));
         let operations = old.end - old.start;
         assert_eq!(removed.iter().sum::<u64>(), operations, "{}: a key was not there to be removed", S::NAME);
@@ -174,7 +177,7 @@ impl<S: Subject> Bench for Filled<S> {
         // At least two blocks for each thread, so that a mix both removes and inserts.
         let each = count.div_ceil(threads).next_multiple_of(2 * BLOCK);
         let operations = each * threads;
-        let subject = self.subject();
+        let Built { subject, .. } = self.built();
         let order = |thread: u64| Shuffled::new(self.present.clone(), thread as f64 / threads as f64);
         let absent = |thread| self.absent + thread * each;
         // Each thread returns how often it was told "present" more than was certain.
@@ -267,9 +270,11 @@ fn half<S: Subject>(subject: &S, mut order: Shuffled, absent: u64, count: u64) -
     surplus
 }
 
-/// Like `half`, but one operation in each block, at a random place, removes the oldest key or, by turns, inserts a new one.
+/// Like `half`, but one operation in each block, at a random place, removes the oldest key or, by turns, inserts a new
+/// one.
 ///
-/// Of the keys, the `thread`th thread has each `threads`th, and looks up and removes no others: it knows what is in the filter.
+/// Of the keys, the `thread`th thread has each `threads`th, and looks up and removes no others: it knows what is in the
+/// filter.
 #[inline(never)]
 fn mix<S: Subject>(subject: &S, present: &Range<u64>, absent: u64, count: u64, thread: u64, threads: u64) -> i64 {
     let own = (present.end - present.start) / threads;

@@ -1,8 +1,9 @@
 //! The keys, and the orders in which they are used.
 //!
-//! A table of 192 MB holds a hundred million items. An array of their keys would be four times as large as the table and would compete
-//! with it for the memory's bandwidth, so a key is computed from its number, and in one multiplication: the generator is part of what is
-//! timed, for every subject alike, and a costly one would bring all ratios closer to 1.
+//! A table of 192 MB holds a hundred million items. An array of their keys would be four times as large as the table
+//! and would compete with it for the memory's bandwidth, so a key is computed from its number, and in one
+//! multiplication: the generator is part of what is timed, for every subject alike, and a costly one would bring all
+//! ratios closer to 1.
 
 use std::ops::Range;
 
@@ -17,7 +18,8 @@ pub(crate) const ABSENT: u64 = 1 << 40;
 
 /// Goes round a range of numbers, again and again, in an order that isn't the one in which they were inserted.
 ///
-/// Each number is followed by the one that stands 0.618 of the range behind it, so neighbours in this order are far from each other in the other.
+/// Each number is followed by the one that stands 0.618 of the range behind it, so neighbours in this order are far
+/// from each other in the other.
 #[derive(Clone, Debug)]
 pub(crate) struct Shuffled {
     start: u64,

@@ -33,7 +33,8 @@ impl Size {
 /// How full the table is for everything that needs a constant load.
 pub(crate) const STEADY_LOAD: f64 = 0.9;
 
-/// All subjects, empty. `cuckoofilter` is left out of the large ones: it can't have the rate of the others, so it's there once for the record.
+/// All subjects, empty. `cuckoofilter` is left out of the large ones: it can't have the rate of the others, so it's
+/// there once for the record.
 pub(crate) fn subjects(size: Size, table_bytes: usize) -> Vec<Box<dyn Bench>> {
     let mut subjects = vec![
         Filled::<Ours<Default5x14>>::boxed(table_bytes),
@@ -90,8 +91,9 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// A small table is filled and emptied three times for each round. Filling a large one takes many seconds, so it's filled once, in
-    /// slices, which are dealt out to the rounds to and fro: each round has its share of low and of high loads.
+    /// A small table is filled and emptied three times for each round. Filling a large one takes many seconds, so it's
+    /// filled once, in slices, which are dealt out to the rounds to and fro: each round has its share of low and of
+    /// high loads.
     pub(crate) fn new(size: Size, rounds: usize) -> Self {
         match size {
             Size::L2 => Self { rounds, cycles: 3 * rounds, slices: 1, floor: 0.0 },
