@@ -41,6 +41,12 @@ impl Table {
         Self(crate::table::Table::new(buckets, buckets).expect("a model has memory"))
     }
 
+    /// Puts a copy of the key into the bucket that it tries first, which has room.
+    pub fn place(&self, key: Key) {
+        assert!(self.0.put(key.0.first, key.0.fingerprint), "there is room to begin with");
+        self.0.len.add(1);
+    }
+
     /// [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains)
     pub fn contains(&self, key: Key) -> bool {
         self.0.contains(key.0)

@@ -102,6 +102,9 @@ impl<const N: usize> Search<N> {
     }
 
     /// Returns the node of the nearest bucket with room.
+    ///
+    /// A bucket is looked at when it joins the queue, not when its turn comes: so only a `b`th of the buckets looked at have their own
+    /// alternates computed, and the loads of a bucket's alternates, which do not depend on each other, overlap.
     fn run<L: Layout>(
         &mut self,
         layout: L,
@@ -109,38 +112,44 @@ impl<const N: usize> Search<N> {
         item: Item,
         look: &impl Fn(usize) -> Bucket,
     ) -> Option<usize> {
-        self.push(buckets, item.first, item.fingerprint, ROOT);
-        self.push(buckets, item.second, item.fingerprint, ROOT);
-        let mut next = 0;
-        while next < self.len {
-            let bucket = look(self.nodes[next].bucket);
-            if layout.has_room(bucket) {
-                return Some(next);
+        for bucket in [item.first, item.second] {
+            if self.visit(layout, buckets, Node { bucket, fingerprint: item.fingerprint, parent: ROOT }, look) {
+                return Some(self.len - 1);
             }
-            self.trace = (self.trace.rotate_left(5) ^ bucket.0).wrapping_mul(0x2545_f491_4f6c_dd1d);
-            for fingerprint in layout.fingerprints(bucket) {
-                let to = buckets.alternate(self.nodes[next].bucket, fingerprint);
-                self.push(buckets, to, fingerprint, next as u16);
+        }
+        let mut next = 0;
+        while next < self.len && self.len < N {
+            let from = self.nodes[next].bucket;
+            for fingerprint in layout.fingerprints(look(from)) {
+                let node = Node { bucket: buckets.alternate(from, fingerprint), fingerprint, parent: next as u16 };
+                if self.visit(layout, buckets, node, look) {
+                    return Some(self.len - 1);
+                }
             }
             next += 1;
         }
         None
     }
 
-    fn push(&mut self, buckets: Buckets, bucket: usize, fingerprint: Fingerprint, parent: u16) {
+    /// Puts a bucket in the queue, unless it has been there or the queue is full; returns whether it has room.
+    #[inline]
+    fn visit<L: Layout>(&mut self, layout: L, buckets: Buckets, node: Node, look: &impl Fn(usize) -> Bucket) -> bool {
         if self.len == N {
-            return;
+            return false;
         }
         // A larger table is so much larger than the budget that a search hardly ever meets a bucket twice, and a plan that did is still safe.
         if buckets.count() <= BUDGET {
-            let (word, bit) = (&mut self.seen[bucket / 64], 1 << (bucket % 64));
+            let (word, bit) = (&mut self.seen[node.bucket / 64], 1 << (node.bucket % 64));
             if *word & bit != 0 {
-                return;
+                return false;
             }
             *word |= bit;
         }
-        self.nodes[self.len] = Node { bucket, fingerprint, parent };
+        self.nodes[self.len] = node;
         self.len += 1;
+        let bucket = look(node.bucket);
+        self.trace = (self.trace.rotate_left(5) ^ bucket.0).wrapping_mul(0x2545_f491_4f6c_dd1d);
+        layout.has_room(bucket)
     }
 
     fn hand_on(&self, leaf: usize, mut carry_out: impl FnMut(Hop) -> bool) {

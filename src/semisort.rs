@@ -35,11 +35,10 @@ const BINOMIAL: [[u16; 16]; MAX_SLOTS as usize] = {
     table
 };
 
-/// The rank of a sorted list of at most [`MAX_SLOTS`] nibbles.
+/// The rank of a sorted list of `slots` nibbles.
 #[inline]
-pub(crate) fn rank(nibbles: u32) -> u32 {
-    // All places, whatever the length of the list: those beyond it hold 0 and add 0, and the loop needs no count.
-    (0..MAX_SLOTS).map(|j| u32::from(BINOMIAL[j as usize][(nibbles >> (4 * j) & 15) as usize])).sum()
+pub(crate) fn rank(nibbles: u32, slots: u32) -> u32 {
+    (0..slots).map(|j| u32::from(BINOMIAL[j as usize][(nibbles >> (4 * j) & 15) as usize])).sum()
 }
 
 /// How many of a list's nibbles are at least `nibble`, which is not 0.
@@ -73,7 +72,7 @@ pub(crate) fn unrank_table(slots: u32) -> &'static [u32] {
         let mut table = vec![0; 1 << rank_bits(slots)].into_boxed_slice();
         let mut list = 0;
         loop {
-            table[rank(list) as usize] = list;
+            table[rank(list, slots) as usize] = list;
             // The next sorted list: raise the first nibble that is below its neighbour (or below 15, for the last), zero those before it.
             let nibble = |j: u32| list >> (4 * j) & 15;
             let Some(j) = (0..slots).find(|&j| nibble(j) < if j + 1 < slots { nibble(j + 1) } else { 15 }) else {
@@ -94,7 +93,7 @@ mod tests {
             let table = unrank_table(slots);
             let mut lists = 0;
             for (r, &list) in table.iter().enumerate().take_while(|&(r, &list)| r == 0 || list != 0) {
-                assert_eq!(rank(list), r as u32, "{slots} slots, list {list:x}");
+                assert_eq!(rank(list, slots), r as u32, "{slots} slots, list {list:x}");
                 let nibbles: Vec<u32> = (0..slots).map(|j| list >> (4 * j) & 15).collect();
                 assert!(nibbles.is_sorted(), "{slots} slots, list {list:x}");
                 lists += 1;
