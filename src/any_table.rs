@@ -1,6 +1,7 @@
 //! The one place where a layout chosen at run time meets tables compiled for each layout.
 //!
-//! An operation costs one indirect call, which the processor predicts; in return every constant of the layout is a constant of the code.
+//! An operation costs one indirect call, which the processor predicts; in return every constant of the layout is a
+//! constant of the code.
 
 use core::fmt::Debug;
 

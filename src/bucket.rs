@@ -3,14 +3,15 @@
 //! A lane of 0 is an empty slot, so an all-zero word is an empty bucket in every layout.
 //!
 //! # Comparing all lanes at once
-//! Subtracting 1 from every lane of `x` sets a lane's top bit if the lane was 0, or if its top bit was set already (`& !x` excludes
-//! that), or if a lower lane that was 0 borrowed from it. So [`any_zero_lane`] is exact about *whether* a lane is 0, and about the lowest
-//! one, but may flag further lanes above it. [`zero_lanes`] adds instead of subtracting, which cannot carry, and is exact for each lane.
+//! Subtracting 1 from every lane of `x` sets a lane's top bit if the lane was 0, or if its top bit was set already (`&
+//! !x` excludes that), or if a lower lane that was 0 borrowed from it. So [`any_zero_lane`] is exact about *whether* a
+//! lane is 0, and about the lowest one, but may flag further lanes above it. [`zero_lanes`] adds instead of
+//! subtracting, which cannot carry, and is exact for each lane.
 //!
 //! # Semi-sorted words
-//! The lanes stand in the order of their nibbles, empty slots first (their nibble counts as 0). So lane 0 alone tells whether there is room, and
-//! adding drops lane 0, an empty one, and shifts the lanes below the new one down. *Decode late*: a fingerprint's low part is compared first, and
-//! the rank is decoded only where a lane matched.
+//! The lanes stand in the order of their nibbles, empty slots first (their nibble counts as 0). So lane 0 alone tells
+//! whether there is room, and adding drops lane 0, an empty one, and shifts the lanes below the new one down. *Decode
+//! late*: a fingerprint's low part is compared first, and the rank is decoded only where a lane matched.
 
 use core::hint::select_unpredictable;
 
@@ -61,8 +62,9 @@ pub(crate) trait BucketOps: Layout {
 
     /// A measure of how much room there is, to compare buckets by: 0 if there is none, and hardly ever less for more.
     ///
-    /// It is the empty lanes as a bit mask, which is cheaper than their number. They stand together (at the low end if semi-sorted; at the high end if plain,
-    /// but for gaps that removals leave), so that a mask of more lanes is the larger number too.
+    /// It is the empty lanes as a bit mask, which is cheaper than their number. They stand together (at the low end if
+    /// semi-sorted; at the high end if plain, but for gaps that removals leave), so that a mask of more lanes is the
+    /// larger number too.
     #[inline(always)]
     fn room(self, bucket: Bucket) -> u64 {
         zero_lanes::<Self>(bucket.0)

@@ -43,13 +43,15 @@ impl<T: ?Sized> Builder<T> {
 impl<T: ?Sized, S> Builder<T, S> {
     /// How many items the filter must be able to hold. Required; 0 is allowed.
     ///
-    /// Any number goes, with no rounding to powers of two: see [`ConcurrentCuckooFilter::capacity`] for what it promises.
+    /// Any number goes, with no rounding to powers of two: see [`ConcurrentCuckooFilter::capacity`] for what it
+    /// promises.
     pub fn capacity(mut self, items: usize) -> Self {
         self.capacity = Some(items);
         self
     }
 
-    /// The largest acceptable false-positive rate: the share of lookups of absent keys that may be answered `true`. 0.001 (0.1 %) if not called.
+    /// The largest acceptable false-positive rate: the share of lookups of absent keys that may be answered `true`.
+    /// 0.001 (0.1 %) if not called.
     ///
     /// It holds with every slot taken, so also beyond the capacity. The filter takes the cheapest bucket layout that
     /// meets it, whose rate is often lower: see [`ConcurrentCuckooFilter::max_false_positive_rate`].
@@ -60,8 +62,9 @@ impl<T: ?Sized, S> Builder<T, S> {
 
     /// Restricts the choice of the layout to one encoding of the buckets.
     ///
-    /// If not called, the layout that needs the least memory is taken, and of two that need the same, the plain one. Ask for
-    /// [`Encoding::Plain`] where the table fits in the cache, most lookups are hits, and speed is worth a bit or two for each item.
+    /// If not called, the layout that needs the least memory is taken, and of two that need the same, the plain one.
+    /// Ask for [`Encoding::Plain`] where the table fits in the cache, most lookups are hits, and speed is worth a bit
+    /// or two for each item.
     pub fn encoding(mut self, encoding: Encoding) -> Self {
         self.encoding = Some(encoding);
         self
@@ -69,7 +72,8 @@ impl<T: ?Sized, S> Builder<T, S> {
 
     /// The hasher of the keys, in place of [`ahash::RandomState`] with random keys of its own.
     ///
-    /// It must be keyed with a secret if those who choose the keys may want to harm: see the section *Hazards* of the crate's documentation.
+    /// It must be keyed with a secret if those who choose the keys may want to harm: see the section *Hazards* of the
+    /// crate's documentation.
     pub fn hasher<S2>(self, hasher: S2) -> Builder<T, S2> {
         Builder { capacity: self.capacity, rate: self.rate, encoding: self.encoding, hasher, key: PhantomData }
     }

@@ -11,12 +11,14 @@ const MAX_SHARDS: usize = 64;
 /// The sum of a number of shards, each on a cache line of its own; a thread always changes the same shard.
 #[derive(Debug)]
 pub(crate) struct Counter {
-    /// A power of two of them. One shard alone may be negative: an item may be inserted by one thread and removed by another.
+    /// A power of two of them. One shard alone may be negative: an item may be inserted by one thread and removed by
+    /// another.
     shards: Box<[CachePadded<AtomicI64>]>,
 }
 
 impl Counter {
-    /// A counter for a table of so many buckets: a small table need not pay for shards, since its buckets themselves are shared.
+    /// A counter for a table of so many buckets: a small table need not pay for shards, since its buckets themselves
+    /// are shared.
     pub(crate) fn new(buckets: usize) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from).next_power_of_two();
         let worthwhile = (buckets / 256).next_power_of_two();

@@ -9,8 +9,8 @@ use core::fmt;
 pub enum InsertError {
     /// No free slot can be reached from the item's two buckets.
     ///
-    /// Below the filter's [`capacity`](crate::ConcurrentCuckooFilter::capacity) this practically does not happen (see there for how practically),
-    /// unless the hasher is broken. Remove items, or build a larger filter.
+    /// Below the filter's [`capacity`](crate::ConcurrentCuckooFilter::capacity) this practically does not happen (see
+    /// there for how practically), unless the hasher is broken. Remove items, or build a larger filter.
     #[non_exhaustive]
     Full {
         /// How many items the filter held.
@@ -20,7 +20,8 @@ pub enum InsertError {
     },
     /// The filter already holds as many copies of this item as its two buckets have slots.
     ///
-    /// Copies of one item can be nowhere else. Use [`insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent) if one copy is enough.
+    /// Copies of one item can be nowhere else. Use
+    /// [`insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent) if one copy is enough.
     #[non_exhaustive]
     TooManyCopies {
         /// How many copies there are.

@@ -13,11 +13,13 @@ use crate::layout::Encoding;
 
 /// A cuckoo filter that many threads share: an approximate, concurrent multiset of keys of type `T`.
 ///
-/// It answers "is this key in?" with *no* or *probably*, from 8 to 40 bits a key whatever the key's size. See the [crate's documentation](crate) for
-/// what that is good for, and its section *Consistency* for what concurrent callers may observe.
+/// It answers "is this key in?" with *no* or *probably*, from 8 to 40 bits a key whatever the key's size. See the
+/// [crate's documentation](crate) for what that is good for, and its section *Consistency* for what concurrent callers
+/// may observe.
 ///
-/// Keys are taken by reference, and hashed, and not kept. As in a [`HashSet`](std::collections::HashSet), a filter of `String` answers for `&str`,
-/// and a filter of `u32` cannot be asked for a `u64` by accident. The filter is [`Send`] and [`Sync`] if the hasher is, whatever `T` is.
+/// Keys are taken by reference, and hashed, and not kept. As in a [`HashSet`](std::collections::HashSet), a filter of
+/// `String` answers for `&str`, and a filter of `u32` cannot be asked for a `u64` by accident. The filter is [`Send`]
+/// and [`Sync`] if the hasher is, whatever `T` is.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -56,10 +58,11 @@ impl<T: ?Sized> ConcurrentCuckooFilter<T> {
 }
 
 impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
-    /// An empty filter with room for `capacity` keys, at a false-positive rate of at most 0.1 %, that hashes keys with `hasher`.
+    /// An empty filter with room for `capacity` keys, at a false-positive rate of at most 0.1 %, that hashes keys with
+    /// `hasher`.
     ///
-    /// Any hasher will do, even one as weak as the identity: the filter mixes the hashes once more. But without a secret key in it, whoever chooses
-    /// the keys can choose them so that they collide.
+    /// Any hasher will do, even one as weak as the identity: the filter mixes the hashes once more. But without a
+    /// secret key in it, whoever chooses the keys can choose them so that they collide.
     ///
     /// # Panics
     /// If the table is too large for the address space or its memory is refused.
@@ -75,8 +78,8 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
 
     /// How many keys are in the filter, each counted as often as it was inserted.
     ///
-    /// Exact while no other thread changes the filter; while others do, each change that overlaps the call may or may not be counted.
-    /// It adds up at most 64 counters, so that inserts on different threads need not share one.
+    /// Exact while no other thread changes the filter; while others do, each change that overlaps the call may or may
+    /// not be counted. It adds up at most 64 counters, so that inserts on different threads need not share one.
     #[must_use]
     pub fn len(&self) -> usize {
         self.table.len()
@@ -90,8 +93,9 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
 
     /// How many keys the filter is made for: at least as many as were asked for.
     ///
-    /// So many distinct keys fit: the probability that an insert is refused before is below one in a billion for each filter. It is no limit: more are taken for as long as there
-    /// is room, up to [`slots`](Self::slots), but ever more slowly and with no promise.
+    /// So many distinct keys fit: the probability that an insert is refused before is below one in a billion for each
+    /// filter. It is no limit: more are taken for as long as there is room, up to [`slots`](Self::slots), but ever more
+    /// slowly and with no promise.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.table.capacity()
@@ -109,13 +113,15 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
         self.len() as f64 / self.slots() as f64
     }
 
-    /// The memory that the filter takes up, in bytes: all of it, but for the decode table of up to 256 KiB that all semi-sorted filters share.
+    /// The memory that the filter takes up, in bytes: all of it, but for the decode table of up to 256 KiB that all
+    /// semi-sorted filters share.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         size_of::<Self>() + self.table.memory_usage()
     }
 
-    /// The expected false-positive rate at the present load: the share of lookups of absent keys that are answered `true`, from 0 to 1.
+    /// The expected false-positive rate at the present load: the share of lookups of absent keys that are answered
+    /// `true`, from 0 to 1.
     ///
     /// About `2·b·load/2ᶠ` with `b` slots a bucket and fingerprints of `f` bits (section 5.1 of the paper).
     #[must_use]
@@ -161,11 +167,13 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
 
     /// Removes all keys that are in the filter when the call begins.
     ///
-    /// Not one step for others: meanwhile they may find some keys gone and others still there, and whether a key that is inserted during the call is
-    /// removed too is open. [`len`](Self::len) is exact again when the call and all others have ended.
+    /// Not one step for others: meanwhile they may find some keys gone and others still there, and whether a key that
+    /// is inserted during the call is removed too is open. [`len`](Self::len) is exact again when the call and all
+    /// others have ended.
     ///
-    /// Cost: one pass over the table (about 10 ms for 100 MB), with all stripes locked. Lookups and inserts that find room go on
-    /// meanwhile; removals, [`insert_if_absent`](Self::insert_if_absent) of absent keys, [`count`](Self::count) and inserts that have to relocate wait.
+    /// Cost: one pass over the table (about 10 ms for 100 MB), with all stripes locked. Lookups and inserts that find
+    /// room go on meanwhile; removals, [`insert_if_absent`](Self::insert_if_absent) of absent keys,
+    /// [`count`](Self::count) and inserts that have to relocate wait.
     pub fn clear(&self) {
         self.table.clear();
     }
@@ -184,15 +192,17 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
 
     /// Adds one copy of the key, whether or not it is in already.
     ///
-    /// The filter is a multiset, as in the paper: a key that is inserted twice must be removed twice. To add a key only once use
-    /// [`insert_if_absent`](Self::insert_if_absent).
+    /// The filter is a multiset, as in the paper: a key that is inserted twice must be removed twice. To add a key only
+    /// once use [`insert_if_absent`](Self::insert_if_absent).
     ///
-    /// Cost: nearly always one or two cache lines read and one written by a compare-exchange, without a lock, plus the thread's own counter. Where both buckets of the
-    /// key are full (a few in a thousand inserts at 75 % load, one in three near capacity), a search for the nearest free slot, 8 to 20 buckets on average and 2,048 at most, then one to six
-    /// relocations, each with one stripe locked for a few instructions.
+    /// Cost: nearly always one or two cache lines read and one written by a compare-exchange, without a lock, plus the
+    /// thread's own counter. Where both buckets of the key are full (a few in a thousand inserts at 75 % load, one in
+    /// three near capacity), a search for the nearest free slot, 8 to 20 buckets on average and 2,048 at most, then one
+    /// to six relocations, each with one stripe locked for a few instructions.
     ///
     /// # Errors
-    /// If there is no room ([`InsertError`] tells which); nothing has changed then. That other threads are at work is never the reason.
+    /// If there is no room ([`InsertError`] tells which); nothing has changed then. That other threads are at work is
+    /// never the reason.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
@@ -213,13 +223,15 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
 
     /// Adds the key unless it is in: `true` if it was added.
     ///
-    /// In one step: of many threads that race to add one key that is absent, exactly one gets `true`. For one key in a thousand or so
-    /// (the [false-positive rate](Self::false_positive_rate)) another is mistaken for it, and it is not added.
+    /// In one step: of many threads that race to add one key that is absent, exactly one gets `true`. For one key in a
+    /// thousand or so (the [false-positive rate](Self::false_positive_rate)) another is mistaken for it, and it is not
+    /// added.
     ///
-    /// A key that was added this way may share its one fingerprint with others that were found in already, so removing it can remove them with it:
-    /// don't mix this with [`remove`](Self::remove), unless losing a few keys does no harm.
+    /// A key that was added this way may share its one fingerprint with others that were found in already, so removing
+    /// it can remove them with it: don't mix this with [`remove`](Self::remove), unless losing a few keys does no harm.
     ///
-    /// Cost: that of [`contains`](Self::contains) for a key that is in; otherwise that of an [`insert`](Self::insert) with one stripe locked.
+    /// Cost: that of [`contains`](Self::contains) for a key that is in; otherwise that of an [`insert`](Self::insert)
+    /// with one stripe locked.
     ///
     /// # Errors
     /// If the key is absent and there is no room; nothing has changed then.
@@ -240,10 +252,11 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
         self.table.insert_if_absent(self.hash(key))
     }
 
-    /// Whether the key is in: `false` is certain, `true` is wrong for a share of absent keys, the [false-positive rate](Self::false_positive_rate).
+    /// Whether the key is in: `false` is certain, `true` is wrong for a share of absent keys, the [false-positive
+    /// rate](Self::false_positive_rate).
     ///
-    /// A key that is in throughout the call is found, whatever other threads do. Lock-free: it takes no lock, writes no shared memory and
-    /// waits for nobody; it looks again only if another thread has just moved or removed something.
+    /// A key that is in throughout the call is found, whatever other threads do. Lock-free: it takes no lock, writes no
+    /// shared memory and waits for nobody; it looks again only if another thread has just moved or removed something.
     ///
     /// Cost: two cache lines of the table, and one of the stripes, which stay in the cache.
     #[inline]
@@ -258,10 +271,12 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
 
     /// Removes one copy of the key: `true` if there was one.
     ///
-    /// **Remove only keys that were inserted**, once for each insert. A key that was never inserted can be mistaken for one that was, as in
-    /// [`contains`](Self::contains), and its removal makes that one disappear. (Section 3.3 of the paper.)
+    /// **Remove only keys that were inserted**, once for each insert. A key that was never inserted can be mistaken for
+    /// one that was, as in [`contains`](Self::contains), and its removal makes that one disappear. (Section 3.3 of the
+    /// paper.)
     ///
-    /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions, plus the thread's own counter.
+    /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions, plus the
+    /// thread's own counter.
     #[inline]
     pub fn remove<Q>(&self, key: &Q) -> bool
     where
@@ -271,9 +286,11 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
         self.table.remove(self.hash(key))
     }
 
-    /// How many copies of the key are in: the exact number of those that were inserted and not removed, plus that of any other keys that cannot be told apart from it.
+    /// How many copies of the key are in: the exact number of those that were inserted and not removed, plus that of
+    /// any other keys that cannot be told apart from it.
     ///
-    /// Cost: two cache lines, with one stripe locked. Where [`contains`](Self::contains) is enough, that is quicker and waits for nobody.
+    /// Cost: two cache lines, with one stripe locked. Where [`contains`](Self::contains) is enough, that is quicker and
+    /// waits for nobody.
     #[inline]
     #[must_use]
     pub fn count<Q>(&self, key: &Q) -> usize

@@ -1,11 +1,11 @@
 //! Pure: from a key's hash to its fingerprint and its two buckets.
 //!
-//! The paper's partial-key cuckoo hashing (section 3.1) finds an item's other bucket from the fingerprint alone, as `i ^ hash(f)`, which needs
-//! a power of two of buckets. Here the alternate of bucket `i` is `s(f) - i` modulo the number of buckets `m`, with `s(f)` a hash of the
-//! fingerprint onto `0..m`. That is its own inverse for every `m`.
+//! The paper's partial-key cuckoo hashing (section 3.1) finds an item's other bucket from the fingerprint alone, as `i
+//! ^ hash(f)`, which needs a power of two of buckets. Here the alternate of bucket `i` is `s(f) - i` modulo the number
+//! of buckets `m`, with `s(f)` a hash of the fingerprint onto `0..m`. That is its own inverse for every `m`.
 //!
-//! Where `m` is even, `s(f)` is made odd. Then an item's two buckets are one of even and one of odd number and never the same; where `m` is
-//! odd, one bucket in `m` is its own alternate.
+//! Where `m` is even, `s(f)` is made odd. Then an item's two buckets are one of even and one of odd number and never
+//! the same; where `m` is odd, one bucket in `m` is its own alternate.
 
 use crate::layout::{Fingerprint, Layout};
 
@@ -63,10 +63,11 @@ fn scale(x: u64, n: u64) -> u64 {
     ((u128::from(x) * u128::from(n)) >> 64) as u64
 }
 
-/// Spreads every bit of a hash over all 64, so that a weak hasher (the identity, FxHash) still fills the table at the nominal rate.
+/// Spreads every bit of a hash over all 64, so that a weak hasher (the identity, FxHash) still fills the table at the
+/// nominal rate.
 ///
-/// A bijection: it merges no two hashes. Two rounds of xor-shift and multiply; the constants are those of the `mix13` variant of
-/// David Stafford, *Better Bit Mixing* (2011), as in SplitMix64.
+/// A bijection: it merges no two hashes. Two rounds of xor-shift and multiply; the constants are those of the `mix13`
+/// variant of David Stafford, *Better Bit Mixing* (2011), as in SplitMix64.
 #[inline(always)]
 fn mix(hash: u64) -> u64 {
     let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

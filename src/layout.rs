@@ -1,7 +1,8 @@
 //! Pure: how a bucket's 64 bits are divided into fingerprints, and the false-positive rate that follows.
 //!
-//! Every layout is a row of [`SHAPES`]. A bucket is one word: `slots` *lanes* of `lane_bits` from the low end and, in a semi-sorted
-//! layout, the rank of the fingerprints' top four bits at the high end (`semisort.rs`). What can be done with a word stands in `bucket.rs`.
+//! Every layout is a row of [`SHAPES`]. A bucket is one word: `slots` *lanes* of `lane_bits` from the low end and, in a
+//! semi-sorted layout, the rank of the fingerprints' top four bits at the high end (`semisort.rs`). What can be done
+//! with a word stands in `bucket.rs`.
 
 use crate::semisort;
 
@@ -11,9 +12,11 @@ use crate::semisort;
 pub enum Encoding {
     /// Each fingerprint in full (section 3 of the paper).
     ///
-    /// Quicker to change, and quicker to confirm a hit, at two to four times the rate of a semi-sorted bucket of the same size.
+    /// Quicker to change, and quicker to confirm a hit, at two to four times the rate of a semi-sorted bucket of the
+    /// same size.
     Plain,
-    /// The top four bits of the fingerprints sorted and stored as one rank, which saves a bit or more for each (section 5.2).
+    /// The top four bits of the fingerprints sorted and stored as one rank, which saves a bit or more for each (section
+    /// 5.2).
     ///
     /// A miss costs what it costs in a plain bucket; a hit looks in a table of 4 to 256 KiB, which all filters share.
     SemiSorted,
@@ -82,8 +85,9 @@ impl Shape {
 
     /// The expected false-positive rate while the share `load` of all slots is taken.
     ///
-    /// A lookup compares its fingerprint with those in the `2b·load` slots taken in two buckets (the paper's section 5.1).
-    /// Two random fingerprints are equal with probability `Σ p²` over their values, which is `2⁻ᶠ` but for the low part 1, twice as likely as the others.
+    /// A lookup compares its fingerprint with those in the `2b·load` slots taken in two buckets (the paper's section
+    /// 5.1). Two random fingerprints are equal with probability `Σ p²` over their values, which is `2⁻ᶠ` but for the
+    /// low part 1, twice as likely as the others.
     pub(crate) fn false_positive_rate(self, load: f64) -> f64 {
         let lows = 2f64.powi(self.lane_bits() as i32);
         let highs = 2f64.powi((self.fingerprint_bits - self.lane_bits()) as i32);
@@ -120,7 +124,8 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
 
     /// The fingerprint in the low bits of a mixed hash.
     ///
-    /// A lane of 0 means "empty slot", so a low part of 0 becomes 1; [`Shape::false_positive_rate`] counts what that costs.
+    /// A lane of 0 means "empty slot", so a low part of 0 becomes 1; [`Shape::false_positive_rate`] counts what that
+    /// costs.
     #[inline(always)]
     fn fingerprint(&self, hash: u64) -> Fingerprint {
         let bits = hash & ((1 << Self::SHAPE.fingerprint_bits) - 1);
@@ -185,7 +190,8 @@ mod tests {
         assert!(SHAPES.is_sorted_by_key(|shape| std::cmp::Reverse(shape.slots)));
     }
 
-    /// The rate as the probability that a random fingerprint equals one of those stored, summed over all values that it can take.
+    /// The rate as the probability that a random fingerprint equals one of those stored, summed over all values that it
+    /// can take.
     #[test]
     fn the_rate_is_that_of_the_fingerprints_values() {
         fn check<L: Layout>() {

@@ -1,8 +1,11 @@
-//! A cuckoo filter that many threads share: lock-free lookups that never miss a key, inserts, deletes, any rate, any capacity.
+//! A cuckoo filter that many threads share: lock-free lookups that never miss a key, inserts, deletes, any rate, any
+//! capacity.
 //!
-//! An approximate-membership filter answers "is this key in the set?" with *no*, which is certain, or *probably*, in a few bits a key. Put one in front of something slow: a
-//! database that would find nothing, a list of revoked tokens, the requests seen today. This one is a cuckoo filter (Fan, Andersen, Kaminsky, Mitzenmacher, *Cuckoo Filter: Practically Better Than
-//! Bloom*, CoNEXT 2014; "the paper" in these pages), so it can delete, and it takes less memory than a Bloom filter at rates below 1 %. It is made to be shared:
+//! An approximate-membership filter answers "is this key in the set?" with *no*, which is certain, or *probably*, in a
+//! few bits a key. Put one in front of something slow: a database that would find nothing, a list of revoked tokens,
+//! the requests seen today. This one is a cuckoo filter (Fan, Andersen, Kaminsky, Mitzenmacher, *Cuckoo Filter:
+//! Practically Better Than Bloom*, CoNEXT 2014; "the paper" in these pages), so it can delete, and it takes less memory
+//! than a Bloom filter at rates below 1 %. It is made to be shared:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -26,8 +29,10 @@
 //!
 //! # Which layout
 //!
-//! A bucket is one 64-bit word of `b` slots, with a fingerprint of `f` bits in each. [`Builder::false_positive_rate`] takes the cheapest layout whose rate is at most the one asked for with *every* slot taken. *Semi-sorted*
-//! buckets (the paper's section 5.2) store a fingerprint in about one bit less than its `f`; *plain* ones are quicker. At capacity:
+//! A bucket is one 64-bit word of `b` slots, with a fingerprint of `f` bits in each. [`Builder::false_positive_rate`]
+//! takes the cheapest layout whose rate is at most the one asked for with *every* slot taken. *Semi-sorted* buckets
+//! (the paper's section 5.2) store a fingerprint in about one bit less than its `f`; *plain* ones are quicker. At
+//! capacity:
 //!
 //! | rate asked for | encoding | `b` | `f` | bits a key | rate at capacity |
 //! |---|---|---|---|---|---|
@@ -47,23 +52,33 @@
 //!
 //! What a thread may rely on while others insert, remove and relocate:
 //!
-//! - **A key that is in the filter throughout a call of [`contains`](ConcurrentCuckooFilter::contains) is found.** There are no false negatives, also not while keys move.
-//! - Each operation takes effect in one step at some moment of its call (it is *linearizable*). The exceptions are [`clear`](ConcurrentCuckooFilter::clear), which is many such steps, and
-//!   [`len`](ConcurrentCuckooFilter::len) and what is computed from it, which are exact only when nothing changes.
-//! - Who finds a key also sees what its inserter did before inserting it: `insert` and `contains` synchronize like a release and an acquire.
-//! - Lookups are lock-free in the strict sense: they take no lock, write no shared memory, and never wait for a writer, not even one that was stopped by the scheduler in the middle of a relocation.
+//! - **A key that is in the filter throughout a call of [`contains`](ConcurrentCuckooFilter::contains) is found.**
+//!   There are no false negatives, also not while keys move.
+//! - Each operation takes effect in one step at some moment of its call (it is *linearizable*). The exceptions are
+//!   [`clear`](ConcurrentCuckooFilter::clear), which is many such steps, and [`len`](ConcurrentCuckooFilter::len) and
+//!   what is computed from it, which are exact only when nothing changes.
+//! - Who finds a key also sees what its inserter did before inserting it: `insert` and `contains` synchronize like a
+//!   release and an acquire.
+//! - Lookups are lock-free in the strict sense: they take no lock, write no shared memory, and never wait for a writer,
+//!   not even one that was stopped by the scheduler in the middle of a relocation.
 //! - An insert that fails has changed nothing, and it fails only if there was no room at some moment of its call.
-//! - No operation allocates after construction, and no code of the caller's (`Hash`, `Drop`) runs while a lock is held: a key whose `Hash` panics leaves the filter as it was.
+//! - No operation allocates after construction, and no code of the caller's (`Hash`, `Drop`) runs while a lock is held:
+//!   a key whose `Hash` panics leaves the filter as it was.
 //!
-//! "The same key" means, as everywhere in an approximate filter: the same *fingerprint and buckets*. The argument for each of these lines stands in `src/stripe.rs`, and
-//! `loom-tests` checks it on small models, each of which fails when the step that it is about is left out.
+//! "The same key" means, as everywhere in an approximate filter: the same *fingerprint and buckets*. The argument for
+//! each of these lines stands in `src/stripe.rs`, and `loom-tests` checks it on small models, each of which fails when
+//! the step that it is about is left out.
 //!
 //! # Hazards
 //!
-//! - **Remove only what you inserted, and as often.** A key that was never inserted may look like one that was, and removing it removes that one (see [`remove`](ConcurrentCuckooFilter::remove)).
-//! - **Duplicates take up room.** A key that is inserted again and again fills its two buckets; after `2b` copies, an insert fails with [`InsertError::TooManyCopies`].
-//! - **Adversaries.** The default hasher has random keys of its own for each filter, so an outsider cannot choose keys that collide. A hasher without a secret gives that up:
-//!   whoever can choose the keys could fill one pair of buckets and so make inserts fail, or craft false positives. Who can *see answers* can also collect keys that are false positives, with any hasher; if that hurts, confirm positives.
+//! - **Remove only what you inserted, and as often.** A key that was never inserted may look like one that was, and
+//!   removing it removes that one (see [`remove`](ConcurrentCuckooFilter::remove)).
+//! - **Duplicates take up room.** A key that is inserted again and again fills its two buckets; after `2b` copies, an
+//!   insert fails with [`InsertError::TooManyCopies`].
+//! - **Adversaries.** The default hasher has random keys of its own for each filter, so an outsider cannot choose keys
+//!   that collide. A hasher without a secret gives that up: whoever can choose the keys could fill one pair of buckets
+//!   and so make inserts fail, or craft false positives. Who can *see answers* can also collect keys that are false
+//!   positives, with any hasher; if that hurts, confirm positives.
 //! - **ahash's hashes are not stable** between processes, versions and processors. Don't store them.
 //! - **Size for the most you will hold.** The filter does not grow, and what is in it cannot be listed.
 

@@ -1,4 +1,5 @@
-//! What the models in `loom-tests` see of the crate: a table whose buckets they fill by hand. Not part of the real library.
+//! What the models in `loom-tests` see of the crate: a table whose buckets they fill by hand. Not part of the real
+//! library.
 
 pub use crate::fault::{Fault, inject};
 

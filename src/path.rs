@@ -1,11 +1,13 @@
 //! Pure: the breadth-first search for the shortest way to a bucket with room.
 //!
-//! Where both buckets of an item are full, something must move. The paper (section 3.2, algorithm 1) evicts at random and carries the
-//! victim on; MemC3 (section 4.3.1) and Li et al. (*Algorithmic Improvements*, section 4.3.2) first look for a *cuckoo path* without moving anything, breadth
-//! first, so that the path is as short as can be, and then move its items from the far end back. The bucket of an item's alternate is
-//! known from its fingerprint alone, so the search needs nothing but the buckets.
+//! Where both buckets of an item are full, something must move. The paper (section 3.2, algorithm 1) evicts at random
+//! and carries the victim on; MemC3 (section 4.3.1) and Li et al. (*Algorithmic Improvements*, section 4.3.2) first
+//! look for a *cuckoo path* without moving anything, breadth first, so that the path is as short as can be, and then
+//! move its items from the far end back. The bucket of an item's alternate is known from its fingerprint alone, so the
+//! search needs nothing but the buckets.
 //!
-//! The search runs without locks over buckets that others change meanwhile. Its result is a plan: whoever carries it out checks each hop again.
+//! The search runs without locks over buckets that others change meanwhile. Its result is a plan: whoever carries it
+//! out checks each hop again.
 
 use crate::bucket::{Bucket, BucketOps};
 use crate::hash::{Buckets, Item};
@@ -13,10 +15,12 @@ use crate::layout::{Fingerprint, Layout};
 
 /// How many buckets a search looks at before it gives up.
 ///
-/// Twice as many raise the load at the first refused insert by 0.2 % or less; half as many lower it by about as much (see the README's table).
+/// Twice as many raise the load at the first refused insert by 0.2 % or less; half as many lower it by about as much
+/// (see the README's table).
 pub(crate) const BUDGET: usize = 2048;
 
-/// The budget of the first try. Nearly all searches end within it, and it spares them the clearing of a large scratch space.
+/// The budget of the first try. Nearly all searches end within it, and it spares them the clearing of a large scratch
+/// space.
 const QUICK_BUDGET: usize = 64;
 
 /// One hop of a plan: move `fingerprint` from bucket `from` to bucket `to`.
@@ -32,12 +36,13 @@ pub(crate) struct Hop {
 pub(crate) enum Outcome {
     /// All hops of the plan were handed on.
     Planned,
-    /// No bucket within the budget has room. `trace` is a digest of all that was looked at: equal traces saw equal buckets.
+    /// No bucket within the budget has room. `trace` is a digest of all that was looked at: equal traces saw equal
+    /// buckets.
     Nothing { trace: u64 },
 }
 
-/// Looks for room near the item's two buckets; where it finds some, hands the hops that bring it there to `carry_out`, the one at the far
-/// end first, until that returns `false`.
+/// Looks for room near the item's two buckets; where it finds some, hands the hops that bring it there to `carry_out`,
+/// the one at the far end first, until that returns `false`.
 pub(crate) fn make_room<L: Layout>(
     layout: L,
     buckets: Buckets,
@@ -86,7 +91,8 @@ const ROOT: u16 = u16::MAX;
 struct Search<const N: usize> {
     nodes: [Node; N],
     len: usize,
-    /// The buckets in the queue, by number; used in tables of at most `BUDGET` buckets, where it makes the search exact.
+    /// The buckets in the queue, by number; used in tables of at most `BUDGET` buckets, where it makes the search
+    /// exact.
     seen: [u64; BUDGET / 64],
     trace: u64,
 }
@@ -103,8 +109,9 @@ impl<const N: usize> Search<N> {
 
     /// Returns the node of the nearest bucket with room.
     ///
-    /// A bucket is looked at when it joins the queue, not when its turn comes: so only a `b`th of the buckets looked at have their own
-    /// alternates computed, and the loads of a bucket's alternates, which do not depend on each other, overlap.
+    /// A bucket is looked at when it joins the queue, not when its turn comes: so only a `b`th of the buckets looked at
+    /// have their own alternates computed, and the loads of a bucket's alternates, which do not depend on each other,
+    /// overlap.
     fn run<L: Layout>(
         &mut self,
         layout: L,
@@ -137,7 +144,8 @@ impl<const N: usize> Search<N> {
         if self.len == N {
             return false;
         }
-        // A larger table is so much larger than the budget that a search hardly ever meets a bucket twice, and a plan that did is still safe.
+        // A larger table is so much larger than the budget that a search hardly ever meets a bucket twice, and a plan
+        // that did is still safe.
         if buckets.count() <= BUDGET {
             let (word, bit) = (&mut self.seen[node.bucket / 64], 1 << (node.bucket % 64));
             if *word & bit != 0 {
@@ -161,5 +169,132 @@ impl<const N: usize> Search<N> {
             }
             to = from;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::layout::{Plain, SemiSorted};
+
+    /// How far each bucket that can be reached from the item's two is from them: by a search of another kind, to a fixed point.
+    fn distances<L: Layout>(layout: L, buckets: Buckets, item: Item, words: &[Bucket]) -> HashMap<usize, usize> {
+        let mut distances = HashMap::from([(item.first, 0), (item.second, 0)]);
+        loop {
+            let mut nearer = Vec::new();
+            for (&from, &distance) in distances.iter().filter(|&(&from, _)| !layout.has_room(words[from])) {
+                for fingerprint in layout.fingerprints(words[from]) {
+                    let to = buckets.alternate(from, fingerprint);
+                    if distances.get(&to).is_none_or(|&known| known > distance + 1) {
+                        nearer.push((to, distance + 1));
+                    }
+                }
+            }
+            if nearer.is_empty() {
+                return distances;
+            }
+            for (to, distance) in nearer {
+                distances.entry(to).and_modify(|known| *known = distance.min(*known)).or_insert(distance);
+            }
+        }
+    }
+
+    /// Fills a table of plain words to the given share, each item in a bucket of its own, and plans the insert of one more.
+    fn check<L: Layout>(count: usize, hashes: &[u64], one: u64) {
+        let (layout, buckets) = (L::new(), Buckets::new(count));
+        let mut words = vec![Bucket::default(); count];
+        for &hash in hashes {
+            let item = buckets.item(layout, hash);
+            for bucket in [item.first, item.second] {
+                if let Some(added) = layout.add(words[bucket], item.fingerprint) {
+                    words[bucket] = added;
+                    break;
+                }
+            }
+        }
+        let item = buckets.item(layout, one);
+        let distances = distances(layout, buckets, item, &words);
+        let nearest = distances.iter().filter(|&(&bucket, _)| layout.has_room(words[bucket])).map(|(_, &d)| d).min();
+
+        let mut after = words.clone();
+        let mut hops = 0;
+        let outcome = make_room(
+            layout,
+            buckets,
+            item,
+            |bucket| words[bucket],
+            |Hop { fingerprint, from, to }| {
+                assert_eq!(buckets.alternate(from, fingerprint), to, "a hop leads to the alternate bucket");
+                after[to] = layout.add(after[to], fingerprint).expect("each hop finds the room that the last one left");
+                after[from] = layout.remove(after[from], fingerprint).expect("what is to be moved is there");
+                hops += 1;
+                true
+            },
+        );
+        match outcome {
+            Outcome::Planned => {
+                assert_eq!(Some(hops), nearest, "the shortest path");
+                assert!([item.first, item.second].iter().any(|&bucket| layout.has_room(after[bucket])), "room is made");
+            }
+            Outcome::Nothing { .. } => assert_eq!(nearest, None, "there is no path"),
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 5 } else { 2_000 }))]
+
+        #[test]
+        fn a_plan_is_the_shortest_path_to_room(
+            count in prop_oneof![1..8usize, 8..80usize],
+            filled in 0.7..1.4f64,
+            hashes in prop::collection::vec(any::<u64>(), 450),
+            one in any::<u64>(),
+        ) {
+            let items = |slots: usize| &hashes[..((count * slots) as f64 * filled) as usize % 450];
+            check::<Plain<2, 32>>(count, items(2), one);
+            check::<Plain<8, 8>>(count, items(8), one);
+            check::<SemiSorted<3, 22>>(count, items(3), one);
+            check::<SemiSorted<5, 14>>(count, items(5), one);
+        }
+    }
+
+    #[test]
+    fn a_plan_is_dropped_at_the_first_hop_that_fails() {
+        let (layout, buckets) = (Plain::<2, 32>::new(), Buckets::new(1 << 20));
+        // Buckets are full until the search has looked at thirty of them: the path has several hops.
+        let looks = std::cell::Cell::new(0);
+        let full = [1, 2].into_iter().map(Fingerprint);
+        let full = full.fold(Bucket::default(), |bucket, f| layout.add(bucket, f).expect("two slots"));
+        let look = |_| {
+            looks.set(looks.get() + 1);
+            if looks.get() > 30 { Bucket::default() } else { full }
+        };
+        let mut hops = 0;
+        let refuse = |_| {
+            hops += 1;
+            false
+        };
+        let outcome = make_room(layout, buckets, buckets.item(layout, 7), look, refuse);
+        assert!(matches!(outcome, Outcome::Planned));
+        assert_eq!(hops, 1);
+    }
+
+    #[test]
+    fn a_search_looks_at_no_more_buckets_than_its_budget() {
+        let (layout, buckets) = (SemiSorted::<5, 14>::new(), Buckets::new(1 << 30));
+        let full = (0..5).map(|i| layout.fingerprint(i * 0x1357_9bdf));
+        let full = full.fold(Bucket::default(), |bucket, f| layout.add(bucket, f).expect("five slots"));
+        let mut seen = std::cell::RefCell::new(std::collections::HashSet::new());
+        let look = |bucket| {
+            seen.borrow_mut().insert(bucket);
+            full
+        };
+        let outcome = make_room(layout, buckets, buckets.item(layout, 7), look, |_| unreachable!("no room anywhere"));
+        assert!(matches!(outcome, Outcome::Nothing { .. }));
+        assert!(seen.get_mut().len() <= BUDGET, "{} buckets", seen.get_mut().len());
     }
 }

@@ -1,11 +1,13 @@
-//! Pure: the semi-sorting code of the paper (section 5.2), which stores the top four bits of a bucket's fingerprints in fewer bits.
+//! Pure: the semi-sorting code of the paper (section 5.2), which stores the top four bits of a bucket's fingerprints in
+//! fewer bits.
 //!
 //! The order of the fingerprints in a bucket means nothing, so it need not be stored. A bucket of `b` slots keeps its
-//! fingerprints sorted by their top four bits (the *nibbles*); a sorted list of `b` nibbles is a multiset of 16 values, and there are only
-//! `C(15 + b, b)` of those. The list is stored as its *rank* among them: 14 bits instead of 20 for five slots.
+//! fingerprints sorted by their top four bits (the *nibbles*); a sorted list of `b` nibbles is a multiset of 16 values,
+//! and there are only `C(15 + b, b)` of those. The list is stored as its *rank* among them: 14 bits instead of 20 for
+//! five slots.
 //!
-//! The rank is the combinatorial number system's: with the nibbles `n_0 <= n_1 <= …`, the values `n_j + j` strictly increase, and
-//! `rank = Σ C(n_j + j, j + 1)`. So an empty bucket, all zeros, has rank 0.
+//! The rank is the combinatorial number system's: with the nibbles `n_0 <= n_1 <= …`, the values `n_j + j` strictly
+//! increase, and `rank = Σ C(n_j + j, j + 1)`. So an empty bucket, all zeros, has rank 0.
 //!
 //! A list is passed packed in a `u32`, `n_j` in bits `4j..4j+4`.
 
@@ -62,10 +64,11 @@ pub(crate) const fn rank_bits(slots: u32) -> u32 {
     u32::BITS - largest.leading_zeros()
 }
 
-/// The table that turns a rank back into its sorted list: entry `r` is the list of rank `r`; `1 << rank_bits(slots)` entries.
+/// The table that turns a rank back into its sorted list: entry `r` is the list of rank `r`; `1 << rank_bits(slots)`
+/// entries.
 ///
-/// It is computed when the first filter of that many slots is built and shared by all (4 KiB for three slots, 16, 64 and 256 KiB for
-/// four, five and six).
+/// It is computed when the first filter of that many slots is built and shared by all (4 KiB for three slots, 16, 64
+/// and 256 KiB for four, five and six).
 pub(crate) fn unrank_table(slots: u32) -> &'static [u32] {
     static TABLES: [OnceLock<Box<[u32]>>; MAX_SLOTS as usize + 1] = [const { OnceLock::new() }; MAX_SLOTS as usize + 1];
     TABLES[slots as usize].get_or_init(|| {
@@ -73,7 +76,8 @@ pub(crate) fn unrank_table(slots: u32) -> &'static [u32] {
         let mut list = 0;
         loop {
             table[rank(list, slots) as usize] = list;
-            // The next sorted list: raise the first nibble that is below its neighbour (or below 15, for the last), zero those before it.
+            // The next sorted list: raise the first nibble that is below its neighbour (or below 15, for the last),
+            // zero those before it.
             let nibble = |j: u32| list >> (4 * j) & 15;
             let Some(j) = (0..slots).find(|&j| nibble(j) < if j + 1 < slots { nibble(j + 1) } else { 15 }) else {
                 return table;

@@ -1,19 +1,25 @@
 //! Pure: how many buckets a number of items needs.
 //!
-//! A table is full, for one item, when no path leads from its two buckets to a free slot. Three things bring that about before all slots are taken:
+//! A table is full, for one item, when no path leads from its two buckets to a free slot. Three things bring that about
+//! before all slots are taken:
 //!
-//! - **The threshold.** Think of buckets as nodes and of items as edges: all fit if and only if no `j` buckets have more than `j·b` items
-//!   with both ends among them. For random items that holds up to a sharp threshold of the load (95.9 % for b = 3, 98.0, 98.97 and 99.4 % for b = 4, 5 and 6), but in a small table chance
-//!   makes it fall short. [`MARGIN`] square roots of the number of slots are left free for that.
-//! - **One pair.** In a small table of small buckets the most likely of these failures by far is that `2b + 1` items share one pair of buckets: see [`pair_limit`].
-//! - **The search's budget** (`path.rs`), which in a large table ends a search at about 98 % although a path exists. [`TARGET_LOAD`] stays below that.
+//! - **The threshold.** Think of buckets as nodes and of items as edges: all fit if and only if no `j` buckets have
+//!   more than `j·b` items with both ends among them. For random items that holds up to a sharp threshold of the load
+//!   (95.9 % for b = 3, 98.0, 98.97 and 99.4 % for b = 4, 5 and 6), but in a small table chance makes it fall short.
+//!   [`MARGIN`] square roots of the number of slots are left free for that.
+//! - **One pair.** In a small table of small buckets the most likely of these failures by far is that `2b + 1` items
+//!   share one pair of buckets: see [`pair_limit`].
+//! - **The search's budget** (`path.rs`), which in a large table ends a search at about 98 % although a path exists.
+//!   [`TARGET_LOAD`] stays below that.
 //!
-//! The result: the probability that fewer distinct random keys than the capacity fill the table is below [`FAILURE`]. For tables of up to 128 buckets a test adds up the
-//! probabilities of all possible failures; for larger ones the loads at which tables were seen to fill up keep a wide distance (`load_at_the_first_refused_insert`, below).
+//! The result: the probability that fewer distinct random keys than the capacity fill the table is below [`FAILURE`].
+//! For tables of up to 128 buckets a test adds up the probabilities of all possible failures; for larger ones the loads
+//! at which tables were seen to fill up keep a wide distance (`load_at_the_first_refused_insert`, below).
 
 use crate::layout::Shape;
 
-/// The failure probability that the sizing leaves: how likely a table refuses one of as many distinct random keys as its capacity.
+/// The failure probability that the sizing leaves: how likely a table refuses one of as many distinct random keys as
+/// its capacity.
 const FAILURE: f64 = 1e-9;
 
 /// The share of the slots of a large table that its capacity may take, for 0 to 8 slots a bucket.
@@ -37,7 +43,8 @@ pub(crate) fn capacity_of(shape: Shape, buckets: usize) -> usize {
     (by_load.min(pair_limit(bucket, buckets)) as usize).max(2 * bucket)
 }
 
-/// How many items a table can take until it is as likely as half of [`FAILURE`] that some pair of buckets gets more than it can hold.
+/// How many items a table can take until it is as likely as half of [`FAILURE`] that some pair of buckets gets more
+/// than it can hold.
 ///
 /// With `p = (m/2)²` pairs, `n` items and `k = 2b + 1` that is at most `p · C(n, k) / pᵏ < p · nᵏ / (k! · pᵏ)`.
 fn pair_limit(bucket: usize, buckets: usize) -> f64 {
@@ -49,7 +56,8 @@ fn pair_limit(bucket: usize, buckets: usize) -> f64 {
 
 /// The smallest table made for `capacity` items.
 ///
-/// Its number of buckets is 1 or even, for then an item has either one bucket because there is no other, or two that differ (`hash.rs`).
+/// Its number of buckets is 1 or even, for then an item has either one bucket because there is no other, or two that
+/// differ (`hash.rs`).
 pub(crate) fn buckets_for(shape: Shape, capacity: usize) -> usize {
     if capacity <= capacity_of(shape, 1) {
         return 1;
@@ -104,7 +112,8 @@ mod tests {
         assert!(bits_per_item(10_000) < 13.5, "{}", bits_per_item(10_000));
     }
 
-    /// Adds up, over all sets of buckets, the probability that more items have both ends in the set than fit (a bound on their union).
+    /// Adds up, over all sets of buckets, the probability that more items have both ends in the set than fit (a bound
+    /// on their union).
     #[test]
     #[cfg_attr(miri, ignore = "arithmetic alone, and much of it")]
     fn small_tables_overflow_with_negligible_probability() {
@@ -137,7 +146,8 @@ mod tests {
         }
     }
 
-    /// The load at the first refused insert, over tables of all sizes: what `target_load` and the margin were chosen from.
+    /// The load at the first refused insert, over tables of all sizes: what `target_load` and the margin were chosen
+    /// from.
     #[test]
     #[ignore = "a measurement, not a test; run it in release mode with --nocapture"]
     fn load_at_the_first_refused_insert() {

@@ -1,39 +1,54 @@
-//! CONCURRENT: stripes, the writer locks and version counters that many buckets share; and the protocol that they are for.
+//! CONCURRENT: stripes, the writer locks and version counters that many buckets share; and the protocol that they are
+//! for.
 //!
 //! # The state
-//! A table is an array of bucket words. A *class* is a fingerprint together with its *pair*, the two buckets that may hold it. Keys of one
-//! class cannot be told apart, so the table is a multiset of classes. The stripe of a class is that of its pair's lower-numbered bucket: a
-//! lock, and a counter, the *version*. While a table has no more buckets than [`MAX_STRIPES`], each has a version of its own; beyond that, buckets
-//! share them, as in MemC3, which costs a reader a needless second look now and then.
+//! A table is an array of bucket words. A *class* is a fingerprint together with its *pair*, the two buckets that may
+//! hold it. Keys of one class cannot be told apart, so the table is a multiset of classes. The stripe of a class is
+//! that of its pair's lower-numbered bucket: a lock, and a counter, the *version*. While a table has no more buckets
+//! than [`MAX_STRIPES`], each has a version of its own; beyond that, buckets share them, as in MemC3, which costs a
+//! reader a needless second look now and then.
 //!
 //! # The rules
 //! 1. A word changes by compare-exchange (in `clear`, by exchange): each change is one step, and nothing is torn.
 //! 2. A store that takes a copy of a class out of a word is made under the lock of the class's stripe.
-//! 3. **A store that takes a copy out is preceded by a bump of the stripe's version, under the same lock. A store that adds a copy needs neither.**
-//! 4. A relocation fills the new slot, then bumps, then clears the old slot, all under the lock. So there is a copy at every moment.
-//! 5. A thread holds one lock at a time, and none while a caller's code runs. (`clear` alone holds all. It takes them in order.) So no deadlock.
+//! 3. **A store that takes a copy out is preceded by a bump of the stripe's version, under the same lock. A store that
+//!    adds a copy needs neither.**
+//! 4. A relocation fills the new slot, then bumps, then clears the old slot, all under the lock. So there is a copy at
+//!    every moment.
+//! 5. A thread holds one lock at a time, and none while a caller's code runs. (`clear` alone holds all. It takes them
+//!    in order.) So no deadlock.
 //!
-//! An insert that finds room is one compare-exchange: no lock, no version. MemC3 (section 4.3.2) makes its counter odd while an item moves, and its
-//! readers wait for it to be even again; here nothing means "in progress", and a writer that is stopped, at any point, holds up no reader.
+//! An insert that finds room is one compare-exchange: no lock, no version. MemC3 (section 4.3.2) makes its counter odd
+//! while an item moves, and its readers wait for it to be even again; here nothing means "in progress", and a writer
+//! that is stopped, at any point, holds up no reader.
 //!
 //! # Why no lookup misses a copy that was there throughout
-//! A lookup reads the version (`n`), the first word, the second word, the version again. A match in either word is the answer *true*: a copy was there
-//! when that word was read. It answers *false* only if neither word matched and the version was `n` both times; else it looks again.
+//! A lookup reads the version (`n`), the first word, the second word, the version again. A match in either word is the
+//! answer *true*: a copy was there when that word was read. It answers *false* only if neither word matched and the
+//! version was `n` both times; else it looks again.
 //!
 //! Number the critical sections of the stripe that bump by their bumps. For a lookup that answers *false*:
 //!
-//! 1. *It saw no take of a section after `n`.* To read a word that such a section, or anyone after it, has changed is to see its bump (pair *a* below), and the second version would not have been `n`.
-//! 2. *It saw everything that sections before `n` did, and what section `n` did before its bump.* It read `n` from that bump (pair *b*), and the lock passes the rest on.
-//! 3. *Section `n` is no relocation of the class.* That has put its copy into the new bucket before the bump (rule 4), so by 2 the lookup saw that copy there, unless a later section took it, which 1 excludes.
-//! 4. So of all copies added before the lookup began (in the sense of happens-before), and so visible to it, each was taken by a section before `n`, or by section `n` itself, which then is a `remove` (or `clear`) of this class.
+//! 1. *It saw no take of a section after `n`.* To read a word that such a section, or anyone after it, has changed is
+//!    to see its bump (pair *a* below), and the second version would not have been `n`.
+//! 2. *It saw everything that sections before `n` did, and what section `n` did before its bump.* It read `n` from that
+//!    bump (pair *b*), and the lock passes the rest on.
+//! 3. *Section `n` is no relocation of the class.* That has put its copy into the new bucket before the bump (rule 4),
+//!    so by 2 the lookup saw that copy there, unless a later section took it, which 1 excludes.
+//! 4. So of all copies added before the lookup began (in the sense of happens-before), and so visible to it, each was
+//!    taken by a section before `n`, or by section `n` itself, which then is a `remove` (or `clear`) of this class.
 //!
-//! Hence a copy that was in the filter throughout would have been seen: the answer *false* is never wrong. This covers the move that is no relocation: with a second key `y` of the class of `x`,
-//! `insert(y)` into one bucket and `remove(y)` from the other together carry the only copy from here to there. It is why `remove` bumps: without that, two such moves hide `x` from a lookup in between.
+//! Hence a copy that was in the filter throughout would have been seen: the answer *false* is never wrong. This covers
+//! the move that is no relocation: with a second key `y` of the class of `x`, `insert(y)` into one bucket and
+//! `remove(y)` from the other together carry the only copy from here to there. It is why `remove` bumps: without that,
+//! two such moves hide `x` from a lookup in between.
 //!
-//! A lookup looks again only after a bump, which is the progress of some writer: lookups are lock-free. They take no lock, write nothing and wait for nobody.
+//! A lookup looks again only after a bump, which is the progress of some writer: lookups are lock-free. They take no
+//! lock, write nothing and wait for nobody.
 //!
 //! # Linearizability
-//! Over the multiset of classes. Classes do not interact, but for the room they take up, so it is enough to order the operations on one.
+//! Over the multiset of classes. Classes do not interact, but for the room they take up, so it is enough to order the
+//! operations on one.
 //!
 //! | operation | takes effect |
 //! |---|---|
@@ -44,17 +59,22 @@
 //! | `insert_if_absent` | *false*: when it saw a copy. *true*: at the end of its look at the words, before each plain `insert` that it has not seen. No other `insert_if_absent`, `remove` or `count` of the class can run between that look and its compare-exchange |
 //! | `clear` | not one operation, but the removal of each copy that is there when it begins, each at some moment of the call |
 //!
-//! These orders agree: an insert that is ordered after a *false*, or after a `remove` that this *false* has seen, was not visible to them, so it had not ended when they began. A relocation is a change of place, not of the multiset; for a moment
-//! there are two copies of one item, which `count`, `remove` and `insert_if_absent` cannot see, since they hold the lock, and which makes no difference to `contains`.
+//! These orders agree: an insert that is ordered after a *false*, or after a `remove` that this *false* has seen, was
+//! not visible to them, so it had not ended when they began. A relocation is a change of place, not of the multiset;
+//! for a moment there are two copies of one item, which `count`, `remove` and `insert_if_absent` cannot see, since they
+//! hold the lock, and which makes no difference to `contains`.
 //!
 //! # "Full" is never the fault of others
-//! An insert that finds both buckets full searches for a path (`path.rs`) and carries it out hop by hop. Each hop looks again, under the lock, whether its fingerprint is still there and
-//! whether there is room; a path that has gone stale is searched anew. A hop that was carried out is no harm, whatever comes of the rest.
+//! An insert that finds both buckets full searches for a path (`path.rs`) and carries it out hop by hop. Each hop looks
+//! again, under the lock, whether its fingerprint is still there and whether there is room; a path that has gone stale
+//! is searched anew. A hop that was carried out is no harm, whatever comes of the rest.
 //!
-//! Where a search finds no path, the reason may be a hole that moved behind its back, or a relocation half done, whose item takes up two slots. So the insert passes once through
-//! all locks, searches again, and passes through all locks again. If no version has changed between the two passes, then no copy left its bucket during the second search, each bucket that it saw full was
-//! full until the end, and so there was a moment without any path. (In a table of more buckets than a search can reach, where other threads bump versions all the time far from the
-//! buckets in question, it is enough that two searches, with a pass between them, saw the very same words.)
+//! Where a search finds no path, the reason may be a hole that moved behind its back, or a relocation half done, whose
+//! item takes up two slots. So the insert passes once through all locks, searches again, and passes through all locks
+//! again. If no version has changed between the two passes, then no copy left its bucket during the second search, each
+//! bucket that it saw full was full until the end, and so there was a moment without any path. (In a table of more
+//! buckets than a search can reach, where other threads bump versions all the time far from the buckets in question, it
+//! is enough that two searches, with a pass between them, saw the very same words.)
 //!
 //! A failed insert has added nothing and taken nothing out, so it changes nothing.
 //!
@@ -66,13 +86,16 @@
 //! | c | `Table::put`: the store that adds a copy | `Table::look` | what the inserter has done and seen before. Who learns from one copy that another must be there, and removes its twin, passes that on through *a* and *b* |
 //! | d | the lock | the lock | what earlier holders did and saw |
 //!
-//! All changes of a word are read-modify-writes, so each release also reaches those who read a later value of the word. The second read of the version is relaxed: the acquire reads before it
-//! keep it after them, and by pair *a* it is new enough where that matters. Each of *a*, *b* and *c* has a control in `loom-tests` that fails with either side relaxed.
+//! All changes of a word are read-modify-writes, so each release also reaches those who read a later value of the word.
+//! The second read of the version is relaxed: the acquire reads before it keep it after them, and by pair *a* it is new
+//! enough where that matters. Each of *a*, *b* and *c* has a control in `loom-tests` that fails with either side
+//! relaxed.
 
 use crate::fault::{self, Fault};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 
-/// The most stripes a table has: at 16 bytes each, half of a 32 KiB L1 cache. Fewer in a model, whose threads have small stacks (see `Table::clear`).
+/// The most stripes a table has: at 16 bytes each, half of a 32 KiB L1 cache. Fewer in a model, whose threads have
+/// small stacks (see `Table::clear`).
 pub(crate) const MAX_STRIPES: usize = if cfg!(ccf_loom) { 4 } else { 1024 };
 
 /// One writer lock and one version counter.
@@ -124,7 +147,8 @@ impl Guard<'_> {
     /// Announces that a copy is about to be taken out of its bucket.
     #[inline]
     pub(crate) fn bump(&self) {
-        // Relaxed: only the holder of the lock writes the version. A `u64` counts 500 years of bumps at one a nanosecond.
+        // Relaxed: only the holder of the lock writes the version. A `u64` counts 500 years of bumps at one a
+        // nanosecond.
         let version = self.version.load(Ordering::Relaxed);
         // Release, with `Stripe::version`: the copy in the new place comes first.
         self.version.store(version.wrapping_add(1), fault::ordering(Fault::RelaxedBump, Ordering::Release));

@@ -1,4 +1,5 @@
-//! Threads that do their worst to each other. Each way in which concurrent cuckoo filters have been seen to fail is a test here.
+//! Threads that do their worst to each other. Each way in which concurrent cuckoo filters have been seen to fail is a
+//! test here.
 //!
 //! `CCF_STRESS=100 cargo test --release --test concurrent` runs a hundred times as long.
 
@@ -90,7 +91,8 @@ fn writers_and_readers(writers: u64, write: impl Fn(u64) + Sync, read: impl Fn(&
 
 /// Threads insert and remove keys of their own in a table that is nearly full, or quite; others look up permanent keys.
 ///
-/// Seen elsewhere: keys whose insert returned `Ok` are never found again; a length that drifts; a `remove` that misses a present key during a relocation.
+/// Seen elsewhere: keys whose insert returned `Ok` are never found again; a length that drifts; a `remove` that misses
+/// a present key during a relocation.
 fn churn(slots_to_fill: f64, encoding: Encoding, rate: f64, capacity: u64) {
     let filter = build(capacity, encoding, rate);
     let keys = (filter.slots() as f64 * slots_to_fill) as u64;
@@ -158,7 +160,8 @@ fn churn_where_buckets_share_stripes_loses_nothing() {
     churn(0.99, Encoding::SemiSorted, 0.001, if cfg!(miri) { 300 } else { 200_000 });
 }
 
-/// Keys of the same fingerprint and pair as a permanent key come and go, and so carry its only copy from bucket to bucket.
+/// Keys of the same fingerprint and pair as a permanent key come and go, and so carry its only copy from bucket to
+/// bucket.
 ///
 /// Seen elsewhere: the permanent key is missed, since no version changes.
 #[test]
@@ -250,7 +253,8 @@ fn contention_is_never_taken_for_a_full_table() {
     }
 }
 
-/// Inserts that must relocate in a table that is small, full but for one slot for each thread, and of more than two buckets.
+/// Inserts that must relocate in a table that is small, full but for one slot for each thread, and of more than two
+/// buckets.
 #[test]
 fn a_refused_insert_is_refused_for_want_of_room() {
     let filter = build(60, Encoding::Plain, 1e-9);

@@ -1,4 +1,5 @@
-//! What is measured beside what is computed: false-positive rate, load, and the promise of `with_capacity`, for every layout and for weak hashers.
+//! What is measured beside what is computed: false-positive rate, load, and the promise of `with_capacity`, for every
+//! layout and for weak hashers.
 
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 

@@ -19,7 +19,11 @@ fn relocation_ahead_of_the_reader() -> Model {
     let mover = role(move |table| assert!(table.relocate(key)));
     (table(2, &[key]), vec![finds(key), mover], role(move |table| assert_eq!(table.scan(), 1)))
 }
-model!(relocation_ahead_of_the_reader, at least 100, fails with "a present key was missed" for [RelocateClearsFirst, RelaxedWordLoad, RelaxedRemove]);
+model! {
+    relocation_ahead_of_the_reader, at least 100,
+    fails with "a present key was missed"
+    for [RelocateClearsFirst, RelaxedWordLoad, RelaxedRemove]
+}
 
 /// The item moves from the bucket that the lookup reads second to the one that it reads first.
 fn relocation_behind_the_reader() -> Model {
@@ -27,7 +31,11 @@ fn relocation_behind_the_reader() -> Model {
     let mover = role(move |table| assert!(table.relocate(key.twin())));
     (table(2, &[key.twin()]), vec![finds(key), mover], role(move |table| assert_eq!(table.scan(), 1)))
 }
-model!(relocation_behind_the_reader, at least 100, fails with "a present key was missed" for [RelocateWithoutBump, RelocateBumpsLate, RelocateClearsFirst, LookupWithoutVersion, RelaxedWordLoad, RelaxedRemove]);
+model! {
+    relocation_behind_the_reader, at least 100,
+    fails with "a present key was missed"
+    for [RelocateWithoutBump, RelocateBumpsLate, RelocateClearsFirst, LookupWithoutVersion, RelaxedWordLoad, RelaxedRemove]
+}
 
 /// The item moves behind the reader's back, and back again.
 fn relocation_there_and_back() -> Model {
@@ -35,7 +43,11 @@ fn relocation_there_and_back() -> Model {
     let mover = role(move |table| assert!(table.relocate(key.twin()) && table.relocate(key)));
     (table(2, &[key.twin()]), vec![finds(key), mover], role(move |table| assert_eq!(table.scan(), 1)))
 }
-model!(relocation_there_and_back, at least 100, fails with "a present key was missed" for [RelocateWithoutBump, RelocateBumpsLate, LookupWithoutVersion, RelaxedVersionLoad, RelaxedBump]);
+model! {
+    relocation_there_and_back, at least 100,
+    fails with "a present key was missed"
+    for [RelocateWithoutBump, RelocateBumpsLate, LookupWithoutVersion, RelaxedVersionLoad, RelaxedBump]
+}
 
 /// Two movers, each with a hop of its own.
 fn relocation_by_two_movers() -> Model {
@@ -44,7 +56,11 @@ fn relocation_by_two_movers() -> Model {
     let back = role(move |table| _ = table.relocate(key));
     (table(2, &[key.twin()]), vec![finds(key), there, back], role(move |table| assert_eq!(table.scan(), 1)))
 }
-model!(relocation_by_two_movers, at least 1000, fails with "a present key was missed" for [RelocateWithoutBump]);
+model! {
+    relocation_by_two_movers, at least 1000,
+    fails with "a present key was missed"
+    for [RelocateWithoutBump]
+}
 
 /// A twin of the key comes and goes, so that the only copy changes places without a relocation.
 fn twin_comes_and_goes() -> Model {
@@ -57,10 +73,15 @@ fn twin_comes_and_goes() -> Model {
     });
     (table(2, &[key.twin()]), vec![finds(key), churn], role(move |table| assert_eq!(table.scan(), 1)))
 }
-model!(twin_comes_and_goes, at least 100, fails with "a present key was missed" for [RemoveWithoutBump, RemoveBumpsLate, LookupWithoutVersion, RelaxedVersionLoad, RelaxedBump]);
+model! {
+    twin_comes_and_goes, at least 100,
+    fails with "a present key was missed"
+    for [RemoveWithoutBump, RemoveBumpsLate, LookupWithoutVersion, RelaxedVersionLoad, RelaxedBump]
+}
 
-/// The filter passes a message: who finds a second item knows that the twin, added before it by the same thread, is in, and removes the old copy.
-/// A reader that sees the removal must see the twin, which neither it nor the remover has looked at.
+/// The filter passes a message: who finds a second item knows that the twin, added before it by the same thread, is in,
+/// and removes the old copy. A reader that sees the removal must see the twin, which neither it nor the remover has
+/// looked at.
 fn knowledge_is_passed_on() -> Model {
     let (key, message) = (Key::new(4, A, B, 0), Key::new(4, C, D, 0));
     let adder = role(move |table| {
@@ -75,4 +96,8 @@ fn knowledge_is_passed_on() -> Model {
     let finally = role(move |table| assert!(table.contains(key)));
     (table(4, &[key.twin()]), vec![finds(key), remover, adder], finally)
 }
-model!(knowledge_is_passed_on, at least 1000, fails with "a present key was missed" for [RelaxedAdd]);
+model! {
+    knowledge_is_passed_on, at least 1000,
+    fails with "a present key was missed"
+    for [RelaxedAdd]
+}

@@ -29,24 +29,38 @@ fn insert_against_relocation_into_the_same_bucket() -> Model {
     let inserter = role(move |table| table.insert(z.twin()).expect("there is room for one more"));
     (table(2, &[x, a, b.twin()]), vec![mover, inserter], ends_with(vec![(x, 1), (a, 1), (b, 1), (z, 1)]))
 }
-model!(insert_against_relocation_into_the_same_bucket, at least 150, fails with "an item was lost or doubled" for [AddOverwrites]);
+model! {
+    insert_against_relocation_into_the_same_bucket, at least 150,
+    fails with "an item was lost or doubled"
+    for [AddOverwrites]
+}
 
-/// The same where the insert comes upon a relocation half done, whose item takes up two slots and the last one that was free.
+/// The same where the insert comes upon a relocation half done, whose item takes up two slots and the last one that was
+/// free.
 fn insert_against_half_a_relocation() -> Model {
     let [x, a, b, z] = [0, 1, 2, 3].map(|nth| Key::new(2, A, B, nth));
     let mover = role(move |table| _ = table.relocate(x));
     let inserter = role(move |table| table.insert(z).expect("there is room for one more"));
     (table(2, &[x, a, b.twin()]), vec![mover, inserter], ends_with(vec![(x, 1), (a, 1), (b, 1), (z, 1)]))
 }
-model!(insert_against_half_a_relocation, at least 100, fails with "there is room for one more" for [FullWithoutConfirmation]);
+model! {
+    insert_against_half_a_relocation, at least 100,
+    fails with "there is room for one more"
+    for [FullWithoutConfirmation]
+}
 
-/// Two items of one pair change places. (That a reader finds an item which two threads move to and fro is in `lookup.rs`.)
+/// Two items of one pair change places. (That a reader finds an item which two threads move to and fro is in
+/// `lookup.rs`.)
 fn relocations_that_cross() -> Model {
     let [x, y] = [0, 1].map(|nth| Key::new(2, A, B, nth));
     let mover = |key: Key| role(move |table| assert!(table.relocate(key)));
     (table(2, &[x, y.twin()]), vec![mover(x), mover(y.twin())], ends_with(vec![(x, 1), (y, 1)]))
 }
-model!(relocations_that_cross, at least 20, fails with "an item was lost or doubled" for [RelocateWithoutLock + AddOverwrites]);
+model! {
+    relocations_that_cross, at least 20,
+    fails with "an item was lost or doubled"
+    for [RelocateWithoutLock + AddOverwrites]
+}
 
 /// Both threads plan to move the same item by the same hop: only one of them may.
 fn relocations_of_one_item() -> Model {
@@ -54,7 +68,11 @@ fn relocations_of_one_item() -> Model {
     let mover = || role(move |table| _ = table.relocate(x));
     (table(2, &[x]), vec![mover(), mover()], ends_with(vec![(x, 1)]))
 }
-model!(relocations_of_one_item, at least 4, fails with "an item was lost or doubled" for [RelocateWithoutLock, RelocateWithoutRecheck]);
+model! {
+    relocations_of_one_item, at least 4,
+    fails with "an item was lost or doubled"
+    for [RelocateWithoutLock, RelocateWithoutRecheck]
+}
 
 /// One item enters the bucket that another, of another pair and stripe, leaves.
 fn relocations_of_two_pairs() -> Model {
@@ -62,7 +80,11 @@ fn relocations_of_two_pairs() -> Model {
     let mover = |key: Key| role(move |table| assert!(table.relocate(key)));
     (table(4, &[x, y]), vec![mover(y), mover(x)], ends_with(vec![(x, 1), (y, 1)]))
 }
-model!(relocations_of_two_pairs, at least 20, fails with "an item was lost or doubled" for [AddOverwrites]);
+model! {
+    relocations_of_two_pairs, at least 20,
+    fails with "an item was lost or doubled"
+    for [AddOverwrites]
+}
 
 /// The copy that moves is removed.
 fn remove_against_relocation_of_the_same_copy() -> Model {
@@ -71,7 +93,11 @@ fn remove_against_relocation_of_the_same_copy() -> Model {
     let remover = role(move |table| assert!(table.remove(x), "a present item was not removed"));
     (table(2, &[x]), vec![mover, remover], ends_with(vec![(x, 0)]))
 }
-model!(remove_against_relocation_of_the_same_copy, at least 4, fails with "an item was lost or doubled" for [RemoveWithoutLock, RelocateWithoutLock]);
+model! {
+    remove_against_relocation_of_the_same_copy, at least 4,
+    fails with "an item was lost or doubled"
+    for [RemoveWithoutLock, RelocateWithoutLock]
+}
 
 /// A removal that looks first where the item comes from, then where it was.
 fn remove_against_relocation_behind_it() -> Model {
@@ -80,7 +106,11 @@ fn remove_against_relocation_behind_it() -> Model {
     let remover = role(move |table| assert!(table.remove(x), "a present item was not removed"));
     (table(2, &[x.twin()]), vec![mover, remover], ends_with(vec![(x, 0)]))
 }
-model!(remove_against_relocation_behind_it, at least 4, fails with "a present item was not removed" for [RemoveWithoutLock]);
+model! {
+    remove_against_relocation_behind_it, at least 4,
+    fails with "a present item was not removed"
+    for [RemoveWithoutLock]
+}
 
 /// Two copies, two removals: each takes one.
 fn two_removals_of_one_class() -> Model {
@@ -88,7 +118,11 @@ fn two_removals_of_one_class() -> Model {
     let remover = || role(move |table| assert!(table.remove(x), "a present item was not removed"));
     (table(2, &[x, x]), vec![remover(), remover()], ends_with(vec![(x, 0)]))
 }
-model!(two_removals_of_one_class, at least 20, fails with "an item was lost or doubled" for [RemoveWithoutLock + TakeOverwrites]);
+model! {
+    two_removals_of_one_class, at least 20,
+    fails with "an item was lost or doubled"
+    for [RemoveWithoutLock + TakeOverwrites]
+}
 
 /// Two items of two stripes are removed: both are counted.
 fn two_removals_of_two_classes() -> Model {
@@ -96,7 +130,11 @@ fn two_removals_of_two_classes() -> Model {
     let remover = |key: Key| role(move |table| assert!(table.remove(key), "a present item was not removed"));
     (table(4, &[x, y]), vec![remover(x), remover(y)], ends_with(vec![(x, 0), (y, 0)]))
 }
-model!(two_removals_of_two_classes, at least 4, fails with "the length is wrong" for [CountDropsUpdates]);
+model! {
+    two_removals_of_two_classes, at least 4,
+    fails with "the length is wrong"
+    for [CountDropsUpdates]
+}
 
 /// The last hop of a plan is carried out after the item has gone.
 fn path_gone_stale() -> Model {
@@ -108,7 +146,11 @@ fn path_gone_stale() -> Model {
     });
     (table(2, &[x]), vec![mover, other], ends_with(vec![(x, 0), (z, 1)]))
 }
-model!(path_gone_stale, at least 20, fails with "an item was lost or doubled" for [RelocateWithoutRecheck]);
+model! {
+    path_gone_stale, at least 20,
+    fails with "an item was lost or doubled"
+    for [RelocateWithoutRecheck]
+}
 
 /// An insert whose buckets are full needs a path, while another thread empties and fills slots along it.
 fn insert_by_a_path_against_churn_along_it() -> Model {
@@ -123,7 +165,11 @@ fn insert_by_a_path_against_churn_along_it() -> Model {
     let all = present.iter().chain([&z]).map(|&key| (key, 1)).collect();
     (table(4, &present), vec![inserter, churn], ends_with(all))
 }
-model!(insert_by_a_path_against_churn_along_it, at least 300, fails with "an item was lost or doubled" for [RelocateWithoutRecheck]);
+model! {
+    insert_by_a_path_against_churn_along_it, at least 300,
+    fails with "an item was lost or doubled"
+    for [RelocateWithoutRecheck]
+}
 
 /// Two threads insert, one slot is free: one gets it, the other is told that the table is full, and nothing is lost.
 fn two_inserts_into_one_free_slot() -> Model {
@@ -142,7 +188,11 @@ fn two_inserts_into_one_free_slot() -> Model {
     });
     (table(2, &[keys[0], keys[1], keys[2].twin()]), roles, finally)
 }
-model!(two_inserts_into_one_free_slot, at least 20, fails with "one slot, one insert" for [AddOverwrites]);
+model! {
+    two_inserts_into_one_free_slot, at least 20,
+    fails with "one slot, one insert"
+    for [AddOverwrites]
+}
 
 /// Two threads add one key that is absent: exactly one is told that it did.
 fn two_insert_if_absent() -> Model {
@@ -162,7 +212,11 @@ fn two_insert_if_absent() -> Model {
     });
     (table(2, &[]), roles, finally)
 }
-model!(two_insert_if_absent, at least 20, fails with "exactly one adds it" for [InsertIfAbsentWithoutLock]);
+model! {
+    two_insert_if_absent, at least 20,
+    fails with "exactly one adds it"
+    for [InsertIfAbsentWithoutLock]
+}
 
 /// One thread adds a key if it is absent, another adds it in any case.
 fn insert_if_absent_against_insert() -> Model {
@@ -184,7 +238,11 @@ fn insert_if_absent_against_insert() -> Model {
     });
     (table(2, &[]), vec![conditional, plain], finally)
 }
-model!(insert_if_absent_against_insert, at least 20, fails with "an item was lost or doubled" for [AddOverwrites]);
+model! {
+    insert_if_absent_against_insert, at least 20,
+    fails with "an item was lost or doubled"
+    for [AddOverwrites]
+}
 
 /// A key that is present is not added again because it is on the move.
 fn insert_if_absent_against_relocation() -> Model {
@@ -193,7 +251,11 @@ fn insert_if_absent_against_relocation() -> Model {
     let adder = role(move |table| assert!(!table.insert_if_absent(x).expect("there is room"), "it was there"));
     (table(2, &[x.twin()]), vec![mover, adder], ends_with(vec![(x, 1)]))
 }
-model!(insert_if_absent_against_relocation, at least 1000, fails with "it was there" for [InsertIfAbsentWithoutLock]);
+model! {
+    insert_if_absent_against_relocation, at least 1000,
+    fails with "it was there"
+    for [InsertIfAbsentWithoutLock]
+}
 
 /// A relocation has two copies of one item for a moment; `count` sees one.
 fn count_against_relocation() -> Model {
@@ -202,7 +264,11 @@ fn count_against_relocation() -> Model {
     let counter = role(move |table| assert_eq!(table.count(x), 1, "miscounted"));
     (table(2, &[x]), vec![mover, counter], ends_with(vec![(x, 1)]))
 }
-model!(count_against_relocation, at least 4, fails with "miscounted" for [CountWithoutLock]);
+model! {
+    count_against_relocation, at least 4,
+    fails with "miscounted"
+    for [CountWithoutLock]
+}
 
 /// No relocation carries an item past the sweep of `clear`.
 fn clear_against_relocation() -> Model {
@@ -210,7 +276,11 @@ fn clear_against_relocation() -> Model {
     let mover = role(move |table| _ = table.relocate(x.twin()));
     (table(2, &[x.twin()]), vec![mover, role(|table| table.clear())], ends_with(vec![(x, 0)]))
 }
-model!(clear_against_relocation, at least 4, fails with "an item was lost or doubled" for [ClearWithoutLocks]);
+model! {
+    clear_against_relocation, at least 4,
+    fails with "an item was lost or doubled"
+    for [ClearWithoutLocks]
+}
 
 /// Two at once each take all locks.
 fn two_clears_against_insert() -> Model {
@@ -222,4 +292,8 @@ fn two_clears_against_insert() -> Model {
     });
     (table(4, &[x]), vec![role(|table| table.clear()), role(|table| table.clear()), inserter], finally)
 }
-model!(two_clears_against_insert, at least 100, preemptions 2, fails with "the length is wrong" for [CountDropsUpdates]);
+model! {
+    two_clears_against_insert, at least 100, preemptions 2,
+    fails with "the length is wrong"
+    for [CountDropsUpdates]
+}

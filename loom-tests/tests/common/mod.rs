@@ -22,7 +22,8 @@ pub fn role(run: impl FnOnce(&Table) + Send + 'static) -> Role {
     Box::new(run)
 }
 
-/// A small table to share, with these keys in the first of their buckets. `std`'s `Arc`, since its counts are no part of the protocol.
+/// A small table to share, with these keys in the first of their buckets. `std`'s `Arc`, since its counts are no part
+/// of the protocol.
 pub fn table(buckets: usize, keys: &[Key]) -> Arc<Table> {
     let table = Table::new(buckets);
     for &key in keys {
@@ -33,9 +34,10 @@ pub fn table(buckets: usize, keys: &[Key]) -> Arc<Table> {
 
 /// Explores every execution of a model, or every one with at most `preemptions` where that is given.
 ///
-/// The model is a table, the roles that run on it, each on a thread of its own, and what must hold when all have ended. loom can let one role's
-/// first load hide another's (tokio-rs/loom, issues 166 and 392), and then explores a handful of executions without saying so. It depends on which
-/// role is spawned first. So every model runs with its roles in the given and in the opposite order, and it is a failure if the two together are fewer executions than `minimum`.
+/// The model is a table, the roles that run on it, each on a thread of its own, and what must hold when all have ended.
+/// loom can let one role's first load hide another's (tokio-rs/loom, issues 166 and 392), and then explores a handful
+/// of executions without saying so. It depends on which role is spawned first. So every model runs with its roles in
+/// the given and in the opposite order, and it is a failure if the two together are fewer executions than `minimum`.
 pub fn explore(
     minimum: usize,
     preemptions: Option<usize>,
@@ -88,7 +90,8 @@ impl Drop for Seeded {
     }
 }
 
-/// For a model: that it passes, and that it fails with each of the seeded bugs (or groups of them), by the message that names the violation.
+/// For a model: that it passes, and that it fails with each of the seeded bugs (or groups of them), by the message that
+/// names the violation.
 #[macro_export]
 macro_rules! model {
     ($name:ident, at least $minimum:expr, $(preemptions $preemptions:expr,)? fails with $message:literal for [$($fault:ident $(+ $more:ident)*),+]) => {
