@@ -50,6 +50,8 @@ pub(crate) trait Bench {
     fn steady(&mut self, what: Steady, count: u64, threads: u64) -> Sample;
     /// The false positives among all misses so far, and the misses.
     fn false_positives(&self) -> (u64, u64);
+    /// The inserts and removals in all mixes so far that failed though they should not, and all of them.
+    fn failed_changes(&self) -> (u64, u64);
 }
 
 /// So many operations in so much time.
@@ -86,6 +88,7 @@ pub(crate) struct Filled<S> {
     present: Range<u64>,
     absent: u64,
     false_positives: (u64, u64),
+    failed_changes: (u64, u64),
 }
 
 /// A subject, and what it said of itself when it was empty.
@@ -100,8 +103,14 @@ struct Built<S> {
 impl<S: Subject> Filled<S> {
     /// An empty filter whose table takes so many bytes.
     pub(crate) fn boxed(table_bytes: usize) -> Box<dyn Bench> {
-        let built = OnceCell::new();
-        Box::new(Self { table_bytes, built, present: 0..0, absent: ABSENT, false_positives: (0, 0) })
+        Box::new(Self {
+            table_bytes,
+            built: OnceCell::new(),
+            present: 0..0,
+            absent: ABSENT,
+            false_positives: (0, 0),
+            failed_changes: (0, 0),
+        })
     }
 
     fn built(&self) -> &Built<S> {
@@ -180,29 +189,33 @@ impl<S: Subject> Bench for Filled<S> {
         let Built { subject, .. } = self.built();
         let order = |thread: u64| Shuffled::new(self.present.clone(), thread as f64 / threads as f64);
         let absent = |thread| self.absent + thread * each;
-        // Each thread returns how often it was told "present" more than was certain.
-        let (time, surplus) = on_threads(threads, |thread| match what {
+        let (time, answers) = on_threads(threads, |thread| match what {
             Steady::Hit => hits(subject, order(thread), each),
             Steady::Miss => misses(subject, absent(thread), each),
             Steady::Half => half(subject, order(thread), absent(thread), each),
             Steady::Mix => mix(subject, &self.present, absent(thread), each, thread, threads),
         });
         if S::KIND != Kind::Limit {
-            for surplus in &surplus {
+            let most = if what == Steady::Hit { 0 } else { each as i64 / 16 + 8 };
+            for Answers { surplus, failed_changes } in &answers {
                 assert!(*surplus >= 0, "{}: {} keys were not found ({what:?})", S::NAME, -surplus);
-                let most = if what == Steady::Hit { 0 } else { each as i64 / 16 + 8 };
                 assert!(*surplus <= most, "{}: {surplus} false positives in {each} lookups ({what:?})", S::NAME);
+                // Another crate's race is to be told, but no reason to end the run.
+                let tolerated = if S::KIND == Kind::Peer && threads > 1 { each / 10_000 + 1 } else { 0 };
+                assert!(*failed_changes <= tolerated, "{}: {failed_changes} changes failed ({what:?})", S::NAME);
             }
         }
         match what {
             Steady::Hit | Steady::Half => {}
             Steady::Miss => {
-                self.false_positives.0 += surplus.iter().sum::<i64>() as u64;
+                self.false_positives.0 += answers.iter().map(|answers| answers.surplus).sum::<i64>() as u64;
                 self.false_positives.1 += operations;
             }
             Steady::Mix => {
-                let changes = operations / BLOCK / 2;
-                self.present = self.present.start + changes..self.present.end + changes;
+                let changes = operations / BLOCK;
+                self.failed_changes.0 += answers.iter().map(|answers| answers.failed_changes).sum::<u64>();
+                self.failed_changes.1 += changes;
+                self.present = self.present.start + changes / 2..self.present.end + changes / 2;
             }
         }
         self.absent += operations;
@@ -212,6 +225,18 @@ impl<S: Subject> Bench for Filled<S> {
     fn false_positives(&self) -> (u64, u64) {
         self.false_positives
     }
+
+    fn failed_changes(&self) -> (u64, u64) {
+        self.failed_changes
+    }
+}
+
+/// What one thread was told.
+#[derive(Debug)]
+struct Answers {
+    /// How many more lookups than those of present keys were answered "present".
+    surplus: i64,
+    failed_changes: u64,
 }
 
 /// Inserts each `by`th key and returns how many inserts succeeded.
@@ -239,14 +264,15 @@ fn remove<S: Subject>(subject: &S, from: u64, to: u64, by: u64) -> u64 {
 }
 
 #[inline(never)]
-fn hits<S: Subject>(subject: &S, mut order: Shuffled, count: u64) -> i64 {
+fn hits<S: Subject>(subject: &S, mut order: Shuffled, count: u64) -> Answers {
     let found: i64 = (0..count).map(|_| i64::from(subject.contains(key(order.next())))).sum();
-    found - count as i64
+    Answers { surplus: found - count as i64, failed_changes: 0 }
 }
 
 #[inline(never)]
-fn misses<S: Subject>(subject: &S, absent: u64, count: u64) -> i64 {
-    (absent..absent + count).map(|index| i64::from(subject.contains(key(index)))).sum()
+fn misses<S: Subject>(subject: &S, absent: u64, count: u64) -> Answers {
+    let surplus = (absent..absent + count).map(|index| i64::from(subject.contains(key(index)))).sum();
+    Answers { surplus, failed_changes: 0 }
 }
 
 /// How many operations have their choices made by one random number; in the mix, one of them is a change.
@@ -254,7 +280,7 @@ const BLOCK: u64 = 10;
 
 /// In each block the bits of one random number say which lookups are of a present key.
 #[inline(never)]
-fn half<S: Subject>(subject: &S, mut order: Shuffled, absent: u64, count: u64) -> i64 {
+fn half<S: Subject>(subject: &S, mut order: Shuffled, absent: u64, count: u64) -> Answers {
     let mut random = Random(absent);
     let mut surplus = 0;
     for block in 0..count / BLOCK {
@@ -267,7 +293,7 @@ fn half<S: Subject>(subject: &S, mut order: Shuffled, absent: u64, count: u64) -
             surplus += i64::from(subject.contains(key(index))) - present as i64;
         }
     }
-    surplus
+    Answers { surplus, failed_changes: 0 }
 }
 
 /// Like `half`, but one operation in each block, at a random place, removes the oldest key or, by turns, inserts a new
@@ -276,7 +302,7 @@ fn half<S: Subject>(subject: &S, mut order: Shuffled, absent: u64, count: u64) -
 /// Of the keys, the `thread`th thread has each `threads`th, and looks up and removes no others: it knows what is in the
 /// filter.
 #[inline(never)]
-fn mix<S: Subject>(subject: &S, present: &Range<u64>, absent: u64, count: u64, thread: u64, threads: u64) -> i64 {
+fn mix<S: Subject>(subject: &S, present: &Range<u64>, absent: u64, count: u64, thread: u64, threads: u64) -> Answers {
     let own = (present.end - present.start) / threads;
     assert_eq!(own * threads, present.end - present.start, "equal shares");
     let (mut oldest, mut newest) = (present.start + thread, present.end + thread);
@@ -303,8 +329,7 @@ fn mix<S: Subject>(subject: &S, present: &Range<u64>, absent: u64, count: u64, t
             }
         }
     }
-    assert_eq!(changed, count / BLOCK, "{}: an insert or a removal failed", S::NAME);
-    surplus
+    Answers { surplus, failed_changes: count / BLOCK - changed }
 }
 
 /// Runs `work` on so many threads at once; returns the time from the first start to the last end, and the results.
