@@ -105,12 +105,6 @@ impl<T: ?Sized, S> Builder<T, S> {
     }
 }
 
-impl<T: ?Sized, S: Clone> Clone for Builder<T, S> {
-    fn clone(&self) -> Self {
-        Self { hasher: self.hasher.clone(), key: PhantomData, ..*self }
-    }
-}
-
 impl<T: ?Sized, S> fmt::Debug for Builder<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Without the hasher: its key is a secret.

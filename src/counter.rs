@@ -20,9 +20,9 @@ impl Counter {
     /// A counter for a table of so many buckets: a small table need not pay for shards, since its buckets themselves
     /// are shared.
     pub(crate) fn new(buckets: usize) -> Self {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).next_power_of_two();
-        let worthwhile = (buckets / 256).next_power_of_two();
-        let shards = threads.min(worthwhile).clamp(1, MAX_SHARDS);
+        let worthwhile = (buckets / 256).next_power_of_two().min(MAX_SHARDS);
+        let threads = || std::thread::available_parallelism().map_or(1, usize::from).next_power_of_two();
+        let shards = if worthwhile == 1 { 1 } else { worthwhile.min(threads()) };
         Self { shards: (0..shards).map(|_| CachePadded::new(AtomicI64::new(0))).collect() }
     }
 

@@ -7,7 +7,7 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InsertError {
-    /// No free slot can be reached from the item's two buckets.
+    /// No free slot can be reached from the item's two buckets within the 2,048 buckets that an insert looks at.
     ///
     /// Below the filter's [`capacity`](crate::ConcurrentCuckooFilter::capacity) this practically does not happen (see
     /// there for how practically), unless the hasher is broken. Remove items, or build a larger filter.

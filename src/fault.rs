@@ -33,12 +33,18 @@ pub enum Fault {
     CountWithoutLock,
     /// `clear` takes no locks.
     ClearWithoutLocks,
+    /// `clear` bumps no version.
+    ClearWithoutBump,
+    /// The exchange by which `clear` empties a bucket is relaxed.
+    RelaxedClear,
     /// An addition stores its word whatever the bucket has become since it was read.
     AddOverwrites,
     /// A removal or relocation stores its word whatever the bucket has become since it was read.
     TakeOverwrites,
     /// The length is changed by a load and a store.
     CountDropsUpdates,
+    /// `insert_if_absent` reports "full" without another look whether the key has come in meanwhile.
+    FullThoughPresent,
     /// "Full" is reported by the first search that finds no path.
     FullWithoutConfirmation,
     /// A lookup's loads of bucket words are relaxed.

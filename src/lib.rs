@@ -36,8 +36,8 @@
 //!
 //! | rate asked for | encoding | `b` | `f` | bits a key | rate at capacity |
 //! |---|---|---|---|---|---|
-//! | 6.1 % and more | plain | 8 | 8 | 8.25 | 5.9 % |
-//! | 2.7 % | plain | 7 | 9 | 9.43 | 2.6 % |
+//! | 6.2 % and more | plain | 8 | 8 | 8.25 | 6.0 % |
+//! | 2.8 % | plain | 7 | 9 | 9.43 | 2.6 % |
 //! | 1.2 % | plain | 6 | 10 | 11.0 | 1.1 % |
 //! | 0.3 % | semi-sorted | 6 | 12 | 11.0 | 0.29 % |
 //! | 0.25 % | plain | 5 | 12 | 13.2 | 0.24 % |
@@ -54,16 +54,19 @@
 //!
 //! - **A key that is in the filter throughout a call of [`contains`](ConcurrentCuckooFilter::contains) is found.**
 //!   There are no false negatives, also not while keys move.
-//! - Each operation takes effect in one step at some moment of its call (it is *linearizable*). The exceptions are
-//!   [`clear`](ConcurrentCuckooFilter::clear), which is many such steps, and [`len`](ConcurrentCuckooFilter::len) and
-//!   what is computed from it, which are exact only when nothing changes.
+//! - Each operation takes effect in one step at some moment of its call: all operations together are *linearizable*.
+//!   The exceptions are [`clear`](ConcurrentCuckooFilter::clear), which is many such steps, and
+//!   [`len`](ConcurrentCuckooFilter::len) and what is computed from it, which are exact only when nothing changes.
 //! - Who finds a key also sees what its inserter did before inserting it: `insert` and `contains` synchronize like a
 //!   release and an acquire.
 //! - Lookups are lock-free in the strict sense: they take no lock, write no shared memory, and never wait for a writer,
-//!   not even one that was stopped by the scheduler in the middle of a relocation.
-//! - An insert that fails has changed nothing, and it fails only if there was no room at some moment of its call.
+//!   not even one that was stopped by the scheduler in the middle of a relocation. A lookup looks again only if another
+//!   thread has just moved or removed something.
+//! - An insert that fails has changed nothing. It fails only if there was no room within reach of its search, which
+//!   looks at up to 2,048 buckets, at some moment of its call; contention alone is never the reason.
 //! - No operation allocates after construction, and no code of the caller's (`Hash`, `Drop`) runs while a lock is held:
-//!   a key whose `Hash` panics leaves the filter as it was.
+//!   a key whose `Hash` panics leaves the filter as it was. (A writer that has to wait for another is parked by
+//!   `parking_lot`, which may allocate its own note of a thread when it parks it for the first time.)
 //!
 //! "The same key" means, as everywhere in an approximate filter: the same *fingerprint and buckets*. The argument for
 //! each of these lines stands in `src/stripe.rs`, and `loom-tests` checks it on small models, each of which fails when

@@ -43,12 +43,13 @@
 //! `remove(y)` from the other together carry the only copy from here to there. It is why `remove` bumps: without that,
 //! two such moves hide `x` from a lookup in between.
 //!
-//! A lookup looks again only after a bump, which is the progress of some writer: lookups are lock-free. They take no
-//! lock, write nothing and wait for nobody.
+//! A lookup looks again only after a bump, that is, after a step of some writer's: it takes no lock, writes nothing and
+//! waits for nobody. (It is the steps of writers that are counted here, not their operations: two inserts can, in
+//! theory, take the same hole from each other again and again.)
 //!
 //! # Linearizability
-//! Over the multiset of classes. Classes do not interact, but for the room they take up, so it is enough to order the
-//! operations on one.
+//! Over the multiset of classes. Classes do not interact, but for the room they take up. First each class by itself,
+//! where "before" is happens-before:
 //!
 //! | operation | takes effect |
 //! |---|---|
@@ -56,13 +57,22 @@
 //! | `remove`, `count` | in the order of their critical sections. Under the lock no copy is taken or moved, only added; so `count` is right at a moment between its two reads, and a *false* of `remove` at its first |
 //! | `contains`, *true* | at the read that matched |
 //! | `contains`, *false* | after section `n`, and before each insert of the class that it has not seen |
-//! | `insert_if_absent` | *false*: when it saw a copy. *true*: at the end of its look at the words, before each plain `insert` that it has not seen. No other `insert_if_absent`, `remove` or `count` of the class can run between that look and its compare-exchange |
+//! | `insert_if_absent` | *false*: when it saw a copy. *true*: after its look and after each *false* that has not seen it, before each plain `insert` of the class that its look has not seen, and otherwise at its compare-exchange. No other `insert_if_absent`, `remove` or `count` of the class can come in between |
+//! | an insert that fails | at the moment without room that the section on "full" describes; for `insert_if_absent` the count of copies, which is 0, lies in the same window |
 //! | `clear` | not one operation, but the removal of each copy that is there when it begins, each at some moment of the call |
 //!
 //! These orders agree: an insert that is ordered after a *false*, or after a `remove` that this *false* has seen, was
 //! not visible to them, so it had not ended when they began. A relocation is a change of place, not of the multiset;
 //! for a moment there are two copies of one item, which `count`, `remove` and `insert_if_absent` cannot see, since they
 //! hold the lock, and which makes no difference to `contains`.
+//!
+//! ## Across keys
+//! All accesses to words are `SeqCst`, so they have one order, on all threads and over all classes. Call an operation
+//! earlier than another if its last access comes before the other's first. In that order too, what was added before a
+//! lookup's first access is seen, and so is the bump of what was taken out before; so the orders of the classes respect
+//! it, and classes that are each linearizable in one such order are so together (Herlihy and Wing, *Linearizability*,
+//! 1990, section 3.1). Without it, of two threads that each insert a key and then look for the other's, both could miss
+//! it. On x86-64 this costs nothing: loads and compare-exchanges are the same instructions as with acquire and release.
 //!
 //! # "Full" is never the fault of others
 //! An insert that finds both buckets full searches for a path (`path.rs`) and carries it out hop by hop. Each hop looks
@@ -72,9 +82,14 @@
 //! Where a search finds no path, the reason may be a hole that moved behind its back, or a relocation half done, whose
 //! item takes up two slots. So the insert passes once through all locks, searches again, and passes through all locks
 //! again. If no version has changed between the two passes, then no copy left its bucket during the second search, each
-//! bucket that it saw full was full until the end, and so there was a moment without any path. (In a table of more
-//! buckets than a search can reach, where other threads bump versions all the time far from the buckets in question, it
-//! is enough that two searches, with a pass between them, saw the very same words.)
+//! bucket that it saw full was full until the end, and so there was a moment without any path. In a table of at most
+//! `path::BUDGET` buckets, where a search is exact, only this ends an insert: it tries for as long as others take
+//! copies out.
+//!
+//! In a larger table, a search that ends for its budget's sake says only that there is no room *near*, and other
+//! threads bump versions all the time far from the buckets in question. There it is enough that two searches, with a
+//! pass between them, saw the very same words. (That every one of these words was changed and changed back in time, and
+//! a hole always passed by, is possible on paper.)
 //!
 //! A failed insert has added nothing and taken nothing out, so it changes nothing.
 //!
@@ -88,8 +103,8 @@
 //!
 //! All changes of a word are read-modify-writes, so each release also reaches those who read a later value of the word.
 //! The second read of the version is relaxed: the acquire reads before it keep it after them, and by pair *a* it is new
-//! enough where that matters. Each of *a*, *b* and *c* has a control in `loom-tests` that fails with either side
-//! relaxed.
+//! enough where that matters. Accesses to words are `SeqCst`, which includes these, for the sake of *Across keys*. Each
+//! of *a*, *b* and *c* has a control in `loom-tests` that fails with either side relaxed.
 
 use crate::fault::{self, Fault};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};

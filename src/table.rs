@@ -27,6 +27,14 @@ pub(crate) struct Table<L> {
     pub(crate) len: Counter,
 }
 
+/// What room is made for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Insert,
+    /// In vain if the item is present by then.
+    InsertIfAbsent,
+}
+
 /// The seeded bugs of the two operations that take copies out.
 #[derive(Clone, Copy)]
 struct TakeFaults {
@@ -110,7 +118,7 @@ impl<L: Layout> Table<L> {
                 self.len.add(1);
                 return Ok(());
             }
-            self.make_room(item)?;
+            self.make_room(item, Purpose::Insert)?;
         }
     }
 
@@ -131,7 +139,7 @@ impl<L: Layout> Table<L> {
                     return Ok(true);
                 }
             }
-            self.make_room(item)?;
+            self.make_room(item, Purpose::InsertIfAbsent)?;
         }
     }
 
@@ -156,11 +164,14 @@ impl<L: Layout> Table<L> {
         // while holding another.
         let mut guards = [const { None }; MAX_STRIPES];
         for (guard, stripe) in guards.iter_mut().zip(&self.stripes) {
-            guard.insert(stripe.lock_unless(Fault::ClearWithoutLocks)).bump();
+            let guard = guard.insert(stripe.lock_unless(Fault::ClearWithoutLocks));
+            if !fault::injected(Fault::ClearWithoutBump) {
+                guard.bump();
+            }
         }
         for word in &self.words {
-            // Release: as in `take`.
-            let removed = Bucket(word.swap(0, Ordering::Release));
+            // As in `bump_and_take`.
+            let removed = Bucket(word.swap(0, fault::ordering(Fault::RelaxedClear, Ordering::SeqCst)));
             if removed != Bucket::default() {
                 self.len.add(-(self.layout.occupied(removed) as i64));
             }
@@ -170,7 +181,7 @@ impl<L: Layout> Table<L> {
     /// Makes room in one of the item's two buckets, which another insert may take before the caller does.
     #[cold]
     #[inline(never)]
-    fn make_room(&self, item: Item) -> Result<(), InsertError> {
+    fn make_room(&self, item: Item, purpose: Purpose) -> Result<(), InsertError> {
         let mut last = None;
         loop {
             let look = |bucket| self.look(bucket);
@@ -179,6 +190,10 @@ impl<L: Layout> Table<L> {
                 Outcome::Nothing { trace } => trace,
             };
             let copies = self.count(item);
+            if copies > 0 && purpose == Purpose::InsertIfAbsent && !fault::injected(Fault::FullThoughPresent) {
+                // Another thread has added it meanwhile: no room is needed any more.
+                return Ok(());
+            }
             if copies == self.slots_of(item) {
                 return Err(InsertError::TooManyCopies { copies });
             }
@@ -255,12 +270,13 @@ impl<L: Layout> Table<L> {
         let mut seen = self.look(bucket);
         while let Some(added) = self.layout.add(seen, fingerprint) {
             if fault::injected(Fault::AddOverwrites) {
-                word.store(added.0, Ordering::Release);
+                word.store(added.0, Ordering::SeqCst);
                 return true;
             }
-            // Release: who sees this copy sees what its inserter saw. On failure, acquire as in `look`.
-            let success = fault::ordering(Fault::RelaxedAdd, Ordering::Release);
-            match word.compare_exchange_weak(seen.0, added.0, success, Ordering::Acquire) {
+            // Release: who sees this copy sees what its inserter saw. SeqCst: see `stripe.rs`, *Across keys*. On
+            // failure relaxed: nothing is concluded from what the bucket is now but what to try next.
+            let success = fault::ordering(Fault::RelaxedAdd, Ordering::SeqCst);
+            match word.compare_exchange_weak(seen.0, added.0, success, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(now) => seen = Bucket(now),
             }
@@ -281,12 +297,12 @@ impl<L: Layout> Table<L> {
         let mut seen = self.look(bucket);
         while let Some(taken) = self.layout.remove(seen, fingerprint) {
             if fault::injected(Fault::TakeOverwrites) {
-                word.store(taken.0, Ordering::Release);
+                word.store(taken.0, Ordering::SeqCst);
                 return true;
             }
-            // Release: who sees the copy gone sees the bump before it.
-            let success = fault::ordering(Fault::RelaxedRemove, Ordering::Release);
-            match word.compare_exchange_weak(seen.0, taken.0, success, Ordering::Acquire) {
+            // Release: who sees the copy gone sees the bump before it. SeqCst and relaxed: as in `put`.
+            let success = fault::ordering(Fault::RelaxedRemove, Ordering::SeqCst);
+            match word.compare_exchange_weak(seen.0, taken.0, success, Ordering::Relaxed) {
                 Ok(_) => {
                     if fault::injected(faults.late_bump) {
                         guard.bump();
@@ -301,8 +317,9 @@ impl<L: Layout> Table<L> {
 
     #[inline(always)]
     pub(crate) fn look(&self, bucket: usize) -> Bucket {
-        // Acquire: who sees a copy gone sees the bump that announced it; who sees a copy sees what its inserter saw.
-        Bucket(self.words[bucket].load(fault::ordering(Fault::RelaxedWordLoad, Ordering::Acquire)))
+        // Acquire: who sees a copy gone sees the bump that announced it, and who sees a copy sees what its inserter
+        // saw. SeqCst: see `stripe.rs`, *Across keys*.
+        Bucket(self.words[bucket].load(fault::ordering(Fault::RelaxedWordLoad, Ordering::SeqCst)))
     }
 
     /// The stripe of the classes whose pair is these two buckets.

@@ -93,6 +93,39 @@ fn the_rate_asked_for_is_met() {
     }
 }
 
+/// The table in the crate's documentation and the README.
+#[test]
+#[cfg_attr(miri, ignore = "builds large tables")]
+fn the_documented_rates_lead_to_the_documented_layouts() {
+    use Encoding::{Plain, SemiSorted};
+    // Rates asked for, from and to; encoding, slots and fingerprint bits; bits a key; rate at capacity, in the digits given.
+    type Row = (f64, f64, Encoding, usize, u32, f64, f64);
+    const TABLE: [Row; 11] = [
+        (0.99, 0.062, Plain, 8, 8, 8.25, 6.0e-2),
+        (0.061, 0.028, Plain, 7, 9, 9.43, 2.6e-2),
+        (0.027, 0.012, Plain, 6, 10, 11.0, 1.1e-2),
+        (0.011, 0.003, SemiSorted, 6, 12, 11.0, 2.9e-3),
+        (0.0029, 0.0025, Plain, 5, 12, 13.2, 2.4e-3),
+        (0.0024, 0.00062, SemiSorted, 5, 14, 13.2, 5.9e-4),
+        (0.0006, 0.00013, Plain, 4, 16, 16.8, 1.2e-4),
+        (0.00012, 0.000062, SemiSorted, 4, 17, 16.8, 5.8e-5),
+        (0.00006, 2.9e-6, Plain, 3, 21, 23.2, 2.6e-6),
+        (2.8e-6, 1.5e-6, SemiSorted, 3, 22, 23.2, 1.3e-6),
+        (1.4e-6, 1e-9, Plain, 2, 32, 38.6, 7.7e-10),
+    ];
+    for (from, to, encoding, slots, bits, bits_a_key, rate) in TABLE {
+        for asked in [from, to] {
+            let filter = Filter::<u64>::builder().capacity(2_000_000).false_positive_rate(asked).build().unwrap();
+            let layout = (filter.encoding(), filter.slots_per_bucket(), filter.fingerprint_bits());
+            assert_eq!(layout, (encoding, slots, bits), "{asked}");
+            let measured = (filter.slots() / slots * 64) as f64 / filter.capacity() as f64;
+            assert!((measured / bits_a_key - 1.0).abs() < 0.005, "{measured} bits a key for {bits_a_key}");
+            let at_capacity = filter.max_false_positive_rate() * filter.capacity() as f64 / filter.slots() as f64;
+            assert!((at_capacity / rate - 1.0).abs() < 0.04, "{at_capacity} for {rate}");
+        }
+    }
+}
+
 #[test]
 fn the_encoding_asked_for_is_taken() {
     for encoding in [Encoding::Plain, Encoding::SemiSorted] {
@@ -129,6 +162,7 @@ fn what_cannot_be_built_is_an_error_that_says_what_and_why() {
 }
 
 #[test]
+#[cfg(target_pointer_width = "64")]
 #[cfg_attr(miri, ignore = "asks for more memory than Miri models")]
 fn memory_that_is_refused_is_an_error() {
     // A quarter of the address space, which no machine has.
@@ -216,7 +250,7 @@ fn debug_prints_statistics_and_no_secrets() {
     }
     let builder = Filter::<u64>::builder().capacity(10).hasher(Secret);
     assert!(!format!("{builder:?}").contains("Secret"));
-    let filter = builder.clone().build().unwrap();
+    let filter = builder.build().unwrap();
     filter.insert(&1).unwrap();
     let text = format!("{filter:?}");
     assert!(text.contains("len: 1") && text.contains("false_positive_rate"), "{text}");

@@ -3,6 +3,7 @@
 mod common;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ccf_loom::model::{Fault, Key, Table};
 use common::{A, B, C, D, Role, role, table};
@@ -99,5 +100,51 @@ fn knowledge_is_passed_on() -> Model {
 model! {
     knowledge_is_passed_on, at least 1000,
     fails with "a present key was missed"
-    for [RelaxedAdd]
+    for [RelaxedAdd, RelaxedWordLoad]
+}
+
+/// A key that was found absent stays absent, while another thread first adds a second copy to the other bucket and then
+/// clears everything.
+fn clear_behind_the_reader() -> Model {
+    let key = Key::new(2, A, B, 0);
+    let writer = role(move |table| {
+        table.insert(key.twin()).expect("there is room");
+        table.clear();
+    });
+    let reader = role(move |table| {
+        if !table.contains(key.twin()) {
+            assert!(!table.contains(key), "absent, then present, and nothing was inserted since");
+        }
+    });
+    (table(2, &[key]), vec![reader, writer], role(move |table| assert_eq!(table.scan(), 0)))
+}
+model! {
+    clear_behind_the_reader, at least 100,
+    fails with "absent, then present, and nothing was inserted since"
+    for [ClearWithoutBump, RelaxedClear]
+}
+
+/// Each of two threads adds a key and then looks for the other's: one of them at least finds it.
+fn inserts_that_look_for_each_other() -> Model {
+    let (x, y) = (Key::new(4, A, B, 0), Key::new(4, C, D, 0));
+    let found = Arc::new(AtomicUsize::new(0));
+    let thread = |own: Key, other: Key| {
+        let found = Arc::clone(&found);
+        role(move |table| {
+            table.insert(own).expect("there is room");
+            found.fetch_add(usize::from(table.contains(other)), Ordering::Relaxed);
+        })
+    };
+    let roles = vec![thread(x, y), thread(y, x)];
+    let finally = role(move |_| assert!(found.load(Ordering::Relaxed) > 0, "neither has seen the other"));
+    let table = table(4, &[]);
+    // loom takes the initial value of an atomic for one that a `SeqCst` load may always read; that of a `SeqCst`
+    // exchange it treats right.
+    table.clear();
+    (table, roles, finally)
+}
+model! {
+    inserts_that_look_for_each_other, at least 60,
+    fails with "neither has seen the other"
+    for [RelaxedWordLoad, RelaxedAdd]
 }

@@ -30,7 +30,7 @@ fn insert_against_relocation_into_the_same_bucket() -> Model {
     (table(2, &[x, a, b.twin()]), vec![mover, inserter], ends_with(vec![(x, 1), (a, 1), (b, 1), (z, 1)]))
 }
 model! {
-    insert_against_relocation_into_the_same_bucket, at least 150,
+    insert_against_relocation_into_the_same_bucket, at least 60,
     fails with "an item was lost or doubled"
     for [AddOverwrites]
 }
@@ -44,7 +44,7 @@ fn insert_against_half_a_relocation() -> Model {
     (table(2, &[x, a, b.twin()]), vec![mover, inserter], ends_with(vec![(x, 1), (a, 1), (b, 1), (z, 1)]))
 }
 model! {
-    insert_against_half_a_relocation, at least 100,
+    insert_against_half_a_relocation, at least 60,
     fails with "there is room for one more"
     for [FullWithoutConfirmation]
 }
@@ -218,6 +218,28 @@ model! {
     for [InsertIfAbsentWithoutLock]
 }
 
+/// Two threads add one key that is absent, whose buckets are full, and there is one slot that a relocation can free.
+/// Who comes late finds the table full, but the key present.
+fn two_insert_if_absent_into_the_last_slot() -> Model {
+    // The key's buckets are A and B; y can go from B to C, where one slot is free.
+    let (x, y) = (Key::new(4, A, B, 0), Key::new(4, B, C, 0));
+    let present = [1, 2, 3].map(|nth| Key::new(4, A, B, nth));
+    let others = [present[0], present[1], present[2].twin(), y, Key::new(4, C, B, 1)];
+    let adder = |key: Key| {
+        role(move |table| {
+            let result = table.insert_if_absent(key);
+            assert!(result.is_ok(), "{result:?}, though the key is present or there is room");
+        })
+    };
+    let all = others.iter().chain([&x]).map(|&key| (key, 1)).collect();
+    (table(4, &others), vec![adder(x), adder(x.twin())], ends_with(all))
+}
+model! {
+    two_insert_if_absent_into_the_last_slot, at least 100, preemptions 3,
+    fails with "though the key is present or there is room"
+    for [FullThoughPresent]
+}
+
 /// One thread adds a key if it is absent, another adds it in any case.
 fn insert_if_absent_against_insert() -> Model {
     let x = Key::new(2, A, B, 0);
@@ -252,7 +274,7 @@ fn insert_if_absent_against_relocation() -> Model {
     (table(2, &[x.twin()]), vec![mover, adder], ends_with(vec![(x, 1)]))
 }
 model! {
-    insert_if_absent_against_relocation, at least 1000,
+    insert_if_absent_against_relocation, at least 500,
     fails with "it was there"
     for [InsertIfAbsentWithoutLock]
 }
