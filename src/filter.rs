@@ -172,7 +172,7 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     /// is inserted during the call is removed too is open. [`len`](Self::len) is exact again when the call and all
     /// others have ended.
     ///
-    /// Cost: one pass over the table (about 10 ms for 100 MB), with all stripes locked. Lookups and inserts that find
+    /// Cost: one pass over the table (some 50 ms for 100 MB), with all stripes locked. Lookups and inserts that find
     /// room go on meanwhile; removals, [`insert_if_absent`](Self::insert_if_absent) of absent keys,
     /// [`count`](Self::count) and inserts that have to relocate wait.
     pub fn clear(&self) {
@@ -196,10 +196,11 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     /// The filter is a multiset, as in the paper: a key that is inserted twice must be removed twice. To add a key only
     /// once use [`insert_if_absent`](Self::insert_if_absent).
     ///
-    /// Cost: nearly always one or two cache lines read and one written by a compare-exchange, without a lock, plus the
-    /// thread's own counter. Where both buckets of the key are full (a few in a thousand inserts at 75 % load, one in
-    /// three near capacity), a search for the nearest free slot, 8 to 20 buckets on average and 2,048 at most, then one
-    /// to six relocations, each with one stripe locked for a few instructions.
+    /// Cost: as a rule two cache lines read and one of them written by a compare-exchange, without a lock, plus the
+    /// thread's own counter. Where both buckets of the key are full (in the default layout one insert of 150 between
+    /// half and three quarters of the slots, one of three around 90 %, three of four at capacity), also a search for
+    /// the nearest free slot, among 3 to 30 buckets on average and 2,048 at most, and one or two relocations, seldom
+    /// more, each with one stripe locked for a few instructions.
     ///
     /// # Errors
     /// If there is no room ([`InsertError`] tells which); nothing has changed then. That other threads are at work is

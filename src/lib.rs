@@ -107,3 +107,8 @@ pub use builder::Builder;
 pub use error::{BuildError, InsertError};
 pub use filter::ConcurrentCuckooFilter;
 pub use layout::Encoding;
+
+/// The README's example, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -26,9 +26,12 @@ use crate::layout::{Fingerprint, Layout};
 /// | 4,096 | 88.7 % | 95.3 % | 97.5 % | 98.5 % | 98.9 % | 98.7 % |
 pub(crate) const BUDGET: usize = 2048;
 
-/// The budget of the first try. Nearly all searches end within it, and it spares them the clearing of a large scratch
-/// space.
-const QUICK_BUDGET: usize = 64;
+/// The budgets of the first two tries, which nearly all searches end within.
+///
+/// A search begins by clearing its scratch space, 16 bytes for each bucket of the budget, and that of the full one takes
+/// longer than most searches. What a try has looked at is in the cache when the next begins anew.
+const FIRST_BUDGET: usize = 32;
+const SECOND_BUDGET: usize = 256;
 
 /// One hop of a plan: move `fingerprint` from bucket `from` to bucket `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,32 +58,30 @@ pub(crate) fn make_room<L: Layout>(
     buckets: Buckets,
     item: Item,
     look: impl Fn(usize) -> Bucket,
-    carry_out: impl FnMut(Hop) -> bool,
+    mut carry_out: impl FnMut(Hop) -> bool,
 ) -> Outcome {
-    let mut quick = Search::<QUICK_BUDGET>::new();
-    match quick.run(layout, buckets, item, &look) {
-        Some(leaf) => quick.hand_on(leaf, carry_out),
-        None if quick.len < QUICK_BUDGET => return Outcome::Nothing { trace: quick.trace },
-        None => return make_room_far(layout, buckets, item, &look, carry_out),
-    }
-    Outcome::Planned
+    try_within::<FIRST_BUDGET, L>(layout, buckets, item, &look, &mut carry_out)
+        .or_else(|| try_within::<SECOND_BUDGET, L>(layout, buckets, item, &look, &mut carry_out))
+        .or_else(|| try_within::<BUDGET, L>(layout, buckets, item, &look, &mut carry_out))
+        .expect("the last try has an outcome")
 }
 
-#[cold]
+/// The outcome of a search with a budget of `N` buckets, or `None` if a larger budget may lead further.
 #[inline(never)]
-fn make_room_far<L: Layout>(
+fn try_within<const N: usize, L: Layout>(
     layout: L,
     buckets: Buckets,
     item: Item,
     look: &impl Fn(usize) -> Bucket,
-    carry_out: impl FnMut(Hop) -> bool,
-) -> Outcome {
-    let mut search = Search::<BUDGET>::new();
-    match search.run(layout, buckets, item, look) {
-        Some(leaf) => search.hand_on(leaf, carry_out),
-        None => return Outcome::Nothing { trace: search.trace },
+    carry_out: &mut impl FnMut(Hop) -> bool,
+) -> Option<Outcome> {
+    let mut search = Search::<N>::new();
+    if let Some(leaf) = search.run(layout, buckets, item, look) {
+        search.hand_on(leaf, carry_out);
+        return Some(Outcome::Planned);
     }
-    Outcome::Planned
+    // Fewer than the budget are all that can be reached.
+    (search.len < N || N == BUDGET).then_some(Outcome::Nothing { trace: search.trace })
 }
 
 /// A bucket to look at, and the fingerprint that moves into it from its parent's bucket if the path leads through it.
@@ -167,7 +168,7 @@ impl<const N: usize> Search<N> {
         layout.has_room(bucket)
     }
 
-    fn hand_on(&self, leaf: usize, mut carry_out: impl FnMut(Hop) -> bool) {
+    fn hand_on(&self, leaf: usize, carry_out: &mut impl FnMut(Hop) -> bool) {
         let mut to = self.nodes[leaf];
         while to.parent != ROOT {
             let from = self.nodes[usize::from(to.parent)];

@@ -169,13 +169,13 @@ impl<L: Layout> Table<L> {
                 guard.bump();
             }
         }
+        let mut copies = 0;
         for word in &self.words {
             // As in `bump_and_take`.
             let removed = Bucket(word.swap(0, fault::ordering(Fault::RelaxedClear, Ordering::SeqCst)));
-            if removed != Bucket::default() {
-                self.len.add(-(self.layout.occupied(removed) as i64));
-            }
+            copies += self.layout.occupied(removed);
         }
+        self.len.add(-(copies as i64));
     }
 
     /// Makes room in one of the item's two buckets, which another insert may take before the caller does.
