@@ -1,9 +1,9 @@
 //! CONCURRENT: the bucket words, and every operation on them. The protocol, its rules and its proof stand in
 //! `stripe.rs`.
 
-use crate::any_table::AnyTable;
 use core::hint::select_unpredictable;
 
+use crate::any_table::AnyTable;
 use crate::bucket::{Bucket, BucketOps};
 use crate::counter::Counter;
 use crate::error::InsertError;
@@ -251,9 +251,9 @@ impl<L: Layout> Table<L> {
 
     /// Adds a copy of the item to the emptier of its buckets, or to the other, if either has room.
     ///
-    /// The emptier one, not simply the first with room: that costs a cache line more while the table is half empty, and
-    /// spares a third of the relocations near capacity (Mitzenmacher's "power of two choices"; in all, inserts to 95 %
-    /// take a sixth less time).
+    /// The emptier one, not simply the first with room (Mitzenmacher's "power of two choices"): that costs a second cache
+    /// line while the table is half empty and spares relocations later. In all, inserts from empty to 95 % take 8 % less
+    /// time semi-sorted and 16 % less plain, in the L2 cache.
     #[inline]
     fn put_in_either(&self, item: Item) -> bool {
         let room = |bucket| self.layout.room(self.look(bucket));
