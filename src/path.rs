@@ -28,8 +28,8 @@ pub(crate) const BUDGET: usize = 2048;
 
 /// The budgets of the first two tries, which nearly all searches end within.
 ///
-/// A search begins by clearing its scratch space, 16 bytes for each bucket of the budget, and that of the full one takes
-/// longer than most searches. What a try has looked at is in the cache when the next begins anew.
+/// A search begins by clearing its scratch space, 16 bytes for each bucket of the budget, and that of the full one
+/// takes longer than most searches. What a try has looked at is in the cache when the next begins anew.
 const FIRST_BUDGET: usize = 32;
 const SECOND_BUDGET: usize = 256;
 
