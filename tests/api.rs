@@ -1,5 +1,7 @@
 //! The public interface, as one thread sees it.
 
+mod support;
+
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
@@ -7,6 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use concurrent_cuckoo_filter::{BuildError, Builder, ConcurrentCuckooFilter, Encoding, InsertError};
+use support::{Identity, Raw};
 
 type Filter<T> = ConcurrentCuckooFilter<T>;
 
@@ -268,31 +271,6 @@ fn filters_are_keyed_apart() {
         absent.filter(|key| filter.contains(key)).collect::<HashSet<u64>>()
     });
     assert!(!one.is_empty() && one.intersection(&other).count() < one.len() / 2);
-}
-
-/// A key whose hash is that number.
-struct Raw(u64);
-
-impl Hash for Raw {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.0);
-    }
-}
-
-/// The weakest of hashers.
-#[derive(Default)]
-struct Identity(u64);
-
-impl Hasher for Identity {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("Raw writes a u64")
-    }
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
 }
 
 #[test]

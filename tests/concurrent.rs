@@ -3,11 +3,14 @@
 //!
 //! `CCF_STRESS=100 cargo test --release --test concurrent` runs a hundred times as long.
 
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+mod support;
+
+use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::thread;
 
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, InsertError};
+use support::{Identity, Raw};
 
 const THREADS: u64 = 4;
 
@@ -32,31 +35,7 @@ impl Random {
     }
 }
 
-/// A key whose hash is that number, so that tests can make keys that the filter cannot tell apart.
-#[derive(Clone, Copy)]
-struct Raw(u64);
-
-impl Hash for Raw {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.0);
-    }
-}
-
-#[derive(Default)]
-struct Identity(u64);
-
-impl Hasher for Identity {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("Raw writes a u64")
-    }
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-}
-
+/// Keys whose hashes the tests choose, so that they can make keys that the filter cannot tell apart.
 type Filter = ConcurrentCuckooFilter<Raw, BuildHasherDefault<Identity>>;
 
 fn build(capacity: u64, encoding: Encoding, rate: f64) -> Filter {

@@ -1,9 +1,12 @@
 //! What is measured beside what is computed: false-positive rate, load, and the promise of `with_capacity`, for every
 //! layout and for weak hashers.
 
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+mod support;
+
+use std::hash::{BuildHasher, BuildHasherDefault};
 
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
+use support::Identity;
 
 /// Rates and encodings that lead to each of the eleven layouts.
 const LAYOUTS: [(Encoding, f64, usize, u32); 11] = [
@@ -100,21 +103,6 @@ fn a_large_filter_takes_as_many_keys_as_it_is_made_for() {
     }
     assert!(filter.load_factor() > 0.969, "{filter:?}");
     assert!((0..filter.capacity() as u64).all(|key| filter.contains(&key)));
-}
-
-#[derive(Default)]
-struct Identity(u64);
-
-impl Hasher for Identity {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("a u64 is written as one")
-    }
-    fn write_u64(&mut self, key: u64) {
-        self.0 = key;
-    }
 }
 
 /// Fills 95 % of the slots with keys of a pattern and looks up others of the same pattern.
