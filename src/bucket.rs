@@ -84,9 +84,10 @@ pub(crate) trait BucketOps: Layout {
         }
         let nibble = nibble::<Self>(fingerprint);
         let nibbles = self.sorted_nibbles(bucket);
-        // The new lane goes above the empty ones and those with a smaller nibble; all of these move down by one.
-        let empty = empty.count_ones();
-        let place = if nibble == 0 { empty } else { empty.max(Self::SLOTS - semisort::at_least(nibbles, nibble)) } - 1;
+        // The new lane goes above the empty ones and those with a smaller nibble; all of these move down by one. (An empty
+        // lane's nibble is 0, and so smaller too, unless the new one's is 0.)
+        let below = if nibble == 0 { empty.count_ones() } else { Self::SLOTS - semisort::at_least(nibbles, nibble) };
+        let place = below - 1;
         let lanes = shift_down::<Self>(bucket.0, place, Self::LANE_BITS) | low << (place * Self::LANE_BITS);
         let nibbles = shift_down::<Self>(nibbles.into(), place, NIBBLE_BITS) as u32 | nibble << (place * NIBBLE_BITS);
         Some(encode::<Self>(lanes, nibbles))
