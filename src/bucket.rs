@@ -3,8 +3,8 @@
 //! A lane of 0 is an empty slot, so an all-zero word is an empty bucket in every layout.
 //!
 //! # Comparing all lanes at once
-//! Subtracting 1 from every lane of `x` sets a lane's top bit if the lane was 0, or if its top bit was set already (`&
-//! !x` excludes that), or if a lower lane that was 0 borrowed from it. So [`any_zero_lane`] is exact about *whether* a
+//! Subtracting 1 from every lane of `x` sets a lane's top bit if the lane was 0, or if its top bit was set already
+//! (`& !x` excludes that), or if a lower lane that was 0 borrowed from it. So [`any_zero_lane`] is exact about *whether* a
 //! lane is 0, and about the lowest one, but may flag further lanes above it. [`zero_lanes`] adds instead of
 //! subtracting, which cannot carry, and is exact for each lane.
 //!

@@ -1,7 +1,7 @@
 //! Pure: from a key's hash to its fingerprint and its two buckets.
 //!
-//! The paper's partial-key cuckoo hashing (section 3.1) finds an item's other bucket from the fingerprint alone, as `i
-//! ^ hash(f)`, which needs a power of two of buckets. Here the alternate of bucket `i` is `s(f) - i` modulo the number
+//! The paper's partial-key cuckoo hashing (section 3.1) finds an item's other bucket from the fingerprint alone, as
+//! `i ^ hash(f)`, which needs a power of two of buckets. Here the alternate of bucket `i` is `s(f) - i` modulo the number
 //! of buckets `m`, with `s(f)` a hash of the fingerprint onto `0..m`. That is its own inverse for every `m`.
 //!
 //! Where `m` is even, `s(f)` is made odd. Then an item's two buckets are one of even and one of odd number and never
