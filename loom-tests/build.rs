@@ -2,5 +2,6 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rustc-cfg=ccf_loom");
+    println!("cargo::rustc-cfg=ccf_model");
+    println!("cargo::rustc-cfg=ccf_model=\"loom\"");
 }

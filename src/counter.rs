@@ -51,7 +51,7 @@ impl Counter {
 }
 
 /// A small number of the calling thread's own.
-#[cfg(not(ccf_loom))]
+#[cfg(not(ccf_model = "loom"))]
 #[inline]
 fn thread_number() -> usize {
     use core::sync::atomic::AtomicUsize;
@@ -64,8 +64,8 @@ fn thread_number() -> usize {
     NUMBER.try_with(|number| *number).unwrap_or(0)
 }
 
-/// Models have too few buckets for a second shard.
-#[cfg(ccf_loom)]
+/// loom's threads share one thread, and its models have too few buckets for a second shard.
+#[cfg(ccf_model = "loom")]
 fn thread_number() -> usize {
     0
 }

@@ -47,6 +47,8 @@ pub enum Fault {
     FullThoughPresent,
     /// "Full" is reported by the first search that finds no path.
     FullWithoutConfirmation,
+    /// "Full" is reported by the second search that finds no path, whatever has moved meanwhile.
+    FullIgnoresVersions,
     /// A lookup's loads of bucket words are relaxed.
     RelaxedWordLoad,
     /// A lookup's first load of the version is relaxed.
@@ -60,13 +62,13 @@ pub enum Fault {
 }
 
 /// Whether `fault` is switched on in this model.
-#[cfg(not(ccf_loom))]
+#[cfg(not(ccf_model))]
 #[inline(always)]
 pub(crate) const fn injected(_fault: Fault) -> bool {
     false
 }
 
-#[cfg(ccf_loom)]
+#[cfg(ccf_model)]
 std::thread_local! {
     /// One bit for each fault that is switched on.
     static INJECTED: core::cell::Cell<u32> = const { core::cell::Cell::new(0) };
@@ -74,14 +76,15 @@ std::thread_local! {
 
 /// Whether `fault` is switched on in this model.
 ///
-/// loom runs all threads of a model on the thread that started it, so a thread-local reaches every one of them.
-#[cfg(ccf_loom)]
+/// loom and shuttle run all threads of a model on the thread that started it, so a thread-local reaches every one of
+/// them, and no other model that runs at the same time. A model of real threads switches it on in each.
+#[cfg(ccf_model)]
 pub(crate) fn injected(fault: Fault) -> bool {
     INJECTED.get() & 1 << fault as u32 != 0
 }
 
-/// Switches these faults on, and all others off, for the models that this thread runs from here on.
-#[cfg(ccf_loom)]
+/// Switches these faults on, and all others off, for this thread and the models that it runs from here on.
+#[cfg(ccf_model)]
 pub fn inject(faults: &[Fault]) {
     INJECTED.set(faults.iter().fold(0, |bits, &fault| bits | 1 << fault as u32));
 }

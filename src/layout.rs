@@ -134,12 +134,14 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
 }
 
 /// The layout of [`Shape::plain`].
+#[allow(unreachable_pub, reason = "models name it, through `model.rs`")]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Plain<const SLOTS: u32, const FINGERPRINT_BITS: u32>;
+pub struct Plain<const SLOTS: u32, const FINGERPRINT_BITS: u32>;
 
 /// The layout of [`Shape::semi_sorted`].
+#[allow(unreachable_pub, reason = "models name it, through `model.rs`")]
 #[derive(Clone, Copy)]
-pub(crate) struct SemiSorted<const SLOTS: u32, const FINGERPRINT_BITS: u32> {
+pub struct SemiSorted<const SLOTS: u32, const FINGERPRINT_BITS: u32> {
     unrank: &'static [u32],
 }
 

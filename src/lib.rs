@@ -94,11 +94,13 @@ mod fault;
 mod filter;
 mod hash;
 mod layout;
-#[cfg(ccf_loom)]
+#[cfg(ccf_model)]
 pub mod model;
 mod path;
 mod semisort;
 mod sizing;
+#[cfg(ccf_model = "steps")]
+mod steps;
 mod stripe;
 mod sync;
 mod table;

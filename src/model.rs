@@ -1,33 +1,51 @@
-//! What the models in `loom-tests` see of the crate: a table whose buckets they fill by hand. Not part of the real
-//! library.
+//! What the models in `loom-tests` and `tests/stepped` see of the crate: a table whose buckets they fill by hand. Not
+//! part of the real library.
+
+#![allow(private_bounds, private_interfaces, reason = "models name a layout, but do nothing with it")]
 
 pub use crate::fault::{Fault, inject};
+#[cfg(ccf_model = "steps")]
+pub use crate::steps::{Step, before_each_step};
 
 use crate::any_table::AnyTable;
 use crate::bucket::BucketOps;
 use crate::error::InsertError;
 use crate::hash::{Buckets, Item};
-use crate::layout::{Fingerprint, Layout, Plain};
+use crate::layout::{Layout, Plain, SemiSorted};
 use crate::path::Hop;
 
 /// Two slots to a bucket: the smallest that can be full, and hold two keys at once.
-type Smallest = Plain<2, 32>;
+pub type Smallest = Plain<2, 32>;
 
-/// A table of a given number of buckets, two slots each.
+/// The layout that a filter has if none is asked for.
+pub type Usual = SemiSorted<5, 14>;
+
+/// Any layout. (The crate's own trait can't be named outside.)
+pub trait AnyLayout: Layout {}
+
+impl<L: Layout> AnyLayout for L {}
+
+/// A table of a given number of buckets.
 #[derive(Debug)]
-pub struct Table(crate::table::Table<Smallest>);
+pub struct Table<L = Smallest>(crate::table::Table<L>);
 
 /// A key, or rather a class of keys: a fingerprint, and the order in which its two buckets are tried.
 #[derive(Clone, Copy, Debug)]
 pub struct Key(Item);
 
 impl Key {
-    /// The `nth` class whose pair is the buckets `first` and `second` in a table of `buckets`.
+    /// The `nth` class whose pair is the buckets `first` and `second` in a table of `buckets`, of two slots each.
     pub fn new(buckets: usize, first: usize, second: usize, nth: usize) -> Self {
+        Self::of::<Smallest>(buckets, first, second, nth)
+    }
+
+    /// The same for another layout.
+    pub fn of<L: Layout>(buckets: usize, first: usize, second: usize, nth: usize) -> Self {
         let geometry = Buckets::new(buckets);
-        let fits = |&f: &Fingerprint| geometry.alternate(first, f) == second;
-        let fingerprint = (1..).map(Fingerprint).filter(fits).nth(nth).expect("some fingerprint leads there");
-        Self(Item { fingerprint, first, second })
+        // Multiples of an odd number run through all fingerprints, high bits and low.
+        let fingerprints = (1..1_000_000u64).map(|n| L::new().fingerprint(n.wrapping_mul(0x9e37_79b9)));
+        let fingerprint = fingerprints.filter(|&f| geometry.alternate(first, f) == second).nth(nth);
+        Self(Item { fingerprint: fingerprint.expect("some fingerprint leads there"), first, second })
     }
 
     /// A key of the same class that tries the buckets the other way round.
@@ -36,7 +54,7 @@ impl Key {
     }
 }
 
-impl Table {
+impl<L: Layout> Table<L> {
     /// An empty table.
     pub fn new(buckets: usize) -> Self {
         Self(crate::table::Table::new(buckets, buckets).expect("a model has memory"))
@@ -88,9 +106,14 @@ impl Table {
         self.0.holds(key.0.first, key.0.fingerprint)
     }
 
-    /// How many items there are, by looking into every bucket.
+    /// How many slots a bucket has.
+    pub fn slots_per_bucket(&self) -> usize {
+        L::SLOTS as usize
+    }
+
+    /// How many items there are, by a look into every bucket.
     pub fn scan(&self) -> usize {
-        (0..self.0.buckets()).map(|bucket| Smallest::new().occupied(self.0.look(bucket))).sum()
+        (0..self.0.buckets()).map(|bucket| L::new().occupied(self.0.look(bucket))).sum()
     }
 
     /// How many items there are, as counted.

@@ -109,9 +109,9 @@
 use crate::fault::{self, Fault};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 
-/// The most stripes a table has: at 16 bytes each, half of a 32 KiB L1 cache. Fewer in a model, whose threads have
-/// small stacks (see `Table::clear`).
-pub(crate) const MAX_STRIPES: usize = if cfg!(ccf_loom) { 4 } else { 1024 };
+/// The most stripes a table has: at 16 bytes each, half of a 32 KiB L1 cache. Fewer under loom, whose threads
+/// have small stacks (see `Table::clear`).
+pub(crate) const MAX_STRIPES: usize = if cfg!(ccf_model = "loom") { 4 } else { 1024 };
 
 /// One writer lock and one version counter.
 #[derive(Debug)]

@@ -199,7 +199,9 @@ impl<L: Layout> Table<L> {
             }
             let bumps = self.settle();
             let certain = last.is_some_and(|(last_trace, last_bumps)| {
-                last_bumps == bumps || last_trace == trace && self.buckets.count() > path::BUDGET
+                last_bumps == bumps
+                    || last_trace == trace && self.buckets.count() > path::BUDGET
+                    || fault::injected(Fault::FullIgnoresVersions)
             });
             if certain || fault::injected(Fault::FullWithoutConfirmation) {
                 return Err(InsertError::Full { len: self.len.sum(), capacity: self.capacity });

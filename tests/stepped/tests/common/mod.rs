@@ -1,0 +1,100 @@
+//! How the threads of a model run: real ones that pause at random, or shuttle's under a schedule of its choice.
+
+// Each test binary uses a part of this.
+#![allow(dead_code, unreachable_pub)]
+
+use std::cell::RefCell;
+use std::hint::spin_loop;
+use std::rc::Rc;
+use std::sync::Barrier;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use ccf_steps::model::{Fault, Step, before_each_step, inject};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler, UrwRandomScheduler};
+use shuttle::sync::atomic::AtomicBool;
+use shuttle::{Config, FailurePersistence, Runner};
+
+/// What one thread does.
+pub type Job = Box<dyn FnOnce() + Send>;
+
+pub fn job(run: impl FnOnce() + Send + 'static) -> Job {
+    Box::new(run)
+}
+
+/// Runs each job on a real thread. Before a step, a thread goes on at once, dawdles, or lets another one run, so that
+/// the steps of all interleave although a whole operation takes less than a microsecond.
+pub fn on_real_threads(seed: u64, faults: &[Fault], jobs: Vec<Job>) {
+    let start = &Barrier::new(jobs.len());
+    thread::scope(|scope| {
+        for (id, job) in jobs.into_iter().enumerate() {
+            scope.spawn(move || {
+                inject(faults);
+                let mut random = SmallRng::seed_from_u64(seed ^ (id as u64 + 1) << 56);
+                // Some threads pause often, some seldom.
+                let often = random.random_range(2..6);
+                let random = RefCell::new(random);
+                start.wait();
+                before_each_step(Some(Rc::new(move |step| match random.borrow_mut().random::<u32>() {
+                    _ if step == Step::Wait => thread::yield_now(),
+                    chance if chance >> (32 - often) != 0 => (),
+                    chance if chance % 8 == 0 => thread::yield_now(),
+                    chance => (0..chance % 500).for_each(|_| spin_loop()),
+                })));
+                job();
+                before_each_step(None);
+            });
+        }
+    });
+}
+
+/// Runs each job on a thread of the shuttle execution that this is called in; any of them may take the next step.
+pub fn on_shuttle_threads(jobs: Vec<Job>) {
+    // Any access to an atomic of shuttle's lets its scheduler choose who goes on. To yield would be more than that: it
+    // tells the scheduler that this thread had better not be the one, which is true only of one that waits.
+    let turn = AtomicBool::new(false);
+    before_each_step(Some(Rc::new(move |step| match step {
+        // The execution has failed and is being taken down.
+        _ if thread::panicking() => (),
+        Step::Wait => shuttle::thread::yield_now(),
+        _ => _ = turn.load(Ordering::SeqCst),
+    })));
+    let threads: Vec<_> = jobs.into_iter().map(shuttle::thread::spawn).collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("a failed thread ends the execution"));
+    before_each_step(None);
+}
+
+/// Runs a model under so many schedules of each of shuttle's kinds, the same ones whenever the seed is the same.
+///
+/// Uniform random walks are uniform over all schedules; a random scheduler favours those that switch often; PCT
+/// (probabilistic concurrency testing) those that switch at few places, but there for long.
+pub fn under_schedules(seed: u64, schedules: usize, model: impl Fn() + Send + Sync + Clone + 'static) {
+    fn run(scheduler: impl Scheduler + 'static, model: impl Fn() + Send + Sync + 'static) {
+        let mut config = Config::new();
+        // A search for a path keeps its queue on the stack.
+        config.stack_size = 1 << 18;
+        config.failure_persistence = FailurePersistence::None;
+        Runner::new(scheduler, config).run(model);
+    }
+    run(UrwRandomScheduler::new_from_seed(seed, schedules), model.clone());
+    run(RandomScheduler::new_from_seed(seed, schedules), model.clone());
+    run(PctScheduler::new_from_seed(seed, 4, schedules), model);
+}
+
+/// Switches faults on until it is dropped, on this thread.
+pub struct Seeded;
+
+impl Seeded {
+    pub fn bugs(faults: &[Fault]) -> Self {
+        inject(faults);
+        Self
+    }
+}
+
+impl Drop for Seeded {
+    fn drop(&mut self) {
+        inject(&[]);
+    }
+}

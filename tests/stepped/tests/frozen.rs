@@ -1,0 +1,217 @@
+//! Threads that stop in the middle of an operation, for a second or for good: before each of its steps in turn.
+
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ccf_steps::model::{Fault, Key, Step, Table, before_each_step, inject};
+
+const BUCKETS: usize = 4;
+
+/// Nearly full: buckets A and B are, C and D have room.
+struct Scene {
+    table: Table,
+    /// In the table from the beginning to the end. `y` moves from B to C if room must be made.
+    present: [Key; 4],
+    /// Never in it.
+    absent: Key,
+    /// Has A and B for its buckets: it goes in only by a relocation.
+    by_relocation: Key,
+    /// Has the pair, and so the stripe, of `y`, and finds room at C.
+    with_room: Key,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let [a, b, c] = [0, 1, 2];
+        let [x, w, by_relocation, absent] = [0, 1, 2, 3].map(|nth| Key::new(BUCKETS, a, b, nth));
+        let [y, with_room] = [0, 1].map(|nth| Key::new(BUCKETS, b, c, nth));
+        let v = Key::new(BUCKETS, b, a, 4);
+        let table = Table::new(BUCKETS);
+        let present = [x, w, y, v];
+        present.iter().for_each(|&key| table.place(key));
+        Self { table, present, absent, by_relocation, with_room: with_room.twin() }
+    }
+
+    /// What a lookup must answer, whatever a thread that has stopped was about to do.
+    fn check(&self) {
+        assert!(self.present.iter().all(|&key| self.table.contains(key)), "a present key was missed");
+        assert!(!self.table.contains(self.absent), "an absent key was found");
+    }
+}
+
+/// What a thread does that is to be stopped.
+type Operation = fn(&Scene);
+
+const INSERT: Operation = |scene| scene.table.insert(scene.by_relocation).expect("there is room at C");
+const INSERT_IF_ABSENT: Operation =
+    |scene| assert_eq!(scene.table.insert_if_absent(scene.by_relocation), Ok(true), "there is room at C");
+const REMOVE: Operation = |scene| {
+    // A second copy, so that the key stays.
+    scene.table.insert(scene.present[2]).expect("there is room at C");
+    assert!(scene.table.remove(scene.present[2]), "a present key was not removed");
+};
+const COUNT: Operation = |scene| assert_eq!(scene.table.count(scene.present[2]), 1, "miscounted");
+const OPERATIONS: [Operation; 4] = [INSERT, INSERT_IF_ABSENT, REMOVE, COUNT];
+
+/// The steps that an operation takes.
+fn steps_of(operation: Operation) -> Vec<Step> {
+    let steps = Rc::new(RefCell::new(Vec::new()));
+    let log = Rc::clone(&steps);
+    let scene = Scene::new();
+    before_each_step(Some(Rc::new(move |step| log.borrow_mut().push(step))));
+    operation(&scene);
+    before_each_step(None);
+    steps.take()
+}
+
+/// Does `at` before the `nth` step of this thread.
+fn before_step(nth: usize, at: impl Fn() + 'static) {
+    let taken = Cell::new(0);
+    before_each_step(Some(Rc::new(move |_| {
+        if taken.replace(taken.get() + 1) == nth {
+            at();
+        }
+    })));
+}
+
+/// Begins the operation on a thread of its own, which stops before the `nth` step until `meanwhile` has ended, and then
+/// goes on.
+fn stopped_before(nth: usize, operation: Operation, faults: &[Fault], scene: &Scene, meanwhile: impl FnOnce()) {
+    let (stops, stopped) = channel();
+    let (lets_go, let_go) = channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            inject(faults);
+            before_step(nth, move || {
+                stops.send(()).expect("somebody waits for this");
+                // Until the other end is dropped.
+                _ = let_go.recv();
+            });
+            operation(scene);
+        });
+        stopped.recv().expect("it takes so many steps");
+        meanwhile();
+        drop(lets_go);
+    });
+}
+
+/// Lookups go on for a second while a thread has stopped before a step, for all steps of the operation at once, each in
+/// a table of its own.
+fn lookups_go_on(operation: Operation) {
+    thread::scope(|scope| {
+        for nth in 0..steps_of(operation).len() {
+            scope.spawn(move || {
+                let scene = Scene::new();
+                stopped_before(nth, operation, &[], &scene, || {
+                    let end = Instant::now() + Duration::from_secs(1);
+                    while Instant::now() < end {
+                        scene.check();
+                    }
+                });
+                scene.check();
+            });
+        }
+    });
+}
+
+#[test]
+fn lookups_do_not_wait_for_a_stopped_insert_that_relocates() {
+    lookups_go_on(INSERT);
+}
+
+#[test]
+fn lookups_do_not_wait_for_a_stopped_insert_if_absent() {
+    lookups_go_on(INSERT_IF_ABSENT);
+}
+
+#[test]
+fn lookups_do_not_wait_for_a_stopped_remove() {
+    lookups_go_on(REMOVE);
+}
+
+#[test]
+fn lookups_do_not_wait_for_a_stopped_count() {
+    lookups_go_on(COUNT);
+}
+
+/// The control: a relocation that clears the old slot before it fills the new one can be stopped with its item in
+/// neither.
+#[test]
+#[should_panic(expected = "a present key was missed")]
+fn a_relocation_that_stops_with_its_item_in_hand_is_noticed() {
+    let faults = [Fault::RelocateClearsFirst];
+    for nth in 0..steps_of(INSERT).len() {
+        let scene = Scene::new();
+        stopped_before(nth, INSERT, &faults, &scene, || scene.check());
+    }
+}
+
+/// Whether the operation waits for a lock. If so, it is not done.
+fn waits(operation: impl FnOnce()) -> bool {
+    before_each_step(Some(Rc::new(|step| assert_ne!(step, Step::Wait, "no need to wait in earnest"))));
+    let result = catch_unwind(AssertUnwindSafe(operation));
+    before_each_step(None);
+    result.is_err()
+}
+
+#[test]
+fn inserts_that_find_room_do_not_wait_for_a_stopped_writer() {
+    for operation in OPERATIONS {
+        for nth in 0..steps_of(operation).len() {
+            let scene = Scene::new();
+            stopped_before(nth, operation, &[], &scene, || {
+                let insert = || scene.table.insert(scene.with_room).expect("there is room at C");
+                assert!(!waits(insert), "an insert that finds room waited for a lock");
+                assert!(scene.table.contains(scene.with_room), "a present key was missed");
+            });
+            assert!(scene.table.contains(scene.with_room), "a present key was missed");
+        }
+    }
+}
+
+/// The control of the tests above: the stopped writer does hold the lock of the key that it moves, from the step that
+/// takes it to the one that gives it back, and no longer.
+#[test]
+fn a_removal_waits_for_a_writer_that_stopped_under_its_lock() {
+    let steps = steps_of(INSERT);
+    let place = |wanted| steps.iter().position(|&step| step == wanted).expect("a relocation locks");
+    let locked = place(Step::Lock) + 1..=place(Step::Unlock);
+    assert!(locked.contains(&(place(Step::Unlock) - 1)), "there are steps under the lock");
+    for nth in 0..steps.len() {
+        let scene = Scene::new();
+        stopped_before(nth, INSERT, &[], &scene, || {
+            let remove_moving = || assert!(scene.table.remove(scene.present[2]), "a present key was not removed");
+            assert_eq!(waits(remove_moving), locked.contains(&nth), "step {nth} of {steps:?}");
+        });
+    }
+}
+
+/// No step of the real library can panic or be cancelled. If it could, this is all that would come of it: an item may
+/// be counted twice or not at all, and one that was on the move may have two copies.
+#[test]
+fn a_thread_that_dies_in_the_midst_loses_no_item_and_holds_no_lock() {
+    for operation in OPERATIONS {
+        for nth in 0..steps_of(operation).len() {
+            let scene = Scene::new();
+            before_step(nth, || panic!("this thread dies"));
+            let died = catch_unwind(AssertUnwindSafe(|| operation(&scene))).is_err();
+            before_each_step(None);
+            assert!(died, "it takes so many steps");
+            scene.check();
+            let use_all = || {
+                scene.table.insert(scene.with_room).expect("there is room at C");
+                for &key in scene.present.iter().chain([&scene.with_room]) {
+                    assert!(scene.table.count(key) > 0, "an item was lost");
+                    assert!(scene.table.remove(key), "a present key was not removed");
+                }
+                scene.table.clear();
+                assert_eq!(scene.table.scan(), 0);
+            };
+            assert!(!waits(use_all), "a lock is still held");
+        }
+    }
+}
