@@ -75,10 +75,11 @@ pub enum BuildError {
         /// The lowest possible one, in the encoding asked for if there was one.
         lowest: f64,
     },
-    /// The memory for the table was refused.
+    /// The memory for the filter was refused.
     #[non_exhaustive]
     OutOfMemory {
-        /// How many bytes were asked for.
+        /// How many bytes the filter asks for in all. The decode table of up to 256 KiB that all semi-sorted filters
+        /// share comes on top, if this is the first of them.
         bytes: usize,
     },
 }
@@ -100,7 +101,7 @@ impl fmt::Display for BuildError {
                 write!(f, "a false-positive rate of {rate:e} can't be met; the lowest possible here is {lowest:.2e}")
             }
             Self::OutOfMemory { bytes } => {
-                write!(f, "the memory for the filter's table, {bytes} bytes, was refused; ask for a smaller capacity")
+                write!(f, "the memory for the filter, {bytes} bytes, was refused; ask for a smaller capacity")
             }
         }
     }

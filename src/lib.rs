@@ -94,6 +94,7 @@ mod fault;
 mod filter;
 mod hash;
 mod layout;
+mod memory;
 #[cfg(ccf_loom)]
 pub mod model;
 mod path;
