@@ -95,10 +95,10 @@ impl fmt::Display for BuildError {
             ),
             Self::InvalidRate { rate } => write!(
                 f,
-                "the false-positive rate was {rate}; it must be more than 0 and less than 1 (0.001 is one in a thousand)"
+                "the false-positive rate was {rate:?}; it must be more than 0 and less than 1 (0.001 is one in a thousand)"
             ),
             Self::RateTooLow { rate, lowest } => {
-                write!(f, "a false-positive rate of {rate:e} can't be met; the lowest possible here is {lowest:.2e}")
+                write!(f, "a false-positive rate of {rate:e} can't be met; the lowest possible here is {lowest:e}")
             }
             Self::OutOfMemory { bytes } => {
                 write!(f, "the memory for the filter, {bytes} bytes, was refused; ask for a smaller capacity")
