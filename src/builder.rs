@@ -86,8 +86,8 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// - [`BuildError::InvalidRate`] for a rate that is not between 0 and 1, both excluded, or no number;
     /// - [`BuildError::RateTooLow`] for a rate that no layout, or none of the encoding asked for, can meet;
     /// - [`BuildError::CapacityTooLarge`] for a table that would not fit in the address space;
-    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. Two requests of a few hundred bytes are beyond
-    ///   what stable Rust lets fail, and abort the process: the box around the table and, once in a process, what the
+    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. Stable Rust does not let all requests fail:
+    ///   two of a few hundred bytes abort the process, the box around the table and, once in a process, what the
     ///   standard library takes to count the processors.
     pub fn build(self) -> Result<ConcurrentCuckooFilter<T, S>, BuildError> {
         let rate = self.rate;

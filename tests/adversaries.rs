@@ -1,6 +1,6 @@
-//! What an adversary can do to a filter, by what he knows and may do. Where the hasher's key is secret, the keys that he
-//! chooses are like any others; where it is not, and where he sees answers, the tests show what harm he does, and what
-//! he can't do.
+//! What an adversary can do to a filter, by what he knows and may do. Where the hasher's key is secret, the keys that
+//! he chooses are like any others; where it is not, and where he sees answers, the tests show what harm he does, and
+//! what he can't do.
 //!
 //! An attack that is to fail is first seen to succeed elsewhere.
 

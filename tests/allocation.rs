@@ -25,8 +25,8 @@ thread_local! {
     static REFUSED: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-// SAFETY: every call is handed on to the system's allocator as it is, or refused, which is always allowed; the notes are
-// plain thread-locals without a destructor.
+// SAFETY: every call is handed on to the system's allocator as it is, or refused, which is always allowed; the notes
+// are plain thread-locals without a destructor.
 #[allow(unsafe_code, reason = "an allocator can't be written without")]
 unsafe impl GlobalAlloc for Watched {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
