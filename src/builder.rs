@@ -8,6 +8,7 @@ use crate::error::BuildError;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::layout::{Encoding, Shape};
 use crate::sizing;
+use crate::table;
 
 /// The false-positive rate of a filter for which none is asked.
 pub(crate) const DEFAULT_RATE: f64 = 0.001;
@@ -85,7 +86,9 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// - [`BuildError::InvalidRate`] for a rate that is not between 0 and 1, both excluded, or no number;
     /// - [`BuildError::RateTooLow`] for a rate that no layout, or none of the encoding asked for, can meet;
     /// - [`BuildError::CapacityTooLarge`] for a table that would not fit in the address space;
-    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory.
+    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. Stable Rust does not let all requests fail:
+    ///   two of a few hundred bytes abort the process, the box around the table and, once in a process, what the
+    ///   standard library takes to count the processors.
     pub fn build(self) -> Result<ConcurrentCuckooFilter<T, S>, BuildError> {
         let rate = self.rate;
         let capacity = self.capacity.ok_or(BuildError::CapacityMissing)?;
@@ -100,7 +103,7 @@ impl<T: ?Sized, S> Builder<T, S> {
         }
         let buckets = sizing::buckets_for(shape, capacity);
         let table = any_table::new(shape, buckets, sizing::capacity_of(shape, buckets))
-            .ok_or(BuildError::OutOfMemory { bytes: buckets * size_of::<u64>() })?;
+            .ok_or_else(|| BuildError::OutOfMemory { bytes: table::memory_for(buckets) })?;
         Ok(ConcurrentCuckooFilter::from_parts(table, self.hasher))
     }
 }

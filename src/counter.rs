@@ -1,8 +1,12 @@
 //! CONCURRENT: a count that many threads change without sharing a cache line.
 
+use std::sync::LazyLock;
+use std::thread::available_parallelism;
+
 use crossbeam_utils::CachePadded;
 
 use crate::fault::{self, Fault};
+use crate::memory::boxed_slice;
 use crate::sync::{AtomicI64, Ordering};
 
 /// The most shards a counter has; beyond, threads share them.
@@ -13,17 +17,31 @@ const MAX_SHARDS: usize = 64;
 pub(crate) struct Counter {
     /// A power of two of them. One shard alone may be negative: an item may be inserted by one thread and removed by
     /// another.
-    shards: Box<[CachePadded<AtomicI64>]>,
+    shards: Box<[Shard]>,
+}
+
+type Shard = CachePadded<AtomicI64>;
+
+/// The number of shards for a table of so many buckets: a small table need not pay for them, since its buckets
+/// themselves are shared.
+fn shards_for(buckets: usize) -> usize {
+    /// Asked for once in a process: the answer takes system calls, and allocations that cannot fail but by an abort.
+    static THREADS: LazyLock<usize> =
+        LazyLock::new(|| available_parallelism().map_or(1, usize::from).next_power_of_two());
+
+    let worthwhile = (buckets / 256).next_power_of_two().min(MAX_SHARDS);
+    if worthwhile == 1 { 1 } else { worthwhile.min(*THREADS) }
 }
 
 impl Counter {
-    /// A counter for a table of so many buckets: a small table need not pay for shards, since its buckets themselves
-    /// are shared.
-    pub(crate) fn new(buckets: usize) -> Self {
-        let worthwhile = (buckets / 256).next_power_of_two().min(MAX_SHARDS);
-        let threads = || std::thread::available_parallelism().map_or(1, usize::from).next_power_of_two();
-        let shards = if worthwhile == 1 { 1 } else { worthwhile.min(threads()) };
-        Self { shards: (0..shards).map(|_| CachePadded::new(AtomicI64::new(0))).collect() }
+    /// A counter for a table of so many buckets, or `None` if there is no memory for it.
+    pub(crate) fn new(buckets: usize) -> Option<Self> {
+        Some(Self { shards: boxed_slice(shards_for(buckets), Shard::default)? })
+    }
+
+    /// How many bytes [`new`](Self::new) asks the allocator for.
+    pub(crate) fn memory_for(buckets: usize) -> usize {
+        shards_for(buckets) * size_of::<Shard>()
     }
 
     #[inline]
@@ -43,10 +61,6 @@ impl Counter {
         let sum: i64 = self.shards.iter().map(|shard| shard.load(Ordering::Relaxed)).sum();
         // A removal may have been counted where the insertion before it, in an earlier shard, was not.
         sum.max(0) as usize
-    }
-
-    pub(crate) fn memory_usage(&self) -> usize {
-        size_of_val(&*self.shards)
     }
 }
 

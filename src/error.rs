@@ -75,10 +75,11 @@ pub enum BuildError {
         /// The lowest possible one, in the encoding asked for if there was one.
         lowest: f64,
     },
-    /// The memory for the table was refused.
+    /// The memory for the filter was refused.
     #[non_exhaustive]
     OutOfMemory {
-        /// How many bytes were asked for.
+        /// How many bytes the filter asks for in all. The decode table of up to 256 KiB that all semi-sorted filters
+        /// share comes on top, if this is the first of them.
         bytes: usize,
     },
 }
@@ -94,13 +95,13 @@ impl fmt::Display for BuildError {
             ),
             Self::InvalidRate { rate } => write!(
                 f,
-                "the false-positive rate was {rate}; it must be more than 0 and less than 1 (0.001 is one in a thousand)"
+                "the false-positive rate was {rate:?}; it must be more than 0 and less than 1 (0.001 is one in a thousand)"
             ),
             Self::RateTooLow { rate, lowest } => {
-                write!(f, "a false-positive rate of {rate:e} can't be met; the lowest possible here is {lowest:.2e}")
+                write!(f, "a false-positive rate of {rate:e} can't be met; the lowest possible here is {lowest:e}")
             }
             Self::OutOfMemory { bytes } => {
-                write!(f, "the memory for the filter's table, {bytes} bytes, was refused; ask for a smaller capacity")
+                write!(f, "the memory for the filter, {bytes} bytes, was refused; ask for a smaller capacity")
             }
         }
     }

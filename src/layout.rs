@@ -117,7 +117,14 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     /// The highest bit of every lane.
     const TOPS: u64 = Self::ONES << (Self::LANE_BITS - 1);
 
-    fn new() -> Self;
+    /// The layout, or `None` if there is no memory for its decode table.
+    fn try_new() -> Option<Self>;
+
+    /// The layout, for tests and models: they have memory.
+    #[cfg(any(test, ccf_model))]
+    fn new() -> Self {
+        Self::try_new().expect("memory for the decode table")
+    }
 
     /// Rank to sorted nibbles, where the layout is semi-sorted.
     fn unrank(&self) -> &'static [u32];
@@ -148,8 +155,8 @@ pub struct SemiSorted<const SLOTS: u32, const FINGERPRINT_BITS: u32> {
 impl<const SLOTS: u32, const FINGERPRINT_BITS: u32> Layout for Plain<SLOTS, FINGERPRINT_BITS> {
     const SHAPE: Shape = Shape::plain(SLOTS, FINGERPRINT_BITS);
 
-    fn new() -> Self {
-        Self
+    fn try_new() -> Option<Self> {
+        Some(Self)
     }
 
     fn unrank(&self) -> &'static [u32] {
@@ -160,8 +167,8 @@ impl<const SLOTS: u32, const FINGERPRINT_BITS: u32> Layout for Plain<SLOTS, FING
 impl<const SLOTS: u32, const FINGERPRINT_BITS: u32> Layout for SemiSorted<SLOTS, FINGERPRINT_BITS> {
     const SHAPE: Shape = Shape::semi_sorted(SLOTS, FINGERPRINT_BITS);
 
-    fn new() -> Self {
-        Self { unrank: semisort::unrank_table(SLOTS) }
+    fn try_new() -> Option<Self> {
+        Some(Self { unrank: semisort::unrank_table(SLOTS)? })
     }
 
     #[inline(always)]

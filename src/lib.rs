@@ -75,13 +75,26 @@
 //! # Hazards
 //!
 //! - **Remove only what you inserted, and as often.** A key that was never inserted may look like one that was, and
-//!   removing it removes that one (see [`remove`](ConcurrentCuckooFilter::remove)).
+//!   removing it removes that one (see [`remove`](ConcurrentCuckooFilter::remove)). So let only those remove a key who
+//!   have inserted it: whoever may remove any key collects `k` false positives, and up to `k` present keys are gone.
 //! - **Duplicates take up room.** A key that is inserted again and again fills its two buckets; after `2b` copies, an
 //!   insert fails with [`InsertError::TooManyCopies`].
-//! - **Adversaries.** The default hasher has random keys of its own for each filter, so an outsider cannot choose keys
-//!   that collide. A hasher without a secret gives that up: whoever can choose the keys could fill one pair of buckets
-//!   and so make inserts fail, or craft false positives. Who can *see answers* can also collect keys that are false
-//!   positives, with any hasher; if that hurts, confirm positives.
+//! - **Adversaries**, by what they know (`tests/adversaries.rs` shows it):
+//!   - *Only the keys.* The default hasher has random keys of its own for each filter. Load and rate are then the same
+//!     for chosen keys as for any others.
+//!   - *The hasher's key*, or it has none (the identity, FxHash, a published seed). Then there are any number of keys
+//!     that look like a chosen one: each is a false positive once one of them is in. After `2b` of them their two
+//!     buckets are full, and every other key with these buckets is refused. Who fills a share `x` of the slots in this
+//!     way denies others the share `x²` of their inserts, 1 % for a tenth; and no more, for a key is refused only where
+//!     both its buckets are full.
+//!   - *The answers*, with any hasher: false positives can be collected, and stay what they are. Confirm positives
+//!     where that hurts, or now and then rebuild the filter, with a new hasher. Who may insert too can search for keys
+//!     that look like his own, at `buckets · 2ᶠ / 2` questions each: some 600,000 in a default filter of 300 keys,
+//!     1.7 billion in one of a million.
+//!   - *Whatever they know*, no present key is missed, none is lost unless it is removed, and lookups take as long as
+//!     ever. A refused insert is slow, 20 to 700 µs: it searches up to 2,048 buckets, twice.
+//!   - ahash is keyed, but no cryptographic function. Where much is at stake, take
+//!     [`std::hash::RandomState`], which is SipHash, and slower.
 //! - **ahash's hashes are not stable** between processes, versions and processors. Don't store them.
 //! - **Size for the most you will hold.** The filter does not grow, and what is in it cannot be listed.
 
@@ -94,6 +107,7 @@ mod fault;
 mod filter;
 mod hash;
 mod layout;
+mod memory;
 #[cfg(ccf_model)]
 pub mod model;
 mod path;

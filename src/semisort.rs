@@ -13,6 +13,8 @@
 
 use std::sync::OnceLock;
 
+use crate::memory::boxed_slice;
+
 /// The most slots a semi-sorted bucket can have here: with seven, the decode table would take 0.7 MB.
 pub(crate) const MAX_SLOTS: u32 = 6;
 
@@ -68,23 +70,31 @@ pub(crate) const fn rank_bits(slots: u32) -> u32 {
 /// entries.
 ///
 /// It is computed when the first filter of that many slots is built and shared by all (4 KiB for three slots, 16, 64
-/// and 256 KiB for four, five and six).
-pub(crate) fn unrank_table(slots: u32) -> &'static [u32] {
+/// and 256 KiB for four, five and six); `None` if the memory is refused.
+pub(crate) fn unrank_table(slots: u32) -> Option<&'static [u32]> {
     static TABLES: [OnceLock<Box<[u32]>>; MAX_SLOTS as usize + 1] = [const { OnceLock::new() }; MAX_SLOTS as usize + 1];
-    TABLES[slots as usize].get_or_init(|| {
-        let mut table = vec![0; 1 << rank_bits(slots)].into_boxed_slice();
-        let mut list = 0;
-        loop {
-            table[rank(list, slots) as usize] = list;
-            // The next sorted list: raise the first nibble that is below its neighbour (or below 15, for the last),
-            // zero those before it.
-            let nibble = |j: u32| list >> (4 * j) & 15;
-            let Some(j) = (0..slots).find(|&j| nibble(j) < if j + 1 < slots { nibble(j + 1) } else { 15 }) else {
-                return table;
-            };
-            list = ((list >> (4 * j)) + 1) << (4 * j);
-        }
-    })
+    let shared = &TABLES[slots as usize];
+    if let Some(table) = shared.get() {
+        return Some(table);
+    }
+    let table = compute_unrank_table(slots)?;
+    // Of threads that compute it at the same time, all take the table of the first.
+    Some(shared.get_or_init(|| table))
+}
+
+fn compute_unrank_table(slots: u32) -> Option<Box<[u32]>> {
+    let mut table = boxed_slice(1 << rank_bits(slots), || 0)?;
+    let mut list = 0;
+    loop {
+        table[rank(list, slots) as usize] = list;
+        // The next sorted list: raise the first nibble that is below its neighbour (or below 15, for the last), zero
+        // those before it.
+        let nibble = |j: u32| list >> (4 * j) & 15;
+        let Some(j) = (0..slots).find(|&j| nibble(j) < if j + 1 < slots { nibble(j + 1) } else { 15 }) else {
+            return Some(table);
+        };
+        list = ((list >> (4 * j)) + 1) << (4 * j);
+    }
 }
 
 #[cfg(test)]
@@ -94,7 +104,7 @@ mod tests {
     #[test]
     fn unrank_inverts_rank_for_every_list() {
         for slots in 3..=MAX_SLOTS {
-            let table = unrank_table(slots);
+            let table = unrank_table(slots).expect("memory");
             let mut lists = 0;
             for (r, &list) in table.iter().enumerate().take_while(|&(r, &list)| r == 0 || list != 0) {
                 assert_eq!(rank(list, slots), r as u32, "{slots} slots, list {list:x}");

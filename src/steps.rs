@@ -49,7 +49,7 @@ fn about_to(step: Step) {
 
 macro_rules! atomic {
     ($name:ident, $value:ty) => {
-        #[derive(Debug)]
+        #[derive(Debug, Default)]
         pub(crate) struct $name(atomic::$name);
 
         #[allow(dead_code, reason = "both have what either needs")]

@@ -10,6 +10,7 @@ use crate::error::InsertError;
 use crate::fault::{self, Fault};
 use crate::hash::{Buckets, Item};
 use crate::layout::{Fingerprint, Layout, Shape};
+use crate::memory::boxed_slice;
 use crate::path::{self, Hop, Outcome};
 use crate::stripe::{Guard, MAX_STRIPES, Stripe};
 use crate::sync::{AtomicU64, Ordering};
@@ -47,20 +48,27 @@ impl TakeFaults {
     const RELOCATE: Self = Self { no_bump: Fault::RelocateWithoutBump, late_bump: Fault::RelocateBumpsLate };
 }
 
+/// The number of stripes for so many buckets.
+fn stripes_for(buckets: usize) -> usize {
+    buckets.checked_next_power_of_two().map_or(MAX_STRIPES, |count| count.min(MAX_STRIPES))
+}
+
+/// How many bytes a table of so many buckets asks the allocator for. The decode table comes on top, which all
+/// semi-sorted tables share.
+pub(crate) fn memory_for(buckets: usize) -> usize {
+    buckets * size_of::<AtomicU64>() + stripes_for(buckets) * size_of::<Stripe>() + Counter::memory_for(buckets)
+}
+
 impl<L: Layout> Table<L> {
     /// An empty table, or `None` if there is no memory for it.
     pub(crate) fn new(buckets: usize, capacity: usize) -> Option<Self> {
-        let mut words = Vec::new();
-        words.try_reserve_exact(buckets).ok()?;
-        words.resize_with(buckets, || AtomicU64::new(0));
-        let stripes = buckets.checked_next_power_of_two().map_or(MAX_STRIPES, |count| count.min(MAX_STRIPES));
         Some(Self {
-            layout: L::new(),
+            layout: L::try_new()?,
             buckets: Buckets::new(buckets),
             capacity,
-            words: words.into_boxed_slice(),
-            stripes: (0..stripes).map(|_| Stripe::new()).collect(),
-            len: Counter::new(buckets),
+            words: boxed_slice(buckets, || AtomicU64::new(0))?,
+            stripes: boxed_slice(stripes_for(buckets), Stripe::new)?,
+            len: Counter::new(buckets)?,
         })
     }
 
@@ -374,7 +382,7 @@ impl<L: Layout> AnyTable for Table<L> {
     }
 
     fn memory_usage(&self) -> usize {
-        size_of_val(self) + size_of_val(&*self.words) + size_of_val(&*self.stripes) + self.len.memory_usage()
+        size_of_val(self) + memory_for(self.buckets.count())
     }
 }
 

@@ -1,22 +1,40 @@
-//! No operation allocates.
+//! What is asked of the allocator: nothing by any operation, and by `build` nothing that it may not refuse.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::panic::catch_unwind;
+use std::ptr;
 
-use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter, Encoding};
 
-/// The system's allocator, with a count of each thread's own calls.
-struct Counting;
+/// The system's allocator, which notes what each thread asks for, and refuses one request when told to.
+struct Watched;
 
-thread_local! {
-    static CALLS: Cell<usize> = const { Cell::new(0) };
+/// What a thread has asked for.
+#[derive(Clone, Copy)]
+struct Requests {
+    count: usize,
+    bytes: usize,
+    /// The bytes of the last one.
+    last: usize,
 }
 
-// SAFETY: every call is handed on to the system's allocator as it is; the count is a plain thread-local without a destructor.
+thread_local! {
+    static REQUESTS: Cell<Requests> = const { Cell::new(Requests { count: 0, bytes: 0, last: 0 }) };
+    /// The number of the request to be refused.
+    static REFUSED: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+// SAFETY: every call is handed on to the system's allocator as it is, or refused, which is always allowed; the notes
+// are plain thread-locals without a destructor.
 #[allow(unsafe_code, reason = "an allocator can't be written without")]
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for Watched {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        CALLS.set(CALLS.get() + 1);
+        let Requests { count, bytes, .. } = REQUESTS.get();
+        REQUESTS.set(Requests { count: count + 1, bytes: bytes + layout.size(), last: layout.size() });
+        if REFUSED.get() == Some(count + 1) {
+            return ptr::null_mut();
+        }
         // SAFETY: the caller's promise is the same.
         unsafe { System.alloc(layout) }
     }
@@ -28,21 +46,108 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: Watched = Watched;
+
+/// What `work` returns, and what it asks for.
+fn watch<R>(work: impl FnOnce() -> R) -> (R, Requests) {
+    let before = REQUESTS.get();
+    let result = work();
+    let after = REQUESTS.get();
+    (result, Requests { count: after.count - before.count, bytes: after.bytes - before.bytes, last: after.last })
+}
+
+/// What `work` returns if its `nth` request, counted from 1, is refused.
+fn refuse<R>(nth: usize, work: impl FnOnce() -> R) -> R {
+    REFUSED.set(Some(REQUESTS.get().count + nth));
+    let result = work();
+    REFUSED.set(None);
+    result
+}
 
 #[test]
 fn no_operation_allocates() {
     let filter = ConcurrentCuckooFilter::<u64>::with_capacity(3000);
-    let before = CALLS.get();
-    // To the brim and beyond, so that paths are searched and inserts refused.
-    let held = (0..).find(|key| filter.insert(key).is_err()).unwrap();
-    for key in 0..held + 100 {
-        assert_eq!(filter.contains(&key) as usize, filter.count(&key).min(1));
+    let ((), requests) = watch(|| {
+        // To the brim and beyond, so that paths are searched and inserts refused.
+        let held = (0..).find(|key| filter.insert(key).is_err()).unwrap();
+        for key in 0..held + 100 {
+            assert_eq!(filter.contains(&key) as usize, filter.count(&key).min(1));
+        }
+        (0..held / 2).for_each(|key| assert!(filter.remove(&key)));
+        (0..held / 2).for_each(|key| assert!(filter.insert_if_absent(&key).is_ok()));
+        (0..30).for_each(|_| _ = filter.insert(&held));
+        assert!(!filter.is_empty() && filter.load_factor() > 0.0 && filter.false_positive_rate() > 0.0);
+        filter.clear();
+    });
+    assert_eq!(requests.count, 0);
+}
+
+/// The rates that lead to each of the eleven layouts.
+const LAYOUTS: [(Encoding, f64); 11] = [
+    (Encoding::Plain, 0.07),
+    (Encoding::Plain, 0.03),
+    (Encoding::Plain, 0.012),
+    (Encoding::SemiSorted, 0.003),
+    (Encoding::Plain, 0.0025),
+    (Encoding::SemiSorted, 0.001),
+    (Encoding::Plain, 0.000125),
+    (Encoding::SemiSorted, 0.0001),
+    (Encoding::Plain, 3e-6),
+    (Encoding::SemiSorted, 2e-6),
+    (Encoding::Plain, 1e-9),
+];
+
+const CAPACITIES: &[usize] = if cfg!(miri) { &[1, 100] } else { &[0, 1, 20, 100, 3000, 100_000] };
+
+fn build((encoding, rate): (Encoding, f64), capacity: usize) -> Result<ConcurrentCuckooFilter<u64>, BuildError> {
+    ConcurrentCuckooFilter::builder().capacity(capacity).false_positive_rate(rate).encoding(encoding).build()
+}
+
+fn check_that_it_works(filter: &ConcurrentCuckooFilter<u64>) {
+    let keys = filter.capacity().min(500) as u64;
+    assert!((0..keys).all(|key| filter.insert(&key).is_ok()));
+    assert!((0..keys).all(|key| filter.contains(&key)) && (0..keys).all(|key| filter.remove(&key)));
+    assert!(filter.is_empty());
+}
+
+#[test]
+fn memory_that_is_refused_is_an_error_that_names_the_size() {
+    // What a process needs once for all filters: the hasher's source of keys, and the number of its processors.
+    drop(build(LAYOUTS[0], 100_000));
+    for layout in LAYOUTS {
+        // The first request for a semi-sorted layout is its decode table, which all filters share.
+        let error = refuse(1, || build(layout, 100)).expect_err("refused");
+        assert!(matches!(error, BuildError::OutOfMemory { .. }), "{layout:?}: {error:?}");
+
+        for &capacity in CAPACITIES {
+            check_that_it_works(&build(layout, capacity).unwrap());
+            let (filter, requests) = watch(|| build(layout, capacity).unwrap());
+            assert_eq!(filter.memory_usage(), size_of_val(&filter) + requests.bytes, "{filter:?}");
+            // Words, stripes and shards; and the box around the table, the only one that can't be refused.
+            assert_eq!(requests.count, 4, "{filter:?}");
+            assert!(requests.last < 200, "{filter:?}: a box of {} bytes", requests.last);
+            let needed = requests.bytes - requests.last;
+            for nth in 1..requests.count {
+                let error = refuse(nth, || build(layout, capacity)).expect_err("refused");
+                assert!(
+                    matches!(error, BuildError::OutOfMemory { bytes, .. } if bytes == needed),
+                    "request {nth} of {filter:?}: {error:?} for {needed}"
+                );
+                assert!(error.to_string().contains(&format!("{needed} bytes")), "{error}");
+                check_that_it_works(&build(layout, capacity).unwrap());
+            }
+        }
     }
-    (0..held / 2).for_each(|key| assert!(filter.remove(&key)));
-    (0..held / 2).for_each(|key| assert!(filter.insert_if_absent(&key).is_ok()));
-    (0..30).for_each(|_| _ = filter.insert(&held));
-    assert!(!filter.is_empty() && filter.load_factor() > 0.0 && filter.false_positive_rate() > 0.0);
-    filter.clear();
-    assert_eq!(CALLS.get() - before, 0);
+}
+
+#[test]
+fn with_capacity_panics_with_the_size_of_what_was_refused() {
+    let new = || ConcurrentCuckooFilter::<u64>::with_capacity(3000);
+    drop(new());
+    for nth in 1..=3 {
+        let panic = catch_unwind(|| refuse(nth, new)).expect_err("refused");
+        let reason = panic.downcast_ref::<String>().expect("a message");
+        assert!(reason.contains("bytes"), "{reason}");
+        check_that_it_works(&new());
+    }
 }

@@ -6,7 +6,7 @@ mod support;
 use std::hash::{BuildHasher, BuildHasherDefault};
 
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
-use support::Identity;
+use support::{Identity, plausible};
 
 /// Rates and encodings that lead to each of the eleven layouts.
 const LAYOUTS: [(Encoding, f64, usize, u32); 11] = [
@@ -35,11 +35,6 @@ fn build(capacity: usize, layout: (Encoding, f64, usize, u32), seed: u64) -> Con
     let filter = builder.encoding(encoding).hasher(seeded(seed)).build().unwrap();
     assert_eq!((filter.encoding(), filter.slots_per_bucket(), filter.fingerprint_bits()), (encoding, slots, bits));
     filter
-}
-
-/// Whether a count is within five standard deviations of what is expected of rare, independent events.
-fn plausible(count: f64, expected: f64) -> bool {
-    (count - expected).abs() <= 5.0 * expected.sqrt() + 5.0
 }
 
 #[test]

@@ -148,3 +148,53 @@ model! {
     fails with "neither has seen the other"
     for [RelaxedWordLoad, RelaxedAdd]
 }
+
+/// Each of two threads removes a key and then looks for the other's: one of them at least misses it.
+fn removals_that_look_for_each_other() -> Model {
+    let (x, y) = (Key::new(4, A, B, 0), Key::new(4, C, D, 0));
+    let found = Arc::new(AtomicUsize::new(0));
+    let thread = |own: Key, other: Key| {
+        let found = Arc::clone(&found);
+        role(move |table| {
+            assert!(table.remove(own), "a present item was not removed");
+            found.fetch_add(usize::from(table.contains(other)), Ordering::Relaxed);
+        })
+    };
+    let roles = vec![thread(x, y), thread(y, x)];
+    let finally = role(move |_| assert!(found.load(Ordering::Relaxed) < 2, "both were there after the other was gone"));
+    (table(4, &[x, y]), roles, finally)
+}
+model! {
+    removals_that_look_for_each_other, at least 60,
+    fails with "both were there after the other was gone"
+    for [RelaxedWordLoad, RelaxedRemove]
+}
+
+/// One thread clears the table and then looks for a key; the other adds that key and then looks for one that was there
+/// before. If the first misses the new key although it stays, the second comes after it, and misses the old one.
+fn clear_and_insert_that_look_for_each_other() -> Model {
+    // The new key's buckets are swept first, so its insertion need not see the rest of the sweep.
+    let (new, old) = (Key::new(4, A, B, 0), Key::new(4, C, D, 0));
+    let answers = Arc::new([const { AtomicUsize::new(0) }; 2]);
+    let [cleared, added] = [0, 1].map(|_| Arc::clone(&answers));
+    let roles = vec![
+        role(move |table| {
+            table.clear();
+            cleared[0].store(usize::from(table.contains(new)), Ordering::Relaxed);
+        }),
+        role(move |table| {
+            table.insert(new).expect("there is room");
+            added[1].store(usize::from(table.contains(old)), Ordering::Relaxed);
+        }),
+    ];
+    let finally = role(move |table| {
+        let [new_found, old_found] = [0, 1].map(|nth: usize| answers[nth].load(Ordering::Relaxed) > 0);
+        assert!(table.count(new) == 0 || new_found || !old_found, "each came before the other");
+    });
+    (table(4, &[old]), roles, finally)
+}
+model! {
+    clear_and_insert_that_look_for_each_other, at least 60,
+    fails with "each came before the other"
+    for [RelaxedWordLoad, RelaxedClear, RelaxedAdd]
+}

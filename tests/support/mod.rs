@@ -32,3 +32,8 @@ impl Hasher for Identity {
         self.0 = hash;
     }
 }
+
+/// Whether a count is within five standard deviations of what is expected of rare, independent events.
+pub fn plausible(count: f64, expected: f64) -> bool {
+    (count - expected).abs() <= 5.0 * expected.sqrt() + 5.0
+}

@@ -19,7 +19,6 @@ const B: usize = 1;
 const C: usize = 2;
 const D: usize = 3;
 const E: usize = 4;
-const F: usize = 5;
 
 /// A table, what each thread does to it, and what must hold when all have ended.
 struct Scene {
@@ -86,8 +85,8 @@ macro_rules! scene {
     };
 }
 
-/// The keys that a table of six buckets begins with, in which an insert into A and B needs a path of three hops, or of
-/// four: B to C, C to D, D to E, and with E full E to F.
+/// The keys that a table of six buckets begins with, in which an insert into A and B needs a path of three hops: D to E,
+/// C to D, B to C.
 fn chain() -> [Key; 8] {
     let link = |from, to| Key::new(6, from, to, 0);
     let stay = |one, other, nth| Key::new(6, one, other, nth);

@@ -1,0 +1,208 @@
+//! What an adversary can do to a filter, by what he knows and may do. Where the hasher's key is secret, the keys that
+//! he chooses are like any others; where it is not, and where he sees answers, the tests show what harm he does, and
+//! what he can't do.
+//!
+//! An attack that is to fail is first seen to succeed elsewhere.
+
+mod support;
+
+use std::hash::{BuildHasher, BuildHasherDefault};
+
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
+use support::{Identity, plausible};
+
+type Filter<S> = ConcurrentCuckooFilter<u64, S>;
+/// A filter whose hasher has random keys of its own, which nobody knows.
+type Keyed = ConcurrentCuckooFilter<u64>;
+/// A filter without a key: each number is its own hash.
+type Unkeyed = Filter<BuildHasherDefault<Identity>>;
+
+const MILLION: usize = 1_000_000;
+
+fn buckets<S>(filter: &Filter<S>) -> u64 {
+    (filter.slots() / filter.slots_per_bucket()) as u64
+}
+
+/// Fills a filter to its capacity with the keys from 0.
+fn fill<S: BuildHasher>(filter: Filter<S>) -> Filter<S> {
+    stored(&filter).for_each(|key| filter.insert(&key).unwrap());
+    filter
+}
+
+/// The keys in a filter that was filled.
+fn stored<S>(filter: &Filter<S>) -> std::ops::Range<u64> {
+    0..filter.capacity() as u64
+}
+
+/// Of the keys that are not in a filter that was filled, those that it takes for present ones.
+fn false_positives<S: BuildHasher>(filter: &Filter<S>) -> impl Iterator<Item = u64> {
+    (1 << 40..).filter(|key| filter.contains(key))
+}
+
+/// How many of the keys are found.
+fn found<S: BuildHasher>(filter: &Filter<S>, keys: &[u64]) -> usize {
+    keys.iter().filter(|key| filter.contains(key)).count()
+}
+
+/// Keys of which an unkeyed filter with so many buckets can't tell one from another, and one of whose buckets is this.
+///
+/// The filter mixes a hash; then the high bits choose a bucket, the low ones are the fingerprint, and those in between
+/// mean nothing.
+fn look_alikes(buckets: u64, bucket: u64) -> impl Iterator<Item = u64> {
+    const FINGERPRINT_BITS: u32 = 14;
+    let start = (u128::from(bucket) << 64).div_ceil(u128::from(buckets)) as u64;
+    (1..).map(move |middle| unmix(((start >> FINGERPRINT_BITS) + middle) << FINGERPRINT_BITS | 0xabc))
+}
+
+/// The hash that is mixed into `mixed`: the inverse of `mix` in `src/hash.rs`.
+fn unmix(mixed: u64) -> u64 {
+    let undo_shift = |x: u64, shift: usize| (shift..64).step_by(shift).fold(x, |undone, shift| undone ^ x >> shift);
+    let x = undo_shift(mixed, 31).wrapping_mul(inverse(0x94d0_49bb_1331_11eb));
+    let x = undo_shift(x, 27).wrapping_mul(inverse(0xbf58_476d_1ce4_e5b9));
+    undo_shift(x, 30)
+}
+
+/// The inverse of an odd number modulo 2⁶⁴, by Newton's iteration: each step doubles the number of right bits.
+fn inverse(odd: u64) -> u64 {
+    (0..6).fold(1, |inverse: u64, _| inverse.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(inverse))))
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many operations")]
+fn without_a_key_a_million_keys_can_be_made_to_look_like_one() {
+    let filter = Unkeyed::with_capacity_and_hasher(MILLION, BuildHasherDefault::default());
+    let crafted: Vec<u64> = look_alikes(buckets(&filter), 77_777).take(MILLION).collect();
+    filter.insert(&crafted[0]).unwrap();
+    assert_eq!(found(&filter, &crafted), MILLION, "all seem to be present though one is");
+
+    let room = 2 * filter.slots_per_bucket();
+    (1..room).for_each(|i| filter.insert(&crafted[i]).unwrap());
+    for key in &crafted[room..2000] {
+        let refused = filter.insert(key);
+        assert!(matches!(refused, Err(InsertError::TooManyCopies { copies, .. }) if copies == room), "{refused:?}");
+    }
+    assert!(filter.load_factor() < 1e-5, "refused in a filter that is all but empty");
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many operations")]
+fn where_the_key_is_secret_the_same_million_is_like_any_other() {
+    let unkeyed = Unkeyed::with_capacity_and_hasher(MILLION, BuildHasherDefault::default());
+    let crafted: Vec<u64> = look_alikes(buckets(&unkeyed), 77_777).take(4 * MILLION).collect();
+    for _ in 0..5 {
+        let filter = Keyed::with_capacity(MILLION);
+        let (inserted, others) = crafted.split_at(filter.capacity());
+        assert!(inserted.iter().all(|key| filter.insert(key).is_ok()), "refused below capacity: {filter:?}");
+        assert!(filter.load_factor() > 0.968, "{filter:?}");
+        let expected = filter.false_positive_rate() * others.len() as f64;
+        let found = found(&filter, others) as f64;
+        assert!(plausible(found, expected), "{found} false positives for {expected}");
+    }
+}
+
+/// Whose two buckets are full is refused. Filling them one pair at a time, by keys of one fingerprint each, leaves no
+/// way out of a pair.
+#[test]
+#[cfg_attr(miri, ignore = "too many operations")]
+fn without_a_key_a_share_of_the_slots_denies_others_its_square() {
+    for share in [0.1, 0.3, 0.5] {
+        let unkeyed = Unkeyed::with_capacity_and_hasher(MILLION, BuildHasherDefault::default());
+        let keyed = Keyed::with_capacity(MILLION);
+        let buckets = buckets(&unkeyed);
+        // A pair is one of the even buckets and one of the odd ones.
+        for bucket in (0..(share * buckets as f64) as u64).step_by(2) {
+            for key in look_alikes(buckets, bucket).take(2 * unkeyed.slots_per_bucket()) {
+                unkeyed.insert(&key).unwrap();
+                keyed.insert(&key).unwrap();
+            }
+        }
+        assert!((unkeyed.load_factor() - share).abs() < 1e-4, "{unkeyed:?}");
+        const OTHERS: u64 = 20_000;
+        let refused = (0..OTHERS).filter(|key| unkeyed.insert(key).is_err()).count() as f64;
+        let expected = share * share * OTHERS as f64;
+        assert!(plausible(refused, expected), "{refused} refused for {expected}");
+        assert!(
+            (0..OTHERS).all(|key| keyed.insert(&key).is_ok()),
+            "where the key is secret, the same keys deny nothing"
+        );
+    }
+}
+
+/// Keys that an empty filter can't tell from this one, found by trying.
+fn search_look_alikes(filter: &Keyed, key: u64, count: usize) -> Vec<u64> {
+    filter.insert(&key).unwrap();
+    let look_alikes = false_positives(filter).take(count).collect();
+    assert!(filter.remove(&key));
+    look_alikes
+}
+
+/// An adversary can search for look-alikes: with the key, in a filter of his own; without, in the very filter, where he
+/// may insert and ask. That takes `buckets · 2ᶠ / 2` lookups for each: some 600,000 here, and 1.7 billion in a filter
+/// of a million keys.
+#[test]
+#[cfg_attr(miri, ignore = "too many operations")]
+fn keys_that_were_searched_for_harm_the_filters_with_this_key_and_no_others() {
+    let new = |hasher| Keyed::with_capacity_and_hasher(300, hasher);
+    for hasher in [ahash::RandomState::with_seeds(1, 2, 3, 4), ahash::RandomState::new()] {
+        let look_alikes = search_look_alikes(&new(hasher.clone()), 7, 40);
+        let attacked = new(hasher);
+        attacked.insert(&7).unwrap();
+        assert_eq!(found(&attacked, &look_alikes), look_alikes.len(), "all seem to be present");
+        let room = 2 * attacked.slots_per_bucket();
+        let admitted = look_alikes.iter().filter(|key| attacked.insert(key).is_ok()).count();
+        assert_eq!(admitted, room - 1, "refused in a filter that is all but empty");
+
+        let mut mistaken = 0;
+        for _ in 0..20 {
+            let filter = Keyed::with_capacity(300);
+            filter.insert(&7).unwrap();
+            mistaken += found(&filter, &look_alikes);
+            assert!(look_alikes.iter().all(|key| filter.insert(key).is_ok()), "with another key, they are any keys");
+        }
+        assert!(plausible(mistaken as f64, 0.0), "{mistaken} of {} were mistaken", 20 * look_alikes.len());
+    }
+}
+
+/// Who sees answers can collect false positives and replay them; but he learns nothing from them about other keys, and
+/// a filter with new keys forgets them.
+#[test]
+#[cfg_attr(miri, ignore = "too many operations")]
+fn answers_can_be_replayed_until_the_filter_is_rebuilt() {
+    const COLLECTED: usize = 2000;
+    for rate in [0.06, 0.001] {
+        let build = || fill(Keyed::builder().capacity(50_000).false_positive_rate(rate).build().unwrap());
+        let filter = build();
+        let rate = filter.false_positive_rate();
+        let collected: Vec<u64> = false_positives(&filter).take(COLLECTED).collect();
+        assert_eq!(found(&filter, &collected), COLLECTED, "each answer is the same again");
+
+        let neighbours: Vec<u64> = collected.iter().flat_map(|key| (0..40).map(move |bit| key ^ 1 << bit)).collect();
+        let (mistaken, expected) = (found(&filter, &neighbours) as f64, rate * neighbours.len() as f64);
+        assert!(plausible(mistaken, expected), "{mistaken} neighbours of false positives for {expected}");
+
+        let mistaken = (0..10).map(|_| found(&build(), &collected)).sum::<usize>() as f64;
+        let expected = rate * 10.0 * COLLECTED as f64;
+        assert!(plausible(mistaken, expected), "{mistaken} after ten rebuilds for {expected}");
+    }
+}
+
+/// Why only who inserted a key may remove it: each false positive that is removed takes a present key with it.
+#[test]
+#[cfg_attr(miri, ignore = "too many operations")]
+fn removing_false_positives_removes_present_keys() {
+    let filter = fill(Keyed::with_capacity(100_000));
+    let missed = || stored(&filter).filter(|key| !filter.contains(key)).count();
+
+    // Who removes what he inserted takes nothing of anybody else's.
+    let (own, others) = stored(&filter).partition::<Vec<u64>, _>(|&key| key < 1000);
+    assert!(own.iter().all(|key| filter.remove(key)));
+    assert_eq!(found(&filter, &others), others.len());
+    assert!(own.iter().all(|key| filter.insert(key).is_ok()));
+    assert_eq!(missed(), 0);
+
+    let collected: Vec<u64> = false_positives(&filter).take(1000).collect();
+    let removed = collected.iter().filter(|key| filter.remove(key)).count();
+    assert_eq!(filter.len(), filter.capacity() - removed);
+    // Nearly: of two present keys that look alike, the first removal hides neither.
+    assert!((removed * 9 / 10..=removed).contains(&missed()), "{} present keys are missed after {removed}", missed());
+}

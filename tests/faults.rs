@@ -1,0 +1,356 @@
+//! Failures around a filter: keys and hashers that panic or are broken, threads that die, requests that can't be met.
+//! Nothing is poisoned, nothing is lost, and each error says what is wrong. (For memory that is refused see also
+//! `allocation.rs`.)
+
+mod support;
+
+use std::cell::Cell;
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+
+use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter, Encoding, InsertError};
+use support::Identity;
+
+type Filter<T> = ConcurrentCuckooFilter<T>;
+
+const ENCODINGS: [Option<Encoding>; 3] = [None, Some(Encoding::Plain), Some(Encoding::SemiSorted)];
+
+/// A key whose `Hash` works, or panics.
+enum Key {
+    Sound(u64),
+    Panics,
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Self::Sound(key) => key.hash(state),
+            Self::Panics => panic!("no hash"),
+        }
+    }
+}
+
+/// Each operation that takes a key.
+fn operations<'a, K: Hash, S: BuildHasher>(
+    filter: &'a ConcurrentCuckooFilter<K, S>,
+    key: &'a K,
+) -> [Box<dyn Fn() + 'a>; 5] {
+    [
+        Box::new(|| _ = filter.insert(key)),
+        Box::new(|| _ = filter.insert_if_absent(key)),
+        Box::new(|| _ = filter.contains(key)),
+        Box::new(|| _ = filter.remove(key)),
+        Box::new(|| _ = filter.count(key)),
+    ]
+}
+
+#[test]
+fn a_hash_that_panics_leaves_the_filter_as_it_was() {
+    let filter = Filter::<Key>::with_capacity(100);
+    (0..100).for_each(|key| filter.insert(&Key::Sound(key)).unwrap());
+    for operation in operations(&filter, &Key::Panics) {
+        assert!(catch_unwind(AssertUnwindSafe(operation)).is_err());
+        assert_eq!(filter.len(), 100);
+    }
+    assert!((0..100).all(|key| filter.contains(&Key::Sound(key)) && filter.remove(&Key::Sound(key))));
+    assert!(filter.is_empty());
+}
+
+/// A step of hashing a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    BuildHasher,
+    Write,
+    Finish,
+}
+
+/// A hasher that panics in the step that it is told to.
+#[derive(Default)]
+struct Panicking {
+    panics_in: Cell<Option<Step>>,
+}
+
+struct PanickingHasher {
+    inner: DefaultHasher,
+    panics_in: Option<Step>,
+}
+
+impl BuildHasher for Panicking {
+    type Hasher = PanickingHasher;
+
+    fn build_hasher(&self) -> PanickingHasher {
+        let panics_in = self.panics_in.get();
+        assert!(panics_in != Some(Step::BuildHasher), "no hasher");
+        PanickingHasher { inner: DefaultHasher::new(), panics_in }
+    }
+}
+
+impl Hasher for PanickingHasher {
+    fn finish(&self) -> u64 {
+        assert!(self.panics_in != Some(Step::Finish), "no end");
+        self.inner.finish()
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        assert!(self.panics_in != Some(Step::Write), "no beginning");
+        self.inner.write(bytes);
+    }
+}
+
+#[test]
+fn a_hasher_that_panics_leaves_the_filter_as_it_was() {
+    let filter = ConcurrentCuckooFilter::<u64, _>::with_capacity_and_hasher(100, Panicking::default());
+    (0..100).for_each(|key| filter.insert(&key).unwrap());
+    for step in [Step::BuildHasher, Step::Write, Step::Finish] {
+        for operation in operations(&filter, &7) {
+            filter.hasher().panics_in.set(Some(step));
+            assert!(catch_unwind(AssertUnwindSafe(operation)).is_err());
+            filter.hasher().panics_in.set(None);
+            assert_eq!(filter.len(), 100);
+        }
+    }
+    assert!((0..100).all(|key| filter.contains(&key) && filter.remove(&key)));
+    assert!(filter.is_empty());
+}
+
+/// A hasher with so few different hashes.
+#[derive(Clone, Copy)]
+struct Few(u64);
+
+struct FewHasher {
+    inner: Identity,
+    hashes: u64,
+}
+
+impl BuildHasher for Few {
+    type Hasher = FewHasher;
+
+    fn build_hasher(&self) -> FewHasher {
+        FewHasher { inner: Identity::default(), hashes: self.0 }
+    }
+}
+
+impl Hasher for FewHasher {
+    fn finish(&self) -> u64 {
+        self.inner.finish() % self.hashes
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.inner.write(bytes);
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.inner.write_u64(key);
+    }
+}
+
+fn build_with_few_hashes(hashes: u64, capacity: usize, rate: f64) -> ConcurrentCuckooFilter<u64, Few> {
+    let builder = ConcurrentCuckooFilter::<u64>::builder().capacity(capacity).false_positive_rate(rate);
+    builder.hasher(Few(hashes)).build().unwrap()
+}
+
+/// How many copies of one key there is room for.
+fn room<S>(filter: &ConcurrentCuckooFilter<u64, S>) -> usize {
+    filter.slots().min(2 * filter.slots_per_bucket())
+}
+
+#[test]
+fn to_a_constant_hasher_all_keys_are_copies_of_one() {
+    for rate in [0.07, 0.01, 0.001, 1e-4, 1e-5, 1e-9] {
+        for capacity in [1, 10, 100, 20_000] {
+            let filter = build_with_few_hashes(1, capacity, rate);
+            let room = room(&filter) as u64;
+            for key in 0..room {
+                assert_eq!(filter.insert(&key), Ok(()));
+                assert_eq!(filter.insert_if_absent(&key), Ok(false));
+            }
+            for key in room..room + 20 {
+                let refused = filter.insert(&key);
+                assert!(
+                    matches!(refused, Err(InsertError::TooManyCopies { copies, .. }) if copies as u64 == room),
+                    "{refused:?} after {room} copies, {filter:?}"
+                );
+                assert_eq!(filter.insert_if_absent(&key), Ok(false));
+            }
+            assert!((0..room + 20).all(|key| filter.contains(&key) && filter.count(&key) as u64 == room));
+            assert!((0..room).all(|key| filter.contains(&key) && filter.remove(&key)));
+            assert!(filter.is_empty() && !filter.contains(&0) && !filter.remove(&0));
+        }
+    }
+}
+
+#[test]
+fn a_hasher_with_few_hashes_loses_nothing() {
+    let (mut full, mut too_many_copies) = (0, 0);
+    for (hashes, capacity) in [(2, 1), (3, 4), (8, 4), (8, 10), (64, 10), (8, 100), (64, 100), (64, 10_000)] {
+        // Fingerprints of 32 bits, so that different hashes are different keys.
+        let filter = build_with_few_hashes(hashes, capacity, 1e-9);
+        let mut held = vec![0; hashes as usize];
+        for key in 0..10 * hashes {
+            let copies = &mut held[(key % hashes) as usize];
+            match filter.insert(&key) {
+                Ok(()) => *copies += 1,
+                Err(InsertError::TooManyCopies { copies: reported, .. }) => {
+                    assert_eq!((reported, *copies), (room(&filter), room(&filter)));
+                    too_many_copies += 1;
+                }
+                Err(InsertError::Full { len, .. }) => {
+                    assert_eq!(len, held.iter().sum::<usize>());
+                    full += 1;
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+        assert_eq!(filter.len(), held.iter().sum::<usize>());
+        for (key, &copies) in (0..).zip(&held) {
+            assert_eq!(filter.count(&key), copies);
+            assert!((0..copies).all(|_| filter.remove(&key)) && !filter.contains(&key));
+        }
+        assert!(filter.is_empty());
+    }
+    assert!(full > 0 && too_many_copies > 0, "{full} refused as full, {too_many_copies} as copies");
+}
+
+/// Threads die in the middle of each operation, while others work on a filter so full that they must relocate.
+#[test]
+fn a_thread_that_dies_loses_nothing_and_blocks_nobody() {
+    for round in 0..if cfg!(miri) { 1 } else { 20 } {
+        let filter = Filter::<Key>::builder().capacity(4000).false_positive_rate(1e-9).build().unwrap();
+        let key = |thread: u64, key: u64| Key::Sound(round << 48 | thread << 32 | key);
+        thread::scope(|scope| {
+            let (filter, key) = (&filter, &key);
+            let dying: Vec<_> = (0..5)
+                .map(|thread| {
+                    scope.spawn(move || {
+                        (0..600).for_each(|i| filter.insert(&key(thread, i)).unwrap());
+                        operations(filter, &Key::Panics)[thread as usize]();
+                    })
+                })
+                .collect();
+            for thread in 5..7 {
+                scope.spawn(move || {
+                    for i in 0..5000 {
+                        filter.insert(&key(thread, i)).unwrap();
+                        assert!(filter.contains(&key(thread, i)) && filter.count(&key(thread, i)) > 0);
+                        // Of its last 450 keys, all are in.
+                        assert!(i < 450 || filter.remove(&key(thread, i - 450)));
+                    }
+                });
+            }
+            assert!(dying.into_iter().all(|thread| thread.join().is_err()), "the thread should have died");
+        });
+        assert_eq!(filter.len(), 5 * 600 + 2 * 450);
+        for (thread, keys) in (0..5).map(|dead| (dead, 0..600)).chain([(5, 4550..5000), (6, 4550..5000)]) {
+            assert!(keys.clone().all(|i| filter.contains(&key(thread, i))), "a key of thread {thread} was lost");
+            assert!(keys.clone().all(|i| filter.remove(&key(thread, i))), "a key of thread {thread} was lost");
+        }
+        assert!(filter.is_empty());
+        // This takes every lock.
+        filter.clear();
+    }
+}
+
+/// As a guard does that keeps note of requests under way.
+#[test]
+fn a_filter_can_be_used_by_a_thread_that_unwinds() {
+    struct Request<'a>(&'a Filter<u64>, u64);
+    impl Drop for Request<'_> {
+        fn drop(&mut self) {
+            assert!(self.0.contains(&self.1) && self.0.remove(&self.1));
+        }
+    }
+    let filter = Filter::<u64>::with_capacity(100);
+    let request = |number| {
+        filter.insert(&number).unwrap();
+        Request(&filter, number)
+    };
+    let _other = request(1);
+    let failed = catch_unwind(|| {
+        let _request = request(2);
+        panic!("the request failed");
+    });
+    assert!(failed.is_err() && filter.contains(&1) && !filter.contains(&2));
+    assert_eq!(filter.len(), 1);
+}
+
+fn build(capacity: usize, rate: f64, encoding: Option<Encoding>) -> Result<Filter<u64>, BuildError> {
+    let builder = Filter::builder().capacity(capacity).false_positive_rate(rate);
+    match encoding {
+        Some(encoding) => builder.encoding(encoding).build(),
+        None => builder.build(),
+    }
+}
+
+const SMALLEST_SUBNORMAL: f64 = f64::from_bits(1);
+
+#[test]
+fn a_rate_that_is_no_probability_between_0_and_1_is_an_error_that_names_it() {
+    let below = [0.0, -0.0, -SMALLEST_SUBNORMAL, -f64::MIN_POSITIVE, -0.1, -1.0, f64::MIN, f64::NEG_INFINITY];
+    let above = [1.0, 1.0 + f64::EPSILON, 2.0, f64::MAX, f64::INFINITY, f64::NAN, -f64::NAN];
+    for rate in below.into_iter().chain(above) {
+        for encoding in ENCODINGS {
+            let error = build(10, rate, encoding).unwrap_err();
+            assert!(matches!(error, BuildError::InvalidRate { .. }), "{rate}: {error:?}");
+            let text = error.to_string();
+            assert!(text.contains(&format!("{rate:?}")) && text.len() < 150, "{rate}: {text}");
+        }
+    }
+    assert!(build(10, 1.0 - f64::EPSILON, None).is_ok());
+}
+
+#[test]
+fn a_rate_that_no_layout_has_is_an_error_that_names_the_lowest() {
+    let rates = [SMALLEST_SUBNORMAL, f64::MIN_POSITIVE / 2.0, f64::MIN_POSITIVE, f64::EPSILON, 1e-12, 9e-10];
+    for (rate, encoding) in rates.into_iter().flat_map(|rate| ENCODINGS.map(|encoding| (rate, encoding))) {
+        let error = build(10, rate, encoding).unwrap_err();
+        let BuildError::RateTooLow { rate: reported, lowest, .. } = error else { panic!("{rate}: {error:?}") };
+        assert_eq!(reported, rate);
+        // Who follows the advice, as it is written, gets a filter.
+        let text = error.to_string();
+        assert!(text.contains(&format!("{rate:e}")) && text.ends_with(&format!(" {lowest:e}")), "{text}");
+        let advised: f64 = text.rsplit(' ').next().unwrap().parse().unwrap();
+        assert!(build(10, advised, encoding).is_ok());
+    }
+}
+
+#[test]
+fn a_capacity_beyond_the_address_space_is_an_error_that_names_the_limit() {
+    for (rate, encoding) in [0.5, 0.01, 0.001, 1e-5].into_iter().flat_map(|rate| ENCODINGS.map(|e| (rate, e))) {
+        let error = build(usize::MAX, rate, encoding).unwrap_err();
+        let BuildError::CapacityTooLarge { capacity: usize::MAX, largest, .. } = error else { panic!("{error:?}") };
+        let text = error.to_string();
+        assert!(text.contains(&usize::MAX.to_string()) && text.contains(&largest.to_string()), "{text}");
+        let error = build(largest + 1, rate, encoding).unwrap_err();
+        assert!(matches!(error, BuildError::CapacityTooLarge { .. }), "{error:?}");
+    }
+}
+
+#[test]
+fn a_capacity_that_is_missing_is_an_error_that_says_so() {
+    let error = Filter::<u64>::builder().build().unwrap_err();
+    assert_eq!(error, BuildError::CapacityMissing);
+    assert!(error.to_string().contains("Builder::capacity"), "{error}");
+}
+
+#[test]
+#[cfg(target_pointer_width = "64")]
+#[cfg_attr(miri, ignore = "asks for more memory than Miri models")]
+fn memory_that_no_machine_has_is_an_error_that_names_the_size() {
+    let BuildError::CapacityTooLarge { largest, .. } = build(usize::MAX, 0.001, None).unwrap_err() else {
+        panic!("no limit")
+    };
+    for capacity in [largest, largest - 1, largest / 64] {
+        let error = build(capacity, 0.001, None).unwrap_err();
+        let BuildError::OutOfMemory { bytes, .. } = error else { panic!("{capacity}: {error:?}") };
+        // 13.2 bits for each key.
+        assert!((1.6..1.7).contains(&(bytes as f64 / capacity as f64)), "{bytes} bytes for {capacity}");
+        assert!(error.to_string().contains(&format!("{bytes} bytes")), "{error}");
+    }
+}
+
+#[test]
+#[should_panic(expected = "the limit is")]
+fn with_capacity_panics_with_the_reason() {
+    let _ = Filter::<u64>::with_capacity(usize::MAX);
+}
