@@ -69,8 +69,8 @@
 //!   `parking_lot`, which may allocate its own note of a thread when it parks it for the first time.)
 //!
 //! "The same key" means, as everywhere in an approximate filter: the same *fingerprint and buckets*. The argument for
-//! each of these lines stands in `src/stripe.rs`, and `loom-tests` checks it on small models, each of which fails when
-//! the step that it is about is left out.
+//! each of these lines stands in `src/stripe.rs`; how each was checked, and what was not, on the page
+//! [`verification`].
 //!
 //! # Hazards
 //!
@@ -118,6 +118,10 @@ mod steps;
 mod stripe;
 mod sync;
 mod table;
+
+#[cfg(doc)]
+#[doc = include_str!("verification.md")]
+pub mod verification {}
 
 pub use builder::Builder;
 pub use error::{BuildError, InsertError};
