@@ -1,11 +1,14 @@
 //! What is asked of the allocator: nothing by any operation, and by `build` nothing that it may not refuse.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+mod support;
+
+use std::alloc::{self, GlobalAlloc, System};
 use std::cell::Cell;
 use std::panic::catch_unwind;
 use std::ptr;
 
-use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter, Encoding};
+use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter};
+use support::{LAYOUTS, Layout};
 
 /// The system's allocator, which notes what each thread asks for, and refuses one request when told to.
 struct Watched;
@@ -29,7 +32,7 @@ thread_local! {
 // are plain thread-locals without a destructor.
 #[allow(unsafe_code, reason = "an allocator can't be written without")]
 unsafe impl GlobalAlloc for Watched {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+    unsafe fn alloc(&self, layout: alloc::Layout) -> *mut u8 {
         let Requests { count, bytes, .. } = REQUESTS.get();
         REQUESTS.set(Requests { count: count + 1, bytes: bytes + layout.size(), last: layout.size() });
         if REFUSED.get() == Some(count + 1) {
@@ -39,7 +42,7 @@ unsafe impl GlobalAlloc for Watched {
         unsafe { System.alloc(layout) }
     }
 
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: alloc::Layout) {
         // SAFETY: the caller's promise is the same.
         unsafe { System.dealloc(pointer, layout) }
     }
@@ -82,24 +85,9 @@ fn no_operation_allocates() {
     assert_eq!(requests.count, 0);
 }
 
-/// The rates that lead to each of the eleven layouts.
-const LAYOUTS: [(Encoding, f64); 11] = [
-    (Encoding::Plain, 0.07),
-    (Encoding::Plain, 0.03),
-    (Encoding::Plain, 0.012),
-    (Encoding::SemiSorted, 0.003),
-    (Encoding::Plain, 0.0025),
-    (Encoding::SemiSorted, 0.001),
-    (Encoding::Plain, 0.000125),
-    (Encoding::SemiSorted, 0.0001),
-    (Encoding::Plain, 3e-6),
-    (Encoding::SemiSorted, 2e-6),
-    (Encoding::Plain, 1e-9),
-];
-
 const CAPACITIES: &[usize] = if cfg!(miri) { &[1, 100] } else { &[0, 1, 20, 100, 3000, 100_000] };
 
-fn build((encoding, rate): (Encoding, f64), capacity: usize) -> Result<ConcurrentCuckooFilter<u64>, BuildError> {
+fn build((encoding, rate, ..): Layout, capacity: usize) -> Result<ConcurrentCuckooFilter<u64>, BuildError> {
     ConcurrentCuckooFilter::builder().capacity(capacity).false_positive_rate(rate).encoding(encoding).build()
 }
 

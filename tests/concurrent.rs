@@ -5,12 +5,11 @@
 
 mod support;
 
-use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, InsertError};
-use support::{Identity, Raw};
+use concurrent_cuckoo_filter::{Encoding, InsertError};
+use support::{Random, Raw, build};
 
 const THREADS: u64 = 4;
 
@@ -18,29 +17,6 @@ const THREADS: u64 = 4;
 fn scaled(times: u64) -> u64 {
     let factor = std::env::var("CCF_STRESS").map_or(1, |factor| factor.parse().expect("CCF_STRESS is a number"));
     if cfg!(miri) { times / 5000 + 5 } else { times * factor }
-}
-
-/// A small generator of random numbers: each thread has its own.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ (self.0 >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
-        x ^ (x >> 32)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
-
-/// Keys whose hashes the tests choose, so that they can make keys that the filter cannot tell apart.
-type Filter = ConcurrentCuckooFilter<Raw, BuildHasherDefault<Identity>>;
-
-fn build(capacity: u64, encoding: Encoding, rate: f64) -> Filter {
-    let builder = ConcurrentCuckooFilter::<Raw>::builder().capacity(capacity as usize).false_positive_rate(rate);
-    builder.encoding(encoding).hasher(BuildHasherDefault::default()).build().unwrap()
 }
 
 /// Runs `write` on some threads and, until these have ended, `read` on two more.

@@ -6,22 +6,7 @@ mod support;
 use std::hash::{BuildHasher, BuildHasherDefault};
 
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
-use support::{Identity, plausible};
-
-/// Rates and encodings that lead to each of the eleven layouts.
-const LAYOUTS: [(Encoding, f64, usize, u32); 11] = [
-    (Encoding::Plain, 0.07, 8, 8),
-    (Encoding::Plain, 0.03, 7, 9),
-    (Encoding::Plain, 0.012, 6, 10),
-    (Encoding::SemiSorted, 0.003, 6, 12),
-    (Encoding::Plain, 0.0025, 5, 12),
-    (Encoding::SemiSorted, 0.001, 5, 14),
-    (Encoding::Plain, 0.000125, 4, 16),
-    (Encoding::SemiSorted, 0.0001, 4, 17),
-    (Encoding::Plain, 3e-6, 3, 21),
-    (Encoding::SemiSorted, 2e-6, 3, 22),
-    (Encoding::Plain, 1e-9, 2, 32),
-];
+use support::{Identity, LAYOUTS, Layout, plausible};
 
 type Seeded = ahash::RandomState;
 
@@ -29,7 +14,7 @@ fn seeded(seed: u64) -> Seeded {
     Seeded::with_seeds(seed, seed ^ 1, seed ^ 2, seed ^ 3)
 }
 
-fn build(capacity: usize, layout: (Encoding, f64, usize, u32), seed: u64) -> ConcurrentCuckooFilter<u64, Seeded> {
+fn build(capacity: usize, layout: Layout, seed: u64) -> ConcurrentCuckooFilter<u64, Seeded> {
     let (encoding, rate, slots, bits) = layout;
     let builder = ConcurrentCuckooFilter::<u64>::builder().capacity(capacity).false_positive_rate(rate);
     let filter = builder.encoding(encoding).hasher(seeded(seed)).build().unwrap();

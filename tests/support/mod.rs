@@ -1,12 +1,14 @@
-//! Keys and hashers that the filter must cope with.
+//! What several tests share: keys and hashers that the filter must cope with, random numbers, and every layout.
 
 // Each test binary uses a part of this.
 #![allow(dead_code, unreachable_pub)]
 
-use std::hash::{Hash, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
+
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
 
 /// A key that hashes itself as one number: with [`Identity`], its hash is that number.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Raw(pub u64);
 
 impl Hash for Raw {
@@ -36,4 +38,45 @@ impl Hasher for Identity {
 /// Whether a count is within five standard deviations of what is expected of rare, independent events.
 pub fn plausible(count: f64, expected: f64) -> bool {
     (count - expected).abs() <= 5.0 * expected.sqrt() + 5.0
+}
+
+/// Keys whose hashes the tests choose, so that they can make keys that the filter cannot tell apart.
+pub type Filter = ConcurrentCuckooFilter<Raw, BuildHasherDefault<Identity>>;
+
+pub fn build(capacity: u64, encoding: Encoding, rate: f64) -> Filter {
+    let builder = ConcurrentCuckooFilter::<Raw>::builder().capacity(capacity as usize).false_positive_rate(rate);
+    builder.encoding(encoding).hasher(BuildHasherDefault::default()).build().unwrap()
+}
+
+/// An encoding and a rate, and the slots of a bucket and the bits of a fingerprint that they lead to.
+pub type Layout = (Encoding, f64, usize, u32);
+
+/// Each of the eleven layouts.
+pub const LAYOUTS: [Layout; 11] = [
+    (Encoding::Plain, 0.07, 8, 8),
+    (Encoding::Plain, 0.03, 7, 9),
+    (Encoding::Plain, 0.012, 6, 10),
+    (Encoding::SemiSorted, 0.003, 6, 12),
+    (Encoding::Plain, 0.0025, 5, 12),
+    (Encoding::SemiSorted, 0.001, 5, 14),
+    (Encoding::Plain, 0.000125, 4, 16),
+    (Encoding::SemiSorted, 0.0001, 4, 17),
+    (Encoding::Plain, 3e-6, 3, 21),
+    (Encoding::SemiSorted, 2e-6, 3, 22),
+    (Encoding::Plain, 1e-9, 2, 32),
+];
+
+/// A small generator of random numbers: each thread has its own.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (self.0 ^ (self.0 >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        x ^ (x >> 32)
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
 }
