@@ -15,15 +15,14 @@ use crate::layout::{Fingerprint, Layout};
 
 /// How many buckets a search looks at before it gives up.
 ///
-/// In tables of 65,536 buckets, the lowest load at which an insert was refused
-/// (`sizing::tests::load_at_the_first_refused_insert`):
+/// In 60 tables of 65,536 buckets, the lowest load at which an insert was refused:
 ///
 /// | budget | b = 2 | 3 | 4 | 5 | 6 | 8 |
 /// |---|---|---|---|---|---|---|
-/// | 512 | 86.7 % | 93.6 % | 96.2 % | 97.5 % | 98.0 % | 98.0 % |
-/// | 1,024 | 87.6 % | 94.2 % | 96.8 % | 98.0 % | 98.4 % | 98.4 % |
-/// | **2,048** | 88.2 % | 94.8 % | 97.3 % | 98.3 % | 98.6 % | 98.5 % |
-/// | 4,096 | 88.7 % | 95.3 % | 97.5 % | 98.5 % | 98.9 % | 98.7 % |
+/// | 512 | 85.6 % | 92.7 % | 96.1 % | 97.2 % | 98.1 % | 98.8 % |
+/// | 1,024 | 87.5 % | 94.3 % | 96.9 % | 97.9 % | 98.6 % | 99.2 % |
+/// | **2,048** | 88.2 % | 94.7 % | 97.2 % | 98.4 % | 98.9 % | 99.5 % |
+/// | 4,096 | 88.7 % | 95.0 % | 97.4 % | 98.6 % | 99.1 % | 99.6 % |
 pub(crate) const BUDGET: usize = 2048;
 
 /// The budgets of the first two tries, which nearly all searches end within.
@@ -187,7 +186,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::layout::{Plain, SemiSorted};
+    use crate::layout::{Plain, SemiSorted, Shape};
+    use crate::sizing;
+    use crate::table::Table;
 
     /// How far each bucket that can be reached from the item's two is from them: by a search of another kind, to a
     /// fixed point.
@@ -306,5 +307,56 @@ mod tests {
         let outcome = make_room(layout, buckets, buckets.item(layout, 7), look, |_| unreachable!("no room anywhere"));
         assert!(matches!(outcome, Outcome::Nothing { .. }));
         assert!(seen.get_mut().len() <= BUDGET, "{} buckets", seen.get_mut().len());
+    }
+
+    /// In large tables filled to the capacity, and with a quarter of the other slots taken too: the share of the searches
+    /// that look at more buckets than so many.
+    ///
+    /// It falls geometrically: a doubling of the number roughly squares the share. At the higher load that can be
+    /// followed up to the budget; at capacity it tells how seldom the budget ends a search, which is much too seldom to
+    /// be seen.
+    #[test]
+    #[ignore = "a measurement, not a test; run it in release mode with --nocapture"]
+    fn how_far_searches_go() {
+        const BUCKETS: usize = 1 << 19;
+        const SEARCHES: usize = 4_000_000;
+        const LIMITS: [usize; 8] = [16, 32, 64, 128, 256, 512, 1024, BUDGET - 1];
+        fn row<L: Layout>(beyond: usize) -> String {
+            let Shape { encoding, slots, fingerprint_bits } = L::SHAPE;
+            let (all, capacity) = (BUCKETS * slots as usize, sizing::capacity_of(L::SHAPE, BUCKETS));
+            let items = capacity + (all - capacity) * beyond / 4;
+            let table = Table::<L>::new(BUCKETS, 0).expect("a few megabytes");
+            (0..items).for_each(|hash| table.insert(table.item(hash as u64)).expect("tables take more"));
+            let mut longer = [0; LIMITS.len()];
+            for hash in items..items + SEARCHES {
+                let mut search = Search::<BUDGET>::new();
+                search.run(L::new(), Buckets::new(BUCKETS), table.item(hash as u64), &|bucket| table.look(bucket));
+                LIMITS.iter().zip(&mut longer).for_each(|(&limit, longer)| *longer += usize::from(search.len > limit));
+            }
+            format!(
+                "{:10} {slots} by {fingerprint_bits:2} | {:5.2} % | {}",
+                format!("{encoding:?}"),
+                items as f64 / all as f64 * 100.0,
+                longer.map(|longer| format!("{:7.1e}", longer as f64 / SEARCHES as f64)).join(" "),
+            )
+        }
+        println!("layout          |    load | share of the searches longer than {LIMITS:?}");
+        let rows = [
+            row::<Plain<8, 8>>,
+            row::<Plain<7, 9>>,
+            row::<Plain<6, 10>>,
+            row::<SemiSorted<6, 12>>,
+            row::<Plain<5, 12>>,
+            row::<SemiSorted<5, 14>>,
+            row::<Plain<4, 16>>,
+            row::<SemiSorted<4, 17>>,
+            row::<Plain<3, 21>>,
+            row::<SemiSorted<3, 22>>,
+            row::<Plain<2, 32>>,
+        ];
+        std::thread::scope(|scope| {
+            let rows = rows.map(|row| scope.spawn(move || [row(0), row(1)].join("\n")));
+            rows.into_iter().for_each(|rows| println!("{}", rows.join().expect("no panic")));
+        });
     }
 }
