@@ -342,7 +342,5 @@ without! {
     #[ignore = "takes minutes: two threads must pause at just the right steps"]
     RelocateBumpsLate,
     #[ignore = "takes minutes: two threads must pause at just the right steps"]
-    RemoveBumpsLate,
-    #[ignore = "takes many minutes: a hole must hide from two searches"]
-    FullIgnoresVersions
+    RemoveBumpsLate
 }
