@@ -4,7 +4,7 @@
 //! `CCF_SOAK_SECONDS=3600 cargo test --release --test soak -- --ignored --nocapture`
 //!
 //! A violation ends the soak with the seed of its round. `CCF_SOAK_SEED` set to that begins with the same round: the
-//! same table and the same keys. Only the threads will meet in other ways.
+//! same table and the same keys; only the threads meet in other ways.
 
 mod support;
 
@@ -44,7 +44,7 @@ fn soak() {
         let tally = round.run();
         all.add(&tally);
         parts.entry(format!("{} by {}, {:?}", round.layout.2, round.layout.3, round.layout.0)).or_default().add(&tally);
-        parts.entry(format!("{}: {}", round.work.name(), round.size)).or_default().add(&tally);
+        parts.entry(format!("{:?}: {}", round.work, round.size)).or_default().add(&tally);
         if start.elapsed() >= duration {
             break;
         }
@@ -69,16 +69,6 @@ enum Work {
     AddOnce,
     /// Clear the table amid inserts and removals.
     Clear,
-}
-
-impl Work {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Churn => "churn",
-            Self::AddOnce => "add once",
-            Self::Clear => "clear",
-        }
-    }
 }
 
 /// A table and what is done to it; all of it follows from the seed.
