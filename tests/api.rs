@@ -199,6 +199,9 @@ fn the_statistics_agree_with_each_other() {
     assert!(filter.false_positive_rate() < 0.55 * filter.max_false_positive_rate());
     assert!(filter.memory_usage() > filter.slots() / filter.slots_per_bucket() * 8);
     assert_eq!((filter.slots_per_bucket(), filter.fingerprint_bits()), (5, 14));
+    // The buckets, 16 KiB of stripes, and at most 64 cache lines to count on.
+    let beside_buckets = filter.memory_usage() - filter.slots() / filter.slots_per_bucket() * 8;
+    assert!((16_384..16_384 + 64 * 128 + 400).contains(&beside_buckets), "{beside_buckets} bytes");
 }
 
 #[test]
