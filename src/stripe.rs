@@ -104,7 +104,8 @@
 //! All changes of a word are read-modify-writes, so each release also reaches those who read a later value of the word.
 //! The second read of the version is relaxed: the acquire reads before it keep it after them, and by pair *a* it is new
 //! enough where that matters. Accesses to words are `SeqCst`, which includes these, for the sake of *Across keys*. Each
-//! of *a*, *b* and *c* has a control in `loom-tests` that fails with either side relaxed.
+//! of *a*, *b* and *c* has a control in `loom-tests` that fails with either side relaxed, and `ci/orderings` makes each
+//! ordering weaker in turn, `SeqCst` also to acquire and release.
 
 use crate::fault::{self, Fault};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
