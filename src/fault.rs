@@ -89,6 +89,27 @@ pub fn inject(faults: &[Fault]) {
     INJECTED.set(faults.iter().fold(0, |bits, &fault| bits | 1 << fault as u32));
 }
 
+/// Switches these faults on for this thread until it is dropped.
+#[cfg(ccf_model)]
+#[derive(Debug)]
+pub struct Seeded(());
+
+#[cfg(ccf_model)]
+impl Seeded {
+    /// See the type.
+    pub fn bugs(faults: &[Fault]) -> Self {
+        inject(faults);
+        Self(())
+    }
+}
+
+#[cfg(ccf_model)]
+impl Drop for Seeded {
+    fn drop(&mut self) {
+        inject(&[]);
+    }
+}
+
 /// `ordering`, unless `fault` weakens it.
 #[inline(always)]
 pub(crate) fn ordering(fault: Fault, ordering: Ordering) -> Ordering {

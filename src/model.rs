@@ -3,7 +3,7 @@
 
 #![allow(private_bounds, private_interfaces, reason = "models name a layout, but do nothing with it")]
 
-pub use crate::fault::{Fault, inject};
+pub use crate::fault::{Fault, Seeded, inject};
 #[cfg(ccf_model = "steps")]
 pub use crate::steps::{Step, before_each_step};
 

@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ccf_loom::model::{Fault, Key, Table};
+use ccf_loom::model::{Fault, Key, Seeded, Table};
 use common::{A, B, C, D, Role, role, table};
 
 type Model = (Arc<Table>, Vec<Role>, Role);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use ccf_loom::model::{Fault, Key, Table, inject};
+use ccf_loom::model::{Key, Table};
 
 /// The buckets of most models.
 pub const A: usize = 0;
@@ -74,22 +74,6 @@ pub fn explore(
     assert!(executions >= minimum, "only {executions} executions of {name}: the model shows too little");
 }
 
-/// Switches faults on until it is dropped.
-pub struct Seeded;
-
-impl Seeded {
-    pub fn bugs(faults: &[Fault]) -> Self {
-        inject(faults);
-        Self
-    }
-}
-
-impl Drop for Seeded {
-    fn drop(&mut self) {
-        inject(&[]);
-    }
-}
-
 /// For a model: that it passes, and that it fails with each of the seeded bugs (or groups of them), by the message that
 /// names the violation.
 #[macro_export]
@@ -109,7 +93,7 @@ macro_rules! model {
             #[allow(non_snake_case)]
             #[should_panic(expected = $message)]
             fn $fault() {
-                let _seeded = common::Seeded::bugs(&[Fault::$fault, $(Fault::$more),*]);
+                let _seeded = Seeded::bugs(&[Fault::$fault, $(Fault::$more),*]);
                 common::explore(1, PREEMPTIONS, super::$name);
             })+
         }

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ccf_steps::InsertError;
-use ccf_steps::model::{AnyLayout, Fault, Key, Smallest, Table, Usual};
-use common::{Job, Seeded, job, on_real_threads, on_shuttle_threads, under_schedules};
+use ccf_steps::model::{AnyLayout, Fault, Key, Seeded, Smallest, Table, Usual};
+use common::{Job, job, on_real_threads, on_shuttle_threads, under_schedules};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};

@@ -10,8 +10,8 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ccf_steps::model::{Fault, Key, Table};
-use common::{Job, Seeded, job, on_shuttle_threads, under_schedules};
+use ccf_steps::model::{Fault, Key, Seeded, Table};
+use common::{Job, job, on_shuttle_threads, under_schedules};
 
 /// The buckets of the scenes.
 const A: usize = 0;

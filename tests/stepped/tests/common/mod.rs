@@ -82,19 +82,3 @@ pub fn under_schedules(seed: u64, schedules: usize, model: impl Fn() + Send + Sy
     run(RandomScheduler::new_from_seed(seed, schedules), model.clone());
     run(PctScheduler::new_from_seed(seed, 4, schedules), model);
 }
-
-/// Switches faults on until it is dropped, on this thread.
-pub struct Seeded;
-
-impl Seeded {
-    pub fn bugs(faults: &[Fault]) -> Self {
-        inject(faults);
-        Self
-    }
-}
-
-impl Drop for Seeded {
-    fn drop(&mut self) {
-        inject(&[]);
-    }
-}
