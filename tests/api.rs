@@ -80,7 +80,7 @@ fn any_capacity_is_met_without_rounding_to_powers_of_two() {
         assert!(filter.capacity() >= capacity && filter.slots() >= filter.capacity());
         if capacity >= 10_000 {
             let bits = filter.memory_usage() as f64 * 8.0 / capacity as f64;
-            let with_stripes = if capacity >= 1_000_000 { 13.45 } else { 30.0 };
+            let with_stripes = if capacity >= 1_000_000 { 13.4 } else { 30.0 };
             assert!(bits < with_stripes, "{bits} bits a key for {capacity}");
             assert!(filter.slots() as f64 <= 1.06 * capacity as f64, "{} slots for {capacity}", filter.slots());
         }

@@ -124,18 +124,24 @@ model! {
     for [ClearWithoutBump, RelaxedClear]
 }
 
-/// Each of two threads adds a key and then looks for the other's: one of them at least finds it.
-fn inserts_that_look_for_each_other() -> Model {
-    let (x, y) = (Key::new(4, A, B, 0), Key::new(4, C, D, 0));
+/// Two threads, of which each changes a key of its own and then looks for the other's; how many of them find it; and the
+/// keys.
+fn look_for_each_other(change: fn(&Table, Key)) -> (Vec<Role>, Arc<AtomicUsize>, [Key; 2]) {
+    let keys = [Key::new(4, A, B, 0), Key::new(4, C, D, 0)];
     let found = Arc::new(AtomicUsize::new(0));
     let thread = |own: Key, other: Key| {
         let found = Arc::clone(&found);
         role(move |table| {
-            table.insert(own).expect("there is room");
+            change(table, own);
             found.fetch_add(usize::from(table.contains(other)), Ordering::Relaxed);
         })
     };
-    let roles = vec![thread(x, y), thread(y, x)];
+    (vec![thread(keys[0], keys[1]), thread(keys[1], keys[0])], found, keys)
+}
+
+/// Each of two threads adds a key and then looks for the other's: one of them at least finds it.
+fn inserts_that_look_for_each_other() -> Model {
+    let (roles, found, _) = look_for_each_other(|table, own| table.insert(own).expect("there is room"));
     let finally = role(move |_| assert!(found.load(Ordering::Relaxed) > 0, "neither has seen the other"));
     let table = table(4, &[]);
     // loom takes the initial value of an atomic for one that a `SeqCst` load may always read; that of a `SeqCst`
@@ -151,18 +157,10 @@ model! {
 
 /// Each of two threads removes a key and then looks for the other's: one of them at least misses it.
 fn removals_that_look_for_each_other() -> Model {
-    let (x, y) = (Key::new(4, A, B, 0), Key::new(4, C, D, 0));
-    let found = Arc::new(AtomicUsize::new(0));
-    let thread = |own: Key, other: Key| {
-        let found = Arc::clone(&found);
-        role(move |table| {
-            assert!(table.remove(own), "a present item was not removed");
-            found.fetch_add(usize::from(table.contains(other)), Ordering::Relaxed);
-        })
-    };
-    let roles = vec![thread(x, y), thread(y, x)];
+    let (roles, found, keys) =
+        look_for_each_other(|table, own| assert!(table.remove(own), "a present item was not removed"));
     let finally = role(move |_| assert!(found.load(Ordering::Relaxed) < 2, "both were there after the other was gone"));
-    (table(4, &[x, y]), roles, finally)
+    (table(4, &keys), roles, finally)
 }
 model! {
     removals_that_look_for_each_other, at least 60,

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 
 use ccf_steps::InsertError;
 use ccf_steps::model::{AnyLayout, Fault, Key, Seeded, Smallest, Table, Usual};
-use common::{Job, job, on_real_threads, on_shuttle_threads, under_schedules};
+use common::{Job, job, on_real_threads, on_shuttle_threads, scaled, under_schedules};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -246,11 +246,6 @@ impl<L: AnyLayout> World<L> {
     }
 }
 
-/// `usual`, or as many times more as `CCF_HISTORIES` says.
-fn scaled(usual: u64) -> u64 {
-    usual * std::env::var("CCF_HISTORIES").map_or(1, |factor| factor.parse().expect("CCF_HISTORIES is a number"))
-}
-
 /// Checks so many histories of real threads, from a seed on; the first violation, if there is one.
 fn on_real<L: AnyLayout>(seeds: Range<u64>, faults: &[Fault]) -> Result<(), String> {
     seeds.into_iter().try_for_each(|seed| {
@@ -303,12 +298,12 @@ fn random_schedules(seeds: u64, faults: &[Fault]) -> Result<(), String> {
 
 #[test]
 fn histories_of_real_threads_are_linearizable() {
-    assert_eq!(real_threads(scaled(5000), &[]), Ok(()));
+    assert_eq!(real_threads(scaled(5000, "CCF_HISTORIES") as u64, &[]), Ok(()));
 }
 
 #[test]
 fn histories_under_random_schedules_are_linearizable() {
-    assert_eq!(random_schedules(scaled(200), &[]), Ok(()));
+    assert_eq!(random_schedules(scaled(200, "CCF_HISTORIES") as u64, &[]), Ok(()));
 }
 
 /// With any of these steps left out, some history is not linearizable.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ccf_steps::model::{Fault, Key, Seeded, Table};
-use common::{Job, job, on_shuttle_threads, under_schedules};
+use common::{Job, job, on_shuttle_threads, scaled, under_schedules};
 
 /// The buckets of the scenes.
 const A: usize = 0;
@@ -64,23 +64,22 @@ impl Scene {
 
 /// For a scene: that it passes, and that it fails with each of the seeded bugs, by the message that names the violation.
 macro_rules! scene {
-    ($name:ident, fails with $message:literal for [$($fault:ident),+]) => {
+    ($name:ident, $(fails with $message:literal for [$($fault:ident),+]),+) => {
         mod $name {
             use super::*;
 
             #[test]
             fn holds() {
-                let factor = std::env::var("CCF_SCHEDULES").map_or(1, |factor| factor.parse().expect("a number"));
-                under_schedules(1, 1000 * factor, || super::$name().play());
+                under_schedules(1, scaled(1000, "CCF_SCHEDULES"), || super::$name().play());
             }
 
-            $(#[test]
+            $($(#[test]
             #[allow(non_snake_case)]
             #[should_panic(expected = $message)]
             fn $fault() {
                 let _seeded = Seeded::bugs(&[Fault::$fault]);
                 under_schedules(1, 100_000, || super::$name().play());
-            })+
+            })+)+
         }
     };
 }
@@ -314,15 +313,7 @@ fn relocations_against_removal_and_count() -> Scene {
 scene! {
     relocations_against_removal_and_count,
     fails with "an item was lost or doubled"
-    for [RelocateWithoutLock, RelocateWithoutRecheck]
-}
-
-/// The same; but it is the count that is about.
-fn count_against_relocations() -> Scene {
-    relocations_against_removal_and_count()
-}
-scene! {
-    count_against_relocations,
+    for [RelocateWithoutLock, RelocateWithoutRecheck],
     fails with "miscounted"
     for [CountWithoutLock]
 }

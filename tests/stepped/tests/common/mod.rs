@@ -24,6 +24,11 @@ pub fn job(run: impl FnOnce() + Send + 'static) -> Job {
     Box::new(run)
 }
 
+/// `usual`, or as many times more as the environment variable says.
+pub fn scaled(usual: usize, variable: &str) -> usize {
+    usual * std::env::var(variable).map_or(1, |factor| factor.parse().expect("a number of times"))
+}
+
 /// Runs each job on a real thread. Before a step, a thread goes on at once, dawdles, or lets another one run, so that
 /// the steps of all interleave although a whole operation takes less than a microsecond.
 pub fn on_real_threads(seed: u64, faults: &[Fault], jobs: Vec<Job>) {
