@@ -1,0 +1,185 @@
+//! Instructions per operation, as callgrind counts them: the same in every run, however busy the machine.
+//!
+//! `ci/instructions` runs this, compares with the figures in `benches/instructions.csv` and records new ones. Without it
+//! nothing is counted, for it takes valgrind and a runner that not everyone has: `cargo bench` says so and goes on.
+//!
+//! Each figure is that of [`OPERATIONS`] operations in a loop over a slice of keys, divided by their number. `loop_alone`
+//! is what the loop takes, and `hash` the loop and the hash of the key: the filter's own share is what goes beyond.
+//!
+//! The code is a user's: the filter comes from another crate, its layout is unknown to the loop, and nothing is forced
+//! through memory that need not be.
+
+mod support;
+
+use std::hint::black_box;
+
+use ahash::RandomState;
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
+use support::keys::{ABSENT, Random, Shuffled, key};
+use support::subject::HASH;
+
+type Filter = ConcurrentCuckooFilter<u64, RandomState>;
+
+/// How many operations each figure is the mean of. (`ci/instructions` reads it here.)
+const OPERATIONS: usize = 10_000;
+
+#[derive(Clone, Copy, Debug)]
+enum Layout {
+    Default5x14,
+    Plain5x12,
+    Plain4x16,
+}
+
+impl Layout {
+    fn with(self, subject: fn(Self) -> &'static Subject) -> &'static Subject {
+        subject(self)
+    }
+
+    /// An empty filter with a few slots more than that.
+    fn filter(self, slots: usize) -> Filter {
+        let builder = ConcurrentCuckooFilter::builder().hasher(HASH).capacity(slots);
+        let (builder, layout) = match self {
+            Self::Default5x14 => (builder, (5, 14)),
+            Self::Plain5x12 => (builder.false_positive_rate(0.002_5).encoding(Encoding::Plain), (5, 12)),
+            Self::Plain4x16 => (builder.false_positive_rate(0.000_125).encoding(Encoding::Plain), (4, 16)),
+        };
+        let filter = builder.build().expect("a valid filter");
+        assert_eq!((filter.slots_per_bucket(), filter.fingerprint_bits()), layout, "{self:?}");
+        filter
+    }
+}
+
+/// A filter, and the keys of the operations to come.
+#[derive(Debug)]
+struct Subject {
+    filter: Filter,
+    keys: Vec<u64>,
+}
+
+impl Subject {
+    /// Never dropped: that would only cost time.
+    fn new(filter: Filter, keys: impl Iterator<Item = u64>) -> &'static Self {
+        let keys: Vec<u64> = keys.take(OPERATIONS).map(key).collect();
+        assert_eq!(keys.len(), OPERATIONS);
+        Box::leak(Box::new(Self { filter, keys }))
+    }
+
+    /// A filter with 90 % of its slots taken; the keys are what `choose` makes of one that is in and one that is not.
+    fn at_90(layout: Layout, mut choose: impl FnMut(u64, u64) -> u64) -> &'static Self {
+        let filter = layout.filter(4 * OPERATIONS);
+        let len = filter.slots() as u64 * 9 / 10;
+        fill(&filter, len);
+        let mut present = Shuffled::new(0..len, 0.0);
+        Self::new(filter, (ABSENT..).map(|absent| choose(present.next(), absent)))
+    }
+
+    /// A filter and new keys that bring it from one load to the other.
+    fn between(layout: Layout, from: f64, to: f64) -> &'static Self {
+        let filter = layout.filter((OPERATIONS as f64 / (to - from)) as usize);
+        let len = (filter.slots() as f64 * to) as u64 - OPERATIONS as u64;
+        fill(&filter, len);
+        Self::new(filter, len..)
+    }
+}
+
+fn fill(filter: &Filter, len: u64) {
+    (0..len).for_each(|index| filter.insert(&key(index)).expect("room"));
+}
+
+fn present(layout: Layout) -> &'static Subject {
+    Subject::at_90(layout, |present, _| present)
+}
+
+fn absent(layout: Layout) -> &'static Subject {
+    Subject::at_90(layout, |_, absent| absent)
+}
+
+/// By the toss of a coin.
+fn either(layout: Layout) -> &'static Subject {
+    let mut coins = Random(0);
+    Subject::at_90(layout, |present, absent| if coins.next() % 2 == 0 { present } else { absent })
+}
+
+fn empty_to_half(layout: Layout) -> &'static Subject {
+    Subject::between(layout, 0.0, 0.5)
+}
+
+fn from_85_to_90(layout: Layout) -> &'static Subject {
+    Subject::between(layout, 0.85, 0.9)
+}
+
+/// An operation on one key after the other; returns how often the answer was yes.
+#[inline(always)]
+fn each(operation: impl Fn(&Filter, &u64) -> bool) -> impl Fn(&Filter, &[u64]) -> usize {
+    move |filter, keys| {
+        let mut yes = 0;
+        for key in keys {
+            yes += usize::from(operation(filter, key));
+            // No instruction, but what is small must not be vectorized: nothing around a call is.
+            black_box(());
+        }
+        yes
+    }
+}
+
+/// `OPERATION: KEYS => WHAT, HOW OFTEN IT SAYS YES;` where `WHAT` is a function of the filter and all keys.
+macro_rules! operations {
+    ($($name:ident: $subject:ident => $operation:expr, $yes:expr;)*) => {
+        $(
+            #[library_benchmark]
+            #[bench::default_5x14(Layout::Default5x14.with($subject))]
+            #[bench::plain_5x12(Layout::Plain5x12.with($subject))]
+            #[bench::plain_4x16(Layout::Plain4x16.with($subject))]
+            fn $name(subject: &'static Subject) {
+                let yes: usize = $operation(&subject.filter, &subject.keys);
+                // False positives and duplicates of fingerprints, and no more.
+                assert!(yes.abs_diff($yes) <= OPERATIONS / 100, "{}: {yes} times yes", stringify!($name));
+            }
+        )*
+        library_benchmark_group!(name = operations, benchmarks = [$($name),*]);
+    };
+}
+
+/// What gungraun makes is a module with a `main`, which runs itself again under callgrind for each figure.
+mod counted {
+    use gungraun::{Callgrind, LibraryBenchmarkConfig, library_benchmark, library_benchmark_group};
+
+    use super::*;
+
+    const NONE: usize = 0;
+    const HALF: usize = OPERATIONS / 2;
+    const ALL: usize = OPERATIONS;
+
+    operations! {
+        loop_alone: absent => each(|_, &key| key == 0), NONE;
+        hash: absent => each(|filter, key| filter.hasher().hash_one(key) == *key), NONE;
+        lookup_hit: present => each(|filter, key| filter.contains(key)), ALL;
+        lookup_miss: absent => each(|filter, key| filter.contains(key)), NONE;
+        lookup_half_hits: either => each(|filter, key| filter.contains(key)), HALF;
+        insert_to_half: empty_to_half => each(|filter, key| filter.insert(key).is_ok()), ALL;
+        insert_85_to_90: from_85_to_90 => each(|filter, key| filter.insert(key).is_ok()), ALL;
+        insert_if_absent_of_present: present => each(|filter, key| filter.insert_if_absent(key) == Ok(true)), NONE;
+        insert_if_absent_of_absent: empty_to_half => each(|filter, key| filter.insert_if_absent(key) == Ok(true)), ALL;
+        remove: present => each(|filter, key| filter.remove(key)), ALL;
+        count: present => each(|filter, key| filter.count(key) == 1), ALL;
+    }
+
+    // No caches are simulated: nothing but instructions is wanted.
+    gungraun::main!(
+        config = LibraryBenchmarkConfig::default().tool(Callgrind::with_args(["--cache-sim=no"]));
+        library_benchmark_groups = operations
+    );
+
+    pub(super) fn run() {
+        main();
+    }
+}
+
+fn main() {
+    // Where the runner is, gungraun asks at compile time. It calls again with arguments of its own.
+    if option_env!("GUNGRAUN_RUNNER").is_none() {
+        eprintln!("instructions: not counted here; `ci/instructions` does that, with valgrind");
+        return;
+    }
+    counted::run();
+}
