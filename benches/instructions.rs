@@ -97,7 +97,7 @@ fn absent(layout: Layout) -> &'static Subject {
 /// By the toss of a coin.
 fn either(layout: Layout) -> &'static Subject {
     let mut coins = Random(0);
-    Subject::at_90(layout, |present, absent| if coins.next() % 2 == 0 { present } else { absent })
+    Subject::at_90(layout, |present, absent| if coins.next().is_multiple_of(2) { present } else { absent })
 }
 
 fn empty_to_half(layout: Layout) -> &'static Subject {
