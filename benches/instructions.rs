@@ -1,10 +1,12 @@
 //! Instructions per operation, as callgrind counts them: the same in every run, however busy the machine.
 //!
-//! `ci/instructions` runs this, compares with the figures in `benches/instructions.csv` and records new ones. Without it
-//! nothing is counted, for it takes valgrind and a runner that not everyone has: `cargo bench` says so and goes on.
+//! `ci/instructions` runs this, compares with the figures in `benches/instructions.csv` and records new ones. Without
+//! it nothing is counted, for that takes valgrind and a runner, which not everyone has: `cargo bench` says so and goes
+//! on.
 //!
-//! Each figure is that of [`OPERATIONS`] operations in a loop over a slice of keys, divided by their number. `loop_alone`
-//! is what the loop takes, and `hash` the loop and the hash of the key: the filter's own share is what goes beyond.
+//! Each figure is that of [`OPERATIONS`] operations in a loop over a slice of keys, divided by their number.
+//! `loop_alone` is what the loop takes, and `hash` the loop and the hash of the key: the filter's own share is what
+//! goes beyond.
 //!
 //! The code is a user's: the filter comes from another crate, its layout is unknown to the loop, and nothing is forced
 //! through memory that need not be.
@@ -31,6 +33,7 @@ enum Layout {
 }
 
 impl Layout {
+    /// `subject(self)`, in the order that `operations!` needs.
     fn with(self, subject: fn(Self) -> &'static Subject) -> &'static Subject {
         subject(self)
     }
@@ -100,11 +103,11 @@ fn either(layout: Layout) -> &'static Subject {
     Subject::at_90(layout, |present, absent| if coins.next().is_multiple_of(2) { present } else { absent })
 }
 
-fn empty_to_half(layout: Layout) -> &'static Subject {
+fn to_half(layout: Layout) -> &'static Subject {
     Subject::between(layout, 0.0, 0.5)
 }
 
-fn from_85_to_90(layout: Layout) -> &'static Subject {
+fn to_90(layout: Layout) -> &'static Subject {
     Subject::between(layout, 0.85, 0.9)
 }
 
@@ -122,7 +125,11 @@ fn each(operation: impl Fn(&Filter, &u64) -> bool) -> impl Fn(&Filter, &[u64]) -
     }
 }
 
-/// `OPERATION: KEYS => WHAT, HOW OFTEN IT SAYS YES;` where `WHAT` is a function of the filter and all keys.
+/// `OPERATION: KEYS => WHAT, HOW OFTEN IT SAYS YES;` where `WHAT` is a function of the filter and all keys, [`each`] of
+/// some operation or what takes them all at once.
+///
+/// The arguments of `bench` must begin with a word that stands here: from the first word gungraun takes the place, and
+/// with it the hygiene, of a variable that it makes.
 macro_rules! operations {
     ($($name:ident: $subject:ident => $operation:expr, $yes:expr;)*) => {
         $(
@@ -131,7 +138,7 @@ macro_rules! operations {
             #[bench::plain_5x12(Layout::Plain5x12.with($subject))]
             #[bench::plain_4x16(Layout::Plain4x16.with($subject))]
             fn $name(subject: &'static Subject) {
-                let yes: usize = $operation(&subject.filter, &subject.keys);
+                let yes: usize = ($operation)(&subject.filter, &subject.keys);
                 // False positives and duplicates of fingerprints, and no more.
                 assert!(yes.abs_diff($yes) <= OPERATIONS / 100, "{}: {yes} times yes", stringify!($name));
             }
@@ -156,10 +163,10 @@ mod counted {
         lookup_hit: present => each(|filter, key| filter.contains(key)), ALL;
         lookup_miss: absent => each(|filter, key| filter.contains(key)), NONE;
         lookup_half_hits: either => each(|filter, key| filter.contains(key)), HALF;
-        insert_to_half: empty_to_half => each(|filter, key| filter.insert(key).is_ok()), ALL;
-        insert_85_to_90: from_85_to_90 => each(|filter, key| filter.insert(key).is_ok()), ALL;
-        insert_if_absent_of_present: present => each(|filter, key| filter.insert_if_absent(key) == Ok(true)), NONE;
-        insert_if_absent_of_absent: empty_to_half => each(|filter, key| filter.insert_if_absent(key) == Ok(true)), ALL;
+        insert_to_half: to_half => each(|filter, key| filter.insert(key).is_ok()), ALL;
+        insert_85_to_90: to_90 => each(|filter, key| filter.insert(key).is_ok()), ALL;
+        insert_if_absent_of_present: present => each(|filter, key| filter.insert_if_absent(key).unwrap_or(false)), NONE;
+        insert_if_absent_of_absent: to_half => each(|filter, key| filter.insert_if_absent(key).unwrap_or(false)), ALL;
         remove: present => each(|filter, key| filter.remove(key)), ALL;
         count: present => each(|filter, key| filter.count(key) == 1), ALL;
     }
