@@ -5,7 +5,8 @@
 
 use core::fmt::Debug;
 
-use crate::error::InsertError;
+use crate::batch::Hashes;
+use crate::error::{InsertBatchError, InsertError};
 use crate::layout::{Plain, SHAPES, SemiSorted, Shape};
 use crate::table::Table;
 
@@ -16,6 +17,10 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     fn insert(&self, hash: u64) -> Result<(), InsertError>;
     fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError>;
     fn remove(&self, hash: u64) -> bool;
+    /// Calls `answers` with those to all hashes, in order and a block at a time.
+    fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
+    fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError>;
+    fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     fn clear(&self);
     fn len(&self) -> usize;
     fn capacity(&self) -> usize;

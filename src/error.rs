@@ -47,6 +47,31 @@ impl fmt::Display for InsertError {
 
 impl Error for InsertError {}
 
+/// Why a batch of inserts ended early, and where.
+///
+/// The keys before the one that was refused are in, as many as [`inserted`](Self::inserted) says; that one and those
+/// after it are not. To go on without it, insert the rest of the keys from `inserted + 1` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InsertBatchError {
+    /// How many keys went in: the first ones, and no others.
+    pub inserted: usize,
+    /// Why the next one was refused.
+    pub error: InsertError,
+}
+
+impl fmt::Display for InsertBatchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "of the batch, the first {} keys went in, and then: {}", self.inserted, self.error)
+    }
+}
+
+impl Error for InsertBatchError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
 /// Why a filter could not be built.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]

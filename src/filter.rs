@@ -7,8 +7,9 @@ use core::marker::PhantomData;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::any_table::AnyTable;
+use crate::batch::BLOCK;
 use crate::builder::Builder;
-use crate::error::InsertError;
+use crate::error::{InsertBatchError, InsertError};
 use crate::layout::Encoding;
 
 /// A cuckoo filter that many threads share: an approximate, concurrent multiset of keys of type `T`.
@@ -303,6 +304,194 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
         Q: Hash + ?Sized,
     {
         self.table.count(self.hash(key))
+    }
+}
+
+/// The operations on many keys at a time.
+///
+/// In a table larger than the cache these are several times as fast as one call for each key: while the first keys are
+/// looked at, the buckets of the next hundred are on their way from memory. In one that fits in the cache they gain
+/// less. From some hundred keys on they are at their best; any number will do.
+///
+/// A batch is no transaction. Each of its keys is an operation of its own, with all that the operation on a single key
+/// promises, which takes effect at some moment of the call. None of them allocates, and no lock is held while the
+/// iterator is asked for a key or an answer is handed on. If the iterator or a key's `Hash` panics, the batch ends there:
+/// the keys that it was done with, all but the last 128 or fewer, have had their effect.
+impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
+    /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same
+    /// order.
+    ///
+    /// The lookups themselves are made in any order.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertBatchError};
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// filter.insert_batch(["a", "b"])?;
+    /// let mut found = Vec::new();
+    /// filter.contains_batch(["a", "no such key", "b"], &mut found);
+    /// assert_eq!(found, [true, false, true]);
+    ///
+    /// let numbers = ConcurrentCuckooFilter::<u64>::with_capacity(1000);
+    /// let keys: Vec<u64> = (0..1000).collect();
+    /// numbers.insert_batch(&keys)?;
+    /// found.clear(); // what it has allocated is used again
+    /// numbers.contains_batch(&keys, &mut found);
+    /// assert!(found.iter().all(|&found| found));
+    /// # Ok::<(), InsertBatchError>(())
+    /// ```
+    pub fn contains_batch<'a, Q>(&self, keys: impl IntoIterator<Item = &'a Q>, found: &mut impl Extend<bool>)
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized + 'a,
+    {
+        self.contains_hash_batch(keys.into_iter().map(|key| self.hash(key)), found);
+    }
+
+    /// [`insert`](Self::insert) for many keys, in their order; returns how many there were.
+    ///
+    /// # Errors
+    /// If one of them is refused: the error tells how many went in before it, and no other did. Keys that came after it
+    /// may have been taken from the iterator, but no more.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::<u64>::with_capacity(1000);
+    /// let keys: Vec<u64> = (0..10_000).collect();
+    /// let error = filter.insert_batch(&keys).unwrap_err(); // they are too many
+    /// let (inserted, others) = keys.split_at(error.inserted);
+    /// assert!(inserted.len() >= 1000);
+    /// assert!(inserted.iter().all(|key| filter.contains(key)));
+    /// assert_eq!(filter.len(), inserted.len());
+    /// # let _ = others;
+    /// ```
+    pub fn insert_batch<'a, Q>(&self, keys: impl IntoIterator<Item = &'a Q>) -> Result<usize, InsertBatchError>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized + 'a,
+    {
+        self.insert_hash_batch(keys.into_iter().map(|key| self.hash(key)))
+    }
+
+    /// [`remove`](Self::remove) for many keys, in their order: appends to `removed`, for each key, whether there was
+    /// one.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertBatchError};
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// filter.insert_batch(["a", "b"])?;
+    /// let mut removed = Vec::new();
+    /// filter.remove_batch(["a", "b", "b"], &mut removed);
+    /// assert_eq!(removed, [true, true, false]);
+    /// # Ok::<(), InsertBatchError>(())
+    /// ```
+    pub fn remove_batch<'a, Q>(&self, keys: impl IntoIterator<Item = &'a Q>, removed: &mut impl Extend<bool>)
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized + 'a,
+    {
+        self.remove_hash_batch(keys.into_iter().map(|key| self.hash(key)), removed);
+    }
+
+    /// The hash of a key, for the operations on hashes. Two filters have the same one if they have the same hasher.
+    #[inline]
+    #[must_use]
+    pub fn hash_one<Q>(&self, key: &Q) -> u64
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.hash(key)
+    }
+}
+
+/// The operations on hashes, for callers that have them already: that hash a key once for several filters (with the same
+/// hasher), or for a filter and a map.
+///
+/// Each is the operation of the same name on the key that has this hash, by [`hash_one`](Self::hash_one) or by a hasher
+/// that is equal to [`hasher`](Self::hasher). Hashes of 64 good bits are not needed, but keys of equal hashes are one key
+/// to the filter.
+///
+/// ```
+/// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+/// let hasher = ahash::RandomState::new();
+/// let today = ConcurrentCuckooFilter::<str, _>::with_capacity_and_hasher(1000, hasher.clone());
+/// let yesterday = ConcurrentCuckooFilter::<str, _>::with_capacity_and_hasher(1000, hasher);
+/// yesterday.insert("request-1")?;
+/// let hash = today.hash_one("request-1");
+/// assert!(today.contains_hash(hash) || yesterday.contains_hash(hash));
+/// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+/// ```
+impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
+    /// [`insert`](Self::insert) by hash.
+    ///
+    /// # Errors
+    /// If there is no room; nothing has changed then.
+    #[inline]
+    pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
+        self.table.insert(hash)
+    }
+
+    /// [`insert_if_absent`](Self::insert_if_absent) by hash.
+    ///
+    /// # Errors
+    /// If the key is absent and there is no room; nothing has changed then.
+    #[inline]
+    pub fn insert_hash_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
+        self.table.insert_if_absent(hash)
+    }
+
+    /// [`contains`](Self::contains) by hash.
+    #[inline]
+    #[must_use]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.table.contains(hash)
+    }
+
+    /// [`remove`](Self::remove) by hash.
+    #[inline]
+    pub fn remove_hash(&self, hash: u64) -> bool {
+        self.table.remove(hash)
+    }
+
+    /// [`count`](Self::count) by hash.
+    #[inline]
+    #[must_use]
+    pub fn count_hash(&self, hash: u64) -> usize {
+        self.table.count(hash)
+    }
+
+    /// [`contains_batch`](Self::contains_batch) by hashes.
+    pub fn contains_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, found: &mut impl Extend<bool>) {
+        self.table.contains_batch(&mut blocks(hashes.into_iter()), &mut |answers| {
+            found.extend(answers.iter().copied());
+        });
+    }
+
+    /// [`insert_batch`](Self::insert_batch) by hashes.
+    ///
+    /// # Errors
+    /// If one of them is refused: the error tells how many went in before it, and no other did.
+    pub fn insert_hash_batch(&self, hashes: impl IntoIterator<Item = u64>) -> Result<usize, InsertBatchError> {
+        self.table.insert_batch(&mut blocks(hashes.into_iter()))
+    }
+
+    /// [`remove_batch`](Self::remove_batch) by hashes.
+    pub fn remove_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, removed: &mut impl Extend<bool>) {
+        self.table.remove_batch(&mut blocks(hashes.into_iter()), &mut |answers| {
+            removed.extend(answers.iter().copied());
+        });
+    }
+}
+
+/// Hands on the hashes by the block.
+fn blocks(mut hashes: impl Iterator<Item = u64>) -> impl FnMut(&mut [u64; BLOCK]) -> usize {
+    move |block| {
+        let mut len = 0;
+        for (slot, hash) in block.iter_mut().zip(&mut hashes) {
+            *slot = hash;
+            len += 1;
+        }
+        len
     }
 }
 

@@ -17,6 +17,11 @@ pub(crate) struct Item {
     pub(crate) second: usize,
 }
 
+impl Item {
+    /// Fills what has yet to be computed.
+    pub(crate) const NONE: Self = Self { fingerprint: Fingerprint(0), first: 0, second: 0 };
+}
+
 /// The number of buckets, and the arithmetic that maps hashes onto them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Buckets {

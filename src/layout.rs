@@ -136,7 +136,7 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     #[inline(always)]
     fn fingerprint(&self, hash: u64) -> Fingerprint {
         let bits = hash & ((1 << Self::SHAPE.fingerprint_bits) - 1);
-        Fingerprint((bits | u64::from(bits & Self::LANE == 0)) as u32)
+        Fingerprint((bits + u64::from(bits & Self::LANE < 1)) as u32)
     }
 }
 

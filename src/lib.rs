@@ -99,6 +99,7 @@
 //! - **Size for the most you will hold.** The filter does not grow, and what is in it cannot be listed.
 
 mod any_table;
+mod batch;
 mod bucket;
 mod builder;
 mod counter;
@@ -111,6 +112,7 @@ mod memory;
 #[cfg(ccf_model)]
 pub mod model;
 mod path;
+mod processor;
 mod semisort;
 mod sizing;
 #[cfg(ccf_model = "steps")]
@@ -124,7 +126,7 @@ mod table;
 pub mod verification {}
 
 pub use builder::Builder;
-pub use error::{BuildError, InsertError};
+pub use error::{BuildError, InsertBatchError, InsertError};
 pub use filter::ConcurrentCuckooFilter;
 pub use layout::Encoding;
 

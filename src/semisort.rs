@@ -9,7 +9,8 @@
 //! The rank is the combinatorial number system's: with the nibbles `n_0 <= n_1 <= …`, the values `n_j + j` strictly
 //! increase, and `rank = Σ C(n_j + j, j + 1)`. So an empty bucket, all zeros, has rank 0.
 //!
-//! A list is passed packed in a `u32`, `n_j` in bits `4j..4j+4`.
+//! A list is passed packed in a `u32`, five bits for each nibble: `n_j` in bits `5j..5j+4`, and above it a bit that is 0,
+//! the *guard*, which keeps arithmetic on one nibble from the next.
 
 use std::sync::OnceLock;
 
@@ -39,19 +40,53 @@ const BINOMIAL: [[u16; 16]; MAX_SLOTS as usize] = {
     table
 };
 
+/// How far apart the nibbles of a list are, in bits.
+pub(crate) const STRIDE: u32 = 5;
+
+/// Bit 0 of every nibble.
+const ONES: u32 = {
+    let (mut ones, mut j) = (0, 0);
+    while j < MAX_SLOTS {
+        ones |= 1 << (STRIDE * j);
+        j += 1;
+    }
+    ones
+};
+
+const GUARDS: u32 = ONES << (STRIDE - 1);
+
+/// Two nibbles with their guards, but for the last.
+const PAIR: u32 = (1 << (2 * STRIDE - 1)) - 1;
+
+/// `PAIRS[i][p]` is what the nibbles in places `2i` and `2i + 1`, packed as `p`, add to the rank: half as many loads as
+/// with [`BINOMIAL`], in 3 KiB.
+static PAIRS: [[u16; PAIR as usize + 1]; MAX_SLOTS as usize / 2] = {
+    let mut table = [[0; PAIR as usize + 1]; MAX_SLOTS as usize / 2];
+    let mut i = 0;
+    while i < MAX_SLOTS as usize / 2 {
+        let mut pair = 0;
+        while pair <= PAIR as usize {
+            table[i][pair] = BINOMIAL[2 * i][pair & 15] + BINOMIAL[2 * i + 1][pair >> STRIDE];
+            pair += 1;
+        }
+        i += 1;
+    }
+    table
+};
+
 /// The rank of a sorted list of `slots` nibbles.
-#[inline]
-pub(crate) fn rank(nibbles: u32, slots: u32) -> u32 {
-    (0..slots).map(|j| u32::from(BINOMIAL[j as usize][(nibbles >> (4 * j) & 15) as usize])).sum()
+#[inline(always)]
+pub(crate) fn rank(list: u32, slots: u32) -> u32 {
+    (0..slots.div_ceil(2)).map(|i| u32::from(PAIRS[i as usize][(list >> (2 * STRIDE * i) & PAIR) as usize])).sum()
 }
 
-/// How many of a list's nibbles are at least `nibble`, which is not 0.
-#[inline]
-pub(crate) fn at_least(nibbles: u32, nibble: u32) -> u32 {
-    // In bytes there is room for a bit above each nibble that a subtraction clears if it must borrow.
-    const TOPS: u64 = 0x8080_8080_8080_8080;
-    let spread = u64::from(nibbles & 0x0f0f_0f0f) | u64::from(nibbles >> 4 & 0x0f0f_0f0f) << 32;
-    (((spread | TOPS) - u64::from(nibble) * 0x0101_0101_0101_0101) & TOPS).count_ones()
+/// How many of a sorted list's nibbles are less than `nibble`.
+#[inline(always)]
+pub(crate) fn less_than(list: u32, nibble: u32, slots: u32) -> u32 {
+    // A guard is left where nothing had to be borrowed from it; the lowest one of these counts those below.
+    let not_less = ((list | GUARDS) - nibble * ONES) & GUARDS;
+    let end = 1 << (STRIDE * slots + STRIDE - 1);
+    (u64::from(not_less) | end).trailing_zeros() / STRIDE
 }
 
 /// How many bits hold every rank of `slots` nibbles.
@@ -89,11 +124,11 @@ fn compute_unrank_table(slots: u32) -> Option<Box<[u32]>> {
         table[rank(list, slots) as usize] = list;
         // The next sorted list: raise the first nibble that is below its neighbour (or below 15, for the last), zero
         // those before it.
-        let nibble = |j: u32| list >> (4 * j) & 15;
+        let nibble = |j: u32| list >> (STRIDE * j) & 15;
         let Some(j) = (0..slots).find(|&j| nibble(j) < if j + 1 < slots { nibble(j + 1) } else { 15 }) else {
             return Some(table);
         };
-        list = ((list >> (4 * j)) + 1) << (4 * j);
+        list = ((list >> (STRIDE * j)) + 1) << (STRIDE * j);
     }
 }
 
@@ -108,7 +143,7 @@ mod tests {
             let mut lists = 0;
             for (r, &list) in table.iter().enumerate().take_while(|&(r, &list)| r == 0 || list != 0) {
                 assert_eq!(rank(list, slots), r as u32, "{slots} slots, list {list:x}");
-                let nibbles: Vec<u32> = (0..slots).map(|j| list >> (4 * j) & 15).collect();
+                let nibbles: Vec<u32> = (0..slots).map(|j| list >> (STRIDE * j) & 15).collect();
                 assert!(nibbles.is_sorted(), "{slots} slots, list {list:x}");
                 lists += 1;
             }
@@ -118,11 +153,16 @@ mod tests {
     }
 
     #[test]
-    fn at_least_counts() {
-        for list in [0, 0x0f_ffff, 0x54_3210, 0xfe_ca98, 0x11_1110] {
-            for nibble in 1..16 {
-                let counted = (0..8).filter(|j| list >> (4 * j) & 15 >= nibble).count();
-                assert_eq!(at_least(list, nibble), counted as u32, "{list:x}, {nibble}");
+    fn less_than_counts() {
+        for slots in 3..=MAX_SLOTS {
+            for (r, &list) in unrank_table(slots).expect("memory").iter().enumerate() {
+                if r > 0 && list == 0 {
+                    break;
+                }
+                for nibble in 0..16 {
+                    let counted = (0..slots).filter(|j| list >> (STRIDE * j) & 15 < nibble).count();
+                    assert_eq!(less_than(list, nibble, slots), counted as u32, "{list:x}, {nibble}");
+                }
             }
         }
     }

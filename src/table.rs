@@ -4,14 +4,16 @@
 use core::hint::select_unpredictable;
 
 use crate::any_table::AnyTable;
-use crate::bucket::{Bucket, BucketOps};
+use crate::batch::{self, BLOCK, Hashes};
+use crate::bucket::{Bucket, BucketOps, Candidate};
 use crate::counter::Counter;
-use crate::error::InsertError;
+use crate::error::{InsertBatchError, InsertError};
 use crate::fault::{self, Fault};
 use crate::hash::{Buckets, Item};
 use crate::layout::{Fingerprint, Layout, Shape};
 use crate::memory::boxed_slice;
 use crate::path::{self, Hop, Outcome};
+use crate::processor::prefetch;
 use crate::stripe::{Guard, MAX_STRIPES, Stripe};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -46,6 +48,13 @@ struct TakeFaults {
 impl TakeFaults {
     const REMOVE: Self = Self { no_bump: Fault::RemoveWithoutBump, late_bump: Fault::RemoveBumpsLate };
     const RELOCATE: Self = Self { no_bump: Fault::RelocateWithoutBump, late_bump: Fault::RelocateBumpsLate };
+}
+
+/// A candidate of a batch's lookup that has yet to be confirmed, and whose it is.
+#[derive(Clone, Copy, Default)]
+struct Match {
+    candidate: Candidate,
+    index: usize,
 }
 
 /// The number of stripes for so many buckets.
@@ -90,7 +99,7 @@ impl<L: Layout> Table<L> {
     #[inline(never)]
     fn contains_anew(&self, first: usize, second: usize, fingerprint: Fingerprint) -> bool {
         let item = Item { fingerprint, first, second };
-        let holds = |bucket| self.layout.count(bucket, fingerprint) > 0;
+        let holds = |bucket| self.layout.holds(bucket, fingerprint);
         loop {
             if let Some(found) = self.look_once(item, |first, second| Some(holds(first) || holds(second))) {
                 return found;
@@ -112,6 +121,48 @@ impl<L: Layout> Table<L> {
         (found | version_is_still).then_some(found)
     }
 
+    /// `contains` for each item of a block.
+    ///
+    /// Each lookup is the one of `contains`, its steps in the same order. But all are made before any candidate is
+    /// decoded and before any is repeated, so that no branch depends on what was found: nothing is mispredicted, and
+    /// the loads of many keys overlap.
+    #[inline(always)]
+    fn contains_block(&self, items: &[Item], answers: &mut [bool; BLOCK], matched: &mut [Match; BLOCK]) {
+        let mut matches = 0;
+        let mut disturbed = false;
+        for (index, (item, answer)) in items.iter().zip(&mut *answers).enumerate() {
+            let stripe = self.stripe(item.first, item.second);
+            let version = stripe.version();
+            let candidate = self.layout.candidate(self.look(item.first), self.look(item.second), item.fingerprint);
+            disturbed |= !stripe.is_still(version) && !fault::injected(Fault::LookupWithoutVersion);
+            *answer = candidate.exists();
+            if L::SEMI_SORTED {
+                // Kept only if it is one, by a step of 0 or 1 instead of a branch.
+                matched[matches % BLOCK] = Match { candidate, index };
+                matches += usize::from(candidate.exists());
+            }
+        }
+        for &Match { candidate, index } in &matched[..matches] {
+            let Item { fingerprint, first, second } = items[index];
+            answers[index] =
+                self.layout.confirms(candidate, fingerprint) || self.contains_anew(first, second, fingerprint);
+        }
+        if disturbed {
+            for (item, answer) in items.iter().zip(answers) {
+                *answer = *answer || self.contains_anew(item.first, item.second, item.fingerprint);
+            }
+        }
+    }
+
+    /// The item, with its buckets on their way into the cache.
+    #[inline(always)]
+    fn prefetched(&self, hash: u64) -> Item {
+        let item = self.item(hash);
+        prefetch(&self.words, item.first);
+        prefetch(&self.words, item.second);
+        item
+    }
+
     /// How many copies of the item there are.
     pub(crate) fn count(&self, item: Item) -> usize {
         let _guard = self.stripe(item.first, item.second).lock_unless(Fault::CountWithoutLock);
@@ -121,13 +172,17 @@ impl<L: Layout> Table<L> {
     /// Adds a copy of the item.
     #[inline]
     pub(crate) fn insert(&self, item: Item) -> Result<(), InsertError> {
-        loop {
-            if self.put_in_either(item) {
-                self.len.add(1);
-                return Ok(());
-            }
+        self.insert_uncounted(item)?;
+        self.len.add(1);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn insert_uncounted(&self, item: Item) -> Result<(), InsertError> {
+        while !self.put_in_either(item) {
             self.make_room(item, Purpose::Insert)?;
         }
+        Ok(())
     }
 
     /// Adds a copy of the item unless there is one.
@@ -154,12 +209,20 @@ impl<L: Layout> Table<L> {
     /// Removes a copy of the item, if there is one.
     #[inline]
     pub(crate) fn remove(&self, item: Item) -> bool {
+        let removed = self.remove_uncounted(item);
+        if removed {
+            self.len.add(-1);
+        }
+        removed
+    }
+
+    #[inline(always)]
+    fn remove_uncounted(&self, item: Item) -> bool {
         let guard = self.stripe(item.first, item.second).lock_unless(Fault::RemoveWithoutLock);
         for bucket in [item.first, item.second] {
             if self.holds(bucket, item.fingerprint)
                 && self.bump_and_take(&guard, bucket, item.fingerprint, TakeFaults::REMOVE)
             {
-                self.len.add(-1);
                 return true;
             }
         }
@@ -242,7 +305,7 @@ impl<L: Layout> Table<L> {
     /// Whether the bucket holds a copy of the fingerprint.
     #[inline]
     pub(crate) fn holds(&self, bucket: usize, fingerprint: Fingerprint) -> bool {
-        self.layout.count(self.look(bucket), fingerprint) > 0
+        self.layout.holds(self.look(bucket), fingerprint)
     }
 
     /// How many copies of the item its buckets hold; under the lock, or it may count one twice that is being moved.
@@ -359,6 +422,59 @@ impl<L: Layout> AnyTable for Table<L> {
 
     fn remove(&self, hash: u64) -> bool {
         self.remove(self.item(hash))
+    }
+
+    fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        let mut found = [false; BLOCK];
+        let mut matched = [Match::default(); BLOCK];
+        batch::for_each_block(
+            hashes,
+            |hash| self.prefetched(hash),
+            |items| {
+                self.contains_block(items, &mut found, &mut matched);
+                answers(&found[..items.len()]);
+                true
+            },
+        );
+    }
+
+    fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
+        let mut inserted = 0;
+        let mut refused = None;
+        batch::for_each_block(
+            hashes,
+            |hash| self.prefetched(hash),
+            |items| {
+                let mut here = 0;
+                for &item in items {
+                    if let Err(error) = self.insert_uncounted(item) {
+                        refused = Some(error);
+                        break;
+                    }
+                    here += 1;
+                }
+                self.len.add(here as i64);
+                inserted += here;
+                refused.is_none()
+            },
+        );
+        refused.map_or(Ok(inserted), |error| Err(InsertBatchError { inserted, error }))
+    }
+
+    fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        batch::for_each_block(
+            hashes,
+            |hash| self.prefetched(hash),
+            |items| {
+                let mut block = [false; BLOCK];
+                for (&item, removed) in items.iter().zip(&mut block) {
+                    *removed = self.remove_uncounted(item);
+                }
+                self.len.add(-(block.iter().filter(|&&removed| removed).count() as i64));
+                answers(&block[..items.len()]);
+                true
+            },
+        );
     }
 
     fn clear(&self) {
