@@ -8,6 +8,7 @@ use core::fmt::Debug;
 use crate::batch::Hashes;
 use crate::error::{InsertBatchError, InsertError};
 use crate::layout::{Plain, SHAPES, SemiSorted, Shape};
+use crate::memory::Pages;
 use crate::table::Table;
 
 /// A `Table` of any layout. The keys come as hashes.
@@ -31,11 +32,11 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
 }
 
 /// An empty table, or `None` if there is no memory for it.
-pub(crate) fn new(shape: Shape, buckets: usize, capacity: usize) -> Option<Box<dyn AnyTable>> {
+pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize, capacity: usize) -> Option<Box<dyn AnyTable>> {
     macro_rules! one_of {
         ($($layout:ty),*) => {
             match shape {
-                $(<$layout as crate::layout::Layout>::SHAPE => Some(Box::new(Table::<$layout>::new(buckets, capacity)?)),)*
+                $(<$layout as crate::layout::Layout>::SHAPE => Some(Box::new(Table::<$layout>::on(pages, buckets, capacity)?)),)*
                 _ => unreachable!("{shape:?} is not one of {SHAPES:?}"),
             }
         };

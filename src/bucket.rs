@@ -16,7 +16,7 @@
 use core::hint::select_unpredictable;
 
 use crate::layout::{Fingerprint, Layout};
-use crate::processor::any_lane_is;
+use crate::machine::any_lane_is;
 use crate::semisort::{self, STRIDE};
 
 /// A bucket's contents.

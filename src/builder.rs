@@ -7,11 +7,16 @@ use crate::any_table;
 use crate::error::BuildError;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::layout::{Encoding, Shape};
+use crate::memory::Pages;
 use crate::sizing;
 use crate::table;
 
 /// The false-positive rate of a filter for which none is asked.
 pub(crate) const DEFAULT_RATE: f64 = 0.001;
+
+/// From how many buckets on a table is asked for on huge pages: 4 MiB, in which one such page of 2 MiB lies whole. A
+/// table of half the size has all of its usual pages known to most processors.
+const HUGE_FROM: usize = (4 << 20) / size_of::<u64>();
 
 /// Builds a [`ConcurrentCuckooFilter`]; made by [`ConcurrentCuckooFilter::builder`].
 ///
@@ -31,13 +36,16 @@ pub struct Builder<T: ?Sized, S = ahash::RandomState> {
     capacity: Option<usize>,
     rate: f64,
     encoding: Option<Encoding>,
+    pages: Pages,
     hasher: S,
     key: PhantomData<fn(&T)>,
 }
 
 impl<T: ?Sized> Builder<T> {
     pub(crate) fn new() -> Self {
-        Self { capacity: None, rate: DEFAULT_RATE, encoding: None, hasher: ahash::RandomState::new(), key: PhantomData }
+        let pages = if cfg!(feature = "huge-pages") { Pages::Huge } else { Pages::Usual };
+        let hasher = ahash::RandomState::new();
+        Self { capacity: None, rate: DEFAULT_RATE, encoding: None, pages, hasher, key: PhantomData }
     }
 }
 
@@ -71,12 +79,31 @@ impl<T: ?Sized, S> Builder<T, S> {
         self
     }
 
+    /// Whether to ask the system for huge pages for a table of 4 MiB or more: yes, if not called.
+    ///
+    /// In a large table, each lookup touches two pages that the processor has long forgotten the place of; with pages of
+    /// 2 MiB it need not look that up. That makes single lookups some 10 to 20 % faster, and batches twice as fast
+    /// (README, *How fast*).
+    ///
+    /// The system may say no, and nothing is lost then. On Linux, it says yes if
+    /// `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise` or `always`, and where it has such pages free; on other
+    /// systems nothing is asked. All of a table is in memory in any case, so there is no memory to lose; but a machine that
+    /// is short of free huge pages may take longer to build the filter.
+    ///
+    /// Only with the feature `huge-pages`.
+    #[cfg(feature = "huge-pages")]
+    pub fn huge_pages(mut self, wanted: bool) -> Self {
+        self.pages = if wanted { Pages::Huge } else { Pages::Usual };
+        self
+    }
+
     /// The hasher of the keys, in place of [`ahash::RandomState`] with random keys of its own.
     ///
     /// It must be keyed with a secret if those who choose the keys may want to harm: see the section *Hazards* of the
     /// crate's documentation.
     pub fn hasher<S2>(self, hasher: S2) -> Builder<T, S2> {
-        Builder { capacity: self.capacity, rate: self.rate, encoding: self.encoding, hasher, key: PhantomData }
+        let Self { capacity, rate, encoding, pages, .. } = self;
+        Builder { capacity, rate, encoding, pages, hasher, key: PhantomData }
     }
 
     /// Builds the filter: the only step that allocates.
@@ -102,7 +129,8 @@ impl<T: ?Sized, S> Builder<T, S> {
             return Err(BuildError::CapacityTooLarge { capacity, largest });
         }
         let buckets = sizing::buckets_for(shape, capacity);
-        let table = any_table::new(shape, buckets, sizing::capacity_of(shape, buckets))
+        let pages = if buckets < HUGE_FROM { Pages::Usual } else { self.pages };
+        let table = any_table::new(pages, shape, buckets, sizing::capacity_of(shape, buckets))
             .ok_or_else(|| BuildError::OutOfMemory { bytes: table::memory_for(buckets) })?;
         Ok(ConcurrentCuckooFilter::from_parts(table, self.hasher))
     }

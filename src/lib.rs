@@ -108,11 +108,11 @@ mod fault;
 mod filter;
 mod hash;
 mod layout;
+mod machine;
 mod memory;
 #[cfg(ccf_model)]
 pub mod model;
 mod path;
-mod processor;
 mod semisort;
 mod sizing;
 #[cfg(ccf_model = "steps")]

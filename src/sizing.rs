@@ -119,6 +119,7 @@ mod tests {
     use super::*;
     use crate::any_table;
     use crate::layout::SHAPES;
+    use crate::memory::Pages;
     use crate::path::BUDGET;
 
     #[test]
@@ -247,7 +248,7 @@ mod tests {
         };
         let mut held: Vec<usize> = (0..tables)
             .map(|_| {
-                let table = any_table::new(shape, buckets, 0).expect("a small table");
+                let table = any_table::new(Pages::Usual, shape, buckets, 0).expect("a small table");
                 (0..).find(|_| table.insert(random()).is_err()).expect("it fills")
             })
             .collect();

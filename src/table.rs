@@ -11,9 +11,9 @@ use crate::error::{InsertBatchError, InsertError};
 use crate::fault::{self, Fault};
 use crate::hash::{Buckets, Item};
 use crate::layout::{Fingerprint, Layout, Shape};
-use crate::memory::boxed_slice;
+use crate::machine::prefetch;
+use crate::memory::{Pages, boxed_slice, boxed_slice_on};
 use crate::path::{self, Hop, Outcome};
-use crate::processor::prefetch;
 use crate::stripe::{Guard, MAX_STRIPES, Stripe};
 use crate::sync::{AtomicU64, Ordering};
 
@@ -69,13 +69,19 @@ pub(crate) fn memory_for(buckets: usize) -> usize {
 }
 
 impl<L: Layout> Table<L> {
-    /// An empty table, or `None` if there is no memory for it.
+    /// An empty table, for tests and models.
+    #[cfg(any(test, ccf_model))]
     pub(crate) fn new(buckets: usize, capacity: usize) -> Option<Self> {
+        Self::on(Pages::Usual, buckets, capacity)
+    }
+
+    /// An empty table, or `None` if there is no memory for it.
+    pub(crate) fn on(pages: Pages, buckets: usize, capacity: usize) -> Option<Self> {
         Some(Self {
             layout: L::try_new()?,
             buckets: Buckets::new(buckets),
             capacity,
-            words: boxed_slice(buckets, || AtomicU64::new(0))?,
+            words: boxed_slice_on(pages, buckets, || AtomicU64::new(0))?,
             stripes: boxed_slice(stripes_for(buckets), Stripe::new)?,
             len: Counter::new(buckets)?,
         })

@@ -1,7 +1,30 @@
-//! What only the processor's own instructions can do, or do well: the library's one module with `unsafe` code.
+//! What takes the processor's own instructions, or a call of the system: the library's one module with `unsafe` code.
 //!
-//! Each function has a portable twin, which is what other processors and Miri run.
-#![allow(unsafe_code, reason = "the intrinsics are unsafe to call; each call has its SAFETY note")]
+//! None of it changes what a program computes. Elsewhere, and under Miri, the hints are left out, and the comparison is
+//! made as in `bucket.rs`.
+#![allow(unsafe_code, reason = "intrinsics and system calls are unsafe to call; each has its SAFETY note")]
+
+/// Asks the system to back this memory with huge pages (2 MiB on x86-64), of which a large table needs so few that the
+/// processor remembers where all of them are.
+///
+/// Linux grants it if `/sys/kernel/mm/transparent_hugepage/enabled` says `madvise` or `always`, and if it has such pages
+/// free. It is a wish: that it is refused makes no difference but in speed.
+#[cfg(all(feature = "huge-pages", target_os = "linux"))]
+pub(crate) fn ask_for_huge_pages<T>(memory: &mut [core::mem::MaybeUninit<T>]) {
+    use rustix::mm::{Advice, madvise};
+
+    // Whole pages, for others may hold something else too.
+    let page = rustix::param::page_size();
+    let bytes = size_of_val(memory);
+    let skipped = memory.as_ptr().addr().wrapping_neg() % page;
+    let len = bytes.saturating_sub(skipped) / page * page;
+    if len > 0 {
+        let start = memory.as_mut_ptr().cast::<core::ffi::c_void>().wrapping_byte_add(skipped);
+        // SAFETY: the pages from `start` on lie within `memory`, which is borrowed for this call, and this advice changes
+        // neither what they hold nor who may use them.
+        let _ = unsafe { madvise(start, len, Advice::LinuxHugepage) };
+    }
+}
 
 /// Asks for the cache line of `list[index]`, so that it is near when it is read; changes nothing, and waits for nothing.
 #[inline(always)]
@@ -19,8 +42,8 @@ pub(crate) fn prefetch<T>(list: &[T], index: usize) {
 
 /// Whether one of the lanes of 8, 16 or 32 bits in either word is `lane`; `None` for lanes of other widths.
 ///
-/// In SSE2 that is half as many instructions as in `bucket.rs`, where it is done on 64-bit words: two lookups of three
-/// have the words in the cache, and a third more of them a second.
+/// In SSE2 that is half as many instructions as on 64-bit words, in `bucket.rs`: a sixth more lookups a second in a table
+/// that fits in the L2 cache.
 #[inline(always)]
 pub(crate) fn any_lane_is(first: u64, second: u64, lane: u32, lane_bits: u32) -> Option<bool> {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

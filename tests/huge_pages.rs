@@ -1,0 +1,48 @@
+//! The feature `huge-pages`: `cargo test --features huge-pages --test huge_pages`.
+#![cfg(all(feature = "huge-pages", target_os = "linux"))]
+
+use std::fs;
+use std::path::Path;
+
+use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+
+/// The greatest piece of this process's memory for which huge pages have been asked, in KiB; the kernel marks these `hg`.
+fn greatest_advised() -> u64 {
+    let maps = fs::read_to_string("/proc/self/smaps").expect("Linux tells a process of its memory");
+    let mut size = 0;
+    let mut greatest = 0;
+    for line in maps.lines() {
+        let mut words = line.split_whitespace();
+        match words.next() {
+            Some("Size:") => size = words.next().and_then(|kib| kib.parse().ok()).expect("a size"),
+            Some("VmFlags:") if words.any(|flag| flag == "hg") => greatest = greatest.max(size),
+            _ => {}
+        }
+    }
+    greatest
+}
+
+/// One test, for all look at the memory of the one process.
+#[test]
+fn large_tables_and_no_others_are_on_huge_pages_where_the_kernel_has_them() {
+    let filter = |keys: usize, wanted: bool| {
+        let filter =
+            ConcurrentCuckooFilter::<u64>::builder().capacity(keys).huge_pages(wanted).build().expect("memory");
+        let keys: Vec<u64> = (0..keys as u64).collect();
+        assert_eq!(filter.insert_batch(&keys), Ok(keys.len()));
+        let mut found = Vec::new();
+        filter.contains_batch(&keys, &mut found);
+        assert!(found.iter().all(|&found| found));
+        filter
+    };
+    let _small = filter(100_000, true);
+    let _unwanted = filter(10_000_000, false);
+    assert_eq!(greatest_advised(), 0, "nobody has asked");
+
+    let large = filter(10_000_000, true);
+    if Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+        let advised = greatest_advised();
+        let table = large.memory_usage() as u64 >> 10;
+        assert!(advised * 10 > table * 9, "{advised} KiB of {table}");
+    }
+}
