@@ -41,6 +41,7 @@ use std::time::Duration;
 
 use support::filled::{Bench, Sample, Steady};
 use support::plan::{Changes, Rounds, Size, steady_load, subjects};
+use support::report::{Spread, align};
 use support::subject::Kind;
 
 /// What the command line asks for.
@@ -132,26 +133,6 @@ struct Series {
     threads: u64,
     subject: usize,
     samples: Vec<Sample>,
-}
-
-/// The median, the least and the greatest of some numbers.
-#[derive(Clone, Copy, Debug)]
-struct Spread {
-    median: f64,
-    least: f64,
-    most: f64,
-}
-
-impl Spread {
-    fn of(numbers: impl Iterator<Item = f64>) -> Self {
-        let mut numbers: Vec<f64> = numbers.collect();
-        numbers.sort_by(f64::total_cmp);
-        Self { median: numbers[numbers.len() / 2], least: numbers[0], most: numbers[numbers.len() - 1] }
-    }
-
-    fn show(self) -> String {
-        format!("{:.2} ({:.2}-{:.2})", self.median, self.least, self.most)
-    }
 }
 
 /// All that was measured at one size.
@@ -383,27 +364,6 @@ fn papers_bits_per_item(rate: f64) -> f64 {
     let load = 0.955;
     let fingerprint_bits = (8.0 * load / rate).log2();
     (fingerprint_bits - 1.0) / load
-}
-
-/// A table in Markdown; all columns but the first `left` are right-aligned.
-fn align(rows: &[Vec<String>], left: usize) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0).max(3);
-    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
-    let mut text = String::new();
-    for (index, row) in rows.iter().enumerate() {
-        for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
-            text += &if column < left { format!("| {cell:<width$} ") } else { format!("| {cell:>width$} ") };
-        }
-        text += "|\n";
-        if index == 0 {
-            for (column, &width) in widths.iter().enumerate() {
-                let line = "-".repeat(width + 1);
-                text += &if column < left { format!("|{line}-") } else { format!("|{line}:") };
-            }
-            text += "|\n";
-        }
-    }
-    text + "\n"
 }
 
 fn main() -> ExitCode {

@@ -5,4 +5,5 @@
 pub(crate) mod filled;
 pub(crate) mod keys;
 pub(crate) mod plan;
+pub(crate) mod report;
 pub(crate) mod subject;
