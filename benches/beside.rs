@@ -1,0 +1,146 @@
+//! What a writer costs the readers beside it.
+//!
+//! `cargo bench --bench beside [-- --quick | --l2 | --large]`
+//!
+//! One thread looks keys up; the other, all the while, removes the oldest key and inserts a new one, at 95 % load, where
+//! most inserts relocate. The control is the same two threads, but the writer works on a second filter of the same kind: so
+//! both have the same load of the machine, and the ratio of the two is what comes of *sharing* the filter: cache lines
+//! that the writer has changed, and lookups that were disturbed and looked again. By turns, in rounds; shown are the
+//! median, and in brackets the least and the greatest ratio of all rounds.
+//!
+//! With two threads this says nothing of many readers; but no reader writes anything that another one reads, so each
+//! pays for the writers alone. `src/scaling.md` has what to expect.
+
+mod support;
+
+use std::env;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use support::keys::{ABSENT, Shuffled, key};
+use support::plan::Size;
+use support::report::{Spread, align};
+use support::subject::{AtomicCuckooFilter, Default5x14, Ours, Plain4x16, Subject};
+
+/// How full the filters are while the writer is at work.
+const LOAD: f64 = 0.95;
+
+/// The keys that the reader looks up stay; the writer has others, this share of all.
+const CHURN: f64 = 0.2;
+
+/// A filter and the numbers of the keys that come and go in it.
+struct Shared<S> {
+    subject: S,
+    /// The first ones stay.
+    staying: u64,
+    oldest: AtomicU64,
+    next: AtomicU64,
+}
+
+impl<S: Subject> Shared<S> {
+    fn new(bytes: usize) -> Self {
+        let subject = S::build(bytes);
+        let len = (subject.slots() as f64 * LOAD) as u64;
+        (0..len).for_each(|index| assert!(subject.insert(key(index)), "room for {len}"));
+        let staying = (len as f64 * (1.0 - CHURN)) as u64;
+        Self { subject, staying, oldest: staying.into(), next: len.into() }
+    }
+
+    /// Removes and inserts until told to stop; returns how many keys came and went.
+    fn churn(&self, stop: &AtomicBool) -> u64 {
+        let (from, mut oldest) = (self.oldest.load(Ordering::Relaxed), self.oldest.load(Ordering::Relaxed));
+        let mut next = self.next.load(Ordering::Relaxed);
+        while !stop.load(Ordering::Relaxed) {
+            // Another crate's race may make it miss one: what matters here is the work.
+            self.subject.remove(key(oldest));
+            self.subject.insert(key(next));
+            oldest += 1;
+            next += 1;
+        }
+        self.oldest.store(oldest, Ordering::Relaxed);
+        self.next.store(next, Ordering::Relaxed);
+        oldest - from
+    }
+}
+
+/// Lookups a second, in millions, while the other thread churns `written`; and how many keys come and go there.
+fn turn<S: Subject>(read: &Shared<S>, written: &Shared<S>, hits: bool, absent: u64, time: Duration) -> (f64, f64) {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| written.churn(&stop));
+        // It is at work before the clock starts.
+        thread::sleep(time / 10);
+        let mut order = Shuffled::new(0..read.staying, absent as f64 / 7.0 % 1.0);
+        let mut lookups = 0;
+        let start = Instant::now();
+        while start.elapsed() < time {
+            if hits {
+                let found = (0..10_000).filter(|_| read.subject.contains(key(order.next()))).count();
+                assert_eq!(found, 10_000, "{}: a key was missed", S::NAME);
+            } else {
+                let first = ABSENT + absent + lookups;
+                let found = (first..first + 10_000).filter(|&index| read.subject.contains(key(index))).count();
+                assert!(found < 500, "{}: {found} false positives", S::NAME);
+            }
+            lookups += 10_000;
+        }
+        let elapsed = start.elapsed().as_secs_f64();
+        stop.store(true, Ordering::Relaxed);
+        let churned = writer.join().expect("no panic");
+        (lookups as f64 / elapsed / 1e6, churned as f64 / (elapsed * 1.1) / 1e6)
+    })
+}
+
+fn measure<S: Subject>(bytes: usize, rounds: usize, time: Duration) -> [Vec<String>; 2] {
+    let (one, other) = (Shared::<S>::new(bytes), Shared::<S>::new(bytes));
+    [true, false].map(|hits| {
+        let mut turns = Vec::new();
+        for round in 0..rounds as u64 {
+            let absent = round << 33;
+            let apart = turn(&one, &other, hits, absent, time);
+            let beside = turn(&one, &one, hits, absent + (1 << 32), time);
+            turns.push((apart, beside));
+        }
+        let of = |number: &dyn Fn(&((f64, f64), (f64, f64))) -> f64| Spread::of(turns.iter().map(number));
+        let operation = if hits { "hit" } else { "miss" };
+        vec![
+            format!("{} {operation}", S::NAME),
+            format!("{:.1}", of(&|turn| turn.0.0).median),
+            format!("{:.1}", of(&|turn| turn.1.0).median),
+            of(&|turn| turn.1.0 / turn.0.0).show(),
+            format!("{:.2}", of(&|turn| turn.1.1).median),
+        ]
+    })
+}
+
+fn main() {
+    let options: Vec<String> = env::args().skip(1).collect();
+    if options.iter().any(|option| !option.starts_with('-')) {
+        return;
+    }
+    let has = |name: &str| options.iter().any(|option| option == name);
+    let test = !has("--bench") || has("--test");
+    let quick = has("--quick");
+    let both = !has("--l2") && !has("--large");
+    let (rounds, time) = match (test, quick) {
+        (true, _) => (1, Duration::from_millis(1)),
+        (false, true) => (3, Duration::from_millis(60)),
+        (false, false) => (9, Duration::from_millis(200)),
+    };
+    let sizes = [(has("--l2") || both, Size::L2), (has("--large") || both && !quick && !test, Size::Large)];
+    for size in sizes.into_iter().filter_map(|(wanted, size)| wanted.then_some(size)) {
+        let bytes = if test { 64 << 10 } else { size.table_bytes() };
+        let head = ["", "writer apart", "writer beside", "beside over apart", "writes"];
+        let mut rows = vec![head.map(String::from).to_vec()];
+        eprintln!("{}: ours", size.name());
+        rows.extend(measure::<Ours<Default5x14>>(bytes, rounds, time));
+        rows.extend(measure::<Ours<Plain4x16>>(bytes, rounds, time));
+        eprintln!("{}: atomic-cuckoo-filter", size.name());
+        rows.extend(measure::<AtomicCuckooFilter>(bytes, rounds, time));
+        if !test {
+            println!("## {}: lookups of one thread, millions a second, while another writes", size.name());
+            println!("(writes: keys that come and go, millions a second)\n\n{}", align(&rows, 1));
+        }
+    }
+}
