@@ -1,5 +1,5 @@
-//! What both benchmarks share.
-// Each of the two leaves some of it unused.
+//! What the benchmarks share.
+// Each of them leaves some of it unused.
 #![allow(dead_code)]
 
 pub(crate) mod filled;

@@ -62,7 +62,7 @@ pub(crate) trait Subject: Sync + Sized + 'static {
 }
 
 /// The keys of every subject's hash function.
-const HASH: RandomState =
+pub(crate) const HASH: RandomState =
     RandomState::with_seeds(0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344, 0xa409_3822_299f_31d0, 0x082e_fa98_ec4e_6c89);
 
 /// `ahash` with these keys, for crates that take a type of hasher and make one with `default` for each hash.

@@ -1,0 +1,172 @@
+//! The evaluation of the cuckoo filter's paper, done again: its Tables 2 and 3 and its Figures 2 to 8, on this crate's
+//! filter and on the systems that the paper compares.
+//!
+//! `cargo bench --bench paper [-- OPTIONS]`
+//!
+//! | option | |
+//! |---|---|
+//! | `--quick` | tables of 2 MiB, which takes seconds; otherwise 192 MiB, as in the paper |
+//! | `--out DIR` | where the CSV and SVG files go; otherwise `target/paper` |
+//!
+//! "The paper" is Fan, Andersen, Kaminsky, Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom* (CoNEXT 2014).
+//! What is compared, and how it is kept fair, stands in `systems.rs`; what is not from a crate, in `filters.rs`. The
+//! tables go to the standard output, and they and every figure to files.
+//!
+//! # What is shown
+//! - Table 2: bits a key as a formula, and the cache lines that a lookup reads;
+//! - Table 3: in tables of the same size, the keys they take, bits a key, measured rate, and speed of construction; here
+//!   also that of lookups and removals. And its space row for rates from 1 % to 0.0001 %, beside the paper's formula;
+//! - Figure 2: how full tables get. (In the paper it depends on the bits of the fingerprint, with four slots to a
+//!   bucket; here a bucket is a word, so the number of slots goes with it.)
+//! - Figure 3: what a rate costs, by the slots of a bucket; Figure 4: rate against bits a key, with the bound;
+//! - Figures 5 to 8: lookups by the share of hits and by load, inserts and removals by load;
+//! - those that threads can share again, on two threads.
+//!
+//! One system is measured after the other, so a speed is that of a moment, on a machine that may have others to do; the
+//! ratios of `ratios.rs` are those to be trusted. All inserts must succeed, all present keys be found, at every load, and
+//! all removals too, or the run ends.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod filters;
+mod measure;
+#[path = "../support/plot.rs"]
+mod plot;
+mod report;
+mod space;
+mod systems;
+
+use std::env;
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use measure::{Measured, Plan};
+use report::Findings;
+use space::{Loads, Space};
+use systems::{Layout, Part, System};
+
+/// What the command line asks for.
+#[derive(Debug)]
+struct Options {
+    plan: Plan,
+    /// Whether this is to show only that everything works.
+    test: bool,
+    out: Option<PathBuf>,
+}
+
+impl Options {
+    /// `cargo bench` calls with `--bench`, `cargo test` without; then this is only a test. `None` if there's nothing to
+    /// do.
+    fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
+        let (mut bench, mut test, mut quick, mut out) = (false, false, false, None);
+        while let Some(arg) = args.next() {
+            match arg.as_str() {
+                "--bench" => bench = true,
+                "--test" => test = true,
+                "--quick" => quick = true,
+                "--out" => out = Some(PathBuf::from(args.next().ok_or("--out needs the name of a directory")?)),
+                // `cargo bench` passes the same to all benches, and only `filters` can measure what is named.
+                name if !name.starts_with('-') => return Ok(None),
+                _ => eprintln!("paper: {arg} means nothing here"),
+            }
+        }
+        let test = test || !bench;
+        let plan = match (test, quick) {
+            (true, _) => {
+                Plan { table_bytes: 16 << 10, lookups: 1_000, rate_lookups: 1_000, filled_buckets: &[1 << 10] }
+            }
+            (false, true) => Plan {
+                table_bytes: 2 << 20,
+                lookups: 100_000,
+                rate_lookups: 1_000_000,
+                filled_buckets: &[1 << 10, 1 << 14],
+            },
+            (false, false) => Plan {
+                table_bytes: 192 << 20,
+                lookups: 1_000_000,
+                rate_lookups: 10_000_000,
+                filled_buckets: &[1 << 10, 1 << 15, 1 << 20],
+            },
+        };
+        Ok(Some(Self { plan, test, out }))
+    }
+}
+
+fn measure(plan: Plan) -> Findings {
+    let layouts = Layout::all();
+    // As many keys as fill a table of about the size at hand.
+    let space = Space::row(plan.table_bytes / 2);
+    let mut loads = Vec::new();
+    for &buckets in plan.filled_buckets {
+        eprintln!("load factors: tables of {buckets} buckets");
+        loads.push((buckets, layouts.iter().map(|&layout| Loads::of(layout, buckets)).collect()));
+    }
+    let systems = systems::systems();
+    let start = Instant::now();
+    let timed = |system: &System, threads: u64| {
+        eprintln!("{:>4.0} s: {}, threads: {threads}", start.elapsed().as_secs_f64(), system.name);
+        Measured::of(system, &plan, threads)
+    };
+    let alone: Vec<Measured> =
+        systems.iter().filter(|system| system.part != Part::Threads).map(|system| timed(system, 1)).collect();
+    let shared = systems.iter().filter(|system| system.is_shown_on_two_threads());
+    let together = shared
+        .map(|system| {
+            let one = alone.iter().find(|measured| measured.name == system.name).cloned();
+            (one.unwrap_or_else(|| timed(system, 1)), timed(system, 2))
+        })
+        .collect();
+    Findings { plan, layouts, space, loads, alone, together }
+}
+
+/// Prints the tables, and writes them and the figures to files.
+fn show(findings: &Findings, out: PathBuf) -> Result<(), Box<dyn Error>> {
+    fs::create_dir_all(&out)?;
+    let two_threads = "On two threads: millions of operations a second, and how many times that of one thread (x)";
+    for (file, title, left, table) in [
+        ("table2", "Table 2: memory, and cache lines of the table that a lookup reads", 2, findings.table2()),
+        ("table3", "Table 3: one thread, filled to capacity; millions of operations a second", 2, findings.table3()),
+        ("space", "Table 3's space row: bits a key at capacity", 2, findings.space_row()),
+        ("two_threads", two_threads, 1, findings.two_threads()),
+    ] {
+        println!("## {title}\n\n{}", table.text(left));
+        fs::write(out.join(file).with_extension("csv"), table.csv())?;
+    }
+    println!("{}", findings.space_verdict());
+    println!("## Figures, in {}\n", out.display());
+    for (file, what, chart) in findings.charts() {
+        println!("- `{file}.svg`: {what}");
+        fs::write(out.join(file).with_extension("csv"), chart.csv())?;
+        fs::write(out.join(file).with_extension("svg"), chart.svg()?)?;
+    }
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let options = match Options::parse(env::args().skip(1)) {
+        Ok(Some(options)) => options,
+        Ok(None) => {
+            eprintln!("paper: names are for the bench `filters`; nothing to do here");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("paper: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let findings = measure(options.plan);
+    let shown = match (options.test, options.out) {
+        // A test's figures mean nothing, but they must be possible.
+        (true, None) => findings.charts().into_iter().try_for_each(|(_, _, chart)| chart.svg().map(drop)),
+        (_, out) => show(&findings, out.unwrap_or_else(|| "target/paper".into())),
+    };
+    if let Err(error) = shown {
+        eprintln!("paper: {error}");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}

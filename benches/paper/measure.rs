@@ -1,0 +1,310 @@
+//! The timed loops, each compiled for one system alone, and the course of one system's measurements.
+
+use std::ops::{AddAssign, Range};
+use std::time::{Duration, Instant};
+
+use super::support::filled::on_threads;
+use super::support::keys::{ABSENT, Random, Shuffled, key};
+use super::systems::{Filter, Part, Shared, System, resident_bytes};
+
+/// How much of everything.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) table_bytes: usize,
+    /// How many lookups one figure is taken from; the median of three such is shown.
+    pub(crate) lookups: u64,
+    /// How many absent keys tell the rate of a filter.
+    pub(crate) rate_lookups: u64,
+    /// Buckets of the tables that are filled up for Figure 2.
+    pub(crate) filled_buckets: &'static [usize],
+}
+
+/// Into how many parts filling and emptying are divided, for the figures against load.
+const SLICES: u64 = 20;
+/// After which of them lookups are timed.
+const LOOKUP_SLICES: [u64; 6] = [4, 8, 12, 16, 18, 20];
+/// How often lookups of one sort are timed.
+const TURNS: usize = 3;
+
+/// Operations, how long they took together, and what they answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Turn {
+    pub(crate) operations: u64,
+    pub(crate) time: Duration,
+    /// Changes that did not succeed, or present keys that were not found.
+    pub(crate) failures: u64,
+    /// Absent keys that were found, and how many were looked up.
+    pub(crate) positives: (u64, u64),
+}
+
+impl Turn {
+    /// Millions of operations a second.
+    pub(crate) fn mops(self) -> f64 {
+        self.operations as f64 / self.time.as_secs_f64() / 1e6
+    }
+}
+
+impl AddAssign for Turn {
+    fn add_assign(&mut self, other: Self) {
+        self.operations += other.operations;
+        self.time += other.time;
+        self.failures += other.failures;
+        self.positives.0 += other.positives.0;
+        self.positives.1 += other.positives.1;
+    }
+}
+
+/// Lookups, of which `share` of 256 are of present keys.
+#[derive(Clone, Debug)]
+pub(crate) struct Lookups {
+    present: Range<u64>,
+    absent: u64,
+    share: u64,
+    count: u64,
+}
+
+/// A system with its type hidden. Each call is one timed loop.
+pub(crate) trait Timed {
+    fn insert(&mut self, keys: Range<u64>, threads: u64) -> Turn;
+    fn remove(&mut self, keys: Range<u64>, threads: u64) -> Turn;
+    fn look_up(&self, lookups: &Lookups, threads: u64) -> Turn;
+}
+
+/// A filter that needs to be borrowed mutably.
+#[derive(Debug)]
+pub(crate) struct Exclusive<F>(pub(crate) F);
+
+/// A filter that threads can share.
+#[derive(Debug)]
+pub(crate) struct Concurrent<S>(pub(crate) S);
+
+impl<F: Filter> Timed for Exclusive<F> {
+    fn insert(&mut self, keys: Range<u64>, threads: u64) -> Turn {
+        alone(threads, || insert(&mut self.0, keys, 1))
+    }
+
+    fn remove(&mut self, keys: Range<u64>, threads: u64) -> Turn {
+        alone(threads, || remove(&mut self.0, keys, 1))
+    }
+
+    fn look_up(&self, lookups: &Lookups, threads: u64) -> Turn {
+        alone(threads, || look_up(&self.0, lookups, 0, 1))
+    }
+}
+
+impl<S: Shared> Timed for Concurrent<S> {
+    fn insert(&mut self, keys: Range<u64>, threads: u64) -> Turn {
+        together(threads, |thread| insert(&mut &self.0, keys.start + thread..keys.end, threads))
+    }
+
+    fn remove(&mut self, keys: Range<u64>, threads: u64) -> Turn {
+        together(threads, |thread| remove(&mut &self.0, keys.start + thread..keys.end, threads))
+    }
+
+    fn look_up(&self, lookups: &Lookups, threads: u64) -> Turn {
+        together(threads, |thread| look_up(&&self.0, lookups, thread, threads))
+    }
+}
+
+fn alone(threads: u64, work: impl FnOnce() -> Turn) -> Turn {
+    assert_eq!(threads, 1, "this filter can't be shared");
+    let start = Instant::now();
+    let turn = work();
+    Turn { time: start.elapsed(), ..turn }
+}
+
+fn together(threads: u64, work: impl Fn(u64) -> Turn + Sync) -> Turn {
+    let (time, turns) = on_threads(threads, work);
+    let mut all = Turn::default();
+    turns.into_iter().for_each(|turn| all += turn);
+    Turn { time, ..all }
+}
+
+/// Inserts each `by`th key.
+#[inline(never)]
+fn insert<F: Filter>(filter: &mut F, keys: Range<u64>, by: u64) -> Turn {
+    change(keys, by, |key| filter.insert(key))
+}
+
+/// Removes each `by`th key.
+#[inline(never)]
+fn remove<F: Filter>(filter: &mut F, keys: Range<u64>, by: u64) -> Turn {
+    change(keys, by, |key| filter.remove(key))
+}
+
+#[inline(always)]
+fn change(keys: Range<u64>, by: u64, mut change: impl FnMut(u64) -> bool) -> Turn {
+    let (mut operations, mut done) = (0, 0);
+    let mut index = keys.start;
+    while index < keys.end {
+        done += u64::from(change(key(index)));
+        operations += 1;
+        index += by;
+    }
+    Turn { operations, failures: operations - done, ..Turn::default() }
+}
+
+/// The thread's part of the lookups. Present keys are not asked for in the order in which they came in, and which lookup
+/// is of one is left to a random number, or the processor would foresee it.
+#[inline(never)]
+fn look_up<F: Filter>(filter: &F, lookups: &Lookups, thread: u64, threads: u64) -> Turn {
+    let count = (lookups.count / threads).next_multiple_of(8);
+    let absent = lookups.absent + thread * count;
+    let mut order = Shuffled::new(lookups.present.clone(), thread as f64 / threads as f64);
+    let mut random = Random(absent);
+    let (mut misses, mut missed, mut positives) = (0, 0, 0);
+    for block in 0..count / 8 {
+        let coins = random.next();
+        for i in 0..8 {
+            let present = u64::from((coins >> (8 * i)) & 0xff < lookups.share);
+            // Both are computed, so that the choice needs no branch.
+            let indices = [absent + block * 8 + i, order.next()];
+            let found = u64::from(filter.contains(key(indices[present as usize])));
+            misses += 1 - present;
+            missed += present & (1 - found);
+            positives += found & (1 - present);
+        }
+    }
+    Turn { operations: count, failures: missed, positives: (positives, misses), ..Turn::default() }
+}
+
+/// What was found out about one system on so many threads.
+#[derive(Clone, Debug)]
+pub(crate) struct Measured {
+    pub(crate) name: String,
+    pub(crate) about: &'static str,
+    pub(crate) part: Part,
+    pub(crate) lines: [&'static str; 2],
+    pub(crate) bytes: Option<usize>,
+    pub(crate) capacity: u64,
+    /// False positives at capacity, and the absent keys that were looked up there.
+    pub(crate) positives: (u64, u64),
+    /// All inserts to capacity.
+    pub(crate) construction: Turn,
+    /// All removals from there.
+    pub(crate) removal: Option<Turn>,
+    /// Each point: the share of the capacity that is in, and millions of operations a second.
+    pub(crate) inserts: Vec<(f64, f64)>,
+    pub(crate) hits: Vec<(f64, f64)>,
+    pub(crate) misses: Vec<(f64, f64)>,
+    pub(crate) removals: Vec<(f64, f64)>,
+    /// The share of hits, and millions of lookups a second at capacity.
+    pub(crate) shares: Vec<(f64, f64)>,
+}
+
+impl Measured {
+    pub(crate) fn bits_per_item(&self) -> Option<f64> {
+        Some(self.bytes? as f64 * 8.0 / self.capacity as f64)
+    }
+
+    pub(crate) fn rate(&self) -> f64 {
+        self.positives.0 as f64 / self.positives.1 as f64
+    }
+
+    /// Fills the system to its capacity and empties it, with lookups on the way.
+    pub(crate) fn of(system: &System, plan: &Plan, threads: u64) -> Self {
+        let resident = resident_bytes();
+        let built = (system.build)(plan.table_bytes);
+        let capacity = built.capacity;
+        let is_in_full = system.part != Part::Table;
+        let mut measured = Self {
+            name: system.name.clone(),
+            about: system.about,
+            part: system.part,
+            lines: system.lines,
+            bytes: built.bytes,
+            capacity,
+            positives: (0, 0),
+            construction: Turn::default(),
+            removal: None,
+            inserts: Vec::new(),
+            hits: Vec::new(),
+            misses: Vec::new(),
+            removals: Vec::new(),
+            shares: Vec::new(),
+        };
+        let mut under_test = UnderTest { name: &system.name, filter: built.filter, threads, absent: ABSENT };
+        let load = |slice: u64| slice as f64 / SLICES as f64;
+        for slice in 1..=SLICES {
+            let turn = under_test.insert(capacity * (slice - 1) / SLICES..capacity * slice / SLICES);
+            measured.inserts.push((load(slice) - 0.5 / SLICES as f64, turn.mops()));
+            measured.construction += turn;
+            if slice < SLICES && is_in_full && threads == 1 && LOOKUP_SLICES.contains(&slice) {
+                let present = 0..capacity * slice / SLICES;
+                measured.misses.push((load(slice), under_test.look_up(present.clone(), 0, plan).0));
+                measured.hits.push((load(slice), under_test.look_up(present, 256, plan).0));
+            }
+        }
+        if let (None, Some(before), Some(after)) = (built.bytes, resident, resident_bytes()) {
+            // In a small table the measurement's own memory would be counted.
+            measured.bytes = Some(after - before.min(after)).filter(|_| plan.table_bytes >= 16 << 20);
+        }
+        for share in [0, 64, 128, 192, 256] {
+            let (mops, positives) = under_test.look_up(0..capacity, share, plan);
+            measured.shares.push((share as f64 / 256.0, mops));
+            measured.positives.0 += positives.0;
+            measured.positives.1 += positives.1;
+        }
+        let rate_plan = Plan { lookups: plan.rate_lookups / TURNS as u64, ..*plan };
+        let (_, positives) = under_test.look_up(0..capacity, 0, &rate_plan);
+        measured.positives.0 += positives.0;
+        measured.positives.1 += positives.1;
+        measured.misses.push((1.0, measured.shares[0].1));
+        measured.hits.push((1.0, measured.shares[4].1));
+        if system.removes && is_in_full {
+            let mut all = Turn::default();
+            for slice in 0..SLICES {
+                let turn = under_test.remove(capacity * slice / SLICES..capacity * (slice + 1) / SLICES);
+                measured.removals.push((1.0 - load(slice) - 0.5 / SLICES as f64, turn.mops()));
+                all += turn;
+            }
+            measured.removal = Some(all);
+        }
+        measured
+    }
+}
+
+/// A filter whose answers are checked.
+struct UnderTest<'a> {
+    name: &'a str,
+    filter: Box<dyn Timed>,
+    threads: u64,
+    /// The next number of a key that is never in.
+    absent: u64,
+}
+
+impl UnderTest<'_> {
+    fn insert(&mut self, keys: Range<u64>) -> Turn {
+        let turn = self.filter.insert(keys, self.threads);
+        self.check("inserts", turn)
+    }
+
+    fn remove(&mut self, keys: Range<u64>) -> Turn {
+        let turn = self.filter.remove(keys, self.threads);
+        self.check("removals", turn)
+    }
+
+    /// Millions of lookups a second, and the false positives among the lookups of absent keys.
+    fn look_up(&mut self, present: Range<u64>, share: u64, plan: &Plan) -> (f64, (u64, u64)) {
+        let mut turns: Vec<Turn> = (0..TURNS)
+            .map(|_| {
+                let lookups = Lookups { present: present.clone(), absent: self.absent, share, count: plan.lookups };
+                self.absent += 2 * plan.lookups;
+                let turn = self.filter.look_up(&lookups, self.threads);
+                self.check("lookups of present keys", turn)
+            })
+            .collect();
+        let mut all = Turn::default();
+        turns.iter().for_each(|turn| all += *turn);
+        turns.sort_by(|one, other| one.mops().total_cmp(&other.mops()));
+        (turns[TURNS / 2].mops(), all.positives)
+    }
+
+    fn check(&self, what: &str, turn: Turn) -> Turn {
+        // `atomic-cuckoo-filter` 0.3 loses a key now and then while two threads change it.
+        let tolerated = if self.threads > 1 && self.name == "atomic" { turn.operations / 10_000 + 1 } else { 0 };
+        let failed = turn.failures;
+        assert!(failed <= tolerated, "{}: {failed} of {} {what} failed", self.name, turn.operations);
+        turn
+    }
+}
