@@ -90,6 +90,8 @@ impl DLeft {
     const COUNT_BITS: u32 = 2;
     const MOST: u16 = (1 << Self::COUNT_BITS) - 1;
     const REMAINDER_BITS: u32 = u16::BITS - Self::COUNT_BITS;
+    /// A lookup's fingerprint meets six others in each subtable.
+    pub(crate) const RATE: f64 = (6 * Self::SUBTABLES) as f64 / (1 << Self::REMAINDER_BITS) as f64;
     const FACTORS: [u64; Self::SUBTABLES] = [1, 0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
 
     /// The largest that takes no more than so many bytes.

@@ -11,6 +11,8 @@ use super::systems::{Filter, Part, Shared, System, resident_bytes};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) table_bytes: usize,
+    /// How often a system is filled and emptied; the median is shown.
+    pub(crate) rounds: usize,
     /// How many lookups one figure is taken from; the median of three such is shown.
     pub(crate) lookups: u64,
     /// How many absent keys tell the rate of a filter.
@@ -179,10 +181,9 @@ pub(crate) struct Measured {
     pub(crate) capacity: u64,
     /// False positives at capacity, and the absent keys that were looked up there.
     pub(crate) positives: (u64, u64),
-    /// All inserts to capacity.
-    pub(crate) construction: Turn,
-    /// All removals from there.
-    pub(crate) removal: Option<Turn>,
+    /// Millions of operations a second: all inserts to capacity, and all removals from there.
+    pub(crate) construction: f64,
+    pub(crate) removal: Option<f64>,
     /// Each point: the share of the capacity that is in, and millions of operations a second.
     pub(crate) inserts: Vec<(f64, f64)>,
     pub(crate) hits: Vec<(f64, f64)>,
@@ -201,8 +202,29 @@ impl Measured {
         self.positives.0 as f64 / self.positives.1 as f64
     }
 
-    /// Fills the system to its capacity and empties it, with lookups on the way.
+    /// The median of some rounds, point by point.
     pub(crate) fn of(system: &System, plan: &Plan, threads: u64) -> Self {
+        let rounds: Vec<Self> = (0..plan.rounds).map(|_| Self::round(system, plan, threads)).collect();
+        let points = |points: fn(&Self) -> &Vec<(f64, f64)>| -> Vec<(f64, f64)> {
+            let median_of = |(index, &(at, _)): (usize, &(f64, f64))| {
+                (at, median(rounds.iter().map(|round| points(round)[index].1)))
+            };
+            points(&rounds[0]).iter().enumerate().map(median_of).collect()
+        };
+        Self {
+            construction: median(rounds.iter().map(|round| round.construction)),
+            removal: median(rounds.iter().map(|round| round.removal)),
+            inserts: points(|round| &round.inserts),
+            hits: points(|round| &round.hits),
+            misses: points(|round| &round.misses),
+            removals: points(|round| &round.removals),
+            shares: points(|round| &round.shares),
+            ..rounds[0].clone()
+        }
+    }
+
+    /// Fills the system to its capacity and empties it, with lookups on the way.
+    fn round(system: &System, plan: &Plan, threads: u64) -> Self {
         let resident = resident_bytes();
         let built = (system.build)(plan.table_bytes);
         let capacity = built.capacity;
@@ -215,7 +237,7 @@ impl Measured {
             bytes: built.bytes,
             capacity,
             positives: (0, 0),
-            construction: Turn::default(),
+            construction: 0.0,
             removal: None,
             inserts: Vec::new(),
             hits: Vec::new(),
@@ -225,16 +247,18 @@ impl Measured {
         };
         let mut under_test = UnderTest { name: &system.name, filter: built.filter, threads, absent: ABSENT };
         let load = |slice: u64| slice as f64 / SLICES as f64;
+        let mut inserts = Turn::default();
         for slice in 1..=SLICES {
             let turn = under_test.insert(capacity * (slice - 1) / SLICES..capacity * slice / SLICES);
             measured.inserts.push((load(slice) - 0.5 / SLICES as f64, turn.mops()));
-            measured.construction += turn;
+            inserts += turn;
             if slice < SLICES && is_in_full && threads == 1 && LOOKUP_SLICES.contains(&slice) {
                 let present = 0..capacity * slice / SLICES;
                 measured.misses.push((load(slice), under_test.look_up(present.clone(), 0, plan).0));
                 measured.hits.push((load(slice), under_test.look_up(present, 256, plan).0));
             }
         }
+        measured.construction = inserts.mops();
         if let (None, Some(before), Some(after)) = (built.bytes, resident, resident_bytes()) {
             // In a small table the measurement's own memory would be counted.
             measured.bytes = Some(after - before.min(after)).filter(|_| plan.table_bytes >= 16 << 20);
@@ -249,6 +273,9 @@ impl Measured {
         let (_, positives) = under_test.look_up(0..capacity, 0, &rate_plan);
         measured.positives.0 += positives.0;
         measured.positives.1 += positives.1;
+        if let Some(rate) = built.rate {
+            under_test.assert_rate(measured.positives, rate);
+        }
         measured.misses.push((1.0, measured.shares[0].1));
         measured.hits.push((1.0, measured.shares[4].1));
         if system.removes && is_in_full {
@@ -258,7 +285,10 @@ impl Measured {
                 measured.removals.push((1.0 - load(slice) - 0.5 / SLICES as f64, turn.mops()));
                 all += turn;
             }
-            measured.removal = Some(all);
+            measured.removal = Some(all.mops());
+            if threads == 1 {
+                under_test.assert_empty(capacity);
+            }
         }
         measured
     }
@@ -286,7 +316,7 @@ impl UnderTest<'_> {
 
     /// Millions of lookups a second, and the false positives among the lookups of absent keys.
     fn look_up(&mut self, present: Range<u64>, share: u64, plan: &Plan) -> (f64, (u64, u64)) {
-        let mut turns: Vec<Turn> = (0..TURNS)
+        let turns: Vec<Turn> = (0..TURNS)
             .map(|_| {
                 let lookups = Lookups { present: present.clone(), absent: self.absent, share, count: plan.lookups };
                 self.absent += 2 * plan.lookups;
@@ -296,8 +326,23 @@ impl UnderTest<'_> {
             .collect();
         let mut all = Turn::default();
         turns.iter().for_each(|turn| all += *turn);
-        turns.sort_by(|one, other| one.mops().total_cmp(&other.mops()));
-        (turns[TURNS / 2].mops(), all.positives)
+        (median(turns.iter().map(|turn| turn.mops())), all.positives)
+    }
+
+    /// The measured rate must be near the formula's: one table's own rate may differ by some percent, and chance does
+    /// the rest.
+    fn assert_rate(&self, (positives, lookups): (u64, u64), rate: f64) {
+        let expected = rate * lookups as f64;
+        let off = (positives as f64 - expected).abs();
+        let most = 0.3 * expected + 6.0 * expected.sqrt() + 1.0;
+        assert!(off <= most, "{}: {positives} false positives, but {expected:.1} expected", self.name);
+    }
+
+    /// Nothing may be found where everything was removed.
+    fn assert_empty(&self, capacity: u64) {
+        let removed = Lookups { present: 0..1, absent: 0, share: 0, count: capacity.min(10_000) };
+        let (found, _) = self.filter.look_up(&removed, 1).positives;
+        assert_eq!(found, 0, "{}: keys found after all were removed", self.name);
     }
 
     fn check(&self, what: &str, turn: Turn) -> Turn {
@@ -307,4 +352,11 @@ impl UnderTest<'_> {
         assert!(failed <= tolerated, "{}: {failed} of {} {what} failed", self.name, turn.operations);
         turn
     }
+}
+
+fn median<T: PartialOrd>(numbers: impl Iterator<Item = T>) -> T {
+    let mut numbers: Vec<T> = numbers.collect();
+    numbers.sort_by(|one, other| one.partial_cmp(other).expect("numbers"));
+    let middle = numbers.len() / 2;
+    numbers.swap_remove(middle)
 }

@@ -69,11 +69,17 @@ pub(crate) struct Findings {
     pub(crate) together: Vec<(Measured, Measured)>,
 }
 
+/// A measured rate, or how many lookups did not do to tell it.
+fn measured_rate(measured: &Measured) -> String {
+    let (positives, lookups) = measured.positives;
+    if positives > 0 { percent(measured.rate()) } else { format!("0 of {:.1} M", lookups as f64 / 1e6) }
+}
+
 fn percent(rate: f64) -> String {
     let percent = rate * 100.0;
     // Two digits that count.
     let digits = (1.0 - percent.log10().floor()).clamp(0.0, 9.0) as usize;
-    if percent > 0.0 { format!("{percent:.digits$} %") } else { "0 %".into() }
+    format!("{percent:.digits$} %")
 }
 
 /// A rate on an axis: as few digits as it has.
@@ -133,7 +139,7 @@ impl Findings {
                 "-".into(),
                 or_dash(measured.bits_per_item(), |bits| format!("{bits:.2}")),
                 "-".into(),
-                percent(measured.rate()),
+                measured_rate(measured),
                 measured.lines[0].into(),
                 measured.lines[1].into(),
             ]);
@@ -160,12 +166,12 @@ impl Findings {
                 or_dash(measured.bytes, |bytes| format!("{:.2}", bytes as f64 / f64::from(1 << 20))),
                 format!("{:.2}", measured.capacity as f64 / 1e6),
                 or_dash(measured.bits_per_item(), |bits| format!("{bits:.2}")),
-                percent(measured.rate()),
-                mops(measured.construction.mops()),
+                measured_rate(measured),
+                mops(measured.construction),
                 at_capacity(4),
                 at_capacity(2),
                 at_capacity(0),
-                or_dash(measured.removal, |removal| mops(removal.mops())),
+                or_dash(measured.removal, mops),
             ]);
         }
         let head = vec![
@@ -203,7 +209,7 @@ impl Findings {
                 format!("{bloom:.2}"),
                 verdict.into(),
                 percent(space.rate),
-                or_dash(measured, |measured| percent(measured.rate())),
+                or_dash(measured, measured_rate),
                 format!("{:.2}", space::papers_semi_sorted(space.rate)),
                 format!("{:.2}", space::bloom(space.rate)),
             ]
@@ -258,12 +264,12 @@ impl Findings {
         for (one, two) in &self.together {
             let cells = |one: f64, two: f64| [mops(two), format!("{:.2}", two / one)];
             let mut row = vec![one.name.clone()];
-            row.extend(cells(one.construction.mops(), two.construction.mops()));
+            row.extend(cells(one.construction, two.construction));
             for share in [4, 2, 0] {
                 row.extend(cells(one.shares[share].1, two.shares[share].1));
             }
             match (one.removal, two.removal) {
-                (Some(one), Some(two)) => row.extend(cells(one.mops(), two.mops())),
+                (Some(one), Some(two)) => row.extend(cells(one, two)),
                 _ => row.extend(["-".into(), "-".into()]),
             }
             rows.push(row);
@@ -365,13 +371,13 @@ impl Findings {
             });
         }
         Chart {
-            title: "Figure 2: load factor, by layout and size of the table".into(),
+            title: "Figure 2: how full a table gets, by layout and size".into(),
             subtitle: "Slots taken when a key is first refused, and at the capacity that is promised".into(),
             x: Axis {
                 scale: Scale::Names(names),
                 ..Axis::linear("slots a bucket x bits a fingerprint (s: semi-sorted)")
             },
-            y: Axis { range: Some((0.0, 1.0)), show, ..Axis::linear("load factor") },
+            y: Axis { range: Some((0.3, 1.0)), show, ..Axis::linear("slots taken, % of all") },
             series,
         }
     }
@@ -381,7 +387,7 @@ impl Findings {
     }
 
     fn figure3(&self) -> Chart {
-        let rates: Vec<f64> = (0..=400).map(|step| 10f64.powf(-6.0 + f64::from(step) * 0.0125)).collect();
+        let rates: Vec<f64> = (0..=2000).map(|step| 10f64.powf(-6.0 + f64::from(step) * 0.0025)).collect();
         let bits: Vec<(f64, f64)> = (self.layouts.iter())
             .map(|layout| (layout.rate, space::at_capacity(&layout.with_bytes(self.plan.table_bytes)).0))
             .collect();
@@ -391,10 +397,10 @@ impl Findings {
         };
         let line = |name: &str, style: Style, bits: &dyn Fn(f64) -> f64| {
             let points: Vec<_> = rates.iter().map(|&rate| (rate, bits(rate))).collect();
-            // Of a line of equal values, the ends are enough.
+            // Of a straight line, the ends are enough.
             let ends = points.iter().enumerate().filter(|&(index, point)| {
-                let same = |other: Option<&(f64, f64)>| other.is_some_and(|other| other.1 == point.1);
-                !(same(points.get(index.wrapping_sub(1))) && same(points.get(index + 1)))
+                let (before, after) = (points.get(index.wrapping_sub(1)), points.get(index + 1));
+                !before.zip(after).is_some_and(|(before, after)| (before.1 + after.1 - 2.0 * point.1).abs() < 1e-9)
             });
             Series { name: name.into(), points: ends.map(|(_, point)| *point).collect(), style }
         };
@@ -407,9 +413,9 @@ impl Findings {
                 "Ours as the builder chooses; the paper's by its formula, with whole bits, at 84, 95 and 98 % load"
                     .into(),
             x: Self::rates("false-positive rate asked for", (1e-6, 0.1)),
-            y: Axis { range: Some((0.0, 30.0)), ..Axis::linear("bits a key at capacity") },
+            y: Axis { range: Some((0.0, 40.0)), ..Axis::linear("bits a key at capacity") },
             series: vec![
-                line("ours", plain(0, Line::Thick), &ours),
+                line("ours, 2 to 8 slots", plain(0, Line::Thick), &ours),
                 line("paper's, 2 slots", plain(2, Line::Thin), &papers(2.0, 0.84)),
                 line("paper's, 4 slots", plain(1, Line::Thin), &papers(4.0, 0.95)),
                 line("paper's, 8 slots", plain(5, Line::Thin), &papers(8.0, 0.98)),
@@ -422,12 +428,15 @@ impl Findings {
     fn figure4(&self) -> Chart {
         const BITS: (f64, f64) = (5.0, 26.0);
         const RATES: (f64, f64) = (1e-7, 0.1);
-        // Straight lines, as the rate is on a logarithmic axis.
-        let line = |name: &str, style: Style, bits: fn(f64) -> f64| Series {
-            name: name.into(),
-            points: [RATES.0, RATES.1].map(|rate| (bits(rate), rate)).into(),
-            style,
+        // Straight lines, as the rate is on a logarithmic axis: from where they come into view to where they leave it.
+        let ends = |bits: fn(f64) -> f64| -> Vec<(f64, f64)> {
+            let rates = (0..=1200).map(|step| RATES.1 * 10f64.powf(-0.005 * f64::from(step)));
+            let points = rates.map(|rate| (bits(rate), rate)).filter(|point| (BITS.0..=BITS.1).contains(&point.0));
+            let points: Vec<_> = points.collect();
+            [points[0], points[points.len() - 1]].into()
         };
+        let line =
+            |name: &str, style: Style, bits: fn(f64) -> f64| Series { name: name.into(), points: ends(bits), style };
         let plain = |colour: usize, line: Line| Style { colour, marker: Marker::None, line };
         let point = |measured: &Measured| {
             let within = |bits: f64| (BITS.0..BITS.1).contains(&bits) && measured.positives.0 > 0;
@@ -465,7 +474,10 @@ impl Findings {
         }
         Chart {
             title: "Figure 4: false-positive rate against bits a key".into(),
-            subtitle: format!("Points: measured at capacity, tables of {}; lines: formulas", self.size()),
+            subtitle: format!(
+                "Points: measured at capacity, tables of {}; lines: formulas. Out of view: ours 2x32, counting Bloom, exact",
+                self.size()
+            ),
             x: Axis { range: Some(BITS), ..Axis::linear("bits a key") },
             y: Self::rates("false-positive rate", RATES),
             series,

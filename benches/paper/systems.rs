@@ -14,6 +14,7 @@ use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
 
 use super::filters::{CountingBloom, DLeft};
 use super::measure::{Concurrent, Exclusive, Timed};
+use super::space::at_capacity;
 use super::support::subject::{AtomicCuckooFilter, HASH, LockedScalable, Subject};
 
 /// A filter at work for one thread. Changes tell whether they succeeded.
@@ -85,15 +86,21 @@ pub(crate) struct Built {
     pub(crate) bytes: Option<usize>,
     /// How many keys it is made for.
     pub(crate) capacity: u64,
+    /// The false-positive rate that is to be expected then, where there is a formula.
+    pub(crate) rate: Option<f64>,
 }
 
 impl Built {
     fn shared<S: Shared + 'static>(filter: S, bytes: usize, capacity: u64) -> Self {
-        Self { filter: Box::new(Concurrent(filter)), bytes: Some(bytes), capacity }
+        Self { filter: Box::new(Concurrent(filter)), bytes: Some(bytes), capacity, rate: None }
     }
 
     fn exclusive<F: Filter + 'static>(filter: F, bytes: usize, capacity: u64) -> Self {
-        Self { filter: Box::new(Exclusive(filter)), bytes: Some(bytes), capacity }
+        Self { filter: Box::new(Exclusive(filter)), bytes: Some(bytes), capacity, rate: None }
+    }
+
+    fn with_rate(self, rate: f64) -> Self {
+        Self { rate: Some(rate), ..self }
     }
 }
 
@@ -112,7 +119,7 @@ pub(crate) fn systems() -> Vec<System> {
                 let keys = bytes * 8 / BLOOM_BITS;
                 let filter = fastbloom::BloomFilter::with_num_bits(bytes * 8).hasher(HASH).expected_items(keys);
                 assert_eq!(u64::from(filter.num_hashes()), BLOOM_HASHES);
-                Built::exclusive(Bloom(filter), bytes, keys as u64)
+                Built::exclusive(Bloom(filter), bytes, keys as u64).with_rate(bloom_rate())
             }),
         },
         System {
@@ -125,7 +132,7 @@ pub(crate) fn systems() -> Vec<System> {
             build: Box::new(|bytes| {
                 let keys = bytes * 8 / BLOOM_BITS;
                 let filter = fastbloom::AtomicBloomFilter::with_num_bits(bytes * 8).hasher(HASH).expected_items(keys);
-                Built::shared(AtomicBloom(filter), bytes, keys as u64)
+                Built::shared(AtomicBloom(filter), bytes, keys as u64).with_rate(bloom_rate())
             }),
         },
         System {
@@ -156,7 +163,8 @@ pub(crate) fn systems() -> Vec<System> {
                 let filter = qfilter::Filter::with_fingerprint_size(capacity, slots + QUOTIENT_BITS);
                 let filter = filter.expect("a valid filter");
                 let (bytes, capacity) = (filter.memory_usage(), filter.capacity());
-                Built::exclusive(Quotient(filter), bytes, capacity)
+                // A lookup meets the remainders of its own slot's keys, 0.95 of them on the average.
+                Built::exclusive(Quotient(filter), bytes, capacity).with_rate(0.95 / f64::from(1 << QUOTIENT_BITS))
             }),
         },
         System {
@@ -169,7 +177,7 @@ pub(crate) fn systems() -> Vec<System> {
             build: Box::new(|bytes| {
                 let filter = DLeft::new(bytes);
                 let (bytes, capacity) = (filter.bytes(), filter.capacity());
-                Built::exclusive(filter, bytes, capacity)
+                Built::exclusive(filter, bytes, capacity).with_rate(DLeft::RATE)
             }),
         },
         System {
@@ -182,7 +190,7 @@ pub(crate) fn systems() -> Vec<System> {
             build: Box::new(|bytes| {
                 let filter = CountingBloom::new(bytes, BLOOM_HASHES);
                 let capacity = filter.counters() / BLOOM_BITS as u64;
-                Built::exclusive(filter, bytes, capacity)
+                Built::exclusive(filter, bytes, capacity).with_rate(bloom_rate())
             }),
         },
         peer::<AtomicCuckooFilter>("atomic-cuckoo-filter, 4 slots of 16 bits", Part::Figures),
@@ -206,6 +214,13 @@ pub(crate) fn systems() -> Vec<System> {
 
 const BLOOM_BITS: usize = 13;
 const BLOOM_HASHES: u64 = 9;
+
+/// The chance that all of a key's bits were set by others.
+fn bloom_rate() -> f64 {
+    let hashes = BLOOM_HASHES as f64;
+    (1.0 - (-hashes / BLOOM_BITS as f64).exp()).powf(hashes)
+}
+
 const QUOTIENT_BITS: u8 = 9;
 /// About what the exact set takes for a key.
 const EXACT_BYTES: usize = 22;
@@ -291,7 +306,8 @@ impl Layout {
             build: Box::new(move |bytes| {
                 let filter = self.with_bytes(bytes);
                 let (bytes, capacity) = (filter.memory_usage(), filter.capacity() as u64);
-                Built::shared(Ours(filter), bytes, capacity)
+                let (_, rate) = at_capacity(&filter);
+                Built::shared(Ours(filter), bytes, capacity).with_rate(rate)
             }),
         }
     }

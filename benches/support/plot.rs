@@ -28,7 +28,7 @@ pub(crate) struct Axis {
     /// What it shows, and its unit.
     pub(crate) label: String,
     pub(crate) scale: Scale,
-    /// The least and the greatest value to be shown; what the data need if there is none.
+    /// The least and the greatest value to be shown; what the data need if there is none. Points outside are left out.
     pub(crate) range: Option<(f64, f64)>,
     /// The text for a value.
     pub(crate) show: fn(f64) -> String,
@@ -46,8 +46,9 @@ impl Axis {
 
     fn text(&self, place: f64) -> String {
         match &self.scale {
+            // Rounded, for sums and powers are not exact.
             Scale::Linear => (self.show)((place * 1e9).round() / 1e9),
-            Scale::Log10 => (self.show)(10f64.powf(place)),
+            Scale::Log10 => (self.show)(format!("{:.6e}", 10f64.powf(place)).parse().expect("a number")),
             Scale::Names(names) => names.get(place.round() as usize).cloned().unwrap_or_default(),
         }
     }
@@ -254,7 +255,10 @@ impl Chart {
             .axis_desc_style((FONT, 15))
             .draw()?;
         for Series { points, style, .. } in &self.series {
-            let places = || points.iter().map(|&(x, y)| (self.x.place(x), self.y.place(y)));
+            let is_inside = |(x_place, y_place): &(f64, f64)| {
+                (x.0 - 1e-9..=x.1 + 1e-9).contains(x_place) && (y.0 - 1e-9..=y.1 + 1e-9).contains(y_place)
+            };
+            let places = || points.iter().map(|&(x, y)| (self.x.place(x), self.y.place(y))).filter(is_inside);
             let colour = COLOURS[style.colour];
             match style.line {
                 Line::None => {}
@@ -265,8 +269,7 @@ impl Chart {
                     chart.draw_series(dashes)?;
                 }
             }
-            let inside = places().filter(|place| (x.0..=x.1).contains(&place.0) && (y.0..=y.1).contains(&place.1));
-            chart.draw_series(inside.map(|place| EmptyElement::at(place) + style.marker.at((0, 0), colour)))?;
+            chart.draw_series(places().map(|place| EmptyElement::at(place) + style.marker.at((0, 0), colour)))?;
         }
         Ok(())
     }
