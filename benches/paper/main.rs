@@ -22,8 +22,9 @@
 //! - Figures 5 to 8: lookups by the share of hits and by load, inserts and removals by load;
 //! - those that threads can share again, on two threads.
 //!
-//! One system is measured after the other, so a speed is that of a moment, on a machine that may have others to do; the
-//! ratios of `ratios.rs` are those to be trusted. All inserts must succeed, all present keys be found, at every load, and
+//! The systems take turns, a second or less each, so that a machine which becomes slower for a while does so for all. So
+//! all are in memory at once: 4 GB. On two threads the tables are a quarter as large, and one thread has its turns among
+//! those of two. All inserts must succeed, all present keys be found, at every load, and
 //! all removals too, rates be near their formulas, and nothing be left in the end, or the run ends.
 
 #[path = "../support/mod.rs"]
@@ -42,11 +43,10 @@ use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
 
 use measure::{Measured, Plan};
-use report::Findings;
-use space::{Loads, Space};
+use report::{Findings, size};
+use space::{InTable, Loads, Space};
 use systems::{Layout, Part, System};
 
 /// What the command line asks for.
@@ -79,6 +79,7 @@ impl Options {
             (true, _) => Plan {
                 table_bytes: 16 << 10,
                 rounds: 1,
+                shared_divisor: 1,
                 lookups: 1_000,
                 rate_lookups: 300_000,
                 filled_buckets: &[1 << 10],
@@ -86,6 +87,7 @@ impl Options {
             (false, true) => Plan {
                 table_bytes: 768 << 10,
                 rounds: 3,
+                shared_divisor: 1,
                 lookups: 300_000,
                 rate_lookups: 1_000_000,
                 filled_buckets: &[1 << 10, 1 << 14],
@@ -93,6 +95,7 @@ impl Options {
             (false, false) => Plan {
                 table_bytes: 192 << 20,
                 rounds: 1,
+                shared_divisor: 4,
                 lookups: 1_000_000,
                 rate_lookups: 10_000_000,
                 filled_buckets: &[1 << 10, 1 << 15, 1 << 20],
@@ -112,32 +115,38 @@ fn measure(plan: Plan) -> Findings {
         loads.push((buckets, layouts.iter().map(|&layout| Loads::of(layout, buckets)).collect()));
     }
     let systems = systems::systems();
-    let start = Instant::now();
-    let timed = |system: &System, threads: u64| {
-        eprintln!("{:>4.0} s: {}, threads: {threads}", start.elapsed().as_secs_f64(), system.name);
-        Measured::of(system, &plan, threads)
-    };
-    let alone: Vec<Measured> =
-        systems.iter().filter(|system| system.part != Part::Threads).map(|system| timed(system, 1)).collect();
+    let alone: Vec<(&System, u64)> =
+        systems.iter().filter(|system| system.part != Part::Threads).map(|system| (system, 1)).collect();
+    eprintln!("one thread, tables of {}", size(plan.table_bytes));
+    let alone = Measured::by_turns(&alone, &plan);
+
     let shared = systems.iter().filter(|system| system.is_shown_on_two_threads());
-    let together = shared
-        .map(|system| {
-            let one = alone.iter().find(|measured| measured.name == system.name).cloned();
-            (one.unwrap_or_else(|| timed(system, 1)), timed(system, 2))
-        })
-        .collect();
-    Findings { plan, layouts, space, loads, alone, together }
+    let shared: Vec<(&System, u64)> = shared.flat_map(|system| [(system, 1), (system, 2)]).collect();
+    let shared_plan = Plan { table_bytes: plan.table_bytes / plan.shared_divisor, ..plan };
+    eprintln!("one thread and two, tables of {}", size(shared_plan.table_bytes));
+    let together = Measured::by_turns(&shared, &shared_plan);
+    let together = together.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
+
+    let layouts = layouts.into_iter().map(|layout| InTable::of(layout, plan.table_bytes)).collect();
+    Findings { plan, layouts, space, loads, alone, shared_bytes: shared_plan.table_bytes, together }
 }
 
 /// Prints the tables, and writes them and the figures to files.
 fn show(findings: &Findings, out: PathBuf) -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(&out)?;
-    let two_threads = "On two threads: millions of operations a second, and how many times that of one thread (x)";
+    let two_threads = format!(
+        "On two threads, tables of {}: millions of operations a second, and how many times that of one thread (x)",
+        size(findings.shared_bytes)
+    );
+    let table3 = format!(
+        "Table 3: one thread, tables of {}, filled to capacity; millions of operations a second",
+        size(findings.plan.table_bytes)
+    );
     for (file, title, left, table) in [
         ("table2", "Table 2: memory, and cache lines of the table that a lookup reads", 2, findings.table2()),
-        ("table3", "Table 3: one thread, filled to capacity; millions of operations a second", 2, findings.table3()),
+        ("table3", &*table3, 2, findings.table3()),
         ("space", "Table 3's space row: bits a key at capacity", 2, findings.space_row()),
-        ("two_threads", two_threads, 1, findings.two_threads()),
+        ("two_threads", &*two_threads, 1, findings.two_threads()),
     ] {
         println!("## {title}\n\n{}", table.text(left));
         fs::write(out.join(file).with_extension("csv"), table.csv())?;

@@ -1,4 +1,4 @@
-//! The timed loops, each compiled for one system alone, and the course of one system's measurements.
+//! The timed loops, each compiled for one system alone, and the course of the measurements.
 
 use std::ops::{AddAssign, Range};
 use std::time::{Duration, Instant};
@@ -13,6 +13,8 @@ pub(crate) struct Plan {
     pub(crate) table_bytes: usize,
     /// How often a system is filled and emptied; the median is shown.
     pub(crate) rounds: usize,
+    /// How many times smaller the tables are for two threads.
+    pub(crate) shared_divisor: usize,
     /// How many lookups one figure is taken from; the median of three such is shown.
     pub(crate) lookups: u64,
     /// How many absent keys tell the rate of a filter.
@@ -202,14 +204,25 @@ impl Measured {
         self.positives.0 as f64 / self.positives.1 as f64
     }
 
-    /// The median of some rounds, point by point.
-    pub(crate) fn of(system: &System, plan: &Plan, threads: u64) -> Self {
-        let rounds: Vec<Self> = (0..plan.rounds).map(|_| Self::round(system, plan, threads)).collect();
+    /// Measures the systems by turns, each on so many threads, and takes the median of some rounds, point by point.
+    pub(crate) fn by_turns(systems: &[(&System, u64)], plan: &Plan) -> Vec<Self> {
+        let rounds: Vec<Vec<Self>> = (1..=plan.rounds)
+            .map(|round| {
+                eprintln!("round {round} of {}", plan.rounds);
+                Self::round(systems, plan)
+            })
+            .collect();
+        (0..systems.len())
+            .map(|index| Self::median(&rounds.iter().map(|round| &round[index]).collect::<Vec<_>>()))
+            .collect()
+    }
+
+    fn median(rounds: &[&Self]) -> Self {
         let points = |points: fn(&Self) -> &Vec<(f64, f64)>| -> Vec<(f64, f64)> {
             let median_of = |(index, &(at, _)): (usize, &(f64, f64))| {
                 (at, median(rounds.iter().map(|round| points(round)[index].1)))
             };
-            points(&rounds[0]).iter().enumerate().map(median_of).collect()
+            points(rounds[0]).iter().enumerate().map(median_of).collect()
         };
         Self {
             construction: median(rounds.iter().map(|round| round.construction)),
@@ -223,19 +236,58 @@ impl Measured {
         }
     }
 
-    /// Fills the system to its capacity and empties it, with lookups on the way.
-    fn round(system: &System, plan: &Plan, threads: u64) -> Self {
-        let resident = resident_bytes();
+    /// Fills all systems to their capacities and empties them, with lookups on the way. They take turns at everything,
+    /// a second or less each, so that a machine that becomes slower does so for all of them.
+    fn round(systems: &[(&System, u64)], plan: &Plan) -> Vec<Self> {
+        let mut all: Vec<_> = systems.iter().map(|(system, threads)| UnderTest::new(system, *threads, plan)).collect();
+        for slice in 1..=SLICES {
+            eprintln!("  inserts, part {slice} of {SLICES}");
+            all.iter_mut().for_each(|one| one.insert(slice));
+            if slice < SLICES && LOOKUP_SLICES.contains(&slice) {
+                all.iter_mut().for_each(|one| one.look_up_at_load(slice));
+            }
+        }
+        for share in [0, 64, 128, 192, 256] {
+            eprintln!("  lookups, {} % hits", share * 100 / 256);
+            all.iter_mut().for_each(|one| one.look_up_share(share));
+        }
+        all.iter_mut().for_each(UnderTest::measure_rate);
+        for slice in 1..=SLICES {
+            eprintln!("  removals, part {slice} of {SLICES}");
+            all.iter_mut().for_each(|one| one.remove(slice));
+        }
+        all.into_iter().map(UnderTest::into_measured).collect()
+    }
+}
+
+/// A filter whose answers are checked, and what was found out about it so far.
+struct UnderTest<'a> {
+    system: &'a System,
+    plan: &'a Plan,
+    threads: u64,
+    filter: Box<dyn Timed>,
+    /// By the formula.
+    rate: Option<f64>,
+    /// The next number of a key that is never in.
+    absent: u64,
+    inserts: Turn,
+    removals: Turn,
+    /// By how much the process has grown while this filter was built and filled.
+    resident: Option<usize>,
+    measured: Measured,
+}
+
+impl<'a> UnderTest<'a> {
+    fn new(system: &'a System, threads: u64, plan: &'a Plan) -> Self {
+        let before = resident_bytes();
         let built = (system.build)(plan.table_bytes);
-        let capacity = built.capacity;
-        let is_in_full = system.part != Part::Table;
-        let mut measured = Self {
+        let measured = Measured {
             name: system.name.clone(),
             about: system.about,
             part: system.part,
             lines: system.lines,
             bytes: built.bytes,
-            capacity,
+            capacity: built.capacity,
             positives: (0, 0),
             construction: 0.0,
             removal: None,
@@ -245,83 +297,99 @@ impl Measured {
             removals: Vec::new(),
             shares: Vec::new(),
         };
-        let mut under_test = UnderTest { name: &system.name, filter: built.filter, threads, absent: ABSENT };
-        let load = |slice: u64| slice as f64 / SLICES as f64;
-        let mut inserts = Turn::default();
-        for slice in 1..=SLICES {
-            let turn = under_test.insert(capacity * (slice - 1) / SLICES..capacity * slice / SLICES);
-            measured.inserts.push((load(slice) - 0.5 / SLICES as f64, turn.mops()));
-            inserts += turn;
-            if slice < SLICES && is_in_full && threads == 1 && LOOKUP_SLICES.contains(&slice) {
-                let present = 0..capacity * slice / SLICES;
-                measured.misses.push((load(slice), under_test.look_up(present.clone(), 0, plan).0));
-                measured.hits.push((load(slice), under_test.look_up(present, 256, plan).0));
-            }
+        Self {
+            system,
+            plan,
+            threads,
+            filter: built.filter,
+            rate: built.rate,
+            absent: ABSENT,
+            inserts: Turn::default(),
+            removals: Turn::default(),
+            resident: growth(before, resident_bytes()),
+            measured,
         }
-        measured.construction = inserts.mops();
-        if let (None, Some(before), Some(after)) = (built.bytes, resident, resident_bytes()) {
-            // In a small table the measurement's own memory would be counted.
-            measured.bytes = Some(after - before.min(after)).filter(|_| plan.table_bytes >= 16 << 20);
-        }
-        for share in [0, 64, 128, 192, 256] {
-            let (mops, positives) = under_test.look_up(0..capacity, share, plan);
-            measured.shares.push((share as f64 / 256.0, mops));
-            measured.positives.0 += positives.0;
-            measured.positives.1 += positives.1;
-        }
-        let rate_plan = Plan { lookups: plan.rate_lookups / TURNS as u64, ..*plan };
-        let (_, positives) = under_test.look_up(0..capacity, 0, &rate_plan);
-        measured.positives.0 += positives.0;
-        measured.positives.1 += positives.1;
-        if let Some(rate) = built.rate {
-            under_test.assert_rate(measured.positives, rate);
-        }
-        measured.misses.push((1.0, measured.shares[0].1));
-        measured.hits.push((1.0, measured.shares[4].1));
-        if system.removes && is_in_full {
-            let mut all = Turn::default();
-            for slice in 0..SLICES {
-                let turn = under_test.remove(capacity * slice / SLICES..capacity * (slice + 1) / SLICES);
-                measured.removals.push((1.0 - load(slice) - 0.5 / SLICES as f64, turn.mops()));
-                all += turn;
-            }
-            measured.removal = Some(all.mops());
-            if threads == 1 {
-                under_test.assert_empty(capacity);
-            }
-        }
-        measured
-    }
-}
-
-/// A filter whose answers are checked.
-struct UnderTest<'a> {
-    name: &'a str,
-    filter: Box<dyn Timed>,
-    threads: u64,
-    /// The next number of a key that is never in.
-    absent: u64,
-}
-
-impl UnderTest<'_> {
-    fn insert(&mut self, keys: Range<u64>) -> Turn {
-        let turn = self.filter.insert(keys, self.threads);
-        self.check("inserts", turn)
     }
 
-    fn remove(&mut self, keys: Range<u64>) -> Turn {
-        let turn = self.filter.remove(keys, self.threads);
-        self.check("removals", turn)
+    /// Whether it stands in the figures, for which more is measured.
+    fn is_in_full(&self) -> bool {
+        self.system.part != Part::Table
+    }
+
+    /// The keys of a slice. They are removed in the order in which they came in.
+    fn keys(&self, slice: u64) -> Range<u64> {
+        let capacity = self.measured.capacity;
+        capacity * (slice - 1) / SLICES..capacity * slice / SLICES
+    }
+
+    fn insert(&mut self, slice: u64) {
+        let before = resident_bytes();
+        let turn = self.filter.insert(self.keys(slice), self.threads);
+        self.check("inserts", turn);
+        self.resident = self.resident.zip(growth(before, resident_bytes())).map(|(so_far, more)| so_far + more);
+        self.measured.inserts.push(((slice as f64 - 0.5) / SLICES as f64, turn.mops()));
+        self.inserts += turn;
+    }
+
+    fn remove(&mut self, slice: u64) {
+        if self.system.removes && self.is_in_full() {
+            let turn = self.filter.remove(self.keys(slice), self.threads);
+            self.check("removals", turn);
+            self.measured.removals.push((1.0 - (slice as f64 - 0.5) / SLICES as f64, turn.mops()));
+            self.removals += turn;
+        }
+    }
+
+    fn look_up_at_load(&mut self, slice: u64) {
+        if self.is_in_full() && self.threads == 1 {
+            let (load, present) = (slice as f64 / SLICES as f64, 0..self.keys(slice).end);
+            let (misses, _) = self.look_up(present.clone(), 0, self.plan.lookups);
+            let (hits, _) = self.look_up(present, 256, self.plan.lookups);
+            self.measured.misses.push((load, misses));
+            self.measured.hits.push((load, hits));
+        }
+    }
+
+    fn look_up_share(&mut self, share: u64) {
+        let (mops, positives) = self.look_up(0..self.measured.capacity, share, self.plan.lookups);
+        self.measured.shares.push((share as f64 / 256.0, mops));
+        self.add_positives(positives);
+        match share {
+            0 => self.measured.misses.push((1.0, mops)),
+            256 => self.measured.hits.push((1.0, mops)),
+            _ => {}
+        }
+    }
+
+    /// The measured rate must be near the formula's: one table's own rate may differ by some percent, and chance does
+    /// the rest.
+    fn measure_rate(&mut self) {
+        let (_, positives) = self.look_up(0..self.measured.capacity, 0, self.plan.rate_lookups / TURNS as u64);
+        self.add_positives(positives);
+        if let Some(rate) = self.rate {
+            let (positives, lookups) = self.measured.positives;
+            let expected = rate * lookups as f64;
+            let off = (positives as f64 - expected).abs();
+            let most = 0.3 * expected + 6.0 * expected.sqrt() + 1.0;
+            assert!(off <= most, "{}: {positives} false positives, but {expected:.1} expected", self.system.name);
+        }
+    }
+
+    fn add_positives(&mut self, (positives, lookups): (u64, u64)) {
+        self.measured.positives.0 += positives;
+        self.measured.positives.1 += lookups;
     }
 
     /// Millions of lookups a second, and the false positives among the lookups of absent keys.
-    fn look_up(&mut self, present: Range<u64>, share: u64, plan: &Plan) -> (f64, (u64, u64)) {
+    fn look_up(&mut self, present: Range<u64>, share: u64, count: u64) -> (f64, (u64, u64)) {
         let turns: Vec<Turn> = (0..TURNS)
             .map(|_| {
-                let lookups = Lookups { present: present.clone(), absent: self.absent, share, count: plan.lookups };
-                self.absent += 2 * plan.lookups;
+                let lookups = Lookups { present: present.clone(), absent: self.absent, share, count };
+                // A thread's part may be rounded up.
+                self.absent += 2 * count;
                 let turn = self.filter.look_up(&lookups, self.threads);
-                self.check("lookups of present keys", turn)
+                self.check("lookups of present keys", turn);
+                turn
             })
             .collect();
         let mut all = Turn::default();
@@ -329,29 +397,37 @@ impl UnderTest<'_> {
         (median(turns.iter().map(|turn| turn.mops())), all.positives)
     }
 
-    /// The measured rate must be near the formula's: one table's own rate may differ by some percent, and chance does
-    /// the rest.
-    fn assert_rate(&self, (positives, lookups): (u64, u64), rate: f64) {
-        let expected = rate * lookups as f64;
-        let off = (positives as f64 - expected).abs();
-        let most = 0.3 * expected + 6.0 * expected.sqrt() + 1.0;
-        assert!(off <= most, "{}: {positives} false positives, but {expected:.1} expected", self.name);
+    fn check(&self, what: &str, turn: Turn) {
+        let name = &self.system.name;
+        // `atomic-cuckoo-filter` 0.3 loses a key now and then while two threads change it.
+        let tolerated = if self.threads > 1 && name == "atomic" { turn.operations / 10_000 + 1 } else { 0 };
+        assert!(turn.failures <= tolerated, "{name}: {} of {} {what} failed", turn.failures, turn.operations);
+    }
+
+    fn into_measured(mut self) -> Measured {
+        self.measured.construction = self.inserts.mops();
+        if self.removals.operations > 0 {
+            self.measured.removal = Some(self.removals.mops());
+            if self.threads == 1 {
+                self.assert_empty();
+            }
+        }
+        // In a small table, the measurement's own memory would count.
+        let resident = self.resident.filter(|_| self.plan.table_bytes >= 16 << 20);
+        self.measured.bytes = self.measured.bytes.or(resident);
+        self.measured
     }
 
     /// Nothing may be found where everything was removed.
-    fn assert_empty(&self, capacity: u64) {
-        let removed = Lookups { present: 0..1, absent: 0, share: 0, count: capacity.min(10_000) };
-        let (found, _) = self.filter.look_up(&removed, 1).positives;
-        assert_eq!(found, 0, "{}: keys found after all were removed", self.name);
+    fn assert_empty(&self) {
+        let count = self.measured.capacity.min(10_000);
+        let (found, _) = self.filter.look_up(&Lookups { present: 0..1, absent: 0, share: 0, count }, 1).positives;
+        assert_eq!(found, 0, "{}: keys found after all were removed", self.system.name);
     }
+}
 
-    fn check(&self, what: &str, turn: Turn) -> Turn {
-        // `atomic-cuckoo-filter` 0.3 loses a key now and then while two threads change it.
-        let tolerated = if self.threads > 1 && self.name == "atomic" { turn.operations / 10_000 + 1 } else { 0 };
-        let failed = turn.failures;
-        assert!(failed <= tolerated, "{}: {failed} of {} {what} failed", self.name, turn.operations);
-        turn
-    }
+fn growth(before: Option<usize>, after: Option<usize>) -> Option<usize> {
+    Some(after?.saturating_sub(before?))
 }
 
 fn median<T: PartialOrd>(numbers: impl Iterator<Item = T>) -> T {

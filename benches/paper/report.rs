@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use super::measure::{Measured, Plan};
 use super::plot::{Axis, Chart, Line, Marker, Scale, Series, Style};
-use super::space::{self, Loads, Space};
-use super::systems::{Layout, Part};
+use super::space::{self, InTable, Loads, Space};
+use super::systems::Part;
 
 /// A table with a heading for each column.
 #[derive(Clone, Debug)]
@@ -60,11 +60,13 @@ impl Table {
 #[derive(Debug)]
 pub(crate) struct Findings {
     pub(crate) plan: Plan,
-    pub(crate) layouts: Vec<Layout>,
+    pub(crate) layouts: Vec<InTable>,
     pub(crate) space: Vec<Space>,
     /// For each size in buckets, the loads of each layout.
     pub(crate) loads: Vec<(usize, Vec<Loads>)>,
     pub(crate) alone: Vec<Measured>,
+    /// The size of the tables for what follows.
+    pub(crate) shared_bytes: usize,
     /// The same systems, or their concurrent versions, on one thread and on two.
     pub(crate) together: Vec<(Measured, Measured)>,
 }
@@ -88,6 +90,11 @@ fn short_percent(rate: f64) -> String {
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
+/// "192 MiB", say.
+pub(crate) fn size(bytes: usize) -> String {
+    if bytes >= 1 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{} KiB", bytes >> 10) }
+}
+
 fn mops(mops: f64) -> String {
     format!("{mops:.2}")
 }
@@ -101,10 +108,8 @@ impl Findings {
         self.alone.iter().find(|measured| measured.name == name)
     }
 
-    /// "192 MiB", say.
     fn size(&self) -> String {
-        let bytes = self.plan.table_bytes;
-        if bytes >= 1 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{} KiB", bytes >> 10) }
+        size(self.plan.table_bytes)
     }
 
     pub(crate) fn table2(&self) -> Table {
@@ -119,16 +124,13 @@ impl Findings {
             vec![name.into(), formula.into(), "-".into(), load, "-".into(), hit.into(), miss.into()]
         })
         .collect();
-        for &layout in &self.layouts {
-            let filter = layout.with_bytes(self.plan.table_bytes);
-            let (bits, rate) = space::at_capacity(&filter);
-            let load = filter.capacity() as f64 / filter.slots() as f64;
+        for ours in &self.layouts {
             rows.push(vec![
-                format!("ours {}", layout.name()),
-                format!("64 / ({} load)", layout.slots),
-                format!("{bits:.2}"),
-                format!("{:.1} %", 100.0 * load),
-                percent(rate),
+                format!("ours {}", ours.layout.name()),
+                format!("64 / ({} load)", ours.layout.slots),
+                format!("{:.2}", ours.bits),
+                format!("{:.1} %", 100.0 * ours.load),
+                percent(ours.rate),
                 "2".into(),
                 "2".into(),
             ]);
@@ -231,31 +233,33 @@ impl Findings {
 
     /// The space row in a sentence or two.
     pub(crate) fn space_verdict(&self) -> String {
-        let all = self.space.len();
-        let count = |is: fn(&Space) -> bool| self.space.iter().filter(|space| is(space)).count();
-        let above: Vec<String> = self
-            .space
-            .iter()
-            .filter(|space| space.bits > space::papers_semi_sorted(space.asked))
-            .map(|space| short_percent(space.asked))
-            .collect();
-        let mut text = format!(
-            "Of {all} rates asked for, ours takes less than a space-optimised Bloom filter at {}, and no more than the \
-             paper's semi-sorted filter at {}",
-            count(|space| space.bits < space::bloom(space.asked)),
-            count(|space| space.bits <= space::papers_semi_sorted(space.asked)),
-        );
-        if !above.is_empty() {
-            write!(text, " (more at {}, as layouts come in steps)", above.join(", ")).expect("a string takes all");
+        let (mut less, mut as_little, mut above) = (0, 0, Vec::new());
+        for &Space { asked, bits, .. } in &self.space {
+            less += usize::from(bits < space::bloom(asked));
+            as_little += usize::from(bits <= space::papers_semi_sorted(asked));
+            if bits >= space::bloom(asked) {
+                above.push(short_percent(asked));
+            }
         }
-        write!(
-            text,
-            ".\nAt the rate that each of these filters really has, ours takes less than Bloom at {}, and no more than \
-             the paper's at {}.\n",
-            count(|space| space.bits < space::bloom(space.rate)),
-            count(|space| space.bits <= space::papers_semi_sorted(space.rate)),
-        )
-        .expect("a string takes all");
+        let all = self.space.len();
+        let mut text = format!(
+            "Of {all} rates asked for, ours takes less than a space-optimised Bloom filter at {less}, and no more than \
+             the paper's semi-sorted filter at {as_little}: layouts come in steps. More than Bloom at {}.\n",
+            above.join(", "),
+        );
+        text += "At the rates that the layouts have, where these are below 1 %:\n";
+        for ours in self.layouts.iter().filter(|ours| ours.rate < 0.01) {
+            let by = |other: f64| format!("{:+.2}", ours.bits - other);
+            writeln!(
+                text,
+                "- {}: {:.2} bits, {} beside the paper's semi-sorted filter, {} beside Bloom",
+                ours.layout.name(),
+                ours.bits,
+                by(space::papers_semi_sorted(ours.rate)),
+                by(space::bloom(ours.rate)),
+            )
+            .expect("a string takes all");
+        }
         text
     }
 
@@ -346,13 +350,13 @@ impl Findings {
             &two,
             |measured| &measured.shares,
         );
-        chart.subtitle = chart.subtitle.replace("one thread", "two threads");
+        chart.subtitle = format!("u64 keys, tables of {}, two threads", size(self.shared_bytes));
         charts.push(("figure5_two_threads", "The same, of those that can be shared, on two threads.", chart));
         charts
     }
 
     fn figure2(&self) -> Chart {
-        let names = self.layouts.iter().map(|layout| layout.name()).collect();
+        let names = self.layouts.iter().map(|ours| ours.layout.name()).collect();
         let show = |share: f64| format!("{:.0} %", share * 100.0);
         let mut series = Vec::new();
         for (index, (buckets, loads)) in self.loads.iter().enumerate() {
@@ -388,12 +392,9 @@ impl Findings {
 
     fn figure3(&self) -> Chart {
         let rates: Vec<f64> = (0..=2000).map(|step| 10f64.powf(-6.0 + f64::from(step) * 0.0025)).collect();
-        let bits: Vec<(f64, f64)> = (self.layouts.iter())
-            .map(|layout| (layout.rate, space::at_capacity(&layout.with_bytes(self.plan.table_bytes)).0))
-            .collect();
         let ours = |asked: f64| {
-            let met = bits.iter().filter(|(rate, _)| *rate <= asked);
-            met.map(|(_, bits)| *bits).fold(f64::INFINITY, f64::min)
+            let met = self.layouts.iter().filter(|ours| ours.layout.rate <= asked);
+            met.map(|ours| ours.bits).fold(f64::INFINITY, f64::min)
         };
         let line = |name: &str, style: Style, bits: &dyn Fn(f64) -> f64| {
             let points: Vec<_> = rates.iter().map(|&rate| (rate, bits(rate))).collect();
@@ -443,7 +444,8 @@ impl Findings {
             measured.bits_per_item().filter(|&bits| within(bits)).map(|bits| (bits, measured.rate()))
         };
         let ours = |is_semi_sorted: bool| -> Vec<(f64, f64)> {
-            let of_kind = self.layouts.iter().filter(|layout| layout.is_semi_sorted() == is_semi_sorted);
+            let layouts = self.layouts.iter().map(|ours| ours.layout);
+            let of_kind = layouts.filter(|layout| layout.is_semi_sorted() == is_semi_sorted);
             of_kind.filter_map(|layout| point(self.of_name(&format!("ours {}", layout.name()))?)).collect()
         };
         let dots = |style: Style| Style { line: Line::None, ..style };

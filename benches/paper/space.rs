@@ -70,6 +70,26 @@ pub(crate) fn at_capacity(filter: &ConcurrentCuckooFilter<u64>) -> (f64, f64) {
     (filter.memory_usage() as f64 * 8.0 / filter.capacity() as f64, rate)
 }
 
+/// A layout in a table of the size at hand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InTable {
+    pub(crate) layout: Layout,
+    /// The share of the slots that is taken at capacity.
+    pub(crate) load: f64,
+    /// Bits for each key, at capacity.
+    pub(crate) bits: f64,
+    /// The computed rate there.
+    pub(crate) rate: f64,
+}
+
+impl InTable {
+    pub(crate) fn of(layout: Layout, table_bytes: usize) -> Self {
+        let filter = layout.with_bytes(table_bytes);
+        let (bits, rate) = at_capacity(&filter);
+        Self { layout, load: filter.capacity() as f64 / filter.slots() as f64, bits, rate }
+    }
+}
+
 /// How full a layout's table of one size gets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loads {
