@@ -10,7 +10,7 @@
 //!
 //! "The paper" is Fan, Andersen, Kaminsky, Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom* (CoNEXT 2014).
 //! What is compared, and how it is kept fair, stands in `systems.rs`; what is not from a crate, in `filters.rs`. The
-//! tables go to the standard output, and they and every figure to files.
+//! tables go to the standard output, and they and every figure to files; speeds are in millions of operations a second.
 //!
 //! # What is shown
 //! - Table 2: bits a key as a formula, and the cache lines that a lookup reads;
@@ -22,7 +22,7 @@
 //! - Figures 5 to 8: lookups by the share of hits and by load, inserts and removals by load;
 //! - those that threads can share again, on two threads.
 //!
-//! The systems take turns, a second or less each, so that a machine which becomes slower for a while does so for all. So
+//! The systems take turns, a second or so each, so that a machine which becomes slower for a while does so for all. So
 //! all are in memory at once: 4 GB. On two threads the tables are a quarter as large, and one thread has its turns among
 //! those of two. All inserts must succeed, all present keys be found, at every load, and
 //! all removals too, rates be near their formulas, and nothing be left in the end, or the run ends.
@@ -81,14 +81,14 @@ impl Options {
                 rounds: 1,
                 shared_divisor: 1,
                 lookups: 1_000,
-                rate_lookups: 300_000,
+                rate_lookups: 200_000,
                 filled_buckets: &[1 << 10],
             },
             (false, true) => Plan {
                 table_bytes: 768 << 10,
                 rounds: 3,
                 shared_divisor: 1,
-                lookups: 300_000,
+                lookups: 200_000,
                 rate_lookups: 1_000_000,
                 filled_buckets: &[1 << 10, 1 << 14],
             },
@@ -96,7 +96,7 @@ impl Options {
                 table_bytes: 192 << 20,
                 rounds: 1,
                 shared_divisor: 4,
-                lookups: 1_000_000,
+                lookups: 600_000,
                 rate_lookups: 10_000_000,
                 filled_buckets: &[1 << 10, 1 << 15, 1 << 20],
             },
@@ -118,13 +118,13 @@ fn measure(plan: Plan) -> Findings {
     let alone: Vec<(&System, u64)> =
         systems.iter().filter(|system| system.part != Part::Threads).map(|system| (system, 1)).collect();
     eprintln!("one thread, tables of {}", size(plan.table_bytes));
-    let alone = Measured::by_turns(&alone, &plan);
+    let alone = Measured::all(&alone, &plan);
 
     let shared = systems.iter().filter(|system| system.is_shown_on_two_threads());
     let shared: Vec<(&System, u64)> = shared.flat_map(|system| [(system, 1), (system, 2)]).collect();
     let shared_plan = Plan { table_bytes: plan.table_bytes / plan.shared_divisor, ..plan };
     eprintln!("one thread and two, tables of {}", size(shared_plan.table_bytes));
-    let together = Measured::by_turns(&shared, &shared_plan);
+    let together = Measured::all(&shared, &shared_plan);
     let together = together.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
 
     let layouts = layouts.into_iter().map(|layout| InTable::of(layout, plan.table_bytes)).collect();

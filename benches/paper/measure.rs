@@ -1,5 +1,6 @@
 //! The timed loops, each compiled for one system alone, and the course of the measurements.
 
+use std::fmt;
 use std::ops::{AddAssign, Range};
 use std::time::{Duration, Instant};
 
@@ -11,11 +12,11 @@ use super::systems::{Filter, Part, Shared, System, resident_bytes};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) table_bytes: usize,
-    /// How often a system is filled and emptied; the median is shown.
+    /// How often a system is filled and emptied; the median is shown. More than one for tables that fit in a cache.
     pub(crate) rounds: usize,
     /// How many times smaller the tables are for two threads.
     pub(crate) shared_divisor: usize,
-    /// How many lookups one figure is taken from; the median of three such is shown.
+    /// How many lookups a turn has; the median of some such turns is shown.
     pub(crate) lookups: u64,
     /// How many absent keys tell the rate of a filter.
     pub(crate) rate_lookups: u64,
@@ -28,7 +29,7 @@ const SLICES: u64 = 20;
 /// After which of them lookups are timed.
 const LOOKUP_SLICES: [u64; 6] = [4, 8, 12, 16, 18, 20];
 /// How often lookups of one sort are timed.
-const TURNS: usize = 3;
+const TURNS: usize = 5;
 
 /// Operations, how long they took together, and what they answered.
 #[derive(Clone, Copy, Debug, Default)]
@@ -204,17 +205,20 @@ impl Measured {
         self.positives.0 as f64 / self.positives.1 as f64
     }
 
-    /// Measures the systems by turns, each on so many threads, and takes the median of some rounds, point by point.
-    pub(crate) fn by_turns(systems: &[(&System, u64)], plan: &Plan) -> Vec<Self> {
+    /// Measures the systems, each on so many threads, and takes the median of some rounds, point by point.
+    ///
+    /// Large tables take turns within a round. Small ones would push each other out of the cache, so there each system
+    /// has the machine for itself, and it's the rounds that are spread out.
+    pub(crate) fn all(systems: &[(&System, u64)], plan: &Plan) -> Vec<Self> {
+        let together = if plan.rounds == 1 { systems.len() } else { 1 };
         let rounds: Vec<Vec<Self>> = (1..=plan.rounds)
             .map(|round| {
                 eprintln!("round {round} of {}", plan.rounds);
-                Self::round(systems, plan)
+                systems.chunks(together).flat_map(|systems| Self::round(systems, plan)).collect()
             })
             .collect();
-        (0..systems.len())
-            .map(|index| Self::median(&rounds.iter().map(|round| &round[index]).collect::<Vec<_>>()))
-            .collect()
+        let rounds_of = |index: usize| rounds.iter().map(|round| &round[index]).collect::<Vec<_>>();
+        (0..systems.len()).map(|index| Self::median(&rounds_of(index))).collect()
     }
 
     fn median(rounds: &[&Self]) -> Self {
@@ -237,23 +241,40 @@ impl Measured {
     }
 
     /// Fills all systems to their capacities and empties them, with lookups on the way. They take turns at everything,
-    /// a second or less each, so that a machine that becomes slower does so for all of them.
+    /// a second or so each, so that a machine that becomes slower does so for all of them.
     fn round(systems: &[(&System, u64)], plan: &Plan) -> Vec<Self> {
+        let tell = |what: fmt::Arguments<'_>| {
+            if systems.len() > 1 {
+                eprintln!("  {what}");
+            }
+        };
         let mut all: Vec<_> = systems.iter().map(|(system, threads)| UnderTest::new(system, *threads, plan)).collect();
         for slice in 1..=SLICES {
-            eprintln!("  inserts, part {slice} of {SLICES}");
+            tell(format_args!("inserts, part {slice} of {SLICES}"));
             all.iter_mut().for_each(|one| one.insert(slice));
             if slice < SLICES && LOOKUP_SLICES.contains(&slice) {
-                all.iter_mut().for_each(|one| one.look_up_at_load(slice));
+                let is_in_figure = |one: &UnderTest<'_>| one.is_in_full() && one.threads == 1;
+                let load = slice as f64 / SLICES as f64;
+                let mut shown: Vec<_> = all.iter_mut().filter(|one| is_in_figure(one)).collect();
+                look_up_by_turns(&mut shown, slice, 0, |one, mops| one.measured.misses.push((load, mops)));
+                look_up_by_turns(&mut shown, slice, 256, |one, mops| one.measured.hits.push((load, mops)));
             }
         }
         for share in [0, 64, 128, 192, 256] {
-            eprintln!("  lookups, {} % hits", share * 100 / 256);
-            all.iter_mut().for_each(|one| one.look_up_share(share));
+            tell(format_args!("lookups, {} % hits", share * 100 / 256));
+            let mut shown: Vec<_> = all.iter_mut().collect();
+            look_up_by_turns(&mut shown, SLICES, share, |one, mops| {
+                one.measured.shares.push((share as f64 / 256.0, mops));
+                match share {
+                    0 => one.measured.misses.push((1.0, mops)),
+                    256 => one.measured.hits.push((1.0, mops)),
+                    _ => {}
+                }
+            });
         }
         all.iter_mut().for_each(UnderTest::measure_rate);
         for slice in 1..=SLICES {
-            eprintln!("  removals, part {slice} of {SLICES}");
+            tell(format_args!("removals, part {slice} of {SLICES}"));
             all.iter_mut().for_each(|one| one.remove(slice));
         }
         all.into_iter().map(UnderTest::into_measured).collect()
@@ -340,32 +361,10 @@ impl<'a> UnderTest<'a> {
         }
     }
 
-    fn look_up_at_load(&mut self, slice: u64) {
-        if self.is_in_full() && self.threads == 1 {
-            let (load, present) = (slice as f64 / SLICES as f64, 0..self.keys(slice).end);
-            let (misses, _) = self.look_up(present.clone(), 0, self.plan.lookups);
-            let (hits, _) = self.look_up(present, 256, self.plan.lookups);
-            self.measured.misses.push((load, misses));
-            self.measured.hits.push((load, hits));
-        }
-    }
-
-    fn look_up_share(&mut self, share: u64) {
-        let (mops, positives) = self.look_up(0..self.measured.capacity, share, self.plan.lookups);
-        self.measured.shares.push((share as f64 / 256.0, mops));
-        self.add_positives(positives);
-        match share {
-            0 => self.measured.misses.push((1.0, mops)),
-            256 => self.measured.hits.push((1.0, mops)),
-            _ => {}
-        }
-    }
-
     /// The measured rate must be near the formula's: one table's own rate may differ by some percent, and chance does
     /// the rest.
     fn measure_rate(&mut self) {
-        let (_, positives) = self.look_up(0..self.measured.capacity, 0, self.plan.rate_lookups / TURNS as u64);
-        self.add_positives(positives);
+        self.look_up(SLICES, 0, self.plan.rate_lookups);
         if let Some(rate) = self.rate {
             let (positives, lookups) = self.measured.positives;
             let expected = rate * lookups as f64;
@@ -375,26 +374,18 @@ impl<'a> UnderTest<'a> {
         }
     }
 
-    fn add_positives(&mut self, (positives, lookups): (u64, u64)) {
-        self.measured.positives.0 += positives;
-        self.measured.positives.1 += lookups;
-    }
-
-    /// Millions of lookups a second, and the false positives among the lookups of absent keys.
-    fn look_up(&mut self, present: Range<u64>, share: u64, count: u64) -> (f64, (u64, u64)) {
-        let turns: Vec<Turn> = (0..TURNS)
-            .map(|_| {
-                let lookups = Lookups { present: present.clone(), absent: self.absent, share, count };
-                // A thread's part may be rounded up.
-                self.absent += 2 * count;
-                let turn = self.filter.look_up(&lookups, self.threads);
-                self.check("lookups of present keys", turn);
-                turn
-            })
-            .collect();
-        let mut all = Turn::default();
-        turns.iter().for_each(|turn| all += *turn);
-        (median(turns.iter().map(|turn| turn.mops())), all.positives)
+    /// With so many slices in, a share of 256 such lookups of present keys: millions a second.
+    fn look_up(&mut self, slices: u64, share: u64, count: u64) -> f64 {
+        let lookups = Lookups { present: 0..self.keys(slices).end, absent: self.absent, share, count };
+        // A thread's part may be rounded up.
+        self.absent += 2 * count;
+        let turn = self.filter.look_up(&lookups, self.threads);
+        self.check("lookups of present keys", turn);
+        if slices == SLICES {
+            self.measured.positives.0 += turn.positives.0;
+            self.measured.positives.1 += turn.positives.1;
+        }
+        turn.mops()
     }
 
     fn check(&self, what: &str, turn: Turn) {
@@ -423,6 +414,24 @@ impl<'a> UnderTest<'a> {
         let count = self.measured.capacity.min(10_000);
         let (found, _) = self.filter.look_up(&Lookups { present: 0..1, absent: 0, share: 0, count }, 1).positives;
         assert_eq!(found, 0, "{}: keys found after all were removed", self.system.name);
+    }
+}
+
+/// Lookups of one sort, by turns, and again; `tell` is told the median of each.
+fn look_up_by_turns<'a>(
+    all: &mut [&mut UnderTest<'a>],
+    slices: u64,
+    share: u64,
+    mut tell: impl FnMut(&mut UnderTest<'a>, f64),
+) {
+    let mut speeds = vec![Vec::new(); all.len()];
+    for _ in 0..TURNS {
+        for (one, speeds) in all.iter_mut().zip(&mut speeds) {
+            speeds.push(one.look_up(slices, share, one.plan.lookups));
+        }
+    }
+    for (one, speeds) in all.iter_mut().zip(speeds) {
+        tell(one, median(speeds.into_iter()));
     }
 }
 

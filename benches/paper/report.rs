@@ -40,12 +40,17 @@ impl Table {
 
     pub(crate) fn csv(&self) -> String {
         let quoted = |cell: &str| format!("\"{}\"", cell.replace('"', "'"));
-        let mut text = self.head.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(",") + "\n";
+        // The unit goes from the cells to the heading.
+        let is_percent = |column: usize| self.rows.iter().any(|row| row[column].ends_with(" %"));
+        let head = self.head.iter().enumerate().map(|(column, cell)| {
+            let unit = if is_percent(column) { ", %" } else { "" };
+            quoted(&format!("{cell}{unit}"))
+        });
+        let mut text = head.collect::<Vec<_>>().join(",") + "\n";
         for row in &self.rows {
             let cells: Vec<_> = row
                 .iter()
                 .map(|cell| {
-                    // Numbers without their units.
                     let number = cell.trim_end_matches(" %");
                     if number.parse::<f64>().is_ok() { number.to_string() } else { quoted(cell) }
                 })
