@@ -88,8 +88,8 @@ impl Options {
                 table_bytes: 768 << 10,
                 rounds: 3,
                 shared_divisor: 1,
-                lookups: 200_000,
-                rate_lookups: 1_000_000,
+                lookups: 100_000,
+                rate_lookups: 500_000,
                 filled_buckets: &[1 << 10, 1 << 14],
             },
             (false, false) => Plan {
