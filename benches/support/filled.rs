@@ -333,7 +333,7 @@ fn mix<S: Subject>(subject: &S, present: &Range<u64>, absent: u64, count: u64, t
 }
 
 /// Runs `work` on so many threads at once; returns the time from the first start to the last end, and the results.
-fn on_threads<R: Send>(threads: u64, work: impl Fn(u64) -> R + Sync) -> (Duration, Vec<R>) {
+pub(crate) fn on_threads<R: Send>(threads: u64, work: impl Fn(u64) -> R + Sync) -> (Duration, Vec<R>) {
     if threads == 1 {
         let start = Instant::now();
         let result = work(0);

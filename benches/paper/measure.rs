@@ -1,0 +1,447 @@
+//! The timed loops, each compiled for one system alone, and the course of the measurements.
+
+use std::fmt;
+use std::ops::{AddAssign, Range};
+use std::time::{Duration, Instant};
+
+use super::support::filled::on_threads;
+use super::support::keys::{ABSENT, Random, Shuffled, key};
+use super::systems::{Filter, Part, Shared, System, resident_bytes};
+
+/// How much of everything.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) table_bytes: usize,
+    /// How often a system is filled and emptied; the median is shown. More than one for tables that fit in a cache.
+    pub(crate) rounds: usize,
+    /// How many times smaller the tables are for two threads.
+    pub(crate) shared_divisor: usize,
+    /// How many lookups a turn has; the median of some such turns is shown.
+    pub(crate) lookups: u64,
+    /// How many absent keys tell the rate of a filter.
+    pub(crate) rate_lookups: u64,
+    /// Buckets of the tables that are filled up for Figure 2.
+    pub(crate) filled_buckets: &'static [usize],
+}
+
+/// Into how many parts filling and emptying are divided, for the figures against load.
+const SLICES: u64 = 20;
+/// After which of them lookups are timed.
+const LOOKUP_SLICES: [u64; 6] = [4, 8, 12, 16, 18, 20];
+/// How often lookups of one sort are timed.
+const TURNS: usize = 5;
+
+/// Operations, how long they took together, and what they answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Turn {
+    pub(crate) operations: u64,
+    pub(crate) time: Duration,
+    /// Changes that did not succeed, or present keys that were not found.
+    pub(crate) failures: u64,
+    /// Absent keys that were found, and how many were looked up.
+    pub(crate) positives: (u64, u64),
+}
+
+impl Turn {
+    /// Millions of operations a second.
+    pub(crate) fn mops(self) -> f64 {
+        self.operations as f64 / self.time.as_secs_f64() / 1e6
+    }
+}
+
+impl AddAssign for Turn {
+    fn add_assign(&mut self, other: Self) {
+        self.operations += other.operations;
+        self.time += other.time;
+        self.failures += other.failures;
+        self.positives.0 += other.positives.0;
+        self.positives.1 += other.positives.1;
+    }
+}
+
+/// Lookups, of which `share` of 256 are of present keys.
+#[derive(Clone, Debug)]
+pub(crate) struct Lookups {
+    present: Range<u64>,
+    absent: u64,
+    share: u64,
+    count: u64,
+}
+
+/// A system with its type hidden. Each call is one timed loop.
+pub(crate) trait Timed {
+    fn insert(&mut self, keys: Range<u64>, threads: u64) -> Turn;
+    fn remove(&mut self, keys: Range<u64>, threads: u64) -> Turn;
+    fn look_up(&self, lookups: &Lookups, threads: u64) -> Turn;
+}
+
+/// A filter that needs to be borrowed mutably.
+#[derive(Debug)]
+pub(crate) struct Exclusive<F>(pub(crate) F);
+
+/// A filter that threads can share.
+#[derive(Debug)]
+pub(crate) struct Concurrent<S>(pub(crate) S);
+
+impl<F: Filter> Timed for Exclusive<F> {
+    fn insert(&mut self, keys: Range<u64>, threads: u64) -> Turn {
+        alone(threads, || insert(&mut self.0, keys, 1))
+    }
+
+    fn remove(&mut self, keys: Range<u64>, threads: u64) -> Turn {
+        alone(threads, || remove(&mut self.0, keys, 1))
+    }
+
+    fn look_up(&self, lookups: &Lookups, threads: u64) -> Turn {
+        alone(threads, || look_up(&self.0, lookups, 0, 1))
+    }
+}
+
+impl<S: Shared> Timed for Concurrent<S> {
+    fn insert(&mut self, keys: Range<u64>, threads: u64) -> Turn {
+        together(threads, |thread| insert(&mut &self.0, keys.start + thread..keys.end, threads))
+    }
+
+    fn remove(&mut self, keys: Range<u64>, threads: u64) -> Turn {
+        together(threads, |thread| remove(&mut &self.0, keys.start + thread..keys.end, threads))
+    }
+
+    fn look_up(&self, lookups: &Lookups, threads: u64) -> Turn {
+        together(threads, |thread| look_up(&&self.0, lookups, thread, threads))
+    }
+}
+
+fn alone(threads: u64, work: impl FnOnce() -> Turn) -> Turn {
+    assert_eq!(threads, 1, "this filter can't be shared");
+    let start = Instant::now();
+    let turn = work();
+    Turn { time: start.elapsed(), ..turn }
+}
+
+fn together(threads: u64, work: impl Fn(u64) -> Turn + Sync) -> Turn {
+    let (time, turns) = on_threads(threads, work);
+    let mut all = Turn::default();
+    turns.into_iter().for_each(|turn| all += turn);
+    Turn { time, ..all }
+}
+
+/// Inserts each `by`th key.
+#[inline(never)]
+fn insert<F: Filter>(filter: &mut F, keys: Range<u64>, by: u64) -> Turn {
+    change(keys, by, |key| filter.insert(key))
+}
+
+/// Removes each `by`th key.
+#[inline(never)]
+fn remove<F: Filter>(filter: &mut F, keys: Range<u64>, by: u64) -> Turn {
+    change(keys, by, |key| filter.remove(key))
+}
+
+#[inline(always)]
+fn change(keys: Range<u64>, by: u64, mut change: impl FnMut(u64) -> bool) -> Turn {
+    let (mut operations, mut done) = (0, 0);
+    let mut index = keys.start;
+    while index < keys.end {
+        done += u64::from(change(key(index)));
+        operations += 1;
+        index += by;
+    }
+    Turn { operations, failures: operations - done, ..Turn::default() }
+}
+
+/// The thread's part of the lookups. Present keys are not asked for in the order in which they came in, and which lookup
+/// is of one is left to a random number, or the processor would foresee it.
+#[inline(never)]
+fn look_up<F: Filter>(filter: &F, lookups: &Lookups, thread: u64, threads: u64) -> Turn {
+    let count = (lookups.count / threads).next_multiple_of(8);
+    let absent = lookups.absent + thread * count;
+    let mut order = Shuffled::new(lookups.present.clone(), thread as f64 / threads as f64);
+    let mut random = Random(absent);
+    let (mut misses, mut missed, mut positives) = (0, 0, 0);
+    for block in 0..count / 8 {
+        let coins = random.next();
+        for i in 0..8 {
+            let present = u64::from((coins >> (8 * i)) & 0xff < lookups.share);
+            // Both are computed, so that the choice needs no branch.
+            let indices = [absent + block * 8 + i, order.next()];
+            let found = u64::from(filter.contains(key(indices[present as usize])));
+            misses += 1 - present;
+            missed += present & (1 - found);
+            positives += found & (1 - present);
+        }
+    }
+    Turn { operations: count, failures: missed, positives: (positives, misses), ..Turn::default() }
+}
+
+/// What was found out about one system on so many threads.
+#[derive(Clone, Debug)]
+pub(crate) struct Measured {
+    pub(crate) name: String,
+    pub(crate) about: &'static str,
+    pub(crate) part: Part,
+    pub(crate) lines: [&'static str; 2],
+    pub(crate) bytes: Option<usize>,
+    pub(crate) capacity: u64,
+    /// False positives at capacity, and the absent keys that were looked up there.
+    pub(crate) positives: (u64, u64),
+    /// Millions of operations a second: all inserts to capacity, and all removals from there.
+    pub(crate) construction: f64,
+    pub(crate) removal: Option<f64>,
+    /// Each point: the share of the capacity that is in, and millions of operations a second.
+    pub(crate) inserts: Vec<(f64, f64)>,
+    pub(crate) hits: Vec<(f64, f64)>,
+    pub(crate) misses: Vec<(f64, f64)>,
+    pub(crate) removals: Vec<(f64, f64)>,
+    /// The share of hits, and millions of lookups a second at capacity.
+    pub(crate) shares: Vec<(f64, f64)>,
+}
+
+impl Measured {
+    pub(crate) fn bits_per_item(&self) -> Option<f64> {
+        Some(self.bytes? as f64 * 8.0 / self.capacity as f64)
+    }
+
+    pub(crate) fn rate(&self) -> f64 {
+        self.positives.0 as f64 / self.positives.1 as f64
+    }
+
+    /// Measures the systems, each on so many threads, and takes the median of some rounds, point by point.
+    ///
+    /// Large tables take turns within a round. Small ones would push each other out of the cache, so there each system
+    /// has the machine for itself, and it's the rounds that are spread out.
+    pub(crate) fn all(systems: &[(&System, u64)], plan: &Plan) -> Vec<Self> {
+        let together = if plan.rounds == 1 { systems.len() } else { 1 };
+        let rounds: Vec<Vec<Self>> = (1..=plan.rounds)
+            .map(|round| {
+                eprintln!("round {round} of {}", plan.rounds);
+                systems.chunks(together).flat_map(|systems| Self::round(systems, plan)).collect()
+            })
+            .collect();
+        let rounds_of = |index: usize| rounds.iter().map(|round| &round[index]).collect::<Vec<_>>();
+        (0..systems.len()).map(|index| Self::median(&rounds_of(index))).collect()
+    }
+
+    fn median(rounds: &[&Self]) -> Self {
+        let points = |points: fn(&Self) -> &Vec<(f64, f64)>| -> Vec<(f64, f64)> {
+            let median_of = |(index, &(at, _)): (usize, &(f64, f64))| {
+                (at, median(rounds.iter().map(|round| points(round)[index].1)))
+            };
+            points(rounds[0]).iter().enumerate().map(median_of).collect()
+        };
+        Self {
+            construction: median(rounds.iter().map(|round| round.construction)),
+            removal: median(rounds.iter().map(|round| round.removal)),
+            inserts: points(|round| &round.inserts),
+            hits: points(|round| &round.hits),
+            misses: points(|round| &round.misses),
+            removals: points(|round| &round.removals),
+            shares: points(|round| &round.shares),
+            ..rounds[0].clone()
+        }
+    }
+
+    /// Fills all systems to their capacities and empties them, with lookups on the way. They take turns at everything,
+    /// a second or so each, so that a machine that becomes slower does so for all of them.
+    fn round(systems: &[(&System, u64)], plan: &Plan) -> Vec<Self> {
+        let tell = |what: fmt::Arguments<'_>| {
+            if systems.len() > 1 {
+                eprintln!("  {what}");
+            }
+        };
+        let mut all: Vec<_> = systems.iter().map(|(system, threads)| UnderTest::new(system, *threads, plan)).collect();
+        for slice in 1..=SLICES {
+            tell(format_args!("inserts, part {slice} of {SLICES}"));
+            all.iter_mut().for_each(|one| one.insert(slice));
+            if slice < SLICES && LOOKUP_SLICES.contains(&slice) {
+                let is_in_figure = |one: &UnderTest<'_>| one.is_in_full() && one.threads == 1;
+                let load = slice as f64 / SLICES as f64;
+                let mut shown: Vec<_> = all.iter_mut().filter(|one| is_in_figure(one)).collect();
+                look_up_by_turns(&mut shown, slice, 0, |one, mops| one.measured.misses.push((load, mops)));
+                look_up_by_turns(&mut shown, slice, 256, |one, mops| one.measured.hits.push((load, mops)));
+            }
+        }
+        for share in [0, 64, 128, 192, 256] {
+            tell(format_args!("lookups, {} % hits", share * 100 / 256));
+            let mut shown: Vec<_> = all.iter_mut().collect();
+            look_up_by_turns(&mut shown, SLICES, share, |one, mops| {
+                one.measured.shares.push((share as f64 / 256.0, mops));
+                match share {
+                    0 => one.measured.misses.push((1.0, mops)),
+                    256 => one.measured.hits.push((1.0, mops)),
+                    _ => {}
+                }
+            });
+        }
+        all.iter_mut().for_each(UnderTest::measure_rate);
+        for slice in 1..=SLICES {
+            tell(format_args!("removals, part {slice} of {SLICES}"));
+            all.iter_mut().for_each(|one| one.remove(slice));
+        }
+        all.into_iter().map(UnderTest::into_measured).collect()
+    }
+}
+
+/// A filter whose answers are checked, and what was found out about it so far.
+struct UnderTest<'a> {
+    system: &'a System,
+    plan: &'a Plan,
+    threads: u64,
+    filter: Box<dyn Timed>,
+    /// By the formula.
+    rate: Option<f64>,
+    /// The next number of a key that is never in.
+    absent: u64,
+    inserts: Turn,
+    removals: Turn,
+    /// By how much the process has grown while this filter was built and filled.
+    resident: Option<usize>,
+    measured: Measured,
+}
+
+impl<'a> UnderTest<'a> {
+    fn new(system: &'a System, threads: u64, plan: &'a Plan) -> Self {
+        let before = resident_bytes();
+        let built = (system.build)(plan.table_bytes);
+        let measured = Measured {
+            name: system.name.clone(),
+            about: system.about,
+            part: system.part,
+            lines: system.lines,
+            bytes: built.bytes,
+            capacity: built.capacity,
+            positives: (0, 0),
+            construction: 0.0,
+            removal: None,
+            inserts: Vec::new(),
+            hits: Vec::new(),
+            misses: Vec::new(),
+            removals: Vec::new(),
+            shares: Vec::new(),
+        };
+        Self {
+            system,
+            plan,
+            threads,
+            filter: built.filter,
+            rate: built.rate,
+            absent: ABSENT,
+            inserts: Turn::default(),
+            removals: Turn::default(),
+            resident: growth(before, resident_bytes()),
+            measured,
+        }
+    }
+
+    /// Whether it stands in the figures, for which more is measured.
+    fn is_in_full(&self) -> bool {
+        self.system.part != Part::Table
+    }
+
+    /// The keys of a slice. They are removed in the order in which they came in.
+    fn keys(&self, slice: u64) -> Range<u64> {
+        let capacity = self.measured.capacity;
+        capacity * (slice - 1) / SLICES..capacity * slice / SLICES
+    }
+
+    fn insert(&mut self, slice: u64) {
+        let before = resident_bytes();
+        let turn = self.filter.insert(self.keys(slice), self.threads);
+        self.check("inserts", turn);
+        self.resident = self.resident.zip(growth(before, resident_bytes())).map(|(so_far, more)| so_far + more);
+        self.measured.inserts.push(((slice as f64 - 0.5) / SLICES as f64, turn.mops()));
+        self.inserts += turn;
+    }
+
+    fn remove(&mut self, slice: u64) {
+        if self.system.removes && self.is_in_full() {
+            let turn = self.filter.remove(self.keys(slice), self.threads);
+            self.check("removals", turn);
+            self.measured.removals.push((1.0 - (slice as f64 - 0.5) / SLICES as f64, turn.mops()));
+            self.removals += turn;
+        }
+    }
+
+    /// The measured rate must be near the formula's: one table's own rate may differ by some percent, and chance does
+    /// the rest.
+    fn measure_rate(&mut self) {
+        self.look_up(SLICES, 0, self.plan.rate_lookups);
+        if let Some(rate) = self.rate {
+            let (positives, lookups) = self.measured.positives;
+            let expected = rate * lookups as f64;
+            let off = (positives as f64 - expected).abs();
+            let most = 0.3 * expected + 6.0 * expected.sqrt() + 1.0;
+            assert!(off <= most, "{}: {positives} false positives, but {expected:.1} expected", self.system.name);
+        }
+    }
+
+    /// With so many slices in, a share of 256 such lookups of present keys: millions a second.
+    fn look_up(&mut self, slices: u64, share: u64, count: u64) -> f64 {
+        let lookups = Lookups { present: 0..self.keys(slices).end, absent: self.absent, share, count };
+        // A thread's part may be rounded up.
+        self.absent += 2 * count;
+        let turn = self.filter.look_up(&lookups, self.threads);
+        self.check("lookups of present keys", turn);
+        if slices == SLICES {
+            self.measured.positives.0 += turn.positives.0;
+            self.measured.positives.1 += turn.positives.1;
+        }
+        turn.mops()
+    }
+
+    fn check(&self, what: &str, turn: Turn) {
+        let name = &self.system.name;
+        // `atomic-cuckoo-filter` 0.3 loses a key now and then while two threads change it.
+        let tolerated = if self.threads > 1 && name == "atomic" { turn.operations / 10_000 + 1 } else { 0 };
+        assert!(turn.failures <= tolerated, "{name}: {} of {} {what} failed", turn.failures, turn.operations);
+    }
+
+    fn into_measured(mut self) -> Measured {
+        self.measured.construction = self.inserts.mops();
+        if self.removals.operations > 0 {
+            self.measured.removal = Some(self.removals.mops());
+            if self.threads == 1 {
+                self.assert_empty();
+            }
+        }
+        // In a small table, the measurement's own memory would count.
+        let resident = self.resident.filter(|_| self.plan.table_bytes >= 16 << 20);
+        self.measured.bytes = self.measured.bytes.or(resident);
+        self.measured
+    }
+
+    /// Nothing may be found where everything was removed.
+    fn assert_empty(&self) {
+        let count = self.measured.capacity.min(10_000);
+        let (found, _) = self.filter.look_up(&Lookups { present: 0..1, absent: 0, share: 0, count }, 1).positives;
+        assert_eq!(found, 0, "{}: keys found after all were removed", self.system.name);
+    }
+}
+
+/// Lookups of one sort, by turns, and again; `tell` is told the median of each.
+fn look_up_by_turns<'a>(
+    all: &mut [&mut UnderTest<'a>],
+    slices: u64,
+    share: u64,
+    mut tell: impl FnMut(&mut UnderTest<'a>, f64),
+) {
+    let mut speeds = vec![Vec::new(); all.len()];
+    for _ in 0..TURNS {
+        for (one, speeds) in all.iter_mut().zip(&mut speeds) {
+            speeds.push(one.look_up(slices, share, one.plan.lookups));
+        }
+    }
+    for (one, speeds) in all.iter_mut().zip(speeds) {
+        tell(one, median(speeds.into_iter()));
+    }
+}
+
+fn growth(before: Option<usize>, after: Option<usize>) -> Option<usize> {
+    Some(after?.saturating_sub(before?))
+}
+
+fn median<T: PartialOrd>(numbers: impl Iterator<Item = T>) -> T {
+    let mut numbers: Vec<T> = numbers.collect();
+    numbers.sort_by(|one, other| one.partial_cmp(other).expect("numbers"));
+    let middle = numbers.len() / 2;
+    numbers.swap_remove(middle)
+}

@@ -1,0 +1,537 @@
+//! Tables and charts from what was measured.
+
+use std::fmt::Write as _;
+
+use super::measure::{Measured, Plan};
+use super::plot::{Axis, Chart, Line, Marker, Scale, Series, Style};
+use super::space::{self, InTable, Loads, Space};
+use super::systems::Part;
+
+/// A table with a heading for each column.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    pub(crate) head: Vec<&'static str>,
+    pub(crate) rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// In Markdown; all columns but the first `left` are right-aligned.
+    pub(crate) fn text(&self, left: usize) -> String {
+        let head: Vec<String> = self.head.iter().map(|cell| (*cell).into()).collect();
+        let all = || [&head].into_iter().chain(&self.rows);
+        let width = |column: usize| all().map(|row| row[column].chars().count()).max().unwrap_or(0).max(3);
+        let widths: Vec<usize> = (0..head.len()).map(width).collect();
+        let mut text = String::new();
+        for (index, row) in all().enumerate() {
+            for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+                text += &if column < left { format!("| {cell:<width$} ") } else { format!("| {cell:>width$} ") };
+            }
+            text += "|\n";
+            if index == 0 {
+                for (column, &width) in widths.iter().enumerate() {
+                    let line = "-".repeat(width + 1);
+                    text += &if column < left { format!("|{line}-") } else { format!("|{line}:") };
+                }
+                text += "|\n";
+            }
+        }
+        text
+    }
+
+    pub(crate) fn csv(&self) -> String {
+        let quoted = |cell: &str| format!("\"{}\"", cell.replace('"', "'"));
+        // The unit goes from the cells to the heading.
+        let is_percent = |column: usize| self.rows.iter().any(|row| row[column].ends_with(" %"));
+        let head = self.head.iter().enumerate().map(|(column, cell)| {
+            let unit = if is_percent(column) { ", %" } else { "" };
+            quoted(&format!("{cell}{unit}"))
+        });
+        let mut text = head.collect::<Vec<_>>().join(",") + "\n";
+        for row in &self.rows {
+            let cells: Vec<_> = row
+                .iter()
+                .map(|cell| {
+                    let number = cell.trim_end_matches(" %");
+                    if number.parse::<f64>().is_ok() { number.to_string() } else { quoted(cell) }
+                })
+                .collect();
+            text += &(cells.join(",") + "\n");
+        }
+        text
+    }
+}
+
+/// Everything that was found out.
+#[derive(Debug)]
+pub(crate) struct Findings {
+    pub(crate) plan: Plan,
+    pub(crate) layouts: Vec<InTable>,
+    pub(crate) space: Vec<Space>,
+    /// For each size in buckets, the loads of each layout.
+    pub(crate) loads: Vec<(usize, Vec<Loads>)>,
+    pub(crate) alone: Vec<Measured>,
+    /// The size of the tables for what follows.
+    pub(crate) shared_bytes: usize,
+    /// The same systems, or their concurrent versions, on one thread and on two.
+    pub(crate) together: Vec<(Measured, Measured)>,
+}
+
+/// A measured rate, or how many lookups did not do to tell it.
+fn measured_rate(measured: &Measured) -> String {
+    let (positives, lookups) = measured.positives;
+    if positives > 0 { percent(measured.rate()) } else { format!("0 of {:.1} M", lookups as f64 / 1e6) }
+}
+
+fn percent(rate: f64) -> String {
+    let percent = rate * 100.0;
+    // Two digits that count.
+    let digits = (1.0 - percent.log10().floor()).clamp(0.0, 9.0) as usize;
+    format!("{percent:.digits$} %")
+}
+
+/// A rate on an axis: as few digits as it has.
+fn short_percent(rate: f64) -> String {
+    let text = format!("{:.8}", rate * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// "192 MiB", say.
+pub(crate) fn size(bytes: usize) -> String {
+    if bytes >= 1 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{} KiB", bytes >> 10) }
+}
+
+fn mops(mops: f64) -> String {
+    format!("{mops:.2}")
+}
+
+fn or_dash<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
+    value.map_or_else(|| "-".into(), show)
+}
+
+impl Findings {
+    fn of_name(&self, name: &str) -> Option<&Measured> {
+        self.alone.iter().find(|measured| measured.name == name)
+    }
+
+    fn size(&self) -> String {
+        size(self.plan.table_bytes)
+    }
+
+    pub(crate) fn table2(&self) -> Table {
+        let mut rows: Vec<Vec<String>> = [
+            ("paper's cuckoo filter", "(log2(1/e) + 3) / load", Some(space::PAPERS_LOAD), "2", "2"),
+            ("paper's semi-sorted one", "(log2(1/e) + 2) / load", Some(space::PAPERS_LOAD), "2", "2"),
+            ("space-optimised Bloom", "1.44 log2(1/e)", None, "log2(1/e)", "2"),
+        ]
+        .into_iter()
+        .map(|(name, formula, load, hit, miss)| {
+            let load = or_dash(load, |load| format!("{:.1} %", 100.0 * load));
+            vec![name.into(), formula.into(), "-".into(), load, "-".into(), hit.into(), miss.into()]
+        })
+        .collect();
+        for ours in &self.layouts {
+            rows.push(vec![
+                format!("ours {}", ours.layout.name()),
+                format!("64 / ({} load)", ours.layout.slots),
+                format!("{:.2}", ours.bits),
+                format!("{:.1} %", 100.0 * ours.load),
+                percent(ours.rate),
+                "2".into(),
+                "2".into(),
+            ]);
+        }
+        for measured in self.alone.iter().filter(|measured| !measured.name.starts_with("ours ")) {
+            rows.push(vec![
+                measured.name.clone(),
+                "-".into(),
+                or_dash(measured.bits_per_item(), |bits| format!("{bits:.2}")),
+                "-".into(),
+                measured_rate(measured),
+                measured.lines[0].into(),
+                measured.lines[1].into(),
+            ]);
+        }
+        let head = vec!["system", "bits a key", "at capacity", "load", "rate e", "lines read: hit", "miss"];
+        Table { head, rows }
+    }
+
+    pub(crate) fn table3(&self) -> Table {
+        let papers = |name: &str, bits: &str, rate: &str| {
+            let mut row = vec![name.to_string(), "Table 3 of the paper".into(), "192".into(), "-".into()];
+            row.extend([bits, rate, "-", "-", "-", "-", "-"].map(String::from));
+            row
+        };
+        let mut rows = vec![
+            papers("paper's cuckoo filter", "12.60", "0.19 %"),
+            papers("paper's semi-sorted one", "12.58", "0.09 %"),
+        ];
+        for measured in &self.alone {
+            let at_capacity = |share: usize| mops(measured.shares[share].1);
+            rows.push(vec![
+                measured.name.clone(),
+                measured.about.into(),
+                or_dash(measured.bytes, |bytes| format!("{:.2}", bytes as f64 / f64::from(1 << 20))),
+                format!("{:.2}", measured.capacity as f64 / 1e6),
+                or_dash(measured.bits_per_item(), |bits| format!("{bits:.2}")),
+                measured_rate(measured),
+                mops(measured.construction),
+                at_capacity(4),
+                at_capacity(2),
+                at_capacity(0),
+                or_dash(measured.removal, mops),
+            ]);
+        }
+        let head = vec![
+            "system",
+            "what",
+            "MiB",
+            "million keys",
+            "bits a key",
+            "rate",
+            "construction",
+            "lookup hit",
+            "half",
+            "miss",
+            "delete",
+        ];
+        Table { head, rows }
+    }
+
+    pub(crate) fn space_row(&self) -> Table {
+        let rows = self.space.iter().map(|space| {
+            let measured = self.of_name(&format!("ours {}", space.layout));
+            let papers = space::papers_semi_sorted(space.asked);
+            let bloom = space::bloom(space.asked);
+            let verdict = match (space.bits <= papers, space.bits < bloom) {
+                (true, true) => "below both",
+                (true, false) => "above Bloom",
+                (false, true) => "above paper's",
+                (false, false) => "above both",
+            };
+            vec![
+                percent(space.asked),
+                space.layout.clone(),
+                format!("{:.2}", space.bits),
+                format!("{papers:.2}"),
+                format!("{bloom:.2}"),
+                verdict.into(),
+                percent(space.rate),
+                or_dash(measured, measured_rate),
+                format!("{:.2}", space::papers_semi_sorted(space.rate)),
+                format!("{:.2}", space::bloom(space.rate)),
+            ]
+        });
+        let head = vec![
+            "rate asked for",
+            "layout",
+            "ours",
+            "paper's",
+            "Bloom",
+            "ours is",
+            "its own rate",
+            "measured",
+            "paper's there",
+            "Bloom there",
+        ];
+        Table { head, rows: rows.collect() }
+    }
+
+    /// The space row in a sentence or two.
+    pub(crate) fn space_verdict(&self) -> String {
+        let (mut less, mut as_little, mut above) = (0, 0, Vec::new());
+        for &Space { asked, bits, .. } in &self.space {
+            less += usize::from(bits < space::bloom(asked));
+            as_little += usize::from(bits <= space::papers_semi_sorted(asked));
+            if bits >= space::bloom(asked) {
+                above.push(short_percent(asked));
+            }
+        }
+        let all = self.space.len();
+        let mut text = format!(
+            "Of {all} rates asked for, ours takes less than a space-optimised Bloom filter at {less}, and no more than \
+             the paper's semi-sorted filter at {as_little}: layouts come in steps. More than Bloom at {}.\n",
+            above.join(", "),
+        );
+        text += "At the rates that the layouts have, where these are below 1 %:\n";
+        for ours in self.layouts.iter().filter(|ours| ours.rate < 0.01) {
+            let by = |other: f64| format!("{:+.2}", ours.bits - other);
+            writeln!(
+                text,
+                "- {}: {:.2} bits, {} beside the paper's semi-sorted filter, {} beside Bloom",
+                ours.layout.name(),
+                ours.bits,
+                by(space::papers_semi_sorted(ours.rate)),
+                by(space::bloom(ours.rate)),
+            )
+            .expect("a string takes all");
+        }
+        text
+    }
+
+    pub(crate) fn two_threads(&self) -> Table {
+        let mut rows = Vec::new();
+        for (one, two) in &self.together {
+            let cells = |one: f64, two: f64| [mops(two), format!("{:.2}", two / one)];
+            let mut row = vec![one.name.clone()];
+            row.extend(cells(one.construction, two.construction));
+            for share in [4, 2, 0] {
+                row.extend(cells(one.shares[share].1, two.shares[share].1));
+            }
+            match (one.removal, two.removal) {
+                (Some(one), Some(two)) => row.extend(cells(one, two)),
+                _ => row.extend(["-".into(), "-".into()]),
+            }
+            rows.push(row);
+        }
+        let head = vec!["system", "construction", "x", "lookup hit", "x", "half", "x", "miss", "x", "delete", "x"];
+        Table { head, rows }
+    }
+
+    /// Each chart with the name of its file and a sentence on what it shows.
+    pub(crate) fn charts(&self) -> Vec<(&'static str, &'static str, Chart)> {
+        let mut charts = vec![
+            ("figure2", "How full a table gets before it first refuses a key, by layout and size.", self.figure2()),
+            ("figure3", "Bits a key that a rate costs: ours is a staircase, as a bucket is a word.", self.figure3()),
+            (
+                "figure4",
+                "Rate against bits a key, measured, with the bound below which no filter gets.",
+                self.figure4(),
+            ),
+            (
+                "figure5",
+                "Lookups at capacity, by the share of them that hit.",
+                self.speeds(
+                    "Figure 5: lookups at capacity, by the share of hits",
+                    ("hits, % of all lookups", "million lookups a second"),
+                    &self.alone,
+                    |measured| &measured.shares,
+                ),
+            ),
+            (
+                "figure6a",
+                "Lookups of absent keys, from a nearly empty table to a full one.",
+                self.speeds(
+                    "Figure 6a: lookups of absent keys, by load",
+                    ("keys in, % of capacity", "million lookups a second"),
+                    &self.alone,
+                    |measured| &measured.misses,
+                ),
+            ),
+            (
+                "figure6b",
+                "Lookups of present keys, from a nearly empty table to a full one.",
+                self.speeds(
+                    "Figure 6b: lookups of present keys, by load",
+                    ("keys in, % of capacity", "million lookups a second"),
+                    &self.alone,
+                    |measured| &measured.hits,
+                ),
+            ),
+            (
+                "figure7",
+                "Inserts from empty to capacity: a cuckoo filter's slow down at the end.",
+                self.logarithmic(self.speeds(
+                    "Figure 7: inserts, by load",
+                    ("keys in, % of capacity", "million inserts a second"),
+                    &self.alone,
+                    |measured| &measured.inserts,
+                )),
+            ),
+            (
+                "figure8",
+                "Removals from capacity to empty (Bloom filters can't).",
+                self.speeds(
+                    "Figure 8: removals, by load",
+                    ("keys in, % of capacity", "million removals a second"),
+                    &self.alone,
+                    |measured| &measured.removals,
+                ),
+            ),
+        ];
+        let two: Vec<Measured> = self.together.iter().map(|(_, two)| two.clone()).collect();
+        let mut chart = self.speeds(
+            "Figure 5 on two threads: lookups at capacity, by the share of hits",
+            ("hits, % of all lookups", "million lookups a second"),
+            &two,
+            |measured| &measured.shares,
+        );
+        chart.subtitle = format!("u64 keys, tables of {}, two threads", size(self.shared_bytes));
+        charts.push(("figure5_two_threads", "The same, of those that can be shared, on two threads.", chart));
+        charts
+    }
+
+    fn figure2(&self) -> Chart {
+        let names = self.layouts.iter().map(|ours| ours.layout.name()).collect();
+        let show = |share: f64| format!("{:.0} %", share * 100.0);
+        let mut series = Vec::new();
+        for (index, (buckets, loads)) in self.loads.iter().enumerate() {
+            let points = |load: fn(&Loads) -> f64| {
+                loads.iter().enumerate().map(|(place, loads)| (place as f64, load(loads))).collect()
+            };
+            series.push(Series {
+                name: format!("{buckets} buckets: refused"),
+                points: points(|loads| loads.first_refused),
+                style: Style { line: Line::Thick, ..Style::nth(index) },
+            });
+            series.push(Series {
+                name: format!("{buckets} buckets: capacity"),
+                points: points(|loads| loads.capacity),
+                style: Style { line: Line::Dashed, ..Style::nth(index) },
+            });
+        }
+        Chart {
+            title: "Figure 2: how full a table gets, by layout and size".into(),
+            subtitle: "Slots taken when a key is first refused, and at the capacity that is promised".into(),
+            x: Axis {
+                scale: Scale::Names(names),
+                ..Axis::linear("slots a bucket x bits a fingerprint (s: semi-sorted)")
+            },
+            y: Axis { range: Some((0.3, 1.0)), show, ..Axis::linear("slots taken, % of all") },
+            series,
+        }
+    }
+
+    fn rates(label: &str, range: (f64, f64)) -> Axis {
+        Axis { label: label.into(), scale: Scale::Log10, range: Some(range), show: short_percent }
+    }
+
+    fn figure3(&self) -> Chart {
+        let rates: Vec<f64> = (0..=2000).map(|step| 10f64.powf(-6.0 + f64::from(step) * 0.0025)).collect();
+        let ours = |asked: f64| {
+            let met = self.layouts.iter().filter(|ours| ours.layout.rate <= asked);
+            met.map(|ours| ours.bits).fold(f64::INFINITY, f64::min)
+        };
+        let line = |name: &str, style: Style, bits: &dyn Fn(f64) -> f64| {
+            let points: Vec<_> = rates.iter().map(|&rate| (rate, bits(rate))).collect();
+            // Of a straight line, the ends are enough.
+            let ends = points.iter().enumerate().filter(|&(index, point)| {
+                let (before, after) = (points.get(index.wrapping_sub(1)), points.get(index + 1));
+                !before.zip(after).is_some_and(|(before, after)| (before.1 + after.1 - 2.0 * point.1).abs() < 1e-9)
+            });
+            Series { name: name.into(), points: ends.map(|(_, point)| *point).collect(), style }
+        };
+        let plain = |colour: usize, line: Line| Style { colour, marker: Marker::None, line };
+        // Whole bits of fingerprint, at the loads that the paper gives for two, four and eight slots.
+        let papers = |slots: f64, load: f64| move |rate: f64| (space::bound(rate) + (2.0 * slots).log2()).ceil() / load;
+        Chart {
+            title: "Figure 3: what a false-positive rate costs, by the slots of a bucket".into(),
+            subtitle:
+                "Ours as the builder chooses; the paper's by its formula, with whole bits, at 84, 95 and 98 % load"
+                    .into(),
+            x: Self::rates("false-positive rate asked for", (1e-6, 0.1)),
+            y: Axis { range: Some((0.0, 40.0)), ..Axis::linear("bits a key at capacity") },
+            series: vec![
+                line("ours, 2 to 8 slots", plain(0, Line::Thick), &ours),
+                line("paper's, 2 slots", plain(2, Line::Thin), &papers(2.0, 0.84)),
+                line("paper's, 4 slots", plain(1, Line::Thin), &papers(4.0, 0.95)),
+                line("paper's, 8 slots", plain(5, Line::Thin), &papers(8.0, 0.98)),
+                line("Bloom, space-optimised", plain(6, Line::Thin), &space::bloom),
+                line("information-theoretic bound", plain(7, Line::Thin), &space::bound),
+            ],
+        }
+    }
+
+    fn figure4(&self) -> Chart {
+        const BITS: (f64, f64) = (5.0, 26.0);
+        const RATES: (f64, f64) = (1e-7, 0.1);
+        // Straight lines, as the rate is on a logarithmic axis: from where they come into view to where they leave it.
+        let ends = |bits: fn(f64) -> f64| -> Vec<(f64, f64)> {
+            let rates = (0..=1200).map(|step| RATES.1 * 10f64.powf(-0.005 * f64::from(step)));
+            let points = rates.map(|rate| (bits(rate), rate)).filter(|point| (BITS.0..=BITS.1).contains(&point.0));
+            let points: Vec<_> = points.collect();
+            [points[0], points[points.len() - 1]].into()
+        };
+        let line =
+            |name: &str, style: Style, bits: fn(f64) -> f64| Series { name: name.into(), points: ends(bits), style };
+        let plain = |colour: usize, line: Line| Style { colour, marker: Marker::None, line };
+        let point = |measured: &Measured| {
+            let within = |bits: f64| (BITS.0..BITS.1).contains(&bits) && measured.positives.0 > 0;
+            measured.bits_per_item().filter(|&bits| within(bits)).map(|bits| (bits, measured.rate()))
+        };
+        let ours = |is_semi_sorted: bool| -> Vec<(f64, f64)> {
+            let layouts = self.layouts.iter().map(|ours| ours.layout);
+            let of_kind = layouts.filter(|layout| layout.is_semi_sorted() == is_semi_sorted);
+            of_kind.filter_map(|layout| point(self.of_name(&format!("ours {}", layout.name()))?)).collect()
+        };
+        let dots = |style: Style| Style { line: Line::None, ..style };
+        let mut series = vec![
+            line("information-theoretic bound", plain(6, Line::Thick), space::bound),
+            line("Bloom, space-optimised", plain(6, Line::Dashed), space::bloom),
+            line("paper's semi-sorted, 95.5 %", plain(1, Line::Thin), space::papers_semi_sorted),
+            line("paper's plain, 95.5 %", plain(1, Line::Dashed), space::papers_plain),
+            Series {
+                name: "ours, semi-sorted".into(),
+                points: ours(true),
+                style: Style { colour: 0, marker: Marker::Circle, line: Line::None },
+            },
+            Series {
+                name: "ours, plain".into(),
+                points: ours(false),
+                style: Style { colour: 0, marker: Marker::Cross, line: Line::None },
+            },
+        ];
+        for measured in self.alone.iter().filter(|measured| !measured.name.starts_with("ours ")) {
+            if let Some(point) = point(measured) {
+                series.push(Series {
+                    name: measured.name.clone(),
+                    points: vec![point],
+                    style: dots(style_of(&measured.name)),
+                });
+            }
+        }
+        Chart {
+            title: "Figure 4: false-positive rate against bits a key".into(),
+            subtitle: format!(
+                "Points: measured at capacity, tables of {}; lines: formulas. Out of view: ours 2x32, counting Bloom, exact",
+                self.size()
+            ),
+            x: Axis { range: Some(BITS), ..Axis::linear("bits a key") },
+            y: Self::rates("false-positive rate", RATES),
+            series,
+        }
+    }
+
+    fn speeds(
+        &self,
+        title: &str,
+        (x, y): (&str, &str),
+        systems: &[Measured],
+        points: fn(&Measured) -> &Vec<(f64, f64)>,
+    ) -> Chart {
+        let shown = systems.iter().filter(|measured| measured.part != Part::Table && !points(measured).is_empty());
+        let series = shown.map(|measured| Series {
+            name: measured.name.clone(),
+            points: points(measured).iter().map(|&(share, mops)| (share * 100.0, mops)).collect(),
+            style: style_of(&measured.name),
+        });
+        Chart {
+            title: title.into(),
+            subtitle: format!("u64 keys, tables of {}, one thread", self.size()),
+            x: Axis { range: Some((0.0, 100.0)), ..Axis::linear(x) },
+            y: Axis::linear(y),
+            series: series.collect(),
+        }
+    }
+
+    fn logarithmic(&self, mut chart: Chart) -> Chart {
+        chart.y.scale = Scale::Log10;
+        chart
+    }
+}
+
+/// The same for a system in all charts; ours stand out.
+fn style_of(name: &str) -> Style {
+    let (colour, marker, line) = match name {
+        "ours 5x14s" => (0, Marker::Circle, Line::Thick),
+        "ours 5x12" => (1, Marker::Square, Line::Thick),
+        "Bloom" | "Bloom, atomic" => (6, Marker::Circle, Line::Thin),
+        "blocked Bloom" => (2, Marker::Triangle, Line::Thin),
+        "quotient" => (3, Marker::Diamond, Line::Thin),
+        "d-left counting Bloom" => (5, Marker::Square, Line::Thin),
+        "counting Bloom" => (7, Marker::Triangle, Line::Thin),
+        "atomic" => (4, Marker::Diamond, Line::Thin),
+        "scalable" => (4, Marker::Cross, Line::Dashed),
+        _ => (7, Marker::Cross, Line::Dashed),
+    };
+    Style { colour, marker, line }
+}

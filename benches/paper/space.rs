@@ -1,0 +1,110 @@
+//! What can be said without a clock: memory for a rate (Table 2, the space row of Table 3, Figure 3) and how full a
+//! table gets (Figure 2).
+
+use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+
+use super::support::keys::key;
+use super::support::subject::HASH;
+use super::systems::Layout;
+
+/// The information-theoretic bound, in bits for each key.
+pub(crate) fn bound(rate: f64) -> f64 {
+    -rate.log2()
+}
+
+/// A Bloom filter whose number of hashes is the best for the rate.
+pub(crate) fn bloom(rate: f64) -> f64 {
+    std::f64::consts::LOG2_E * bound(rate)
+}
+
+/// The paper's cuckoo filter at its load of 95.5 %: buckets of four slots, so three bits more than the bound.
+pub(crate) fn papers_plain(rate: f64) -> f64 {
+    (bound(rate) + 3.0) / PAPERS_LOAD
+}
+
+/// The paper's semi-sorted one, which saves a bit.
+pub(crate) fn papers_semi_sorted(rate: f64) -> f64 {
+    (bound(rate) + 2.0) / PAPERS_LOAD
+}
+
+/// The fraction of its slots that the paper's table takes.
+pub(crate) const PAPERS_LOAD: f64 = 0.955;
+
+/// One line of the space row: a rate, and what this crate's builder makes of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Space {
+    pub(crate) asked: f64,
+    pub(crate) layout: String,
+    /// Bits for each key, at capacity.
+    pub(crate) bits: f64,
+    /// The rate at capacity, as the filter computes it.
+    pub(crate) rate: f64,
+}
+
+impl Space {
+    /// For every rate of the paper's range that is asked for.
+    pub(crate) fn row(capacity: usize) -> Vec<Self> {
+        let rates = [1e-2, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4, 5e-5, 2e-5, 1e-5, 5e-6, 2e-6, 1e-6];
+        rates.into_iter().map(|asked| Self::of(asked, capacity)).collect()
+    }
+
+    fn of(asked: f64, capacity: usize) -> Self {
+        let builder = ConcurrentCuckooFilter::<u64>::builder().hasher(HASH);
+        let filter = builder.capacity(capacity).false_positive_rate(asked).build().expect("a valid filter");
+        let layout = Layout {
+            encoding: filter.encoding(),
+            slots: filter.slots_per_bucket(),
+            bits: filter.fingerprint_bits(),
+            rate: filter.max_false_positive_rate(),
+        };
+        let (bits, rate) = at_capacity(&filter);
+        Self { asked, layout: layout.name(), bits, rate }
+    }
+}
+
+/// Bits for each key, and the computed rate, in a filter that holds what it is made for.
+pub(crate) fn at_capacity(filter: &ConcurrentCuckooFilter<u64>) -> (f64, f64) {
+    let load = filter.capacity() as f64 / filter.slots() as f64;
+    // A rate is the chance that one of so many slots, each independent of the others, holds an equal fingerprint.
+    let rate = -f64::exp_m1(load * f64::ln_1p(-filter.max_false_positive_rate()));
+    (filter.memory_usage() as f64 * 8.0 / filter.capacity() as f64, rate)
+}
+
+/// A layout in a table of the size at hand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InTable {
+    pub(crate) layout: Layout,
+    /// The share of the slots that is taken at capacity.
+    pub(crate) load: f64,
+    /// Bits for each key, at capacity.
+    pub(crate) bits: f64,
+    /// The computed rate there.
+    pub(crate) rate: f64,
+}
+
+impl InTable {
+    pub(crate) fn of(layout: Layout, table_bytes: usize) -> Self {
+        let filter = layout.with_bytes(table_bytes);
+        let (bits, rate) = at_capacity(&filter);
+        Self { layout, load: filter.capacity() as f64 / filter.slots() as f64, bits, rate }
+    }
+}
+
+/// How full a layout's table of one size gets.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loads {
+    /// The share of the slots that are taken when it first refuses a key.
+    pub(crate) first_refused: f64,
+    /// The same at capacity.
+    pub(crate) capacity: f64,
+}
+
+impl Loads {
+    pub(crate) fn of(layout: Layout, buckets: usize) -> Self {
+        let filter = layout.with_bytes(buckets * size_of::<u64>());
+        let capacity = filter.capacity() as f64 / filter.slots() as f64;
+        let refused = (0..).find(|&index| filter.insert(&key(index)).is_err());
+        assert!(refused >= Some(filter.capacity() as u64), "{} refuses a key below its capacity", layout.name());
+        Self { first_refused: filter.load_factor(), capacity }
+    }
+}
