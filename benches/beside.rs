@@ -29,6 +29,9 @@ const LOAD: f64 = 0.95;
 /// The keys that the reader looks up stay; the writer has others, this share of all.
 const CHURN: f64 = 0.2;
 
+/// How many lookups are made between two looks at the clock.
+const SLICE: u64 = 10_000;
+
 /// A filter and the numbers of the keys that come and go in it.
 struct Shared<S> {
     subject: S,
@@ -64,10 +67,18 @@ impl<S: Subject> Shared<S> {
     }
 }
 
-/// Lookups a second, in millions, while the other thread churns `written`; and how many keys come and go there.
-fn turn<S: Subject>(read: &Shared<S>, written: &Shared<S>, hits: bool, absent: u64, time: Duration) -> (f64, f64) {
+/// What was done in one turn, in millions a second.
+struct Turn {
+    lookups: f64,
+    /// Keys that came and went.
+    changes: f64,
+}
+
+/// Looks keys up in one filter while the other thread churns `written`.
+fn turn<S: Subject>(read: &Shared<S>, written: &Shared<S>, hits: bool, absent: u64, time: Duration) -> Turn {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
+        let began = Instant::now();
         let writer = scope.spawn(|| written.churn(&stop));
         // It is at work before the clock starts.
         thread::sleep(time / 10);
@@ -76,40 +87,40 @@ fn turn<S: Subject>(read: &Shared<S>, written: &Shared<S>, hits: bool, absent: u
         let start = Instant::now();
         while start.elapsed() < time {
             if hits {
-                let found = (0..10_000).filter(|_| read.subject.contains(key(order.next()))).count();
-                assert_eq!(found, 10_000, "{}: a key was missed", S::NAME);
+                let found = (0..SLICE).filter(|_| read.subject.contains(key(order.next()))).count() as u64;
+                assert_eq!(found, SLICE, "{}: a key was missed", S::NAME);
             } else {
                 let first = ABSENT + absent + lookups;
-                let found = (first..first + 10_000).filter(|&index| read.subject.contains(key(index))).count();
-                assert!(found < 500, "{}: {found} false positives", S::NAME);
+                let found = (first..first + SLICE).filter(|&index| read.subject.contains(key(index))).count() as u64;
+                assert!(found < SLICE / 20, "{}: {found} false positives", S::NAME);
             }
-            lookups += 10_000;
+            lookups += SLICE;
         }
-        let elapsed = start.elapsed().as_secs_f64();
+        let lookups = lookups as f64 / start.elapsed().as_secs_f64() / 1e6;
         stop.store(true, Ordering::Relaxed);
-        let churned = writer.join().expect("no panic");
-        (lookups as f64 / elapsed / 1e6, churned as f64 / (elapsed * 1.1) / 1e6)
+        let changes = writer.join().expect("no panic") as f64 / began.elapsed().as_secs_f64() / 1e6;
+        Turn { lookups, changes }
     })
 }
 
+/// A row for hits and one for misses.
 fn measure<S: Subject>(bytes: usize, rounds: usize, time: Duration) -> [Vec<String>; 2] {
     let (one, other) = (Shared::<S>::new(bytes), Shared::<S>::new(bytes));
     [true, false].map(|hits| {
-        let mut turns = Vec::new();
+        let (mut apart, mut beside) = (Vec::new(), Vec::new());
         for round in 0..rounds as u64 {
             let absent = round << 33;
-            let apart = turn(&one, &other, hits, absent, time);
-            let beside = turn(&one, &one, hits, absent + (1 << 32), time);
-            turns.push((apart, beside));
+            apart.push(turn(&one, &other, hits, absent, time));
+            beside.push(turn(&one, &one, hits, absent + (1 << 32), time));
         }
-        let of = |number: &dyn Fn(&((f64, f64), (f64, f64))) -> f64| Spread::of(turns.iter().map(number));
-        let operation = if hits { "hit" } else { "miss" };
+        let median = |turns: &[Turn]| Spread::of(turns.iter().map(|turn| turn.lookups)).median;
+        let ratios = beside.iter().zip(&apart).map(|(beside, apart)| beside.lookups / apart.lookups);
         vec![
-            format!("{} {operation}", S::NAME),
-            format!("{:.1}", of(&|turn| turn.0.0).median),
-            format!("{:.1}", of(&|turn| turn.1.0).median),
-            of(&|turn| turn.1.0 / turn.0.0).show(),
-            format!("{:.2}", of(&|turn| turn.1.1).median),
+            format!("{} {}", S::NAME, if hits { "hit" } else { "miss" }),
+            format!("{:.1}", median(&apart)),
+            format!("{:.1}", median(&beside)),
+            Spread::of(ratios).show(),
+            format!("{:.2}", Spread::of(beside.iter().map(|turn| turn.changes)).median),
         ]
     })
 }

@@ -125,6 +125,27 @@ fn each(operation: impl Fn(&Filter, &u64) -> bool) -> impl Fn(&Filter, &[u64]) -
     }
 }
 
+/// How many keys are found by batches of a thousand.
+fn found_in_batch(filter: &Filter, keys: &[u64]) -> usize {
+    in_batches(keys, |keys, found| filter.contains_batch(keys, found))
+}
+
+/// How many keys are removed by batches of a thousand.
+fn removed_in_batch(filter: &Filter, keys: &[u64]) -> usize {
+    in_batches(keys, |keys, removed| filter.remove_batch(keys, removed))
+}
+
+fn in_batches(keys: &[u64], operation: impl Fn(&[u64], &mut Vec<bool>)) -> usize {
+    let mut answers = Vec::with_capacity(1000);
+    let mut yes = 0;
+    for keys in keys.chunks(1000) {
+        answers.clear();
+        operation(keys, &mut answers);
+        yes += answers.iter().map(|&answer| usize::from(answer)).sum::<usize>();
+    }
+    yes
+}
+
 /// `OPERATION: KEYS => WHAT, HOW OFTEN IT SAYS YES;` where `WHAT` is a function of the filter and all keys, [`each`] of
 /// some operation or what takes them all at once.
 ///
@@ -163,6 +184,11 @@ mod counted {
         lookup_hit: present => each(|filter, key| filter.contains(key)), ALL;
         lookup_miss: absent => each(|filter, key| filter.contains(key)), NONE;
         lookup_half_hits: either => each(|filter, key| filter.contains(key)), HALF;
+        batched_lookup_hit: present => found_in_batch, ALL;
+        batched_lookup_miss: absent => found_in_batch, NONE;
+        batched_lookup_half_hits: either => found_in_batch, HALF;
+        batched_insert_to_half: to_half => |filter: &Filter, keys: &[u64]| filter.insert_batch(keys).unwrap_or(0), ALL;
+        batched_remove: present => removed_in_batch, ALL;
         insert_to_half: to_half => each(|filter, key| filter.insert(key).is_ok()), ALL;
         insert_85_to_90: to_90 => each(|filter, key| filter.insert(key).is_ok()), ALL;
         insert_if_absent_of_present: present => each(|filter, key| filter.insert_if_absent(key).unwrap_or(false)), NONE;
