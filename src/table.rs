@@ -224,6 +224,9 @@ impl<L: Layout> Table<L> {
 
     #[inline(always)]
     fn remove_uncounted(&self, item: Item) -> bool {
+        // No load of a processor's overtakes the taking of a lock; a prefetch does.
+        prefetch(&self.words, item.first);
+        prefetch(&self.words, item.second);
         let guard = self.stripe(item.first, item.second).lock_unless(Fault::RemoveWithoutLock);
         for bucket in [item.first, item.second] {
             if self.holds(bucket, item.fingerprint)
