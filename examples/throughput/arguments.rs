@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Parser, ValueEnum};
 use concurrent_cuckoo_filter::Encoding;
 use indicatif::HumanCount;
@@ -19,8 +20,9 @@ const MOST_SECONDS: f64 = 60.0;
 /// Measures a concurrent cuckoo filter on real keys, and checks every answer it gives.
 ///
 /// Inserts the keys, looks up present and absent ones, mixes 90 % lookups with 5 % inserts and 5 % removes, and removes
-/// all keys; each on 1, 2, ... threads that share one filter. Progress goes to standard error, the report to standard
-/// output. The exit status is 0 if every answer was right, 1 if not or if something failed, and 2 for bad arguments.
+/// all keys; each on 1, 2, ... threads that share one filter, a key a call and (but for the mix) in batches. Progress
+/// goes to standard error, the report to standard output. The exit status is 0 if every answer was right, 1 if not or if
+/// something failed, and 2 for bad arguments.
 #[derive(Debug, Parser)]
 #[command(name = "throughput", version)]
 pub(crate) struct Arguments {
@@ -49,6 +51,10 @@ pub(crate) struct Arguments {
     /// The least time to measure each workload for; each goes over all keys once in any case
     #[arg(long, value_name = "S", default_value = "0.5", value_parser = parse_seconds, allow_negative_numbers = true)]
     seconds: Duration,
+
+    /// Also plot throughput against threads, as SVG; a file of this name is replaced
+    #[arg(long, value_name = "FILE.svg", value_parser = PathBufValueParser::new().try_map(parse_plot))]
+    pub(crate) plot: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -152,5 +158,14 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     match text.parse() {
         Ok(seconds) if (0.0..=MOST_SECONDS).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
         _ => Err(format!("give a number of seconds from 0 to {MOST_SECONDS}, such as 0.5")),
+    }
+}
+
+/// Takes only what looks like a plot's name, lest a slip of the hand replaces a file of another kind.
+fn parse_plot(path: PathBuf) -> Result<PathBuf, String> {
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg")) {
+        Ok(path)
+    } else {
+        Err("give a file name that ends in .svg".into())
     }
 }

@@ -15,8 +15,8 @@ use crate::progress::Stage;
 pub(crate) type Filter = ConcurrentCuckooFilter<[u8]>;
 
 /// How many operations a thread does between two looks at the clock and reports of its progress, so that these cost
-/// nothing.
-pub(crate) const BATCH: usize = 1_000;
+/// nothing; and how many keys there are in a batch.
+pub(crate) const CHUNK: usize = 1_000;
 
 /// How often the progress bar moves.
 const TICK: Duration = Duration::from_millis(100);
@@ -35,13 +35,26 @@ pub(crate) struct Tally {
 impl Tally {
     #[inline]
     pub(crate) fn count_insert(&mut self) {
-        self.inserts += 1;
+        self.count_inserts(1);
+    }
+
+    #[inline]
+    pub(crate) fn count_inserts(&mut self, inserts: usize) {
+        self.inserts += inserts as u64;
     }
 
     #[inline]
     pub(crate) fn count_answer(&mut self, as_expected: bool) {
         self.answers += 1;
         self.unexpected += u64::from(!as_expected);
+    }
+
+    /// Counts the answers to a batch of so many keys. If they are more or fewer, nobody knows which is whose.
+    pub(crate) fn count_answers(&mut self, keys: usize, answers: &[bool], expected: bool) {
+        let as_expected = answers.iter().filter(|&&answer| answer == expected).count();
+        let right = if answers.len() == keys { as_expected } else { 0 };
+        self.answers += keys as u64;
+        self.unexpected += (keys - right) as u64;
     }
 
     pub(crate) fn add(&mut self, other: Self) {
@@ -63,7 +76,7 @@ pub(crate) struct Measurement {
 }
 
 impl Measurement {
-    pub(crate) fn millions_a_second(&self) -> f64 {
+    pub(crate) fn millions_a_second(self) -> f64 {
         self.tally.operations() as f64 / self.elapsed.as_secs_f64() / 1e6
     }
 }

@@ -9,13 +9,15 @@ use crate::Failure;
 use crate::arguments::hardware_threads;
 use crate::crew::{Filter, Tally};
 use crate::keys::{KeySet, RealKeys, Source};
-use crate::workload::Figures;
+use crate::workload::{Figures, WORKLOADS};
 
 /// With fewer items, a pass over all of them takes no longer than to start the threads.
 const FEW_ITEMS: usize = 100_000;
 
 pub(crate) struct Report {
     items: usize,
+    /// How it stores its items.
+    filter: String,
     absent_keys: usize,
     asked_rate: f64,
     rows: Vec<Figures>,
@@ -49,22 +51,31 @@ impl Report {
             Encoding::SemiSorted => "semi-sorted".to_owned(),
             other => format!("{other:?}"),
         };
-        writeln!(
-            out,
-            "filter     {encoding}, {} slots a bucket, {}-bit fingerprints; capacity {}, {} in memory",
+        let layout = format!(
+            "{encoding}, {} slots a bucket, {}-bit fingerprints",
             filter.slots_per_bucket(),
-            filter.fingerprint_bits(),
-            grouped(filter.capacity()),
-            BinaryBytes(filter.memory_usage() as u64)
-        )?;
+            filter.fingerprint_bits()
+        );
+        let memory = BinaryBytes(filter.memory_usage() as u64);
+        writeln!(out, "filter     {layout}; capacity {}, {memory} in memory", grouped(filter.capacity()))?;
         writeln!(out, "machine    hardware threads: {}", hardware_threads())?;
         writeln!(out)?;
         out.flush()?;
-        Ok(Self { items, absent_keys: keys.absent().len(), asked_rate, rows: Vec::new() })
+        let filter = format!("{layout}, {memory}");
+        Ok(Self { items, filter, absent_keys: keys.absent().len(), asked_rate, rows: Vec::new() })
     }
 
     pub(crate) fn add(&mut self, row: Figures) {
         self.rows.push(row);
+    }
+
+    pub(crate) fn rows(&self) -> &[Figures] {
+        &self.rows
+    }
+
+    /// What was measured on, in a line.
+    pub(crate) fn summary(&self) -> String {
+        format!("{} items; {}; hardware threads: {}", grouped(self.items), self.filter, hardware_threads())
     }
 
     /// Writes the table; an error if an answer of the filter was wrong.
@@ -83,13 +94,10 @@ impl Report {
         let mut out = io::stdout().lock();
         writeln!(out, "million operations per second (the mix is 90 % lookups, 5 % inserts, 5 % removes)")?;
         writeln!(out)?;
-        const HEADINGS: [&str; 6] = ["threads", "insert", "lookup present", "lookup absent", "90/5/5 mix", "remove"];
-        write_row(&mut out, HEADINGS.map(str::to_owned), HEADINGS)?;
+        write_row(&mut out, ["threads", "keys a call"].map(str::to_owned), WORKLOADS.map(str::to_owned))?;
         for row in &self.rows {
-            let speeds = [row.insert, row.present, row.absent, row.mix, row.remove]
-                .map(|measurement| format!("{:.2}", measurement.millions_a_second()));
-            let [insert, present, absent, mix, remove] = speeds;
-            write_row(&mut out, [row.threads.to_string(), insert, present, absent, mix, remove], HEADINGS)?;
+            let speeds = row.speeds().map(|speed| speed.map_or("-".to_owned(), |speed| format!("{speed:.2}")));
+            write_row(&mut out, [row.threads.to_string(), grouped(row.calls.keys())], speeds)?;
         }
         writeln!(out)?;
 
@@ -132,13 +140,12 @@ impl Report {
     }
 }
 
-fn write_row(out: &mut impl Write, cells: [String; 6], headings: [&str; 6]) -> io::Result<()> {
-    let cells: Vec<String> = cells
-        .iter()
-        .zip(headings)
-        .map(|(cell, heading)| format!("{cell:>width$}", width = heading.len().max(7)))
-        .collect();
-    writeln!(out, "{}", cells.join("  "))
+fn write_row(out: &mut impl Write, [threads, keys]: [String; 2], cells: [String; WORKLOADS.len()]) -> io::Result<()> {
+    write!(out, "{threads:>7}  {keys:>11}")?;
+    for (cell, workload) in cells.iter().zip(WORKLOADS) {
+        write!(out, "  {cell:>width$}", width = workload.len().max(7))?;
+    }
+    writeln!(out)
 }
 
 fn grouped(count: usize) -> String {

@@ -7,7 +7,7 @@ use concurrent_cuckoo_filter::{BuildError, Encoding, InsertError};
 use indicatif::HumanCount;
 
 use crate::Failure;
-use crate::crew::{BATCH, Filter, Measurement, Phase, Tally, Worker};
+use crate::crew::{CHUNK, Filter, Measurement, Phase, Tally, Worker};
 use crate::keys::{KeySet, Keys};
 use crate::progress::Progress;
 
@@ -44,13 +44,39 @@ impl Setup {
     }
 }
 
+/// How a thread hands its keys to the filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Calls {
+    /// One a call.
+    Single,
+    /// A whole chunk a call.
+    Batched,
+}
+
+impl Calls {
+    pub(crate) const ALL: [Self; 2] = [Self::Single, Self::Batched];
+
+    /// How many keys a call takes.
+    pub(crate) fn keys(self) -> usize {
+        match self {
+            Self::Single => 1,
+            Self::Batched => CHUNK,
+        }
+    }
+}
+
+/// The names of what [`Figures::speeds`] returns.
+pub(crate) const WORKLOADS: [&str; 5] = ["insert", "lookup present", "lookup absent", "90/5/5 mix", "remove"];
+
 /// What was found on one number of threads.
 pub(crate) struct Figures {
     pub(crate) threads: usize,
+    pub(crate) calls: Calls,
     pub(crate) insert: Measurement,
     pub(crate) present: Measurement,
     pub(crate) absent: Measurement,
-    pub(crate) mix: Measurement,
+    /// Not in batches: it is made of different operations, a few at a time.
+    pub(crate) mix: Option<Measurement>,
     pub(crate) remove: Measurement,
     /// Of the full filter.
     pub(crate) expected_rate: f64,
@@ -61,14 +87,26 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
+    /// In millions of operations a second.
+    pub(crate) fn speeds(&self) -> [Option<f64>; WORKLOADS.len()] {
+        [Some(self.insert), Some(self.present), Some(self.absent), self.mix, Some(self.remove)]
+            .map(|measurement| measurement.map(Measurement::millions_a_second))
+    }
+
     /// How often a key that is present was not found.
     pub(crate) fn misses(&self) -> u64 {
-        [self.present, self.mix, self.remove].map(|measurement| measurement.tally.unexpected).iter().sum()
+        self.of_present_keys().unexpected
     }
 
     /// How often that was looked at.
     pub(crate) fn checks(&self) -> u64 {
-        [self.present, self.mix, self.remove].map(|measurement| measurement.tally.answers).iter().sum()
+        self.of_present_keys().answers
+    }
+
+    fn of_present_keys(&self) -> Tally {
+        let mut tally = Tally::default();
+        [Some(self.present), self.mix, Some(self.remove)].iter().flatten().for_each(|part| tally.add(part.tally));
+        tally
     }
 }
 
@@ -77,6 +115,7 @@ pub(crate) fn run(
     filter: Filter,
     keys: &KeySet,
     threads: usize,
+    calls: Calls,
     bound: Duration,
     progress: &Progress,
 ) -> Result<Figures, Failure> {
@@ -84,7 +123,9 @@ pub(crate) fn run(
     let present = keys.present();
     let items = present.len();
     let phase = |name: &str, operations: usize| {
-        let label = format!("{threads} thread{}: {name}", if threads == 1 { "" } else { "s" });
+        let plural = if threads == 1 { "" } else { "s" };
+        let batched = if calls == Calls::Batched { " in batches" } else { "" };
+        let label = format!("{threads} thread{plural}: {name}{batched}");
         Phase::new(filter, threads, bound, progress.stage(&label, operations as u64, bound))
     };
     let mut fault = None;
@@ -96,9 +137,10 @@ pub(crate) fn run(
         }
     };
 
-    let mut insert = phase("insert", items);
+    let [insert_name, present_name, absent_name, mix_name, remove_name] = WORKLOADS;
+    let mut insert = phase(insert_name, items);
     loop {
-        insert.run(|worker| insert_all(worker, present))?;
+        insert.run(|worker| insert_all(worker, calls, present))?;
         check_len("after all inserts", items);
         if insert.is_long_enough() {
             break;
@@ -109,36 +151,39 @@ pub(crate) fn run(
     let expected_rate = filter.false_positive_rate();
     let bits_per_item = filter.memory_usage() as f64 * 8.0 / items as f64;
 
-    let mut lookup = phase("lookup of present keys", items);
-    lookup.run(|worker| Ok(look_up(worker, present, true, bound)))?;
+    let mut lookup = phase(present_name, items);
+    lookup.run(|worker| Ok(look_up(worker, calls, present, true, bound)))?;
     let lookup_present = lookup.finish();
 
-    let mut lookup = phase("lookup of absent keys", keys.absent().len());
-    lookup.run(|worker| Ok(look_up(worker, keys.absent(), false, bound)))?;
+    let mut lookup = phase(absent_name, keys.absent().len());
+    lookup.run(|worker| Ok(look_up(worker, calls, keys.absent(), false, bound)))?;
     let lookup_absent = lookup.finish();
 
-    // The keys are in random order, so the first are as good as any.
-    let churn = items.div_ceil(CHURN);
-    let mut mix = phase("90/5/5 mix", 0);
-    mix.run(|worker| mix_up(worker, present.range(churn..items), present.range(0..churn), bound))?;
-    check_len("after the mix", items);
-    let mix = mix.finish();
+    let mix = if calls == Calls::Single {
+        // The keys are in random order, so the first are as good as any.
+        let churn = items.div_ceil(CHURN);
+        let mut mix = phase(mix_name, 0);
+        mix.run(|worker| mix_up(worker, present.range(churn..items), present.range(0..churn), bound))?;
+        check_len("after the mix", items);
+        Some(mix.finish())
+    } else {
+        None
+    };
 
-    let mut remove = phase("remove", items);
+    let mut remove = phase(remove_name, items);
     loop {
-        remove.run(|worker| Ok(remove_all(worker, present)))?;
+        remove.run(|worker| Ok(remove_all(worker, calls, present)))?;
         check_len("after all removes", 0);
         if remove.is_long_enough() {
             break;
         }
-        for key in present.iter() {
-            filter.insert(key)?;
-        }
+        filter.insert_batch(present.iter())?;
     }
     let remove = remove.finish();
 
     Ok(Figures {
         threads,
+        calls,
         insert,
         present: lookup_present,
         absent: lookup_absent,
@@ -150,25 +195,36 @@ pub(crate) fn run(
     })
 }
 
-fn insert_all(worker: &Worker<'_>, keys: Keys<'_>) -> Result<Tally, InsertError> {
+fn insert_all(worker: &Worker<'_>, calls: Calls, keys: Keys<'_>) -> Result<Tally, InsertError> {
     let filter = &*worker.filter;
     let mut tally = Tally::default();
-    for chunk in worker.share(keys).chunks(BATCH) {
-        for key in chunk.iter() {
-            filter.insert(key)?;
-            tally.count_insert();
+    for chunk in worker.share(keys).chunks(CHUNK) {
+        match calls {
+            Calls::Single => {
+                for key in chunk.iter() {
+                    filter.insert(key)?;
+                    tally.count_insert();
+                }
+            }
+            Calls::Batched => tally.count_inserts(filter.insert_batch(chunk.iter()).map_err(|ended| ended.error)?),
         }
         worker.report(chunk.len());
     }
     Ok(tally)
 }
 
-fn remove_all(worker: &Worker<'_>, keys: Keys<'_>) -> Tally {
+fn remove_all(worker: &Worker<'_>, calls: Calls, keys: Keys<'_>) -> Tally {
     let filter = &*worker.filter;
     let mut tally = Tally::default();
-    for chunk in worker.share(keys).chunks(BATCH) {
-        for key in chunk.iter() {
-            tally.count_answer(filter.remove(key));
+    let mut removed = Vec::with_capacity(CHUNK);
+    for chunk in worker.share(keys).chunks(CHUNK) {
+        match calls {
+            Calls::Single => chunk.iter().for_each(|key| tally.count_answer(filter.remove(key))),
+            Calls::Batched => {
+                removed.clear();
+                filter.remove_batch(chunk.iter(), &mut removed);
+                tally.count_answers(chunk.len(), &removed, true);
+            }
         }
         worker.report(chunk.len());
     }
@@ -176,16 +232,24 @@ fn remove_all(worker: &Worker<'_>, keys: Keys<'_>) -> Tally {
 }
 
 /// Looks up every key at least once, then goes on until the time is up.
-fn look_up(worker: &Worker<'_>, keys: Keys<'_>, expected: bool, bound: Duration) -> Tally {
+fn look_up(worker: &Worker<'_>, calls: Calls, keys: Keys<'_>, expected: bool, bound: Duration) -> Tally {
     let deadline = Instant::now() + bound;
     let filter = &*worker.filter;
     let keys = worker.share(keys);
     let mut tally = Tally::default();
+    let mut found = Vec::with_capacity(CHUNK);
     let mut passes = 0;
     while keys.len() > 0 && (passes == 0 || Instant::now() < deadline) {
-        for chunk in keys.chunks(BATCH) {
-            for key in chunk.iter() {
-                tally.count_answer(filter.contains(key) == expected);
+        for chunk in keys.chunks(CHUNK) {
+            match calls {
+                Calls::Single => {
+                    chunk.iter().for_each(|key| tally.count_answer(filter.contains(key) == expected));
+                }
+                Calls::Batched => {
+                    found.clear();
+                    filter.contains_batch(chunk.iter(), &mut found);
+                    tally.count_answers(chunk.len(), &found, expected);
+                }
             }
             worker.report(chunk.len());
             if passes > 0 && Instant::now() >= deadline {
@@ -216,7 +280,7 @@ fn mix_up(worker: &Worker<'_>, stay: Keys<'_>, churn: Keys<'_>, bound: Duration)
         tally.count_answer(filter.remove(key));
     }
     loop {
-        for _ in 0..BATCH / MIX {
+        for _ in 0..CHUNK / MIX {
             for key in looked_up.by_ref().take(MIX / 2 - 1) {
                 tally.count_answer(filter.contains(key));
             }
@@ -231,7 +295,7 @@ fn mix_up(worker: &Worker<'_>, stay: Keys<'_>, churn: Keys<'_>, bound: Duration)
                 tally.count_insert();
             }
         }
-        worker.report(BATCH);
+        worker.report(CHUNK);
         if Instant::now() >= deadline {
             break;
         }
