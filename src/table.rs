@@ -447,7 +447,11 @@ impl<L: Layout> AnyTable for Table<L> {
             |items| {
                 let mut here = 0;
                 for &item in items {
-                    if let Err(error) = self.insert_uncounted(item) {
+                    if let Err(mut error) = self.insert_uncounted(item) {
+                        if let InsertError::Full { len, .. } = &mut error {
+                            // Those before it in this block have yet to be counted.
+                            *len += here;
+                        }
                         refused = Some(error);
                         break;
                     }
