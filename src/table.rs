@@ -52,7 +52,7 @@ impl TakeFaults {
 
 /// A candidate of a batch's lookup that has yet to be confirmed, and whose it is.
 #[derive(Clone, Copy, Default)]
-struct Match {
+pub(crate) struct Match {
     candidate: Candidate,
     index: usize,
 }
@@ -127,7 +127,7 @@ impl<L: Layout> Table<L> {
     /// decoded and before any is repeated, so that no branch depends on what was found: nothing is mispredicted, and
     /// the loads of many keys overlap.
     #[inline(always)]
-    fn contains_block(&self, items: &[Item], answers: &mut [bool; BLOCK], matched: &mut [Match; BLOCK]) {
+    pub(crate) fn contains_block(&self, items: &[Item], answers: &mut [bool; BLOCK], matched: &mut [Match; BLOCK]) {
         let mut matches = 0;
         let mut disturbed = false;
         for (index, (item, answer)) in items.iter().zip(&mut *answers).enumerate() {
