@@ -209,20 +209,18 @@ impl<L: Layout> Table<L> {
     /// Removes a copy of the item, if there is one.
     #[inline]
     pub(crate) fn remove(&self, item: Item) -> bool {
-        let removed = self.remove_uncounted(item);
-        if removed {
-            self.len.add(-1);
-        }
-        removed
+        self.remove_and(item, || self.len.add(-1))
     }
 
+    /// `remove`, with `count` called under the lock if there was a copy.
     #[inline(always)]
-    fn remove_uncounted(&self, item: Item) -> bool {
+    fn remove_and(&self, item: Item, count: impl FnOnce()) -> bool {
         let guard = self.stripe(item.first, item.second).lock_unless(Fault::RemoveWithoutLock);
         for bucket in [item.first, item.second] {
             if self.holds(bucket, item.fingerprint)
                 && self.bump_and_take(&guard, bucket, item.fingerprint, TakeFaults::REMOVE)
             {
+                count();
                 return true;
             }
         }
@@ -472,7 +470,7 @@ impl<L: Layout> AnyTable for Table<L> {
             |items| {
                 let mut block = [false; BLOCK];
                 for (&item, removed) in items.iter().zip(&mut block) {
-                    *removed = self.remove_uncounted(item);
+                    *removed = self.remove_and(item, || ());
                 }
                 self.len.add(-(block.iter().filter(|&&removed| removed).count() as i64));
                 answers(&block[..items.len()]);
