@@ -24,8 +24,10 @@ const E: usize = 4;
 struct Scene<L = Smallest> {
     table: Arc<Table<L>>,
     roles: Vec<Job>,
-    finally: Box<dyn FnOnce(&Table<L>)>,
+    finally: Finally<L>,
 }
+
+type Finally<L> = Box<dyn FnOnce(&Table<L>)>;
 
 impl<L: AnyLayout + 'static> Scene<L> {
     /// A table of so many buckets, as a rule of two slots each, with these keys in the first of their buckets.
