@@ -314,9 +314,10 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
 /// less. From some hundred keys on they are at their best; any number will do.
 ///
 /// A batch is no transaction. Each of its keys is an operation of its own, with all that the operation on a single key
-/// promises, which takes effect at some moment of the call. None of them allocates, and no lock is held while the
-/// iterator is asked for a key or an answer is handed on. If the iterator or a key's `Hash` panics, the batch ends there:
-/// the keys that it was done with, all but the last 128 or fewer, have had their effect.
+/// promises, which takes effect at some moment of the call. None of them allocates (but what the answers are appended to
+/// may), and no lock is held while the iterator is asked for a key or an answer is handed on. If the iterator or a key's
+/// `Hash` panics, the batch ends there: the keys that it was done with, all but the last 128 or fewer, have had their
+/// effect.
 impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same
     /// order.
@@ -420,6 +421,15 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
 /// let hash = today.hash_one("request-1");
 /// assert!(today.contains_hash(hash) || yesterday.contains_hash(hash));
 /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+/// ```
+///
+/// They also take the batches of keys that an iterator makes on the way, which can't be borrowed from it:
+///
+/// ```
+/// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertBatchError};
+/// let filter = ConcurrentCuckooFilter::<u64>::with_capacity(1000);
+/// filter.insert_hash_batch((0..1000).map(|key| filter.hash_one(&key)))?;
+/// # Ok::<(), InsertBatchError>(())
 /// ```
 impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     /// [`insert`](Self::insert) by hash.

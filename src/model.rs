@@ -8,11 +8,13 @@ pub use crate::fault::{Fault, Seeded, inject};
 pub use crate::steps::{Step, before_each_step};
 
 use crate::any_table::AnyTable;
+use crate::batch::BLOCK;
 use crate::bucket::BucketOps;
 use crate::error::InsertError;
 use crate::hash::{Buckets, Item};
-use crate::layout::{Layout, Plain, SemiSorted};
+use crate::layout::{Fingerprint, Layout, Plain, SemiSorted};
 use crate::path::Hop;
+use crate::table::Match;
 
 /// Two slots to a bucket: the smallest that can be full, and hold two keys at once.
 pub type Smallest = Plain<2, 32>;
@@ -52,6 +54,13 @@ impl Key {
     pub fn twin(self) -> Self {
         Self(Item { first: self.0.second, second: self.0.first, ..self.0 })
     }
+
+    /// A key of another class with the same low part, which a lookup of this key takes for a candidate. In a semi-sorted
+    /// table of two buckets: there every class has the same pair.
+    pub fn lookalike<L: Layout>(self) -> Self {
+        assert!(L::SEMI_SORTED && self.0.first + self.0.second == 1, "its pair is another one");
+        Self(Item { fingerprint: Fingerprint(self.0.fingerprint.0 ^ 1 << L::LANE_BITS), ..self.0 })
+    }
 }
 
 impl<L: Layout> Table<L> {
@@ -69,6 +78,13 @@ impl<L: Layout> Table<L> {
     /// [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains)
     pub fn contains(&self, key: Key) -> bool {
         self.0.contains(key.0)
+    }
+
+    /// [`ConcurrentCuckooFilter::contains_batch`](crate::ConcurrentCuckooFilter::contains_batch)
+    pub fn contains_batch<const N: usize>(&self, keys: [Key; N]) -> [bool; N] {
+        let mut answers = [false; BLOCK];
+        self.0.contains_block(&keys.map(|key| key.0), &mut answers, &mut [Match::default(); BLOCK]);
+        core::array::from_fn(|nth| answers[nth])
     }
 
     /// [`ConcurrentCuckooFilter::count`](crate::ConcurrentCuckooFilter::count)

@@ -85,8 +85,7 @@ pub(crate) fn rank(list: u32, slots: u32) -> u32 {
 pub(crate) fn less_than(list: u32, nibble: u32, slots: u32) -> u32 {
     // A guard is left where nothing had to be borrowed from it; the lowest one of these counts those below.
     let not_less = ((list | GUARDS) - nibble * ONES) & GUARDS;
-    let end = 1 << (STRIDE * slots + STRIDE - 1);
-    (u64::from(not_less) | end).trailing_zeros() / STRIDE
+    (not_less | 1 << (STRIDE * slots)).trailing_zeros() / STRIDE
 }
 
 /// How many bits hold every rank of `slots` nibbles.

@@ -52,7 +52,7 @@ impl TakeFaults {
 
 /// A candidate of a batch's lookup that has yet to be confirmed, and whose it is.
 #[derive(Clone, Copy, Default)]
-struct Match {
+pub(crate) struct Match {
     candidate: Candidate,
     index: usize,
 }
@@ -133,7 +133,7 @@ impl<L: Layout> Table<L> {
     /// decoded and before any is repeated, so that no branch depends on what was found: nothing is mispredicted, and
     /// the loads of many keys overlap.
     #[inline(always)]
-    fn contains_block(&self, items: &[Item], answers: &mut [bool; BLOCK], matched: &mut [Match; BLOCK]) {
+    pub(crate) fn contains_block(&self, items: &[Item], answers: &mut [bool; BLOCK], matched: &mut [Match; BLOCK]) {
         let mut matches = 0;
         let mut disturbed = false;
         for (index, (item, answer)) in items.iter().zip(&mut *answers).enumerate() {
@@ -215,15 +215,12 @@ impl<L: Layout> Table<L> {
     /// Removes a copy of the item, if there is one.
     #[inline]
     pub(crate) fn remove(&self, item: Item) -> bool {
-        let removed = self.remove_uncounted(item);
-        if removed {
-            self.len.add(-1);
-        }
-        removed
+        self.remove_and(item, || self.len.add(-1))
     }
 
+    /// `remove`, with `count` called under the lock if there was a copy.
     #[inline(always)]
-    fn remove_uncounted(&self, item: Item) -> bool {
+    fn remove_and(&self, item: Item, count: impl FnOnce()) -> bool {
         // No load of a processor's overtakes the taking of a lock; a prefetch does.
         prefetch(&self.words, item.first);
         prefetch(&self.words, item.second);
@@ -232,6 +229,7 @@ impl<L: Layout> Table<L> {
             if self.holds(bucket, item.fingerprint)
                 && self.bump_and_take(&guard, bucket, item.fingerprint, TakeFaults::REMOVE)
             {
+                count();
                 return true;
             }
         }
@@ -456,7 +454,11 @@ impl<L: Layout> AnyTable for Table<L> {
             |items| {
                 let mut here = 0;
                 for &item in items {
-                    if let Err(error) = self.insert_uncounted(item) {
+                    if let Err(mut error) = self.insert_uncounted(item) {
+                        if let InsertError::Full { len, .. } = &mut error {
+                            // Those before it in this block have yet to be counted.
+                            *len += here;
+                        }
                         refused = Some(error);
                         break;
                     }
@@ -477,7 +479,7 @@ impl<L: Layout> AnyTable for Table<L> {
             |items| {
                 let mut block = [false; BLOCK];
                 for (&item, removed) in items.iter().zip(&mut block) {
-                    *removed = self.remove_uncounted(item);
+                    *removed = self.remove_and(item, || ());
                 }
                 self.len.add(-(block.iter().filter(|&&removed| removed).count() as i64));
                 answers(&block[..items.len()]);

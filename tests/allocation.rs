@@ -85,6 +85,25 @@ fn no_operation_allocates() {
     assert_eq!(requests.count, 0);
 }
 
+#[test]
+fn no_batch_allocates() {
+    let filter = ConcurrentCuckooFilter::<u64>::with_capacity(3000);
+    let keys: Vec<u64> = (0..5000).collect();
+    let mut answers = Vec::with_capacity(4 * keys.len());
+    let ((), requests) = watch(|| {
+        // To the brim, so that paths are searched and a key is refused.
+        let held = filter.insert_batch(&keys).unwrap_err().inserted;
+        filter.contains_batch(&keys, &mut answers);
+        filter.remove_batch(&keys[..held], &mut answers);
+        let hashes = || keys.iter().map(|key| filter.hash_one(key));
+        assert!(filter.insert_hash_batch(hashes().take(held)).is_ok());
+        filter.contains_hash_batch(hashes(), &mut answers);
+        filter.remove_hash_batch(hashes().take(held), &mut answers);
+        assert!(filter.is_empty());
+    });
+    assert_eq!(requests.count, 0);
+}
+
 const CAPACITIES: &[usize] = if cfg!(miri) { &[1, 100] } else { &[0, 1, 20, 100, 3000, 100_000] };
 
 fn build((encoding, rate, ..): Layout, capacity: usize) -> Result<ConcurrentCuckooFilter<u64>, BuildError> {

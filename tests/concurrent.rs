@@ -5,11 +5,12 @@
 
 mod support;
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::thread;
 
 use concurrent_cuckoo_filter::{Encoding, InsertError};
-use support::{Random, Raw, build};
+use support::{Random, Raw, build, hashes};
 
 const THREADS: u64 = 4;
 
@@ -115,6 +116,79 @@ fn churn_where_buckets_share_stripes_loses_nothing() {
     churn(0.99, Encoding::SemiSorted, 0.001, if cfg!(miri) { 300 } else { 200_000 });
 }
 
+/// The same by batches: each writer's keys go in and out by the batch, of sizes that end anywhere in what is looked at
+/// at a time.
+fn churn_by_batches(slots_to_fill: f64, encoding: Encoding, rate: f64, capacity: u64) {
+    let filter = build(capacity, encoding, rate);
+    let keys = (filter.slots() as f64 * slots_to_fill) as usize;
+    // The churn's keys are in half of the time.
+    let (permanent, churned) = (keys * 8 / 10, keys * 4 / 10 / THREADS as usize);
+    let permanent: Vec<Raw> = hashes(0, permanent).collect();
+    filter.insert_batch(&permanent).unwrap();
+
+    let (present, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let write = |id: u64| {
+        let mut random = Random(!id);
+        // Those that are in come last; they go round.
+        let mut own: VecDeque<Raw> = hashes((id as usize + 1) << 32, churned).collect();
+        let mut inside = 0;
+        let mut answers = Vec::new();
+        for _ in 0..scaled(2000) {
+            answers.clear();
+            let some = random.below(200) as usize;
+            if random.below(2) > 0 {
+                let outside = own.len() - inside;
+                let batch = own.range(..some.min(outside));
+                let inserted = filter.insert_batch(batch).unwrap_or_else(|error| {
+                    refused.fetch_add(1, Ordering::Relaxed);
+                    error.inserted
+                });
+                own.rotate_left(inserted);
+                inside += inserted;
+            } else {
+                let first = own.len() - inside;
+                let batch = || own.range(first..first + some.min(inside));
+                filter.contains_batch(batch(), &mut answers);
+                assert!(answers.iter().all(|&found| found), "a present key was missed");
+                answers.clear();
+                filter.remove_batch(batch(), &mut answers);
+                assert!(answers.iter().all(|&removed| removed), "a present key was not removed");
+                inside -= answers.len();
+            }
+        }
+        answers.clear();
+        filter.contains_batch(own.range(own.len() - inside..), &mut answers);
+        assert!(answers.iter().all(|&found| found), "a key was lost");
+        present.fetch_add(inside, Ordering::Relaxed);
+    };
+    let read = |random: &mut Random| {
+        let first = random.below(permanent.len() as u64) as usize;
+        let some = random.below(200) as usize;
+        let mut found = Vec::new();
+        filter.contains_batch(permanent[first..].iter().take(some), &mut found);
+        assert!(found.iter().all(|&found| found), "a permanent key was missed");
+    };
+    writers_and_readers(THREADS, write, read);
+
+    let present = present.into_inner();
+    assert_eq!(filter.len(), permanent.len() + present, "the length is wrong");
+    let mut removed = Vec::new();
+    filter.remove_batch(&permanent, &mut removed);
+    assert!(removed.iter().all(|&removed| removed), "a permanent key was lost");
+    assert_eq!(filter.len(), present, "the length is wrong");
+    if slots_to_fill > 1.0 && !cfg!(miri) {
+        assert!(refused.into_inner() > 0, "the table was never full: the test shows too little");
+    }
+}
+
+#[test]
+fn churn_by_batches_loses_nothing() {
+    churn_by_batches(0.96, Encoding::SemiSorted, 0.001, 3000);
+    churn_by_batches(0.96, Encoding::Plain, 0.01, 3000);
+    churn_by_batches(1.02, Encoding::SemiSorted, 0.003, 300);
+    churn_by_batches(1.02, Encoding::Plain, 0.07, 3000);
+}
+
 /// Keys of the same fingerprint and pair as a permanent key come and go, and so carry its only copy from bucket to
 /// bucket.
 ///
@@ -140,6 +214,10 @@ fn twins_that_come_and_go_hide_no_permanent_key() {
             };
             let read = |random: &mut Random| {
                 assert!(filter.contains(&hash(random.below(permanent))), "a permanent key was missed");
+                let mut found = Vec::new();
+                let some = [0; 40].map(|_| hash(random.below(permanent)));
+                filter.contains_batch(&some, &mut found);
+                assert!(found.iter().all(|&found| found), "a permanent key was missed by a batch");
             };
             writers_and_readers(2, write, read);
             assert_eq!(filter.len(), permanent as usize);

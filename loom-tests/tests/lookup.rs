@@ -80,6 +80,40 @@ model! {
     for [RemoveWithoutBump, RemoveBumpsLate, LookupWithoutVersion, RelaxedVersionLoad, RelaxedBump]
 }
 
+/// A batch of three, of which the second moves behind the reader's back.
+fn batch_against_relocation() -> Model {
+    let (before, moved, after) = (Key::new(4, C, D, 0), Key::new(4, A, B, 0), Key::new(4, D, C, 1));
+    let reader = role(move |table| {
+        assert_eq!(table.contains_batch([before, moved, after]), [true; 3], "a present key was missed");
+    });
+    let mover = role(move |table| assert!(table.relocate(moved.twin())));
+    let table = table(4, &[before, moved.twin(), after]);
+    (table, vec![reader, mover], role(move |table| assert_eq!(table.scan(), 3)))
+}
+model! {
+    batch_against_relocation, at least 100,
+    fails with "a present key was missed"
+    for [RelocateWithoutBump, RelocateBumpsLate, RelocateClearsFirst, LookupWithoutVersion, RelaxedWordLoad, RelaxedRemove]
+}
+
+/// A batch that asks for a key and its twin, while another twin comes and goes, so that the only copy changes places.
+fn batch_where_a_twin_comes_and_goes() -> Model {
+    let key = Key::new(2, A, B, 0);
+    let reader = role(move |table| {
+        assert_eq!(table.contains_batch([key, key.twin()]), [true; 2], "a present key was missed");
+    });
+    let churn = role(move |table| {
+        table.insert(key).expect("there is room");
+        assert!(table.remove(key.twin()), "a copy was there");
+    });
+    (table(2, &[key.twin()]), vec![reader, churn], role(move |table| assert_eq!(table.scan(), 1)))
+}
+model! {
+    batch_where_a_twin_comes_and_goes, at least 100,
+    fails with "a present key was missed"
+    for [RemoveWithoutBump, RemoveBumpsLate, LookupWithoutVersion]
+}
+
 /// The filter passes a message: who finds a second item knows that the twin, added before it by the same thread, is in,
 /// and removes the old copy. A reader that sees the removal must see the twin, which neither it nor the remover has
 /// looked at.

@@ -48,6 +48,11 @@ pub fn build(capacity: u64, encoding: Encoding, rate: f64) -> Filter {
     builder.encoding(encoding).hasher(BuildHasherDefault::default()).build().unwrap()
 }
 
+/// So many keys of random hashes, no two the same, from the `first` on.
+pub fn hashes(first: usize, count: usize) -> impl Iterator<Item = Raw> {
+    (first..first + count).map(|key| Raw(Random(key as u64).next()))
+}
+
 /// An encoding and a rate, and the slots of a bucket and the bits of a fingerprint that they lead to.
 pub type Layout = (Encoding, f64, usize, u32);
 

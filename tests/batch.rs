@@ -1,0 +1,377 @@
+//! Batches, and operations by hash: each is what the operation on a single key is, so often.
+
+mod support;
+
+use std::cell::Cell;
+use std::collections::{HashMap, VecDeque};
+use std::error::Error;
+use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, InsertError};
+use support::{LAYOUTS, Random, Raw, build, hashes};
+
+/// Batches of a key, of some, and of a few more or less than what is hashed at a time and what is ahead at a time.
+fn sizes() -> impl Iterator<Item = usize> {
+    let usual = [0, 1, 2, 31, 32, 33, 63, 64, 65].into_iter().chain(95..=129).chain([159, 160, 161, 1000, 10_000]);
+    usual.filter(|&size| !cfg!(miri) || size <= 33 || size == 129)
+}
+
+/// The most keys of a batch that may be without effect when the next one panics.
+const UNDER_WAY: usize = 128;
+
+#[test]
+fn a_batch_is_so_many_operations_on_single_keys() {
+    for (encoding, rate, ..) in LAYOUTS {
+        for size in sizes() {
+            let [single, batch] = [0, 1].map(|_| build(size as u64 * 3 / 2 + 10, encoding, rate));
+            let mut keys: Vec<Raw> = hashes(0, size).collect();
+            // Some keys come twice, which takes up more room.
+            (5..size).step_by(5).for_each(|i| keys[i] = keys[i - 1]);
+            keys.iter().for_each(|key| single.insert(key).unwrap());
+            assert_eq!(batch.insert_batch(&keys), Ok(size));
+            assert_eq!(batch.len(), size);
+            assert!(keys.iter().all(|key| single.count(key) == batch.count(key)));
+
+            // Present and absent by no pattern; the answers come after those that are there already.
+            let mut random = Random(size as u64);
+            let mixed = hashes(size, size).zip(&keys);
+            let asked: Vec<Raw> = mixed.map(|(absent, &key)| if random.below(2) > 0 { key } else { absent }).collect();
+            let mut found = vec![true, false];
+            batch.contains_batch(&asked, &mut found);
+            assert_eq!(found.drain(..2).collect::<Vec<_>>(), [true, false]);
+            assert_eq!(found, asked.iter().map(|key| single.contains(key)).collect::<Vec<_>>());
+            found.clear();
+            batch.contains_batch(&keys, &mut found);
+            assert_eq!(found, vec![true; size]);
+
+            let mut removed = vec![false];
+            batch.remove_batch(&asked, &mut removed);
+            assert_eq!(removed[1..], asked.iter().map(|key| single.remove(key)).collect::<Vec<_>>());
+            assert_eq!(batch.len(), single.len());
+            assert!(keys.iter().all(|key| single.count(key) == batch.count(key)));
+        }
+    }
+}
+
+/// Tables of one bucket and of few, in which many fingerprints are nearly that of another key: most of the lookups that
+/// take a second look come to nothing.
+#[test]
+fn where_fingerprints_nearly_collide_a_batch_answers_as_single_lookups_do() {
+    for (encoding, rate, slots, _) in LAYOUTS {
+        for capacity in [1, 10, 40] {
+            let filter = build(capacity, encoding, rate);
+            let keys: Vec<Raw> = hashes(0, filter.slots() + 1).collect();
+            let held = filter.insert_batch(&keys).unwrap_err().inserted;
+            assert!(held >= slots, "a bucket's slots can all be taken");
+            let asked: Vec<Raw> = hashes(0, if cfg!(miri) { 200 } else { 40_000 }).collect();
+            let mut found = Vec::new();
+            filter.contains_batch(&asked, &mut found);
+            assert!(found[..held].iter().all(|&found| found));
+            assert_eq!(found, asked.iter().map(|key| filter.contains(key)).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn a_key_may_come_often_in_a_batch() {
+    let filter = ConcurrentCuckooFilter::<str>::with_capacity(100);
+    assert_eq!(filter.insert_batch(["a", "b", "a", "a"]), Ok(4));
+    assert_eq!((filter.count("a"), filter.count("b"), filter.len()), (3, 1, 4));
+    let mut found = Vec::new();
+    filter.contains_batch(["a", "a", "c", "a"], &mut found);
+    assert_eq!(found, [true, true, false, true]);
+    found.clear();
+    filter.remove_batch(["a", "b", "a", "b", "a", "a"], &mut found);
+    assert_eq!(found, [true, true, true, false, true, false]);
+    assert!(filter.is_empty());
+}
+
+#[test]
+fn a_batch_that_is_refused_has_put_in_the_keys_before_and_no_other() {
+    for (encoding, rate, ..) in LAYOUTS {
+        for capacity in [1, 30, 100, 1000] {
+            let [single, batch] = [0, 1].map(|_| build(capacity, encoding, rate));
+            let keys: Vec<Raw> = hashes(0, single.slots() + 200).collect();
+            let (held, refusal) =
+                keys.iter().enumerate().find_map(|(i, key)| single.insert(key).err().map(|error| (i, error))).unwrap();
+            let error = batch.insert_batch(&keys).unwrap_err();
+            assert_eq!((error.inserted, error.error), (held, refusal), "as if they had come one by one");
+            assert_eq!(batch.len(), held);
+            if let InsertError::Full { len, .. } = error.error {
+                assert_eq!(len, held, "it tells how many are in");
+            }
+
+            let mut answers = Vec::new();
+            batch.contains_batch(&keys[..held], &mut answers);
+            assert_eq!(answers, vec![true; held]);
+            answers.clear();
+            batch.remove_batch(&keys[..held], &mut answers);
+            assert_eq!(answers, vec![true; held]);
+            assert!(batch.is_empty());
+            // In an empty table no key is taken for another.
+            answers.clear();
+            batch.contains_batch(&keys, &mut answers);
+            assert_eq!(answers, vec![false; keys.len()], "a key that came later is in");
+        }
+    }
+}
+
+#[test]
+fn a_batch_goes_on_after_the_key_that_was_refused() {
+    for before in [0, 1, 31, 32, 40, 128, 200] {
+        // Ten copies of a key fill its two buckets; fingerprints are long, so that no other key has a share in them.
+        let filter = build(1000, Encoding::SemiSorted, 2e-6);
+        let distinct: Vec<Raw> = hashes(0, before + 60).collect();
+        let often = Raw(Random(1 << 40).next());
+        let keys = [&distinct[..before], &[often; 7], &distinct[before..]].concat();
+
+        let error = filter.insert_batch(&keys).unwrap_err();
+        assert_eq!(error.inserted, before + 6);
+        assert!(matches!(error.error, InsertError::TooManyCopies { copies: 6, .. }), "{error:?}");
+        assert_eq!(error.source().and_then(|source| source.downcast_ref()), Some(&error.error));
+        let text = error.to_string();
+        assert!(text.contains(&format!("{} keys", before + 6)) && text.contains(&error.error.to_string()), "{text}");
+        assert_eq!(filter.len(), before + 6);
+
+        assert_eq!(filter.insert_batch(&keys[error.inserted + 1..]), Ok(60));
+        assert_eq!((filter.len(), filter.count(&often)), (before + 66, 6));
+        assert!(distinct.iter().all(|key| filter.contains(key)));
+    }
+}
+
+/// Gives so many keys, and may not be asked again after its end.
+struct OnceOver<'a> {
+    keys: std::slice::Iter<'a, Raw>,
+    ended: bool,
+}
+
+impl<'a> Iterator for OnceOver<'a> {
+    type Item = &'a Raw;
+
+    fn next(&mut self) -> Option<&'a Raw> {
+        assert!(!self.ended, "asked again after its end");
+        let key = self.keys.next();
+        self.ended = key.is_none();
+        key
+    }
+
+    /// Wrong, as it may be.
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (7, Some(7))
+    }
+}
+
+#[test]
+fn an_iterator_is_not_asked_again_after_its_end() {
+    for size in sizes() {
+        let filter = build(size as u64, Encoding::SemiSorted, 0.001);
+        let keys: Vec<Raw> = hashes(0, size).collect();
+        let once = || OnceOver { keys: keys.iter(), ended: false };
+        let mut answers = Vec::new();
+        assert_eq!(filter.insert_batch(once()), Ok(size));
+        filter.contains_batch(once(), &mut answers);
+        filter.remove_batch(once(), &mut answers);
+        assert_eq!(answers, vec![true; 2 * size]);
+    }
+}
+
+#[test]
+fn a_refused_batch_takes_no_more_keys_than_are_under_way() {
+    let filter = build(1000, Encoding::Plain, 0.01);
+    let keys: Vec<Raw> = hashes(0, 10_000).collect();
+    let mut taken = 0;
+    let error = filter.insert_batch(keys.iter().inspect(|_| taken += 1)).unwrap_err();
+    assert!((1..=UNDER_WAY).contains(&(taken - error.inserted)), "{taken} for {}", error.inserted);
+}
+
+/// A key that hashes as the number, or panics.
+#[derive(Clone, Copy)]
+struct Fragile(Option<u64>);
+
+impl Hash for Fragile {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.expect("no hash").hash(state);
+    }
+}
+
+/// Has a batch panic at the key of that number, in either of two ways: the iterator does, or the key's `Hash`.
+fn interrupted(keys: &[Fragile], at: usize, by_hash: bool, batch: impl FnOnce(&mut dyn Iterator<Item = &Fragile>)) {
+    let panicking = Fragile(None);
+    let mut keys = keys.iter().enumerate().map(|(i, key)| {
+        assert!(i != at || by_hash, "no key");
+        if i == at { &panicking } else { key }
+    });
+    catch_unwind(AssertUnwindSafe(|| batch(&mut keys))).expect_err("it panics");
+}
+
+#[test]
+fn a_batch_that_is_interrupted_has_done_a_first_part() {
+    const KEYS: usize = if cfg!(miri) { 200 } else { 600 };
+    let keys: Vec<Fragile> = (0..KEYS as u64).map(|key| Fragile(Some(key))).collect();
+    let positions =
+        [0, 1, 31, 32, 33, 64, 96, 97, 127, 128, 129, 130, 159, 160, 161, 255, 256, 257, 500, 511, 512, 513];
+    for at in positions.into_iter().filter(|&at| at < KEYS) {
+        for by_hash in [false, true] {
+            let filter = ConcurrentCuckooFilter::<Fragile>::with_capacity(KEYS);
+            let check = |done: usize, what| {
+                assert!(done <= at && at - done <= UNDER_WAY, "{what}: {done} of the {at} keys before the panic");
+            };
+            interrupted(&keys, at, by_hash, |keys| _ = filter.insert_batch(keys));
+            let done = filter.len();
+            check(done, "inserted");
+            assert!(keys[..done].iter().all(|key| filter.remove(key)), "those that are in are the first");
+            assert!(!keys.iter().any(|key| filter.contains(key)), "what was found is not what was counted");
+
+            filter.insert_batch(&keys).unwrap();
+            let mut found = Vec::new();
+            interrupted(&keys, at, by_hash, |keys| filter.contains_batch(keys, &mut found));
+            check(found.len(), "found");
+            assert!(found.iter().all(|&found| found));
+
+            let mut removed = Vec::new();
+            interrupted(&keys, at, by_hash, |keys| filter.remove_batch(keys, &mut removed));
+            check(removed.len(), "removed");
+            assert!(removed.iter().all(|&removed| removed));
+            assert_eq!(filter.len(), KEYS - removed.len());
+            assert!(keys[removed.len()..].iter().all(|key| filter.remove(key)), "those that are out are the first");
+            assert!(filter.is_empty() && !keys.iter().any(|key| filter.contains(key)));
+        }
+    }
+}
+
+/// Takes so many answers, and then panics.
+struct Taker(usize);
+
+impl Extend<bool> for Taker {
+    fn extend<I: IntoIterator<Item = bool>>(&mut self, answers: I) {
+        for _ in answers {
+            self.0 = self.0.checked_sub(1).expect("enough");
+        }
+    }
+}
+
+#[test]
+fn a_taker_of_answers_that_panics_leaves_the_count_right() {
+    for takes in [0, 1, 31, 32, 33, 100] {
+        let filter = build(300, Encoding::SemiSorted, 2e-6);
+        let keys: Vec<Raw> = hashes(0, 300).collect();
+        filter.insert_batch(&keys).unwrap();
+        let taken = || AssertUnwindSafe(Taker(takes));
+        catch_unwind(|| filter.contains_batch(&keys, &mut taken().0)).expect_err("it panics");
+        assert_eq!(filter.len(), 300);
+        catch_unwind(|| filter.remove_batch(&keys, &mut taken().0)).expect_err("it panics");
+        let (out, rest) = keys.split_at(300 - filter.len());
+        assert!((takes..takes + UNDER_WAY).contains(&out.len()), "{} removed for {takes} answers", out.len());
+        assert!(rest.iter().all(|key| filter.remove(key)) && !out.iter().any(|key| filter.contains(key)));
+        assert!(filter.is_empty());
+    }
+}
+
+/// The iterator asks and changes the very filter, for the very keys.
+#[test]
+fn an_iterator_may_use_the_filter() {
+    // Long fingerprints: no key is taken for another.
+    let filter = build(2000, Encoding::Plain, 1e-9);
+    let keys: Vec<Raw> = hashes(0, 500).collect();
+    let given = Cell::new(0);
+    let twice = keys.iter().inspect(|key| {
+        filter.insert(key).unwrap();
+        given.set(given.get() + 1);
+        let lag = 2 * given.get() - filter.len();
+        assert!((1..=UNDER_WAY).contains(&lag), "what the batch has put in is counted; it lags by {lag}");
+    });
+    assert_eq!(filter.insert_batch(twice), Ok(500));
+    assert_eq!(filter.len(), 1000);
+
+    let mut found = Vec::new();
+    let nested = keys.iter().inspect(|key| {
+        let mut inner = Vec::new();
+        filter.contains_batch([*key], &mut inner);
+        assert_eq!((inner.as_slice(), filter.count(key)), ([true].as_slice(), 2));
+    });
+    filter.contains_batch(nested, &mut found);
+    assert_eq!(found, vec![true; 500]);
+
+    // Locks are taken for a removal: this would wait for ever if one was held.
+    let mut removed = Vec::new();
+    filter.remove_batch(keys.iter().inspect(|key| assert!(filter.remove(key))), &mut removed);
+    assert_eq!(removed, vec![true; 500]);
+    assert!(filter.is_empty());
+
+    filter.insert_batch(&keys).unwrap();
+    removed.clear();
+    filter.remove_batch(keys.iter().inspect(|_| filter.clear()), &mut removed);
+    assert_eq!(removed, vec![false; 500]);
+    assert!(filter.is_empty());
+}
+
+#[test]
+fn the_operations_by_hash_are_those_by_key() {
+    let filter = ConcurrentCuckooFilter::<str>::with_capacity(100);
+    let [a, b] = ["a", "b"].map(|key| filter.hash_one(key));
+    assert_eq!(a, filter.hasher().hash_one("a"));
+    filter.insert_hash(a).unwrap();
+    assert!(filter.contains("a") && filter.contains_hash(a) && !filter.contains_hash(b));
+    assert_eq!(filter.insert_hash_if_absent(a), Ok(false));
+    assert_eq!(filter.insert_hash_if_absent(b), Ok(true));
+    filter.insert("a").unwrap();
+    assert_eq!((filter.count_hash(a), filter.count_hash(b), filter.len()), (2, 1, 3));
+    assert!(filter.remove_hash(b) && !filter.contains("b") && !filter.remove_hash(b));
+    assert!(filter.remove("a") && filter.remove_hash(a) && filter.is_empty());
+    let copies = (0..).find(|_| filter.insert_hash(a).is_err()).unwrap();
+    assert_eq!(filter.insert_hash(a), filter.insert("a"));
+    assert_eq!(filter.insert_hash_batch([a]).map_err(|error| error.error), filter.insert("a").map(|()| 1));
+    assert_eq!(filter.count_hash(a), copies);
+}
+
+#[test]
+fn batches_of_hashes_are_those_of_keys() {
+    for size in sizes() {
+        let [keyed, hashed] = [0, 1].map(|_| build(size as u64, Encoding::SemiSorted, 0.003));
+        let keys: Vec<Raw> = hashes(0, size).collect();
+        let asked: Vec<Raw> = hashes(size / 2, size).collect();
+        assert_eq!(keyed.insert_batch(&keys), hashed.insert_hash_batch(keys.iter().map(|key| key.0)));
+        let mut answers = [vec![], vec![]];
+        let [by_key, by_hash] = &mut answers;
+        keyed.contains_batch(&asked, by_key);
+        hashed.contains_hash_batch(asked.iter().map(|key| key.0), by_hash);
+        keyed.remove_batch(&asked, by_key);
+        hashed.remove_hash_batch(asked.iter().map(|key| key.0), by_hash);
+        assert_eq!((by_key.len(), &by_key), (2 * size, &by_hash));
+        assert_eq!(keyed.len(), hashed.len());
+    }
+}
+
+/// Keys as callers have them at hand. (Most of this test is that it compiles.)
+#[test]
+fn batches_take_what_callers_have() {
+    let mut found = Vec::new();
+    let words = ["one", "two"].map(String::from).to_vec();
+
+    let strings = ConcurrentCuckooFilter::<String>::with_capacity(10);
+    strings.insert_batch(&words).unwrap();
+    strings.contains_batch(["one", "two", "three"], &mut found);
+    strings.remove_batch(words.iter().map(String::as_str), &mut found);
+    assert_eq!(found, [true, true, false, true, true]);
+
+    let slices = ConcurrentCuckooFilter::<str>::with_capacity(10);
+    slices.insert_batch(words.iter().map(|word| &**word)).unwrap();
+    slices.insert_batch("three four".split(' ')).unwrap();
+    let mut answers = VecDeque::new();
+    slices.contains_batch("one two three four five".split(' '), &mut answers);
+    assert_eq!(answers, [true, true, true, true, false]);
+
+    let bytes = ConcurrentCuckooFilter::<[u8]>::with_capacity(10);
+    bytes.insert_batch(words.iter().map(|word| word.as_bytes())).unwrap();
+    assert!(bytes.contains(b"one".as_slice()));
+
+    let numbers = ConcurrentCuckooFilter::<u64>::with_capacity(100);
+    numbers.insert_batch(&[1, 2, 3]).unwrap();
+    numbers.insert_batch(HashMap::from([(4, "four")]).keys()).unwrap();
+    numbers.insert_batch(Some(&5)).unwrap();
+    // Keys that are made on the way can't be borrowed: their hashes will do.
+    numbers.insert_hash_batch((6..=50).map(|key| numbers.hash_one(&key))).unwrap();
+    assert_eq!((1..=50).filter(|key| numbers.contains(key)).count(), 50);
+    assert_eq!(numbers.len(), 50);
+}
