@@ -66,11 +66,8 @@ impl fmt::Display for InsertBatchError {
     }
 }
 
-impl Error for InsertBatchError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.error)
-    }
-}
+/// Without a source: the message has the reason in it, and who prints the whole chain should not read it twice.
+impl Error for InsertBatchError {}
 
 /// Why a filter could not be built.
 #[derive(Clone, Copy, Debug, PartialEq)]

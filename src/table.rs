@@ -164,9 +164,15 @@ impl<L: Layout> Table<L> {
     #[inline(always)]
     fn prefetched(&self, hash: u64) -> Item {
         let item = self.item(hash);
+        self.prefetch(item);
+        item
+    }
+
+    /// Asks for the item's buckets.
+    #[inline(always)]
+    fn prefetch(&self, item: Item) {
         prefetch(&self.words, item.first);
         prefetch(&self.words, item.second);
-        item
     }
 
     /// How many copies of the item there are.
@@ -215,15 +221,14 @@ impl<L: Layout> Table<L> {
     /// Removes a copy of the item, if there is one.
     #[inline]
     pub(crate) fn remove(&self, item: Item) -> bool {
+        // No load of a processor's overtakes the taking of a lock; a prefetch does.
+        self.prefetch(item);
         self.remove_and(item, || self.len.add(-1))
     }
 
     /// `remove`, with `count` called under the lock if there was a copy.
     #[inline(always)]
     fn remove_and(&self, item: Item, count: impl FnOnce()) -> bool {
-        // No load of a processor's overtakes the taking of a lock; a prefetch does.
-        prefetch(&self.words, item.first);
-        prefetch(&self.words, item.second);
         let guard = self.stripe(item.first, item.second).lock_unless(Fault::RemoveWithoutLock);
         for bucket in [item.first, item.second] {
             if self.holds(bucket, item.fingerprint)
