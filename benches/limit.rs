@@ -27,13 +27,14 @@ use std::env;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use ahash::RandomState;
 use concurrent_cuckoo_filter::{Builder, ConcurrentCuckooFilter, Encoding};
 use memmap2::{Mmap, MmapMut};
 
 use support::keys::{ABSENT, Random, Shuffled, key};
 use support::plan::Size;
 use support::report::{Spread, align};
-use support::subject::HASH;
+use support::subject::{HASH, builder};
 
 /// How many keys there are in a slice.
 const BATCH: usize = 1024;
@@ -41,7 +42,7 @@ const BATCH: usize = 1024;
 /// How far ahead the ring of limit (b) prefetches.
 const RING: usize = 64;
 
-type Filter = ConcurrentCuckooFilter<u64, ahash::RandomState>;
+type Filter = ConcurrentCuckooFilter<u64, RandomState>;
 
 /// What can be timed on slices of keys. Each returns how many were found.
 trait Lookups {
@@ -160,7 +161,7 @@ impl Lookups for Ours {
     }
 }
 
-struct Bloom(fastbloom::AtomicBloomFilter<ahash::RandomState>);
+struct Bloom(fastbloom::AtomicBloomFilter<RandomState>);
 
 impl Lookups for Bloom {
     #[inline(never)]
@@ -280,23 +281,21 @@ impl Options {
     }
 }
 
-/// A builder of our filter, and the slots of a bucket.
-fn layouts() -> [(&'static str, usize, Builder<u64, ahash::RandomState>); 3] {
-    let plain = || Filter::builder().hasher(HASH).encoding(Encoding::Plain);
-    [
-        ("5x14", 5, Filter::builder().hasher(HASH)),
-        ("5x12", 5, plain().false_positive_rate(0.0025)),
-        ("4x16", 4, plain().false_positive_rate(0.000_125)),
-    ]
-}
+/// A layout of ours: its name, the slots of a bucket, and how to build it.
+type Layout = (&'static str, usize, fn() -> Builder<u64, RandomState>);
 
-#[cfg(feature = "huge-pages")]
-fn on_pages(builder: Builder<u64, ahash::RandomState>, huge: bool) -> Builder<u64, ahash::RandomState> {
-    builder.huge_pages(huge)
-}
+const LAYOUTS: [Layout; 3] = [
+    ("5x14", 5, builder),
+    ("5x12", 5, || builder().encoding(Encoding::Plain).false_positive_rate(0.0025)),
+    ("4x16", 4, || builder().encoding(Encoding::Plain).false_positive_rate(0.000_125)),
+];
 
-#[cfg(not(feature = "huge-pages"))]
-fn on_pages(builder: Builder<u64, ahash::RandomState>, _huge: bool) -> Builder<u64, ahash::RandomState> {
+/// On huge pages, if they are wanted and the feature is on.
+fn on_pages(builder: Builder<u64, RandomState>, huge: bool) -> Builder<u64, RandomState> {
+    #[cfg(feature = "huge-pages")]
+    let builder = builder.huge_pages(huge);
+    #[cfg(not(feature = "huge-pages"))]
+    let _ = huge;
     builder
 }
 
@@ -383,19 +382,17 @@ fn measure(size: Size, options: &Options) {
         let limit = columns.len();
         let lookups = Box::new(Limit::new(bytes, huge));
         columns.push(Column { name: format!("limit{suffix}"), lookups, len: bytes as u64 / 2, answers: false, limit });
-        for (name, slots, builder) in layouts() {
+        for (name, slots, builder) in LAYOUTS {
             eprintln!("{}: filling {name}{suffix}", size.name());
             // The largest capacity whose table is no larger than `bytes`, or a hundredth less.
             let mut capacity = bytes / 8 * slots;
             let filter = loop {
-                let (_, _, builder) = layouts().into_iter().find(|layout| layout.0 == name).expect("itself");
-                let filter = on_pages(builder, huge).capacity(capacity).build().expect("a valid filter");
+                let filter = on_pages(builder(), huge).capacity(capacity).build().expect("a valid filter");
                 if filter.slots() <= bytes / 8 * slots {
                     break filter;
                 }
                 capacity -= capacity / 200 + 1;
             };
-            drop(builder);
             let (len, changed) = fill(&filter, options.rounds);
             default.get_or_insert((len, filter.false_positive_rate()));
             changes.push((format!("{name}{suffix}"), changed));

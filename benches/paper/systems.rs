@@ -15,7 +15,7 @@ use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
 use super::filters::{CountingBloom, DLeft};
 use super::measure::{Concurrent, Exclusive, Timed};
 use super::space::at_capacity;
-use super::support::subject::{AtomicCuckooFilter, HASH, LockedScalable, Subject};
+use super::support::subject::{AtomicCuckooFilter, HASH, LockedScalable, Subject, builder};
 
 /// A filter at work for one thread. Changes tell whether they succeeded.
 pub(crate) trait Filter {
@@ -261,7 +261,7 @@ impl Layout {
     }
 
     fn builder(encoding: Encoding, rate: f64) -> concurrent_cuckoo_filter::Builder<u64, RandomState> {
-        ConcurrentCuckooFilter::builder().hasher(HASH).encoding(encoding).false_positive_rate(rate)
+        builder().encoding(encoding).false_positive_rate(rate)
     }
 
     pub(crate) fn is_semi_sorted(self) -> bool {

@@ -9,6 +9,7 @@
 //!   smaller table to miss the cache in. (`atomic-cuckoo-filter` is as fast in 256 MiB as in 128 MiB, give or take 5
 //!   %.)
 //! - The load, as a share of each table's own slots.
+//! - The pages of memory: the usual ones, also with the feature `huge-pages`.
 //! - The compiler and its flags; generic code of all crates is compiled in this one, so inlining is open to all.
 //!
 //! # The rates
@@ -23,7 +24,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::marker::PhantomData;
 
 use ahash::{AHasher, RandomState};
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
+use concurrent_cuckoo_filter::{Builder, ConcurrentCuckooFilter, Encoding};
 use parking_lot::RwLock;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -64,6 +65,14 @@ pub(crate) trait Subject: Sync + Sized + 'static {
 /// The keys of every subject's hash function.
 pub(crate) const HASH: RandomState =
     RandomState::with_seeds(0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344, 0xa409_3822_299f_31d0, 0x082e_fa98_ec4e_6c89);
+
+/// A builder of this crate's filter, with the hash of all, and without huge pages: the others have none either.
+pub(crate) fn builder() -> Builder<u64, RandomState> {
+    let builder = ConcurrentCuckooFilter::builder().hasher(HASH);
+    #[cfg(feature = "huge-pages")]
+    let builder = builder.huge_pages(false);
+    builder
+}
 
 /// `ahash` with these keys, for crates that take a type of hasher and make one with `default` for each hash.
 ///
@@ -171,7 +180,7 @@ impl<L: Setting> Subject for Ours<L> {
         let buckets = table_bytes / size_of::<u64>();
         let mut capacity = buckets * L::LAYOUT.0;
         loop {
-            let mut builder = ConcurrentCuckooFilter::builder().hasher(HASH).capacity(capacity);
+            let mut builder = builder().capacity(capacity);
             if let Some(rate) = L::RATE {
                 builder = builder.false_positive_rate(rate);
             }
