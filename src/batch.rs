@@ -3,8 +3,7 @@
 //!
 //! A lookup in a table larger than the cache is as long as two loads from memory take, and a processor looks only some
 //! hundreds of instructions ahead, which are three to six lookups. So a batch computes the buckets of many keys first,
-//! and asks for their cache lines. How far ahead, and in which portions, was measured (`cargo bench --bench limit`):
-//! see [`AHEAD`].
+//! and asks for their cache lines. `cargo bench --bench limit` measures what that gains.
 
 use crate::hash::Item;
 
@@ -13,6 +12,9 @@ use crate::hash::Item;
 pub(crate) const BLOCK: usize = 32;
 
 /// How many blocks are under way at a time.
+///
+/// With 192 MB on huge pages and 1,024 keys a batch, 2 to 6 blocks of 32, 2 of 64 and 6 of 16 are within a tenth of each
+/// other; a single block of 32 is 5 % faster still, but leaves less time for a memory that is slower.
 pub(crate) const AHEAD: usize = 3;
 
 /// Where a batch's hashes come from: fills the buffer from the front and returns how many there are, fewer than

@@ -74,11 +74,11 @@
 //!
 //! # Cost
 //!
-//! A lookup reads two cache lines of the table and one that stays in the cache, and writes nothing. In a table larger than
-//! the cache it is as long as these take to come, and few lookups overlap; so where many keys are at hand, look them up by
-//! [`contains_batch`](ConcurrentCuckooFilter::contains_batch): from a hundred keys on, that is about twice as fast. Inserts and removals gain
-//! two to three times. The feature `huge-pages` adds to both. What is to be expected of many threads stands on the page
-//! [`scaling`].
+//! A lookup reads two cache lines of the table and one of the stripes, which stays in the cache, and writes nothing. In a
+//! table larger than the cache it takes as long as these take to come, and few lookups overlap. So where many keys are at
+//! hand, look them up by [`contains_batch`](ConcurrentCuckooFilter::contains_batch), which is about twice as fast there;
+//! inserts and removals gain two to three times. The feature `huge-pages` (off by default; see `Builder::huge_pages`)
+//! adds to that, on Linux. What is to be expected of many threads stands on the page [`scaling`].
 //!
 //! # Hazards
 //!
