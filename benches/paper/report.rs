@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::measure::{Measured, Plan};
 use super::plot::{Axis, Chart, Line, Marker, Scale, Series, Style};
 use super::space::{self, InTable, Loads, Space};
+use super::support::report::align;
 use super::systems::Part;
 
 /// A table with a heading for each column.
@@ -17,25 +18,9 @@ pub(crate) struct Table {
 impl Table {
     /// In Markdown; all columns but the first `left` are right-aligned.
     pub(crate) fn text(&self, left: usize) -> String {
-        let head: Vec<String> = self.head.iter().map(|cell| (*cell).into()).collect();
-        let all = || [&head].into_iter().chain(&self.rows);
-        let width = |column: usize| all().map(|row| row[column].chars().count()).max().unwrap_or(0).max(3);
-        let widths: Vec<usize> = (0..head.len()).map(width).collect();
-        let mut text = String::new();
-        for (index, row) in all().enumerate() {
-            for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
-                text += &if column < left { format!("| {cell:<width$} ") } else { format!("| {cell:>width$} ") };
-            }
-            text += "|\n";
-            if index == 0 {
-                for (column, &width) in widths.iter().enumerate() {
-                    let line = "-".repeat(width + 1);
-                    text += &if column < left { format!("|{line}-") } else { format!("|{line}:") };
-                }
-                text += "|\n";
-            }
-        }
-        text
+        let head = self.head.iter().map(|cell| (*cell).into()).collect();
+        let rows: Vec<Vec<String>> = [head].into_iter().chain(self.rows.iter().cloned()).collect();
+        align(&rows, left).trim_end().to_owned() + "\n"
     }
 
     pub(crate) fn csv(&self) -> String {

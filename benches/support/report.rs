@@ -22,7 +22,7 @@ impl Spread {
 
 /// A table in Markdown; all columns but the first `left` are right-aligned.
 pub(crate) fn align(rows: &[Vec<String>], left: usize) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0).max(3);
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).max(3);
     let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
     let mut text = String::new();
     for (index, row) in rows.iter().enumerate() {
