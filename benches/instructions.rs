@@ -18,7 +18,7 @@ use std::hint::black_box;
 use ahash::RandomState;
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
 use support::keys::{ABSENT, Random, Shuffled, key};
-use support::subject::HASH;
+use support::subject::builder;
 
 type Filter = ConcurrentCuckooFilter<u64, RandomState>;
 
@@ -40,7 +40,7 @@ impl Layout {
 
     /// An empty filter with a few slots more than that.
     fn filter(self, slots: usize) -> Filter {
-        let builder = ConcurrentCuckooFilter::builder().hasher(HASH).capacity(slots);
+        let builder = builder().capacity(slots);
         let (builder, layout) = match self {
             Self::Default5x14 => (builder, (5, 14)),
             Self::Plain5x12 => (builder.false_positive_rate(0.002_5).encoding(Encoding::Plain), (5, 12)),

@@ -34,7 +34,7 @@ use memmap2::{Mmap, MmapMut};
 use support::keys::{ABSENT, Random, Shuffled, key};
 use support::plan::Size;
 use support::report::{Spread, align};
-use support::subject::{HASH, builder};
+use support::subject::{HASH, builder, of_size};
 
 /// How many keys there are in a slice.
 const BATCH: usize = 1024;
@@ -384,15 +384,9 @@ fn measure(size: Size, options: &Options) {
         columns.push(Column { name: format!("limit{suffix}"), lookups, len: bytes as u64 / 2, answers: false, limit });
         for (name, slots, builder) in LAYOUTS {
             eprintln!("{}: filling {name}{suffix}", size.name());
-            // The largest capacity whose table is no larger than `bytes`, or a hundredth less.
-            let mut capacity = bytes / 8 * slots;
-            let filter = loop {
-                let filter = on_pages(builder(), huge).capacity(capacity).build().expect("a valid filter");
-                if filter.slots() <= bytes / 8 * slots {
-                    break filter;
-                }
-                capacity -= capacity / 200 + 1;
-            };
+            let filter = of_size(bytes, slots, |capacity| {
+                on_pages(builder(), huge).capacity(capacity).build().expect("a valid filter")
+            });
             let (len, changed) = fill(&filter, options.rounds);
             default.get_or_insert((len, filter.false_positive_rate()));
             changes.push((format!("{name}{suffix}"), changed));

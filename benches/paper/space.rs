@@ -4,7 +4,7 @@
 use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
 
 use super::support::keys::key;
-use super::support::subject::HASH;
+use super::support::subject::builder;
 use super::systems::Layout;
 
 /// The information-theoretic bound, in bits for each key.
@@ -49,8 +49,7 @@ impl Space {
     }
 
     fn of(asked: f64, capacity: usize) -> Self {
-        let builder = ConcurrentCuckooFilter::<u64>::builder().hasher(HASH);
-        let filter = builder.capacity(capacity).false_positive_rate(asked).build().expect("a valid filter");
+        let filter = builder().capacity(capacity).false_positive_rate(asked).build().expect("a valid filter");
         let layout = Layout {
             encoding: filter.encoding(),
             slots: filter.slots_per_bucket(),
@@ -62,9 +61,14 @@ impl Space {
     }
 }
 
+/// The share of the slots that is taken then.
+fn load_at_capacity(filter: &ConcurrentCuckooFilter<u64>) -> f64 {
+    filter.capacity() as f64 / filter.slots() as f64
+}
+
 /// Bits for each key, and the computed rate, in a filter that holds what it is made for.
 pub(crate) fn at_capacity(filter: &ConcurrentCuckooFilter<u64>) -> (f64, f64) {
-    let load = filter.capacity() as f64 / filter.slots() as f64;
+    let load = load_at_capacity(filter);
     // A rate is the chance that one of so many slots, each independent of the others, holds an equal fingerprint.
     let rate = -f64::exp_m1(load * f64::ln_1p(-filter.max_false_positive_rate()));
     (filter.memory_usage() as f64 * 8.0 / filter.capacity() as f64, rate)
@@ -86,7 +90,7 @@ impl InTable {
     pub(crate) fn of(layout: Layout, table_bytes: usize) -> Self {
         let filter = layout.with_bytes(table_bytes);
         let (bits, rate) = at_capacity(&filter);
-        Self { layout, load: filter.capacity() as f64 / filter.slots() as f64, bits, rate }
+        Self { layout, load: load_at_capacity(&filter), bits, rate }
     }
 }
 
@@ -102,7 +106,7 @@ pub(crate) struct Loads {
 impl Loads {
     pub(crate) fn of(layout: Layout, buckets: usize) -> Self {
         let filter = layout.with_bytes(buckets * size_of::<u64>());
-        let capacity = filter.capacity() as f64 / filter.slots() as f64;
+        let capacity = load_at_capacity(&filter);
         let refused = (0..).find(|&index| filter.insert(&key(index)).is_err());
         assert!(refused >= Some(filter.capacity() as u64), "{} refuses a key below its capacity", layout.name());
         Self { first_refused: filter.load_factor(), capacity }

@@ -15,7 +15,7 @@ use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
 use super::filters::{CountingBloom, DLeft};
 use super::measure::{Concurrent, Exclusive, Timed};
 use super::space::at_capacity;
-use super::support::subject::{AtomicCuckooFilter, HASH, LockedScalable, Subject, builder};
+use super::support::subject::{AtomicCuckooFilter, HASH, LockedScalable, Subject, builder, of_size};
 
 /// A filter at work for one thread. Changes tell whether they succeeded.
 pub(crate) trait Filter {
@@ -273,24 +273,11 @@ impl Layout {
         format!("{}x{}{}", self.slots, self.bits, if self.is_semi_sorted() { "s" } else { "" })
     }
 
-    pub(crate) fn with_capacity(self, capacity: usize) -> ConcurrentCuckooFilter<u64> {
-        let built = Self::builder(self.encoding, self.rate).capacity(capacity).build();
-        built.expect("a valid filter")
-    }
-
-    /// The largest table in so many bytes, or one that is at most 1 % smaller: the builder is asked for a capacity, so
-    /// the right one is approached by rule of three.
+    /// The largest table in so many bytes, or one that is at most 1 % smaller.
     pub(crate) fn with_bytes(self, bytes: usize) -> ConcurrentCuckooFilter<u64> {
-        let buckets = bytes / size_of::<u64>();
-        let mut capacity = buckets * self.slots;
-        loop {
-            let filter = self.with_capacity(capacity);
-            let built = filter.slots() / self.slots;
-            if built <= buckets && built >= buckets - buckets / 100 {
-                return filter;
-            }
-            capacity = (capacity as f64 * buckets as f64 / built as f64) as usize - 1;
-        }
+        of_size(bytes, self.slots, |capacity| {
+            Self::builder(self.encoding, self.rate).capacity(capacity).build().expect("a valid filter")
+        })
     }
 
     fn system(self) -> System {

@@ -74,6 +74,27 @@ pub(crate) fn builder() -> Builder<u64, RandomState> {
     builder
 }
 
+/// This crate's filter with the largest table in so many bytes, or one that is at most 1 % smaller; `build` makes one of
+/// some capacity.
+///
+/// The builder is asked for a capacity, so the one that makes a table of this size is approached by rule of three.
+pub(crate) fn of_size(
+    table_bytes: usize,
+    slots_per_bucket: usize,
+    build: impl Fn(usize) -> ConcurrentCuckooFilter<u64>,
+) -> ConcurrentCuckooFilter<u64> {
+    let buckets = table_bytes / size_of::<u64>();
+    let mut capacity = buckets * slots_per_bucket;
+    loop {
+        let filter = build(capacity);
+        let built = filter.slots() / slots_per_bucket;
+        if built <= buckets && built >= buckets - buckets / 100 {
+            return filter;
+        }
+        capacity = (capacity as f64 * buckets as f64 / built as f64) as usize - 1;
+    }
+}
+
 /// `ahash` with these keys, for crates that take a type of hasher and make one with `default` for each hash.
 ///
 /// `AHasher::default` would look up keys that were made at run time; here they are constants, which is quicker.
@@ -175,11 +196,7 @@ impl<L: Setting> Subject for Ours<L> {
     const KIND: Kind = Kind::Ours;
 
     fn build(table_bytes: usize) -> Self {
-        // The builder is asked for a capacity, so the one that makes a table of this size is approached by rule of
-        // three.
-        let buckets = table_bytes / size_of::<u64>();
-        let mut capacity = buckets * L::LAYOUT.0;
-        loop {
+        let filter = of_size(table_bytes, L::LAYOUT.0, |capacity| {
             let mut builder = builder().capacity(capacity);
             if let Some(rate) = L::RATE {
                 builder = builder.false_positive_rate(rate);
@@ -187,14 +204,10 @@ impl<L: Setting> Subject for Ours<L> {
             if let Some(encoding) = L::ENCODING {
                 builder = builder.encoding(encoding);
             }
-            let filter = builder.build().expect("a valid filter");
-            assert_eq!((filter.slots_per_bucket(), filter.fingerprint_bits()), L::LAYOUT, "{}", L::NAME);
-            let built = filter.slots() / L::LAYOUT.0;
-            if built <= buckets && built >= buckets - buckets / 100 {
-                return Self { filter, setting: PhantomData };
-            }
-            capacity = (capacity as f64 * buckets as f64 / built as f64) as usize - 1;
-        }
+            builder.build().expect("a valid filter")
+        });
+        assert_eq!((filter.slots_per_bucket(), filter.fingerprint_bits()), L::LAYOUT, "{}", L::NAME);
+        Self { filter, setting: PhantomData }
     }
 
     fn slots(&self) -> u64 {
