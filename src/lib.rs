@@ -114,6 +114,8 @@ mod counter;
 mod error;
 mod fault;
 mod filter;
+#[expect(dead_code, reason = "the filters of several tables that use it are under way")]
+mod gate;
 mod hash;
 mod layout;
 mod machine;

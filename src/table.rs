@@ -513,6 +513,11 @@ impl<L: Layout> AnyTable for Table<L> {
         L::SHAPE
     }
 
+    fn lower_bucket(&self, hash: u64) -> usize {
+        let item = self.item(hash);
+        item.first.min(item.second)
+    }
+
     fn memory_usage(&self) -> usize {
         size_of_val(self) + memory_for(self.buckets.count())
     }
