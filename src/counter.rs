@@ -115,13 +115,18 @@ impl Counters {
     pub(crate) fn relocated(&self, hops: u64) {
         let shard = self.shard();
         shard.relocations.fetch_add(hops, Ordering::Relaxed);
-        shard.longest_path.fetch_max(hops, Ordering::Relaxed);
+        // Nearly never longer: spares an exchange.
+        if shard.longest_path.load(Ordering::Relaxed) < hops {
+            shard.longest_path.fetch_max(hops, Ordering::Relaxed);
+        }
     }
 
     pub(crate) fn insert_refused(&self) {
         self.shard().inserts_refused.fetch_add(1, Ordering::Relaxed);
     }
 
+    #[cold]
+    #[inline(never)]
     pub(crate) fn lookup_retried(&self) {
         self.shard().lookup_retries.fetch_add(1, Ordering::Relaxed);
     }

@@ -115,4 +115,94 @@ impl Stats {
         let absent = false_positives + self.negatives_recorded as f64;
         (absent > 0.0).then(|| false_positives / absent)
     }
+
+    /// Hands all figures to the recorder of the [`metrics`](https://docs.rs/metrics) facade, labelled `filter` with this
+    /// name, so that several filters can be told apart.
+    ///
+    /// Call it now and then, every few seconds say, or when the figures are asked for: between two calls, the recorder
+    /// has what the last one handed over. Nothing is published by itself. Cost: some ten look-ups in the recorder, which
+    /// may lock and allocate; the filter itself is not touched.
+    ///
+    /// | name | kind | field |
+    /// |---|---|---|
+    /// | `cuckoo_filter_tables` | gauge | [`tables`](Self::tables) |
+    /// | `cuckoo_filter_len` | gauge | [`len`](Self::len) |
+    /// | `cuckoo_filter_capacity` | gauge | [`capacity`](Self::capacity) |
+    /// | `cuckoo_filter_slots` | gauge | [`slots`](Self::slots) |
+    /// | `cuckoo_filter_load_factor` | gauge | [`load_factor`](Self::load_factor) |
+    /// | `cuckoo_filter_memory_bytes` | gauge | [`memory_usage`](Self::memory_usage) |
+    /// | `cuckoo_filter_false_positive_rate_expected` | gauge | [`false_positive_rate`](Self::false_positive_rate) |
+    /// | `cuckoo_filter_false_positive_rate_max` | gauge | [`max_false_positive_rate`](Self::max_false_positive_rate) |
+    /// | `cuckoo_filter_false_positive_rate_observed` | gauge | [`observed_false_positive_rate`](Self::observed_false_positive_rate), once there is one |
+    /// | `cuckoo_filter_longest_path` | gauge | [`longest_path`](Self::longest_path) |
+    /// | `cuckoo_filter_relocations_total` | counter | [`relocations`](Self::relocations) |
+    /// | `cuckoo_filter_inserts_refused_total` | counter | [`inserts_refused`](Self::inserts_refused) |
+    /// | `cuckoo_filter_lookup_retries_total` | counter | [`lookup_retries`](Self::lookup_retries) |
+    /// | `cuckoo_filter_lock_waits_total` | counter | [`lock_waits`](Self::lock_waits) |
+    /// | `cuckoo_filter_negatives_recorded_total` | counter | [`negatives_recorded`](Self::negatives_recorded) |
+    /// | `cuckoo_filter_false_positives_recorded_total` | counter | [`false_positives_recorded`](Self::false_positives_recorded) |
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let revoked = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// revoked.stats().publish("revoked");
+    /// ```
+    #[cfg(feature = "metrics")]
+    pub fn publish(&self, filter: &'static str) {
+        // The names are described each time, for the recorder may be another one than the last.
+        let gauge = |name: &'static str, meaning: &'static str, value: f64| {
+            metrics::describe_gauge!(name, meaning);
+            metrics::gauge!(name, "filter" => filter).set(value);
+        };
+        let counter = |name: &'static str, meaning: &'static str, value: u64| {
+            metrics::describe_counter!(name, meaning);
+            metrics::counter!(name, "filter" => filter).absolute(value);
+        };
+        gauge("cuckoo_filter_tables", "Tables that the filter consists of.", self.tables as f64);
+        gauge("cuckoo_filter_len", "Keys in the filter.", self.len as f64);
+        gauge("cuckoo_filter_capacity", "Keys that the filter is made for.", self.capacity as f64);
+        gauge("cuckoo_filter_slots", "Slots for fingerprints.", self.slots as f64);
+        gauge("cuckoo_filter_load_factor", "Share of the slots that is taken, 0 to 1.", self.load_factor);
+        gauge("cuckoo_filter_memory_bytes", "Memory that the filter takes up, in bytes.", self.memory_usage as f64);
+        gauge(
+            "cuckoo_filter_false_positive_rate_expected",
+            "Share of lookups of absent keys that are to be expected to be answered true, at the present load, 0 to 1.",
+            self.false_positive_rate,
+        );
+        gauge(
+            "cuckoo_filter_false_positive_rate_max",
+            "The same with every slot taken, 0 to 1.",
+            self.max_false_positive_rate,
+        );
+        if let Some(observed) = self.observed_false_positive_rate() {
+            gauge(
+                "cuckoo_filter_false_positive_rate_observed",
+                "Recorded false positives by these and the recorded negatives, 0 to 1.",
+                observed,
+            );
+        }
+        gauge(
+            "cuckoo_filter_longest_path",
+            "Most relocations that one insert made in a row.",
+            self.longest_path as f64,
+        );
+        counter("cuckoo_filter_relocations_total", "Fingerprints moved to make room.", self.relocations);
+        counter("cuckoo_filter_inserts_refused_total", "Inserts refused for want of room.", self.inserts_refused);
+        counter(
+            "cuckoo_filter_lookup_retries_total",
+            "Looks repeated because another thread had just moved or removed something.",
+            self.lookup_retries,
+        );
+        counter("cuckoo_filter_lock_waits_total", "Locks of stripes that writers found taken.", self.lock_waits);
+        counter(
+            "cuckoo_filter_negatives_recorded_total",
+            "Lookups answered false, as the caller recorded them.",
+            self.negatives_recorded,
+        );
+        counter(
+            "cuckoo_filter_false_positives_recorded_total",
+            "Positive answers that were wrong, as the caller recorded them.",
+            self.false_positives_recorded,
+        );
+    }
 }

@@ -36,9 +36,8 @@ impl<T> Mutex<T> {
     }
 }
 
-/// Locks, and calls `wait` before it waits, if it has to. (In a model it locks, and does not call: to try first would be
-/// one more step of no interest.)
-#[inline]
+/// Locks; calls `wait` first if the lock is not free. (Not in a model, to which a try is one more step of no interest.)
+#[inline(always)]
 pub(crate) fn lock(mutex: &Mutex<()>, wait: impl FnOnce()) -> MutexGuard<'_, ()> {
     #[cfg(not(ccf_model))]
     if let Some(guard) = mutex.try_lock() {

@@ -38,16 +38,6 @@ enum Purpose {
     InsertIfAbsent,
 }
 
-/// What one look of a lookup comes to.
-#[derive(Clone, Copy)]
-enum Look {
-    Certain(bool),
-    /// Something looked like the item's fingerprint, but was another, and there may be more.
-    Unsure,
-    /// Nothing was found, but meanwhile something was moved or removed.
-    Disturbed,
-}
-
 /// The seeded bugs of the two operations that take copies out.
 #[derive(Clone, Copy)]
 struct TakeFaults {
@@ -106,11 +96,12 @@ impl<L: Layout> Table<L> {
     #[inline(always)]
     pub(crate) fn contains(&self, item: Item) -> bool {
         let Item { fingerprint, first, second } = item;
-        match self.look_once(item, |first, second| self.layout.either_contains(first, second, fingerprint)) {
-            Look::Certain(found) => found,
-            Look::Unsure => self.contains_exactly(first, second, fingerprint),
-            Look::Disturbed => self.contains_anew(first, second, fingerprint),
-        }
+        self.look_once(
+            item,
+            |first, second| self.layout.either_contains(first, second, fingerprint),
+            || self.contains_exactly(first, second, fingerprint),
+            || self.contains_anew(first, second, fingerprint),
+        )
     }
 
     /// `contains` where the first look was disturbed: counts that, and looks again.
@@ -129,26 +120,35 @@ impl<L: Layout> Table<L> {
         let item = Item { fingerprint, first, second };
         let holds = |bucket| self.layout.holds(bucket, fingerprint);
         loop {
-            match self.look_once(item, |first, second| Some(holds(first) || holds(second))) {
-                Look::Certain(found) => return found,
-                Look::Disturbed | Look::Unsure => self.counters.lookup_retried(),
+            let verdict = |first, second| Some(holds(first) || holds(second));
+            if let Some(found) = self.look_once(item, verdict, || None, || None) {
+                return found;
             }
+            self.counters.lookup_retried();
         }
     }
 
-    /// One round of a lookup, where `verdict` says what to make of the item's two buckets: `None` if it is unsure.
+    /// One round of a lookup: what `verdict` says of the item's two buckets; or what `unsure` does if it says `None`, and
+    /// `disturbed` if it says *false* and that is not certain. (These are functions, not a third and a fourth answer to
+    /// be told apart, so that each is a jump to its cold path and nothing more.)
     #[inline(always)]
-    fn look_once(&self, item: Item, verdict: impl Fn(Bucket, Bucket) -> Option<bool>) -> Look {
+    fn look_once<R: From<bool>>(
+        &self,
+        item: Item,
+        verdict: impl Fn(Bucket, Bucket) -> Option<bool>,
+        unsure: impl FnOnce() -> R,
+        disturbed: impl FnOnce() -> R,
+    ) -> R {
         let stripe = self.stripe(item.first, item.second);
         let version = stripe.version();
         let first = self.look(item.first);
         let second = self.look(item.second);
         let Some(found) = verdict(first, second) else {
-            return Look::Unsure;
+            return unsure();
         };
         let version_is_still = fault::injected(Fault::LookupWithoutVersion) || stripe.is_still(version);
         // One branch for both verdicts, which goes the same way nearly always: a hit validates too, though it need not.
-        if found | version_is_still { Look::Certain(found) } else { Look::Disturbed }
+        if found | version_is_still { found.into() } else { disturbed() }
     }
 
     /// `contains` for each item of a block.

@@ -1,0 +1,349 @@
+//! What a filter counts is what has happened.
+
+mod support;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, InsertError, Stats};
+use support::{Filter, LAYOUTS, build, hashes, plausible};
+
+/// A filter of one bucket, so of one stripe and one shard.
+fn one_bucket() -> Filter {
+    let filter = build(2, Encoding::SemiSorted, 0.001);
+    assert_eq!(filter.slots(), filter.slots_per_bucket());
+    filter
+}
+
+/// What a filter has counted of events, in the order of the fields.
+fn events(stats: &Stats) -> [u64; 7] {
+    [
+        stats.relocations,
+        stats.longest_path,
+        stats.inserts_refused,
+        stats.lookup_retries,
+        stats.lock_waits,
+        stats.negatives_recorded,
+        stats.false_positives_recorded,
+    ]
+}
+
+#[test]
+fn a_new_filter_has_counted_nothing_and_knows_its_size() {
+    for (encoding, rate, ..) in LAYOUTS {
+        let filter = build(1000, encoding, rate);
+        let stats = filter.stats();
+        assert_eq!((stats.tables, stats.len, stats.load_factor), (1, 0, 0.0));
+        assert_eq!(events(&stats), [0; 7]);
+        assert_eq!(stats.observed_false_positive_rate(), None);
+        assert_eq!((stats.capacity, stats.slots), (filter.capacity(), filter.slots()));
+        assert_eq!(stats.memory_usage, filter.memory_usage());
+        assert_eq!(stats.false_positive_rate, 0.0);
+        assert_eq!(stats.max_false_positive_rate, filter.max_false_positive_rate());
+    }
+}
+
+#[test]
+fn relocations_paths_and_refusals_are_those_that_there_were() {
+    for (encoding, rate, slots, _) in LAYOUTS {
+        let filter = build(1500, encoding, rate);
+        let (mut inserted, mut refused, mut relocations, mut longest) = (0, 0, 0, 0);
+        for hash in hashes(0, filter.slots() + 50) {
+            match filter.insert(&hash) {
+                Ok(()) => inserted += 1,
+                Err(_) => refused += 1,
+            }
+            // One thread alone carries out each path as it was found: what one insert moves is one path.
+            let stats = filter.stats();
+            longest = longest.max(stats.relocations - relocations);
+            relocations = stats.relocations;
+            if inserted == filter.slots() / 2 {
+                assert!(stats.longest_path <= 2, "{slots} slots: half full, a hole is near");
+            }
+        }
+        let full = filter.stats();
+        assert_eq!((full.len, full.len as f64 / full.slots as f64), (inserted, full.load_factor));
+        assert_eq!(full.false_positive_rate, filter.false_positive_rate());
+        assert!(full.load_factor > 0.85, "{slots} slots: {full:?}");
+        assert!(full.relocations as usize > filter.slots() / 20, "{slots} slots: {full:?}");
+        assert_eq!(full.longest_path, longest, "{slots} slots");
+        // A path is found breadth first among 2,048 buckets, so it is about as long as the logarithm of that.
+        assert!((2..=20).contains(&full.longest_path), "{slots} slots: {full:?}");
+        assert_eq!(full.inserts_refused, refused, "{slots} slots");
+        assert!(refused >= 50);
+
+        for hash in hashes(0, 100) {
+            // The first keys went in for certain.
+            assert!(filter.remove(&hash));
+        }
+        let emptier = filter.stats();
+        assert_eq!(emptier.len, inserted - 100);
+        filter.clear();
+        let empty = filter.stats();
+        assert_eq!(empty.len, 0);
+        assert_eq!((events(&full), events(&full)), (events(&emptier), events(&empty)), "counts of events stay");
+        assert_eq!((full.lookup_retries, full.lock_waits), (0, 0), "there was one thread");
+    }
+}
+
+#[test]
+fn each_refused_operation_counts_once_whichever_it_is() {
+    let filter = one_bucket();
+    let refused = || filter.stats().inserts_refused;
+    let keys: Vec<_> = hashes(0, filter.slots() + 3).collect();
+    let (kept, others) = keys.split_at(filter.slots());
+    kept.iter().for_each(|key| filter.insert(key).unwrap());
+    assert_eq!(refused(), 0);
+
+    assert!(matches!(filter.insert(&others[0]), Err(InsertError::Full { .. })));
+    assert_eq!(refused(), 1);
+    assert!(filter.insert_if_absent(&others[1]).is_err());
+    assert_eq!(refused(), 2);
+    assert_eq!(filter.insert_if_absent(&kept[0]), Ok(false));
+    assert_eq!(refused(), 2, "there was no need for room");
+    filter.remove(&kept[0]);
+    assert_eq!(filter.insert_batch(&keys[..3]).unwrap_err().inserted, 1);
+    assert_eq!(refused(), 3, "the second was refused, the third not tried");
+
+    filter.clear();
+    (0..filter.slots()).for_each(|_| filter.insert(&keys[0]).unwrap());
+    assert!(matches!(filter.insert(&keys[0]), Err(InsertError::TooManyCopies { .. })));
+    assert_eq!(refused(), 4);
+    let stats = filter.stats();
+    assert_eq!((stats.relocations, stats.longest_path), (0, 0), "there was nowhere to go");
+}
+
+/// Semi-sorted lookups now and then look twice because they are not sure; that is no retry.
+#[test]
+fn lookups_that_nobody_disturbs_retry_nothing_and_wait_for_nothing() {
+    for (encoding, rate, ..) in LAYOUTS {
+        let filter = build(1000, encoding, rate);
+        hashes(0, 1000).for_each(|key| filter.insert(&key).unwrap());
+        let asked: Vec<_> = hashes(0, 50_000).collect();
+        let mut found = Vec::new();
+        filter.contains_batch(&asked, &mut found);
+        let singly: Vec<_> = asked.iter().map(|key| filter.contains(key)).collect();
+        assert_eq!(found, singly);
+        assert!(asked[..1000].iter().all(|key| filter.insert_if_absent(key) == Ok(false) && filter.count(key) > 0));
+        let stats = filter.stats();
+        assert_eq!((stats.lookup_retries, stats.lock_waits), (0, 0), "{encoding:?} {rate}");
+    }
+}
+
+#[test]
+fn the_observed_rate_is_that_of_what_was_recorded_and_near_the_expected() {
+    for (encoding, rate) in [(Encoding::Plain, 0.07), (Encoding::Plain, 0.012), (Encoding::SemiSorted, 0.003)] {
+        let filter = build(10_000, encoding, rate);
+        hashes(0, 10_000).for_each(|key| filter.insert(&key).unwrap());
+        const ABSENT: usize = 200_000;
+        let (mut negatives, mut false_positives) = (0, 0);
+        for (nth, key) in hashes(1_000_000, ABSENT).enumerate() {
+            if filter.contains(&key) {
+                filter.record_false_positives(1);
+                false_positives += 1;
+            } else {
+                negatives += 1;
+            }
+            if nth % 1000 == 999 {
+                filter.record_negatives(negatives);
+                negatives = 0;
+            }
+        }
+        let stats = filter.stats();
+        assert_eq!(stats.false_positives_recorded, false_positives);
+        assert_eq!(stats.negatives_recorded, ABSENT as u64 - false_positives);
+        let observed = stats.observed_false_positive_rate().expect("something was recorded");
+        assert_eq!(observed, false_positives as f64 / ABSENT as f64);
+        assert!(plausible(observed * ABSENT as f64, stats.false_positive_rate * ABSENT as f64), "{stats:?}");
+    }
+}
+
+#[test]
+fn what_threads_record_adds_up() {
+    let filter = ConcurrentCuckooFilter::<u64>::with_capacity(100_000);
+    thread::scope(|scope| {
+        for id in 0..8 {
+            let filter = &filter;
+            scope.spawn(move || {
+                for count in 0..1000 {
+                    filter.record_negatives(count);
+                    filter.record_false_positives(id);
+                }
+            });
+        }
+    });
+    let stats = filter.stats();
+    assert_eq!((stats.negatives_recorded, stats.false_positives_recorded), (8 * 499_500, 28_000));
+    assert_eq!(stats.observed_false_positive_rate(), Some(28_000.0 / 4_024_000.0));
+    filter.record_negatives(u64::MAX);
+    assert_eq!(filter.stats().negatives_recorded, 8 * 499_500 - 1, "modulo 2^64, and no panic");
+}
+
+/// Threads that call `work` with their numbers, from 0, until `seen` of what the filter has counted; bounded by a number
+/// of calls.
+fn until(filter: &Filter, work: &[&(dyn Fn() + Sync)], seen: impl Fn(&Stats) -> bool) {
+    const ROUNDS: usize = 200_000;
+    let done = AtomicBool::new(false);
+    let happened = thread::scope(|scope| {
+        for work in &work[1..] {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    work();
+                }
+            });
+        }
+        let happened = (0..ROUNDS).any(|_| {
+            (0..1000).for_each(|_| work[0]());
+            seen(&filter.stats())
+        });
+        done.store(true, Ordering::Relaxed);
+        happened
+    });
+    assert!(happened, "never: {:?}", filter.stats());
+}
+
+/// One key comes and goes, next to one that is looked for.
+fn come_and_go(filter: &Filter, key: usize) {
+    let key = hashes(key, 1).next().expect("one");
+    filter.insert(&key).unwrap();
+    assert!(filter.remove(&key));
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "takes real threads at speed")]
+fn lookups_that_are_disturbed_are_counted() {
+    let absent: Vec<_> = hashes(100, 32).collect();
+    for encoding in [Encoding::SemiSorted, Encoding::Plain] {
+        let lookups: [&(dyn Fn(&Filter) + Sync); 2] = [
+            &|filter| {
+                let _ = filter.contains(&absent[0]);
+            },
+            &|filter| {
+                let mut found = Vec::with_capacity(32);
+                filter.contains_batch(&absent, &mut found);
+            },
+        ];
+        for lookup in lookups {
+            let filter = build(2, encoding, 0.001);
+            until(&filter, &[&|| lookup(&filter), &|| come_and_go(&filter, 0)], |stats| stats.lookup_retries > 0);
+            let stats = filter.stats();
+            assert_eq!((stats.lock_waits, stats.len), (0, 0), "only one thread takes locks");
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "takes real threads at speed")]
+fn locks_that_are_waited_for_are_counted() {
+    let filter = one_bucket();
+    until(&filter, &[&|| come_and_go(&filter, 0), &|| come_and_go(&filter, 1)], |stats| stats.lock_waits > 0);
+    let stats = filter.stats();
+    assert_eq!((stats.lookup_retries, stats.len), (0, 0), "nobody has looked anything up");
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn stats_are_serialized_by_the_names_of_their_fields() {
+    let filter = build(1000, Encoding::SemiSorted, 0.001);
+    hashes(0, 500).for_each(|key| filter.insert(&key).unwrap());
+    filter.record_negatives(7);
+    let stats = filter.stats();
+    let expected = serde_json::json!({
+        "tables": 1,
+        "len": 500,
+        "capacity": stats.capacity,
+        "slots": stats.slots,
+        "load_factor": stats.load_factor,
+        "memory_usage": stats.memory_usage,
+        "false_positive_rate": stats.false_positive_rate,
+        "max_false_positive_rate": stats.max_false_positive_rate,
+        "relocations": stats.relocations,
+        "longest_path": stats.longest_path,
+        "inserts_refused": 0,
+        "lookup_retries": 0,
+        "lock_waits": 0,
+        "negatives_recorded": 7,
+        "false_positives_recorded": 0,
+    });
+    assert_eq!(serde_json::to_value(&stats).unwrap(), expected);
+}
+
+#[cfg(feature = "metrics")]
+mod facade {
+    use std::collections::BTreeMap;
+
+    use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
+
+    use super::*;
+
+    /// All that was published, by name: the values, and whether they are counters. Of the filter `name`, and described.
+    fn published(snapshots: &Snapshotter, filter: &str) -> BTreeMap<String, (f64, bool)> {
+        let snapshot = snapshots.snapshot().into_vec().into_iter();
+        let of_filter = snapshot.filter_map(|(key, _, description, value)| {
+            let key = key.key();
+            let labels: Vec<_> = key.labels().map(|label| (label.key(), label.value())).collect();
+            assert_eq!((labels.len(), labels[0].0), (1, "filter"));
+            assert!(description.is_some_and(|text| text.ends_with('.')), "{} is not described", key.name());
+            let value = match value {
+                DebugValue::Counter(value) => (value as f64, true),
+                DebugValue::Gauge(value) => (value.into_inner(), false),
+                DebugValue::Histogram(_) => panic!("{} is no histogram", key.name()),
+            };
+            (labels[0].1 == filter).then(|| (key.name().to_owned(), value))
+        });
+        of_filter.collect()
+    }
+
+    /// What is to be published of these figures.
+    fn expected(stats: &Stats) -> BTreeMap<String, (f64, bool)> {
+        let gauges = [
+            ("tables", stats.tables as f64),
+            ("len", stats.len as f64),
+            ("capacity", stats.capacity as f64),
+            ("slots", stats.slots as f64),
+            ("load_factor", stats.load_factor),
+            ("memory_bytes", stats.memory_usage as f64),
+            ("false_positive_rate_expected", stats.false_positive_rate),
+            ("false_positive_rate_max", stats.max_false_positive_rate),
+            ("longest_path", stats.longest_path as f64),
+        ];
+        let counters = [
+            ("relocations", stats.relocations),
+            ("inserts_refused", stats.inserts_refused),
+            ("lookup_retries", stats.lookup_retries),
+            ("lock_waits", stats.lock_waits),
+            ("negatives_recorded", stats.negatives_recorded),
+            ("false_positives_recorded", stats.false_positives_recorded),
+        ];
+        let observed = stats.observed_false_positive_rate().map(|rate| ("false_positive_rate_observed", rate));
+        let gauges = gauges.into_iter().chain(observed).map(|(name, value)| (name.to_owned(), (value, false)));
+        let counters = counters.map(|(name, value)| (format!("{name}_total"), (value as f64, true)));
+        gauges.chain(counters).map(|(name, value)| (format!("cuckoo_filter_{name}"), value)).collect()
+    }
+
+    #[test]
+    fn all_figures_are_published_and_again_when_they_have_changed() {
+        let recorder = DebuggingRecorder::new();
+        let snapshots = recorder.snapshotter();
+        let (one, other) = (build(1000, Encoding::SemiSorted, 0.001), build(10, Encoding::Plain, 0.07));
+        metrics::with_local_recorder(&recorder, || {
+            let new = one.stats();
+            new.publish("one");
+            assert_eq!(published(&snapshots, "one"), expected(&new));
+
+            hashes(0, one.slots() + 10).for_each(|key| _ = one.insert(&key));
+            one.record_negatives(1000);
+            one.record_false_positives(3);
+            let full = one.stats();
+            for _ in 0..2 {
+                full.publish("one");
+                other.stats().publish("other");
+                assert_eq!(published(&snapshots, "one"), expected(&full), "absolute, however often it is published");
+            }
+            full.publish("one");
+            other.stats().publish("other");
+            assert_eq!(published(&snapshots, "other"), expected(&other.stats()));
+            assert!(full.relocations > 0 && full.inserts_refused > 0);
+        });
+    }
+}
