@@ -174,8 +174,8 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
         self.table.record_false_positives(count);
     }
 
-    /// Tells the filter that so many lookups were answered `false`, which it does not count by itself: lookups write
-    /// nothing.
+    /// Tells the filter that so many lookups were answered `false`, which it does not count by itself: a lookup
+    /// that nobody disturbs writes nothing.
     ///
     /// Cost: one addition to the thread's own counter. Where that is too much for each lookup, add up and hand the sum
     /// over now and then.
@@ -317,7 +317,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     /// rate](Self::false_positive_rate).
     ///
     /// A key that is in throughout the call is found, whatever other threads do. Lock-free: it takes no lock, writes no
-    /// shared memory and waits for nobody; it looks again only if another thread has just moved or removed something.
+    /// shared memory and waits for nobody; it looks again, and counts that for [`stats`](Self::stats), only if another
+    /// thread has just moved or removed something.
     ///
     /// Cost: two cache lines of the table, and one of the stripes, which stay in the cache.
     #[inline]

@@ -61,7 +61,8 @@
 //!   release and an acquire.
 //! - Lookups are lock-free in the strict sense: they take no lock, write no shared memory, and never wait for a writer,
 //!   not even one that was stopped by the scheduler in the middle of a relocation. A lookup looks again only if another
-//!   thread has just moved or removed something.
+//!   thread has just moved or removed something; it then, and only then, adds one to a count of its thread's own (see
+//!   [`Stats::lookup_retries`]).
 //! - An insert that fails has changed nothing. It fails only if there was no room within reach of its search, which
 //!   looks at up to 2,048 buckets, at some moment of its call; contention alone is never the reason.
 //! - No operation allocates after construction, and no code of the caller's (`Hash`, `Drop`) runs while a lock is held:

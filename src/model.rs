@@ -132,6 +132,11 @@ impl<L: Layout> Table<L> {
         (0..self.0.buckets()).map(|bucket| L::new().occupied(self.0.look(bucket))).sum()
     }
 
+    /// How many looks were repeated because a version had changed, as counted.
+    pub fn lookup_retries(&self) -> u64 {
+        self.0.counts().lookup_retries
+    }
+
     /// How many items there are, as counted.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {

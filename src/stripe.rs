@@ -46,8 +46,8 @@
 //! A lookup in a batch is made of the same steps in the same order. What it has found is decoded, and a look that was
 //! disturbed is repeated, after the first looks for other keys, which makes no difference to it.
 //!
-//! A lookup looks again only after a bump, that is, after a step of some writer's: it takes no lock, writes nothing and
-//! waits for nobody. (It is the steps of writers that are counted here, not their operations: two inserts can, in
+//! A lookup looks again only after a bump, that is, after a step of some writer's: it takes no lock, waits for nobody, and
+//! writes nothing but, when it looks again, a count that nothing depends on (`counter.rs`). (It is the steps of writers that are counted here, not their operations: two inserts can, in
 //! theory, take the same hole from each other again and again.)
 //!
 //! # Linearizability

@@ -78,6 +78,9 @@ fn no_operation_allocates() {
         }
         (0..held / 2).for_each(|key| assert!(filter.remove(&key)));
         (0..held / 2).for_each(|key| assert!(filter.insert_if_absent(&key).is_ok()));
+        filter.record_negatives(1);
+        filter.record_false_positives(1);
+        assert!(filter.stats().observed_false_positive_rate() == Some(0.5));
         (0..30).for_each(|_| _ = filter.insert(&held));
         assert!(!filter.is_empty() && filter.load_factor() > 0.0 && filter.false_positive_rate() > 0.0);
         filter.clear();

@@ -1,0 +1,76 @@
+//! Lookups that are disturbed before chosen steps: each look that has to be repeated is counted, and no other.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use ccf_steps::model::{AnyLayout, Key, Smallest, Table, Usual, before_each_step};
+
+/// All keys of a table of two buckets have this pair, and so the same stripe.
+const BUCKETS: usize = 2;
+
+fn key<L: AnyLayout>(nth: usize) -> Key {
+    Key::of::<L>(BUCKETS, 0, 1, nth)
+}
+
+/// How many retries are counted while `lookup` looks and, before each of these of its steps, counted from 0, a key of
+/// the same stripe comes and goes.
+fn retries<L: AnyLayout + 'static>(present: &[Key], steps: &'static [usize], lookup: impl Fn(&Table<L>)) -> u64 {
+    let table = Rc::new(Table::<L>::new(BUCKETS));
+    present.iter().for_each(|&key| table.place(key));
+    let (next, disturbing, other) = (Cell::new(0), Cell::new(false), Rc::clone(&table));
+    before_each_step(Some(Rc::new(move |_| {
+        if !disturbing.get() && steps.contains(&next.replace(next.get() + 1)) {
+            disturbing.set(true);
+            other.insert(key::<L>(9)).expect("there is room");
+            assert!(other.remove(key::<L>(9)));
+            disturbing.set(false);
+        }
+    })));
+    lookup(&table);
+    before_each_step(None);
+    table.lookup_retries()
+}
+
+/// A look is four steps: it reads the version, both buckets, and the version again.
+fn each_disturbed_look_is_counted<L: AnyLayout + 'static>() {
+    let of_absent = |steps| retries::<L>(&[], steps, |table| assert!(!table.contains(key::<L>(0))));
+    assert_eq!(of_absent(&[]), 0);
+    assert_eq!(of_absent(&[0]), 0, "before the look");
+    assert_eq!([of_absent(&[1]), of_absent(&[2]), of_absent(&[3])], [1; 3]);
+    assert_eq!(of_absent(&[1, 2, 3]), 1, "one look, however often it is disturbed");
+    assert_eq!(of_absent(&[1, 4]), 1, "between two looks");
+    assert_eq!([of_absent(&[1, 6]), of_absent(&[1, 6, 11])], [2, 3]);
+
+    let of_present = |steps| retries::<L>(&[key::<L>(0)], steps, |table| assert!(table.contains(key::<L>(0))));
+    assert_eq!([of_present(&[1]), of_present(&[2]), of_present(&[3])], [0; 3], "a hit is certain");
+
+    let keys = [key::<L>(0), key::<L>(1), key::<L>(2)];
+    let of_batch =
+        |steps| retries::<L>(&keys[..1], steps, |table| assert_eq!(table.contains_batch(keys), [true, false, false]));
+    assert_eq!(of_batch(&[0, 4, 8]), 0, "between the looks");
+    assert_eq!(of_batch(&[6]), 2, "all that were not found are looked up again");
+    assert_eq!(of_batch(&[6, 13]), 3, "and one of them once more");
+}
+
+#[test]
+fn each_disturbed_look_is_counted_plain() {
+    each_disturbed_look_is_counted::<Smallest>();
+}
+
+#[test]
+fn each_disturbed_look_is_counted_semi_sorted() {
+    each_disturbed_look_is_counted::<Usual>();
+}
+
+#[test]
+fn a_look_that_is_not_sure_is_not_counted() {
+    let sought = key::<Usual>(0);
+    let lookalike = [sought.lookalike::<Usual>()];
+    let unsure = |steps| retries::<Usual>(&lookalike, steps, |table| assert!(!table.contains(sought)));
+    assert_eq!(unsure(&[]), 0, "the first look ends after three steps, the second is sure");
+    assert_eq!(unsure(&[1]), 0, "the first would have been repeated anyhow");
+    assert_eq!([unsure(&[4]), unsure(&[6])], [1; 2], "the second was disturbed");
+    let unsure =
+        |steps| retries::<Usual>(&lookalike, steps, |table| assert_eq!(table.contains_batch([sought]), [false]));
+    assert_eq!([unsure(&[]), unsure(&[5])], [0, 1]);
+}
