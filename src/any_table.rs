@@ -32,11 +32,21 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     fn capacity(&self) -> usize;
     fn buckets(&self) -> usize;
     fn shape(&self) -> Shape;
-    #[expect(dead_code, reason = "the filters of several tables that use it are under way")]
     /// The lower-numbered of the two buckets that may hold this hash's fingerprint: the same for all of its class.
     fn lower_bucket(&self, hash: u64) -> usize;
     /// In bytes.
     fn memory_usage(&self) -> usize;
+
+    fn slots(&self) -> usize {
+        self.buckets() * self.shape().slots as usize
+    }
+
+    /// The expected rate while the share `load` of all slots is taken.
+    fn false_positive_rate(&self, load: f64) -> f64 {
+        // The only table whose items have one bucket is that of one bucket.
+        let buckets_of_an_item = self.buckets().min(2) as f64;
+        self.shape().false_positive_rate(load * buckets_of_an_item / 2.0)
+    }
 }
 
 /// An empty table, or `None` if there is no memory for it.

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use crate::any_table;
+use crate::any_table::{self, AnyTable};
 use crate::error::BuildError;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::layout::{Encoding, Shape};
@@ -117,22 +117,55 @@ impl<T: ?Sized, S> Builder<T, S> {
     ///   two of a few hundred bytes abort the process, the box around the table and, once in a process, what the
     ///   standard library takes to count the processors.
     pub fn build(self) -> Result<ConcurrentCuckooFilter<T, S>, BuildError> {
-        let rate = self.rate;
+        let plan = self.plan(1, 1)?;
+        let table = plan.table().ok_or_else(|| BuildError::OutOfMemory { bytes: table::memory_for(plan.buckets) })?;
+        Ok(ConcurrentCuckooFilter::from_parts(table, self.hasher))
+    }
+
+    /// The plan of each of so many equal tables, of the capacity asked for, where a lookup looks into so many of them and
+    /// is to be wrong no more often than asked for; or why there can't be any.
+    pub(crate) fn plan(&self, looked_into: usize, tables: usize) -> Result<Plan, BuildError> {
+        let (rate, looked_into) = (self.rate, looked_into as f64);
         let capacity = self.capacity.ok_or(BuildError::CapacityMissing)?;
         if !(rate > 0.0 && rate < 1.0) {
             return Err(BuildError::InvalidRate { rate });
         }
-        let shape = Shape::cheapest(rate, self.encoding)
-            .ok_or_else(|| BuildError::RateTooLow { rate, lowest: Shape::lowest_rate(self.encoding) })?;
-        let largest = sizing::largest_capacity(shape);
+        // Of so many answers, each wrong with a `looked_into`th of the rate, one is wrong with at most the rate.
+        let shape = Shape::cheapest(rate / looked_into, self.encoding).ok_or_else(|| {
+            let of_one = Shape::lowest_rate(self.encoding);
+            let mut lowest = of_one * looked_into;
+            while lowest / looked_into < of_one {
+                lowest = lowest.next_up();
+            }
+            BuildError::RateTooLow { rate, lowest }
+        })?;
+        let largest = sizing::largest_capacity(shape, tables);
         if capacity > largest {
             return Err(BuildError::CapacityTooLarge { capacity, largest });
         }
         let buckets = sizing::buckets_for(shape, capacity);
         let pages = if buckets < HUGE_FROM { Pages::Usual } else { self.pages };
-        let table = any_table::new(pages, shape, buckets, sizing::capacity_of(shape, buckets))
-            .ok_or_else(|| BuildError::OutOfMemory { bytes: table::memory_for(buckets) })?;
-        Ok(ConcurrentCuckooFilter::from_parts(table, self.hasher))
+        Ok(Plan { shape, buckets, pages })
+    }
+
+    /// The hasher asked for.
+    pub(crate) fn into_hasher(self) -> S {
+        self.hasher
+    }
+}
+
+/// What a table is to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    shape: Shape,
+    pub(crate) buckets: usize,
+    pages: Pages,
+}
+
+impl Plan {
+    /// An empty table as planned, or `None` if there is no memory for it.
+    pub(crate) fn table(self) -> Option<Box<dyn AnyTable>> {
+        any_table::new(self.pages, self.shape, self.buckets, sizing::capacity_of(self.shape, self.buckets))
     }
 }
 

@@ -11,6 +11,10 @@ pub enum InsertError {
     ///
     /// Below the filter's [`capacity`](crate::ConcurrentCuckooFilter::capacity) this practically does not happen (see
     /// there for how practically), unless the hasher is broken. Remove items, or build a larger filter.
+    ///
+    /// Of a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) it is the current generation that is full, and the
+    /// figures are that generation's. [Rotate](crate::RotatingCuckooFilter::rotate) more often, build it with
+    /// [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full), or build a larger one.
     #[non_exhaustive]
     Full {
         /// How many items the filter held.
@@ -34,7 +38,8 @@ impl fmt::Display for InsertError {
         match self {
             Self::Full { len, capacity } => write!(
                 f,
-                "the filter is full: it holds {len} items and is made for {capacity}; remove some or build a larger one"
+                "the filter is full: it holds {len} items and is made for {capacity}; remove some \
+                 (of a rotating filter it is the current generation: rotate) or build a larger one"
             ),
             Self::TooManyCopies { copies } => write!(
                 f,
@@ -83,6 +88,13 @@ pub enum BuildError {
         /// The largest possible one at this false-positive rate.
         largest: usize,
     },
+    /// The number of live generations of a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) is not between 2 and
+    /// 255, both included.
+    #[non_exhaustive]
+    InvalidGenerations {
+        /// The number asked for.
+        generations: usize,
+    },
     /// The false-positive rate is no number between 0 and 1, both excluded.
     #[non_exhaustive]
     InvalidRate {
@@ -114,6 +126,11 @@ impl fmt::Display for BuildError {
                 f,
                 "a filter for {capacity} items would not fit in the address space; at this false-positive rate \
                  the limit is {largest}"
+            ),
+            Self::InvalidGenerations { generations } => write!(
+                f,
+                "{generations} live generations were asked for; there must be 2 to 255 (4 forget a key after 3 to 4 \
+                 periods)"
             ),
             Self::InvalidRate { rate } => write!(
                 f,

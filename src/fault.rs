@@ -59,6 +59,24 @@ pub enum Fault {
     RelaxedRemove,
     /// The compare-exchange that adds a fingerprint is relaxed.
     RelaxedAdd,
+    /// An insert into the current generation does not look whether that is still the current one.
+    InsertIgnoresRotation,
+    /// A lookup in the live generations that found nothing does not look whether they are still the same.
+    LookupIgnoresRotation,
+    /// `insert_if_absent` into the current generation does not take the class's gate.
+    InsertIfAbsentWithoutGate,
+    /// A rotation clears the oldest generation before it has expired.
+    RotationClearsFirst,
+    /// A rotation does not wait until the spare table is clean.
+    RotationIntoDirtyTable,
+    /// Whoever rotates once for a tick, or once for a full generation, takes no lock to decide it.
+    RotationWithoutLock,
+    /// An insert that found its generation full rotates though another has done so.
+    FullRotatesAgain,
+    /// The store that begins a generation is relaxed.
+    RelaxedRotation,
+    /// The loads of the current generation are relaxed.
+    RelaxedGeneration,
 }
 
 /// Whether `fault` is switched on in this model.
@@ -71,7 +89,7 @@ pub(crate) const fn injected(_fault: Fault) -> bool {
 #[cfg(ccf_model)]
 std::thread_local! {
     /// One bit for each fault that is switched on.
-    static INJECTED: core::cell::Cell<u32> = const { core::cell::Cell::new(0) };
+    static INJECTED: core::cell::Cell<u64> = const { core::cell::Cell::new(0) };
 }
 
 /// Whether `fault` is switched on in this model.
@@ -80,13 +98,13 @@ std::thread_local! {
 /// them, and no other model that runs at the same time. A model of real threads switches it on in each.
 #[cfg(ccf_model)]
 pub(crate) fn injected(fault: Fault) -> bool {
-    INJECTED.get() & 1 << fault as u32 != 0
+    INJECTED.get() & 1 << fault as u64 != 0
 }
 
 /// Switches these faults on, and all others off, for this thread and the models that it runs from here on.
 #[cfg(ccf_model)]
 pub fn inject(faults: &[Fault]) {
-    INJECTED.set(faults.iter().fold(0, |bits, &fault| bits | 1 << fault as u32));
+    INJECTED.set(faults.iter().fold(0, |bits, &fault| bits | 1 << fault as u64));
 }
 
 /// Switches these faults on for this thread until it is dropped.

@@ -106,7 +106,7 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     /// How many slots the filter has, each for one fingerprint.
     #[must_use]
     pub fn slots(&self) -> usize {
-        self.table.buckets() * self.slots_per_bucket()
+        self.table.slots()
     }
 
     /// The share of the slots that is taken, from 0 to 1; as exact as [`len`](Self::len), so it may be off by a few
@@ -129,19 +129,13 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     /// About `2·b·load/2ᶠ` with `b` slots a bucket and fingerprints of `f` bits (section 5.1 of the paper).
     #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
-        self.rate_at(self.load_factor())
+        self.table.false_positive_rate(self.load_factor())
     }
 
     /// The expected false-positive rate with every slot taken; at most what the builder was asked for.
     #[must_use]
     pub fn max_false_positive_rate(&self) -> f64 {
-        self.rate_at(1.0)
-    }
-
-    fn rate_at(&self, load: f64) -> f64 {
-        // The only table whose items have one bucket is that of one bucket.
-        let buckets_of_an_item = self.table.buckets().min(2) as f64;
-        self.table.shape().false_positive_rate(load * buckets_of_an_item / 2.0)
+        self.table.false_positive_rate(1.0)
     }
 
     /// All figures at once, with counts of what has happened since the filter was made: relocations, refusals, retries,

@@ -11,6 +11,7 @@ use crate::any_table::AnyTable;
 use crate::batch::BLOCK;
 use crate::bucket::BucketOps;
 use crate::error::InsertError;
+use crate::gate::Gates;
 use crate::hash::{Buckets, Item};
 use crate::layout::{Fingerprint, Layout, Plain, SemiSorted};
 use crate::path::Hop;
@@ -141,5 +142,54 @@ impl<L: Layout> Table<L> {
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.0.len()
+    }
+}
+
+/// What a rotating filter is made of: so many live generations, of tables of two buckets in the smallest layout.
+///
+/// A key is its hash. All have the same pair, for there is no other.
+#[derive(Debug)]
+pub struct Generations(crate::generations::Generations);
+
+impl Generations {
+    /// Empty generations.
+    pub fn new(live: usize, rotate_when_full: bool) -> Self {
+        const BUCKETS: usize = 2;
+        let table = || -> Box<dyn AnyTable> {
+            Box::new(crate::table::Table::<Smallest>::new(BUCKETS, 2 * BUCKETS).expect("a model has memory"))
+        };
+        let tables = (0..=live).map(|_| table()).collect();
+        let gates = Gates::new(BUCKETS).expect("a model has memory");
+        Self(crate::generations::Generations::new(tables, gates, rotate_when_full))
+    }
+
+    /// [`RotatingCuckooFilter::contains`](crate::RotatingCuckooFilter::contains)
+    pub fn contains(&self, key: u64) -> bool {
+        self.0.contains(key)
+    }
+
+    /// [`RotatingCuckooFilter::insert`](crate::RotatingCuckooFilter::insert)
+    pub fn insert(&self, key: u64) -> Result<(), InsertError> {
+        self.0.insert(key).map(|_| ())
+    }
+
+    /// [`RotatingCuckooFilter::insert_if_absent`](crate::RotatingCuckooFilter::insert_if_absent)
+    pub fn insert_if_absent(&self, key: u64) -> Result<bool, InsertError> {
+        self.0.insert_if_absent(key)
+    }
+
+    /// [`RotatingCuckooFilter::rotate`](crate::RotatingCuckooFilter::rotate)
+    pub fn rotate(&self) -> u64 {
+        self.0.rotate()
+    }
+
+    /// [`RotatingCuckooFilter::advance_to`](crate::RotatingCuckooFilter::advance_to)
+    pub fn advance_to(&self, tick: u64) {
+        self.0.advance_to(tick);
+    }
+
+    /// [`RotatingCuckooFilter::generation`](crate::RotatingCuckooFilter::generation)
+    pub fn generation(&self) -> u64 {
+        self.0.generation()
     }
 }

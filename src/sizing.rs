@@ -106,9 +106,10 @@ pub(crate) fn buckets_for(shape: Shape, capacity: usize) -> usize {
 /// The most buckets that fit in the address space; even.
 const LARGEST: usize = isize::MAX as usize / size_of::<u64>() / 2 * 2;
 
-/// The largest capacity whose table fits in the address space.
-pub(crate) fn largest_capacity(shape: Shape) -> usize {
-    capacity_of(shape, LARGEST)
+/// The largest capacity of which so many tables fit in the address space together.
+pub(crate) fn largest_capacity(shape: Shape, tables: usize) -> usize {
+    // A table of one bucket fits in any case.
+    capacity_of(shape, (LARGEST / tables / 2 * 2).max(1))
 }
 
 #[cfg(test)]
@@ -133,7 +134,7 @@ mod tests {
                     assert!(capacity_of(shape, buckets - 2) < capacity, "{shape:?}, {capacity}: {buckets} buckets");
                 }
             }
-            assert!(buckets_for(shape, largest_capacity(shape)) <= LARGEST);
+            assert!(buckets_for(shape, largest_capacity(shape, 1)) <= LARGEST);
         }
     }
 

@@ -15,8 +15,8 @@ pub const B: usize = 1;
 pub const C: usize = 2;
 pub const D: usize = 3;
 
-/// A role in a model: what one thread does to the table.
-pub type Role = Box<dyn FnOnce(&Table) + Send>;
+/// A role in a model: what one thread does to the table, or whatever is shared.
+pub type Role<Shared = Table> = Box<dyn FnOnce(&Shared) + Send>;
 
 pub fn role(run: impl FnOnce(&Table) + Send + 'static) -> Role {
     Box::new(run)
@@ -38,10 +38,10 @@ pub fn table(buckets: usize, keys: &[Key]) -> Arc<Table> {
 /// loom can let one role's first load hide another's (tokio-rs/loom, issues 166 and 392), and then explores a handful
 /// of executions without saying so. It depends on which role is spawned first. So every model runs with its roles in
 /// the given and in the opposite order, and it is a failure if the two together are fewer executions than `minimum`.
-pub fn explore(
+pub fn explore<Shared: Send + Sync + 'static>(
     minimum: usize,
     preemptions: Option<usize>,
-    model: impl Fn() -> (Arc<Table>, Vec<Role>, Role) + Send + Sync + 'static,
+    model: impl Fn() -> (Arc<Shared>, Vec<Role<Shared>>, Role<Shared>) + Send + Sync + 'static,
 ) {
     let model = Arc::new(model);
     let start = Instant::now();
@@ -56,7 +56,7 @@ pub fn explore(
             if opposite {
                 roles.reverse();
             }
-            let spawn = |role: Role| {
+            let spawn = |role: Role<Shared>| {
                 let table = Arc::clone(&table);
                 loom::thread::spawn(move || role(&table))
             };
