@@ -43,7 +43,7 @@ pub struct Builder<T: ?Sized, S = ahash::RandomState> {
 
 impl<T: ?Sized> Builder<T> {
     pub(crate) fn new() -> Self {
-        let pages = if cfg!(feature = "huge-pages") { Pages::Huge } else { Pages::Usual };
+        let pages = Pages::DEFAULT;
         let hasher = ahash::RandomState::new();
         Self { capacity: None, rate: DEFAULT_RATE, encoding: None, pages, hasher, key: PhantomData }
     }
@@ -117,23 +117,34 @@ impl<T: ?Sized, S> Builder<T, S> {
     ///   two of a few hundred bytes abort the process, the box around the table and, once in a process, what the
     ///   standard library takes to count the processors.
     pub fn build(self) -> Result<ConcurrentCuckooFilter<T, S>, BuildError> {
-        let rate = self.rate;
-        let capacity = self.capacity.ok_or(BuildError::CapacityMissing)?;
-        if !(rate > 0.0 && rate < 1.0) {
-            return Err(BuildError::InvalidRate { rate });
-        }
+        let (rate, capacity) = (self.rate, checked(self.capacity, self.rate)?);
         let shape = Shape::cheapest(rate, self.encoding)
             .ok_or_else(|| BuildError::RateTooLow { rate, lowest: Shape::lowest_rate(self.encoding) })?;
-        let largest = sizing::largest_capacity(shape);
-        if capacity > largest {
-            return Err(BuildError::CapacityTooLarge { capacity, largest });
-        }
-        let buckets = sizing::buckets_for(shape, capacity);
-        let pages = if buckets < HUGE_FROM { Pages::Usual } else { self.pages };
-        let table = any_table::new(pages, shape, buckets, sizing::capacity_of(shape, buckets))
+        let buckets = buckets_for(shape, capacity)?;
+        let table = any_table::new(pages_for(buckets, self.pages), shape, buckets, sizing::capacity_of(shape, buckets))
             .ok_or_else(|| BuildError::OutOfMemory { bytes: table::memory_for(buckets) })?;
         Ok(ConcurrentCuckooFilter::from_parts(table, self.hasher))
     }
+}
+
+/// The capacity, if one was given, with a rate that is one.
+pub(crate) fn checked(capacity: Option<usize>, rate: f64) -> Result<usize, BuildError> {
+    let capacity = capacity.ok_or(BuildError::CapacityMissing)?;
+    if rate > 0.0 && rate < 1.0 { Ok(capacity) } else { Err(BuildError::InvalidRate { rate }) }
+}
+
+/// The number of buckets for that capacity, if they fit in the address space.
+pub(crate) fn buckets_for(shape: Shape, capacity: usize) -> Result<usize, BuildError> {
+    let largest = sizing::largest_capacity(shape);
+    if capacity > largest {
+        return Err(BuildError::CapacityTooLarge { capacity, largest });
+    }
+    Ok(sizing::buckets_for(shape, capacity))
+}
+
+/// The pages for a table of so many buckets.
+pub(crate) fn pages_for(buckets: usize, wanted: Pages) -> Pages {
+    if buckets < HUGE_FROM { Pages::Usual } else { wanted }
 }
 
 impl<T: ?Sized, S> fmt::Debug for Builder<T, S> {

@@ -59,6 +59,24 @@ pub enum Fault {
     RelaxedRemove,
     /// The compare-exchange that adds a fingerprint is relaxed.
     RelaxedAdd,
+    /// A new table is announced before it is in its place.
+    PublishBeforeSet,
+    /// A filter grows without the lock for it.
+    GrowWithoutLock,
+    /// A thread that has the lock for growth does not look again whether another has grown the filter meanwhile.
+    GrowWithoutRecheck,
+    /// `insert_if_absent` on several tables locks no gate.
+    InsertIfAbsentWithoutGate,
+    /// `count` on several tables locks no gate.
+    CountWithoutGate,
+    /// A removal from several tables locks no gate.
+    RemoveWithoutGate,
+    /// A removal begins with the oldest table.
+    RemoveOldestFirst,
+    /// A lookup begins with the oldest table.
+    LookupOldestFirst,
+    /// The load of the number of tables is only an acquire.
+    AcquirePublished,
 }
 
 /// Whether `fault` is switched on in this model.
@@ -71,7 +89,7 @@ pub(crate) const fn injected(_fault: Fault) -> bool {
 #[cfg(ccf_model)]
 std::thread_local! {
     /// One bit for each fault that is switched on.
-    static INJECTED: core::cell::Cell<u32> = const { core::cell::Cell::new(0) };
+    static INJECTED: core::cell::Cell<u64> = const { core::cell::Cell::new(0) };
 }
 
 /// Whether `fault` is switched on in this model.
@@ -80,13 +98,13 @@ std::thread_local! {
 /// them, and no other model that runs at the same time. A model of real threads switches it on in each.
 #[cfg(ccf_model)]
 pub(crate) fn injected(fault: Fault) -> bool {
-    INJECTED.get() & 1 << fault as u32 != 0
+    INJECTED.get() & 1 << fault as u64 != 0
 }
 
 /// Switches these faults on, and all others off, for this thread and the models that it runs from here on.
 #[cfg(ccf_model)]
 pub fn inject(faults: &[Fault]) {
-    INJECTED.set(faults.iter().fold(0, |bits, &fault| bits | 1 << fault as u32));
+    INJECTED.set(faults.iter().fold(0, |bits, &fault| bits | 1 << fault as u64));
 }
 
 /// Switches these faults on for this thread until it is dropped.
@@ -114,4 +132,10 @@ impl Drop for Seeded {
 #[inline(always)]
 pub(crate) fn ordering(fault: Fault, ordering: Ordering) -> Ordering {
     if injected(fault) { Ordering::Relaxed } else { ordering }
+}
+
+/// `ordering`, unless `fault` makes it an acquire.
+#[inline(always)]
+pub(crate) fn acquire(fault: Fault, ordering: Ordering) -> Ordering {
+    if injected(fault) { Ordering::Acquire } else { ordering }
 }

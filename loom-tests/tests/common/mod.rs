@@ -16,9 +16,9 @@ pub const C: usize = 2;
 pub const D: usize = 3;
 
 /// A role in a model: what one thread does to the table.
-pub type Role = Box<dyn FnOnce(&Table) + Send>;
+pub type Role<T = Table> = Box<dyn FnOnce(&T) + Send>;
 
-pub fn role(run: impl FnOnce(&Table) + Send + 'static) -> Role {
+pub fn role<T>(run: impl FnOnce(&T) + Send + 'static) -> Role<T> {
     Box::new(run)
 }
 
@@ -38,10 +38,10 @@ pub fn table(buckets: usize, keys: &[Key]) -> Arc<Table> {
 /// loom can let one role's first load hide another's (tokio-rs/loom, issues 166 and 392), and then explores a handful
 /// of executions without saying so. It depends on which role is spawned first. So every model runs with its roles in
 /// the given and in the opposite order, and it is a failure if the two together are fewer executions than `minimum`.
-pub fn explore(
+pub fn explore<T: Send + Sync + 'static>(
     minimum: usize,
     preemptions: Option<usize>,
-    model: impl Fn() -> (Arc<Table>, Vec<Role>, Role) + Send + Sync + 'static,
+    model: impl Fn() -> (Arc<T>, Vec<Role<T>>, Role<T>) + Send + Sync + 'static,
 ) {
     let model = Arc::new(model);
     let start = Instant::now();
@@ -56,7 +56,7 @@ pub fn explore(
             if opposite {
                 roles.reverse();
             }
-            let spawn = |role: Role| {
+            let spawn = |role: Role<T>| {
                 let table = Arc::clone(&table);
                 loom::thread::spawn(move || role(&table))
             };
