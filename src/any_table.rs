@@ -8,15 +8,18 @@ use core::fmt::Debug;
 use crate::batch::Hashes;
 use crate::counter::Counts;
 use crate::error::{InsertBatchError, InsertError};
-use crate::layout::{Plain, SHAPES, SemiSorted, Shape};
+use crate::hash::Nested;
+use crate::layout::{Layout, Plain, SHAPES, SemiSorted, Shape};
 use crate::memory::Pages;
-use crate::table::Table;
+use crate::table::{self, Table};
 
 /// A `Table` of any layout. The keys come as hashes.
 pub(crate) trait AnyTable: Debug + Send + Sync {
     fn contains(&self, hash: u64) -> bool;
     fn count(&self, hash: u64) -> usize;
     fn insert(&self, hash: u64) -> Result<(), InsertError>;
+    /// `insert` where that takes no relocation or the table is below its capacity; otherwise an error, without a search.
+    fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError>;
     fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError>;
     fn remove(&self, hash: u64) -> bool;
     /// Calls `answers` with those to all hashes, in order and a block at a time.
@@ -49,27 +52,44 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     }
 }
 
+/// `$body` with `$layout` standing for the layout of this shape.
+macro_rules! with_layout {
+    ($shape:expr, $layout:ident => $body:expr) => {
+        with_layout!($shape, $layout => $body;
+            Plain<8, 8>,
+            Plain<7, 9>,
+            Plain<6, 10>,
+            SemiSorted<6, 12>,
+            Plain<5, 12>,
+            SemiSorted<5, 14>,
+            Plain<4, 16>,
+            SemiSorted<4, 17>,
+            Plain<3, 21>,
+            SemiSorted<3, 22>,
+            Plain<2, 32>)
+    };
+    ($shape:expr, $layout:ident => $body:expr; $($one:ty),*) => {
+        match $shape {
+            $(<$one as Layout>::SHAPE => {
+                type $layout = $one;
+                $body
+            })*
+            shape => unreachable!("{shape:?} is not one of {SHAPES:?}"),
+        }
+    };
+}
+
 /// An empty table, or `None` if there is no memory for it.
 pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize, capacity: usize) -> Option<Box<dyn AnyTable>> {
-    macro_rules! one_of {
-        ($($layout:ty),*) => {
-            match shape {
-                $(<$layout as crate::layout::Layout>::SHAPE => Some(Box::new(Table::<$layout>::on(pages, buckets, capacity)?)),)*
-                _ => unreachable!("{shape:?} is not one of {SHAPES:?}"),
-            }
-        };
-    }
-    one_of!(
-        Plain<8, 8>,
-        Plain<7, 9>,
-        Plain<6, 10>,
-        SemiSorted<6, 12>,
-        Plain<5, 12>,
-        SemiSorted<5, 14>,
-        Plain<4, 16>,
-        SemiSorted<4, 17>,
-        Plain<3, 21>,
-        SemiSorted<3, 22>,
-        Plain<2, 32>
-    )
+    with_layout!(shape, L => Some(Box::new(Table::<L>::on(pages, buckets, capacity)?)))
+}
+
+/// An empty table with nested classes, or `None` if there is no memory for it.
+pub(crate) fn nested(pages: Pages, shape: Shape, geometry: Nested, capacity: usize) -> Option<Box<dyn AnyTable>> {
+    with_layout!(shape, L => Some(Box::new(Table::<L, Nested>::with_geometry(pages, geometry, capacity)?)))
+}
+
+/// The memory that such a table takes up, in bytes.
+pub(crate) fn nested_memory_for(shape: Shape, buckets: usize) -> usize {
+    with_layout!(shape, L => size_of::<Table<L, Nested>>()) + table::memory_for(buckets)
 }

@@ -43,7 +43,7 @@ pub struct Builder<T: ?Sized, S = ahash::RandomState> {
 
 impl<T: ?Sized> Builder<T> {
     pub(crate) fn new() -> Self {
-        let pages = if cfg!(feature = "huge-pages") { Pages::Huge } else { Pages::Usual };
+        let pages = Pages::DEFAULT;
         let hasher = ahash::RandomState::new();
         Self { capacity: None, rate: DEFAULT_RATE, encoding: None, pages, hasher, key: PhantomData }
     }
@@ -126,10 +126,7 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// is to be wrong no more often than asked for; or why there can't be any.
     pub(crate) fn plan(&self, looked_into: usize, tables: usize) -> Result<Plan, BuildError> {
         let (rate, looked_into) = (self.rate, looked_into as f64);
-        let capacity = self.capacity.ok_or(BuildError::CapacityMissing)?;
-        if !(rate > 0.0 && rate < 1.0) {
-            return Err(BuildError::InvalidRate { rate });
-        }
+        let capacity = checked(self.capacity, rate)?;
         // Of so many answers, each wrong with a `looked_into`th of the rate, one is wrong with at most the rate.
         let shape = Shape::cheapest(rate / looked_into, self.encoding).ok_or_else(|| {
             let of_one = Shape::lowest_rate(self.encoding);
@@ -139,13 +136,8 @@ impl<T: ?Sized, S> Builder<T, S> {
             }
             BuildError::RateTooLow { rate, lowest }
         })?;
-        let largest = sizing::largest_capacity(shape, tables);
-        if capacity > largest {
-            return Err(BuildError::CapacityTooLarge { capacity, largest });
-        }
-        let buckets = sizing::buckets_for(shape, capacity);
-        let pages = if buckets < HUGE_FROM { Pages::Usual } else { self.pages };
-        Ok(Plan { shape, buckets, pages })
+        let buckets = buckets_for(shape, capacity, tables)?;
+        Ok(Plan { shape, buckets, pages: pages_for(buckets, self.pages) })
     }
 
     /// The hasher asked for.
@@ -167,6 +159,26 @@ impl Plan {
     pub(crate) fn table(self) -> Option<Box<dyn AnyTable>> {
         any_table::new(self.pages, self.shape, self.buckets, sizing::capacity_of(self.shape, self.buckets))
     }
+}
+
+/// The capacity, if one was given, with a rate that is one.
+pub(crate) fn checked(capacity: Option<usize>, rate: f64) -> Result<usize, BuildError> {
+    let capacity = capacity.ok_or(BuildError::CapacityMissing)?;
+    if rate > 0.0 && rate < 1.0 { Ok(capacity) } else { Err(BuildError::InvalidRate { rate }) }
+}
+
+/// The number of buckets for that capacity, if so many such tables fit in the address space.
+pub(crate) fn buckets_for(shape: Shape, capacity: usize, tables: usize) -> Result<usize, BuildError> {
+    let largest = sizing::largest_capacity(shape, tables);
+    if capacity > largest {
+        return Err(BuildError::CapacityTooLarge { capacity, largest });
+    }
+    Ok(sizing::buckets_for(shape, capacity))
+}
+
+/// The pages for a table of so many buckets.
+pub(crate) fn pages_for(buckets: usize, wanted: Pages) -> Pages {
+    if buckets < HUGE_FROM { Pages::Usual } else { wanted }
 }
 
 impl<T: ?Sized, S> fmt::Debug for Builder<T, S> {

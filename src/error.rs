@@ -31,6 +31,27 @@ pub enum InsertError {
         /// How many copies there are.
         copies: usize,
     },
+    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is full, and to grow would take more memory than it is
+    /// allowed to.
+    ///
+    /// Remove items, or build a filter with a higher [limit](crate::GrowableBuilder::memory_limit).
+    #[non_exhaustive]
+    MemoryLimit {
+        /// How many items the filter held.
+        len: usize,
+        /// How many bytes the filter would take up with one more table.
+        needed: usize,
+        /// How many it may take up.
+        limit: usize,
+    },
+    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is full, and the memory for one more table was refused.
+    ///
+    /// Each later insert that finds no room asks for it again.
+    #[non_exhaustive]
+    OutOfMemory {
+        /// How many bytes the table would take up.
+        bytes: usize,
+    },
 }
 
 impl fmt::Display for InsertError {
@@ -45,6 +66,16 @@ impl fmt::Display for InsertError {
                 f,
                 "the filter already holds {copies} copies of this item, all that its two buckets have room for; \
                  use insert_if_absent if one is enough"
+            ),
+            Self::MemoryLimit { len, needed, limit } => write!(
+                f,
+                "the filter is full with {len} items, and with another table it would take up {needed} bytes, more \
+                 than its limit of {limit}; remove some items or raise the limit"
+            ),
+            Self::OutOfMemory { bytes } => write!(
+                f,
+                "the filter is full, and the memory for another table, {bytes} bytes, was refused; remove some items, \
+                 or try again when there is more memory"
             ),
         }
     }
@@ -116,6 +147,14 @@ pub enum BuildError {
         /// share comes on top, if this is the first of them.
         bytes: usize,
     },
+    /// The filter would take up more memory than the limit that was given.
+    #[non_exhaustive]
+    MemoryLimit {
+        /// How many bytes the empty filter takes up.
+        needed: usize,
+        /// The limit.
+        limit: usize,
+    },
 }
 
 impl fmt::Display for BuildError {
@@ -142,6 +181,11 @@ impl fmt::Display for BuildError {
             Self::OutOfMemory { bytes } => {
                 write!(f, "the memory for the filter, {bytes} bytes, was refused; ask for a smaller capacity")
             }
+            Self::MemoryLimit { needed, limit } => write!(
+                f,
+                "the filter would take up {needed} bytes, more than the memory limit of {limit}; \
+                 ask for a smaller capacity or raise the limit"
+            ),
         }
     }
 }

@@ -63,8 +63,6 @@ pub enum Fault {
     InsertIgnoresRotation,
     /// A lookup in the live generations that found nothing does not look whether they are still the same.
     LookupIgnoresRotation,
-    /// `insert_if_absent` into the current generation does not take the class's gate.
-    InsertIfAbsentWithoutGate,
     /// A rotation clears the oldest generation before it has expired.
     RotationClearsFirst,
     /// A rotation does not wait until the spare table is clean.
@@ -77,6 +75,24 @@ pub enum Fault {
     RelaxedRotation,
     /// The loads of the current generation are relaxed.
     RelaxedGeneration,
+    /// A new table is announced before it is in its place.
+    PublishBeforeSet,
+    /// A filter grows without the lock for it.
+    GrowWithoutLock,
+    /// A thread that has the lock for growth does not look again whether another has grown the filter meanwhile.
+    GrowWithoutRecheck,
+    /// `insert_if_absent` on several tables locks no gate.
+    InsertIfAbsentWithoutGate,
+    /// `count` on several tables locks no gate.
+    CountWithoutGate,
+    /// A removal from several tables locks no gate.
+    RemoveWithoutGate,
+    /// A removal begins with the oldest table.
+    RemoveOldestFirst,
+    /// A lookup begins with the oldest table.
+    LookupOldestFirst,
+    /// The load of the number of tables is only an acquire.
+    AcquirePublished,
 }
 
 /// Whether `fault` is switched on in this model.
@@ -132,4 +148,10 @@ impl Drop for Seeded {
 #[inline(always)]
 pub(crate) fn ordering(fault: Fault, ordering: Ordering) -> Ordering {
     if injected(fault) { Ordering::Relaxed } else { ordering }
+}
+
+/// `ordering`, unless `fault` makes it an acquire.
+#[inline(always)]
+pub(crate) fn acquire(fault: Fault, ordering: Ordering) -> Ordering {
+    if injected(fault) { Ordering::Acquire } else { ordering }
 }

@@ -6,6 +6,19 @@
 //!
 //! Where `m` is even, `s(f)` is made odd. Then an item's two buckets are one of even and one of odd number and never
 //! the same; where `m` is odd, one bucket in `m` is its own alternate.
+//!
+//! # Nested tables
+//! A filter of several tables ([`Nested`], `growth.rs`) needs *classes that nest*: keys that a finer table takes for one
+//! must be one in every coarser table too. Table `i` has `m << i` buckets, `m` even, so its bucket is a pair: `c`, the
+//! bucket in table 0, and `d`, `i` bits more. Its fingerprint is cut from the same bits of the hash as that of table 0,
+//! which it extends by some further bits or none. The alternate is found from what table 0 would store: `c` becomes
+//! `s(f) - c` as there, and `d` becomes `d ^ g(f)`, with `g(f)` the *top* `i` bits of another hash of it. So to leave out
+//! the lowest bits of a bucket and the highest of a fingerprint leads from the class in one table to that in any coarser
+//! one.
+//!
+//! That takes fingerprints which are bits of the hash and nothing else. But a low part of 0 means "empty slot" and becomes
+//! 1, and the low part is of another width in each layout (which with plain and semi-sorted ones need not grow with the
+//! fingerprint). So [`nested`] makes it 1 beforehand, in the hash, for all layouts by the narrowest of them.
 
 use crate::layout::{Fingerprint, Layout};
 
@@ -23,6 +36,17 @@ impl Item {
 }
 
 /// The number of buckets, and the arithmetic that maps hashes onto them.
+pub(crate) trait Geometry: Copy + core::fmt::Debug + Send + Sync + 'static {
+    fn count(self) -> usize;
+
+    /// The item of a key with this hash.
+    fn item<L: Layout>(self, layout: L, hash: u64) -> Item;
+
+    /// The other bucket of a fingerprint that is stored in `bucket`.
+    fn alternate(self, bucket: usize, fingerprint: Fingerprint) -> usize;
+}
+
+/// The geometry of a table that stands alone, with any number of buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Buckets {
     count: u64,
@@ -35,28 +59,96 @@ impl Buckets {
         assert!(count > 0, "a table has a bucket");
         Self { count: count as u64, even: u64::from(count.is_multiple_of(2)) }
     }
+}
 
+impl Geometry for Buckets {
     #[inline(always)]
-    pub(crate) fn count(self) -> usize {
+    fn count(self) -> usize {
         self.count as usize
     }
 
-    /// The item of a key with this hash.
     #[inline(always)]
-    pub(crate) fn item<L: Layout>(self, layout: L, hash: u64) -> Item {
+    fn item<L: Layout>(self, layout: L, hash: u64) -> Item {
         let hash = mix(hash);
         let fingerprint = layout.fingerprint(hash);
         let first = scale(hash, self.count) as usize;
         Item { fingerprint, first, second: self.alternate(first, fingerprint) }
     }
 
-    /// The other bucket of a fingerprint that is stored in `bucket`.
     #[inline(always)]
-    pub(crate) fn alternate(self, bucket: usize, fingerprint: Fingerprint) -> usize {
+    fn alternate(self, bucket: usize, fingerprint: Fingerprint) -> usize {
         let sum = scale(spread(fingerprint), self.count) | self.even;
         let (other, borrow) = sum.overflowing_sub(bucket as u64);
         (if borrow { other.wrapping_add(self.count) } else { other }) as usize
     }
+}
+
+/// The geometry of one of several tables whose classes nest. Its hashes are those that [`nested`] returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Nested {
+    /// That of table 0.
+    coarsest: Buckets,
+    /// The number of this table.
+    level: u32,
+    /// The bits of a fingerprint that table 0 stores.
+    coarse_bits: u32,
+}
+
+impl Nested {
+    /// The geometry of table `level`, where table 0 has `coarsest` buckets, an even number, and fingerprints of so many
+    /// bits.
+    pub(crate) fn new(coarsest: usize, fingerprint_bits: u32, level: u32) -> Self {
+        assert!(coarsest > 0 && coarsest.is_multiple_of(2), "an item's two buckets differ in every table");
+        assert!(level < 64 && coarsest.checked_mul(1 << level).is_some(), "the buckets can be counted");
+        Self { coarsest: Buckets::new(coarsest), level, coarse_bits: u32::MAX >> (32 - fingerprint_bits) }
+    }
+}
+
+impl Geometry for Nested {
+    #[inline(always)]
+    fn count(self) -> usize {
+        self.coarsest.count() << self.level
+    }
+
+    #[inline(always)]
+    fn item<L: Layout>(self, layout: L, hash: u64) -> Item {
+        let fingerprint = layout.fingerprint(hash);
+        let first = scale(hash, self.coarsest.count << self.level) as usize;
+        Item { fingerprint, first, second: self.alternate(first, fingerprint) }
+    }
+
+    #[inline(always)]
+    fn alternate(self, bucket: usize, fingerprint: Fingerprint) -> usize {
+        let coarse = Fingerprint(fingerprint.0 & self.coarse_bits);
+        let flipped = bucket ^ flip(coarse, self.level);
+        let fine = flipped & ((1 << self.level) - 1);
+        self.coarsest.alternate(bucket >> self.level, coarse) << self.level | fine
+    }
+}
+
+/// `g(f)`: `bits` bits, of which fewer are the first of more.
+///
+/// Independent enough of `s(f)`, which is made of multiples of another number. (The constant: Steele and Vigna,
+/// *Computationally Easy, Spectrally Good Multipliers for Congruential Pseudorandom Number Generators*, 2021.)
+#[inline(always)]
+pub(crate) fn flip(fingerprint: Fingerprint, bits: u32) -> usize {
+    // In two steps, for a shift by 64 is none.
+    (u64::from(fingerprint.0).wrapping_mul(0xd134_2543_de82_ef95) >> 1 >> (63 - bits)) as usize
+}
+
+/// The low bits of a hash that [`nested`] never returns as 0: as many as the narrowest low part of a fingerprint has.
+pub(crate) const NEVER_ZERO: u32 = 8;
+
+/// The hash that nested tables are given: mixed, once for all of them, and with a low part that is not 0 in any layout,
+/// so that every fingerprint is just the low bits of it.
+#[inline(always)]
+pub(crate) fn nested(hash: u64) -> u64 {
+    without_zero(mix(hash))
+}
+
+#[inline(always)]
+fn without_zero(hash: u64) -> u64 {
+    hash + u64::from(hash & ((1 << NEVER_ZERO) - 1) < 1)
 }
 
 /// 2⁶⁴ divided by the golden ratio: multiples of it spread evenly over the words (Knuth, volume 3, section 6.4).
@@ -95,6 +187,7 @@ fn mix(hash: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::{Plain, SemiSorted};
     use proptest::prelude::*;
 
     proptest! {
@@ -115,6 +208,135 @@ mod tests {
                 prop_assert_ne!(other % 2, bucket % 2, "one bucket of either parity");
             }
         }
+    }
+
+    /// What a table takes for one key.
+    fn class<L: Layout>(geometry: impl Geometry, layout: L, hash: u64) -> (u32, usize, usize) {
+        let Item { fingerprint, first, second } = geometry.item(layout, hash);
+        (fingerprint.0, first.min(second), first.max(second))
+    }
+
+    /// Two hashes that often share what a small table sees of them: a few high bits, and the low bits but for a few.
+    fn alike() -> impl Strategy<Value = (u64, u64)> {
+        let low = prop_oneof![
+            Just(0),
+            0..4u64,
+            any::<u64>().prop_map(|low| low & 0xffff_ffff),
+            (8..32u32).prop_map(|bit| 1 << bit)
+        ];
+        let change =
+            prop_oneof![Just(0), Just(1), (0..32u32).prop_map(|bit| 1 << bit), (20..32u32).prop_map(|bit| 3 << bit)];
+        (low, change, any::<u64>(), 0..12u32, any::<bool>()).prop_map(|(low, change, high, same, exchanged)| {
+            let high = high & !0xffff_ffff;
+            // The first bits of the bucket are the same, or each is the other way round: the item's second bucket.
+            let other = if exchanged { !high & !0xffff_ffff } else { high ^ (u64::MAX >> 1 >> same & !0xffff_ffff) };
+            (high | low, other | (low ^ change))
+        })
+    }
+
+    /// Counts the pairs that are one class in the finer table.
+    fn check_that_classes_nest<C: Layout, F: Layout>(coarsest: usize, levels: [u32; 2], hashes: (u64, u64)) -> bool {
+        let bits = C::SHAPE.fingerprint_bits;
+        let (one, other) = (without_zero(hashes.0), without_zero(hashes.1));
+        let [coarser, finer] = levels.map(|level| Nested::new(coarsest, bits, level));
+        let same_when_fine = class(finer, F::new(), one) == class(finer, F::new(), other);
+        if same_when_fine {
+            assert_eq!(class(coarser, C::new(), one), class(coarser, C::new(), other), "{hashes:x?}");
+        }
+        same_when_fine
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 50 } else { 20_000 }))]
+
+        #[test]
+        fn the_nested_alternate_is_its_own_inverse(
+            half in prop_oneof![1..50usize, 1..1usize << 20],
+            level in 0..16u32,
+            bits in 8..=32u32,
+            bucket in any::<u64>(),
+            fingerprint in any::<u32>(),
+        ) {
+            let (geometry, fingerprint) = (Nested::new(2 * half, bits, level), Fingerprint(fingerprint));
+            let bucket = (bucket % geometry.count() as u64) as usize;
+            let other = geometry.alternate(bucket, fingerprint);
+            prop_assert!(other < geometry.count());
+            prop_assert_ne!(other, bucket);
+            prop_assert_eq!(geometry.alternate(other, fingerprint), bucket);
+        }
+
+        /// Of a fingerprint in a finer table, the bits that the first table stores are its fingerprint there.
+        #[test]
+        fn fingerprints_nest(hash in alike()) {
+            fn bits_of<L: Layout>(hash: u64) -> u64 {
+                let fingerprint = L::new().fingerprint(hash).0.into();
+                assert_eq!(fingerprint, hash & ((1 << L::SHAPE.fingerprint_bits) - 1), "{:?} changed it", L::SHAPE);
+                assert_ne!(fingerprint & L::LANE, 0, "{:?}: an empty slot", L::SHAPE);
+                fingerprint
+            }
+            let hash = without_zero(hash.0);
+            bits_of::<Plain<8, 8>>(hash);
+            bits_of::<SemiSorted<6, 12>>(hash);
+            bits_of::<Plain<5, 12>>(hash);
+            bits_of::<SemiSorted<5, 14>>(hash);
+            bits_of::<Plain<4, 16>>(hash);
+            bits_of::<SemiSorted<4, 17>>(hash);
+            bits_of::<Plain<3, 21>>(hash);
+            bits_of::<Plain<2, 32>>(hash);
+        }
+    }
+
+    #[test]
+    fn keys_of_one_class_are_of_one_class_in_every_coarser_table() {
+        let same = std::cell::Cell::new(0);
+        let cases = ProptestConfig::with_cases(if cfg!(miri) { 50 } else { 20_000 });
+        proptest!(cases, |(half in 1..4usize, coarser in 0..6u32, more in 0..6u32, hashes in alike())| {
+            let levels = [coarser, coarser + more];
+            let found = [
+                check_that_classes_nest::<Plain<8, 8>, Plain<8, 8>>(2 * half, levels, hashes),
+                check_that_classes_nest::<Plain<8, 8>, Plain<7, 9>>(2 * half, levels, hashes),
+                check_that_classes_nest::<SemiSorted<6, 12>, Plain<5, 12>>(2 * half, levels, hashes),
+                check_that_classes_nest::<Plain<5, 12>, SemiSorted<5, 14>>(2 * half, levels, hashes),
+                check_that_classes_nest::<SemiSorted<5, 14>, Plain<4, 16>>(2 * half, levels, hashes),
+                check_that_classes_nest::<Plain<4, 16>, SemiSorted<4, 17>>(2 * half, levels, hashes),
+                check_that_classes_nest::<SemiSorted<5, 14>, Plain<3, 21>>(2 * half, levels, hashes),
+            ];
+            same.set(same.get() + found.into_iter().filter(|&same| same).count());
+        });
+        assert!(same.get() > if cfg!(miri) { 0 } else { 5_000 }, "only {} pairs are of one class", same.get());
+    }
+
+    /// Why tables that stand alone can't be used for this: a control of the test above.
+    #[test]
+    fn the_classes_of_tables_that_stand_alone_do_not_nest() {
+        let layout = Plain::<8, 8>::new();
+        let (coarse, fine) = (Buckets::new(2 * 3), Buckets::new(4 * 3));
+        let hash = |n: u64| without_zero(n.wrapping_mul(GOLDEN));
+        let mut keys: std::collections::HashMap<_, Vec<u64>> = std::collections::HashMap::new();
+        (0..20_000).map(hash).for_each(|hash| keys.entry(class(fine, layout, hash)).or_default().push(hash));
+        let unlike = |hashes: &Vec<u64>| {
+            hashes.iter().any(|&hash| class(coarse, layout, hash) != class(coarse, layout, hashes[0]))
+        };
+        assert!(keys.values().any(unlike));
+    }
+
+    /// Why the low part is made other than 0 before it is cut: the layouts disagree on which hashes have none.
+    #[test]
+    fn fingerprints_of_hashes_as_they_are_do_not_nest() {
+        let (one, other) = (0x400, 0x401);
+        let (coarse, fine) = (Plain::<5, 12>::new(), SemiSorted::<5, 14>::new());
+        assert_eq!(fine.fingerprint(one), fine.fingerprint(other));
+        assert_ne!(coarse.fingerprint(one), coarse.fingerprint(other));
+        assert_eq!(without_zero(one), without_zero(other));
+    }
+
+    #[test]
+    fn the_low_part_that_is_never_zero_is_the_narrowest_of_all() {
+        assert_eq!(crate::layout::SHAPES.iter().map(|shape| shape.lane_bits()).min(), Some(NEVER_ZERO));
+        assert!(
+            crate::layout::SHAPES.is_sorted_by_key(|shape| shape.fingerprint_bits),
+            "further tables have more bits"
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! semi-sorted layout, the rank of the fingerprints' top four bits at the high end (`semisort.rs`). What can be done
 //! with a word stands in `bucket.rs`.
 
+use crate::hash::NEVER_ZERO;
 use crate::semisort;
 
 /// How the fingerprints of a bucket are stored.
@@ -79,6 +80,16 @@ impl Shape {
         Self::of(encoding).map(|shape| shape.false_positive_rate(1.0)).fold(1.0, f64::min)
     }
 
+    /// The cheapest shape whose rate in a table with nested classes, with every slot taken, is at most `rate`.
+    pub(crate) fn cheapest_nested(rate: f64) -> Option<Self> {
+        Self::of(None).find(|shape| shape.nested_false_positive_rate(1.0) <= rate)
+    }
+
+    /// The lowest such rate of any shape.
+    pub(crate) fn lowest_nested_rate() -> f64 {
+        Self::of(None).map(|shape| shape.nested_false_positive_rate(1.0)).fold(1.0, f64::min)
+    }
+
     fn of(encoding: Option<Encoding>) -> impl Iterator<Item = Self> {
         SHAPES.into_iter().filter(move |shape| encoding.is_none_or(|wanted| wanted == shape.encoding))
     }
@@ -89,8 +100,19 @@ impl Shape {
     /// 5.1). Two random fingerprints are equal with probability `Σ p²` over their values, which is `2⁻ᶠ` but for the
     /// low part 1, twice as likely as the others.
     pub(crate) fn false_positive_rate(self, load: f64) -> f64 {
-        let lows = 2f64.powi(self.lane_bits() as i32);
-        let highs = 2f64.powi((self.fingerprint_bits - self.lane_bits()) as i32);
+        self.rate(load, self.lane_bits())
+    }
+
+    /// The same for a table with nested classes, whose low part that is never 0 is the narrowest of all layouts
+    /// (`hash.rs`).
+    pub(crate) fn nested_false_positive_rate(self, load: f64) -> f64 {
+        self.rate(load, NEVER_ZERO)
+    }
+
+    /// The rate where so many low bits of a fingerprint are never all 0.
+    fn rate(self, load: f64, low_bits: u32) -> f64 {
+        let lows = 2f64.powi(low_bits as i32);
+        let highs = 2f64.powi((self.fingerprint_bits - low_bits) as i32);
         let equal = (lows + 2.0) / (lows * lows) / highs;
         -f64::exp_m1(2.0 * f64::from(self.slots) * load * f64::ln_1p(-equal))
     }

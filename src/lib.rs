@@ -117,6 +117,8 @@ mod fault;
 mod filter;
 mod gate;
 mod generations;
+mod growable;
+mod growth;
 mod hash;
 mod layout;
 mod machine;
@@ -145,6 +147,7 @@ pub mod scaling {}
 pub use builder::Builder;
 pub use error::{BuildError, InsertBatchError, InsertError};
 pub use filter::ConcurrentCuckooFilter;
+pub use growable::{GrowableBuilder, GrowableCuckooFilter};
 pub use layout::Encoding;
 pub use rotating::{RotatingBuilder, RotatingCuckooFilter};
 pub use stats::Stats;

@@ -9,6 +9,11 @@ pub(crate) enum Pages {
     Huge,
 }
 
+impl Pages {
+    /// What a table is built on if nothing is asked for.
+    pub(crate) const DEFAULT: Self = if cfg!(feature = "huge-pages") { Self::Huge } else { Self::Usual };
+}
+
 /// `len` elements, each from `element()`, or `None` if the allocator refuses the memory.
 pub(crate) fn boxed_slice<T>(len: usize, element: impl FnMut() -> T) -> Option<Box<[T]>> {
     boxed_slice_on(Pages::Usual, len, element)

@@ -12,8 +12,10 @@ use crate::batch::BLOCK;
 use crate::bucket::BucketOps;
 use crate::error::InsertError;
 use crate::gate::Gates;
-use crate::hash::{Buckets, Item};
+use crate::growth::{Plan, Tables};
+use crate::hash::{Buckets, Geometry, Item, flip};
 use crate::layout::{Fingerprint, Layout, Plain, SemiSorted};
+use crate::memory::Pages;
 use crate::path::Hop;
 use crate::table::Match;
 
@@ -191,5 +193,86 @@ impl Generations {
     /// [`RotatingCuckooFilter::generation`](crate::RotatingCuckooFilter::generation)
     pub fn generation(&self) -> u64 {
         self.0.generation()
+    }
+}
+
+/// A filter that grows: its first table has two buckets of two slots, its second four.
+#[derive(Debug)]
+pub struct Growable(Tables);
+
+/// A key of such a filter: its hash.
+///
+/// In the first table all keys have the same two buckets, and in the second one of two pairs.
+#[derive(Clone, Copy, Debug)]
+pub struct GrowableKey(u64);
+
+impl GrowableKey {
+    /// The `nth` fingerprint, with the `pair` (0 or 1) of the second table. Keys that differ in the pair alone are of one
+    /// class in the first table and of two in the second.
+    pub fn new(pair: u64, nth: usize) -> Self {
+        // Those that go with the first bucket's half of the second table: so all keys have one of two pairs.
+        let fingerprint = (1..256).filter(|&fingerprint| flip(Fingerprint(fingerprint), 1) == 0).nth(nth);
+        Self(pair << 62 | u64::from(fingerprint.expect("half of all fingerprints")))
+    }
+
+    /// A key that is of the same class in all tables.
+    pub fn twin(self) -> Self {
+        Self(self.0 | 1 << 63)
+    }
+}
+
+#[allow(clippy::new_without_default)]
+impl Growable {
+    /// An empty filter with one table.
+    pub fn new() -> Self {
+        // A rate that only the layout with two slots meets.
+        let plan = Plan { buckets: 2, rate: 1e-7, pages: Pages::Usual, memory_limit: usize::MAX, memory_of_caller: 0 };
+        Self(Tables::new(plan).expect("a model has memory"))
+    }
+
+    /// Adds a table.
+    pub fn grow(&self) {
+        self.0.grow_anyway();
+    }
+
+    /// Puts a copy of the key into a table, which has room.
+    pub fn place(&self, table: usize, key: GrowableKey) {
+        self.0.place(table, key.0);
+    }
+
+    /// [`GrowableCuckooFilter::contains`](crate::GrowableCuckooFilter::contains)
+    pub fn contains(&self, key: GrowableKey) -> bool {
+        self.0.contains(key.0)
+    }
+
+    /// [`GrowableCuckooFilter::count`](crate::GrowableCuckooFilter::count)
+    pub fn count(&self, key: GrowableKey) -> usize {
+        self.0.count(key.0)
+    }
+
+    /// [`GrowableCuckooFilter::insert`](crate::GrowableCuckooFilter::insert)
+    pub fn insert(&self, key: GrowableKey) -> Result<(), InsertError> {
+        self.0.insert(key.0)
+    }
+
+    /// [`GrowableCuckooFilter::insert_if_absent`](crate::GrowableCuckooFilter::insert_if_absent)
+    pub fn insert_if_absent(&self, key: GrowableKey) -> Result<bool, InsertError> {
+        self.0.insert_if_absent(key.0)
+    }
+
+    /// [`GrowableCuckooFilter::remove`](crate::GrowableCuckooFilter::remove)
+    pub fn remove(&self, key: GrowableKey) -> bool {
+        self.0.remove(key.0)
+    }
+
+    /// [`GrowableCuckooFilter::tables`](crate::GrowableCuckooFilter::tables)
+    pub fn tables(&self) -> usize {
+        self.0.tables()
+    }
+
+    /// How many items there are, as counted.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.0.len()
     }
 }

@@ -10,7 +10,7 @@
 //! out checks each hop again.
 
 use crate::bucket::{Bucket, BucketOps};
-use crate::hash::{Buckets, Item};
+use crate::hash::{Geometry, Item};
 use crate::layout::{Fingerprint, Layout};
 
 /// How many buckets a search looks at before it gives up.
@@ -52,24 +52,24 @@ pub(crate) enum Outcome {
 
 /// Looks for room near the item's two buckets; where it finds some, hands the hops that bring it there to `carry_out`,
 /// the one at the far end first, until that returns `false`.
-pub(crate) fn make_room<L: Layout>(
+pub(crate) fn make_room<L: Layout, G: Geometry>(
     layout: L,
-    buckets: Buckets,
+    buckets: G,
     item: Item,
     look: impl Fn(usize) -> Bucket,
     mut carry_out: impl FnMut(Hop) -> bool,
 ) -> Outcome {
-    try_within::<FIRST_BUDGET, L>(layout, buckets, item, &look, &mut carry_out)
-        .or_else(|| try_within::<SECOND_BUDGET, L>(layout, buckets, item, &look, &mut carry_out))
-        .or_else(|| try_within::<BUDGET, L>(layout, buckets, item, &look, &mut carry_out))
+    try_within::<FIRST_BUDGET, L, G>(layout, buckets, item, &look, &mut carry_out)
+        .or_else(|| try_within::<SECOND_BUDGET, L, G>(layout, buckets, item, &look, &mut carry_out))
+        .or_else(|| try_within::<BUDGET, L, G>(layout, buckets, item, &look, &mut carry_out))
         .expect("the last try has an outcome")
 }
 
 /// The outcome of a search with a budget of `N` buckets, or `None` if a larger budget may lead further.
 #[inline(never)]
-fn try_within<const N: usize, L: Layout>(
+fn try_within<const N: usize, L: Layout, G: Geometry>(
     layout: L,
-    buckets: Buckets,
+    buckets: G,
     item: Item,
     look: &impl Fn(usize) -> Bucket,
     carry_out: &mut impl FnMut(Hop) -> bool,
@@ -119,10 +119,10 @@ impl<const N: usize> Search<N> {
     /// A bucket is looked at when it joins the queue, not when its turn comes: so only a `b`th of the buckets looked at
     /// have their own alternates computed, and the loads of a bucket's alternates, which do not depend on each other,
     /// overlap.
-    fn run<L: Layout>(
+    fn run<L: Layout, G: Geometry>(
         &mut self,
         layout: L,
-        buckets: Buckets,
+        buckets: G,
         item: Item,
         look: &impl Fn(usize) -> Bucket,
     ) -> Option<usize> {
@@ -147,7 +147,13 @@ impl<const N: usize> Search<N> {
 
     /// Puts a bucket in the queue, unless it has been there or the queue is full; returns whether it has room.
     #[inline]
-    fn visit<L: Layout>(&mut self, layout: L, buckets: Buckets, node: Node, look: &impl Fn(usize) -> Bucket) -> bool {
+    fn visit<L: Layout, G: Geometry>(
+        &mut self,
+        layout: L,
+        buckets: G,
+        node: Node,
+        look: &impl Fn(usize) -> Bucket,
+    ) -> bool {
         if self.len == N {
             return false;
         }
@@ -186,6 +192,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::hash::Buckets;
     use crate::layout::{Plain, SemiSorted, Shape};
     use crate::sizing;
     use crate::table::Table;

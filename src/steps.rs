@@ -116,6 +116,11 @@ impl<T> Mutex<T> {
             about_to(Step::Wait);
         }
     }
+
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        about_to(Step::Lock);
+        self.0.try_lock().map(MutexGuard)
+    }
 }
 
 impl<T> Drop for MutexGuard<'_, T> {

@@ -34,6 +34,10 @@ impl<T> Mutex<T> {
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().expect("nothing panics while it holds a stripe")
     }
+
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        self.0.try_lock().ok()
+    }
 }
 
 /// Locks; calls `wait` first if the lock is not free. (Not in a model, to which a try is one more step of no interest.)

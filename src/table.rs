@@ -9,7 +9,7 @@ use crate::bucket::{Bucket, BucketOps, Candidate};
 use crate::counter::{Counters, Counts};
 use crate::error::{InsertBatchError, InsertError};
 use crate::fault::{self, Fault};
-use crate::hash::{Buckets, Item};
+use crate::hash::{Buckets, Geometry, Item};
 use crate::layout::{Fingerprint, Layout, Shape};
 use crate::machine::prefetch;
 use crate::memory::{Pages, boxed_slice, boxed_slice_on};
@@ -19,9 +19,9 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// A concurrent multiset of items.
 #[derive(Debug)]
-pub(crate) struct Table<L> {
+pub(crate) struct Table<L, G = Buckets> {
     layout: L,
-    buckets: Buckets,
+    buckets: G,
     /// How many items the table is meant to hold; reported, not enforced.
     capacity: usize,
     words: Box<[AtomicU64]>,
@@ -77,9 +77,17 @@ impl<L: Layout> Table<L> {
 
     /// An empty table, or `None` if there is no memory for it.
     pub(crate) fn on(pages: Pages, buckets: usize, capacity: usize) -> Option<Self> {
+        Self::with_geometry(pages, Buckets::new(buckets), capacity)
+    }
+}
+
+impl<L: Layout, G: Geometry> Table<L, G> {
+    /// An empty table with these buckets, or `None` if there is no memory for it.
+    pub(crate) fn with_geometry(pages: Pages, geometry: G, capacity: usize) -> Option<Self> {
+        let buckets = geometry.count();
         Some(Self {
             layout: L::try_new()?,
-            buckets: Buckets::new(buckets),
+            buckets: geometry,
             capacity,
             words: boxed_slice_on(pages, buckets, || AtomicU64::new(0))?,
             stripes: boxed_slice(stripes_for(buckets), Stripe::new)?,
@@ -219,6 +227,25 @@ impl<L: Layout> Table<L> {
             self.make_room(item, Purpose::Insert)?;
         }
         Ok(())
+    }
+
+    /// Adds a copy of the item, unless its buckets are full and the table holds as many items as it is meant for. Then
+    /// that is the answer, without a search.
+    pub(crate) fn insert_within_capacity(&self, item: Item) -> Result<(), InsertError> {
+        if self.put_in_either(item) {
+            self.counters.add_len(1);
+            return Ok(());
+        }
+        // The sum of some counters: only now, for most inserts find room.
+        let len = self.counters.len();
+        if len < self.capacity {
+            return self.insert(item);
+        }
+        let copies = self.count(item);
+        if copies == self.slots_of(item) {
+            return Err(InsertError::TooManyCopies { copies });
+        }
+        Err(InsertError::Full { len, capacity: self.capacity })
     }
 
     /// Adds a copy of the item unless there is one.
@@ -451,7 +478,7 @@ impl<L: Layout> Table<L> {
     }
 }
 
-impl<L: Layout> AnyTable for Table<L> {
+impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
     fn contains(&self, hash: u64) -> bool {
         self.contains(self.item(hash))
     }
@@ -462,6 +489,10 @@ impl<L: Layout> AnyTable for Table<L> {
 
     fn insert(&self, hash: u64) -> Result<(), InsertError> {
         self.insert(self.item(hash))
+    }
+
+    fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError> {
+        self.insert_within_capacity(self.item(hash))
     }
 
     fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
@@ -656,6 +687,7 @@ mod tests {
                     assert_eq!(reported, copies);
                     assert_eq!(copies, table.slots_of(item));
                 }
+                Some(error) => panic!("{error:?}, of one table"),
                 None => {}
             }
             assert_eq!(AnyTable::len(&table), len);

@@ -1,0 +1,513 @@
+//! The filter that grows: from keys to verdicts, and its builder.
+
+use core::borrow::Borrow;
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+use core::marker::PhantomData;
+use core::panic::{RefUnwindSafe, UnwindSafe};
+
+use crate::builder::{DEFAULT_RATE, buckets_for, checked};
+use crate::error::{BuildError, InsertError};
+use crate::growth::{self, Plan, Refusal, Tables};
+use crate::hash::nested;
+use crate::memory::Pages;
+
+/// The fewest buckets of the first table: even, and not worth a smaller number.
+const LEAST_BUCKETS: usize = 32;
+
+/// A cuckoo filter that many threads share and that grows: an approximate, concurrent multiset of any number of keys of
+/// type `T`.
+///
+/// It starts as one table, and when that is full adds another of twice its size, and so on, while readers and writers go
+/// on. Each further table has a tighter false-positive rate than the one before, so that [the rate asked
+/// for](GrowableBuilder::false_positive_rate) holds for all of them together, however many there are.
+///
+/// Take it where the number of keys is not known. Where it is, a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter)
+/// of that capacity is smaller and quicker.
+///
+/// ```
+/// use std::sync::Arc;
+/// use concurrent_cuckoo_filter::GrowableCuckooFilter;
+///
+/// let seen = Arc::new(GrowableCuckooFilter::<u64>::with_capacity(100));
+/// let writer = Arc::clone(&seen);
+/// std::thread::spawn(move || (0..10_000).try_for_each(|key| writer.insert(&key))).join().unwrap()?;
+/// assert!((0..10_000).all(|key| seen.contains(&key)));
+/// assert!(seen.tables() > 1);
+/// assert!(seen.remove(&17));
+/// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+/// ```
+///
+/// # Cost
+///
+/// | operation | cost, with `t` tables |
+/// |---|---|
+/// | [`contains`](Self::contains) | `2t` cache lines for a key that is not in, fewer for one that is: the newest table, which holds half of the slots, comes first. And of each table one line of the stripes, which stay in the cache. No lock |
+/// | [`insert`](Self::insert) | as a rule two lines and no lock, as in a filter of one table. Where the newest table is at its capacity and both buckets are full, two lines of each of the others |
+/// | [`remove`](Self::remove), [`count`](Self::count) | the lines of a lookup, with one gate and, in each table, one stripe locked |
+/// | [`insert_if_absent`](Self::insert_if_absent) | that of a lookup for a key that is in; otherwise two lookups and an insert, with one gate locked |
+///
+/// From `n` keys to `2ᵏn` takes `k` more tables or so, so start with what is likely: a filter that has grown ten times is
+/// ten times as slow to say no.
+///
+/// # Growth
+///
+/// - **Who pays:** the one insert that finds no room and comes first builds the new table, which takes as long as to fill it
+///   with zeros, some 50 ms for 100 MB. Others that find no room meanwhile fill the newest table beyond its capacity; only
+///   if that has no room left either they wait. Lookups, and inserts that find room, wait for nobody. Nothing is copied or
+///   moved from table to table.
+/// - **What others may observe:** [`tables`](Self::tables), [`capacity`](Self::capacity) and
+///   [`memory_usage`](Self::memory_usage) change. A key that is in throughout a lookup is found, growth or not.
+/// - **Memory:** each table is twice as large as the one before. At the moment of growth the filter is somewhat more than
+///   half empty, so it takes up between one and about three times what its keys need, and a later table needs more bits
+///   for a key, because its rate is tighter: in a filter for 0.1 %, 13.2 in the first table, 16.8 in the next three, 23.2
+///   from then on. [`GrowableBuilder::memory_limit`] bounds it. Tables are never given back, but by dropping the filter; room that removals leave
+///   is used again, so a filter whose keys come and go at constant length does not grow.
+/// - Growth is the only operation after construction that allocates.
+///
+/// # Consistency
+///
+/// As in [the crate's documentation](crate#consistency): a key that is in throughout a call of [`contains`](Self::contains)
+/// is found, whatever happens meanwhile, and of many threads that race to add a key with
+/// [`insert_if_absent`](Self::insert_if_absent) exactly one is told that it did, in the moment of growth too. The reasoning
+/// stands in `src/growth.rs`.
+///
+/// # Hazards
+///
+/// Those of [the crate's documentation](crate#hazards), and: whoever knows the hasher's key, and may insert, can choose
+/// keys that fill few pairs of buckets. The filter then refuses other keys there, but does not grow for it, as long as the
+/// newest table is less than a quarter full. So the memory stays within a fixed multiple of what the keys in the filter
+/// need. Where their number is up to others, set a [memory limit](GrowableBuilder::memory_limit).
+pub struct GrowableCuckooFilter<T: ?Sized, S = ahash::RandomState> {
+    tables: Tables,
+    hasher: S,
+    /// The filter takes keys and keeps none.
+    key: PhantomData<fn(&T)>,
+}
+
+/// Construction with the default hasher, which is keyed at random for each filter.
+impl<T: ?Sized> GrowableCuckooFilter<T> {
+    /// An empty filter with room for `capacity` keys to begin with, at a false-positive rate of at most 0.1 % for any number
+    /// of keys, and with no limit to its memory.
+    ///
+    /// [`builder`](Self::builder) sets other rates and a limit, and reports what it can't do as an error.
+    ///
+    /// # Panics
+    /// If the first table is too large for the address space or its memory is refused.
+    #[must_use]
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self::with_capacity_and_hasher(capacity, ahash::RandomState::new())
+    }
+
+    /// A builder, to choose the rate, the hasher and a limit to the memory.
+    pub fn builder() -> GrowableBuilder<T> {
+        GrowableBuilder::new()
+    }
+}
+
+impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
+    /// [`with_capacity`](GrowableCuckooFilter::with_capacity), with keys hashed by `hasher`.
+    ///
+    /// Any hasher will do, even one as weak as the identity: the filter mixes the hashes once more. But without a
+    /// secret key in it, whoever chooses the keys can choose them so that they collide.
+    ///
+    /// # Panics
+    /// If the first table is too large for the address space or its memory is refused.
+    #[must_use]
+    pub fn with_capacity_and_hasher(capacity: usize, hasher: S) -> Self {
+        let built = GrowableBuilder::<T>::new().hasher(hasher).capacity(capacity).build();
+        built.unwrap_or_else(|error| panic!("with_capacity({capacity}): {error}"))
+    }
+
+    /// How many keys are in the filter, each counted as often as it was inserted.
+    ///
+    /// Exact while no other thread changes the filter; while others do, each change that overlaps the call may or may
+    /// not be counted. It adds up at most 64 counters for each table.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tables.len()
+    }
+
+    /// Whether the filter holds no keys; as exact as [`len`](Self::len).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many keys the tables that there are were made for: more than this, and the filter grows.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.tables.capacity()
+    }
+
+    /// How many tables there are: one, and one more for each time that the filter has grown.
+    #[must_use]
+    pub fn tables(&self) -> usize {
+        self.tables.tables()
+    }
+
+    /// The memory that the filter takes up, in bytes: all of it, but for the decode tables of up to 256 KiB each that
+    /// all semi-sorted filters share.
+    ///
+    /// Never more than [the limit](GrowableBuilder::memory_limit), if one was set.
+    #[must_use]
+    pub fn memory_usage(&self) -> usize {
+        self.tables.memory_usage()
+    }
+
+    /// The expected false-positive rate at the present load: the share of lookups of absent keys that are answered
+    /// `true`, from 0 to 1.
+    #[must_use]
+    pub fn false_positive_rate(&self) -> f64 {
+        self.tables.false_positive_rate()
+    }
+
+    /// The expected false-positive rate with every slot of the tables that there are taken.
+    ///
+    /// It rises with each table, and never beyond what the builder was asked for.
+    #[must_use]
+    pub fn max_false_positive_rate(&self) -> f64 {
+        self.tables.max_false_positive_rate()
+    }
+
+    /// The hasher.
+    #[must_use]
+    pub fn hasher(&self) -> &S {
+        &self.hasher
+    }
+
+    /// Removes all keys that are in the filter when the call begins. The tables stay, empty.
+    ///
+    /// Not one step for others: meanwhile they may find some keys gone and others still there, and whether a key that
+    /// is inserted during the call is removed too is open. [`len`](Self::len) is exact again when the call and all
+    /// others have ended.
+    ///
+    /// Cost: one pass over each table in turn (some 50 ms for 100 MB), with all its stripes locked. Lookups and inserts that
+    /// find room go on meanwhile.
+    pub fn clear(&self) {
+        self.tables.clear();
+    }
+}
+
+/// The operations on keys.
+impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
+    /// The hash of a key, for the operations on hashes. Two filters have the same one if they have the same hasher.
+    #[inline]
+    #[must_use]
+    pub fn hash_one<Q>(&self, key: &Q) -> u64
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.hasher.hash_one(key)
+    }
+
+    /// Adds one copy of the key, whether or not it is in already.
+    ///
+    /// The filter is a multiset: a key that is inserted twice must be removed twice. To add a key only once use
+    /// [`insert_if_absent`](Self::insert_if_absent).
+    ///
+    /// Cost: as a rule two cache lines read and one of them written, without a lock; see [the table](Self#cost). The insert
+    /// that finds no room in any table builds a new one.
+    ///
+    /// # Errors
+    /// If there is no room and the filter cannot grow; nothing has changed then, and a later attempt may succeed:
+    /// - [`InsertError::MemoryLimit`] if another table would go beyond the limit;
+    /// - [`InsertError::OutOfMemory`] if the memory for another table was refused. (Of that, a box of a few hundred bytes
+    ///   cannot be refused: it aborts the process.);
+    /// - [`InsertError::TooManyCopies`] if copies of this key, or of others that cannot be told apart from it, have filled
+    ///   its buckets in the newest table. Growth would only put it off;
+    /// - [`InsertError::Full`] if other keys have, though that table is less than a quarter full: which does not happen
+    ///   to distinct keys, unless the hasher is broken or somebody has its key.
+    ///
+    /// Before that the newest table has been filled beyond its capacity, as far as it goes.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
+    /// let filter = GrowableCuckooFilter::<u32>::with_capacity(3);
+    /// (0..1000).try_for_each(|key| filter.insert(&key))?;
+    /// filter.insert(&7)?;
+    /// assert_eq!(filter.len(), 1001);
+    /// # Ok::<(), InsertError>(())
+    /// ```
+    #[inline]
+    pub fn insert<Q>(&self, key: &Q) -> Result<(), InsertError>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.insert_hash(self.hash_one(key))
+    }
+
+    /// Adds the key unless it is in: `true` if it was added.
+    ///
+    /// Of many threads that race to add one key that is absent, exactly one gets `true`, also while the filter grows. For one
+    /// key in a thousand or so (the [false-positive rate](Self::false_positive_rate)) another is mistaken for it, and it is
+    /// not added.
+    ///
+    /// A key that was added this way may share its one fingerprint with others that were found in already, so removing
+    /// it can remove them with it: don't mix this with [`remove`](Self::remove), unless losing a few keys does no harm.
+    ///
+    /// Cost: that of [`contains`](Self::contains) for a key that is in; otherwise also a second look and an
+    /// [`insert`](Self::insert) with one gate locked. The gate is not held while a new table is built.
+    ///
+    /// # Errors
+    /// If the key is absent and there is no room, those of [`insert`](Self::insert); nothing has changed then.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
+    /// let seen = GrowableCuckooFilter::<str>::with_capacity(1000);
+    /// assert!(seen.insert_if_absent("request-1")?);
+    /// assert!(!seen.insert_if_absent("request-1")?, "a replay");
+    /// # Ok::<(), InsertError>(())
+    /// ```
+    #[inline]
+    pub fn insert_if_absent<Q>(&self, key: &Q) -> Result<bool, InsertError>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.insert_hash_if_absent(self.hash_one(key))
+    }
+
+    /// Whether the key is in: `false` is certain, `true` is wrong for a share of absent keys, the [false-positive
+    /// rate](Self::false_positive_rate).
+    ///
+    /// A key that is in throughout the call is found, whatever other threads do, and however the filter grows. Lock-free:
+    /// it takes no lock, writes no shared memory and waits for nobody.
+    ///
+    /// Cost: two cache lines of each table for a key that is not in; for one that is, of those from the newest to the one
+    /// that holds it.
+    #[inline]
+    #[must_use]
+    pub fn contains<Q>(&self, key: &Q) -> bool
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.contains_hash(self.hash_one(key))
+    }
+
+    /// Removes one copy of the key: `true` if there was one.
+    ///
+    /// **Remove only keys that were inserted**, once for each insert. A key that was never inserted can be mistaken for
+    /// one that was, as in [`contains`](Self::contains), and its removal makes that one disappear. If only keys that are in
+    /// are removed, no other key is lost, in whichever tables they and those that look like them are.
+    ///
+    /// Cost: the cache lines of a lookup, with one gate locked and, in each table that it looks at, one stripe.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
+    /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
+    /// (0..5000).try_for_each(|key| filter.insert(&key))?;
+    /// assert!((0..5000).all(|key| filter.remove(&key)));
+    /// assert!(filter.is_empty());
+    /// # Ok::<(), InsertError>(())
+    /// ```
+    #[inline]
+    pub fn remove<Q>(&self, key: &Q) -> bool
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.remove_hash(self.hash_one(key))
+    }
+
+    /// How many copies of the key are in: the exact number of those that were inserted and not removed, plus that of
+    /// any other keys that cannot be told apart from it.
+    ///
+    /// Cost: two cache lines of each table, with one gate locked and, in each table, one stripe. Where
+    /// [`contains`](Self::contains) is enough, that is quicker and waits for nobody.
+    #[inline]
+    #[must_use]
+    pub fn count<Q>(&self, key: &Q) -> usize
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.count_hash(self.hash_one(key))
+    }
+}
+
+/// The operations on hashes, for callers that have them already. Each is the operation of the same name on the key that
+/// has this hash, by [`hash_one`](Self::hash_one) or by a hasher that is equal to [`hasher`](Self::hasher).
+impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
+    /// [`insert`](Self::insert) by hash.
+    ///
+    /// # Errors
+    /// Those of [`insert`](Self::insert); nothing has changed then.
+    #[inline]
+    pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
+        self.tables.insert(nested(hash))
+    }
+
+    /// [`insert_if_absent`](Self::insert_if_absent) by hash.
+    ///
+    /// # Errors
+    /// Those of [`insert`](Self::insert), if the key is absent; nothing has changed then.
+    #[inline]
+    pub fn insert_hash_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
+        self.tables.insert_if_absent(nested(hash))
+    }
+
+    /// [`contains`](Self::contains) by hash.
+    #[inline]
+    #[must_use]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.tables.contains(nested(hash))
+    }
+
+    /// [`remove`](Self::remove) by hash.
+    #[inline]
+    pub fn remove_hash(&self, hash: u64) -> bool {
+        self.tables.remove(nested(hash))
+    }
+
+    /// [`count`](Self::count) by hash.
+    #[inline]
+    #[must_use]
+    pub fn count_hash(&self, hash: u64) -> usize {
+        self.tables.count(nested(hash))
+    }
+}
+
+/// Statistics; never the tables, and never the hasher, whose key is a secret.
+impl<T: ?Sized, S> fmt::Debug for GrowableCuckooFilter<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GrowableCuckooFilter")
+            .field("len", &self.len())
+            .field("capacity", &self.capacity())
+            .field("tables", &self.tables())
+            .field("false_positive_rate", &self.false_positive_rate())
+            .field("max_false_positive_rate", &self.max_false_positive_rate())
+            .field("memory_usage", &self.memory_usage())
+            .finish_non_exhaustive()
+    }
+}
+
+// A key's `Hash` may panic, but it runs before a table is touched: no panic can leave the filter half changed.
+impl<T: ?Sized, S: UnwindSafe> UnwindSafe for GrowableCuckooFilter<T, S> {}
+impl<T: ?Sized, S: RefUnwindSafe> RefUnwindSafe for GrowableCuckooFilter<T, S> {}
+
+/// Builds a [`GrowableCuckooFilter`]; made by [`GrowableCuckooFilter::builder`].
+///
+/// ```
+/// use concurrent_cuckoo_filter::GrowableCuckooFilter;
+///
+/// let filter = GrowableCuckooFilter::<str>::builder()
+///     .capacity(10_000)
+///     .false_positive_rate(1e-4)
+///     .memory_limit(1 << 20)
+///     .build()?;
+/// assert!(filter.memory_usage() <= 1 << 20);
+/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+/// ```
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct GrowableBuilder<T: ?Sized, S = ahash::RandomState> {
+    capacity: Option<usize>,
+    rate: f64,
+    memory_limit: usize,
+    pages: Pages,
+    hasher: S,
+    key: PhantomData<fn(&T)>,
+}
+
+impl<T: ?Sized> GrowableBuilder<T> {
+    fn new() -> Self {
+        let hasher = ahash::RandomState::new();
+        Self {
+            capacity: None,
+            rate: DEFAULT_RATE,
+            memory_limit: usize::MAX,
+            pages: Pages::DEFAULT,
+            hasher,
+            key: PhantomData,
+        }
+    }
+}
+
+impl<T: ?Sized, S> GrowableBuilder<T, S> {
+    /// How many items the filter is to hold before it grows for the first time. Required; 0 is allowed.
+    pub fn capacity(mut self, items: usize) -> Self {
+        self.capacity = Some(items);
+        self
+    }
+
+    /// The largest acceptable false-positive rate of the whole, however much it grows: the share of lookups of absent keys
+    /// that may be answered `true`. 0.001 (0.1 %) if not called.
+    ///
+    /// Each table may use up five eighths of what the ones before it have left, with every slot taken.
+    pub fn false_positive_rate(mut self, rate: f64) -> Self {
+        self.rate = rate;
+        self
+    }
+
+    /// How many bytes the filter may take up, at most: [`memory_usage`](GrowableCuckooFilter::memory_usage) is never more.
+    /// No limit if not called.
+    ///
+    /// Growth that would go beyond it is refused. Each table is about twice as large as the one before, so a filter with a
+    /// limit may stay below half of it.
+    pub fn memory_limit(mut self, bytes: usize) -> Self {
+        self.memory_limit = bytes;
+        self
+    }
+
+    /// The hasher of the keys, in place of [`ahash::RandomState`] with random keys of its own.
+    ///
+    /// It must be keyed with a secret if those who choose the keys may want to harm: see the section *Hazards* of the
+    /// crate's documentation.
+    pub fn hasher<S2>(self, hasher: S2) -> GrowableBuilder<T, S2> {
+        let Self { capacity, rate, memory_limit, pages, .. } = self;
+        GrowableBuilder { capacity, rate, memory_limit, pages, hasher, key: PhantomData }
+    }
+
+    /// Whether to ask the system for huge pages for each table of 4 MiB or more: yes, if not called. See
+    /// [`Builder::huge_pages`](crate::Builder::huge_pages).
+    ///
+    /// Only with the feature `huge-pages`.
+    #[cfg(feature = "huge-pages")]
+    pub fn huge_pages(mut self, wanted: bool) -> Self {
+        self.pages = if wanted { Pages::Huge } else { Pages::Usual };
+        self
+    }
+
+    /// Builds the filter, with its first table.
+    ///
+    /// # Errors
+    /// - [`BuildError::CapacityMissing`] if [`capacity`](Self::capacity) was not called;
+    /// - [`BuildError::InvalidRate`] for a rate that is not between 0 and 1, both excluded, or no number;
+    /// - [`BuildError::RateTooLow`] for a rate that 48 tables together could not meet, below 4.6e-8;
+    /// - [`BuildError::CapacityTooLarge`] for a table that would not fit in the address space;
+    /// - [`BuildError::MemoryLimit`] if the first table alone goes beyond the limit;
+    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (Not all requests can fail; see
+    ///   [`Builder::build`](crate::Builder::build).)
+    pub fn build(self) -> Result<GrowableCuckooFilter<T, S>, BuildError> {
+        let (rate, capacity) = (self.rate, checked(self.capacity, self.rate)?);
+        let lowest = growth::lowest_rate();
+        let first = growth::shapes(rate).next().filter(|_| rate >= lowest);
+        let first = first.ok_or(BuildError::RateTooLow { rate, lowest })?;
+        let plan = Plan {
+            buckets: buckets_for(first, capacity, 1)?.max(LEAST_BUCKETS),
+            rate,
+            pages: self.pages,
+            memory_limit: self.memory_limit,
+            memory_of_caller: size_of::<GrowableCuckooFilter<T, S>>(),
+        };
+        let tables = Tables::new(plan).map_err(|refusal| match refusal {
+            Refusal::MemoryLimit { needed } => BuildError::MemoryLimit { needed, limit: self.memory_limit },
+            Refusal::OutOfMemory { bytes } => BuildError::OutOfMemory { bytes },
+        })?;
+        Ok(GrowableCuckooFilter { tables, hasher: self.hasher, key: PhantomData })
+    }
+}
+
+impl<T: ?Sized, S> fmt::Debug for GrowableBuilder<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the hasher: its key is a secret.
+        f.debug_struct("GrowableBuilder")
+            .field("capacity", &self.capacity)
+            .field("false_positive_rate", &self.rate)
+            .field("memory_limit", &self.memory_limit)
+            .finish_non_exhaustive()
+    }
+}
