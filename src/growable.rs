@@ -61,8 +61,8 @@ const LEAST_BUCKETS: usize = 32;
 /// - **Memory:** each table is twice as large as the one before. At the moment of growth the filter is somewhat more than
 ///   half empty, so it takes up between one and about three times what its keys need, and a later table needs more bits
 ///   for a key, because its rate is tighter: in a filter for 0.1 %, 13.2 in the first table, 16.8 in the next three, 23.2
-///   from then on. [`GrowableBuilder::memory_limit`] bounds it. Tables are never given back, but by dropping the filter; room that removals leave
-///   is used again, so a filter whose keys come and go at constant length does not grow.
+///   from then on. [`GrowableBuilder::memory_limit`] bounds it. Tables are given back only with the filter; but room that
+///   removals leave is used again, so a filter whose keys come and go at constant length does not grow.
 /// - Growth is the only operation after construction that allocates.
 ///
 /// # Consistency
@@ -213,8 +213,8 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
     /// # Errors
     /// If there is no room and the filter cannot grow; nothing has changed then, and a later attempt may succeed:
     /// - [`InsertError::MemoryLimit`] if another table would go beyond the limit;
-    /// - [`InsertError::OutOfMemory`] if the memory for another table was refused. (Of that, a box of a few hundred bytes
-    ///   cannot be refused: it aborts the process.);
+    /// - [`InsertError::OutOfMemory`] if the memory for another table was refused. (Not all requests can fail; see
+    ///   [`Builder::build`](crate::Builder::build).)
     /// - [`InsertError::TooManyCopies`] if copies of this key, or of others that cannot be told apart from it, have filled
     ///   its buckets in the newest table. Growth would only put it off;
     /// - [`InsertError::Full`] if other keys have, though that table is less than a quarter full: which does not happen

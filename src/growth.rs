@@ -67,6 +67,8 @@
 use core::iter;
 use std::sync::OnceLock;
 
+use crossbeam_utils::CachePadded;
+
 use crate::any_table::{self, AnyTable};
 use crate::builder::pages_for;
 use crate::error::InsertError;
@@ -186,7 +188,8 @@ pub(crate) struct Tables {
     /// The published ones, and for a moment one more, are set. Set under the lock `growth`.
     tables: [OnceLock<Box<dyn AnyTable>>; MAX_TABLES],
     published: AtomicU64,
-    growth: Mutex<()>,
+    /// Apart from what lookups read: inserts try it again and again where growth is refused.
+    growth: CachePadded<Mutex<()>>,
     gates: Gates,
     plan: Plan,
 }
@@ -205,7 +208,7 @@ impl Tables {
         let (gates, table) = built.ok_or(Refusal::OutOfMemory { bytes })?;
         let mut tables = [const { OnceLock::new() }; MAX_TABLES];
         tables[0] = OnceLock::from(table);
-        Ok(Self { tables, published: AtomicU64::new(1), growth: Mutex::new(()), gates, plan })
+        Ok(Self { tables, published: AtomicU64::new(1), growth: CachePadded::new(Mutex::new(())), gates, plan })
     }
 
     /// How many tables there are.

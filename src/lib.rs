@@ -65,7 +65,7 @@
 //!   [`Stats::lookup_retries`]).
 //! - An insert that fails has changed nothing. It fails only if there was no room within reach of its search, which
 //!   looks at up to 2,048 buckets, at some moment of its call; contention alone is never the reason.
-//! - No operation allocates after construction, and no code of the caller's (`Hash`, `Drop`) runs while a lock is held:
+//! - No operation allocates after construction (but for the growth of a [`GrowableCuckooFilter`]), and no code of the caller's (`Hash`, `Drop`) runs while a lock is held:
 //!   a key whose `Hash` panics leaves the filter as it was. (A writer that has to wait for another is parked by
 //!   `parking_lot`, which may allocate its own note of a thread when it parks it for the first time.)
 //!
@@ -105,7 +105,8 @@
 //!   - ahash is keyed, but no cryptographic function. Where much is at stake, take
 //!     [`std::hash::RandomState`], which is SipHash, and slower.
 //! - **ahash's hashes are not stable** between processes, versions and processors. Don't store them.
-//! - **Size for the most you will hold.** The filter does not grow, and what is in it cannot be listed.
+//! - **Size for the most you will hold.** This filter does not grow, and what is in it cannot be listed. Where the number
+//!   of keys is not known, take a [`GrowableCuckooFilter`], at the price of more memory and slower lookups.
 
 mod any_table;
 mod batch;

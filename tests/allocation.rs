@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::panic::catch_unwind;
 use std::ptr;
 
-use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter};
+use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter, GrowableCuckooFilter, InsertError};
 use support::{LAYOUTS, Layout};
 
 /// The system's allocator, which notes what each thread asks for, and refuses one request when told to.
@@ -105,6 +105,52 @@ fn no_batch_allocates() {
         assert!(filter.is_empty());
     });
     assert_eq!(requests.count, 0);
+}
+
+#[test]
+fn of_the_filter_that_grows_no_operation_allocates_but_growth() {
+    let filter = GrowableCuckooFilter::<u64>::builder().capacity(3000).memory_limit(100_000).build().unwrap();
+    let mut keys = 0..;
+    while filter.tables() < 3 {
+        filter.insert(&keys.next().unwrap()).unwrap();
+    }
+    let ((), requests) = watch(|| {
+        let held = keys.find(|key| filter.insert(key).is_err()).expect("the limit is reached");
+        assert_eq!(filter.tables(), 3);
+        assert!((0..held).all(|key| filter.contains(&key) && filter.count(&key) > 0));
+        assert!((0..held / 2).all(|key| filter.remove(&key)));
+        assert!((0..held / 4).all(|key| filter.insert_if_absent(&key).is_ok()));
+        assert!(!filter.is_empty() && filter.false_positive_rate() > 0.0);
+        filter.clear();
+    });
+    assert_eq!(requests.count, 0);
+}
+
+#[test]
+fn growth_that_is_refused_memory_is_put_off_and_changes_nothing() {
+    let filter = GrowableCuckooFilter::<u64>::with_capacity(3000);
+    // The further layouts' decode tables, which all filters share.
+    drop(build(LAYOUTS[7], 100));
+    // As long as there is room somewhere, nobody is told.
+    let refused = |key: u64| refuse(1, || filter.insert(&key));
+    let held = (0..).find(|&key| refused(key).is_err()).unwrap();
+    assert!(filter.len() > filter.capacity() && filter.tables() == 1, "{filter:?}");
+    let memory = filter.memory_usage();
+    let mut named = 0;
+    // Words, stripes and shards; the box around the table can't be refused.
+    for nth in 1..=3 {
+        let error = refuse(nth, || filter.insert(&held)).expect_err("refused");
+        let InsertError::OutOfMemory { bytes, .. } = error else { panic!("{error:?}") };
+        assert!(error.to_string().contains(&format!("{bytes} bytes")), "{error}");
+        named = bytes;
+        assert_eq!((filter.len() as u64, filter.tables(), filter.memory_usage()), (held, 1, memory));
+        assert!((0..held).all(|key| filter.contains(&key)));
+    }
+    // Later there is memory.
+    let (result, requests) = watch(|| filter.insert(&held));
+    assert_eq!(result, Ok(()));
+    assert_eq!((filter.tables(), requests.bytes, filter.memory_usage()), (2, named, memory + named));
+    assert!((0..=held).all(|key| filter.contains(&key)));
 }
 
 const CAPACITIES: &[usize] = if cfg!(miri) { &[1, 100] } else { &[0, 1, 20, 100, 3000, 100_000] };

@@ -12,8 +12,6 @@ use concurrent_cuckoo_filter::{BuildError, GrowableBuilder, GrowableCuckooFilter
 use support::{Identity, Random, Raw, plausible};
 
 /// Keys whose hashes the tests choose.
-type Filter = GrowableCuckooFilter<Raw, BuildHasherDefault<Identity>>;
-
 fn builder(capacity: usize, rate: f64) -> GrowableBuilder<Raw, BuildHasherDefault<Identity>> {
     GrowableCuckooFilter::builder().capacity(capacity).false_positive_rate(rate).hasher(BuildHasherDefault::default())
 }

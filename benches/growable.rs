@@ -1,0 +1,135 @@
+//! What a filter that has grown costs the lookups.
+//!
+//! `cargo bench --bench growable [-- --quick | --l2 | --large]`
+//!
+//! A `GrowableCuckooFilter` of one, two and three tables beside a `ConcurrentCuckooFilter` of one table, of as many bytes
+//! and with as many keys as a share of its slots: lookups of keys in the newest table, of keys in the oldest one, and of
+//! keys that are not in. On one thread, by turns, in rounds; shown are the medians, and in brackets the least and the greatest ratio
+//! of all rounds. Two settings: in one all tables have the layout of the filter beside; in the other, which is the default,
+//! the further tables have tighter ones.
+
+mod support;
+
+use std::env;
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use ahash::RandomState;
+use concurrent_cuckoo_filter::GrowableCuckooFilter;
+use support::keys::{ABSENT, Shuffled, key};
+use support::plan::Size;
+use support::report::{Spread, align};
+use support::subject::{Default5x14, HASH, Ours, Plain4x16, Setting, Subject};
+
+/// How full the newest table is, and the filter beside.
+const LOAD: f64 = 0.9;
+
+/// How many lookups are timed at a time.
+const SLICE: u64 = 200_000;
+
+/// A filter that has grown to so many tables and about so many bytes, and the numbers of its keys.
+struct Grown {
+    filter: GrowableCuckooFilter<u64, RandomState>,
+    keys: Range<u64>,
+    /// Nearly all of these are in the oldest table, and in the newest.
+    oldest: Range<u64>,
+    newest: Range<u64>,
+}
+
+impl Grown {
+    fn new<S: Setting>(bytes: usize, tables: usize, rate: f64) -> Self {
+        let buckets = bytes / size_of::<u64>() / ((1 << tables) - 1);
+        let capacity = (buckets * S::LAYOUT.0) as f64 * 0.94;
+        let builder = GrowableCuckooFilter::builder().hasher(HASH).false_positive_rate(rate);
+        #[cfg(feature = "huge-pages")]
+        let builder = builder.huge_pages(false);
+        let filter = builder.capacity(capacity as usize).build().expect("a valid filter");
+        let (first, mut grown_at, mut len) = (filter.capacity() as u64, 0, 0);
+        let insert = |len: &mut u64| {
+            filter.insert(&key(*len)).expect("it grows");
+            *len += 1;
+        };
+        while filter.tables() < tables {
+            insert(&mut len);
+            grown_at = len;
+        }
+        let slots_of_newest = (buckets << (tables - 1)) * S::LAYOUT.0;
+        while len < grown_at + (slots_of_newest as f64 * LOAD) as u64 && filter.tables() == tables {
+            insert(&mut len);
+        }
+        assert_eq!(filter.tables(), tables, "{filter:?}");
+        Self { filter, keys: 0..len, oldest: 0..(first * 9 / 10).min(len), newest: grown_at..len }
+    }
+}
+
+/// Nanoseconds for a lookup.
+fn time(contains: impl Fn(u64) -> bool, keys: &Range<u64>, hits: bool, from: f64, absent: u64) -> f64 {
+    let mut order = Shuffled::new(keys.clone(), from);
+    let start = Instant::now();
+    let found = if hits {
+        (0..SLICE).filter(|_| contains(key(order.next()))).count() as u64
+    } else {
+        (ABSENT + absent..ABSENT + absent + SLICE).filter(|&index| contains(key(index))).count() as u64
+    };
+    let time = start.elapsed();
+    assert!(if hits { found == SLICE } else { found < SLICE / 100 }, "{found} of {SLICE} found");
+    time.as_secs_f64() * 1e9 / SLICE as f64
+}
+
+/// Rows for hits in the newest and in the oldest table, and for misses.
+fn measure<S: Setting>(bytes: usize, tables: usize, rate: f64, length: Duration) -> Vec<Vec<String>> {
+    let grown = Grown::new::<S>(bytes, tables, rate);
+    let beside = Ours::<S>::build(bytes);
+    let beside_keys = 0..(beside.slots() as f64 * LOAD) as u64;
+    beside_keys.clone().for_each(|index| assert!(beside.insert(key(index)), "there is room"));
+    let (newest, oldest, all) = (&grown.newest, &grown.oldest, &grown.keys);
+    let kinds = [("newest", newest, true), ("oldest", oldest, true), ("miss", all, false)];
+    let rows = kinds.into_iter().map(|(kind, keys, hits)| {
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        let start = Instant::now();
+        let mut absent = 0;
+        while start.elapsed() < length || ours.is_empty() {
+            let from = absent as f64 / SLICE as f64 * 0.618 % 1.0;
+            ours.push(time(|key| grown.filter.contains(&key), keys, hits, from, absent));
+            theirs.push(time(|key| beside.contains(key), &beside_keys, hits, from, absent));
+            absent += SLICE;
+        }
+        let ratios = Spread::of(ours.iter().zip(&theirs).map(|(ours, theirs)| ours / theirs));
+        let median = |times: &[f64]| format!("{:.1}", Spread::of(times.iter().copied()).median);
+        vec![format!("{} {kind}", S::NAME), tables.to_string(), median(&theirs), median(&ours), ratios.show()]
+    });
+    rows.collect()
+}
+
+fn main() {
+    let options: Vec<String> = env::args().skip(1).collect();
+    if options.iter().any(|option| !option.starts_with('-')) {
+        return;
+    }
+    let has = |name: &str| options.iter().any(|option| option == name);
+    let test = !has("--bench") || has("--test");
+    let quick = has("--quick");
+    let both = !has("--l2") && !has("--large");
+    let length = Duration::from_millis(if test {
+        1
+    } else if quick {
+        400
+    } else {
+        3000
+    });
+    let sizes = [(has("--l2") || both, Size::L2), (has("--large") || both && !quick && !test, Size::Large)];
+    for size in sizes.into_iter().filter_map(|(wanted, size)| wanted.then_some(size)) {
+        let bytes = if test { 64 << 10 } else { size.table_bytes() };
+        let head = ["", "tables", "one table, ns", "grown, ns", "grown over one table"];
+        let mut rows = vec![head.map(String::from).to_vec()];
+        for tables in 1..=3 {
+            eprintln!("{}: {tables} tables", size.name());
+            // A rate at which the first three tables all have this layout; and the default.
+            rows.extend(measure::<Plain4x16>(bytes, tables, 6e-4, length));
+            rows.extend(measure::<Default5x14>(bytes, tables, 1e-3, length));
+        }
+        if !test {
+            println!("## {}: a lookup in a filter that has grown\n\n{}", size.name(), align(&rows, 1));
+        }
+    }
+}
