@@ -104,7 +104,8 @@
 //!   - ahash is keyed, but no cryptographic function. Where much is at stake, take
 //!     [`std::hash::RandomState`], which is SipHash, and slower.
 //! - **ahash's hashes are not stable** between processes, versions and processors. Don't store them.
-//! - **Size for the most you will hold.** The filter does not grow, and what is in it cannot be listed.
+//! - **Size for the most you will hold.** The filter does not grow, and what is in it cannot be listed. Where keys are to
+//!   be forgotten after some time, use a [`RotatingCuckooFilter`].
 
 mod any_table;
 mod batch;
