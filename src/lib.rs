@@ -106,7 +106,8 @@
 //!     [`std::hash::RandomState`], which is SipHash, and slower.
 //! - **ahash's hashes are not stable** between processes, versions and processors. Don't store them.
 //! - **Size for the most you will hold.** This filter does not grow, and what is in it cannot be listed. Where the number
-//!   of keys is not known, take a [`GrowableCuckooFilter`], at the price of more memory and slower lookups.
+//!   of keys is not known, take a [`GrowableCuckooFilter`], at the price of more memory and slower lookups; where keys are
+//!   to be forgotten after some time, a [`RotatingCuckooFilter`].
 
 mod any_table;
 mod batch;

@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ccf_steps::model::{Fault, Key, Step, Table, before_each_step, inject};
+use ccf_steps::model::{Fault, Generations, Key, Step, Table, before_each_step, inject};
 
 const BUCKETS: usize = 4;
 
@@ -22,7 +22,11 @@ struct Scene {
     by_relocation: Key,
     /// Has the pair, and so the stripe, of `y`, and finds room at C.
     with_room: Key,
+    /// Two live ones, after a first tick; with the key [`YOUNG`] in the current one.
+    generations: Generations,
 }
+
+const YOUNG: u64 = 1;
 
 impl Scene {
     fn new() -> Self {
@@ -33,13 +37,17 @@ impl Scene {
         let table = Table::new(BUCKETS);
         let present = [x, w, y, v];
         present.iter().for_each(|&key| table.place(key));
-        Self { table, present, absent, by_relocation, with_room: with_room.twin() }
+        let generations = Generations::new(2, false);
+        generations.advance_to(0);
+        generations.insert(YOUNG).expect("there is room");
+        Self { table, present, absent, by_relocation, with_room: with_room.twin(), generations }
     }
 
     /// What a lookup must answer, whatever a thread that has stopped was about to do.
     fn check(&self) {
         assert!(self.present.iter().all(|&key| self.table.contains(key)), "a present key was missed");
         assert!(!self.table.contains(self.absent), "an absent key was found");
+        assert!(self.generations.contains(YOUNG), "a present key was missed");
     }
 }
 
@@ -55,6 +63,7 @@ const REMOVE: Operation = |scene| {
     assert!(scene.table.remove(scene.present[2]), "a present key was not removed");
 };
 const COUNT: Operation = |scene| assert_eq!(scene.table.count(scene.present[2]), 1, "miscounted");
+const ROTATION: Operation = |scene| scene.generations.advance_to(1);
 const OPERATIONS: [Operation; 4] = [INSERT, INSERT_IF_ABSENT, REMOVE, COUNT];
 
 /// The steps that an operation takes.
@@ -138,6 +147,11 @@ fn lookups_do_not_wait_for_a_stopped_count() {
     lookups_go_on(COUNT);
 }
 
+#[test]
+fn lookups_do_not_wait_for_a_stopped_rotation() {
+    lookups_go_on(ROTATION);
+}
+
 /// The control: a relocation that clears the old slot before it fills the new one can be stopped with its item in
 /// neither.
 #[test]
@@ -171,6 +185,33 @@ fn inserts_that_find_room_do_not_wait_for_a_stopped_writer() {
             assert!(scene.table.contains(scene.with_room), "a present key was missed");
         }
     }
+}
+
+/// A rotation that has stopped holds up the next one, before it has taken effect also who brings the same tick, and
+/// nobody else.
+#[test]
+fn only_rotations_wait_for_a_stopped_rotation() {
+    let (mut same_tick_waits, mut next_tick_waits) = (0, 0);
+    let steps = steps_of(ROTATION);
+    for nth in 0..steps.len() {
+        let scene = Scene::new();
+        stopped_before(nth, ROTATION, &[], &scene, || {
+            let generations = &scene.generations;
+            let add = || {
+                generations.insert(2).expect("there is room");
+                assert_eq!(generations.insert_if_absent(3), Ok(true));
+            };
+            assert!(!waits(add), "an insert waited for a rotation");
+            assert!((1..=3).all(|key| generations.contains(key)), "a present key was missed");
+            let clearing = steps[..nth].contains(&Step::Unlock);
+            let same_tick = waits(|| generations.advance_to(1));
+            assert!(!(same_tick && clearing), "a tick that has taken effect is waited for");
+            same_tick_waits += usize::from(same_tick);
+            next_tick_waits += usize::from(clearing && waits(|| generations.advance_to(2)));
+        });
+        assert!((2..=3).all(|key| scene.generations.contains(key)), "a present key was missed");
+    }
+    assert!(same_tick_waits > 0 && next_tick_waits > 0, "{steps:?}");
 }
 
 /// The control of the tests above: the stopped writer does hold the lock of the key that it moves, from the step that
