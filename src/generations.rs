@@ -61,7 +61,7 @@ use crate::any_table::AnyTable;
 use crate::error::InsertError;
 use crate::fault::{self, Fault};
 use crate::gate::Gates;
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
 
 /// The most live generations that [`Now`] can tell apart, with the spare.
 pub(crate) const MAX_GENERATIONS: usize = Now::TABLE_MASK as usize;
@@ -108,6 +108,7 @@ pub(crate) struct Generations {
     cleaning: Mutex<()>,
     /// Whether an insert that finds the current generation full rotates.
     rotate_when_full: bool,
+    refused: Tally,
 }
 
 impl Generations {
@@ -122,6 +123,7 @@ impl Generations {
             rotation: Mutex::new(()),
             cleaning: Mutex::new(()),
             rotate_when_full,
+            refused: Tally::new(0),
         }
     }
 
@@ -153,7 +155,10 @@ impl Generations {
                 match result {
                     Ok(_) => return Ok(added),
                     Err(InsertError::Full { .. }) if self.rotate_when_full => self.rotate_from(now),
-                    Err(error) => return Err(error),
+                    Err(error) => {
+                        self.refused.fetch_add(1, Ordering::Relaxed);
+                        return Err(error);
+                    }
                 }
             }
         }
@@ -285,6 +290,16 @@ impl Generations {
     /// `f` of how many copies are in each live generation, added up.
     pub(crate) fn sum_over_live(&self, f: impl Fn(usize) -> f64) -> f64 {
         self.live(self.now()).map(|table| f(table.len())).sum()
+    }
+
+    /// All tables, the spare too.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &dyn AnyTable> {
+        self.tables.iter().map(|table| &**table)
+    }
+
+    /// How many inserts were refused by the filter, and not only by a generation that a rotation then followed.
+    pub(crate) fn inserts_refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
     }
 
     /// One of the tables, for what is the same in all.

@@ -11,6 +11,7 @@ use crate::error::{BuildError, InsertError};
 use crate::growth::{self, Plan, Refusal, Tables};
 use crate::hash::nested;
 use crate::memory::Pages;
+use crate::stats::Stats;
 
 /// The fewest buckets of the first table: even, and not worth a smaller number.
 const LEAST_BUCKETS: usize = 32;
@@ -168,6 +169,40 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     #[must_use]
     pub fn max_false_positive_rate(&self) -> f64 {
         self.tables.max_false_positive_rate()
+    }
+
+    /// All figures at once, of all tables together, with counts of what has happened since the filter was made: see
+    /// [`ConcurrentCuckooFilter::stats`](crate::ConcurrentCuckooFilter::stats).
+    ///
+    /// Cost: it adds up at most 64 cache lines for each table. It takes no lock and does not allocate.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
+    /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
+    /// (0..1000).try_for_each(|key| filter.insert(&key))?;
+    /// let stats = filter.stats();
+    /// assert_eq!((stats.len, stats.inserts_refused), (1000, 0));
+    /// assert!(stats.tables > 1);
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let rates = (self.false_positive_rate(), self.max_false_positive_rate());
+        // Where a table refused what another took, the filter did not.
+        let inserts_refused = self.tables.inserts_refused();
+        Stats { inserts_refused, ..Stats::of(self.tables.newest_first(), self.memory_usage(), rates.0, rates.1) }
+    }
+
+    /// Tells the filter that so many positive answers turned out to be wrong: see
+    /// [`ConcurrentCuckooFilter::record_false_positives`](crate::ConcurrentCuckooFilter::record_false_positives).
+    pub fn record_false_positives(&self, count: u64) {
+        self.tables.oldest().record_false_positives(count);
+    }
+
+    /// Tells the filter that so many lookups were answered `false`: see
+    /// [`ConcurrentCuckooFilter::record_negatives`](crate::ConcurrentCuckooFilter::record_negatives).
+    pub fn record_negatives(&self, count: u64) {
+        self.tables.oldest().record_negatives(count);
     }
 
     /// The hasher.

@@ -78,7 +78,7 @@ use crate::hash::Nested;
 use crate::layout::Shape;
 use crate::memory::Pages;
 use crate::sizing;
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
 
 /// The most tables. The address space ends first: with so many, a table of two buckets has grown to 4 PiB.
 pub(crate) const MAX_TABLES: usize = 48;
@@ -191,6 +191,7 @@ pub(crate) struct Tables {
     /// Apart from what lookups read: inserts try it again and again where growth is refused.
     growth: CachePadded<Mutex<()>>,
     gates: Gates,
+    refused: Tally,
     plan: Plan,
 }
 
@@ -208,7 +209,14 @@ impl Tables {
         let (gates, table) = built.ok_or(Refusal::OutOfMemory { bytes })?;
         let mut tables = [const { OnceLock::new() }; MAX_TABLES];
         tables[0] = OnceLock::from(table);
-        Ok(Self { tables, published: AtomicU64::new(1), growth: CachePadded::new(Mutex::new(())), gates, plan })
+        Ok(Self {
+            tables,
+            published: AtomicU64::new(1),
+            growth: CachePadded::new(Mutex::new(())),
+            gates,
+            refused: Tally::new(0),
+            plan,
+        })
     }
 
     /// How many tables there are.
@@ -222,7 +230,7 @@ impl Tables {
         &**self.tables[number].get().expect("a table is set before it is published")
     }
 
-    fn newest_first(&self) -> impl Iterator<Item = &dyn AnyTable> {
+    pub(crate) fn newest_first(&self) -> impl Iterator<Item = &dyn AnyTable> {
         (0..self.tables()).rev().map(|number| self.table(number))
     }
 
@@ -266,9 +274,17 @@ impl Tables {
         match self.add(hash, Purpose::Insert) {
             Ok(_) => Ok(()),
             // The newest table holds that many, and others may hold more.
-            Err(InsertError::TooManyCopies { .. }) => Err(InsertError::TooManyCopies { copies: self.count(hash) }),
-            Err(error) => Err(error),
+            Err(InsertError::TooManyCopies { .. }) => {
+                Err(self.refused(InsertError::TooManyCopies { copies: self.count(hash) }))
+            }
+            Err(error) => Err(self.refused(error)),
         }
+    }
+
+    /// The error, counted.
+    fn refused(&self, error: InsertError) -> InsertError {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        error
     }
 
     /// Adds a copy unless there is one.
@@ -281,7 +297,7 @@ impl Tables {
             match self.add(hash, Purpose::InsertIfAbsent) {
                 // Plain inserts have brought them in meanwhile: another look finds one.
                 Err(InsertError::TooManyCopies { .. }) => {}
-                settled => return settled,
+                settled => return settled.map_err(|error| self.refused(error)),
             }
         }
     }
@@ -402,6 +418,16 @@ impl Tables {
     pub(crate) fn memory_usage(&self) -> usize {
         let tables: usize = self.newest_first().map(AnyTable::memory_usage).sum();
         self.plan.memory_of_caller + Gates::memory_for(self.plan.buckets) + tables
+    }
+
+    /// How many inserts were refused by the filter, and not only by a table.
+    pub(crate) fn inserts_refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// The oldest table, which counts what concerns no table more than another.
+    pub(crate) fn oldest(&self) -> &dyn AnyTable {
+        self.table(0)
     }
 
     /// The probability that some table takes an absent key for one that is in, at the present load.

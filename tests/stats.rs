@@ -5,7 +5,9 @@ mod support;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, InsertError, Stats};
+use concurrent_cuckoo_filter::{
+    ConcurrentCuckooFilter, Encoding, GrowableCuckooFilter, InsertError, RotatingCuckooFilter, Stats,
+};
 use support::{Filter, LAYOUTS, build, hashes, plausible};
 
 /// A filter of one bucket, so of one stripe and one shard.
@@ -239,6 +241,42 @@ fn locks_that_are_waited_for_are_counted() {
     until(&filter, &[&|| come_and_go(&filter, 0), &|| come_and_go(&filter, 1)], |stats| stats.lock_waits > 0);
     let stats = filter.stats();
     assert_eq!((stats.lookup_retries, stats.len), (0, 0), "nobody has looked anything up");
+}
+
+#[test]
+fn a_filter_of_several_tables_counts_as_one_filter() {
+    const KEYS: u64 = 20_000;
+    let growable = GrowableCuckooFilter::<u64>::with_capacity(100);
+    (0..KEYS).for_each(|key| growable.insert(&key).expect("it grows"));
+    growable.record_negatives(9);
+    growable.record_false_positives(1);
+    let stats = growable.stats();
+    assert_eq!((stats.tables, stats.len, stats.capacity), (growable.tables(), KEYS as usize, growable.capacity()));
+    assert_eq!(stats.memory_usage, growable.memory_usage());
+    assert_eq!(stats.inserts_refused, 0, "what one table refused, another took");
+    assert!(stats.relocations > 0 && stats.longest_path > 0);
+    assert_eq!(stats.observed_false_positive_rate(), Some(0.1));
+    let refused = (0..).take_while(|_| growable.insert(&0).is_ok()).count();
+    assert_eq!(growable.stats().len, KEYS as usize + refused);
+    assert_eq!(growable.stats().inserts_refused, 1, "copies of a key are refused at some time");
+
+    for rotate_when_full in [false, true] {
+        let rotating =
+            RotatingCuckooFilter::<u64>::builder().capacity(500).generations(3).rotate_when_full(rotate_when_full);
+        let rotating = rotating.build().expect("a small filter");
+        let refused = (0..KEYS).filter(|key| rotating.insert(key).is_err()).count();
+        assert_eq!(refused == 0, rotate_when_full);
+        rotating.record_false_positives(1);
+        let stats = rotating.stats();
+        assert_eq!((stats.tables, stats.len, stats.capacity), (4, rotating.len(), 3 * rotating.capacity()));
+        assert_eq!(stats.load_factor, stats.len as f64 / stats.slots as f64);
+        assert_eq!(stats.inserts_refused, refused as u64, "where it rotates, none is refused");
+        assert_eq!(stats.observed_false_positive_rate(), Some(1.0));
+        let before = rotating.stats();
+        (0..4).for_each(|_| _ = rotating.rotate());
+        let after = rotating.stats();
+        assert_eq!((after.len, after.relocations), (0, before.relocations), "events are not forgotten");
+    }
 }
 
 #[cfg(feature = "serde")]
