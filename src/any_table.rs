@@ -6,6 +6,8 @@
 use core::fmt::Debug;
 
 use crate::batch::Hashes;
+#[cfg(feature = "snapshot")]
+use crate::error::LoadError;
 use crate::error::{InsertBatchError, InsertError};
 use crate::layout::{Plain, SHAPES, SemiSorted, Shape};
 use crate::memory::Pages;
@@ -32,29 +34,52 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     fn lower_bucket(&self, hash: u64) -> usize;
     /// In bytes.
     fn memory_usage(&self) -> usize;
+    /// Hands on an image of the words, in order and a chunk at a time, and returns how many copies are in it: see
+    /// `save.rs`.
+    #[cfg(feature = "snapshot")]
+    fn save(&self, chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>) -> std::io::Result<u64>;
+    /// Fills an empty table with words, which `next` provides in order and a chunk at a time, and returns how many copies
+    /// are in them.
+    #[cfg(feature = "snapshot")]
+    fn load(&mut self, next: &mut dyn FnMut(&mut [u64]) -> Result<(), LoadError>) -> Result<u64, LoadError>;
+}
+
+/// Evaluates an expression in which `$table` is the type of the tables of that shape.
+macro_rules! with_table_of {
+    ($shape:expr, $table:ident => $result:expr) => {
+        with_table_of!(
+            $shape, $table => $result;
+            Plain<8, 8>,
+            Plain<7, 9>,
+            Plain<6, 10>,
+            SemiSorted<6, 12>,
+            Plain<5, 12>,
+            SemiSorted<5, 14>,
+            Plain<4, 16>,
+            SemiSorted<4, 17>,
+            Plain<3, 21>,
+            SemiSorted<3, 22>,
+            Plain<2, 32>
+        )
+    };
+    ($shape:expr, $table:ident => $result:expr; $($layout:ty),*) => {
+        match $shape {
+            $(<$layout as crate::layout::Layout>::SHAPE => {
+                type $table = Table<$layout>;
+                $result
+            })*
+            shape => unreachable!("{shape:?} is not one of {SHAPES:?}"),
+        }
+    };
 }
 
 /// An empty table, or `None` if there is no memory for it.
 pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize, capacity: usize) -> Option<Box<dyn AnyTable>> {
-    macro_rules! one_of {
-        ($($layout:ty),*) => {
-            match shape {
-                $(<$layout as crate::layout::Layout>::SHAPE => Some(Box::new(Table::<$layout>::on(pages, buckets, capacity)?)),)*
-                _ => unreachable!("{shape:?} is not one of {SHAPES:?}"),
-            }
-        };
-    }
-    one_of!(
-        Plain<8, 8>,
-        Plain<7, 9>,
-        Plain<6, 10>,
-        SemiSorted<6, 12>,
-        Plain<5, 12>,
-        SemiSorted<5, 14>,
-        Plain<4, 16>,
-        SemiSorted<4, 17>,
-        Plain<3, 21>,
-        SemiSorted<3, 22>,
-        Plain<2, 32>
-    )
+    with_table_of!(shape, Chosen => Some(Box::new(Chosen::on(pages, buckets, capacity)?)))
+}
+
+/// What [`AnyTable::memory_usage`] of a table will be.
+#[cfg(feature = "snapshot")]
+pub(crate) fn memory_usage(shape: Shape, buckets: usize) -> usize {
+    with_table_of!(shape, Chosen => size_of::<Chosen>()) + crate::table::memory_for(buckets)
 }

@@ -155,6 +155,22 @@ pub(crate) trait BucketOps: Layout {
         Some(encode::<Self>(lanes, list))
     }
 
+    /// Whether additions and removals can lead to this word: no other has a meaning, and none is ever stored.
+    #[cfg_attr(not(any(feature = "snapshot", test)), allow(dead_code, reason = "only snapshots come from elsewhere"))]
+    fn is_valid(self, bucket: Bucket) -> bool {
+        if !Self::SEMI_SORTED {
+            return bucket.0 & !all::<Self>(Self::LANE_BITS) == 0;
+        }
+        let list = self.sorted_nibbles(bucket);
+        let empty = Self::SLOTS - self.occupied(bucket) as u32;
+        // Ranks that belong to no list decode to the list of rank 0.
+        let rank = bucket.0 >> (Self::SLOTS * Self::LANE_BITS);
+        u64::from(semisort::rank(list, Self::SLOTS)) == rank
+            // The empty lanes come first, and their nibbles are 0.
+            && bucket.0 & ((1 << (empty * Self::LANE_BITS)) - 1) == 0
+            && u64::from(list) & ((1 << (empty * STRIDE)) - 1) == 0
+    }
+
     /// The fingerprints in the bucket.
     #[inline]
     fn fingerprints(self, bucket: Bucket) -> impl Iterator<Item = Fingerprint> {
@@ -254,7 +270,7 @@ fn shift_up<L: Layout>(list: u64, place: u32, width: u32) -> u64 {
 /// The bits of `SLOTS` elements of `width` bits.
 #[inline]
 fn all<L: Layout>(width: u32) -> u64 {
-    (1 << (L::SLOTS * width)) - 1
+    u64::MAX >> (u64::BITS - L::SLOTS * width)
 }
 
 #[cfg(test)]

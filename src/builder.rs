@@ -18,6 +18,14 @@ pub(crate) const DEFAULT_RATE: f64 = 0.001;
 /// table of half the size has all of its usual pages known to most processors.
 const HUGE_FROM: usize = (4 << 20) / size_of::<u64>();
 
+/// What pages a table is on for which nothing is said about them.
+pub(crate) const DEFAULT_PAGES: Pages = if cfg!(feature = "huge-pages") { Pages::Huge } else { Pages::Usual };
+
+/// What pages to ask for, for a table of so many buckets, if these are wanted.
+pub(crate) fn pages_for(buckets: usize, wanted: Pages) -> Pages {
+    if buckets < HUGE_FROM { Pages::Usual } else { wanted }
+}
+
 /// Builds a [`ConcurrentCuckooFilter`]; made by [`ConcurrentCuckooFilter::builder`].
 ///
 /// ```
@@ -43,9 +51,8 @@ pub struct Builder<T: ?Sized, S = ahash::RandomState> {
 
 impl<T: ?Sized> Builder<T> {
     pub(crate) fn new() -> Self {
-        let pages = if cfg!(feature = "huge-pages") { Pages::Huge } else { Pages::Usual };
         let hasher = ahash::RandomState::new();
-        Self { capacity: None, rate: DEFAULT_RATE, encoding: None, pages, hasher, key: PhantomData }
+        Self { capacity: None, rate: DEFAULT_RATE, encoding: None, pages: DEFAULT_PAGES, hasher, key: PhantomData }
     }
 }
 
@@ -129,7 +136,7 @@ impl<T: ?Sized, S> Builder<T, S> {
             return Err(BuildError::CapacityTooLarge { capacity, largest });
         }
         let buckets = sizing::buckets_for(shape, capacity);
-        let pages = if buckets < HUGE_FROM { Pages::Usual } else { self.pages };
+        let pages = pages_for(buckets, self.pages);
         let table = any_table::new(pages, shape, buckets, sizing::capacity_of(shape, buckets))
             .ok_or_else(|| BuildError::OutOfMemory { bytes: table::memory_for(buckets) })?;
         Ok(ConcurrentCuckooFilter::from_parts(table, self.hasher))

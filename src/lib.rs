@@ -123,8 +123,13 @@ mod memory;
 #[cfg(ccf_model)]
 pub mod model;
 mod path;
+mod save;
 mod semisort;
 mod sizing;
+#[cfg(feature = "snapshot")]
+mod snapshot;
+#[cfg(feature = "stable-hash")]
+mod stable;
 #[cfg(ccf_model = "steps")]
 mod steps;
 mod stripe;
@@ -140,9 +145,13 @@ pub mod verification {}
 pub mod scaling {}
 
 pub use builder::Builder;
+#[cfg(feature = "snapshot")]
+pub use error::LoadError;
 pub use error::{BuildError, InsertBatchError, InsertError};
 pub use filter::ConcurrentCuckooFilter;
 pub use layout::Encoding;
+#[cfg(feature = "stable-hash")]
+pub use stable::{StableHasher, StableState};
 
 /// The README's example, as a test.
 #[cfg(doctest)]

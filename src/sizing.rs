@@ -104,7 +104,7 @@ pub(crate) fn buckets_for(shape: Shape, capacity: usize) -> usize {
 }
 
 /// The most buckets that fit in the address space; even.
-const LARGEST: usize = isize::MAX as usize / size_of::<u64>() / 2 * 2;
+pub(crate) const LARGEST: usize = isize::MAX as usize / size_of::<u64>() / 2 * 2;
 
 /// The largest capacity whose table fits in the address space.
 pub(crate) fn largest_capacity(shape: Shape) -> usize {
