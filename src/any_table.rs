@@ -7,6 +7,8 @@ use core::fmt::Debug;
 
 use crate::batch::Hashes;
 use crate::counter::Counts;
+#[cfg(feature = "snapshot")]
+use crate::error::LoadError;
 use crate::error::{InsertBatchError, InsertError};
 use crate::hash::Nested;
 use crate::layout::{Layout, Plain, SHAPES, SemiSorted, Shape};
@@ -39,6 +41,14 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     fn lower_bucket(&self, hash: u64) -> usize;
     /// In bytes.
     fn memory_usage(&self) -> usize;
+    /// Hands on an image of the words, in order and a chunk at a time, and returns how many copies are in it: see
+    /// `save.rs`.
+    #[cfg(feature = "snapshot")]
+    fn save(&self, chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>) -> std::io::Result<u64>;
+    /// Fills an empty table with words, which `next` provides in order and a chunk at a time, and returns how many copies
+    /// are in them.
+    #[cfg(feature = "snapshot")]
+    fn load(&mut self, next: &mut dyn FnMut(&mut [u64]) -> Result<(), LoadError>) -> Result<u64, LoadError>;
 
     fn slots(&self) -> usize {
         self.buckets() * self.shape().slots as usize
@@ -92,4 +102,10 @@ pub(crate) fn nested(pages: Pages, shape: Shape, geometry: Nested, capacity: usi
 /// The memory that such a table takes up, in bytes.
 pub(crate) fn nested_memory_for(shape: Shape, buckets: usize) -> usize {
     with_layout!(shape, L => size_of::<Table<L, Nested>>()) + table::memory_for(buckets)
+}
+
+/// What [`AnyTable::memory_usage`] of a table that stands alone will be.
+#[cfg(feature = "snapshot")]
+pub(crate) fn memory_usage(shape: Shape, buckets: usize) -> usize {
+    with_layout!(shape, L => size_of::<Table<L>>()) + table::memory_for(buckets)
 }

@@ -43,9 +43,8 @@ pub struct Builder<T: ?Sized, S = ahash::RandomState> {
 
 impl<T: ?Sized> Builder<T> {
     pub(crate) fn new() -> Self {
-        let pages = Pages::DEFAULT;
         let hasher = ahash::RandomState::new();
-        Self { capacity: None, rate: DEFAULT_RATE, encoding: None, pages, hasher, key: PhantomData }
+        Self { capacity: None, rate: DEFAULT_RATE, encoding: None, pages: Pages::DEFAULT, hasher, key: PhantomData }
     }
 }
 

@@ -49,6 +49,22 @@ pub enum Fault {
     FullWithoutConfirmation,
     /// "Full" is reported by the second search that finds no path, whatever has moved meanwhile.
     FullIgnoresVersions,
+    /// A save begins without the stripes' locks.
+    SaveWithoutLocks,
+    /// A save begins with one pass through the stripes' locks, instead of holding all.
+    SaveLocksInTurn,
+    /// A save reads a chunk's words after it has told others that it has.
+    SaveReadsAfterPassing,
+    /// A relocation does not keep, for a save, the word that it takes its copy out of.
+    RelocateKeepsNoSource,
+    /// A relocation does not keep the word that it puts its copy into.
+    RelocateKeepsNoTarget,
+    /// A relocation keeps the word that it puts its copy into after it has.
+    RelocateKeepsTargetLate,
+    /// A removal does not keep, for a save, the word that it takes its copy out of.
+    RemoveKeepsNothing,
+    /// Of a bucket that is changed more than once, a save has the latest word that was kept.
+    KeepsLatestWord,
     /// A lookup's loads of bucket words are relaxed.
     RelaxedWordLoad,
     /// A lookup's first load of the version is relaxed.

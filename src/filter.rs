@@ -78,6 +78,11 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
         Self { table, hasher, key: PhantomData }
     }
 
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn table(&self) -> &dyn AnyTable {
+        &*self.table
+    }
+
     /// How many keys are in the filter, each counted as often as it was inserted.
     ///
     /// Exact while no other thread changes the filter; while others do, each change that overlaps the call may or may

@@ -7,9 +7,11 @@ pub use crate::fault::{Fault, Seeded, inject};
 #[cfg(ccf_model = "steps")]
 pub use crate::steps::{Step, before_each_step};
 
+use std::io;
+
 use crate::any_table::AnyTable;
 use crate::batch::BLOCK;
-use crate::bucket::BucketOps;
+use crate::bucket::{Bucket, BucketOps};
 use crate::error::InsertError;
 use crate::gate::Gates;
 use crate::growth::{Plan, Tables};
@@ -66,6 +68,27 @@ impl Key {
     }
 }
 
+/// What a save has written of a table.
+#[derive(Debug)]
+pub struct Image<L> {
+    words: Vec<Bucket>,
+    layout: L,
+}
+
+impl<L: Layout> Image<L> {
+    /// How many copies of the key are in it, in either bucket.
+    pub fn count(&self, key: Key) -> usize {
+        let Item { fingerprint, first, second } = key.0;
+        let buckets = if first == second { vec![first] } else { vec![first, second] };
+        buckets.into_iter().map(|bucket| self.layout.count(self.words[bucket], fingerprint)).sum()
+    }
+
+    /// How many copies of any key are in it.
+    pub fn copies(&self) -> usize {
+        self.words.iter().map(|&word| self.layout.occupied(word)).sum()
+    }
+}
+
 impl<L: Layout> Table<L> {
     /// An empty table.
     pub fn new(buckets: usize) -> Self {
@@ -113,6 +136,32 @@ impl<L: Layout> Table<L> {
     /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear)
     pub fn clear(&self) {
         self.0.clear();
+    }
+
+    /// `ConcurrentCuckooFilter::save`, but for the format.
+    pub fn save(&self) -> Image<L> {
+        self.image(|chunk| self.0.image(chunk))
+    }
+
+    /// Begins a save, for [`end_save`](Self::end_save) to do the rest.
+    pub fn begin_save(&self) {
+        core::mem::forget(self.0.begin_save(None).expect("a model has memory"));
+    }
+
+    /// The rest of a save that has begun, on any thread.
+    pub fn end_save(&self) -> Image<L> {
+        self.image(|chunk| self.0.read_image(&self.0.begun_save(), chunk))
+    }
+
+    fn image(&self, read: impl FnOnce(&mut dyn FnMut(&[u64]) -> io::Result<()>) -> io::Result<u64>) -> Image<L> {
+        let mut words = Vec::new();
+        let copies = read(&mut |chunk| {
+            words.extend(chunk.iter().copied().map(Bucket));
+            Ok(())
+        });
+        let image = Image { words, layout: L::new() };
+        assert_eq!(copies.expect("a model has memory"), image.copies() as u64);
+        image
     }
 
     /// One hop of a plan: moves a copy of the key from the bucket that it tries first to the other.

@@ -4,6 +4,7 @@
 //! Between two steps a thread does nothing that others could notice, so whoever decides when a step is taken decides
 //! the schedule. A hook may pause at random, hand over to a scheduler of its own (shuttle), stop for good, or panic.
 
+use core::ops::{Deref, DerefMut};
 use core::sync::atomic;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -100,7 +101,7 @@ atomic!(AtomicI64, i64);
 pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
 
 #[derive(Debug)]
-pub(crate) struct MutexGuard<'a, T>(#[allow(dead_code, reason = "held, not used")] parking_lot::MutexGuard<'a, T>);
+pub(crate) struct MutexGuard<'a, T>(parking_lot::MutexGuard<'a, T>);
 
 impl<T> Mutex<T> {
     pub(crate) fn new(value: T) -> Self {
@@ -120,6 +121,20 @@ impl<T> Mutex<T> {
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         about_to(Step::Lock);
         self.0.try_lock().map(MutexGuard)
+    }
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
     }
 }
 

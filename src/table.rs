@@ -7,6 +7,8 @@ use crate::any_table::AnyTable;
 use crate::batch::{self, BLOCK, Hashes};
 use crate::bucket::{Bucket, BucketOps, Candidate};
 use crate::counter::{Counters, Counts};
+#[cfg(feature = "snapshot")]
+use crate::error::LoadError;
 use crate::error::{InsertBatchError, InsertError};
 use crate::fault::{self, Fault};
 use crate::hash::{Buckets, Geometry, Item};
@@ -14,20 +16,22 @@ use crate::layout::{Fingerprint, Layout, Shape};
 use crate::machine::prefetch;
 use crate::memory::{Pages, boxed_slice, boxed_slice_on};
 use crate::path::{self, Hop, Outcome};
+use crate::save::Saving;
 use crate::stripe::{Guard, MAX_STRIPES, Stripe};
 use crate::sync::{AtomicU64, Ordering};
 
 /// A concurrent multiset of items.
 #[derive(Debug)]
 pub(crate) struct Table<L, G = Buckets> {
-    layout: L,
+    pub(crate) layout: L,
     buckets: G,
     /// How many items the table is meant to hold; reported, not enforced.
     capacity: usize,
-    words: Box<[AtomicU64]>,
+    pub(crate) words: Box<[AtomicU64]>,
     /// A power of two of them. Bucket `i` belongs to stripe `i` modulo their number.
     stripes: Box<[Stripe]>,
     pub(crate) counters: Counters,
+    pub(crate) saving: Saving,
 }
 
 /// What room is made for.
@@ -92,6 +96,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             words: boxed_slice_on(pages, buckets, || AtomicU64::new(0))?,
             stripes: boxed_slice(stripes_for(buckets), Stripe::new)?,
             counters: Counters::new(buckets)?,
+            saving: Saving::new(),
         })
     }
 
@@ -283,11 +288,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     fn remove_and(&self, item: Item, count: impl FnOnce()) -> bool {
         let guard = self.stripe(item.first, item.second).lock_unless(Fault::RemoveWithoutLock, &self.counters);
         for bucket in [item.first, item.second] {
-            if self.holds(bucket, item.fingerprint)
-                && self.bump_and_take(&guard, bucket, item.fingerprint, TakeFaults::REMOVE)
-            {
-                count();
-                return true;
+            if self.holds(bucket, item.fingerprint) {
+                self.keep(bucket, Fault::RemoveKeepsNothing);
+                if self.bump_and_take(&guard, bucket, item.fingerprint, TakeFaults::REMOVE) {
+                    count();
+                    return true;
+                }
             }
         }
         false
@@ -295,14 +301,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Removes every copy that is there when it begins.
     pub(crate) fn clear(&self) {
-        // All locks, so that no relocation carries a copy past this sweep. Taken in order, and nobody waits for a lock
-        // while holding another.
-        let mut guards = [const { None }; MAX_STRIPES];
-        for (guard, stripe) in guards.iter_mut().zip(&self.stripes) {
-            let guard = guard.insert(stripe.lock_unless(Fault::ClearWithoutLocks, &self.counters));
-            if !fault::injected(Fault::ClearWithoutBump) {
-                guard.bump();
-            }
+        // All locks, so that no relocation carries a copy past this sweep.
+        let guards = self.lock_all(Fault::ClearWithoutLocks);
+        if !fault::injected(Fault::ClearWithoutBump) {
+            guards.iter().flatten().for_each(Guard::bump);
         }
         let mut copies = 0;
         for word in &self.words {
@@ -311,6 +313,15 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             copies += self.layout.occupied(removed);
         }
         self.counters.add_len(-(copies as i64));
+    }
+
+    /// Locks all stripes, unless the model leaves that out. In order, and nobody waits for a lock while holding another.
+    pub(crate) fn lock_all(&self, fault: Fault) -> [Option<Guard<'_>>; MAX_STRIPES] {
+        let mut guards = [const { None }; MAX_STRIPES];
+        for (guard, stripe) in guards.iter_mut().zip(&self.stripes) {
+            *guard = Some(stripe.lock_unless(fault, &self.counters));
+        }
+        guards
     }
 
     /// Makes room in one of the item's two buckets, which another insert may take before the caller does.
@@ -357,7 +368,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// Waits until each relocation and removal that is under way has ended; returns how many bumps there have been.
-    fn settle(&self) -> u64 {
+    pub(crate) fn settle(&self) -> u64 {
         self.stripes.iter().map(|stripe| stripe.lock(&self.counters).bumps()).fold(0, u64::wrapping_add)
     }
 
@@ -367,13 +378,29 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         if !self.holds(from, fingerprint) && !fault::injected(Fault::RelocateWithoutRecheck) {
             return false;
         }
+        self.keep(from, Fault::RelocateKeepsNoSource);
+        if !fault::injected(Fault::RelocateKeepsTargetLate) {
+            self.keep(to, Fault::RelocateKeepsNoTarget);
+        }
         if fault::injected(Fault::RelocateClearsFirst) {
             return self.bump_and_take(&guard, from, fingerprint, TakeFaults::RELOCATE) && self.put(to, fingerprint);
         }
         // From here to the take there are two copies, and at no moment none.
         self.put(to, fingerprint) && {
+            if fault::injected(Fault::RelocateKeepsTargetLate) {
+                self.keep(to, Fault::RelocateKeepsNoTarget);
+            }
             self.bump_and_take(&guard, from, fingerprint, TakeFaults::RELOCATE);
             true
+        }
+    }
+
+    /// Puts the bucket's word aside for a save that is running, if there is one (`save.rs`). Under the lock of the stripe
+    /// by which a copy is about to be taken out of the bucket, or carried into it.
+    #[inline(always)]
+    fn keep(&self, bucket: usize, left_out: Fault) {
+        if self.saving.is_running() && !fault::injected(left_out) {
+            self.saving.keep(bucket, || self.look(bucket));
         }
     }
 
@@ -599,6 +626,16 @@ impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
 
     fn memory_usage(&self) -> usize {
         size_of_val(self) + memory_for(self.buckets.count())
+    }
+
+    #[cfg(feature = "snapshot")]
+    fn save(&self, chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>) -> std::io::Result<u64> {
+        self.image(chunk)
+    }
+
+    #[cfg(feature = "snapshot")]
+    fn load(&mut self, next: &mut dyn FnMut(&mut [u64]) -> Result<(), LoadError>) -> Result<u64, LoadError> {
+        self.fill(next)
     }
 }
 
