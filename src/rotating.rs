@@ -38,8 +38,8 @@ use crate::table;
 ///     seen.insert_if_absent(request)
 /// };
 ///
-/// let noon = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 / 86_400 * 86_400 + 43_200);
-/// let minutes = |minutes| Duration::from_secs(60 * minutes);
+/// let noon = SystemTime::UNIX_EPOCH + Duration::from_secs(1_699_963_200);
+/// let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
 /// assert!(is_new("request-1", noon)?);
 /// assert!(!is_new("request-1", noon + minutes(15))?, "a replay");
 /// assert!(is_new("request-1", noon + minutes(20))?, "long forgotten");
@@ -392,8 +392,10 @@ impl<T: ?Sized, S: BuildHasher> RotatingCuckooFilter<T, S> {
     }
 }
 
-/// The operations on hashes, for callers that have them already: as those of
-/// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter#impl-ConcurrentCuckooFilter<T,+S>-3).
+/// The operations on hashes, for callers that have them already.
+///
+/// Each is the operation of the same name on the key that has this hash, by [`hash_one`](Self::hash_one) or by a hasher
+/// that is equal to [`hasher`](Self::hasher).
 impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
     /// [`insert`](Self::insert) by hash.
     ///
