@@ -6,6 +6,7 @@
 use core::fmt::Debug;
 
 use crate::batch::Hashes;
+use crate::counter::Counts;
 use crate::error::{InsertBatchError, InsertError};
 use crate::layout::{Plain, SHAPES, SemiSorted, Shape};
 use crate::memory::Pages;
@@ -24,6 +25,10 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     fn clear(&self);
     fn len(&self) -> usize;
+    /// All that the table has counted since it was made, `len` included.
+    fn counts(&self) -> Counts;
+    fn record_negatives(&self, count: u64);
+    fn record_false_positives(&self, count: u64);
     fn capacity(&self) -> usize;
     fn buckets(&self) -> usize;
     fn shape(&self) -> Shape;

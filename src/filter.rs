@@ -11,6 +11,7 @@ use crate::batch::BLOCK;
 use crate::builder::Builder;
 use crate::error::{InsertBatchError, InsertError};
 use crate::layout::Encoding;
+use crate::stats::Stats;
 
 /// A cuckoo filter that many threads share: an approximate, concurrent multiset of keys of type `T`.
 ///
@@ -141,6 +142,61 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
         // The only table whose items have one bucket is that of one bucket.
         let buckets_of_an_item = self.table.buckets().min(2) as f64;
         self.table.shape().false_positive_rate(load * buckets_of_an_item / 2.0)
+    }
+
+    /// All figures at once, with counts of what has happened since the filter was made: relocations, refusals, retries,
+    /// contention.
+    ///
+    /// What is counted is counted by each thread on a cache line of its own, beside the length, and nothing on the way
+    /// of a lookup that is not disturbed. Cost of the call: it adds up at most 64 cache lines. It takes no lock and does
+    /// not allocate.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::<u64>::with_capacity(1000);
+    /// let refused = (0..).find(|key| filter.insert(key).is_err()).expect("it is full at some time");
+    /// let stats = filter.stats();
+    /// assert_eq!(stats.len as u64, refused);
+    /// assert_eq!(stats.inserts_refused, 1);
+    /// assert!(stats.relocations > 0 && stats.longest_path > 0);
+    /// ```
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        Stats::of([&*self.table], self.memory_usage(), self.false_positive_rate(), self.max_false_positive_rate())
+    }
+
+    /// Tells the filter that so many positive answers turned out to be wrong: that the database behind it, say, did not
+    /// have the keys. From these and [`record_negatives`](Self::record_negatives) follows
+    /// [`Stats::observed_false_positive_rate`].
+    ///
+    /// Cost: one addition to the thread's own counter, which no other thread waits for.
+    pub fn record_false_positives(&self, count: u64) {
+        self.table.record_false_positives(count);
+    }
+
+    /// Tells the filter that so many lookups were answered `false`, which it does not count by itself: lookups write
+    /// nothing.
+    ///
+    /// Cost: one addition to the thread's own counter. Where that is too much for each lookup, add up and hand the sum
+    /// over now and then.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// # let database = |_: &str| None::<u32>;
+    /// # let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// let mut negatives = 0;
+    /// for name in ["a", "b", "c"] {
+    ///     if !filter.contains(name) {
+    ///         negatives += 1;
+    ///     } else if database(name).is_none() {
+    ///         filter.record_false_positives(1);
+    ///     }
+    /// }
+    /// filter.record_negatives(negatives);
+    /// assert_eq!(filter.stats().observed_false_positive_rate(), Some(0.0));
+    /// ```
+    pub fn record_negatives(&self, count: u64) {
+        self.table.record_negatives(count);
     }
 
     /// How the fingerprints of a bucket are stored.

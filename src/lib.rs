@@ -125,6 +125,7 @@ pub mod model;
 mod path;
 mod semisort;
 mod sizing;
+mod stats;
 #[cfg(ccf_model = "steps")]
 mod steps;
 mod stripe;
@@ -143,6 +144,7 @@ pub use builder::Builder;
 pub use error::{BuildError, InsertBatchError, InsertError};
 pub use filter::ConcurrentCuckooFilter;
 pub use layout::Encoding;
+pub use stats::Stats;
 
 /// The README's example, as a test.
 #[cfg(doctest)]

@@ -72,7 +72,7 @@ impl<L: Layout> Table<L> {
     /// Puts a copy of the key into the bucket that it tries first, which has room.
     pub fn place(&self, key: Key) {
         assert!(self.0.put(key.0.first, key.0.fingerprint), "there is room to begin with");
-        self.0.len.add(1);
+        self.0.counters.add_len(1);
     }
 
     /// [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains)

@@ -110,8 +110,9 @@
 //! of *a*, *b* and *c* has a control in `loom-tests` that fails with either side relaxed, and `ci/orderings` makes each
 //! ordering weaker in turn, `SeqCst` also to acquire and release.
 
+use crate::counter::Counters;
 use crate::fault::{self, Fault};
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::sync::{self, AtomicU64, Mutex, MutexGuard, Ordering};
 
 /// The most stripes a table has: at 16 bytes each, half of a 32 KiB L1 cache. Fewer under loom, whose threads
 /// have small stacks (see `Table::clear`).
@@ -150,15 +151,16 @@ impl Stripe {
         self.version.load(Ordering::Relaxed) == version
     }
 
+    /// Locks; a lock that is not free at once is counted.
     #[inline]
-    pub(crate) fn lock(&self) -> Guard<'_> {
-        Guard { version: &self.version, _lock: Some(self.lock.lock()) }
+    pub(crate) fn lock(&self, counters: &Counters) -> Guard<'_> {
+        Guard { version: &self.version, _lock: Some(sync::lock(&self.lock, || counters.lock_waited())) }
     }
 
     /// Locks, unless the model leaves that out.
     #[inline]
-    pub(crate) fn lock_unless(&self, fault: Fault) -> Guard<'_> {
-        if fault::injected(fault) { Guard { version: &self.version, _lock: None } } else { self.lock() }
+    pub(crate) fn lock_unless(&self, fault: Fault, counters: &Counters) -> Guard<'_> {
+        if fault::injected(fault) { Guard { version: &self.version, _lock: None } } else { self.lock(counters) }
     }
 }
 

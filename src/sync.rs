@@ -3,6 +3,10 @@
 
 pub(crate) use core::sync::atomic::Ordering;
 
+/// An atomic that only counts. No operation depends on it, so it is the real one also in models: they need not try
+/// schedules that differ in nothing else.
+pub(crate) use core::sync::atomic::AtomicU64 as Tally;
+
 #[cfg(not(ccf_model))]
 pub(crate) use core::sync::atomic::{AtomicI64, AtomicU64};
 #[cfg(not(ccf_model))]
@@ -30,4 +34,19 @@ impl<T> Mutex<T> {
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().expect("nothing panics while it holds a stripe")
     }
+}
+
+/// Locks, and calls `wait` before it waits, if it has to. (In a model it locks, and does not call: to try first would be
+/// one more step of no interest.)
+#[inline]
+pub(crate) fn lock(mutex: &Mutex<()>, wait: impl FnOnce()) -> MutexGuard<'_, ()> {
+    #[cfg(not(ccf_model))]
+    if let Some(guard) = mutex.try_lock() {
+        return guard;
+    } else {
+        wait();
+    }
+    #[cfg(ccf_model)]
+    let _ = wait;
+    mutex.lock()
 }

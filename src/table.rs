@@ -6,7 +6,7 @@ use core::hint::select_unpredictable;
 use crate::any_table::AnyTable;
 use crate::batch::{self, BLOCK, Hashes};
 use crate::bucket::{Bucket, BucketOps, Candidate};
-use crate::counter::Counter;
+use crate::counter::{Counters, Counts};
 use crate::error::{InsertBatchError, InsertError};
 use crate::fault::{self, Fault};
 use crate::hash::{Buckets, Item};
@@ -27,7 +27,7 @@ pub(crate) struct Table<L> {
     words: Box<[AtomicU64]>,
     /// A power of two of them. Bucket `i` belongs to stripe `i` modulo their number.
     stripes: Box<[Stripe]>,
-    pub(crate) len: Counter,
+    pub(crate) counters: Counters,
 }
 
 /// What room is made for.
@@ -36,6 +36,16 @@ enum Purpose {
     Insert,
     /// In vain if the item is present by then.
     InsertIfAbsent,
+}
+
+/// What one look of a lookup comes to.
+#[derive(Clone, Copy)]
+enum Look {
+    Certain(bool),
+    /// Something looked like the item's fingerprint, but was another, and there may be more.
+    Unsure,
+    /// Nothing was found, but meanwhile something was moved or removed.
+    Disturbed,
 }
 
 /// The seeded bugs of the two operations that take copies out.
@@ -65,7 +75,7 @@ fn stripes_for(buckets: usize) -> usize {
 /// How many bytes a table of so many buckets asks the allocator for. The decode table comes on top, which all
 /// semi-sorted tables share.
 pub(crate) fn memory_for(buckets: usize) -> usize {
-    buckets * size_of::<AtomicU64>() + stripes_for(buckets) * size_of::<Stripe>() + Counter::memory_for(buckets)
+    buckets * size_of::<AtomicU64>() + stripes_for(buckets) * size_of::<Stripe>() + Counters::memory_for(buckets)
 }
 
 impl<L: Layout> Table<L> {
@@ -83,7 +93,7 @@ impl<L: Layout> Table<L> {
             capacity,
             words: boxed_slice_on(pages, buckets, || AtomicU64::new(0))?,
             stripes: boxed_slice(stripes_for(buckets), Stripe::new)?,
-            len: Counter::new(buckets)?,
+            counters: Counters::new(buckets)?,
         })
     }
 
@@ -95,36 +105,50 @@ impl<L: Layout> Table<L> {
     /// Whether the table holds a copy of the item. Lock-free; see `stripe.rs` for why *false* is true.
     #[inline(always)]
     pub(crate) fn contains(&self, item: Item) -> bool {
-        self.look_once(item, |first, second| self.layout.either_contains(first, second, item.fingerprint))
-            .unwrap_or_else(|| self.contains_anew(item.first, item.second, item.fingerprint))
+        let Item { fingerprint, first, second } = item;
+        match self.look_once(item, |first, second| self.layout.either_contains(first, second, fingerprint)) {
+            Look::Certain(found) => found,
+            Look::Unsure => self.contains_exactly(first, second, fingerprint),
+            Look::Disturbed => self.contains_anew(first, second, fingerprint),
+        }
     }
 
-    /// `contains` where the first look was disturbed, or was not sure. (Its arguments fit in registers: an `Item` would
-    /// go through memory, which `contains` need not touch.)
+    /// `contains` where the first look was disturbed: counts that, and looks again.
     #[cold]
     #[inline(never)]
     fn contains_anew(&self, first: usize, second: usize, fingerprint: Fingerprint) -> bool {
+        self.counters.lookup_retried();
+        self.contains_exactly(first, second, fingerprint)
+    }
+
+    /// `contains` by looks that are never unsure, as many as it takes. (Its arguments fit in registers: an `Item` would
+    /// go through memory, which `contains` need not touch.)
+    #[cold]
+    #[inline(never)]
+    fn contains_exactly(&self, first: usize, second: usize, fingerprint: Fingerprint) -> bool {
         let item = Item { fingerprint, first, second };
         let holds = |bucket| self.layout.holds(bucket, fingerprint);
         loop {
-            if let Some(found) = self.look_once(item, |first, second| Some(holds(first) || holds(second))) {
-                return found;
+            match self.look_once(item, |first, second| Some(holds(first) || holds(second))) {
+                Look::Certain(found) => return found,
+                Look::Disturbed | Look::Unsure => self.counters.lookup_retried(),
             }
         }
     }
 
-    /// One round of a lookup: what `verdict` says of the item's two buckets, or `None` if it is unsure or a *false* is
-    /// not certain.
+    /// One round of a lookup, where `verdict` says what to make of the item's two buckets: `None` if it is unsure.
     #[inline(always)]
-    fn look_once(&self, item: Item, verdict: impl Fn(Bucket, Bucket) -> Option<bool>) -> Option<bool> {
+    fn look_once(&self, item: Item, verdict: impl Fn(Bucket, Bucket) -> Option<bool>) -> Look {
         let stripe = self.stripe(item.first, item.second);
         let version = stripe.version();
         let first = self.look(item.first);
         let second = self.look(item.second);
-        let found = verdict(first, second)?;
+        let Some(found) = verdict(first, second) else {
+            return Look::Unsure;
+        };
         let version_is_still = fault::injected(Fault::LookupWithoutVersion) || stripe.is_still(version);
         // One branch for both verdicts, which goes the same way nearly always: a hit validates too, though it need not.
-        (found | version_is_still).then_some(found)
+        if found | version_is_still { Look::Certain(found) } else { Look::Disturbed }
     }
 
     /// `contains` for each item of a block.
@@ -151,7 +175,7 @@ impl<L: Layout> Table<L> {
         for &Match { candidate, index } in &matched[..matches] {
             let Item { fingerprint, first, second } = items[index];
             answers[index] =
-                self.layout.confirms(candidate, fingerprint) || self.contains_anew(first, second, fingerprint);
+                self.layout.confirms(candidate, fingerprint) || self.contains_exactly(first, second, fingerprint);
         }
         if disturbed {
             for (item, answer) in items.iter().zip(answers) {
@@ -177,7 +201,7 @@ impl<L: Layout> Table<L> {
 
     /// How many copies of the item there are.
     pub(crate) fn count(&self, item: Item) -> usize {
-        let _guard = self.stripe(item.first, item.second).lock_unless(Fault::CountWithoutLock);
+        let _guard = self.stripe(item.first, item.second).lock_unless(Fault::CountWithoutLock, &self.counters);
         self.copies(item)
     }
 
@@ -185,7 +209,7 @@ impl<L: Layout> Table<L> {
     #[inline]
     pub(crate) fn insert(&self, item: Item) -> Result<(), InsertError> {
         self.insert_uncounted(item)?;
-        self.len.add(1);
+        self.counters.add_len(1);
         Ok(())
     }
 
@@ -205,12 +229,13 @@ impl<L: Layout> Table<L> {
         }
         loop {
             {
-                let _guard = self.stripe(item.first, item.second).lock_unless(Fault::InsertIfAbsentWithoutLock);
+                let _guard =
+                    self.stripe(item.first, item.second).lock_unless(Fault::InsertIfAbsentWithoutLock, &self.counters);
                 if self.holds(item.first, item.fingerprint) || self.holds(item.second, item.fingerprint) {
                     return Ok(false);
                 }
                 if self.put_in_either(item) {
-                    self.len.add(1);
+                    self.counters.add_len(1);
                     return Ok(true);
                 }
             }
@@ -223,13 +248,13 @@ impl<L: Layout> Table<L> {
     pub(crate) fn remove(&self, item: Item) -> bool {
         // No load of a processor's overtakes the taking of a lock; a prefetch does.
         self.prefetch(item);
-        self.remove_and(item, || self.len.add(-1))
+        self.remove_and(item, || self.counters.add_len(-1))
     }
 
     /// `remove`, with `count` called under the lock if there was a copy.
     #[inline(always)]
     fn remove_and(&self, item: Item, count: impl FnOnce()) -> bool {
-        let guard = self.stripe(item.first, item.second).lock_unless(Fault::RemoveWithoutLock);
+        let guard = self.stripe(item.first, item.second).lock_unless(Fault::RemoveWithoutLock, &self.counters);
         for bucket in [item.first, item.second] {
             if self.holds(bucket, item.fingerprint)
                 && self.bump_and_take(&guard, bucket, item.fingerprint, TakeFaults::REMOVE)
@@ -247,7 +272,7 @@ impl<L: Layout> Table<L> {
         // while holding another.
         let mut guards = [const { None }; MAX_STRIPES];
         for (guard, stripe) in guards.iter_mut().zip(&self.stripes) {
-            let guard = guard.insert(stripe.lock_unless(Fault::ClearWithoutLocks));
+            let guard = guard.insert(stripe.lock_unless(Fault::ClearWithoutLocks, &self.counters));
             if !fault::injected(Fault::ClearWithoutBump) {
                 guard.bump();
             }
@@ -258,7 +283,7 @@ impl<L: Layout> Table<L> {
             let removed = Bucket(word.swap(0, fault::ordering(Fault::RelaxedClear, Ordering::SeqCst)));
             copies += self.layout.occupied(removed);
         }
-        self.len.add(-(copies as i64));
+        self.counters.add_len(-(copies as i64));
     }
 
     /// Makes room in one of the item's two buckets, which another insert may take before the caller does.
@@ -268,7 +293,16 @@ impl<L: Layout> Table<L> {
         let mut last = None;
         loop {
             let look = |bucket| self.look(bucket);
-            let trace = match path::make_room(self.layout, self.buckets, item, look, |hop| self.relocate(hop)) {
+            let mut hops = 0;
+            let outcome = path::make_room(self.layout, self.buckets, item, look, |hop| {
+                let relocated = self.relocate(hop);
+                hops += u64::from(relocated);
+                relocated
+            });
+            if hops > 0 {
+                self.counters.relocated(hops);
+            }
+            let trace = match outcome {
                 Outcome::Planned => return Ok(()),
                 Outcome::Nothing { trace } => trace,
             };
@@ -278,6 +312,7 @@ impl<L: Layout> Table<L> {
                 return Ok(());
             }
             if copies == self.slots_of(item) {
+                self.counters.insert_refused();
                 return Err(InsertError::TooManyCopies { copies });
             }
             let bumps = self.settle();
@@ -287,7 +322,8 @@ impl<L: Layout> Table<L> {
                     || fault::injected(Fault::FullIgnoresVersions)
             });
             if certain || fault::injected(Fault::FullWithoutConfirmation) {
-                return Err(InsertError::Full { len: self.len.sum(), capacity: self.capacity });
+                self.counters.insert_refused();
+                return Err(InsertError::Full { len: self.counters.len(), capacity: self.capacity });
             }
             last = Some((trace, bumps));
         }
@@ -295,12 +331,12 @@ impl<L: Layout> Table<L> {
 
     /// Waits until each relocation and removal that is under way has ended; returns how many bumps there have been.
     fn settle(&self) -> u64 {
-        self.stripes.iter().map(|stripe| stripe.lock().bumps()).fold(0, u64::wrapping_add)
+        self.stripes.iter().map(|stripe| stripe.lock(&self.counters).bumps()).fold(0, u64::wrapping_add)
     }
 
     /// Carries out one hop of a plan, if it still holds.
     pub(crate) fn relocate(&self, Hop { fingerprint, from, to }: Hop) -> bool {
-        let guard = self.stripe(from, to).lock_unless(Fault::RelocateWithoutLock);
+        let guard = self.stripe(from, to).lock_unless(Fault::RelocateWithoutLock, &self.counters);
         if !self.holds(from, fingerprint) && !fault::injected(Fault::RelocateWithoutRecheck) {
             return false;
         }
@@ -469,7 +505,7 @@ impl<L: Layout> AnyTable for Table<L> {
                     }
                     here += 1;
                 }
-                self.len.add(here as i64);
+                self.counters.add_len(here as i64);
                 inserted += here;
                 refused.is_none()
             },
@@ -486,7 +522,7 @@ impl<L: Layout> AnyTable for Table<L> {
                 for (&item, removed) in items.iter().zip(&mut block) {
                     *removed = self.remove_and(item, || ());
                 }
-                self.len.add(-(block.iter().filter(|&&removed| removed).count() as i64));
+                self.counters.add_len(-(block.iter().filter(|&&removed| removed).count() as i64));
                 answers(&block[..items.len()]);
                 true
             },
@@ -498,7 +534,19 @@ impl<L: Layout> AnyTable for Table<L> {
     }
 
     fn len(&self) -> usize {
-        self.len.sum()
+        self.counters.len()
+    }
+
+    fn counts(&self) -> Counts {
+        self.counters.counts()
+    }
+
+    fn record_negatives(&self, count: u64) {
+        self.counters.record_negatives(count);
+    }
+
+    fn record_false_positives(&self, count: u64) {
+        self.counters.record_false_positives(count);
     }
 
     fn capacity(&self) -> usize {
