@@ -32,8 +32,8 @@ pub(crate) struct Arguments {
     #[arg(long, global = true, value_name = "P", default_value = "0.001", value_parser = parse_rate, allow_negative_numbers = true)]
     pub(crate) rate: f64,
 
-    /// How much memory redb may use for pages of the database, in MiB; for `bench` also several: `8,256`
-    /// [default: 64; for `bench` 16,256]
+    /// How much memory redb may use for pages of the database, in MiB; for `bench` also several: `8,512`
+    /// [default: 64; for `bench` 16,512]
     #[arg(long, global = true, value_name = "MIB", value_parser = parse_mib, value_delimiter = ',', allow_negative_numbers = true)]
     cache_mib: Vec<usize>,
 
@@ -70,7 +70,7 @@ pub(crate) enum Command {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Bench {
     /// How many keys the database has
-    #[arg(long, value_name = "N", default_value = "500_000", value_parser = parse_count, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value = "300_000", value_parser = parse_count, allow_negative_numbers = true)]
     pub(crate) keys: usize,
 
     /// How many different absent keys are looked for
@@ -90,7 +90,7 @@ pub(crate) struct Bench {
     pub(crate) seconds: Duration,
 
     /// How many rounds there are
-    #[arg(long, value_name = "N", default_value = "7", value_parser = parse_rounds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value = "5", value_parser = parse_rounds, allow_negative_numbers = true)]
     pub(crate) rounds: usize,
 }
 
@@ -131,7 +131,7 @@ impl Arguments {
 
     /// The cache sizes of `bench`: one smaller than the database of its defaults, and one larger.
     pub(crate) fn cache_mibs(&self) -> &[usize] {
-        if self.cache_mib.is_empty() { &[16, 256] } else { &self.cache_mib }
+        if self.cache_mib.is_empty() { &[16, 512] } else { &self.cache_mib }
     }
 }
 

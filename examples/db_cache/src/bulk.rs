@@ -12,7 +12,7 @@ use crate::Failure;
 
 /// How many changes go into a transaction: enough that its sync to the disk does not count, and few enough that they
 /// take up little memory.
-pub(crate) const BATCH: usize = 10_000;
+pub(crate) const BATCH: usize = 100_000;
 
 /// What was read.
 pub(crate) struct Loaded {

@@ -329,7 +329,7 @@ impl<S: Store> Cache<S> {
 
     /// A filter of all keys of the store.
     fn scan(store: &S, hasher: &StableState, options: &Options) -> Result<Filter, CacheError<S::Error>> {
-        let filter = Filter::builder()
+        let filter = ConcurrentCuckooFilter::<[u8]>::builder()
             .capacity(options.capacity_for(store.len().map_err(CacheError::Store)?))
             .false_positive_rate(options.false_positive_rate)
             .hasher(hasher.clone())

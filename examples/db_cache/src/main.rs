@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use db_cache::{Cache, CacheError, Opened, Options, RedbError, RedbStore};
+use indicatif::HumanCount;
 
 use crate::arguments::{Arguments, Command};
 
@@ -52,7 +53,8 @@ fn run(arguments: &Arguments, command: Command) -> Result<ExitCode, Failure> {
     let Some(path) = &arguments.path else {
         return Err(Failure::Argument("no database was named; give --path FILE".into()));
     };
-    let cache = open(path, arguments, arguments.cache_mib())?;
+    let capacity = arguments.capacity.unwrap_or(LEAST_CAPACITY);
+    let cache = open(path, arguments.cache_mib(), capacity, arguments.rate)?;
     let mut out = io::stdout().lock();
     let mut code = ExitCode::SUCCESS;
     match command {
@@ -91,9 +93,11 @@ fn run(arguments: &Arguments, command: Command) -> Result<ExitCode, Failure> {
             writeln!(out, "{}", serde_json::to_string_pretty(&cache.stats()).map_err(io::Error::from)?)?;
         }
         Command::Rebuild => {
-            cache.rebuild(arguments.capacity.unwrap_or(LEAST_CAPACITY))?;
+            cache.rebuild(capacity)?;
             cache.snapshot()?;
-            writeln!(out, "room for {} keys, {} taken", cache.filter().capacity(), cache.filter().len())?;
+            let filter = cache.filter();
+            let [capacity, len] = [filter.capacity(), filter.len()].map(|keys| HumanCount(keys as u64));
+            writeln!(out, "room for {capacity} keys, {len} taken")?;
         }
         Command::Churn(churn) => {
             drop(out);
@@ -109,13 +113,12 @@ fn run(arguments: &Arguments, command: Command) -> Result<ExitCode, Failure> {
 }
 
 /// Opens a database and its filter, whose snapshot lies beside it.
-fn open(path: &Path, arguments: &Arguments, cache_mib: usize) -> Result<Cache<RedbStore>, Failure> {
-    let store = RedbStore::open(path, cache_mib << 20)
-        .map_err(|error| Failure::Open { path: path.to_owned(), error })?;
+fn open(path: &Path, cache_mib: usize, capacity: usize, rate: f64) -> Result<Cache<RedbStore>, Failure> {
+    let store =
+        RedbStore::open(path, cache_mib << 20).map_err(|error| Failure::Open { path: path.to_owned(), error })?;
     let mut snapshot = OsString::from(path);
     snapshot.push(".filter");
-    let mut options = Options::new(arguments.capacity.unwrap_or(LEAST_CAPACITY)).snapshot(snapshot);
-    options.false_positive_rate = arguments.rate;
+    let options = Options { capacity, false_positive_rate: rate, snapshot: Some(snapshot.into()) };
     Ok(Cache::open(store, options)?)
 }
 

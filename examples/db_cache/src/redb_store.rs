@@ -60,8 +60,7 @@ impl RedbStore {
     /// # Errors
     /// If the file can't be opened or is no database, or another process has it open.
     pub fn open(path: &Path, cache_bytes: usize) -> Result<Self, RedbError> {
-        let database =
-            Database::builder().set_cache_size(cache_bytes).create_with_file_format_v3(true).create(path)?;
+        let database = Database::builder().set_cache_size(cache_bytes).create_with_file_format_v3(true).create(path)?;
         let transaction = database.begin_write()?;
         transaction.open_table(VALUES)?;
         transaction.open_table(LOG)?;
@@ -184,7 +183,19 @@ impl Store for RedbStore {
         let sequence = transaction.open_table(SNAPSHOTS)?.get(id)?.map(|sequence| sequence.value());
         if let Some(sequence) = sequence {
             transaction.open_table(SNAPSHOTS)?.retain(|other, _| other == id)?;
-            transaction.open_table(LOG)?.retain_in(..=sequence, |_, _| false)?;
+            // To remove them one by one would take as long as it took to write them. What stays is little: it was written
+            // since the snapshot.
+            let log = transaction.open_table(LOG)?;
+            let later = log
+                .range(sequence.saturating_add(1)..)?
+                .map(|entry| entry.map(|(number, bytes)| (number.value(), bytes.value().to_vec())))
+                .collect::<Result<Vec<_>, _>>()?;
+            drop(log);
+            transaction.delete_table(LOG)?;
+            let mut log = transaction.open_table(LOG)?;
+            for (number, bytes) in later {
+                log.insert(number, &bytes[..])?;
+            }
         }
         Ok(transaction.commit()?)
     }
