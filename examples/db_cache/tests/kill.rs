@@ -113,7 +113,7 @@ fn write_and_kill(database: &Path, seed: u64, capacity: usize, snapshot_every: u
 }
 
 /// How often a database is written, killed, and looked at: at least so often, and until it was seen what must be seen.
-const LEAST_ROUNDS: u64 = 8;
+const LEAST_ROUNDS: u64 = 12;
 const MOST_ROUNDS: u64 = 60;
 
 #[test]
@@ -128,7 +128,7 @@ fn a_killed_process_loses_no_key() {
     for round in 0.. {
         // Every other time snapshots follow each other without a break, of a filter large enough to be hit in the middle.
         let (capacity, every) = if round % 2 == 0 { (1000, 20) } else { (2_000_000, 0) };
-        let life = Duration::from_micros(random.random_range(0..120_000));
+        let life = Duration::from_micros(random.random_range(0..250_000));
         write_and_kill(&database, round, capacity, every, life, &mut said);
         drafts += u32::from(draft.exists());
         inexact += said.pending.len();
