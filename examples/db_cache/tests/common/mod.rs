@@ -15,8 +15,8 @@ pub(crate) fn assert_in_step<S: Store>(cache: &Cache<S>) {
     let mut keys = Vec::new();
     cache.store().for_each_key(&mut |key| keys.push(key.to_vec())).expect("a scan");
     for key in &keys {
-        assert!(filter.contains_hash(filter.hasher().hash_bytes(key)), "the filter lacks {:?}", key.escape_ascii());
-        assert!(cache.get(key).expect("a get").is_some(), "a get denies {:?}", key.escape_ascii());
+        assert!(filter.contains_hash(filter.hasher().hash_bytes(key)), "the filter lacks {}", key.escape_ascii());
+        assert!(cache.get(key).expect("a get").is_some(), "a get denies {}", key.escape_ascii());
     }
     assert_eq!(filter.len(), keys.len(), "copies in the filter, keys in the store");
 }
