@@ -22,9 +22,10 @@
 //!
 //! Up to the commit the filter has more than it needs, namely the keys about to come; after it too, namely those just
 //! gone; at no moment less, which is 1. At the end each key added has got one copy and each one removed has lost one,
-//! which is 2. With steps 2 and 3 exchanged a key would be committed for a moment before the filter knows it, and a get
-//! in between, after a put that another thread has seen the effect of, would deny it. And if the process died there,
-//! nothing would be wrong, for the filter dies with it; what a crash must not do is told in [`snapshot`](crate::snapshot).
+//! which is 2. With steps 2 and 3 exchanged, a key would be committed for a moment before the filter has it, and a get in
+//! that moment would deny it; and if the filter were full, the put would have happened and could not be found. (A process
+//! that dies takes its filter with it, in whatever order. What a crash must not do is told in
+//! [`snapshot`].)
 //!
 //! If the store refuses the changes, step 2 is undone. If it fails in the commit itself, nobody knows whether the changes
 //! are there. Then nothing is removed: the filter has a copy of each key that may be committed, which is 1, but 2 may not
@@ -37,8 +38,8 @@
 //! that overlaps a put or a delete finds the state before or after it.
 //!
 //! [`Cache::rebuild`] fills another filter from a scan, under the writers' lock, and puts it in the place of the old one,
-//! which goes when its last reader has looked. A get that began before may ask the old filter. It has what was committed
-//! when the get began, for no write had begun since the scan but after the exchange.
+//! which goes when its last reader has looked. A get that took up the old one did so before the exchange, and that filter
+//! has all that was committed until then; what has been put since overlaps the get.
 //!
 //! # When it is full
 //! a put fails, and nothing was written. [`Cache::rebuild`] makes room; so does opening the store with a larger capacity.
@@ -216,7 +217,8 @@ impl<S: Store> Cache<S> {
 
     /// Makes all of the changes, in their order, in one transaction of the store. They are durable when it returns.
     ///
-    /// A commit takes as long for a thousand changes as for one.
+    /// Each transaction is synced to the disk, however many changes it has: a thousand in one call are quicker by far than
+    /// in a thousand calls.
     ///
     /// # Errors
     /// - [`CacheError::Full`] if the filter has no room for a new key, [`CacheError::Store`] if the store fails, and

@@ -10,6 +10,9 @@
 //! - [`cache`]: the protocol, and the argument why no committed key is ever missing from the filter;
 //! - [`snapshot`]: how the filter outlives the process, and when it is made anew.
 //!
+//! `tests/cache.rs` and `tests/snapshot.rs` check the two pages' arguments line by line, with a store that fails when told
+//! to; `tests/kill.rs` kills the program in the middle of its writes, and looks for every key.
+//!
 //! ```
 //! use db_cache::{Cache, MemoryStore, Options};
 //!
