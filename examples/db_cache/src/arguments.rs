@@ -1,0 +1,185 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+const MOST_KEYS: usize = 1_000_000_000;
+const MOST_THREADS: usize = 256;
+const MOST_SECONDS: f64 = 60.0;
+const MOST_MIB: usize = 1 << 20;
+const CACHE_MIB: usize = 64;
+
+/// A key-value database (redb) with a cuckoo filter in front of it, which answers "not there" without touching it.
+///
+/// Without a command it makes a temporary database, reads present and absent keys from it with and without the filter,
+/// and prints a table. The filter's snapshot lies beside the database, under its name and `.filter`. The exit status is
+/// 0 if all went well, 1 if a key was not there, an answer was wrong or something failed, and 2 for bad arguments.
+#[derive(Debug, Parser)]
+#[command(name = "db-cache", version)]
+pub(crate) struct Arguments {
+    /// The database: a file, which is made if there is none
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) path: Option<PathBuf>,
+
+    /// How many keys the filter must have room for at least [default: 1_000_000; more if there are more]
+    #[arg(long, global = true, value_name = "N", value_parser = parse_count, allow_negative_numbers = true)]
+    pub(crate) capacity: Option<usize>,
+
+    /// The largest acceptable false-positive rate of the filter
+    #[arg(long, global = true, value_name = "P", default_value = "0.001", value_parser = parse_rate, allow_negative_numbers = true)]
+    pub(crate) rate: f64,
+
+    /// How much memory redb may use for pages of the database, in MiB; for `bench` also several: `8,512`
+    /// [default: 64; for `bench` 16,512]
+    #[arg(long, global = true, value_name = "MIB", value_parser = parse_mib, value_delimiter = ',', allow_negative_numbers = true)]
+    cache_mib: Vec<usize>,
+
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Reads present and absent keys with and without the filter, and prints a table (the default)
+    Bench(Bench),
+    /// Prints the values of keys, a line each
+    Get {
+        #[arg(required = true, value_name = "KEY")]
+        keys: Vec<String>,
+    },
+    /// Gives a key a value
+    Put { key: String, value: String },
+    /// Deletes keys and their values
+    Delete {
+        #[arg(required = true, value_name = "KEY")]
+        keys: Vec<String>,
+    },
+    /// Puts all keys of a file, one a line, each followed by a tab and its value; `-` for standard input
+    Load { file: PathBuf },
+    /// Prints the filter's statistics, as JSON
+    Stats,
+    /// Makes the filter anew from a scan of all keys, with room for more
+    Rebuild,
+    /// Writes and deletes until it is killed, and says what it does: for the test of crashes
+    Churn(Churn),
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Bench {
+    /// How many keys the database has
+    #[arg(long, value_name = "N", default_value = "300_000", value_parser = parse_count, allow_negative_numbers = true)]
+    pub(crate) keys: usize,
+
+    /// How many different absent keys are looked for
+    #[arg(long, value_name = "M", default_value = "10_000_000", value_parser = parse_count, allow_negative_numbers = true)]
+    pub(crate) absent: usize,
+
+    /// How many bytes a value has
+    #[arg(long, value_name = "N", default_value = "100", value_parser = parse_value_bytes, allow_negative_numbers = true)]
+    pub(crate) value_bytes: usize,
+
+    /// How many threads read [default: as many as the hardware has]
+    #[arg(long, value_name = "T", value_parser = parse_threads, allow_negative_numbers = true)]
+    threads: Option<usize>,
+
+    /// How long each turn takes; there are four to a round
+    #[arg(long, value_name = "S", default_value = "0.3", value_parser = parse_seconds, allow_negative_numbers = true)]
+    pub(crate) seconds: Duration,
+
+    /// How many rounds there are
+    #[arg(long, value_name = "N", default_value = "5", value_parser = parse_rounds, allow_negative_numbers = true)]
+    pub(crate) rounds: usize,
+}
+
+/// The defaults of `bench`, for where no command is given.
+#[derive(Parser)]
+struct OnlyBench {
+    #[command(flatten)]
+    bench: Bench,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Churn {
+    /// How many threads write
+    #[arg(long, value_name = "T", default_value = "4", value_parser = parse_threads, allow_negative_numbers = true)]
+    pub(crate) threads: usize,
+
+    /// What the keys and changes are drawn from
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) seed: u64,
+
+    /// How long to wait between two snapshots, in milliseconds
+    #[arg(long, value_name = "MS", default_value = "20")]
+    pub(crate) snapshot_every: u64,
+}
+
+impl Arguments {
+    /// Reads the arguments; ends the process with status 2 if they are no good.
+    pub(crate) fn from_command_line() -> (Self, Command) {
+        let mut arguments = Self::parse();
+        let command = arguments.command.take();
+        (arguments, command.unwrap_or_else(|| Command::Bench(OnlyBench::parse_from(["db-cache"]).bench)))
+    }
+
+    /// The cache size of a command that opens the database once.
+    pub(crate) fn cache_mib(&self) -> usize {
+        self.cache_mib.first().copied().unwrap_or(CACHE_MIB)
+    }
+
+    /// The cache sizes of `bench`: one smaller than the database of its defaults, and one larger.
+    pub(crate) fn cache_mibs(&self) -> &[usize] {
+        if self.cache_mib.is_empty() { &[16, 512] } else { &self.cache_mib }
+    }
+}
+
+impl Bench {
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS))
+    }
+}
+
+// What follows only says what is wrong; clap puts the argument and its value in front.
+
+fn parse_between(text: &str, least: usize, most: usize) -> Result<usize, String> {
+    match text.replace('_', "").parse() {
+        Ok(number) if (least..=most).contains(&number) => Ok(number),
+        _ => Err(format!("give a whole number from {least} to {most}")),
+    }
+}
+
+fn parse_count(text: &str) -> Result<usize, String> {
+    parse_between(text, 1, MOST_KEYS)
+}
+
+fn parse_value_bytes(text: &str) -> Result<usize, String> {
+    parse_between(text, 0, 1 << 20)
+}
+
+fn parse_threads(text: &str) -> Result<usize, String> {
+    parse_between(text, 1, MOST_THREADS)
+}
+
+fn parse_mib(text: &str) -> Result<usize, String> {
+    parse_between(text, 1, MOST_MIB)
+}
+
+fn parse_rounds(text: &str) -> Result<usize, String> {
+    parse_between(text, 1, 1000)
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(rate) if rate > 0.0 && rate < 1.0 => Ok(rate),
+        _ => Err("give a number above 0 and below 1, such as 0.001 for one in a thousand".into()),
+    }
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(seconds) if (0.0..=MOST_SECONDS).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!("give a number of seconds from 0 to {MOST_SECONDS}, such as 0.3")),
+    }
+}

@@ -1,0 +1,498 @@
+//! CONCURRENT: the filter and the store, in step.
+//!
+//! # What holds
+//! Call a key *committed* from the commit that adds it to the commit that removes it.
+//!
+//! 1. At every moment the filter has a copy of each committed key.
+//! 2. Whenever no write is under way, it has exactly one copy of each, and no others.
+//!
+//! From 1 it follows that a get whose filter says no is right: the key was not in the store at that moment. From 2 it
+//! follows that the filter does not fill up with what is long gone, and that a removal never takes the copy of another key
+//! with it: keys that the filter can't tell apart have a copy each.
+//!
+//! # The order
+//! All writes hold one lock, the *writers' lock*, from beginning to end. (redb has one writer at a time in any case; to
+//! put more into each of its commits, hand over more changes at a time: [`Cache::apply`].) So between two threads that
+//! put the same key one is first, and the other finds it present. A write
+//!
+//! 1. finds out which of its keys are present. Where the filter says no there is nothing to ask the store, by 1;
+//! 2. inserts a copy of each key that it will add. If one is refused, it removes those before it, and the write fails;
+//! 3. commits the changes, together with an entry of the log for each key added or removed, in one transaction;
+//! 4. removes the copy of each key that it has removed.
+//!
+//! Up to the commit the filter has more than it needs, namely the keys about to come; after it too, namely those just
+//! gone; at no moment less, which is 1. At the end each key added has got one copy and each one removed has lost one,
+//! which is 2. With steps 2 and 3 exchanged, a key would be committed for a moment before the filter has it, and a get in
+//! that moment would deny it; and if the filter were full, the put would have happened and could not be found. (A process
+//! that dies takes its filter with it, in whatever order. What a crash must not do is told in
+//! [`snapshot`].)
+//!
+//! If the store refuses the changes, step 2 is undone. If it fails in the commit itself, nobody knows whether the changes
+//! are there. Then nothing is removed: the filter has a copy of each key that may be committed, which is 1, but 2 may not
+//! hold, and writes are refused until the filter has been made anew from what the store really has. A store that panics is
+//! treated in the same way.
+//!
+//! # Readers
+//! take no lock of the cache's: they look into the filter, and then, if they must, into the store. A get that begins
+//! after a put has returned finds the key: the copy was there before the commit, and the commit before the return. One
+//! that overlaps a put or a delete finds the state before or after it.
+//!
+//! [`Cache::rebuild`] fills another filter from a scan, under the writers' lock, and puts it in the place of the old one,
+//! which goes when its last reader has looked. A get that took up the old one did so before the exchange, and that filter
+//! has all that was committed until then; what has been put since overlaps the get.
+//!
+//! # When it is full
+//! a put fails, and nothing was written. [`Cache::rebuild`] makes room; so does opening the store with a larger capacity.
+//! A `GrowableCuckooFilter` would make room by itself, for some memory and a little time at each lookup; here the filter
+//! is the plain one, since a scan can always make it anew.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arc_swap::ArcSwap;
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, StableState, Stats};
+
+use crate::error::{CacheError, Opened, RebuildReason};
+use crate::snapshot;
+use crate::store::{ApplyError, Change, Logged, Membership, Store};
+
+/// The filter in front of a store: of keys of any bytes, hashed so that a snapshot can be loaded by another process.
+pub type Filter = ConcurrentCuckooFilter<[u8], StableState>;
+
+/// How many negatives a [`Reader`] counts before it hands them over.
+const HAND_OVER: u64 = 1024;
+/// How many keys of a scan are inserted at a time.
+const SCANNED: usize = 1024;
+
+/// How to open a [`Cache`].
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How many keys the filter must have room for at least. It gets more if the store has more already, and a quarter on
+    /// top.
+    pub capacity: usize,
+    /// The share of gets of absent keys that may go to the store, above 0 and below 1.
+    pub false_positive_rate: f64,
+    /// The file for snapshots of the filter; none are made, and none is loaded, if there is no such file. While one is
+    /// written, another with `.new` at the end of its name lies beside it.
+    pub snapshot: Option<PathBuf>,
+}
+
+impl Options {
+    /// Room for `capacity` keys, a false-positive rate of 0.1 %, and no snapshots.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Self { capacity, false_positive_rate: 0.001, snapshot: None }
+    }
+
+    /// With snapshots in this file.
+    #[must_use]
+    pub fn snapshot(self, path: impl Into<PathBuf>) -> Self {
+        Self { snapshot: Some(path.into()), ..self }
+    }
+
+    /// How many keys a filter for a store with `keys` of them should have room for.
+    fn capacity_for(&self, keys: u64) -> usize {
+        let keys = usize::try_from(keys).unwrap_or(usize::MAX);
+        self.capacity.max(keys.saturating_add(keys / 4))
+    }
+}
+
+/// What a call of [`Cache::apply`] has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// How many keys are in the store that were not.
+    pub added: usize,
+    /// How many keys are no longer in the store.
+    pub removed: usize,
+}
+
+/// A store and, in front of it, a filter that knows which keys are not in it. Threads share it by reference.
+///
+/// See the [module](self) for how the two are kept in step.
+pub struct Cache<S> {
+    store: S,
+    hasher: StableState,
+    options: Options,
+    filter: ArcSwap<Filter>,
+    writers: Mutex<Writers>,
+    /// Held while a snapshot is made: one at a time.
+    snapshots: Mutex<()>,
+    opened: Opened,
+}
+
+/// What the writers' lock guards, apart from the order of the writes.
+#[derive(Debug)]
+struct Writers {
+    /// Whether the filter is known to have exactly what the store has.
+    in_step: bool,
+}
+
+impl<S: Store> Cache<S> {
+    /// Opens a store: loads the filter from its snapshot, or if that is not possible for any reason, fills it from a scan
+    /// of all keys. [`opened`](Self::opened) says which. Never does it begin with an empty filter.
+    ///
+    /// The store must not be changed but through this cache.
+    ///
+    /// # Errors
+    /// If the store fails, or the filter can't be built.
+    pub fn open(store: S, options: Options) -> Result<Self, CacheError<S::Error>> {
+        let hasher = StableState::with_key(store.hash_key().map_err(CacheError::Store)?);
+        let (filter, opened) = match Self::load(&store, &hasher, &options)? {
+            Ok((filter, replayed)) => (filter, Opened::FromSnapshot { replayed }),
+            Err(reason) => {
+                let filter = Self::scan(&store, &hasher, &options)?;
+                let keys = filter.len();
+                (filter, Opened::Rebuilt { keys, reason })
+            }
+        };
+        Ok(Self {
+            store,
+            hasher,
+            options,
+            filter: ArcSwap::from_pointee(filter),
+            writers: Mutex::new(Writers { in_step: true }),
+            snapshots: Mutex::new(()),
+            opened,
+        })
+    }
+
+    /// How the filter came to be in [`open`](Self::open).
+    pub fn opened(&self) -> &Opened {
+        &self.opened
+    }
+
+    /// The store. To be read only.
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// The store without the filter. Makes no snapshot.
+    pub fn into_store(self) -> S {
+        self.store
+    }
+
+    /// The filter as it is now. To be looked at only; [`rebuild`](Self::rebuild) puts another one in its place.
+    pub fn filter(&self) -> Arc<Filter> {
+        self.filter.load_full()
+    }
+
+    /// The filter's statistics. What is recorded of negatives and false positives begins anew with each filter.
+    pub fn stats(&self) -> Stats {
+        self.filter.load().stats()
+    }
+
+    /// The value of a key.
+    ///
+    /// Where gets are frequent, let each thread have a [`reader`](Self::reader).
+    ///
+    /// # Errors
+    /// If the store was asked, and failed.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, CacheError<S::Error>> {
+        self.reader().get(key)
+    }
+
+    /// For the gets of one thread: counts the negatives by itself, and hands their number over now and then.
+    pub fn reader(&self) -> Reader<'_, S> {
+        Reader { cache: self, negatives: 0 }
+    }
+
+    /// Gives the key this value: `true` if there was no such key before.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool, CacheError<S::Error>> {
+        Ok(self.apply(&[Change::Put { key, value }])?.added == 1)
+    }
+
+    /// Removes the key and its value: `true` if there was such a key.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn delete(&self, key: &[u8]) -> Result<bool, CacheError<S::Error>> {
+        Ok(self.apply(&[Change::Delete { key }])?.removed == 1)
+    }
+
+    /// Makes all of the changes, in their order, in one transaction of the store. They are durable when it returns.
+    ///
+    /// Each transaction is synced to the disk, however many changes it has: a thousand in one call are quicker by far than
+    /// in a thousand calls.
+    ///
+    /// # Errors
+    /// - [`CacheError::Full`] if the filter has no room for a new key, [`CacheError::Store`] if the store fails, and
+    ///   [`CacheError::OutOfStep`] after an earlier failure: nothing was written;
+    /// - [`CacheError::Unknown`] if the commit failed: all was written, or nothing.
+    pub fn apply(&self, changes: &[Change<'_>]) -> Result<Applied, CacheError<S::Error>> {
+        let mut writers = self.in_step()?;
+        let filter = self.filter.load();
+        let log = self.net_changes(&filter, changes).map_err(CacheError::Store)?;
+        if log.is_empty() && changes.iter().all(|change| matches!(change, Change::Delete { .. })) {
+            return Ok(Applied { added: 0, removed: 0 });
+        }
+        let hashes = |which: Membership| {
+            log.iter().filter(move |entry| entry.membership == which).map(|entry| self.hasher.hash_bytes(entry.key))
+        };
+        let added: Vec<u64> = hashes(Membership::Added).collect();
+        let removed: Vec<u64> = hashes(Membership::Removed).collect();
+
+        // From here to the end a panic, of the store's, leaves the filter with more than it needs, never less.
+        writers.in_step = false;
+        if let Err(refused) = filter.insert_hash_batch(added.iter().copied()) {
+            remove_all(&filter, &added[..refused.inserted]);
+            writers.in_step = true;
+            return Err(CacheError::Full(refused.error));
+        }
+        match self.store.apply(changes, &log) {
+            Ok(()) => {}
+            Err(ApplyError::NotApplied(error)) => {
+                remove_all(&filter, &added);
+                writers.in_step = true;
+                return Err(CacheError::Store(error));
+            }
+            Err(ApplyError::Unknown(error)) => return Err(CacheError::Unknown(error)),
+        }
+        remove_all(&filter, &removed);
+        writers.in_step = true;
+        Ok(Applied { added: added.len(), removed: removed.len() })
+    }
+
+    /// Fills a filter with room for `capacity` keys, or more if the store has more, from a scan of all keys, and puts it
+    /// in the place of the one that there is: if that is full, or after a failed commit.
+    ///
+    /// Writers wait meanwhile; readers go on. Both filters are in memory for that time.
+    ///
+    /// # Errors
+    /// If the store fails, or the filter can't be built. The filter remains what it was.
+    pub fn rebuild(&self, capacity: usize) -> Result<(), CacheError<S::Error>> {
+        let mut writers = self.lock();
+        let filter = Self::scan(&self.store, &self.hasher, &Options { capacity, ..self.options.clone() })?;
+        self.filter.store(Arc::new(filter));
+        writers.in_step = true;
+        Ok(())
+    }
+
+    /// Saves the filter to the file for snapshots, from which the next [`open`](Self::open) will load it.
+    ///
+    /// Writers wait while it is written (not while it is synced to the disk); readers go on.
+    ///
+    /// # Errors
+    /// If the file can't be written, the store fails, or after a failed commit. The snapshot before this one is good for
+    /// as long as there is no new one.
+    pub fn snapshot(&self) -> Result<(), CacheError<S::Error>> {
+        let path = self.options.snapshot.as_deref().ok_or(CacheError::NoSnapshotFile)?;
+        let failed = |error| CacheError::Snapshot { path: path.to_owned(), error };
+        let _one_at_a_time = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = snapshot::new_id().map_err(failed)?;
+        let (sequence, draft) = {
+            let _no_writes = self.in_step()?;
+            let sequence = self.store.sequence().map_err(CacheError::Store)?;
+            (sequence, snapshot::Draft::write(path, id, sequence, &self.filter.load()).map_err(failed)?)
+        };
+        draft.sync().map_err(failed)?;
+        self.store.announce(id, sequence).map_err(CacheError::Store)?;
+        draft.publish().map_err(failed)?;
+        self.store.settle(id).map_err(CacheError::Store)
+    }
+
+    /// What the changes come to for each key that is added or removed by them. Under the writers' lock.
+    fn net_changes<'c>(&self, filter: &Filter, changes: &[Change<'c>]) -> Result<Vec<Logged<'c>>, S::Error> {
+        // Whether each key is present before the changes and after those seen so far.
+        let mut keys: HashMap<&[u8], (bool, bool)> = HashMap::with_capacity(changes.len());
+        for change in changes {
+            let key = change.key();
+            let now = match keys.entry(key) {
+                Entry::Occupied(seen) => &mut seen.into_mut().1,
+                Entry::Vacant(new) => {
+                    let present = filter.contains_hash(self.hasher.hash_bytes(key)) && self.store.contains(key)?;
+                    &mut new.insert((present, present)).1
+                }
+            };
+            *now = matches!(change, Change::Put { .. });
+        }
+        let net = keys.into_iter().filter_map(|(key, fate)| match fate {
+            (false, true) => Some(Logged { key, membership: Membership::Added }),
+            (true, false) => Some(Logged { key, membership: Membership::Removed }),
+            _ => None,
+        });
+        Ok(net.collect())
+    }
+
+    /// The writers' lock. Whoever held it last and panicked has left `in_step` as it was then.
+    fn lock(&self) -> MutexGuard<'_, Writers> {
+        self.writers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn in_step(&self) -> Result<MutexGuard<'_, Writers>, CacheError<S::Error>> {
+        let writers = self.lock();
+        if writers.in_step { Ok(writers) } else { Err(CacheError::OutOfStep) }
+    }
+
+    /// A filter of all keys of the store.
+    fn scan(store: &S, hasher: &StableState, options: &Options) -> Result<Filter, CacheError<S::Error>> {
+        let filter = ConcurrentCuckooFilter::<[u8]>::builder()
+            .capacity(options.capacity_for(store.len().map_err(CacheError::Store)?))
+            .false_positive_rate(options.false_positive_rate)
+            .hasher(hasher.clone())
+            .build()
+            .map_err(CacheError::Build)?;
+        let mut hashes = Vec::with_capacity(SCANNED);
+        let mut refused = None;
+        let mut insert = |hashes: &mut Vec<u64>| {
+            if let Err(batch) = filter.insert_hash_batch(hashes.drain(..)) {
+                refused.get_or_insert(batch.error);
+            }
+        };
+        let scanned = store.for_each_key(&mut |key| {
+            hashes.push(hasher.hash_bytes(key));
+            if hashes.len() == SCANNED {
+                insert(&mut hashes);
+            }
+        });
+        insert(&mut hashes);
+        scanned.map_err(CacheError::Store)?;
+        refused.map_or(Ok(filter), |error| Err(CacheError::Full(error)))
+    }
+
+    /// The filter from the snapshot and the log, and how many entries of the log it took; or the reason why it must be
+    /// made anew.
+    #[expect(clippy::type_complexity, reason = "an answer of two kinds, or a failure")]
+    fn load(
+        store: &S,
+        hasher: &StableState,
+        options: &Options,
+    ) -> Result<Result<(Filter, u64), RebuildReason>, CacheError<S::Error>> {
+        let Some(path) = &options.snapshot else {
+            return Ok(Err(RebuildReason::NotAskedFor));
+        };
+        let (id, after, filter) = match snapshot::read(path, hasher.clone()) {
+            Ok(read) => read,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let keys = store.len().map_err(CacheError::Store)?;
+        if store.announced(id).map_err(CacheError::Store)? != Some(after) {
+            return Ok(Err(RebuildReason::Unannounced));
+        }
+        if (filter.capacity() as u64) < keys.max(options.capacity as u64)
+            || filter.max_false_positive_rate() > options.false_positive_rate
+        {
+            return Ok(Err(RebuildReason::TooSmall));
+        }
+        let mut replay = Replay { filter: &filter, hasher, last: after, fault: None };
+        store.for_each_logged(after, &mut |sequence, entry| replay.take(sequence, entry)).map_err(CacheError::Store)?;
+        let Replay { last, fault, .. } = replay;
+        if let Some(fault) = fault {
+            return Ok(Err(fault));
+        }
+        if last != store.sequence().map_err(CacheError::Store)? {
+            return Ok(Err(RebuildReason::LogIncomplete));
+        }
+        if filter.len() as u64 != keys {
+            return Ok(Err(RebuildReason::Mismatch { filter: filter.len(), store: keys }));
+        }
+        Ok(Ok((filter, last - after)))
+    }
+}
+
+/// Does to a filter what the log says was done, until something is wrong.
+struct Replay<'f> {
+    filter: &'f Filter,
+    hasher: &'f StableState,
+    last: u64,
+    fault: Option<RebuildReason>,
+}
+
+impl Replay<'_> {
+    fn take(&mut self, sequence: u64, entry: Logged<'_>) {
+        if self.fault.is_none() {
+            self.fault = self.try_take(sequence, entry).err();
+        }
+    }
+
+    fn try_take(&mut self, sequence: u64, entry: Logged<'_>) -> Result<(), RebuildReason> {
+        if self.last.checked_add(1) != Some(sequence) {
+            return Err(RebuildReason::LogIncomplete);
+        }
+        self.last = sequence;
+        let hash = self.hasher.hash_bytes(entry.key);
+        match entry.membership {
+            Membership::Added => self.filter.insert_hash(hash).map_err(RebuildReason::Insert),
+            // If there is no copy to remove, the lengths won't match in the end.
+            Membership::Removed => {
+                self.filter.remove_hash(hash);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Removes a copy for each hash. Each is there: it was inserted by this write, or belongs to a committed key.
+fn remove_all(filter: &Filter, hashes: &[u64]) {
+    for &hash in hashes {
+        let removed = filter.remove_hash(hash);
+        debug_assert!(removed, "a key of the store was not in the filter");
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for Cache<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache")
+            .field("store", &self.store)
+            .field("filter", &*self.filter.load())
+            .field("options", &self.options)
+            .field("writers", &self.writers)
+            .field("opened", &self.opened)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Gets of one thread. Made by [`Cache::reader`].
+#[derive(Debug)]
+pub struct Reader<'c, S: Store> {
+    cache: &'c Cache<S>,
+    /// Answers of the filter that have not been handed over.
+    negatives: u64,
+}
+
+impl<S: Store> Reader<'_, S> {
+    /// The value of a key. If the filter says no, the store is not asked.
+    ///
+    /// A key that the filter takes for present and the store denies is recorded as a false positive. (So is one that is
+    /// put or deleted in this very moment, now and then.)
+    ///
+    /// # Errors
+    /// If the store was asked, and failed.
+    #[inline]
+    pub fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, CacheError<S::Error>> {
+        let filter = self.cache.filter.load();
+        if !filter.contains_hash(self.cache.hasher.hash_bytes(key)) {
+            drop(filter);
+            self.negatives += 1;
+            if self.negatives == HAND_OVER {
+                self.hand_over();
+            }
+            return Ok(None);
+        }
+        let value = self.cache.store.get(key).map_err(CacheError::Store)?;
+        if value.is_none() {
+            filter.record_false_positives(1);
+        }
+        Ok(value)
+    }
+
+    /// Hands over the number of negatives counted so far, so that [`Cache::stats`] has them. Happens by itself after
+    /// 1,024 of them, and when the reader is dropped.
+    pub fn hand_over(&mut self) {
+        if self.negatives > 0 {
+            self.cache.filter.load().record_negatives(self.negatives);
+            self.negatives = 0;
+        }
+    }
+}
+
+impl<S: Store> Drop for Reader<'_, S> {
+    fn drop(&mut self) {
+        self.hand_over();
+    }
+}

@@ -1,0 +1,38 @@
+//! A key-value service whose cuckoo filter answers "not there" without touching the database.
+//!
+//! [`Cache`] puts a [`ConcurrentCuckooFilter`](concurrent_cuckoo_filter::ConcurrentCuckooFilter) in front of a
+//! [`Store`], and keeps the two in step: with every insert and delete, with several threads at work, and across a crash.
+//! A get of an absent key then costs a look at two cache lines of memory, and goes to the store once in a thousand times
+//! or less often. [`RedbStore`] is the store that the program `db-cache` uses; [`MemoryStore`] shows what another one has
+//! to provide.
+//!
+//! - [`store`]: what a store must do;
+//! - [`cache`]: the protocol, and the argument why no committed key is ever missing from the filter;
+//! - [`snapshot`]: how the filter outlives the process, and when it is made anew.
+//!
+//! `tests/cache.rs` and `tests/snapshot.rs` check the two pages' arguments line by line, with a store that fails when told
+//! to; `tests/kill.rs` kills the program in the middle of its writes, and looks for every key.
+//!
+//! ```
+//! use db_cache::{Cache, MemoryStore, Options};
+//!
+//! let cache = Cache::open(MemoryStore::new()?, Options::new(1000))?;
+//! cache.put(b"apple", b"red")?;
+//! assert_eq!(cache.get(b"apple")?.as_deref(), Some(&b"red"[..]));
+//! assert_eq!(cache.get(b"pear")?, None); // the store was not asked
+//! assert!(cache.delete(b"apple")?);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod cache;
+mod error;
+mod memory_store;
+mod redb_store;
+pub mod snapshot;
+pub mod store;
+
+pub use cache::{Cache, Filter, Options, Reader};
+pub use error::{CacheError, Opened, RebuildReason};
+pub use memory_store::MemoryStore;
+pub use redb_store::{RedbError, RedbStore};
+pub use store::{ApplyError, Change, Logged, Membership, Store};

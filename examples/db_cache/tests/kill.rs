@@ -1,0 +1,165 @@
+//! The process is killed in the middle of writes and snapshots, with a signal that it can't catch. No key's membership is
+//! lost.
+//!
+//! (A killed process leaves what it has written to the system, which a power cut does not. That is what redb and the
+//! snapshot sync for, and is not tested here.)
+
+#![cfg(unix)]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use db_cache::{Cache, Opened, Options, RedbStore, Store};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+use crate::common::assert_in_step;
+
+/// What the program has said of the keys that each of its threads has to itself.
+#[derive(Default)]
+struct Said {
+    /// The values of those that were put, and `None` for those deleted, by what was committed for certain.
+    known: BTreeMap<String, Option<String>>,
+    /// By thread: changes that were begun, and may have been committed.
+    pending: BTreeMap<String, Vec<(String, Option<String>)>>,
+    committed: usize,
+    snapshots: usize,
+}
+
+impl Said {
+    fn hear(&mut self, line: &str) {
+        let words: Vec<&str> = line.splitn(3, ' ').collect();
+        match words[..] {
+            ["snapshot"] => self.snapshots += 1,
+            [thread, "try", changes] => {
+                let changes =
+                    changes.split_terminator(';').map(|change| match change.split(' ').collect::<Vec<_>>()[..] {
+                        ["put", key, value] => (key.to_owned(), Some(value.to_owned())),
+                        ["delete", key] => (key.to_owned(), None),
+                        _ => panic!("{line}"),
+                    });
+                // What all threads write has no last writer that these lines would tell.
+                let own = changes.filter(|(key, _)| key.starts_with(&format!("{thread}-")));
+                assert!(self.pending.insert(thread.to_owned(), own.collect()).is_none(), "{line}");
+            }
+            [thread, "done"] => {
+                self.known.extend(self.pending.remove(thread).expect("begun"));
+                self.committed += 1;
+            }
+            _ => panic!("{line}"),
+        }
+    }
+
+    /// Looks up each key, and takes note of what became of those that were not certain.
+    fn check(&mut self, cache: &Cache<RedbStore>) {
+        let unsure: BTreeMap<String, Option<String>> =
+            std::mem::take(&mut self.pending).into_values().flatten().collect();
+        let get = |key: &str| {
+            let value = cache.get(key.as_bytes()).expect("a get");
+            value.map(|value| String::from_utf8(value).expect("a number"))
+        };
+        for (key, value) in &self.known {
+            let found = get(key);
+            assert!(
+                found == *value || unsure.get(key) == Some(&found),
+                "{key}: {value:?} was said, {found:?} is there"
+            );
+        }
+        for key in unsure.into_keys() {
+            let found = get(&key);
+            self.known.insert(key, found);
+        }
+    }
+}
+
+/// Starts the program, lets it write for a while after its first snapshot, kills it, and hears it out.
+fn write_and_kill(database: &Path, seed: u64, capacity: usize, snapshot_every: u64, life: Duration, said: &mut Said) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_db-cache"))
+        .args(["--path", database.to_str().expect("a name"), "--capacity", &capacity.to_string(), "churn"])
+        .args(["--seed", &seed.to_string(), "--snapshot-every", &snapshot_every.to_string()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
+    let (begun, begins) = mpsc::channel();
+    let listener = thread::spawn(move || {
+        let (mut lines, mut line) = (Vec::new(), String::new());
+        // A line without an end was not finished, and nothing was begun after it.
+        while out.read_line(&mut line).expect("text") > 0 && line.ends_with('\n') {
+            if line == "snapshot\n" {
+                let _ = begun.send(());
+            }
+            lines.push(line.trim_end().to_owned());
+            line.clear();
+        }
+        lines
+    });
+    begins.recv_timeout(Duration::from_secs(60)).expect("a first snapshot");
+    thread::sleep(life);
+    // SIGKILL.
+    child.kill().expect("it can be killed");
+    let status = child.wait().expect("it has ended");
+    assert!(status.code().is_none(), "it ended by itself: {status}");
+    for line in listener.join().expect("no panic") {
+        said.hear(&line);
+    }
+}
+
+/// How often a database is written, killed, and looked at: at least so often, and until it was seen what must be seen.
+const LEAST_ROUNDS: u64 = 12;
+const MOST_ROUNDS: u64 = 60;
+
+#[test]
+fn a_killed_process_loses_no_key() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let database = directory.path().join("killed.redb");
+    let (snapshot, draft) =
+        (directory.path().join("killed.redb.filter"), directory.path().join("killed.redb.filter.new"));
+    let mut said = Said::default();
+    let mut random = SmallRng::seed_from_u64(1);
+    let (mut replays, mut drafts, mut inexact) = (0, 0, 0);
+    for round in 0.. {
+        // Every other time snapshots follow each other without a break, of a filter large enough to be hit in the middle.
+        let (capacity, every) = if round % 2 == 0 { (1000, 20) } else { (2_000_000, 0) };
+        let life = Duration::from_micros(random.random_range(0..250_000));
+        write_and_kill(&database, round, capacity, every, life, &mut said);
+        drafts += u32::from(draft.exists());
+        inexact += said.pending.len();
+
+        let open = |options| {
+            let store = RedbStore::open(&database, 4 << 20).expect("the database opens");
+            Cache::open(store, options).expect("a cache")
+        };
+        let cache = open(Options::new(capacity).snapshot(&snapshot));
+        let Opened::FromSnapshot { replayed, .. } = *cache.opened() else { panic!("{}", cache.opened()) };
+        replays += u32::from(replayed > 0);
+        assert_in_step(&cache);
+        said.check(&cache);
+        drop(cache);
+
+        let cache = open(Options::new(capacity));
+        assert!(matches!(cache.opened(), Opened::Rebuilt { .. }), "{}", cache.opened());
+        assert_in_step(&cache);
+        said.check(&cache);
+        assert!(!cache.store().is_empty().expect("a number"));
+
+        let seen = replays > 1 && drafts > 1 && inexact > 1;
+        if round + 1 >= LEAST_ROUNDS && seen {
+            break;
+        }
+        assert!(round < MOST_ROUNDS, "{replays} replays, {drafts} drafts, {inexact} changes under way");
+    }
+    println!(
+        "{} commits, {} snapshots, {} keys; {replays} replays, {drafts} killed in a snapshot, {inexact} in a change",
+        said.committed,
+        said.snapshots,
+        said.known.len()
+    );
+}
