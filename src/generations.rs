@@ -71,7 +71,7 @@ pub(crate) const MAX_GENERATIONS: usize = Now::TABLE_MASK as usize;
 /// Both in one word, so that a reader needs one load and no division. The generation has 56 bits, enough for two
 /// thousand years of a rotation a microsecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Now(u64);
+struct Now(u64);
 
 impl Now {
     const TABLE_BITS: u32 = 8;
@@ -96,18 +96,18 @@ impl Now {
 #[derive(Debug)]
 pub(crate) struct Generations {
     /// A ring of the live ones and the spare.
-    pub(crate) tables: Box<[Box<dyn AnyTable>]>,
+    tables: Box<[Box<dyn AnyTable>]>,
     gates: Gates,
     /// A [`Now`].
-    pub(crate) now: AtomicU64,
+    now: AtomicU64,
     /// One more than the last tick of the caller's clock, or 0 before the first.
-    pub(crate) next_tick: AtomicU64,
+    next_tick: AtomicU64,
     /// Held to decide whether to rotate, up to the step in which a rotation takes effect.
     rotation: Mutex<()>,
     /// Held while a table is being cleared. A thread takes it while it holds `rotation`, which it gives back first.
     cleaning: Mutex<()>,
     /// Whether an insert that finds the current generation full rotates.
-    pub(crate) rotate_when_full: bool,
+    rotate_when_full: bool,
     refused: Tally,
 }
 

@@ -110,8 +110,8 @@ impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
     /// often, whoever comes first" use [`advance_to`](Self::advance_to).
     ///
     /// Cost: one pass over the table that has expired (some 50 ms for 100 MB), which this thread clears after that step.
-    /// Others use the new generation meanwhile. Only another rotation waits until it is done; and, of the inserts, one
-    /// that `g` rotations have overtaken.
+    /// Others use the new generation meanwhile. Only another rotation waits until it is done; and an insert that `g`
+    /// rotations have overtaken.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
@@ -350,7 +350,8 @@ impl<T: ?Sized, S: BuildHasher> RotatingCuckooFilter<T, S> {
     /// and it is not added.
     ///
     /// Cost: that of [`contains`](Self::contains) for a key that is in; otherwise that of two and an
-    /// [`insert`](Self::insert), with one of up to 128 locks held, which is that of all keys with these buckets.
+    /// [`insert`](Self::insert), with one of up to 128 locks held, which is that of all keys with these buckets. (So with
+    /// `rotate_when_full`, while the call that rotates clears a table, other such calls for one key in 128 wait for it.)
     ///
     /// # Errors
     /// As for [`insert`](Self::insert), if the key is absent.
