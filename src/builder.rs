@@ -135,8 +135,7 @@ impl<T: ?Sized, S> Builder<T, S> {
             }
             BuildError::RateTooLow { rate, lowest }
         })?;
-        let buckets = buckets_for(shape, capacity, tables)?;
-        Ok(Plan { shape, buckets, pages: pages_for(buckets, self.pages) })
+        Ok(Plan::new(shape, buckets_for(shape, capacity, tables)?, self.pages))
     }
 
     /// The hasher asked for.
@@ -146,17 +145,39 @@ impl<T: ?Sized, S> Builder<T, S> {
 }
 
 /// What a table is to be.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    shape: Shape,
+    pub(crate) shape: Shape,
     pub(crate) buckets: usize,
     pages: Pages,
 }
 
 impl Plan {
+    /// A table of this shape, with so many buckets, on these pages if it is large enough for them.
+    pub(crate) fn new(shape: Shape, buckets: usize, pages: Pages) -> Self {
+        Self { shape, buckets, pages: pages_for(buckets, pages) }
+    }
+
     /// An empty table as planned, or `None` if there is no memory for it.
     pub(crate) fn table(self) -> Option<Box<dyn AnyTable>> {
         any_table::new(self.pages, self.shape, self.buckets, sizing::capacity_of(self.shape, self.buckets))
+    }
+
+    /// So many such tables, or `None` if there is no memory for them.
+    pub(crate) fn tables(self, count: usize) -> Option<Box<[Box<dyn AnyTable>]>> {
+        let mut tables = Vec::new();
+        tables.try_reserve_exact(count).ok()?;
+        for _ in 0..count {
+            tables.push(self.table()?);
+        }
+        // No second allocation, which could not be refused: there is no capacity to spare.
+        Some(tables.into_boxed_slice())
+    }
+
+    /// What [`AnyTable::memory_usage`] of such a table will be.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn memory_usage(self) -> usize {
+        any_table::memory_usage(self.shape, self.buckets)
     }
 }
 

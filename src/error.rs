@@ -252,6 +252,44 @@ pub enum LoadError {
         /// The largest possible one.
         largest: u64,
     },
+    /// No filter of this type has so many tables, of this size and at this rate.
+    #[non_exhaustive]
+    InvalidTables {
+        /// How many tables, or live generations.
+        tables: u8,
+        /// The fewest possible.
+        least: u8,
+        /// The most possible.
+        most: u8,
+    },
+    /// No filter was asked for such a false-positive rate.
+    #[non_exhaustive]
+    InvalidRate {
+        /// The rate.
+        rate: f64,
+        /// The lowest possible one; 1 is above the highest.
+        lowest: f64,
+    },
+    /// No generation has such a number.
+    #[non_exhaustive]
+    InvalidGeneration {
+        /// The number.
+        generation: u64,
+        /// The largest possible one.
+        largest: u64,
+    },
+    /// The snapshot says of the filter what this version of the library does not know.
+    #[non_exhaustive]
+    UnknownFlags {
+        /// The byte, of which only the lowest bit has a meaning.
+        flags: u8,
+    },
+    /// A table is not the one that is due, by what the snapshot says of the filter or of the tables before it.
+    #[non_exhaustive]
+    UnexpectedTable {
+        /// Its number: in a growable filter from the first table on, in a rotating one from the oldest generation on.
+        number: usize,
+    },
     /// The filter would take up more memory than the caller allows. Nothing was allocated.
     #[non_exhaustive]
     MemoryLimit {
@@ -328,6 +366,28 @@ impl fmt::Display for LoadError {
             Self::InvalidBuckets { buckets, largest } => write!(
                 f,
                 "the snapshot states {buckets} buckets; a table has 1, or an even number up to {largest}; rebuild the filter"
+            ),
+            Self::InvalidTables { tables, least, most } => write!(
+                f,
+                "the snapshot states {tables} tables or generations; here there are {least} to {most}; rebuild the filter"
+            ),
+            Self::InvalidRate { rate, lowest } => write!(
+                f,
+                "the snapshot states a false-positive rate of {rate:?}; the lowest is {lowest:e}, and all are below 1; \
+                 rebuild the filter"
+            ),
+            Self::InvalidGeneration { generation, largest } => write!(
+                f,
+                "the snapshot states {generation} as the number of a generation; the largest is {largest}; rebuild the filter"
+            ),
+            Self::UnknownFlags { flags } => write!(
+                f,
+                "the snapshot states the flags {flags:#04x}, of which this library knows the lowest alone; load it with the \
+                 version that has saved it, or rebuild the filter"
+            ),
+            Self::UnexpectedTable { number } => write!(
+                f,
+                "table {number} of the snapshot is another one than the filter it is of can have; rebuild the filter"
             ),
             Self::MemoryLimit { needed, limit } => write!(
                 f,

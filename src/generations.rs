@@ -58,10 +58,18 @@
 //! It takes up one slot, of a table that will be cleared like any other.
 
 use crate::any_table::AnyTable;
+use crate::builder::Plan;
 use crate::error::InsertError;
+#[cfg(feature = "snapshot")]
+use crate::error::LoadError;
 use crate::fault::{self, Fault};
 use crate::gate::Gates;
+#[cfg(feature = "snapshot")]
+use crate::snapshot::{Sink, Source};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
+
+/// The fewest live generations: with one, a key could expire as soon as it is in.
+pub(crate) const MIN_GENERATIONS: usize = 2;
 
 /// The most live generations that [`Now`] can tell apart, with the spare.
 pub(crate) const MAX_GENERATIONS: usize = Now::TABLE_MASK as usize;
@@ -76,6 +84,12 @@ struct Now(u64);
 impl Now {
     const TABLE_BITS: u32 = 8;
     const TABLE_MASK: u64 = (1 << Self::TABLE_BITS) - 1;
+
+    /// This generation, with that table as its own.
+    #[cfg(feature = "snapshot")]
+    fn new(generation: u64, table: usize) -> Self {
+        Self(generation << Self::TABLE_BITS | table as u64)
+    }
 
     fn generation(self) -> u64 {
         self.0 >> Self::TABLE_BITS
@@ -112,19 +126,19 @@ pub(crate) struct Generations {
 }
 
 impl Generations {
-    /// An empty set; the tables, one more than there are live generations, are empty and alike.
-    pub(crate) fn new(tables: Box<[Box<dyn AnyTable>]>, gates: Gates, rotate_when_full: bool) -> Self {
-        assert!((3..=MAX_GENERATIONS + 1).contains(&tables.len()), "two live generations at least, and a spare");
-        Self {
-            tables,
-            gates,
+    /// So many empty generations, whose tables are as planned, or `None` if there is no memory for them.
+    pub(crate) fn new(plan: Plan, live: usize, rotate_when_full: bool) -> Option<Self> {
+        assert!((MIN_GENERATIONS..=MAX_GENERATIONS).contains(&live), "{live} generations");
+        Some(Self {
+            tables: plan.tables(live + 1)?,
+            gates: Gates::new(plan.buckets)?,
             now: AtomicU64::new(0),
             next_tick: AtomicU64::new(0),
             rotation: Mutex::new(()),
             cleaning: Mutex::new(()),
             rotate_when_full,
             refused: Tally::new(0),
-        }
+        })
     }
 
     /// Whether the class is in a live generation. Takes no lock and waits for nobody.
@@ -329,5 +343,65 @@ impl Cleaning<'_> {
             self.expired.clear();
         }
         self.now.generation()
+    }
+}
+
+#[cfg(feature = "snapshot")]
+impl Generations {
+    /// Writes what is to be known of the generations, and the live ones, the oldest first: see `snapshot.rs`.
+    pub(crate) fn save(&self, sink: &mut Sink<'_>) -> std::io::Result<()> {
+        let (now, next_tick) = {
+            // For a tick is stored after the rotations that it has brought.
+            let _rotation = self.rotation.lock();
+            (self.now(), self.next_tick.load(Ordering::Relaxed))
+        };
+        sink.put(&[self.live_generations() as u8, u8::from(self.rotate_when_full)])?;
+        sink.put(&now.generation().to_le_bytes())?;
+        sink.put(&next_tick.to_le_bytes())?;
+        sink.seal()?;
+        let ring = self.tables.len();
+        let mut ages = (0..self.live_generations()).rev();
+        ages.try_for_each(|age| sink.section(&*self.tables[(now.table() + ring - age) % ring]))
+    }
+
+    /// Reads what [`save`](Self::save) has written, for a caller that takes up so much memory itself.
+    pub(crate) fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
+        const LARGEST: u64 = u64::MAX >> Now::TABLE_BITS;
+        let [live, flags] = source.take()?;
+        let generation = u64::from_le_bytes(source.take()?);
+        let next_tick = u64::from_le_bytes(source.take()?);
+        source.header_seal()?;
+        if !(MIN_GENERATIONS..=MAX_GENERATIONS).contains(&usize::from(live)) {
+            return Err(LoadError::InvalidTables {
+                tables: live,
+                least: MIN_GENERATIONS as u8,
+                most: MAX_GENERATIONS as u8,
+            });
+        }
+        if generation > LARGEST {
+            return Err(LoadError::InvalidGeneration { generation, largest: LARGEST });
+        }
+        if flags > 1 {
+            return Err(LoadError::UnknownFlags { flags });
+        }
+        let live = usize::from(live);
+        let plan = source.table_header()?;
+        source.expect_tables_of(plan.buckets.saturating_mul(live))?;
+        let ring = live + 1;
+        let of_one = size_of::<Box<dyn AnyTable>>() + plan.memory_usage();
+        let bytes = of_one.saturating_mul(ring).saturating_add(Gates::memory_for(plan.buckets));
+        source.reserve(bytes.saturating_add(memory_of_caller))?;
+        let mut loaded = Self::new(plan, live, flags == 1).ok_or(LoadError::OutOfMemory { bytes })?;
+        for (number, table) in loaded.tables[..live].iter_mut().enumerate() {
+            // The first one's header has been read.
+            if number > 0 && source.table_header()? != plan {
+                return Err(LoadError::UnexpectedTable { number });
+            }
+            source.words(&mut **table)?;
+        }
+        // Relaxed: nobody else has it yet.
+        loaded.now.store(Now::new(generation, live - 1).0, Ordering::Relaxed);
+        loaded.next_tick.store(next_tick, Ordering::Relaxed);
+        Ok(loaded)
     }
 }

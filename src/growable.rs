@@ -7,10 +7,14 @@ use core::marker::PhantomData;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::builder::{DEFAULT_RATE, buckets_for, checked};
+#[cfg(feature = "snapshot")]
+use crate::error::LoadError;
 use crate::error::{BuildError, InsertError};
 use crate::growth::{self, Plan, Refusal, Tables};
 use crate::hash::nested;
 use crate::memory::Pages;
+#[cfg(feature = "snapshot")]
+use crate::snapshot::{Kind, Sink, Source};
 use crate::stats::Stats;
 
 /// The fewest buckets of the first table: even, and not worth a smaller number.
@@ -403,6 +407,68 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     #[must_use]
     pub fn count_hash(&self, hash: u64) -> usize {
         self.tables.count(nested(hash))
+    }
+}
+
+/// Snapshots: the filter as bytes, to survive a restart or to travel. Only with the feature `snapshot`.
+///
+/// What stands at [`ConcurrentCuckooFilter::save`](crate::ConcurrentCuckooFilter::save) and its like holds here too, above
+/// all: **not every hasher is the same tomorrow**.
+#[cfg(feature = "snapshot")]
+impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
+    /// Writes a snapshot of the filter, while others go on using it.
+    ///
+    /// **Each key that is in throughout the call is in the snapshot**, as often as it is in the filter, whatever is
+    /// relocated, removed and inserted meanwhile. A key that is removed or inserted meanwhile may be in or not; tables that
+    /// are added meanwhile are not.
+    ///
+    /// Cost: as for [`ConcurrentCuckooFilter::save`](crate::ConcurrentCuckooFilter::save), one table after the other; `8 ·
+    /// buckets + 26` bytes for each, and 44.
+    ///
+    /// # Errors
+    /// As for `ConcurrentCuckooFilter::save`.
+    ///
+    /// ```
+    /// # #[cfg(feature = "stable-hash")] {
+    /// use concurrent_cuckoo_filter::{GrowableCuckooFilter, StableState};
+    ///
+    /// let hasher = StableState::with_key(*b"sixteen secrets!");
+    /// let filter = GrowableCuckooFilter::<str, _>::with_capacity_and_hasher(10, hasher.clone());
+    /// (0..1000).try_for_each(|number| filter.insert(&format!("key {number}")))?;
+    /// let mut snapshot = Vec::new();
+    /// filter.save(&mut snapshot)?;
+    ///
+    /// let loaded = GrowableCuckooFilter::<str, _>::load(&snapshot[..], hasher, 1 << 20)?;
+    /// assert!(loaded.contains("key 999"));
+    /// assert_eq!((loaded.len(), loaded.tables()), (1000, filter.tables()));
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn save(&self, mut to: impl std::io::Write) -> std::io::Result<()> {
+        let mut sink = Sink::new(&mut to);
+        sink.header(Kind::Growable, &self.hasher)?;
+        self.tables.save(&mut sink)?;
+        sink.end()
+    }
+
+    /// Reads a snapshot that [`save`](Self::save) has written, into a new filter.
+    ///
+    /// `memory_limit` is that of the filter from now on, as [`GrowableBuilder::memory_limit`] sets it: nothing larger is
+    /// allocated, and growth beyond it is refused. Everything is checked as by
+    /// [`ConcurrentCuckooFilter::load`](crate::ConcurrentCuckooFilter::load).
+    ///
+    /// # Errors
+    /// Each failure has its own [`LoadError`]. **A filter that could not be loaded is not an empty one**: rebuild it from
+    /// the source of truth.
+    pub fn load(mut from: impl std::io::Read, hasher: S, memory_limit: usize) -> Result<Self, LoadError> {
+        Self::load_from(Source::new(&mut from, memory_limit, usize::MAX), hasher)
+    }
+
+    pub(crate) fn load_from(mut source: Source<'_>, hasher: S) -> Result<Self, LoadError> {
+        source.header(Kind::Growable, &hasher)?;
+        let tables = Tables::load(&mut source, size_of::<Self>())?;
+        source.end()?;
+        Ok(Self { tables, hasher, key: PhantomData })
     }
 }
 

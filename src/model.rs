@@ -13,7 +13,6 @@ use crate::any_table::AnyTable;
 use crate::batch::BLOCK;
 use crate::bucket::{Bucket, BucketOps};
 use crate::error::InsertError;
-use crate::gate::Gates;
 use crate::growth::{Plan, Tables};
 use crate::hash::{Buckets, Geometry, Item, flip};
 use crate::layout::{Fingerprint, Layout, Plain, SemiSorted};
@@ -205,13 +204,8 @@ pub struct Generations(crate::generations::Generations);
 impl Generations {
     /// Empty generations.
     pub fn new(live: usize, rotate_when_full: bool) -> Self {
-        const BUCKETS: usize = 2;
-        let table = || -> Box<dyn AnyTable> {
-            Box::new(crate::table::Table::<Smallest>::new(BUCKETS, 2 * BUCKETS).expect("a model has memory"))
-        };
-        let tables = (0..=live).map(|_| table()).collect();
-        let gates = Gates::new(BUCKETS).expect("a model has memory");
-        Self(crate::generations::Generations::new(tables, gates, rotate_when_full))
+        let plan = TablePlan::new(Smallest::SHAPE, 2, Pages::Usual);
+        Self(crate::generations::Generations::new(plan, live, rotate_when_full).expect("a model has memory"))
     }
 
     /// [`RotatingCuckooFilter::contains`](crate::RotatingCuckooFilter::contains)

@@ -13,8 +13,18 @@
 //! | 1 | the kind of filter: 1 for one table (`ConcurrentCuckooFilter`); 2 for a growable and 3 for a rotating filter |
 //! | 8 | the hasher's hash of [`PROBE`] |
 //! | 4 | a seal |
-//! | | what the kind has to say of itself: nothing, for one table |
-//! | | **a section for each table**, one for one table |
+//! | | *for kind 2:* |
+//! | 1 | how many tables there are |
+//! | 8 | the number of buckets of table 0 |
+//! | 8 | the rate that was asked for, an IEEE 754 number |
+//! | 4 | a seal |
+//! | | *for kind 3:* |
+//! | 1 | how many generations are live |
+//! | 1 | 1 if the filter rotates when it is full, else 0 |
+//! | 8 | the number of the current generation, below 2⁵⁶ |
+//! | 8 | one more than the last tick of the caller's clock, or 0 if there was none |
+//! | 4 | a seal |
+//! | | **a section for each table**: for kind 2 from the newest to the oldest, for kind 3 from that of the oldest live generation to the current one |
 //! | 1 | the encoding of the buckets: 0 plain, 1 semi-sorted |
 //! | 1 | the slots of a bucket |
 //! | 1 | the bits of a fingerprint |
@@ -25,7 +35,19 @@
 //! | | **the end** |
 //! | 4 | a seal |
 //!
-//! So a snapshot of one table has `50 + 8·n` bytes. Numbers that say how much is to be read or allocated are used only after
+//! A growable filter's tables are those that its rate and the size of its first one lead to (`growth.rs`), and those of a
+//! rotating filter are alike; what the sections say of them must agree.
+//!
+//! # The order of several tables
+//! Each table is saved as `save.rs` says, from a moment of its own, one after the other.
+//!
+//! - In a growable filter, the copy of a key that is in changes, if at all, for one in an older table (`growth.rs`). So the
+//!   newest table comes first: where the key's copy is not in the tables saved so far, it is in one that is yet to come.
+//! - In a rotating filter, the oldest generation comes first, for it is the first to expire: of `g` live ones, the `n`th that
+//!   is written expires with the `n`th rotation after the save began.
+//!
+//! # How long
+//! A snapshot of one table has `50 + 8·n` bytes. Numbers that say how much is to be read or allocated are used only after
 //! the seal that follows them. Any change of one bit, and of several within 32 in a row, is certain to be found; others pass
 //! one time in four billion. A seal protects from accidents, not from an adversary, who can compute it too: he can make any
 //! snapshot that is one. It can't make the library do what it must not, but it says what he likes.
@@ -36,8 +58,8 @@
 use core::hash::BuildHasher;
 use std::io::{Read, Write};
 
-use crate::any_table::{self, AnyTable};
-use crate::builder::pages_for;
+use crate::any_table::AnyTable;
+use crate::builder::Plan;
 use crate::error::LoadError;
 use crate::filter::ConcurrentCuckooFilter;
 use crate::layout::{Encoding, SHAPES, Shape};
@@ -53,6 +75,8 @@ const VERSION: u16 = 1;
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     OneTable = 1,
+    Growable = 2,
+    Rotating = 3,
 }
 
 /// The key whose hash tells whether two hashers are the same: of text, numbers and bytes, so that a change in how any of
@@ -153,6 +177,11 @@ impl<'a> Source<'a> {
         if stated == computed { Ok(()) } else { Err(LoadError::DamagedHeader { stated, computed }) }
     }
 
+    /// How many bytes the filter may take up.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// Asks for so many bytes, which the filter is to take up.
     pub(crate) fn reserve(&mut self, bytes: usize) -> Result<(), LoadError> {
         self.needed = self.needed.saturating_add(bytes);
@@ -177,7 +206,18 @@ impl<'a> Source<'a> {
         if probe == hasher.hash_one(PROBE) { Ok(()) } else { Err(LoadError::OtherHasher) }
     }
 
+    /// Reads a section, into a table that stands alone.
     pub(crate) fn section(&mut self) -> Result<Box<dyn AnyTable>, LoadError> {
+        let plan = self.table_header()?;
+        self.reserve(plan.memory_usage())?;
+        let mut table =
+            plan.table().ok_or_else(|| LoadError::OutOfMemory { bytes: table::memory_for(plan.buckets) })?;
+        self.words(&mut *table)?;
+        Ok(table)
+    }
+
+    /// Reads the header of a section: what its table is to be.
+    pub(crate) fn table_header(&mut self) -> Result<Plan, LoadError> {
         let [encoding, slots, fingerprint_bits] = self.take()?;
         let buckets = u64::from_le_bytes(self.take()?);
         self.header_seal()?;
@@ -192,13 +232,17 @@ impl<'a> Source<'a> {
             return Err(LoadError::InvalidBuckets { buckets, largest: sizing::LARGEST as u64 });
         }
         let buckets = buckets as usize;
-        if buckets > self.available / size_of::<u64>() {
-            return Err(LoadError::Truncated);
-        }
-        self.reserve(any_table::memory_usage(shape, buckets))?;
-        let pages = pages_for(buckets, Pages::DEFAULT);
-        let mut table = any_table::new(pages, shape, buckets, sizing::capacity_of(shape, buckets))
-            .ok_or_else(|| LoadError::OutOfMemory { bytes: table::memory_for(buckets) })?;
+        self.expect_tables_of(buckets)?;
+        Ok(Plan::new(shape, buckets, Pages::DEFAULT))
+    }
+
+    /// Looks whether there can be tables of so many buckets in all among what has yet to be read.
+    pub(crate) fn expect_tables_of(&self, buckets: usize) -> Result<(), LoadError> {
+        if buckets > self.available / size_of::<u64>() { Err(LoadError::Truncated) } else { Ok(()) }
+    }
+
+    /// Reads what follows the header of a section, into an empty table.
+    pub(crate) fn words(&mut self, table: &mut dyn AnyTable) -> Result<(), LoadError> {
         let mut bytes = [[0; 8]; CHUNK];
         let counted = table.load(&mut |words| {
             let bytes = &mut bytes[..words.len()];
@@ -209,7 +253,7 @@ impl<'a> Source<'a> {
             Ok(())
         })?;
         let stated = u64::from_le_bytes(self.take()?);
-        if stated == counted { Ok(table) } else { Err(LoadError::WrongCount { stated, counted }) }
+        if stated == counted { Ok(()) } else { Err(LoadError::WrongCount { stated, counted }) }
     }
 
     /// The last seal.
