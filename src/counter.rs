@@ -190,3 +190,25 @@ fn thread_number() -> usize {
 fn thread_number() -> usize {
     0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counts_of_two_tables_are_added_up_and_the_longer_path_is_the_longest() {
+        let counts = |n: u64| Counts {
+            len: n as usize,
+            relocations: 10 * n,
+            longest_path: 7 - n,
+            inserts_refused: 20 * n,
+            lookup_retries: 30 * n,
+            lock_waits: 40 * n,
+            negatives_recorded: 50 * n,
+            false_positives_recorded: 60 * n,
+        };
+        for (one, other) in [(1, 2), (2, 1)] {
+            assert_eq!(counts(one).merge(counts(other)), Counts { longest_path: 6, ..counts(3) });
+        }
+    }
+}

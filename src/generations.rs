@@ -346,15 +346,25 @@ impl Cleaning<'_> {
     }
 }
 
+/// The generation and the tick at which a save began.
+#[cfg(feature = "snapshot")]
+#[derive(Clone, Copy)]
+pub(crate) struct Moment {
+    now: Now,
+    next_tick: u64,
+}
+
 #[cfg(feature = "snapshot")]
 impl Generations {
-    /// Writes what is to be known of the generations, and the live ones, the oldest first: see `snapshot.rs`.
-    pub(crate) fn save(&self, sink: &mut Sink<'_>) -> std::io::Result<()> {
-        let (now, next_tick) = {
-            // For a tick is stored after the rotations that it has brought.
-            let _rotation = self.rotation.lock();
-            (self.now(), self.next_tick.load(Ordering::Relaxed))
-        };
+    /// The moment of a save.
+    pub(crate) fn moment(&self) -> Moment {
+        // For a tick is stored after the rotations that it has brought.
+        let _rotation = self.rotation.lock();
+        Moment { now: self.now(), next_tick: self.next_tick.load(Ordering::Relaxed) }
+    }
+
+    /// Writes what is to be known of the generations that were live then, and them, the oldest first: see `snapshot.rs`.
+    pub(crate) fn save(&self, Moment { now, next_tick }: Moment, sink: &mut Sink<'_>) -> std::io::Result<()> {
         sink.put(&[self.live_generations() as u8, u8::from(self.rotate_when_full)])?;
         sink.put(&now.generation().to_le_bytes())?;
         sink.put(&next_tick.to_le_bytes())?;

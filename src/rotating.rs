@@ -471,9 +471,11 @@ impl<T: ?Sized, S: BuildHasher> RotatingCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn save(&self, mut to: impl std::io::Write) -> std::io::Result<()> {
+        // Before anything is written, which may take any time.
+        let moment = self.generations.moment();
         let mut sink = Sink::new(&mut to);
         sink.header(Kind::Rotating, &self.hasher)?;
-        self.generations.save(&mut sink)?;
+        self.generations.save(moment, &mut sink)?;
         sink.end()
     }
 

@@ -1,0 +1,340 @@
+//! Snapshots of filters of several tables. Those of one, and what all have in common, are in `snapshots.rs`.
+//! `cargo test --all-features --test snapshots_of_several`.
+#![cfg(all(feature = "snapshot", feature = "stable-hash"))]
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use concurrent_cuckoo_filter::{
+    ConcurrentCuckooFilter, GrowableCuckooFilter, LoadError, RotatingCuckooFilter, StableState,
+};
+
+type Growable = GrowableCuckooFilter<u64, StableState>;
+type Rotating = RotatingCuckooFilter<u64, StableState>;
+
+fn state() -> StableState {
+    StableState::with_key(*b"a key for tests.")
+}
+
+fn growable(capacity: usize, rate: f64) -> Growable {
+    let builder = GrowableCuckooFilter::<u64>::builder().capacity(capacity).false_positive_rate(rate);
+    builder.hasher(state()).build().unwrap()
+}
+
+fn rotating(capacity: usize, generations: usize) -> Rotating {
+    let builder = RotatingCuckooFilter::<u64>::builder().capacity(capacity).generations(generations);
+    builder.hasher(state()).build().unwrap()
+}
+
+/// A filter of three small tables.
+fn small_growable() -> Growable {
+    let filter = growable(10, 0.03);
+    (0..).take_while(|_| filter.tables() < 3).for_each(|key| filter.insert(&key).unwrap());
+    filter
+}
+
+/// A filter of three small generations, with keys in each.
+fn small_rotating() -> Rotating {
+    let filter = rotating(10, 3);
+    filter.advance_to(70);
+    for tick in 0..5 {
+        filter.advance_to(70 + tick);
+        (10 * tick..10 * tick + 10).for_each(|key| filter.insert(&key).unwrap());
+    }
+    filter
+}
+
+fn saved_growable(filter: &Growable) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    filter.save(&mut bytes).unwrap();
+    bytes
+}
+
+fn saved_rotating(filter: &Rotating) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    filter.save(&mut bytes).unwrap();
+    bytes
+}
+
+/// Where the header of a filter ends, and where that of its first section begins, with the seal before it.
+const HEADER: usize = 19;
+const GROWABLE_SECTIONS: usize = HEADER + 4 + 17 + 4;
+const ROTATING_SECTIONS: usize = HEADER + 4 + 18 + 4;
+
+/// The snapshot with its seals as its bytes want them: after the header, what its kind has to say, each section's header,
+/// and at the end.
+fn resealed(bytes: &[u8], first_section: usize) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let mut seals = vec![HEADER, first_section - 4];
+    let mut section = first_section;
+    while section + 4 < bytes.len() {
+        seals.push(section + 11);
+        let buckets = u64::from_le_bytes(bytes[section + 3..section + 11].try_into().unwrap());
+        section += 15 + 8 * buckets as usize + 8;
+    }
+    seals.push(bytes.len() - 4);
+    let mut sum = crc32fast::Hasher::new();
+    let mut begin = 0;
+    for seal in seals {
+        sum.update(&bytes[begin..seal]);
+        bytes[seal..seal + 4].copy_from_slice(&sum.clone().finalize().to_le_bytes());
+        begin = seal + 4;
+    }
+    bytes
+}
+
+/// Whatever is changed in a snapshot or cut off it, it is refused.
+fn refuses_damage<F>(bytes: &[u8], load: impl Fn(&[u8]) -> Result<F, LoadError>) {
+    assert!(load(bytes).is_ok());
+    for bit in 0..8 * bytes.len() {
+        let mut changed = bytes.to_vec();
+        changed[bit / 8] ^= 1 << (bit % 8);
+        assert!(load(&changed).is_err(), "bit {bit}");
+    }
+    for len in 0..bytes.len() {
+        let refused = load(&bytes[..len]).err();
+        assert!(matches!(refused, Some(LoadError::Truncated)), "{len} bytes: {refused:?}");
+    }
+    let mut followed = bytes.to_vec();
+    followed.extend([7; 5]);
+    assert!(load(&followed).is_ok(), "what follows is left");
+}
+
+#[test]
+fn a_growable_filter_comes_back_as_it_was_and_goes_on_growing() {
+    for rate in [0.3, 0.001, 1e-6] {
+        let filter = growable(100, rate);
+        (0..20_000).for_each(|key| filter.insert(&key).unwrap());
+        (0..5_000).for_each(|key| assert!(filter.remove(&key)));
+        let bytes = saved_growable(&filter);
+        let loaded = Growable::load(&bytes[..], state(), usize::MAX).unwrap();
+        assert_eq!((loaded.len(), loaded.tables(), loaded.capacity()), (15_000, filter.tables(), filter.capacity()));
+        assert_eq!(loaded.memory_usage(), filter.memory_usage());
+        assert_eq!(loaded.max_false_positive_rate(), filter.max_false_positive_rate());
+        assert!((0..40_000).all(|key| loaded.count(&key) == filter.count(&key)));
+        assert_eq!(saved_growable(&loaded), bytes);
+
+        (20_000..60_000).for_each(|key| loaded.insert(&key).unwrap());
+        assert!(loaded.tables() > filter.tables());
+        assert!(loaded.max_false_positive_rate() <= rate);
+        (5_000..60_000).for_each(|key| assert!(loaded.remove(&key), "{key}"));
+        assert!(loaded.is_empty());
+    }
+}
+
+#[test]
+fn a_rotating_filter_comes_back_with_the_age_of_its_keys() {
+    for generations in [2, 3, 8] {
+        for rotations in [0, 1, generations as u64, 3 * generations as u64 + 1] {
+            let filter = rotating(300, generations);
+            let insert = |period: u64| (0..300).for_each(|key| filter.insert(&(period << 32 | key)).unwrap());
+            filter.advance_to(1000);
+            insert(0);
+            for period in 1..=rotations {
+                filter.advance_to(1000 + period);
+                insert(period);
+            }
+            let bytes = saved_rotating(&filter);
+            let loaded = Rotating::load(&bytes[..], state(), usize::MAX).unwrap();
+            assert_eq!((loaded.generation(), loaded.len()), (filter.generation(), filter.len()));
+            assert_eq!((loaded.generations(), loaded.capacity()), (generations, filter.capacity()));
+            assert_eq!(loaded.memory_usage(), filter.memory_usage());
+            assert_eq!(saved_rotating(&loaded), bytes);
+            // From here on both age in the same way.
+            for ahead in 0..=generations as u64 + 1 {
+                let tick = 1000 + rotations + ahead;
+                filter.advance_to(tick);
+                loaded.advance_to(tick);
+                let keys = || (0..=rotations).flat_map(|period| (0..300).map(move |key| period << 32 | key));
+                assert!(keys().all(|key| loaded.contains(&key) == filter.contains(&key)), "{ahead} periods later");
+                assert_eq!(loaded.len(), filter.len());
+            }
+            assert!(loaded.is_empty(), "all has expired");
+            assert!((0..600).map(|key| loaded.insert(&key)).any(|inserted| inserted.is_err()), "it does not rotate");
+        }
+    }
+    let builder = RotatingCuckooFilter::<u64>::builder().capacity(50).rotate_when_full(true);
+    let bytes = saved_rotating(&builder.hasher(state()).build().unwrap());
+    let loaded = Rotating::load(&bytes[..], state(), usize::MAX).unwrap();
+    (0..10_000).for_each(|key| loaded.insert(&key).expect("it rotates when it is full, as before"));
+}
+
+#[test]
+fn what_is_damaged_is_refused() {
+    let load = |bytes: &[u8]| Growable::load(bytes, state(), 1 << 20);
+    refuses_damage(&saved_growable(&small_growable()), load);
+    let load = |bytes: &[u8]| Rotating::load(bytes, state(), 1 << 20);
+    refuses_damage(&saved_rotating(&small_rotating()), load);
+}
+
+#[test]
+fn each_kind_is_told_from_the_others() {
+    let (growable, rotating) = (saved_growable(&small_growable()), saved_rotating(&small_rotating()));
+    let refused = Growable::load(&rotating[..], state(), 1 << 20).err();
+    assert!(matches!(refused, Some(LoadError::WrongKind { kind: 3, expected: 2, .. })), "{refused:?}");
+    let refused = Rotating::load(&growable[..], state(), 1 << 20).err();
+    assert!(matches!(refused, Some(LoadError::WrongKind { kind: 2, expected: 3, .. })), "{refused:?}");
+    let refused = ConcurrentCuckooFilter::<u64, _>::load(&growable[..], state(), 1 << 20).err();
+    assert!(matches!(refused, Some(LoadError::WrongKind { kind: 2, expected: 1, .. })), "{refused:?}");
+    let other = StableState::with_key(*b"another key here");
+    assert!(matches!(Growable::load(&growable[..], other.clone(), 1 << 20), Err(LoadError::OtherHasher)));
+    assert!(matches!(Rotating::load(&rotating[..], other, 1 << 20), Err(LoadError::OtherHasher)));
+}
+
+#[test]
+fn what_is_forged_but_for_its_checksums_is_refused_each_for_its_reason() {
+    let genuine = saved_growable(&small_growable());
+    let forged = |place: usize, bytes: &[u8]| {
+        let mut changed = genuine.clone();
+        changed[place..place + bytes.len()].copy_from_slice(bytes);
+        Growable::load(&resealed(&changed, GROWABLE_SECTIONS)[..], state(), 1 << 30).err()
+    };
+    assert!(forged(23, &[3]).is_none(), "as it was");
+    assert!(matches!(forged(23, &[0]), Some(LoadError::InvalidTables { tables: 0, least: 1, .. })));
+    assert!(matches!(forged(23, &[49]), Some(LoadError::InvalidTables { tables: 49, .. })));
+    assert!(matches!(forged(23, &[2]), Some(LoadError::UnexpectedTable { number: 1, .. })));
+    assert!(matches!(forged(23, &[30]), Some(LoadError::MemoryLimit { .. })));
+    for buckets in [0u64, 1, 7, 1 << 63, u64::MAX] {
+        assert!(matches!(forged(24, &buckets.to_le_bytes()), Some(LoadError::InvalidBuckets { .. })));
+    }
+    for rate in [0.0, -1.0, 1e-9, 1.0, f64::INFINITY, f64::NAN] {
+        assert!(matches!(forged(32, &f64::to_le_bytes(rate)), Some(LoadError::InvalidRate { .. })), "{rate}");
+    }
+    assert!(matches!(forged(32, &1e-5f64.to_le_bytes()), Some(LoadError::UnexpectedTable { .. })));
+    assert!(matches!(forged(24, &4u64.to_le_bytes()), Some(LoadError::UnexpectedTable { .. })));
+
+    let genuine = saved_rotating(&small_rotating());
+    let forged = |place: usize, bytes: &[u8]| {
+        let mut changed = genuine.clone();
+        changed[place..place + bytes.len()].copy_from_slice(bytes);
+        Rotating::load(&resealed(&changed, ROTATING_SECTIONS)[..], state(), 1 << 30).err()
+    };
+    assert!(forged(23, &[3]).is_none(), "as it was");
+    for live in [0, 1] {
+        assert!(matches!(forged(23, &[live]), Some(LoadError::InvalidTables { least: 2, most: 255, .. })));
+    }
+    assert!(matches!(forged(24, &[2]), Some(LoadError::UnknownFlags { flags: 2, .. })));
+    assert!(matches!(forged(25, &(1u64 << 56).to_le_bytes()), Some(LoadError::InvalidGeneration { .. })));
+    assert!(forged(25, &((1u64 << 56) - 1).to_le_bytes()).is_none());
+    let second = ROTATING_SECTIONS + (genuine.len() - ROTATING_SECTIONS - 4) / 3;
+    assert!(matches!(forged(second, &[1, 4, 17]), Some(LoadError::UnexpectedTable { number: 1, .. })));
+    let count = genuine.len() - 12;
+    assert!(matches!(forged(count, &[0]), Some(LoadError::WrongCount { stated: 0, counted: 10, .. })));
+}
+
+#[test]
+fn the_memory_limit_is_exact() {
+    let filter = small_growable();
+    let (bytes, needed) = (saved_growable(&filter), filter.memory_usage());
+    let loaded = Growable::load(&bytes[..], state(), needed).unwrap();
+    assert_eq!(loaded.memory_usage(), needed);
+    let refused = (0..10_000).map(|key| loaded.insert(&key)).find_map(Result::err);
+    let refused = refused.expect("the limit is that of the filter from now on").to_string();
+    assert!(refused.contains(&needed.to_string()), "{refused}");
+    let refused = Growable::load(&bytes[..], state(), needed - 1).err();
+    assert!(matches!(refused, Some(LoadError::MemoryLimit { needed: n, limit, .. }) if n == needed && limit == n - 1));
+
+    let filter = small_rotating();
+    let (bytes, needed) = (saved_rotating(&filter), filter.memory_usage());
+    assert_eq!(Rotating::load(&bytes[..], state(), needed).unwrap().memory_usage(), needed);
+    let refused = Rotating::load(&bytes[..], state(), needed - 1).err();
+    assert!(matches!(refused, Some(LoadError::MemoryLimit { needed: n, limit, .. }) if n == needed && limit == n - 1));
+}
+
+/// A writer that takes its time.
+struct Slow<'a>(&'a mut Vec<u8>);
+
+impl Write for Slow<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.extend(bytes);
+        thread::sleep(Duration::from_millis(3));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// With a rate at which keys are mistaken for each other all the time, so that a removal often takes another key's copy in
+/// a newer table, which then is in by a copy in an older one; and so full that many inserts go to older tables.
+#[test]
+fn no_key_of_a_growable_filter_slips_through_between_its_tables() {
+    for round in 0..5 {
+        let filter = growable(2_000, 0.5);
+        let key = |kind: u64, number: u64| kind << 40 | round << 32 | number;
+        // Those who stay among those who come and go, in all tables, and to the brim.
+        let has_room = || filter.tables() < 5 || filter.len() < filter.capacity() - 200;
+        let mut numbers = 0;
+        while has_room() {
+            filter.insert(&key(0, numbers)).unwrap();
+            if numbers % 4 < 2 {
+                filter.insert(&key(1 + numbers % 4, numbers)).unwrap();
+            }
+            numbers += 1;
+        }
+        let tables = filter.tables();
+        let ended = AtomicBool::new(false);
+        let mut bytes = Vec::new();
+        thread::scope(|scope| {
+            let (filter, ended) = (&filter, &ended);
+            for kind in 1..3 {
+                scope.spawn(move || {
+                    while !ended.load(Ordering::Relaxed) {
+                        let own: Vec<u64> = (0..numbers).filter(|number| number % 4 + 1 == kind).collect();
+                        for own in own.chunks(2_000) {
+                            own.iter().for_each(|&number| assert!(filter.remove(&key(kind, number))));
+                            own.iter().for_each(|&number| filter.insert(&key(kind, number)).unwrap());
+                        }
+                    }
+                });
+            }
+            filter.save(Slow(&mut bytes)).unwrap();
+            // And one while it grows, which is to have what was in when it began.
+            let mut growing = Vec::new();
+            scope.spawn(move || {
+                (0..50_000).for_each(|number| filter.insert(&key(3, number)).unwrap());
+            });
+            filter.save(Slow(&mut growing)).unwrap();
+            ended.store(true, Ordering::Relaxed);
+            let loaded = Growable::load(&growing[..], state(), usize::MAX).unwrap();
+            assert!((0..numbers).all(|number| loaded.contains(&key(0, number))), "a key was in throughout");
+        });
+        assert!(filter.tables() > tables, "it has grown meanwhile");
+        let loaded = Growable::load(&bytes[..], state(), usize::MAX).unwrap();
+        assert_eq!(loaded.tables(), tables, "nothing has led to growth before");
+        let missed = (0..numbers).filter(|&number| !loaded.contains(&key(0, number))).count();
+        assert_eq!(missed, 0, "round {round}: keys that were in throughout");
+    }
+}
+
+/// A rotation in the midst of each save; what was in when it began is in the snapshot, as old as it was then.
+#[test]
+fn a_save_while_the_filter_rotates_has_all_that_was_in() {
+    const EACH: u64 = 5_000;
+    let filter = rotating(2 * EACH as usize, 4);
+    for period in 0..12 {
+        filter.rotate();
+        (0..EACH).for_each(|key| filter.insert(&(period << 32 | key)).unwrap());
+        let mut bytes = Vec::new();
+        let generation = filter.generation();
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(24));
+                filter.rotate();
+                (0..EACH).for_each(|key| filter.insert(&(1 << 60 | period << 32 | key)).unwrap());
+            });
+            filter.save(Slow(&mut bytes)).unwrap();
+        });
+        let loaded = Rotating::load(&bytes[..], state(), usize::MAX).unwrap();
+        assert_eq!(loaded.generation(), generation);
+        // Every other generation has been that of a rotation in the midst of a save.
+        for (rotations, oldest) in [(0, period.saturating_sub(1)), (2, period)] {
+            (0..rotations).for_each(|_| _ = loaded.rotate());
+            let keys = || (oldest..=period).flat_map(|period| (0..EACH).map(move |key| period << 32 | key));
+            assert!(keys().all(|key| loaded.contains(&key)), "period {period}, {rotations} rotations later");
+        }
+    }
+}
