@@ -87,7 +87,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     if writer.join().is_err() {
         eprintln!("error: the writer has panicked");
     }
-    shared.filters.save()?;
+    shared.filters.end()?;
     eprintln!("saved; {} revoked tokens", shared.filters.revoked.len());
     Ok(())
 }

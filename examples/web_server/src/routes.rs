@@ -227,7 +227,7 @@ async fn stats(State(shared): State<Arc<Shared>>) -> Answer {
         revoked: Stats,
         observed_false_positive_rate: Option<f64>,
         request_ids: Stats,
-        /// 0: since ever.
+        /// In seconds since 1970.
         request_ids_known_since: u64,
         store_tokens: u64,
         store_questions: u64,

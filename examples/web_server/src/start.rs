@@ -24,7 +24,7 @@ pub(crate) type Ids = RotatingCuckooFilter<str, StableState>;
 pub(crate) struct Filters {
     pub(crate) revoked: Arc<Revoked>,
     pub(crate) ids: Arc<Ids>,
-    /// Since when request identifiers have been noted without a gap, in seconds since 1970; 0 if there has been none.
+    /// Since when request identifiers have been noted without a gap, in seconds since 1970.
     pub(crate) ids_known_since: u64,
     store: Arc<Store>,
     period: u64,
@@ -47,8 +47,16 @@ impl Filters {
         eprintln!("revoked tokens: {} of {} in the filter", revoked.len(), revoked.capacity());
 
         let ids_file = arguments.data.join("request-ids.snapshot");
+        let known_since = store.ids_known_since()?;
         let (ids, ids_known_since) = match load_ids(&ids_file, arguments, hasher.clone(), store) {
-            Ok(ids) => (ids, 0),
+            Ok(ids) => {
+                if known_since.is_none() {
+                    eprintln!(
+                        "request identifiers: the server was cut off; those since the last snapshot pass once more"
+                    );
+                }
+                (ids, known_since.unwrap_or_else(now))
+            }
             Err(unusable) => {
                 eprintln!(
                     "request identifiers: {}: {unusable}; those seen before now pass once more",
@@ -57,6 +65,7 @@ impl Filters {
                 (new_ids(arguments, hasher).map_err(|error| Failure::Build("--ids and --ids-rate", error))?, now())
             }
         };
+        store.begin(ids_known_since)?;
         let period = arguments.period();
         let (revoked, ids, store) = (Arc::new(revoked), Arc::new(ids), Arc::clone(store));
         let filters = Self { revoked, ids, ids_known_since, store, period, revoked_file, ids_file };
@@ -68,6 +77,12 @@ impl Filters {
     /// how regularly this is called, as long as that is more than once in a period.
     pub(crate) fn rotate(&self) {
         self.ids.advance_to(now() / self.period);
+    }
+
+    /// Saves both filters when they are no longer in use, and notes that it did.
+    pub(crate) fn end(&self) -> Result<(), Failure> {
+        self.save()?;
+        Ok(self.store.ended_well()?)
     }
 
     /// Saves both filters, while they are in use. On a thread that may block.

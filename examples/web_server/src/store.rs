@@ -23,6 +23,11 @@ const EPOCH: &str = "epoch";
 /// The oldest epoch of which the list is still there.
 const OLDEST: &str = "oldest";
 
+/// Since when request identifiers have been noted without a gap, in seconds since 1970.
+const IDS_KNOWN_SINCE: &str = "request identifiers known since";
+/// 1 if the server has ended well, and not begun again.
+const ENDED_WELL: &str = "ended well";
+
 /// The tokens that were revoked in an epoch, in their order. Some of them may have been reinstated since.
 ///
 /// A table for each, since to drop a table is one step, and to remove a million entries from one is not.
@@ -190,6 +195,22 @@ impl Store {
         Ok(take(&mut tokens))
     }
 
+    /// Since when request identifiers had been noted without a gap when the server ended, in seconds since 1970; `None` if
+    /// it did not end well, or never ran.
+    pub(crate) fn ids_known_since(&self) -> Result<Option<u64>> {
+        Ok(if self.fact(ENDED_WELL)? == 1 { Some(self.fact(IDS_KNOWN_SINCE)?) } else { None })
+    }
+
+    /// To be called when the server begins; whatever ends it before [`ended_well`](Self::ended_well) is a gap.
+    pub(crate) fn begin(&self, ids_known_since: u64) -> Result<()> {
+        self.note(&[(IDS_KNOWN_SINCE, ids_known_since), (ENDED_WELL, 0)])
+    }
+
+    /// To be called when everything is saved.
+    pub(crate) fn ended_well(&self) -> Result<()> {
+        self.note(&[(ENDED_WELL, 1)])
+    }
+
     /// Begins some changes that become durable together. Others that want to change something wait.
     pub(crate) fn change(&self) -> Result<Change> {
         Ok(Change(self.database.begin_write()?))
@@ -200,6 +221,14 @@ impl Store {
         table: TableDefinition<'_, K, V>,
     ) -> Result<ReadOnlyTable<K, V>> {
         Ok(self.database.begin_read()?.open_table(table)?)
+    }
+
+    fn note(&self, facts: &[(&str, u64)]) -> Result<()> {
+        let transaction = self.database.begin_write()?;
+        for &(name, fact) in facts {
+            transaction.open_table(FACTS)?.insert(name, fact)?;
+        }
+        Ok(transaction.commit()?)
     }
 
     fn fact(&self, name: &str) -> Result<u64> {

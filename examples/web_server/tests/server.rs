@@ -332,6 +332,43 @@ fn nothing_is_forgotten_by_a_restart() {
     assert!(ids.iter().all(|id| server.client().protected("good", Some(id)) == 409), "an identifier passes again");
 }
 
+/// Identifiers are in no store. What can't be brought back is not passed over in silence.
+#[test]
+fn a_gap_in_the_identifiers_is_told() {
+    let data = data();
+    let snapshot = data.path().join("request-ids.snapshot");
+    let since = |server: &Server| server.client().get("/stats").json()["request_ids_known_since"].as_u64().unwrap();
+    let server = Server::start(data.path(), &[]);
+    let first = since(&server);
+    assert_eq!(server.client().protected("good", Some("saved")), 200);
+    server.end();
+
+    let server = Server::start(data.path(), &[]);
+    assert!(!server.said().contains("pass once more"), "{}", server.said());
+    assert_eq!(since(&server), first);
+    assert_eq!(server.client().protected("good", Some("unsaved")), 200);
+    server.kill();
+
+    let server = Server::start(data.path(), &[]);
+    assert!(server.said().contains("those since the last snapshot pass once more"), "{}", server.said());
+    assert!(since(&server) >= first);
+    assert_eq!(server.client().protected("good", Some("saved")), 409);
+    server.end();
+
+    // A period of another length numbers the generations differently.
+    let server = Server::start(data.path(), &["--window", "700"]);
+    assert!(server.said().contains("--window and --generations were different"), "{}", server.said());
+    server.end();
+
+    let mut bytes = fs::read(&snapshot).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&snapshot, bytes).unwrap();
+    let server = Server::start(data.path(), &["--window", "700"]);
+    assert!(server.said().contains("those seen before now pass once more"), "{}", server.said());
+    assert_eq!(server.client().protected("good", Some("saved")), 200);
+}
+
 #[test]
 fn with_a_damaged_snapshot_the_filter_is_rebuilt() {
     let data = data();

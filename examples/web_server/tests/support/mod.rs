@@ -123,8 +123,9 @@ impl Server {
     }
 
     /// SIGKILL.
-    pub(crate) fn kill(&self) {
-        kill_process(Pid::from_child(&self.child), Signal::KILL).unwrap();
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 }
 
