@@ -369,6 +369,63 @@ mod tests {
         semi_sorted_3_agrees_with_a_list: SemiSorted<3, 22>;
     }
 
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(CASES))]
+
+        #[test]
+        fn a_word_is_valid_if_additions_lead_to_it(
+            word in any::<u64>(),
+            // Fewer bits and small ranks, so that many are valid.
+            mask in any::<u64>(),
+            rank in prop_oneof![any::<u64>(), 0..64u64],
+            stored in prop::collection::vec(hashes(), 0..9),
+            bit in 0..64u32,
+        ) {
+            fn check<L: Layout>(word: u64, mask: u64, rank: u64, stored: &[u64], bit: u32) {
+                let layout = L::new();
+                // Additions put what is new below its equals, so from the top lane down they lead to the same word.
+                let reached = |word| {
+                    let stored: Vec<_> = layout.fingerprints(word).collect();
+                    stored.into_iter().rev().fold(Bucket::default(), |bucket, f| layout.add(bucket, f).expect("room"))
+                };
+                let is_valid = |word: Bucket| {
+                    if L::SEMI_SORTED {
+                        return reached(word) == word;
+                    }
+                    // Removals leave gaps anywhere, so only the bits that belong to no lane count.
+                    let lanes = (0..L::SLOTS).map(|slot| L::LANE << (slot * L::LANE_BITS)).fold(0, |all, lane| all | lane);
+                    word.0 & !lanes == 0
+                };
+                let bits = L::SLOTS * L::LANE_BITS;
+                let lanes = all::<L>(L::LANE_BITS);
+                let ranked = if bits < 64 { rank.checked_shl(bits).unwrap_or(0) } else { 0 };
+                for word in [word, word & mask, word & lanes, word & mask & lanes | ranked, word & lanes | ranked] {
+                    assert_eq!(layout.is_valid(Bucket(word)), is_valid(Bucket(word)), "{:?}: {word:#x}", L::SHAPE);
+                }
+                let stored: Vec<_> = stored.iter().take(L::SLOTS as usize).map(|&hash| layout.fingerprint(hash)).collect();
+                let mut bucket = fill(layout, &stored);
+                assert!(layout.is_valid(bucket));
+                let changed = Bucket(bucket.0 ^ 1 << bit);
+                assert_eq!(layout.is_valid(changed), is_valid(changed), "{:?}: {changed:?}", L::SHAPE);
+                for f in stored {
+                    bucket = layout.remove(bucket, f).expect("it is in");
+                    assert!(layout.is_valid(bucket));
+                }
+            }
+            check::<Plain<8, 8>>(word, mask, rank, &stored, bit);
+            check::<Plain<7, 9>>(word, mask, rank, &stored, bit);
+            check::<Plain<6, 10>>(word, mask, rank, &stored, bit);
+            check::<SemiSorted<6, 12>>(word, mask, rank, &stored, bit);
+            check::<Plain<5, 12>>(word, mask, rank, &stored, bit);
+            check::<SemiSorted<5, 14>>(word, mask, rank, &stored, bit);
+            check::<Plain<4, 16>>(word, mask, rank, &stored, bit);
+            check::<SemiSorted<4, 17>>(word, mask, rank, &stored, bit);
+            check::<Plain<3, 21>>(word, mask, rank, &stored, bit);
+            check::<SemiSorted<3, 22>>(word, mask, rank, &stored, bit);
+            check::<Plain<2, 32>>(word, mask, rank, &stored, bit);
+        }
+    }
+
     #[test]
     fn a_fingerprint_whose_low_bits_are_all_zero_takes_a_slot() {
         fn check<L: Layout>() {

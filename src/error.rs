@@ -135,7 +135,7 @@ impl Error for BuildError {}
 ///
 /// Nothing of it was: there is no filter, and no part of one. Whatever the reason, rebuild the filter from the source of
 /// truth, or keep the one that is in use; never take an empty one in its place, for its "no" would be wrong (see the page
-/// `beyond_one_process`).
+/// [`beyond_one_process`](crate::beyond_one_process)).
 #[cfg(feature = "snapshot")]
 #[derive(Debug)]
 #[non_exhaustive]

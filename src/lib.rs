@@ -66,7 +66,9 @@
 //!   looks at up to 2,048 buckets, at some moment of its call; contention alone is never the reason.
 //! - No operation allocates after construction, and no code of the caller's (`Hash`, `Drop`) runs while a lock is held:
 //!   a key whose `Hash` panics leaves the filter as it was. (A writer that has to wait for another is parked by
-//!   `parking_lot`, which may allocate its own note of a thread when it parks it for the first time.)
+//!   `parking_lot`, which may allocate its own note of a thread when it parks it for the first time. And while the filter
+//!   is being saved, removals and relocations put aside the words that they change.)
+//! - A snapshot, made by `save` while others are at work, holds every key that is in throughout, as often as it is in.
 //!
 //! "The same key" means, as everywhere in an approximate filter: the same *fingerprint and buckets*. The argument for
 //! each of these lines stands in `src/stripe.rs`; how each was checked, and what was not, on the page
@@ -103,7 +105,10 @@
 //!     ever. A refused insert is slow, 20 to 700 µs: it searches up to 2,048 buckets, twice.
 //!   - ahash is keyed, but no cryptographic function. Where much is at stake, take
 //!     [`std::hash::RandomState`], which is SipHash, and slower.
-//! - **ahash's hashes are not stable** between processes, versions and processors. Don't store them.
+//! - **ahash's hashes are not stable** between versions and processors, and with random keys not between processes. Don't
+//!   store them. For snapshots that are to survive a restart, an upgrade or a move, take `StableState` (feature
+//!   `stable-hash`); the documentation of `ConcurrentCuckooFilter::save` (feature `snapshot`) has a table of which hasher
+//!   survives what, and the page [`beyond_one_process`] says what to do with snapshots.
 //! - **Size for the most you will hold.** The filter does not grow, and what is in it cannot be listed.
 
 mod any_table;
@@ -125,6 +130,8 @@ pub mod model;
 mod path;
 mod save;
 mod semisort;
+#[cfg(feature = "serde")]
+mod serialize;
 mod sizing;
 #[cfg(feature = "snapshot")]
 mod snapshot;
@@ -144,12 +151,18 @@ pub mod verification {}
 #[doc = include_str!("scaling.md")]
 pub mod scaling {}
 
+#[cfg(doc)]
+#[doc = include_str!("beyond.md")]
+pub mod beyond_one_process {}
+
 pub use builder::Builder;
 #[cfg(feature = "snapshot")]
 pub use error::LoadError;
 pub use error::{BuildError, InsertBatchError, InsertError};
 pub use filter::ConcurrentCuckooFilter;
 pub use layout::Encoding;
+#[cfg(feature = "serde")]
+pub use serialize::LoadSeed;
 #[cfg(feature = "stable-hash")]
 pub use stable::{StableHasher, StableState};
 

@@ -117,12 +117,14 @@ pub(crate) struct Source<'a> {
     /// How many bytes the filter may take up, and how many it takes up so far.
     limit: usize,
     needed: usize,
+    /// How many bytes there are to read, if that is known.
+    available: usize,
 }
 
 impl<'a> Source<'a> {
-    /// `size` is that of the filter itself, without what it allocates.
-    pub(crate) fn new(from: &'a mut dyn Read, limit: usize, size: usize) -> Self {
-        Self { from, sum: crc32fast::Hasher::new(), limit, needed: size }
+    /// A source of `available` bytes in all, or `usize::MAX` if that is not known, for a filter of at most `limit`.
+    pub(crate) fn new(from: &'a mut dyn Read, limit: usize, available: usize) -> Self {
+        Self { from, sum: crc32fast::Hasher::new(), limit, needed: 0, available }
     }
 
     pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N], LoadError> {
@@ -150,7 +152,7 @@ impl<'a> Source<'a> {
         if stated == computed { Ok(()) } else { Err(LoadError::DamagedHeader { stated, computed }) }
     }
 
-    /// Asks for so many bytes, which are about to be allocated.
+    /// Asks for so many bytes, which the filter is to take up.
     pub(crate) fn reserve(&mut self, bytes: usize) -> Result<(), LoadError> {
         self.needed = self.needed.saturating_add(bytes);
         let &mut Self { needed, limit, .. } = self;
@@ -189,6 +191,9 @@ impl<'a> Source<'a> {
             return Err(LoadError::InvalidBuckets { buckets, largest: sizing::LARGEST as u64 });
         }
         let buckets = buckets as usize;
+        if buckets > self.available / size_of::<u64>() {
+            return Err(LoadError::Truncated);
+        }
         self.reserve(any_table::memory_usage(shape, buckets))?;
         let pages = pages_for(buckets, DEFAULT_PAGES);
         let mut table = any_table::new(pages, shape, buckets, sizing::capacity_of(shape, buckets))
@@ -211,6 +216,12 @@ impl<'a> Source<'a> {
         let (stated, computed) = self.seal()?;
         if stated == computed { Ok(()) } else { Err(LoadError::WrongChecksum { stated, computed }) }
     }
+}
+
+/// How long the snapshot of a filter of this one table is.
+#[cfg(feature = "serde")]
+pub(crate) fn length(table: &dyn AnyTable) -> usize {
+    50 + size_of::<u64>() * table.buckets()
 }
 
 fn encoding_number(encoding: Encoding) -> u8 {
@@ -260,7 +271,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     /// - A key that was in when the call began and is removed meanwhile is in the snapshot all the same. (So a snapshot may
     ///   hold what the filter no longer does. Log removals if that matters, and repeat them after loading.)
     /// - A key that is inserted meanwhile may be in or not: if it must not be lost, insert it again after loading, or save
-    ///   again. No key is in more often than it was inserted.
+    ///   again. In all, a key is in the snapshot at most as often as it was in at the beginning and has been inserted since.
+    ///   (For one that is inserted and removed again and again, that may be more often than it was ever in at once.)
     /// - What [`clear`](Self::clear) removes meanwhile may be in or not.
     ///
     /// The snapshot is `50 + 8 · buckets` bytes long, a little less than [`memory_usage`](Self::memory_usage). It holds
@@ -304,8 +316,12 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     /// Each failure has its own [`LoadError`]. **A filter that could not be loaded is not an empty one**: rebuild it from
     /// the source of truth.
     pub fn load(mut from: impl Read, hasher: S, memory_limit: usize) -> Result<Self, LoadError> {
-        let mut source = Source::new(&mut from, memory_limit, size_of::<Self>());
+        Self::load_from(Source::new(&mut from, memory_limit, usize::MAX), hasher)
+    }
+
+    pub(crate) fn load_from(mut source: Source<'_>, hasher: S) -> Result<Self, LoadError> {
         source.header(Kind::OneTable, &hasher)?;
+        source.reserve(size_of::<Self>())?;
         let table = source.section()?;
         source.end()?;
         Ok(Self::from_parts(table, hasher))

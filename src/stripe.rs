@@ -15,8 +15,9 @@
 //!    adds a copy needs neither.**
 //! 4. A relocation fills the new slot, then bumps, then clears the old slot, all under the lock. So there is a copy at
 //!    every moment.
-//! 5. A thread holds one lock at a time, and none while a caller's code runs. (`clear` alone holds all. It takes them
-//!    in order.) So no deadlock.
+//! 5. A thread holds one of these locks at a time, and none while a caller's code runs. (Only `clear`, and a save for a
+//!    moment, hold all. They take them in order.) So no deadlock. While a table is being saved, rules 2 and 4 have an
+//!    addition, and there is one more lock, which is taken last: see `save.rs`.
 //!
 //! An insert that finds room is one compare-exchange: no lock, no version. MemC3 (section 4.3.2) makes its counter odd
 //! while an item moves, and its readers wait for it to be even again; here nothing means "in progress", and a writer
