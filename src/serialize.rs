@@ -1,0 +1,131 @@
+//! Pure: filters in the formats of `serde`. There they are snapshots, so all that `snapshot.rs` checks is checked here.
+
+use core::fmt;
+use core::hash::BuildHasher;
+use core::marker::PhantomData;
+
+use serde::de::{DeserializeSeed, Error as _, SeqAccess, Visitor};
+use serde::ser::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::error::LoadError;
+use crate::filter::ConcurrentCuckooFilter;
+use crate::snapshot::{Source, length};
+
+/// As the bytes of a snapshot: see [`save`](ConcurrentCuckooFilter::save) for what it holds while others change the filter.
+/// Only with the feature `serde`.
+///
+/// `serde` wants all bytes at once, so this takes a second copy of the table, which `save` does not.
+impl<T: ?Sized, S: BuildHasher> Serialize for ConcurrentCuckooFilter<T, S> {
+    fn serialize<R: Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
+        let mut bytes = Vec::new();
+        let len = length(self.table());
+        if bytes.try_reserve_exact(len).is_err() {
+            let message = "bytes for a copy of the filter were refused; write it by `save`, which needs no copy";
+            return Err(R::Error::custom(format_args!("{len} {message}")));
+        }
+        self.save(&mut bytes).map_err(R::Error::custom)?;
+        serializer.serialize_bytes(&bytes)
+    }
+}
+
+/// From the bytes of a snapshot, checked as by [`load`](ConcurrentCuckooFilter::load). Only with the feature `serde`.
+///
+/// For hashers whose default is always the same; with any other it fails. [`LoadSeed`] takes a hasher, and a memory limit.
+/// Without a limit, the filter takes up no more than its bytes do, but for some KiB.
+impl<'de, T: ?Sized, S: BuildHasher + Default> Deserialize<'de> for ConcurrentCuckooFilter<T, S> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        LoadSeed::new(S::default(), usize::MAX).deserialize(deserializer)
+    }
+}
+
+/// Deserializes a filter of the type `F` with a hasher of the caller's choice and a memory limit: what
+/// [`load`](ConcurrentCuckooFilter::load) takes. Only with the feature `serde`.
+///
+/// ```
+/// # #[cfg(feature = "stable-hash")] {
+/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, LoadSeed, StableState};
+/// use serde::de::DeserializeSeed;
+///
+/// let state = StableState::with_key(*b"sixteen secrets!");
+/// let filter = ConcurrentCuckooFilter::<str, _>::with_capacity_and_hasher(1000, state.clone());
+/// filter.insert("a key")?;
+/// let json = serde_json::to_string(&filter)?;
+///
+/// let seed = LoadSeed::<ConcurrentCuckooFilter<str, _>, _>::new(state, 1 << 20);
+/// let filter = seed.deserialize(&mut serde_json::Deserializer::from_str(&json))?;
+/// assert!(filter.contains("a key"));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct LoadSeed<F, S> {
+    hasher: S,
+    memory_limit: usize,
+    filter: PhantomData<fn() -> F>,
+}
+
+impl<F, S> LoadSeed<F, S> {
+    /// A seed for one filter with this hasher, of at most so many bytes.
+    pub fn new(hasher: S, memory_limit: usize) -> Self {
+        Self { hasher, memory_limit, filter: PhantomData }
+    }
+}
+
+impl<'de, T: ?Sized, S: BuildHasher> DeserializeSeed<'de> for LoadSeed<ConcurrentCuckooFilter<T, S>, S> {
+    type Value = ConcurrentCuckooFilter<T, S>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        let Self { hasher, memory_limit, .. } = self;
+        let load = |source: Source<'_>| ConcurrentCuckooFilter::load_from(source, hasher);
+        deserializer.deserialize_bytes(Snapshot { load, memory_limit, filter: PhantomData })
+    }
+}
+
+/// Without the hasher, whose key is a secret.
+impl<F, S> fmt::Debug for LoadSeed<F, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoadSeed").field("memory_limit", &self.memory_limit).finish_non_exhaustive()
+    }
+}
+
+/// Takes the bytes of a snapshot of one filter and nothing else.
+struct Snapshot<F, L> {
+    load: L,
+    memory_limit: usize,
+    filter: PhantomData<fn() -> F>,
+}
+
+impl<'de, F, L: FnOnce(Source<'_>) -> Result<F, LoadError>> Visitor<'de> for Snapshot<F, L> {
+    type Value = F;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the bytes of a snapshot of a filter")
+    }
+
+    fn visit_bytes<E: serde::de::Error>(self, mut bytes: &[u8]) -> Result<F, E> {
+        let len = bytes.len();
+        let filter = (self.load)(Source::new(&mut bytes, self.memory_limit, len)).map_err(E::custom)?;
+        if bytes.is_empty() {
+            return Ok(filter);
+        }
+        Err(E::custom(format_args!("the snapshot ends {} bytes before the {len} bytes given do", bytes.len())))
+    }
+
+    /// For formats that have no bytes, such as JSON.
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<F, A::Error> {
+        // As it comes: what the format says of the length need not be true.
+        let mut bytes = Vec::new();
+        while let Some(byte) = sequence.next_element::<u8>()? {
+            // A filter takes up more than its snapshot.
+            if bytes.len() == self.memory_limit {
+                let needed = bytes.len() + 1;
+                return Err(A::Error::custom(LoadError::MemoryLimit { needed, limit: self.memory_limit }));
+            }
+            if bytes.try_reserve(1).is_err() {
+                return Err(A::Error::custom(LoadError::OutOfMemory { bytes: bytes.len() + 1 }));
+            }
+            bytes.push(byte);
+        }
+        self.visit_bytes(&bytes)
+    }
+}
