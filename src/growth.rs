@@ -455,8 +455,8 @@ impl Tables {
     }
 }
 
-/// What models and tests do to single tables.
-#[cfg(any(test, ccf_model))]
+/// What models do to single tables.
+#[cfg(ccf_model)]
 impl Tables {
     /// Grows, whatever room there is.
     pub(crate) fn grow_anyway(&self) {
@@ -473,8 +473,8 @@ impl Tables {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::nested;
-    use crate::layout::SHAPES;
+    use crate::hash::{Geometry, nested};
+    use crate::layout::{Fingerprint, SHAPES};
 
     /// Rates that are asked for, and the lowest.
     fn rates() -> impl Iterator<Item = f64> {
@@ -497,6 +497,34 @@ mod tests {
     fn the_first_tables_of_a_filter_for_the_default_rate() {
         let shapes: Vec<_> = shapes(0.001).take(5).map(|shape| (shape.slots, shape.fingerprint_bits)).collect();
         assert_eq!(shapes, [(5, 14), (4, 16), (4, 16), (4, 17), (3, 21)]);
+    }
+
+    /// Whoever knows the hasher's key fills a pair of buckets, and is refused, but does not drive the memory up.
+    #[test]
+    fn keys_that_were_chosen_to_fill_a_pair_do_not_make_the_filter_grow() {
+        let plan =
+            Plan { buckets: 64, rate: 0.001, pages: Pages::Usual, memory_limit: usize::MAX, memory_of_caller: 0 };
+        let tables = Tables::new(plan).expect("some kilobytes");
+        let geometry = plan.table(0).expect("it is small").geometry;
+        // Hashes whose fingerprints lead from bucket 0 to one and the same.
+        let alike = (256..1 << 14).filter(|&hash: &u64| {
+            hash & 0xff != 0
+                && geometry.alternate(0, Fingerprint(hash as u32)) == geometry.alternate(0, Fingerprint(257))
+        });
+        let (mut inserted, mut refused) = (0, 0);
+        for hash in alike {
+            match tables.insert(hash) {
+                Ok(()) => inserted += 1,
+                Err(InsertError::Full { .. }) => refused += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert!(inserted == 10 && refused > 100, "{inserted} inserted, {refused} refused");
+        assert_eq!((tables.tables(), tables.len()), (1, 10));
+        // Others go in as ever.
+        let others = sizing::capacity_of(shapes(plan.rate).next().expect("a layout"), plan.buckets) as u64 * 4 / 5;
+        (0..others).for_each(|key| tables.insert(nested(key)).expect("there is room"));
+        assert_eq!(tables.tables(), 1);
     }
 
     fn held_before_refusal(shape: Shape, geometry: Nested, buckets: usize, seed: u64) -> usize {

@@ -270,7 +270,7 @@ mod tests {
         fn fingerprints_nest(hash in alike()) {
             fn bits_of<L: Layout>(hash: u64) -> u64 {
                 let fingerprint = L::new().fingerprint(hash).0.into();
-                assert_eq!(fingerprint, hash & (1 << L::SHAPE.fingerprint_bits) - 1, "{:?} changed it", L::SHAPE);
+                assert_eq!(fingerprint, hash & ((1 << L::SHAPE.fingerprint_bits) - 1), "{:?} changed it", L::SHAPE);
                 assert_ne!(fingerprint & L::LANE, 0, "{:?}: an empty slot", L::SHAPE);
                 fingerprint
             }
@@ -328,6 +328,13 @@ mod tests {
         assert_eq!(fine.fingerprint(one), fine.fingerprint(other));
         assert_ne!(coarse.fingerprint(one), coarse.fingerprint(other));
         assert_eq!(without_zero(one), without_zero(other));
+    }
+
+    #[test]
+    fn the_low_part_of_a_nested_hash_is_never_zero() {
+        let count = if cfg!(miri) { 1_000 } else { 100_000 };
+        assert!((0..count).all(|hash| nested(hash) & ((1 << NEVER_ZERO) - 1) != 0));
+        assert!((0..count).any(|hash| mix(hash) & ((1 << NEVER_ZERO) - 1) == 0));
     }
 
     #[test]

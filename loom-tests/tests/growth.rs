@@ -6,9 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ccf_loom::model::{Fault, Growable, GrowableKey, Seeded};
-use common::{Role, role};
+use common::Role;
 
 type Model = (Arc<Growable>, Vec<Role<Growable>>, Role<Growable>);
+
+fn role(run: impl FnOnce(&Growable) + Send + 'static) -> Role<Growable> {
+    Box::new(run)
+}
 
 /// Keys of different classes in every table, with the same buckets in each.
 fn keys<const N: usize>() -> [GrowableKey; N] {
@@ -24,12 +28,12 @@ fn filter(tables: usize, keys: &[(usize, GrowableKey)]) -> Arc<Growable> {
 }
 
 fn finds(key: GrowableKey) -> Role<Growable> {
-    role(move |filter: &Growable| assert!(filter.contains(key), "a present key was missed"))
+    role(move |filter| assert!(filter.contains(key), "a present key was missed"))
 }
 
 /// At the end each of the keys is in, once, nothing else is, and there are so many tables.
 fn ends_with(keys: Vec<GrowableKey>, tables: usize) -> Role<Growable> {
-    role(move |filter: &Growable| {
+    role(move |filter| {
         assert!(keys.iter().all(|&key| filter.count(key) == 1), "a present key was missed");
         assert_eq!(filter.len(), keys.len(), "an item was lost or doubled");
         assert_eq!(filter.tables(), tables, "one growth, one table");
@@ -40,7 +44,7 @@ fn ends_with(keys: Vec<GrowableKey>, tables: usize) -> Role<Growable> {
 fn two_inserts_that_find_the_table_full() -> Model {
     let keys = keys::<6>();
     let inserter = |key: GrowableKey| {
-        role(move |filter: &Growable| {
+        role(move |filter| {
             filter.insert(key).expect("one growth, one table for both");
             assert!(filter.contains(key), "a present key was missed");
         })
@@ -57,7 +61,7 @@ model! {
 /// A lookup of a key that is in, and the filter grows meanwhile.
 fn lookup_in_the_moment_of_growth() -> Model {
     let keys = keys::<5>();
-    let inserter = role(move |filter: &Growable| filter.insert(keys[4]).expect("the filter grows"));
+    let inserter = role(move |filter| filter.insert(keys[4]).expect("the filter grows"));
     let full = [0, 1, 2, 3].map(|nth| (0, keys[nth]));
     (filter(1, &full), vec![finds(keys[0]), inserter], ends_with(keys.to_vec(), 2))
 }
@@ -73,7 +77,7 @@ fn two_insert_if_absent_across_growth() -> Model {
     let added = Arc::new(AtomicUsize::new(0));
     let adder = |key: GrowableKey| {
         let added = Arc::clone(&added);
-        role(move |filter: &Growable| {
+        role(move |filter| {
             let new = filter.insert_if_absent(key).expect("the filter grows");
             added.fetch_add(usize::from(new), Ordering::Relaxed);
         })
@@ -81,7 +85,7 @@ fn two_insert_if_absent_across_growth() -> Model {
     let full = [0, 1, 2, 3].map(|nth| (0, keys[nth]));
     let roles = vec![adder(keys[4]), adder(keys[4].twin())];
     let ends = ends_with(keys.to_vec(), 2);
-    let finally = role(move |filter: &Growable| {
+    let finally = role(move |filter| {
         assert_eq!(added.load(Ordering::Relaxed), 1, "exactly one adds it");
         ends(filter);
     });
@@ -96,7 +100,7 @@ model! {
 /// `y` and `z` are of one class in the first table and of two in the second: the removal of `y` takes the copy in the second.
 fn remove_where_classes_differ() -> Model {
     let (y, z) = (GrowableKey::new(1, 0), GrowableKey::new(0, 0));
-    let remover = role(move |filter: &Growable| assert!(filter.remove(y), "a present key was not removed"));
+    let remover = role(move |filter| assert!(filter.remove(y), "a present key was not removed"));
     (filter(2, &[(1, y), (0, z)]), vec![finds(z), remover], ends_with(vec![z], 2))
 }
 model! {
@@ -110,7 +114,7 @@ model! {
 fn twin_comes_and_goes_across_tables() -> Model {
     let [z, others @ ..] = keys::<4>();
     let full = [(1, z), (1, others[0]), (1, others[1]), (1, others[2])];
-    let churn = role(move |filter: &Growable| {
+    let churn = role(move |filter| {
         filter.insert(z.twin()).expect("there is room in the first table");
         assert!(filter.remove(z.twin()), "a present key was not removed");
     });
@@ -125,7 +129,7 @@ model! {
 /// Two copies of one class, one in each table, and two removals: each takes one.
 fn removals_of_one_class_across_tables() -> Model {
     let [x] = keys();
-    let remover = |key| role(move |filter: &Growable| assert!(filter.remove(key), "a present key was not removed"));
+    let remover = |key| role(move |filter| assert!(filter.remove(key), "a present key was not removed"));
     (filter(2, &[(0, x), (1, x)]), vec![remover(x), remover(x.twin())], ends_with(vec![], 2))
 }
 model! {
@@ -138,14 +142,14 @@ model! {
 fn count_against_a_key_that_changes_tables() -> Model {
     let [x, filler, others @ ..] = keys::<5>();
     let full = [(1, x), (1, others[0]), (1, others[1]), (1, others[2])];
-    let churn = role(move |filter: &Growable| {
+    let churn = role(move |filter| {
         filter.insert(x).expect("there is room in the first table");
         assert!(filter.remove(x), "a present key was not removed");
         filter.insert(filler).expect("there is room in the second table");
         filter.insert(x).expect("there is room in the first table");
     });
-    let counter = role(move |filter: &Growable| assert!((1..=2).contains(&filter.count(x)), "miscounted"));
-    let finally = role(move |filter: &Growable| {
+    let counter = role(move |filter| assert!((1..=2).contains(&filter.count(x)), "miscounted"));
+    let finally = role(move |filter| {
         assert_eq!((filter.count(x), filter.len(), filter.tables()), (2, 6, 2), "an item was lost or doubled");
     });
     (filter(2, &full), vec![counter, churn], finally)
@@ -163,7 +167,7 @@ fn inserts_that_look_for_each_other_across_growth() -> Model {
     let found = Arc::new(AtomicUsize::new(0));
     let seeker = |grows: bool, own: GrowableKey, other: GrowableKey| {
         let found = Arc::clone(&found);
-        role(move |filter: &Growable| {
+        role(move |filter| {
             if grows {
                 filter.grow();
             }
@@ -173,7 +177,7 @@ fn inserts_that_look_for_each_other_across_growth() -> Model {
     };
     let roles = vec![seeker(true, x, y), seeker(false, y, x)];
     let ends = ends_with(vec![x, y], 3);
-    let finally = role(move |filter: &Growable| {
+    let finally = role(move |filter| {
         assert!(found.load(Ordering::Relaxed) > 0, "neither has seen the other");
         ends(filter);
     });

@@ -15,10 +15,10 @@ pub const B: usize = 1;
 pub const C: usize = 2;
 pub const D: usize = 3;
 
-/// A role in a model: what one thread does to the table.
+/// A role in a model: what one thread does to the table, or to whatever the model is about.
 pub type Role<T = Table> = Box<dyn FnOnce(&T) + Send>;
 
-pub fn role<T>(run: impl FnOnce(&T) + Send + 'static) -> Role<T> {
+pub fn role(run: impl FnOnce(&Table) + Send + 'static) -> Role {
     Box::new(run)
 }
 
