@@ -10,10 +10,6 @@ use common::Role;
 
 type Model = (Arc<Growable>, Vec<Role<Growable>>, Role<Growable>);
 
-fn role(run: impl FnOnce(&Growable) + Send + 'static) -> Role<Growable> {
-    Box::new(run)
-}
-
 /// Keys of different classes in every table, with the same buckets in each.
 fn keys<const N: usize>() -> [GrowableKey; N] {
     core::array::from_fn(|nth| GrowableKey::new(0, nth))
