@@ -1,0 +1,169 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+
+/// Refuses revoked tokens and repeated requests, by two cuckoo filters in front of an exact store.
+///
+/// Prints the address it listens on to standard output, everything else to standard error. Ends with status 0 after
+/// SIGTERM or ctrl-c, when both filters are saved; with 1 if something failed; with 2 for bad arguments.
+#[derive(Debug, Parser)]
+#[command(name = "web-server", version, args_override_self = true)]
+pub(crate) struct Arguments {
+    /// Where to listen; port 0 takes any that is free
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:3000")]
+    pub(crate) listen: SocketAddr,
+
+    /// The directory of the store, the snapshots and the key; made if it does not exist
+    #[arg(long, value_name = "DIR", default_value = "web-server-data")]
+    pub(crate) data: PathBuf,
+
+    /// The secret key of the filters' hash, 16 bytes; made if it does not exist [default: DIR/key]
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+
+    /// What administrators must send as `Authorization: Bearer TOKEN` to the routes below /revoked and /jobs.
+    /// Without it these routes are open, and only a loopback address can be listened on
+    // From the environment rather than the command line, which every user of the machine can read.
+    #[arg(long, value_name = "TOKEN", env = "WEB_SERVER_ADMIN_TOKEN", hide_env_values = true)]
+    pub(crate) admin_token: Option<String>,
+
+    /// How many revoked tokens there may be
+    #[arg(long, value_name = "N", default_value = "1000000", value_parser = parse_count)]
+    pub(crate) capacity: usize,
+
+    /// The share of the other tokens that may cost a question to the store
+    #[arg(long, value_name = "P", default_value = "0.001", value_parser = parse_rate)]
+    pub(crate) rate: f64,
+
+    /// For how long at least a request's identifier is refused if it comes again, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = parse_seconds)]
+    window: u64,
+
+    /// In how many generations identifiers age: with g of them, one is remembered for g/(g-1) windows at most
+    #[arg(long, value_name = "G", default_value = "5", value_parser = parse_generations)]
+    pub(crate) generations: usize,
+
+    /// How many requests with an identifier there may be in one generation
+    #[arg(long, value_name = "N", default_value = "1000000", value_parser = parse_count)]
+    pub(crate) ids: usize,
+
+    /// The share of new identifiers that may be taken for repeated ones
+    #[arg(long, value_name = "P", default_value = "0.00001", value_parser = parse_rate)]
+    pub(crate) ids_rate: f64,
+
+    /// A file of tokens to revoke before the first request, one a line; a large one is loaded fastest if it is sorted
+    #[arg(long, value_name = "FILE")]
+    pub(crate) load: Option<PathBuf>,
+
+    /// How often to save the filters while serving, in seconds; 0 for only at the end
+    #[arg(long, value_name = "SECONDS", default_value = "60")]
+    snapshot_every: u64,
+
+    /// The most memory that a snapshot may make the server take for each filter when it is loaded, in MiB
+    #[arg(long, value_name = "MIB", default_value = "1024")]
+    snapshot_limit: usize,
+
+    /// The longest body of POST /revoked/bulk, in MiB
+    #[arg(long, value_name = "MIB", default_value = "256")]
+    bulk_limit: usize,
+
+    /// How much of the store is kept in memory, in MiB
+    #[arg(long, value_name = "MIB", default_value = "64")]
+    store_cache: usize,
+
+    /// How long each question to the store takes longer, in milliseconds: as if it were on another machine
+    #[arg(long, value_name = "MS", default_value = "0")]
+    store_delay: u64,
+
+    /// Ask the store about every token, not only about those that the filter has: for comparison
+    #[arg(long)]
+    pub(crate) no_filter: bool,
+
+    /// How long to wait for requests that are under way at the end, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "10")]
+    grace: u64,
+}
+
+impl Arguments {
+    /// Reads the arguments; ends the process with status 2 if they are no good.
+    pub(crate) fn from_command_line() -> Self {
+        let arguments = Self::parse();
+        if arguments.admin_token.is_none() && !arguments.listen.ip().is_loopback() {
+            let error = format!(
+                "--listen {} can be reached from other machines, and without an admin token whoever reaches the server \
+                 may revoke and reinstate tokens; set WEB_SERVER_ADMIN_TOKEN, or listen on 127.0.0.1",
+                arguments.listen
+            );
+            clap::Error::raw(clap::error::ErrorKind::MissingRequiredArgument, error + "\n").exit();
+        }
+        arguments
+    }
+
+    pub(crate) fn key_file(&self) -> PathBuf {
+        self.key_file.clone().unwrap_or_else(|| self.data.join("key"))
+    }
+
+    /// How long a generation is the current one, in seconds. An identifier is in the current one and `g - 1` older ones,
+    /// and it came at any moment of its own: so it stays for `g - 1` periods at least, and `g` at most.
+    pub(crate) fn period(&self) -> u64 {
+        self.window.div_ceil(self.generations as u64 - 1)
+    }
+
+    pub(crate) fn snapshot_every(&self) -> Option<Duration> {
+        (self.snapshot_every > 0).then(|| Duration::from_secs(self.snapshot_every))
+    }
+
+    pub(crate) fn snapshot_limit(&self) -> usize {
+        self.snapshot_limit.saturating_mul(1 << 20)
+    }
+
+    pub(crate) fn bulk_limit(&self) -> usize {
+        self.bulk_limit.saturating_mul(1 << 20)
+    }
+
+    pub(crate) fn store_cache(&self) -> usize {
+        self.store_cache.saturating_mul(1 << 20)
+    }
+
+    pub(crate) fn store_delay(&self) -> Duration {
+        Duration::from_millis(self.store_delay)
+    }
+
+    pub(crate) fn grace(&self) -> Duration {
+        Duration::from_secs(self.grace)
+    }
+}
+
+// What follows only says what is wrong; clap puts the argument and its value in front.
+
+fn parse_count(text: &str) -> Result<usize, String> {
+    match text.replace('_', "").parse() {
+        Ok(count) if count > 0 => Ok(count),
+        _ => Err("give a whole number of at least 1, such as 1_000_000".into()),
+    }
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(rate) if rate > 0.0 && rate < 1.0 => Ok(rate),
+        _ => Err("give a number above 0 and below 1, such as 0.001 for one in a thousand".into()),
+    }
+}
+
+fn parse_seconds(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(seconds) if seconds > 0 => Ok(seconds),
+        _ => Err("give a whole number of seconds, at least 1".into()),
+    }
+}
+
+fn parse_generations(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(generations) if (2..=255).contains(&generations) => Ok(generations),
+        _ => Err("give a whole number from 2 to 255".into()),
+    }
+}

@@ -1,0 +1,189 @@
+//! CONCURRENT: many tokens at a time, from a request's body or a file, on a thread that may block.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+
+use crate::refusal::NoRoom;
+use crate::token;
+use crate::writer::{Orders, Unavailable};
+
+/// How many tokens become durable together. Single revocations wait for so many at most.
+const CHUNK: usize = 4096;
+/// Of so many jobs the outcome is remembered.
+const REMEMBERED: usize = 100;
+
+/// A bulk load, as others see it.
+#[derive(Debug)]
+pub(crate) struct Job {
+    total: u64,
+    done: AtomicU64,
+    inserted: AtomicU64,
+    refused: AtomicU64,
+    end: Mutex<Option<End>>,
+}
+
+/// How a bulk load has ended. What was done before is durable in any case.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub(crate) enum End {
+    Finished,
+    /// The filter is full. Send the lines after `done` again when there is room.
+    Full(NoRoom),
+    /// The store has failed, the server is ending, or a line is no token.
+    Stopped {
+        error: String,
+    },
+}
+
+/// What `GET /jobs/{id}` answers.
+#[derive(Debug, Serialize)]
+pub(crate) struct Progress {
+    total: u64,
+    /// Lines that were dealt with: the first ones.
+    done: u64,
+    /// Of these, tokens that were not revoked before.
+    inserted: u64,
+    /// And those that the filter did not take, because too many others look like them.
+    refused: u64,
+    finished: bool,
+    #[serde(flatten)]
+    end: Option<End>,
+}
+
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { total, done, inserted, refused, .. } = self;
+        write!(f, "{done} of {total} lines, {inserted} tokens new, {refused} refused")
+    }
+}
+
+impl Progress {
+    /// How many of so many equal parts are done.
+    pub(crate) fn part(&self, of: u64) -> u64 {
+        (self.done * of).checked_div(self.total).unwrap_or(of)
+    }
+
+    pub(crate) fn is_end(&self) -> bool {
+        self.finished
+    }
+}
+
+impl Job {
+    pub(crate) fn new(total: u64) -> Self {
+        let zero = || AtomicU64::new(0);
+        Self { total, done: zero(), inserted: zero(), refused: zero(), end: Mutex::new(None) }
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        // The end first: once it is there, the other figures are the last ones.
+        let end = self.end.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Progress {
+            total: self.total,
+            done: get(&self.done),
+            inserted: get(&self.inserted),
+            refused: get(&self.refused),
+            finished: end.is_some(),
+            end,
+        }
+    }
+
+    /// Revokes the token of each line, in their order; returns how it ended, which is also noted in the job.
+    pub(crate) fn run<E: ToString>(
+        &self,
+        lines: impl Iterator<Item = Result<String, E>>,
+        orders: &Orders,
+        stopping: &AtomicBool,
+        mut tell: impl FnMut(&Progress),
+    ) -> End {
+        let end = self.revoke(lines, orders, stopping, &mut tell);
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(end.clone());
+        tell(&self.progress());
+        end
+    }
+
+    fn revoke<E: ToString>(
+        &self,
+        mut lines: impl Iterator<Item = Result<String, E>>,
+        orders: &Orders,
+        stopping: &AtomicBool,
+        tell: &mut impl FnMut(&Progress),
+    ) -> End {
+        let stopped = |error: String| End::Stopped { error };
+        let mut more = true;
+        while more {
+            let mut tokens = Vec::with_capacity(CHUNK);
+            // Where each token's line is, seen from the first of the chunk: blank lines are lines too.
+            let mut places = Vec::with_capacity(CHUNK);
+            let (mut taken, mut wrong) = (0, None);
+            while tokens.len() < CHUNK && wrong.is_none() {
+                match lines.next() {
+                    None => {
+                        more = false;
+                        break;
+                    }
+                    Some(Err(error)) => wrong = Some(error.to_string()),
+                    Some(Ok(line)) => match line.trim() {
+                        "" => taken += 1,
+                        token => match token::check(token) {
+                            Ok(()) => {
+                                tokens.push(token.to_owned());
+                                places.push(taken);
+                                taken += 1;
+                            }
+                            Err(why) => wrong = Some(why),
+                        },
+                    },
+                }
+            }
+            if stopping.load(Ordering::Relaxed) {
+                return stopped("the server is ending; send the lines after `done` again".into());
+            }
+            let tally = match orders.revoke_many(tokens) {
+                Ok(tally) => tally,
+                Err(Unavailable(why)) => return stopped(why.to_string()),
+            };
+            let done = places.get(tally.done).copied().unwrap_or(taken);
+            self.inserted.fetch_add(tally.inserted as u64, Ordering::Relaxed);
+            self.refused.fetch_add(tally.refused as u64, Ordering::Relaxed);
+            let done = self.done.fetch_add(done, Ordering::Relaxed) + done;
+            if let Some(full) = tally.full {
+                return End::Full(NoRoom::new(full));
+            }
+            if let Some(wrong) = wrong {
+                return stopped(format!("line {}: {wrong}", done + 1));
+            }
+            if more {
+                tell(&self.progress());
+            }
+        }
+        End::Finished
+    }
+}
+
+/// The jobs that can be asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Jobs {
+    last: AtomicU64,
+    jobs: Mutex<BTreeMap<u64, Arc<Job>>>,
+}
+
+impl Jobs {
+    pub(crate) fn add(&self, job: &Arc<Job>) -> u64 {
+        let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        jobs.insert(id, Arc::clone(job));
+        while jobs.len() > REMEMBERED {
+            jobs.pop_first();
+        }
+        id
+    }
+
+    pub(crate) fn get(&self, id: u64) -> Option<Arc<Job>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+}

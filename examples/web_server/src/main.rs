@@ -1,0 +1,287 @@
+//! A web server that refuses revoked tokens and requests that come again, by two cuckoo filters that all its threads share.
+//!
+//! ```text
+//! cargo run --release -p web-server
+//! curl -X PUT http://127.0.0.1:3000/revoked/some-token
+//! curl -i -H 'Authorization: Bearer some-token' http://127.0.0.1:3000/protected
+//! ```
+//!
+//! Most requests come with a token that is not revoked, and the filter of revoked tokens says so with certainty, in
+//! nanoseconds. Where it says "perhaps", the exact store is asked, which is a database on disk. The filter of request
+//! identifiers is asked and added to in one step.
+//!
+//! - `arguments`: the command line;
+//! - `key`: the secret of the filters' hash;
+//! - `store`: the exact list of revoked tokens;
+//! - `writer`: the thread that changes store and filter, and keeps them in step;
+//! - `snapshot`, `start`: filters from and to files, and what to do when a file is no good;
+//! - `routes`, `token`, `refusal`, `bulk`, `outcomes`: HTTP.
+
+mod arguments;
+mod bulk;
+mod key;
+mod outcomes;
+mod refusal;
+mod routes;
+mod snapshot;
+mod start;
+mod store;
+mod token;
+mod writer;
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::serve::ListenerExt;
+use concurrent_cuckoo_filter::{BuildError, InsertError};
+use metrics_exporter_prometheus::PrometheusBuilder;
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use tokio::time::MissedTickBehavior;
+
+use crate::arguments::Arguments;
+use crate::bulk::{End, Job, Progress};
+use crate::routes::{MetricsPage, Shared};
+use crate::start::Filters;
+use crate::store::Store;
+use crate::writer::Orders;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_command_line();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), Failure> {
+    fs::create_dir_all(&arguments.data).map_err(|error| Failure::file("create", &arguments.data, error))?;
+    let path = arguments.data.join("revoked.redb");
+    let store = Store::open(&path, arguments.store_cache(), arguments.store_delay())
+        .map_err(|error| Failure::file("open", &path, error))?;
+    let store = Arc::new(store);
+    let key = key::read_or_create(&arguments.key_file())?;
+    let filters = Filters::start(arguments, key, &store)?;
+    let (orders, writer) = writer::start(Arc::clone(&store), Arc::clone(&filters.revoked)).map_err(Failure::System)?;
+    if let Some(file) = &arguments.load {
+        load(file, &orders)?;
+    }
+
+    let recorder = PrometheusBuilder::new().install_recorder().map_err(|error| Failure::Metrics(error.to_string()))?;
+    let shared = Arc::new(Shared::new(filters, store, orders, MetricsPage::new(recorder), arguments));
+    let runtime = Runtime::new().map_err(Failure::System)?;
+    runtime.block_on(serve(arguments, &shared))?;
+
+    // Whoever was told that a token is revoked was told so when it was durable; what is still on its way ends here.
+    runtime.block_on(shared.orders.stop());
+    if writer.join().is_err() {
+        eprintln!("error: the writer has panicked");
+    }
+    shared.filters.save()?;
+    eprintln!("saved; {} revoked tokens", shared.filters.revoked.len());
+    Ok(())
+}
+
+/// Serves until SIGTERM or ctrl-c, and until the requests of that moment are answered.
+async fn serve(arguments: &Arguments, shared: &Arc<Shared>) -> Result<(), Failure> {
+    let listener = TcpListener::bind(arguments.listen)
+        .await
+        .map_err(|error| Failure::Listen(arguments.listen.to_string(), error))?;
+    let address = listener.local_addr().map_err(Failure::System)?;
+    if shared.admin_token.is_none() {
+        eprintln!("warning: there is no admin token, so whoever reaches {address} may revoke and reinstate tokens");
+    }
+    // Before the address is told: who reads it may send the signal at once.
+    let mut signal = Signal::new().map_err(Failure::System)?;
+    println!("listening on http://{address}");
+    io::stdout().flush().map_err(Failure::System)?;
+
+    let (stop, stopped) = watch::channel(());
+    let rotating = tokio::spawn(rotate_now_and_then(Arc::clone(shared), stopped.clone()));
+    let saving = arguments
+        .snapshot_every()
+        .map(|every| tokio::spawn(save_now_and_then(Arc::clone(shared), every, stopped.clone())));
+
+    let listener = listener.tap_io(|stream| {
+        // Small answers should not wait for the client's acknowledgements.
+        let _ = stream.set_nodelay(true);
+    });
+    let mut until = stopped.clone();
+    let serving = axum::serve(listener, routes::router(Arc::clone(shared)))
+        .with_graceful_shutdown(async move { drop(until.changed().await) });
+    let mut serving = tokio::spawn(serving.into_future());
+    tokio::select! {
+        () = signal.wait() => {}
+        ended = &mut serving => return ended.unwrap_or_else(|error| Err(error.into())).map_err(Failure::System),
+    }
+
+    eprintln!("ending: no more requests are taken");
+    shared.stopping.store(true, Ordering::Relaxed);
+    drop(stop);
+    if tokio::time::timeout(arguments.grace(), serving).await.is_err() {
+        eprintln!("warning: some requests were not done in {:?}, and are cut off", arguments.grace());
+    }
+    // So that no snapshot is written by two. A bulk load need not be waited for: it stops at its next chunk.
+    let _ = rotating.await;
+    if let Some(saving) = saving {
+        let _ = saving.await;
+    }
+    Ok(())
+}
+
+/// SIGTERM, or ctrl-c.
+struct Signal {
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signal {
+    #[cfg(unix)]
+    fn new() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    #[cfg(unix)]
+    async fn wait(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn new() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    #[cfg(not(unix))]
+    async fn wait(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+async fn rotate_now_and_then(shared: Arc<Shared>, mut stopped: watch::Receiver<()>) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(250));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = stopped.changed() => return,
+            _ = ticks.tick() => {}
+        }
+        // What has expired is cleared by who rotates, some 50 ms for 100 MB.
+        let shared = Arc::clone(&shared);
+        let _ = tokio::task::spawn_blocking(move || shared.filters.rotate()).await;
+    }
+}
+
+async fn save_now_and_then(shared: Arc<Shared>, every: Duration, mut stopped: watch::Receiver<()>) {
+    let mut ticks = tokio::time::interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks.tick().await; // The first comes at once.
+    loop {
+        tokio::select! {
+            _ = stopped.changed() => return,
+            _ = ticks.tick() => {}
+        }
+        let shared = Arc::clone(&shared);
+        match tokio::task::spawn_blocking(move || shared.filters.save()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(failure)) => eprintln!("error: {failure}; trying again in {every:?}"),
+            Err(error) => eprintln!("error: {error}; trying again in {every:?}"),
+        }
+    }
+}
+
+/// Revokes the tokens of a file, and says on standard error how far it is.
+fn load(file: &Path, orders: &Orders) -> Result<(), Failure> {
+    let open = || File::open(file).map(|file| BufReader::with_capacity(1 << 18, file));
+    let failed = |error| Failure::file("read", file, error);
+    let mut counted = open().map_err(failed)?;
+    let (mut lines, mut last) = (0, b'\n');
+    // Not line by line: a file without line ends is one line, however long.
+    loop {
+        let bytes = counted.fill_buf().map_err(failed)?;
+        let Some(&end) = bytes.last() else { break };
+        last = end;
+        lines += bytes.iter().filter(|&&byte| byte == b'\n').count();
+        let len = bytes.len();
+        counted.consume(len);
+    }
+    lines += usize::from(last != b'\n');
+    let job = Job::new(lines as u64);
+    let mut said = 0;
+    let say = |progress: &Progress| {
+        // Some twenty lines, however long the file is.
+        let part = progress.part(20);
+        if progress.is_end() || part > said {
+            eprintln!("{}: {progress}", file.display());
+        }
+        said = part;
+    };
+    match job.run(open().map_err(failed)?.lines(), orders, &AtomicBool::new(false), say) {
+        End::Finished => Ok(()),
+        End::Full(full) => Err(Failure::Load(file.to_owned(), format!("{}; {}", full.error, full.remedy))),
+        End::Stopped { error } => Err(Failure::Load(file.to_owned(), error)),
+    }
+}
+
+/// Why the server does not start, or does not end well.
+#[derive(Debug)]
+enum Failure {
+    File { verb: &'static str, path: PathBuf, error: String },
+    Key(String),
+    Store(store::Error),
+    Build(&'static str, BuildError),
+    TooSmall { tokens: u64, error: InsertError },
+    Load(PathBuf, String),
+    Listen(String, io::Error),
+    Metrics(String),
+    System(io::Error),
+}
+
+impl Failure {
+    fn file(verb: &'static str, path: &Path, error: impl fmt::Display) -> Self {
+        Self::File { verb, path: path.to_owned(), error: error.to_string() }
+    }
+}
+
+impl From<store::Error> for Failure {
+    fn from(error: store::Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { verb, path, error } => write!(f, "can't {verb} {}: {error}", path.display()),
+            Self::Key(why) => write!(f, "{why}"),
+            Self::Store(error) => write!(f, "the store of revoked tokens has failed: {error}"),
+            Self::Build(options, error) => write!(f, "{options} can't be met: {error}"),
+            Self::TooSmall { tokens, error } => write!(
+                f,
+                "the store has {tokens} revoked tokens, and the filter does not take them: {error}; give a larger \
+                 --capacity"
+            ),
+            Self::Load(path, why) => write!(f, "{} was loaded in part: {why}", path.display()),
+            Self::Listen(address, error) => write!(f, "can't listen on {address}: {error}"),
+            Self::Metrics(why) => write!(f, "no metrics: {why}"),
+            Self::System(error) => write!(f, "{error}"),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What the server answers where it does not do what was asked.
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use concurrent_cuckoo_filter::InsertError;
+use serde::Serialize;
+
+use crate::store;
+use crate::writer::Unavailable;
+
+/// An answer other than success. Each has a JSON body with `error`, which says what was wrong and what would be right.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The request itself is wrong.
+    Malformed(String),
+    /// Without the token that is needed, or with the wrong one.
+    Unauthorized(&'static str),
+    /// The token was revoked.
+    Revoked,
+    /// The request's identifier has come before.
+    Repeated,
+    /// The filter of revoked tokens has no room for this one.
+    Full(InsertError),
+    /// That of request identifiers has none: the server can't tell whether this one comes again.
+    IdsFull {
+        error: InsertError,
+        period: u64,
+    },
+    Missing(&'static str),
+    TooLarge {
+        limit: usize,
+    },
+    Busy,
+    Unavailable(Unavailable),
+}
+
+impl From<Unavailable> for Refusal {
+    fn from(unavailable: Unavailable) -> Self {
+        Self::Unavailable(unavailable)
+    }
+}
+
+impl From<store::Error> for Refusal {
+    fn from(error: store::Error) -> Self {
+        Self::Unavailable(error.into())
+    }
+}
+
+/// The body where the filter is full, for programs to act on.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct NoRoom {
+    pub(crate) error: String,
+    pub(crate) len: Option<usize>,
+    pub(crate) capacity: Option<usize>,
+    pub(crate) remedy: &'static str,
+}
+
+impl NoRoom {
+    pub(crate) fn new(error: InsertError) -> Self {
+        let (len, capacity, remedy) = match error {
+            InsertError::Full { len, capacity, .. } => (
+                Some(len),
+                Some(capacity),
+                "delete tokens that have expired, or start the server again with a larger --capacity; nothing is lost \
+                 by that, the filter is rebuilt from the store",
+            ),
+            _ => (
+                None,
+                None,
+                "too many other tokens look like this one, which hardly happens by chance; stop the server, delete its \
+                 key file and start it again: the filter is rebuilt with another key",
+            ),
+        };
+        Self { error: error.to_string(), len, capacity, remedy }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let say =
+            |status: StatusCode, error: &str| (status, Json(serde_json::json!({ "error": error }))).into_response();
+        match self {
+            Self::Malformed(why) => say(StatusCode::BAD_REQUEST, &why),
+            Self::Unauthorized(why) => challenge(say(StatusCode::UNAUTHORIZED, why), "Bearer"),
+            Self::Revoked => {
+                challenge(say(StatusCode::UNAUTHORIZED, "the token is revoked"), "Bearer error=\"invalid_token\"")
+            }
+            Self::Repeated => say(StatusCode::CONFLICT, "a request with this identifier has come before"),
+            Self::Full(error) => (StatusCode::INSUFFICIENT_STORAGE, Json(NoRoom::new(error))).into_response(),
+            Self::IdsFull { error, period } => {
+                let body = NoRoom {
+                    remedy: "try again when a generation has passed; if it happens again, start the server with a larger \
+                             --ids",
+                    ..NoRoom::new(error)
+                };
+                let mut response = (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response();
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(period));
+                response
+            }
+            Self::Missing(what) => say(StatusCode::NOT_FOUND, what),
+            Self::TooLarge { limit } => say(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                &format!("the body is longer than {limit} bytes; send it in parts, or raise --bulk-limit"),
+            ),
+            Self::Busy => {
+                say(StatusCode::TOO_MANY_REQUESTS, "another bulk load is under way; wait until it has finished")
+            }
+            Self::Unavailable(Unavailable(why)) => say(StatusCode::SERVICE_UNAVAILABLE, &why),
+        }
+    }
+}
+
+fn challenge(mut response: Response, challenge: &'static str) -> Response {
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    response
+}

@@ -1,0 +1,277 @@
+//! CONCURRENT: what the server answers, and the state that all requests share.
+//!
+//! A filter answers in nanoseconds and waits for nobody, so it is asked where the request is, without another thread.
+
+use std::io::{BufRead, Cursor};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, put};
+use axum::{Json, Router};
+use concurrent_cuckoo_filter::Stats;
+use metrics::{Counter, Gauge, counter, gauge};
+use metrics_exporter_prometheus::PrometheusHandle;
+use serde::Serialize;
+use serde_json::json;
+use subtle::ConstantTimeEq;
+use tokio::sync::Semaphore;
+
+use crate::bulk::{Job, Jobs};
+use crate::outcomes::Outcomes;
+use crate::refusal::Refusal;
+use crate::start::Filters;
+use crate::store::{self, Store};
+use crate::token;
+use crate::writer::{Orders, Revocation, Unavailable};
+
+/// What all requests share.
+pub(crate) struct Shared {
+    pub(crate) filters: Filters,
+    pub(crate) store: Arc<Store>,
+    pub(crate) orders: Orders,
+    pub(crate) no_filter: bool,
+    pub(crate) admin_token: Option<String>,
+    pub(crate) bulk_limit: usize,
+    /// Seconds of a generation.
+    pub(crate) period: u64,
+    pub(crate) page: MetricsPage,
+    /// Tokens that the filter did not have, since they were last recorded with it.
+    negatives: AtomicU64,
+    jobs: Jobs,
+    /// One bulk load at a time: each has its whole body in memory.
+    bulk: Arc<Semaphore>,
+    /// The server is ending: bulk loads stop at the next chunk.
+    pub(crate) stopping: AtomicBool,
+}
+
+/// Everything that the metrics page needs.
+pub(crate) struct MetricsPage {
+    handle: PrometheusHandle,
+    outcomes: Outcomes,
+    questions: Counter,
+    tokens: Gauge,
+}
+
+impl MetricsPage {
+    /// After the recorder is installed.
+    pub(crate) fn new(handle: PrometheusHandle) -> Self {
+        metrics::describe_counter!(
+            "web_server_store_questions_total",
+            "how often the exact store was asked for a token"
+        );
+        metrics::describe_gauge!("web_server_store_tokens", "revoked tokens in the exact store");
+        Self {
+            handle,
+            outcomes: Outcomes::new(),
+            questions: counter!("web_server_store_questions_total"),
+            tokens: gauge!("web_server_store_tokens"),
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(
+        filters: Filters,
+        store: Arc<Store>,
+        orders: Orders,
+        page: MetricsPage,
+        arguments: &crate::arguments::Arguments,
+    ) -> Self {
+        Self {
+            filters,
+            store,
+            orders,
+            no_filter: arguments.no_filter,
+            admin_token: arguments.admin_token.clone(),
+            bulk_limit: arguments.bulk_limit(),
+            period: arguments.period(),
+            page,
+            negatives: AtomicU64::new(0),
+            jobs: Jobs::default(),
+            bulk: Arc::new(Semaphore::new(1)),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the token is revoked: a "no" of the filter's is certain, and a "yes" is for the store to confirm.
+    async fn is_revoked(&self, token: &str) -> store::Result<bool> {
+        if self.no_filter {
+            return self.store.contains(token).await;
+        }
+        if !self.filters.revoked.contains(token) {
+            self.negatives.fetch_add(1, Ordering::Relaxed);
+            return Ok(false);
+        }
+        let confirmed = self.store.contains(token).await?;
+        if !confirmed {
+            // Or it is being revoked at this moment, and nobody has been told yet.
+            self.filters.revoked.record_false_positives(1);
+        }
+        Ok(confirmed)
+    }
+
+    fn stats(&self) -> (Stats, Stats) {
+        self.filters.revoked.record_negatives(self.negatives.swap(0, Ordering::Relaxed));
+        (self.filters.revoked.stats(), self.filters.ids.stats())
+    }
+}
+
+type Answer = Result<Response, Refusal>;
+
+pub(crate) fn router(shared: Arc<Shared>) -> Router {
+    let admin = Router::new()
+        // `bulk` with POST only: with the other methods it is a token like any other.
+        .route("/revoked/{token}", put(revoke).get(revoked).delete(reinstate).post(bulk))
+        .route("/jobs/{id}", get(job))
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&shared), administrators_only));
+    Router::new()
+        .route("/protected", get(protected))
+        .route("/stats", get(stats))
+        .route("/metrics", get(page))
+        .route("/healthz", get(health))
+        .merge(admin)
+        .with_state(shared)
+}
+
+async fn protected(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Answer {
+    let answer = admit(&shared, &headers).await;
+    let outcomes = &shared.page.outcomes;
+    match &answer {
+        Ok(()) => &outcomes.accepted,
+        Err(Refusal::Revoked) => &outcomes.revoked,
+        Err(Refusal::Repeated) => &outcomes.repeated,
+        Err(Refusal::IdsFull { .. } | Refusal::Unavailable(_)) => &outcomes.unavailable,
+        Err(_) => &outcomes.malformed,
+    }
+    .increment(1);
+    // What is protected would stand here.
+    answer.map(|()| Json(json!({ "ok": true })).into_response())
+}
+
+/// Whether the request may pass. That the token is genuine and has not expired would have to be checked too, before this.
+async fn admit(shared: &Shared, headers: &HeaderMap) -> Result<(), Refusal> {
+    let token = token::bearer(headers)?;
+    let id = token::request_id(headers)?;
+    if shared.is_revoked(token).await? {
+        return Err(Refusal::Revoked);
+    }
+    // Last, so that a request that was refused for another reason can come again. Of all that come with one identifier,
+    // also at the same time, one passes.
+    match id.map(|id| shared.filters.ids.insert_if_absent(id)) {
+        None | Some(Ok(true)) => Ok(()),
+        Some(Ok(false)) => Err(Refusal::Repeated),
+        Some(Err(error)) => Err(Refusal::IdsFull { error, period: shared.period }),
+    }
+}
+
+async fn revoke(State(shared): State<Arc<Shared>>, Path(token): Path<String>) -> Answer {
+    token::check(&token).map_err(Refusal::Malformed)?;
+    let status = match shared.orders.revoke(token).await?.map_err(Refusal::Full)? {
+        Revocation::New => StatusCode::CREATED,
+        Revocation::Known => StatusCode::OK,
+    };
+    Ok((status, Json(json!({ "revoked": true }))).into_response())
+}
+
+async fn revoked(State(shared): State<Arc<Shared>>, Path(token): Path<String>) -> Answer {
+    token::check(&token).map_err(Refusal::Malformed)?;
+    let revoked = shared.is_revoked(&token).await?;
+    Ok(Json(json!({ "revoked": revoked })).into_response())
+}
+
+async fn reinstate(State(shared): State<Arc<Shared>>, Path(token): Path<String>) -> Answer {
+    token::check(&token).map_err(Refusal::Malformed)?;
+    match shared.orders.reinstate(token).await? {
+        true => Ok(StatusCode::NO_CONTENT.into_response()),
+        false => Err(Refusal::Missing("the token is not revoked")),
+    }
+}
+
+async fn bulk(State(shared): State<Arc<Shared>>, Path(name): Path<String>, body: Body) -> Answer {
+    if name != "bulk" {
+        return Err(Refusal::Missing("POST is for /revoked/bulk; to revoke one token, PUT /revoked/TOKEN"));
+    }
+    let permit = Arc::clone(&shared.bulk).try_acquire_owned().map_err(|_| Refusal::Busy)?;
+    let limit = shared.bulk_limit;
+    let body: Bytes = axum::body::to_bytes(body, limit).await.map_err(|error| {
+        // Either it was too long, or the client has gone and reads no answer.
+        let _ = error;
+        Refusal::TooLarge { limit }
+    })?;
+    let lines =
+        body.iter().filter(|&&byte| byte == b'\n').count() + usize::from(!body.ends_with(b"\n") && !body.is_empty());
+    let job = Arc::new(Job::new(lines as u64));
+    let id = shared.jobs.add(&job);
+    tokio::task::spawn_blocking(move || {
+        job.run(Cursor::new(body).lines(), &shared.orders, &shared.stopping, |_| ());
+        drop(permit);
+    });
+    let location = format!("/jobs/{id}");
+    Ok((StatusCode::ACCEPTED, [(header::LOCATION, location)], Json(json!({ "job": id, "lines": lines })))
+        .into_response())
+}
+
+async fn job(State(shared): State<Arc<Shared>>, Path(id): Path<u64>) -> Answer {
+    let job = shared.jobs.get(id).ok_or(Refusal::Missing("there is no such job, or it was long ago"))?;
+    Ok(Json(job.progress()).into_response())
+}
+
+async fn stats(State(shared): State<Arc<Shared>>) -> Answer {
+    #[derive(Serialize)]
+    struct Body {
+        revoked: Stats,
+        observed_false_positive_rate: Option<f64>,
+        request_ids: Stats,
+        /// 0: since ever.
+        request_ids_known_since: u64,
+        store_tokens: u64,
+        store_questions: u64,
+    }
+    let (revoked, request_ids) = shared.stats();
+    let body = Body {
+        observed_false_positive_rate: revoked.observed_false_positive_rate(),
+        revoked,
+        request_ids,
+        request_ids_known_since: shared.filters.ids_known_since,
+        store_tokens: shared.store.len()?,
+        store_questions: shared.store.questions(),
+    };
+    Ok(Json(body).into_response())
+}
+
+async fn page(State(shared): State<Arc<Shared>>) -> Answer {
+    let (revoked, ids) = shared.stats();
+    revoked.publish("revoked");
+    ids.publish("request_ids");
+    shared.page.questions.absolute(shared.store.questions());
+    shared.page.tokens.set(shared.store.len()? as f64);
+    let content_type = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    Ok((content_type, shared.page.handle.render()).into_response())
+}
+
+async fn health(State(shared): State<Arc<Shared>>) -> Answer {
+    if shared.stopping.load(Ordering::Relaxed) {
+        return Err(Unavailable("the server is ending".into()).into());
+    }
+    // A store that has failed once answers nothing until the server is started again.
+    shared.store.len()?;
+    Ok(Json(json!({ "ok": true })).into_response())
+}
+
+async fn administrators_only(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Answer {
+    if let Some(wanted) = &shared.admin_token {
+        let given = token::bearer(request.headers())?;
+        // In a time that does not tell how much of it was right.
+        if !bool::from(given.as_bytes().ct_eq(wanted.as_bytes())) {
+            return Err(Refusal::Unauthorized(
+                "this is for administrators; send `Authorization: Bearer` with their token",
+            ));
+        }
+    }
+    Ok(next.run(request).await)
+}
