@@ -263,12 +263,6 @@ impl<'a> Source<'a> {
     }
 }
 
-/// How long the snapshot of a filter of this one table is.
-#[cfg(feature = "serde")]
-pub(crate) fn length(table: &dyn AnyTable) -> usize {
-    50 + size_of::<u64>() * table.buckets()
-}
-
 fn encoding_number(encoding: Encoding) -> u8 {
     match encoding {
         Encoding::Plain => 0,
