@@ -150,7 +150,14 @@ impl Plan {
     }
 
     fn build(&self, Next { shape, buckets, geometry }: Next) -> Option<Box<dyn AnyTable>> {
-        any_table::nested(pages_for(buckets, self.pages), shape, geometry, sizing::capacity_of(shape, buckets))
+        let pages = pages_for(buckets, self.pages);
+        let table = any_table::nested(pages, shape, geometry, sizing::capacity_of(shape, buckets))?;
+        if cfg!(ccf_model = "loom") {
+            // loom takes the initial value of an atomic for one that a `SeqCst` load may always read; that of a `SeqCst`
+            // exchange it treats right.
+            table.clear();
+        }
+        Some(table)
     }
 }
 
@@ -197,6 +204,8 @@ pub(crate) struct Tables {
     gates: Gates,
     refused: Tally,
     plan: Plan,
+    #[cfg(ccf_model = "loom")]
+    visits: AtomicU64,
 }
 
 impl Tables {
@@ -220,6 +229,8 @@ impl Tables {
             gates,
             refused: Tally::new(0),
             plan,
+            #[cfg(ccf_model = "loom")]
+            visits: AtomicU64::new(0),
         })
     }
 
@@ -231,6 +242,10 @@ impl Tables {
 
     /// The table of that number, which is published.
     fn table(&self, number: usize) -> &dyn AnyTable {
+        // A change that changes nothing and orders nothing. A thread's own loads hide from loom that another one could come
+        // first (tokio-rs/loom, issues 166 and 392); so it is told that one could, at least before each visit of a table.
+        #[cfg(ccf_model = "loom")]
+        self.visits.fetch_add(0, Ordering::Relaxed);
         &**self.tables[number].get().expect("a table is set before it is published")
     }
 
@@ -393,8 +408,8 @@ impl Tables {
         let table = self.plan.build(next).ok_or_else(|| InsertError::OutOfMemory { bytes: next.memory() })?;
         if fault::injected(Fault::PublishBeforeSet) {
             self.published.fetch_add(1, Ordering::SeqCst);
-            // loom changes threads at atomics alone: another one.
-            self.tables();
+            // For loom, which lets others go first only where something is done that they could notice.
+            self.published.fetch_add(0, Ordering::SeqCst);
         }
         self.tables[number].set(table).expect("one growth, one table");
         if !fault::injected(Fault::PublishBeforeSet) {
@@ -518,6 +533,8 @@ impl Tables {
             gates: Gates::new(buckets).ok_or_else(out_of_memory)?,
             refused: Tally::new(0),
             plan,
+            #[cfg(ccf_model = "loom")]
+            visits: AtomicU64::new(0),
         })
     }
 }
@@ -540,8 +557,8 @@ impl Tables {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::hash::nested;
-    use crate::layout::SHAPES;
+    use crate::hash::{Geometry, nested};
+    use crate::layout::{Fingerprint, SHAPES};
 
     /// Rates that are asked for, and the lowest.
     fn rates() -> impl Iterator<Item = f64> {
@@ -564,6 +581,34 @@ mod tests {
     fn the_first_tables_of_a_filter_for_the_default_rate() {
         let shapes: Vec<_> = shapes(0.001).take(5).map(|shape| (shape.slots, shape.fingerprint_bits)).collect();
         assert_eq!(shapes, [(5, 14), (4, 16), (4, 16), (4, 17), (3, 21)]);
+    }
+
+    /// Whoever knows the hasher's key fills a pair of buckets, and is refused, but does not drive the memory up.
+    #[test]
+    fn keys_that_were_chosen_to_fill_a_pair_do_not_make_the_filter_grow() {
+        let plan =
+            Plan { buckets: 64, rate: 0.001, pages: Pages::Usual, memory_limit: usize::MAX, memory_of_caller: 0 };
+        let tables = Tables::new(plan).expect("some kilobytes");
+        let geometry = plan.table(0).expect("it is small").geometry;
+        // Hashes whose fingerprints lead from bucket 0 to one and the same.
+        let alike = (256..1 << 14).filter(|&hash: &u64| {
+            hash & 0xff != 0
+                && geometry.alternate(0, Fingerprint(hash as u32)) == geometry.alternate(0, Fingerprint(257))
+        });
+        let (mut inserted, mut refused) = (0, 0);
+        for hash in alike {
+            match tables.insert(hash) {
+                Ok(()) => inserted += 1,
+                Err(InsertError::Full { .. }) => refused += 1,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert!(inserted == 10 && refused > 100, "{inserted} inserted, {refused} refused");
+        assert_eq!((tables.tables(), tables.len()), (1, 10));
+        // Others go in as ever.
+        let others = sizing::capacity_of(shapes(plan.rate).next().expect("a layout"), plan.buckets) as u64 * 4 / 5;
+        (0..others).for_each(|key| tables.insert(nested(key)).expect("there is room"));
+        assert_eq!(tables.tables(), 1);
     }
 
     fn held_before_refusal(shape: Shape, geometry: Nested, buckets: usize, seed: u64) -> usize {

@@ -331,6 +331,13 @@ mod tests {
     }
 
     #[test]
+    fn the_low_part_of_a_nested_hash_is_never_zero() {
+        let count = if cfg!(miri) { 1_000 } else { 100_000 };
+        assert!((0..count).all(|hash| nested(hash) & ((1 << NEVER_ZERO) - 1) != 0));
+        assert!((0..count).any(|hash| mix(hash) & ((1 << NEVER_ZERO) - 1) == 0));
+    }
+
+    #[test]
     fn the_low_part_that_is_never_zero_is_the_narrowest_of_all() {
         assert_eq!(crate::layout::SHAPES.iter().map(|shape| shape.lane_bits()).min(), Some(NEVER_ZERO));
         assert!(

@@ -137,7 +137,7 @@ mod rotating;
 mod save;
 mod semisort;
 #[cfg(feature = "serde")]
-mod serde;
+mod serialize;
 mod sizing;
 #[cfg(feature = "snapshot")]
 mod snapshot;
@@ -171,7 +171,7 @@ pub use growable::{GrowableBuilder, GrowableCuckooFilter};
 pub use layout::Encoding;
 pub use rotating::{RotatingBuilder, RotatingCuckooFilter};
 #[cfg(feature = "serde")]
-pub use serde::LoadSeed;
+pub use serialize::LoadSeed;
 #[cfg(feature = "stable-hash")]
 pub use stable::{StableHasher, StableState};
 pub use stats::Stats;

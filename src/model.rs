@@ -12,6 +12,7 @@ use std::io;
 use crate::any_table::AnyTable;
 use crate::batch::BLOCK;
 use crate::bucket::{Bucket, BucketOps};
+use crate::builder::Plan as TablePlan;
 use crate::error::InsertError;
 use crate::growth::{Plan, Tables};
 use crate::hash::{Buckets, Geometry, Item, flip};

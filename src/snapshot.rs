@@ -263,12 +263,6 @@ impl<'a> Source<'a> {
     }
 }
 
-/// How long the snapshot of a filter of this one table is.
-#[cfg(feature = "serde")]
-pub(crate) fn length(table: &dyn AnyTable) -> usize {
-    50 + size_of::<u64>() * table.buckets()
-}
-
 fn encoding_number(encoding: Encoding) -> u8 {
     match encoding {
         Encoding::Plain => 0,
@@ -316,7 +310,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     /// - A key that was in when the call began and is removed meanwhile is in the snapshot all the same. (So a snapshot may
     ///   hold what the filter no longer does. Log removals if that matters, and repeat them after loading.)
     /// - A key that is inserted meanwhile may be in or not: if it must not be lost, insert it again after loading, or save
-    ///   again. No key is in more often than it was inserted.
+    ///   again. In all, a key is in the snapshot at most as often as it was in at the beginning and has been inserted since.
+    ///   (For one that is inserted and removed again and again, that may be more often than it was ever in at once.)
     /// - What [`clear`](Self::clear) removes meanwhile may be in or not.
     ///
     /// The snapshot is `50 + 8 · buckets` bytes long, a little less than [`memory_usage`](Self::memory_usage). It holds

@@ -95,7 +95,7 @@ fn the_rate_holds_however_often_the_filter_has_grown() {
 /// Random inserts and removals beside a map that knows what is in, at a rate so high that many keys are of one class in one
 /// table and of two in another.
 ///
-/// With tables whose classes do not nest it finds present keys missed, and so it does if removals begin with the oldest table.
+/// With tables whose classes do not nest, present keys are missed, and so they are if removals begin with the oldest table.
 #[test]
 fn what_is_removed_is_never_another_key() {
     const STEPS: u64 = if cfg!(miri) { 500 } else { 60_000 };
@@ -106,7 +106,7 @@ fn what_is_removed_is_never_another_key() {
         let mut copies: HashMap<u64, usize> = HashMap::new();
         for step in 0..STEPS {
             // It fills, empties to a tenth, and fills again.
-            let filling = step * 5 / STEPS % 2 == 0;
+            let filling = (step * 5 / STEPS).is_multiple_of(2);
             if random.below(10) < if filling { 8 } else { 1 } || present.is_empty() {
                 let number = random.below(STEPS);
                 // Rarely are there as many keys that look alike as a table has room for.
@@ -139,7 +139,8 @@ fn what_is_removed_is_never_another_key() {
 #[test]
 #[cfg_attr(miri, ignore = "too long")]
 fn a_filter_whose_keys_come_and_go_does_not_grow() {
-    for keys in [250u64, 3_000, 7_000] {
+    // In some filters there is room in the newest table, in some in the oldest alone.
+    for keys in [250u64, 2_500, 6_000] {
         let filter = builder(1000, 0.001).build().unwrap();
         (0..keys).for_each(|number| filter.insert(&key(number)).unwrap());
         let tables = filter.tables();
@@ -156,7 +157,7 @@ fn a_filter_whose_keys_come_and_go_does_not_grow() {
             }
         }
         assert_eq!(filter.len(), keys as usize);
-        assert!(filter.tables() <= tables + 1, "{tables} tables before: {filter:?}");
+        assert_eq!(filter.tables(), tables, "{filter:?}");
     }
 }
 
@@ -244,31 +245,6 @@ fn copies_of_one_key_do_not_make_the_filter_grow() {
     assert_eq!(filter.tables(), 2);
     assert!((0..copies + more).all(|_| filter.remove(&key(1))));
     assert_eq!(filter.count(&key(1)), 0);
-}
-
-/// Whoever chooses the hashes fills pairs of buckets, but does not drive the memory up.
-#[test]
-fn keys_that_collide_do_not_make_the_filter_grow() {
-    let filter = builder(10_000, 0.001).build().unwrap();
-    let memory = filter.memory_usage();
-    // Some 2,000 keys that differ in a few bits in the middle, after mixing: found by undoing it.
-    let colliding = |number: u64| Raw(unmix(0x1234 << 48 | number << 20 | 0x1357));
-    let refused = (0..2000).filter(|&number| filter.insert(&colliding(number)).is_err()).count();
-    assert!(refused > 1900, "only {refused} refused");
-    assert_eq!(filter.memory_usage(), memory);
-    // Others go in as ever.
-    (0..5000).for_each(|number| filter.insert(&key(number)).unwrap());
-    assert_eq!(filter.tables(), 1);
-}
-
-/// The inverse of the mixing in `hash.rs`.
-fn unmix(hash: u64) -> u64 {
-    let unshift = |hash: u64, by: u32| (1..=64 / by).fold(hash, |x, _| hash ^ x >> by);
-    // By Newton's method: each step doubles the number of right bits.
-    let inverse = |odd: u64| (0..6).fold(odd, |x, _| x.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(x))));
-    let hash = unshift(hash, 31).wrapping_mul(inverse(0x94d0_49bb_1331_11eb));
-    let hash = unshift(hash, 27).wrapping_mul(inverse(0xbf58_476d_1ce4_e5b9));
-    unshift(hash, 30)
 }
 
 #[test]

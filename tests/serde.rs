@@ -3,7 +3,9 @@
 
 use std::hash::{BuildHasher, BuildHasherDefault};
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, LoadSeed, StableHasher, StableState};
+use concurrent_cuckoo_filter::{
+    ConcurrentCuckooFilter, GrowableCuckooFilter, LoadSeed, RotatingCuckooFilter, StableHasher, StableState,
+};
 use serde::de::DeserializeSeed;
 
 /// A hasher whose default is always the same.
@@ -91,7 +93,7 @@ fn what_load_refuses_is_refused() {
     assert!(reason(&bytes[..bytes.len() - 1]).contains("cut short"));
     assert!(reason(&[&bytes[..], b"more"].concat()).contains("ends 4 bytes before"));
     assert!(reason(b"no snapshot").contains("this is no snapshot"));
-    assert!(serde_json::from_str::<Filter>("\"text\"").unwrap_err().to_string().contains("a snapshot of a filter"));
+    assert!(serde_json::from_str::<Filter>("5").unwrap_err().to_string().contains("a snapshot of a filter"));
     // A default that is another one each time.
     let random = serde_json::from_str::<Filter<ahash::RandomState>>(&serde_json::to_string(&bytes).unwrap());
     assert!(random.unwrap_err().to_string().contains("another hasher"));
@@ -110,4 +112,26 @@ fn without_a_limit_no_more_is_allocated_than_there_are_bytes() {
     bytes.extend(sum.finalize().to_le_bytes());
     let refused = serde_json::from_str::<Filter>(&serde_json::to_string(&bytes).unwrap()).unwrap_err();
     assert!(refused.to_string().contains("cut short"), "{refused}");
+}
+
+#[test]
+fn filters_of_several_tables_are_serialized_too() {
+    let growable = GrowableCuckooFilter::<u64, _>::with_capacity_and_hasher(10, Fixed::default());
+    (0..1000).for_each(|key| growable.insert(&key).unwrap());
+    let builder = RotatingCuckooFilter::<u64>::builder().capacity(1000).generations(2);
+    let rotating = builder.hasher(Fixed::default()).build().unwrap();
+    (0..1000).for_each(|key| rotating.insert(&key).unwrap());
+    rotating.rotate();
+
+    let bytes = postcard::to_stdvec(&(&growable, &rotating)).unwrap();
+    let (grown, rotated): (GrowableCuckooFilter<u64, Fixed>, RotatingCuckooFilter<u64, Fixed>) =
+        postcard::from_bytes(&bytes).unwrap();
+    assert_eq!((grown.len(), grown.tables()), (1000, growable.tables()));
+    assert_eq!((rotated.len(), rotated.generation()), (1000, 1));
+    assert!((0..1000).all(|key| grown.contains(&key) && rotated.contains(&key)));
+
+    let json = serde_json::to_string(&growable).unwrap();
+    let seed = LoadSeed::<GrowableCuckooFilter<u64, _>, _>::new(Fixed::default(), growable.memory_usage() - 1);
+    let refused = seed.deserialize(&mut serde_json::Deserializer::from_str(&json)).unwrap_err();
+    assert!(refused.to_string().contains("the limit is"), "{refused}");
 }

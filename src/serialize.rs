@@ -10,34 +10,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::LoadError;
 use crate::filter::ConcurrentCuckooFilter;
-use crate::snapshot::{Source, length};
-
-/// As the bytes of a snapshot: see [`save`](ConcurrentCuckooFilter::save) for what it holds while others change the filter.
-/// Only with the feature `serde`.
-///
-/// `serde` wants all bytes at once, so this takes a second copy of the table, which `save` does not.
-impl<T: ?Sized, S: BuildHasher> Serialize for ConcurrentCuckooFilter<T, S> {
-    fn serialize<R: Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
-        let mut bytes = Vec::new();
-        let len = length(self.table());
-        if bytes.try_reserve_exact(len).is_err() {
-            let message = "bytes for a copy of the filter were refused; write it by `save`, which needs no copy";
-            return Err(R::Error::custom(format_args!("{len} {message}")));
-        }
-        self.save(&mut bytes).map_err(R::Error::custom)?;
-        serializer.serialize_bytes(&bytes)
-    }
-}
-
-/// From the bytes of a snapshot, checked as by [`load`](ConcurrentCuckooFilter::load). Only with the feature `serde`.
-///
-/// For hashers whose default is always the same; with any other it fails. [`LoadSeed`] takes a hasher, and a memory limit.
-/// Without a limit, the filter takes up no more than its bytes do, but for some KiB.
-impl<'de, T: ?Sized, S: BuildHasher + Default> Deserialize<'de> for ConcurrentCuckooFilter<T, S> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        LoadSeed::new(S::default(), usize::MAX).deserialize(deserializer)
-    }
-}
+use crate::growable::GrowableCuckooFilter;
+use crate::rotating::RotatingCuckooFilter;
+use crate::snapshot::Source;
 
 /// Deserializes a filter of the type `F` with a hasher of the caller's choice and a memory limit: what
 /// [`load`](ConcurrentCuckooFilter::load) takes. Only with the feature `serde`.
@@ -71,15 +46,49 @@ impl<F, S> LoadSeed<F, S> {
     }
 }
 
-impl<'de, T: ?Sized, S: BuildHasher> DeserializeSeed<'de> for LoadSeed<ConcurrentCuckooFilter<T, S>, S> {
-    type Value = ConcurrentCuckooFilter<T, S>;
+macro_rules! as_snapshots {
+    ($($filter:ident),*) => {$(
+        /// As the bytes of a snapshot: see `save` for what it holds while others change the filter. Only with the feature
+        /// `serde`.
+        ///
+        /// `serde` wants all bytes at once, so this takes a second copy of the tables, which `save` does not.
+        impl<T: ?Sized, S: BuildHasher> Serialize for $filter<T, S> {
+            fn serialize<R: Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
+                let mut bytes = Vec::new();
+                // A filter takes up more than its snapshot.
+                let len = self.memory_usage();
+                if bytes.try_reserve_exact(len).is_err() {
+                    let message = "bytes for a copy of the filter were refused; write it by `save`, which needs no copy";
+                    return Err(R::Error::custom(format_args!("{len} {message}")));
+                }
+                self.save(&mut bytes).map_err(R::Error::custom)?;
+                serializer.serialize_bytes(&bytes)
+            }
+        }
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        let Self { hasher, memory_limit, .. } = self;
-        let load = |source: Source<'_>| ConcurrentCuckooFilter::load_from(source, hasher);
-        deserializer.deserialize_bytes(Snapshot { load, memory_limit, filter: PhantomData })
-    }
+        /// From the bytes of a snapshot, checked as by `load`. Only with the feature `serde`.
+        ///
+        /// For hashers whose default is always the same; with any other it fails. [`LoadSeed`](crate::LoadSeed) takes a
+        /// hasher, and a memory limit. Without a limit, the filter takes up hardly more than its bytes do.
+        impl<'de, T: ?Sized, S: BuildHasher + Default> Deserialize<'de> for $filter<T, S> {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                LoadSeed::<Self, S>::new(S::default(), usize::MAX).deserialize(deserializer)
+            }
+        }
+
+        impl<'de, T: ?Sized, S: BuildHasher> DeserializeSeed<'de> for LoadSeed<$filter<T, S>, S> {
+            type Value = $filter<T, S>;
+
+            fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+                let Self { hasher, memory_limit, .. } = self;
+                let load = |source: Source<'_>| $filter::load_from(source, hasher);
+                deserializer.deserialize_bytes(Snapshot { load, memory_limit, filter: PhantomData })
+            }
+        }
+    )*};
 }
+
+as_snapshots!(ConcurrentCuckooFilter, GrowableCuckooFilter, RotatingCuckooFilter);
 
 /// Without the hasher, whose key is a secret.
 impl<F, S> fmt::Debug for LoadSeed<F, S> {
