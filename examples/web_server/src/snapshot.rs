@@ -90,7 +90,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Loads what [`write`] has written.
+/// Loads what [`write()`] has written.
 pub(crate) fn read<F>(
     path: &Path,
     load: impl FnOnce(Stamp, &mut BufReader<File>) -> Result<F, Unusable>,
