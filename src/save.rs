@@ -181,7 +181,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Those of `chunk`; of the kind `OutOfMemory` if the memory for a kept word was refused; `Deadlock` if this is called
     /// by the `chunk` of a save of the same table.
     pub(crate) fn image(&self, chunk: &mut dyn FnMut(&[u64]) -> io::Result<()>) -> io::Result<u64> {
-        let saving = &self.saving;
+        let saving = self.saving();
         // Models run all their threads on one.
         let this_thread = (!cfg!(ccf_model)).then(|| thread::current().id());
         if this_thread.is_some() && saving.kept.lock().saver == this_thread {
@@ -253,7 +253,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Begins a save, on this thread.
     pub(crate) fn begin_save(&self, saver: Option<ThreadId>) -> io::Result<Save<'_>> {
-        let saving = &self.saving;
+        let saving = self.saving();
         let chunks = boxed_slice(self.words.len().div_ceil(CHUNK), Vec::new).ok_or_else(out_of_memory)?;
         let begin = || {
             *saving.kept.lock() = Kept { passed: 0, chunks, refused: false, saver };
@@ -272,6 +272,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// The save that has begun in a model and was forgotten.
     #[cfg(ccf_model)]
     pub(crate) fn begun_save(&self) -> Save<'_> {
-        Save(&self.saving)
+        Save(self.saving())
     }
 }

@@ -31,7 +31,9 @@ pub(crate) struct Table<L, G = Buckets> {
     /// A power of two of them. Bucket `i` belongs to stripe `i` modulo their number.
     stripes: Box<[Stripe]>,
     pub(crate) counters: Counters,
-    pub(crate) saving: Saving,
+    /// One, in a box: an atomic in this very struct would have the compiler read the other fields anew after each access
+    /// to a word, which costs a lookup two instructions and `insert_if_absent` twenty-five.
+    saving: Box<[Saving]>,
 }
 
 /// What room is made for.
@@ -69,7 +71,10 @@ fn stripes_for(buckets: usize) -> usize {
 /// How many bytes a table of so many buckets asks the allocator for. The decode table comes on top, which all
 /// semi-sorted tables share.
 pub(crate) fn memory_for(buckets: usize) -> usize {
-    buckets * size_of::<AtomicU64>() + stripes_for(buckets) * size_of::<Stripe>() + Counters::memory_for(buckets)
+    buckets * size_of::<AtomicU64>()
+        + stripes_for(buckets) * size_of::<Stripe>()
+        + Counters::memory_for(buckets)
+        + size_of::<Saving>()
 }
 
 impl<L: Layout> Table<L> {
@@ -96,7 +101,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             words: boxed_slice_on(pages, buckets, || AtomicU64::new(0))?,
             stripes: boxed_slice(stripes_for(buckets), Stripe::new)?,
             counters: Counters::new(buckets)?,
-            saving: Saving::new(),
+            saving: boxed_slice(1, Saving::new)?,
         })
     }
 
@@ -395,12 +400,18 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
+    #[inline(always)]
+    pub(crate) fn saving(&self) -> &Saving {
+        &self.saving[0]
+    }
+
     /// Puts the bucket's word aside for a save that is running, if there is one (`save.rs`). Under the lock of the stripe
     /// by which a copy is about to be taken out of the bucket, or carried into it.
     #[inline(always)]
     fn keep(&self, bucket: usize, left_out: Fault) {
-        if self.saving.is_running() && !fault::injected(left_out) {
-            self.saving.keep(bucket, || self.look(bucket));
+        let saving = self.saving();
+        if saving.is_running() && !fault::injected(left_out) {
+            saving.keep(bucket, || self.look(bucket));
         }
     }
 

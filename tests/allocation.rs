@@ -181,8 +181,8 @@ fn memory_that_is_refused_is_an_error_that_names_the_size() {
             check_that_it_works(&build(layout, capacity).unwrap());
             let (filter, requests) = watch(|| build(layout, capacity).unwrap());
             assert_eq!(filter.memory_usage(), size_of_val(&filter) + requests.bytes, "{filter:?}");
-            // Words, stripes and shards; and the box around the table, the only one that can't be refused.
-            assert_eq!(requests.count, 4, "{filter:?}");
+            // Words, stripes, shards and what saves need; and the box around the table, the only one that can't be refused.
+            assert_eq!(requests.count, 5, "{filter:?}");
             assert!(requests.last < 200, "{filter:?}: a box of {} bytes", requests.last);
             let needed = requests.bytes - requests.last;
             for nth in 1..requests.count {
@@ -231,10 +231,10 @@ fn memory_that_is_refused_to_a_rotating_filter_is_an_error_that_names_the_size()
             };
             let (filter, requests) = watch(|| build().unwrap());
             assert_eq!(filter.memory_usage(), size_of_val(&filter) + requests.bytes, "{filter:?}");
-            // The ring, then words, stripes, shards and the box of each table, then the gates.
-            assert_eq!(requests.count, 1 + 4 * (GENERATIONS + 1) + 1, "{filter:?}");
+            // The ring, then for each table words, stripes, shards, what saves need and the box, then the gates.
+            assert_eq!(requests.count, 1 + 5 * (GENERATIONS + 1) + 1, "{filter:?}");
             let needed = requests.bytes - boxes;
-            for nth in (1..=requests.count).filter(|nth| *nth == 1 || nth % 4 != 1) {
+            for nth in (1..=requests.count).filter(|nth| *nth == 1 || nth % 5 != 1) {
                 let error = refuse(nth, build).expect_err("refused");
                 assert!(
                     matches!(error, BuildError::OutOfMemory { bytes, .. } if bytes == needed),
