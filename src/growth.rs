@@ -235,12 +235,14 @@ impl Tables {
     }
 
     /// How many tables there are.
+    #[inline(always)]
     pub(crate) fn tables(&self) -> usize {
         // SeqCst: see above, *The moment of growth*.
         self.published.load(fault::acquire(Fault::AcquirePublished, Ordering::SeqCst)) as usize
     }
 
     /// The table of that number, which is published.
+    #[inline(always)]
     fn table(&self, number: usize) -> &dyn AnyTable {
         // A change that changes nothing and orders nothing. A thread's own loads hide from loom that another one could come
         // first (tokio-rs/loom, issues 166 and 392); so it is told that one could, at least before each visit of a table.
@@ -254,6 +256,7 @@ impl Tables {
     }
 
     /// All tables in the order for a search, unless the model turns it round.
+    #[inline(always)]
     fn in_order(&self, oldest_first: Fault) -> impl Iterator<Item = &dyn AnyTable> {
         let tables = self.tables();
         let turned = fault::injected(oldest_first);
@@ -261,7 +264,7 @@ impl Tables {
     }
 
     /// Whether a copy is in. Lock-free.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn contains(&self, hash: u64) -> bool {
         self.in_order(Fault::LookupOldestFirst).any(|table| table.contains(hash))
     }
@@ -279,7 +282,7 @@ impl Tables {
     }
 
     /// Adds a copy.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert(&self, hash: u64) -> Result<(), InsertError> {
         // Nearly always that is all.
         match self.newest(self.tables()).insert_within_capacity(hash) {
@@ -468,6 +471,7 @@ impl Tables {
     }
 
     /// The newest of so many tables.
+    #[inline(always)]
     fn newest(&self, tables: usize) -> &dyn AnyTable {
         self.table(tables - 1)
     }

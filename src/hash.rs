@@ -12,9 +12,9 @@
 //! must be one in every coarser table too. Table `i` has `m << i` buckets, `m` even, so its bucket is a pair: `c`, the
 //! bucket in table 0, and `d`, `i` bits more. Its fingerprint is cut from the same bits of the hash as that of table 0,
 //! which it extends by some further bits or none. The alternate is found from what table 0 would store: `c` becomes
-//! `s(f) - c` as there, and `d` becomes `d ^ g(f)`, with `g(f)` the *top* `i` bits of another hash of it. So to leave out
-//! the lowest bits of a bucket and the highest of a fingerprint leads from the class in one table to that in any coarser
-//! one.
+//! `s(f) - c` as there, and `d` becomes `d ^ g(f)`. Where `s(f)` is the integer part of a multiple of a hash of `f`, `g(f)`
+//! is the first `i` bits of its fraction. So to leave out the lowest bits of a bucket and the highest of a fingerprint leads
+//! from the class in one table to that in any coarser one.
 //!
 //! That takes fingerprints which are bits of the hash and nothing else. But a low part of 0 means "empty slot" and becomes
 //! 1, and the low part is of another width in each layout (which with plain and semi-sorted ones need not grow with the
@@ -86,12 +86,11 @@ impl Geometry for Buckets {
 /// The geometry of one of several tables whose classes nest. Its hashes are those that [`nested`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Nested {
-    /// That of table 0.
-    coarsest: Buckets,
-    /// The number of this table.
-    level: u32,
+    count: u64,
+    /// The bits of a bucket's number that make up its `d`; those above are its `c`, left where they stand.
+    fine: u64,
     /// The bits of a fingerprint that table 0 stores.
-    coarse_bits: u32,
+    coarse: u32,
 }
 
 impl Nested {
@@ -99,41 +98,36 @@ impl Nested {
     /// bits.
     pub(crate) fn new(coarsest: usize, fingerprint_bits: u32, level: u32) -> Self {
         assert!(coarsest > 0 && coarsest.is_multiple_of(2), "an item's two buckets differ in every table");
-        assert!(level < 64 && coarsest.checked_mul(1 << level).is_some(), "the buckets can be counted");
-        Self { coarsest: Buckets::new(coarsest), level, coarse_bits: u32::MAX >> (32 - fingerprint_bits) }
+        let count = coarsest.checked_mul(1 << level).expect("the buckets can be counted") as u64;
+        Self { count, fine: (1 << level) - 1, coarse: u32::MAX >> (32 - fingerprint_bits) }
     }
 }
 
 impl Geometry for Nested {
     #[inline(always)]
     fn count(self) -> usize {
-        self.coarsest.count() << self.level
+        self.count as usize
     }
 
     #[inline(always)]
     fn item<L: Layout>(self, layout: L, hash: u64) -> Item {
-        let fingerprint = layout.fingerprint(hash);
-        let first = scale(hash, self.coarsest.count << self.level) as usize;
+        // Nothing but bits of the hash, since these are not all 0.
+        let fingerprint = Fingerprint((hash & ((1 << L::SHAPE.fingerprint_bits) - 1)) as u32);
+        debug_assert_eq!(fingerprint, layout.fingerprint(hash), "`nested` has been here");
+        let first = scale(hash, self.count) as usize;
         Item { fingerprint, first, second: self.alternate(first, fingerprint) }
     }
 
     #[inline(always)]
     fn alternate(self, bucket: usize, fingerprint: Fingerprint) -> usize {
-        let coarse = Fingerprint(fingerprint.0 & self.coarse_bits);
-        let flipped = bucket ^ flip(coarse, self.level);
-        let fine = flipped & ((1 << self.level) - 1);
-        self.coarsest.alternate(bucket >> self.level, coarse) << self.level | fine
+        let bucket = bucket as u64;
+        // Above, `s(f)` of table 0, as in `Buckets`; below, `g(f)`: the first bits of the fraction.
+        let sum = scale(spread(Fingerprint(fingerprint.0 & self.coarse)), self.count);
+        let odd = sum & !self.fine | (self.fine + 1);
+        let (coarse, borrow) = odd.overflowing_sub(bucket & !self.fine);
+        let coarse = if borrow { coarse.wrapping_add(self.count) } else { coarse };
+        (coarse | (sum ^ bucket) & self.fine) as usize
     }
-}
-
-/// `g(f)`: `bits` bits, of which fewer are the first of more.
-///
-/// Independent enough of `s(f)`, which is made of multiples of another number. (The constant: Steele and Vigna,
-/// *Computationally Easy, Spectrally Good Multipliers for Congruential Pseudorandom Number Generators*, 2021.)
-#[inline(always)]
-pub(crate) fn flip(fingerprint: Fingerprint, bits: u32) -> usize {
-    // In two steps, for a shift by 64 is none.
-    (u64::from(fingerprint.0).wrapping_mul(0xd134_2543_de82_ef95) >> 1 >> (63 - bits)) as usize
 }
 
 /// The low bits of a hash that [`nested`] never returns as 0: as many as the narrowest low part of a fingerprint has.

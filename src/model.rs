@@ -15,7 +15,7 @@ use crate::bucket::{Bucket, BucketOps};
 use crate::builder::Plan as TablePlan;
 use crate::error::InsertError;
 use crate::growth::{Plan, Tables};
-use crate::hash::{Buckets, Geometry, Item, flip};
+use crate::hash::{Buckets, Geometry, Item, Nested};
 use crate::layout::{Fingerprint, Layout, Plain, SemiSorted};
 use crate::memory::Pages;
 use crate::path::Hop;
@@ -255,7 +255,8 @@ impl GrowableKey {
     /// class in the first table and of two in the second.
     pub fn new(pair: u64, nth: usize) -> Self {
         // Those that go with the first bucket's half of the second table: so all keys have one of two pairs.
-        let fingerprint = (1..256).filter(|&fingerprint| flip(Fingerprint(fingerprint), 1) == 0).nth(nth);
+        let second = Nested::new(2, 32, 1);
+        let fingerprint = (1..256).filter(|&fingerprint| second.alternate(0, Fingerprint(fingerprint)) == 2).nth(nth);
         Self(pair << 62 | u64::from(fingerprint.expect("half of all fingerprints")))
     }
 
