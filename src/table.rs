@@ -33,7 +33,7 @@ pub(crate) struct Table<L, G = Buckets> {
     pub(crate) counters: Counters,
     /// One, in a box: an atomic in this very struct would have the compiler read the other fields anew after each access
     /// to a word, which costs a lookup two instructions and `insert_if_absent` twenty-five.
-    saving: Box<[Saving]>,
+    saving: Box<[Saving; 1]>,
 }
 
 /// What room is made for.
@@ -101,7 +101,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             words: boxed_slice_on(pages, buckets, || AtomicU64::new(0))?,
             stripes: boxed_slice(stripes_for(buckets), Stripe::new)?,
             counters: Counters::new(buckets)?,
-            saving: boxed_slice(1, Saving::new)?,
+            saving: boxed_slice(1, Saving::new)?.try_into().ok()?,
         })
     }
 
@@ -402,7 +402,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     #[inline(always)]
     pub(crate) fn saving(&self) -> &Saving {
-        &self.saving[0]
+        let [saving] = &*self.saving;
+        saving
     }
 
     /// Puts the bucket's word aside for a save that is running, if there is one (`save.rs`). Under the lock of the stripe
