@@ -1,6 +1,6 @@
 //! What a filter that has grown costs the lookups.
 //!
-//! `cargo bench --bench growable [-- --quick | --l2 | --large]`
+//! `cargo bench --bench growable [-- --quick | --l2 | --large] [--tables=N]`
 //!
 //! A `GrowableCuckooFilter` of one, two and three tables beside a `ConcurrentCuckooFilter` of one table, of as many bytes
 //! and with as many keys as a share of its slots: lookups of keys in the newest table, of keys in the oldest one, and of
@@ -120,6 +120,7 @@ fn main() {
     let test = !has("--bench") || has("--test");
     let quick = has("--quick");
     let both = !has("--l2") && !has("--large");
+    let only = options.iter().find_map(|option| option.strip_prefix("--tables=")).map(|n| n.parse().expect("a number"));
     let length = Duration::from_millis(if test {
         1
     } else if quick {
@@ -132,7 +133,7 @@ fn main() {
         let bytes = if test { 64 << 10 } else { size.table_bytes() };
         let head = ["", "tables", "one table, ns", "grown, ns", "grown over one table", "of the fastest"];
         let mut rows = vec![head.map(String::from).to_vec()];
-        for tables in 1..=3 {
+        for tables in (1..=3).filter(|tables| only.is_none_or(|only| *tables == only)) {
             eprintln!("{}: {tables} tables", size.name());
             // A rate at which the first three tables all have this layout; and the default.
             rows.extend(measure::<Plain4x16>(bytes, tables, 6e-4, length));

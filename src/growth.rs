@@ -409,15 +409,16 @@ impl Tables {
             return Err(InsertError::MemoryLimit { len: self.len(), needed, limit });
         }
         let table = self.plan.build(next).ok_or_else(|| InsertError::OutOfMemory { bytes: next.memory() })?;
+        // SeqCst: see above, *The moment of growth*.
+        let publish = |tables| self.published.fetch_add(tables, Ordering::SeqCst);
         if fault::injected(Fault::PublishBeforeSet) {
-            self.published.fetch_add(1, Ordering::SeqCst);
+            publish(1);
             // For loom, which lets others go first only where something is done that they could notice.
-            self.published.fetch_add(0, Ordering::SeqCst);
+            publish(0);
         }
         self.tables[number].set(table).expect("one growth, one table");
         if !fault::injected(Fault::PublishBeforeSet) {
-            // SeqCst: see above, *The moment of growth*.
-            self.published.fetch_add(1, Ordering::SeqCst);
+            publish(1);
         }
         Ok(())
     }
