@@ -213,6 +213,8 @@ impl Generations {
     /// Rotates as often as the caller's clock has ticked since the last tick that any thread has brought.
     #[inline]
     pub(crate) fn advance_to(&self, tick: u64) {
+        // Or there would be no tick after it, by which to know that it has come.
+        let tick = tick.min(u64::MAX - 1);
         // Acquire, with the store: who sees the tick sees the generation that came with it.
         if tick >= self.next_tick.load(Ordering::Acquire) {
             self.catch_up_with(tick);
@@ -221,7 +223,7 @@ impl Generations {
 
     #[cold]
     fn catch_up_with(&self, tick: u64) {
-        let next_tick = tick.saturating_add(1);
+        let next_tick = tick + 1;
         let rotation = self.lock_rotation();
         // Relaxed: changed only under this lock.
         let expected = self.next_tick.load(Ordering::Relaxed);

@@ -68,7 +68,7 @@ const LEAST_BUCKETS: usize = 32;
 ///   for a key, because its rate is tighter: in a filter for 0.1 %, 13.2 in the first table, 16.8 in the next three, 23.2
 ///   from then on. [`GrowableBuilder::memory_limit`] bounds it. Tables are given back only with the filter; but room that
 ///   removals leave is used again, so a filter whose keys come and go at constant length does not grow.
-/// - Growth is the only operation after construction that allocates.
+/// - Nothing allocates after construction but growth, and removals and relocations while the filter is being saved.
 ///
 /// # Consistency
 ///
@@ -422,8 +422,11 @@ impl<T: ?Sized, S: BuildHasher> GrowableCuckooFilter<T, S> {
     /// relocated, removed and inserted meanwhile. A key that is removed or inserted meanwhile may be in or not; tables that
     /// are added meanwhile are not.
     ///
+    /// What layouts the tables have follows from the rate, by arithmetic on floating-point numbers. A machine on which that
+    /// comes to others, which can be at rates just between two of them, says so when it loads the snapshot.
+    ///
     /// Cost: as for [`ConcurrentCuckooFilter::save`](crate::ConcurrentCuckooFilter::save), one table after the other; `8 ·
-    /// buckets + 26` bytes for each, and 44.
+    /// buckets + 23` bytes for each, and 48.
     ///
     /// # Errors
     /// As for `ConcurrentCuckooFilter::save`.

@@ -505,7 +505,8 @@ impl Tables {
         if buckets == 0 || !buckets.is_multiple_of(2) || buckets > largest {
             return Err(LoadError::InvalidBuckets { buckets, largest });
         }
-        if !(rate >= lowest_rate() && rate < 1.0) {
+        // Another machine may have computed the lowest one a little differently.
+        if !(rate >= lowest_rate() * (1.0 - 1e-9) && rate < 1.0) {
             return Err(LoadError::InvalidRate { rate, lowest: lowest_rate() });
         }
         let buckets = buckets as usize;

@@ -65,8 +65,8 @@
 //!   [`Stats::lookup_retries`]).
 //! - An insert that fails has changed nothing. It fails only if there was no room within reach of its search, which
 //!   looks at up to 2,048 buckets, at some moment of its call; contention alone is never the reason.
-//! - No operation allocates after construction (but for the growth of a [`GrowableCuckooFilter`]), and no code of the caller's (`Hash`, `Drop`) runs while a lock is held:
-//!   a key whose `Hash` panics leaves the filter as it was. (A writer that has to wait for another is parked by
+//! - No operation allocates after construction (but for the growth of a [`GrowableCuckooFilter`]), and no code of the
+//!   caller's (`Hash`, `Drop`) runs while a lock is held: a key whose `Hash` panics leaves the filter as it was. (A writer that has to wait for another is parked by
 //!   `parking_lot`, which may allocate its own note of a thread when it parks it for the first time. And while the filter
 //!   is being saved, removals and relocations put aside the words that they change.)
 //! - A snapshot, made by `save` while others are at work, holds every key that is in throughout, as often as it is in.

@@ -89,7 +89,8 @@ use crate::table;
 ///   only when nothing changes.
 /// - Lookups take no lock, write no shared memory and wait for nobody. They look again only if a rotation has come, or
 ///   a copy has just moved.
-/// - No operation allocates after construction, and no code of the caller's runs while a lock is held.
+/// - No operation allocates after construction (but for the words that insertions put aside while the filter is being
+///   saved), and no code of the caller's runs while a lock is held.
 ///
 /// There is no `remove`. Keys share fingerprints, so a removal might take a younger key's copy in place of the one that
 /// was meant, and that key would be forgotten too soon.
@@ -437,9 +438,10 @@ impl<T: ?Sized, S: BuildHasher> RotatingCuckooFilter<T, S> {
     /// Writes a snapshot of the filter, while others go on using it and rotating it.
     ///
     /// **Each key that is in when the call begins is in the snapshot**, in the newest generation that has it then, unless
-    /// that generation has expired before it was written. They are written from the oldest one on, so none of them has if a
-    /// period is longer than it takes to write one generation. What is inserted meanwhile may be in or not, and may then
-    /// expire sooner after loading than it would have here.
+    /// that generation expires here before it is written. The oldest one is written first, and it alone can miss keys if a
+    /// period is at least twice as long as it takes to write one; to miss none, don't save in the moment of a rotation. The
+    /// snapshot is of the generation and the tick at which the call began. What is inserted meanwhile may be in or not, and
+    /// may then expire sooner after loading than it would have here.
     ///
     /// The snapshot knows the [generation](Self::generation) and the last tick that [`advance_to`](Self::advance_to) was
     /// told: the first one after loading has as many generations expire as periods have passed since.

@@ -3,6 +3,7 @@
 use core::fmt;
 use core::hash::BuildHasher;
 use core::marker::PhantomData;
+use std::io;
 
 use serde::de::{DeserializeSeed, Error as _, SeqAccess, Visitor};
 use serde::ser::Error as _;
@@ -46,6 +47,36 @@ impl<F, S> LoadSeed<F, S> {
     }
 }
 
+/// A vector for a snapshot, whose memory may be refused.
+struct Bytes(Vec<u8>);
+
+impl Bytes {
+    fn new(len: usize) -> io::Result<Self> {
+        let mut bytes = Self(Vec::new());
+        bytes.reserve(len)?;
+        Ok(bytes)
+    }
+
+    fn reserve(&mut self, more: usize) -> io::Result<()> {
+        self.0.try_reserve(more).map_err(|_| {
+            let message = "the memory for a copy of the filter was refused; write it by `save`, which needs no copy";
+            io::Error::new(io::ErrorKind::OutOfMemory, message)
+        })
+    }
+}
+
+impl io::Write for Bytes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.reserve(bytes.len())?;
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 macro_rules! as_snapshots {
     ($($filter:ident),*) => {$(
         /// As the bytes of a snapshot: see `save` for what it holds while others change the filter. Only with the feature
@@ -54,15 +85,10 @@ macro_rules! as_snapshots {
         /// `serde` wants all bytes at once, so this takes a second copy of the tables, which `save` does not.
         impl<T: ?Sized, S: BuildHasher> Serialize for $filter<T, S> {
             fn serialize<R: Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
-                let mut bytes = Vec::new();
-                // A filter takes up more than its snapshot.
-                let len = self.memory_usage();
-                if bytes.try_reserve_exact(len).is_err() {
-                    let message = "bytes for a copy of the filter were refused; write it by `save`, which needs no copy";
-                    return Err(R::Error::custom(format_args!("{len} {message}")));
-                }
+                // A filter takes up more than its snapshot, unless it grows meanwhile.
+                let mut bytes = Bytes::new(self.memory_usage()).map_err(R::Error::custom)?;
                 self.save(&mut bytes).map_err(R::Error::custom)?;
-                serializer.serialize_bytes(&bytes)
+                serializer.serialize_bytes(&bytes.0)
             }
         }
 

@@ -330,7 +330,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
     ///
     /// # Errors
     /// Those of `to`; `OutOfMemory` if the memory was refused in which words are put aside (the removals and relocations
-    /// themselves are done); `Deadlock` if `to` saves the same filter. What has been written then is no snapshot, and the
+    /// themselves are done); `Deadlock` if `to` saves the same filter while its buckets are
+    /// being written. (Two saves that wait for each other's writers, on two threads, are not noticed.) What has been written then is no snapshot, and the
     /// filter is as it was.
     pub fn save(&self, mut to: impl Write) -> std::io::Result<()> {
         let mut sink = Sink::new(&mut to);

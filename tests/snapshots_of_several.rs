@@ -109,6 +109,8 @@ fn a_growable_filter_comes_back_as_it_was_and_goes_on_growing() {
         (0..20_000).for_each(|key| filter.insert(&key).unwrap());
         (0..5_000).for_each(|key| assert!(filter.remove(&key)));
         let bytes = saved_growable(&filter);
+        assert_eq!((bytes.len() - 48 - 23 * filter.tables()) % 8, 0, "the documented length");
+        assert_eq!(resealed(&bytes, GROWABLE_SECTIONS), bytes);
         let loaded = Growable::load(&bytes[..], state(), usize::MAX).unwrap();
         assert_eq!((loaded.len(), loaded.tables(), loaded.capacity()), (15_000, filter.tables(), filter.capacity()));
         assert_eq!(loaded.memory_usage(), filter.memory_usage());
@@ -137,6 +139,8 @@ fn a_rotating_filter_comes_back_with_the_age_of_its_keys() {
                 insert(period);
             }
             let bytes = saved_rotating(&filter);
+            assert_eq!((bytes.len() - 49 - 23 * generations) % (8 * generations), 0, "the documented length");
+            assert_eq!(resealed(&bytes, ROTATING_SECTIONS), bytes);
             let loaded = Rotating::load(&bytes[..], state(), usize::MAX).unwrap();
             assert_eq!((loaded.generation(), loaded.len()), (filter.generation(), filter.len()));
             assert_eq!((loaded.generations(), loaded.capacity()), (generations, filter.capacity()));
