@@ -160,11 +160,11 @@ pub enum BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::CapacityMissing => write!(f, "no capacity was given; call Builder::capacity"),
+            Self::CapacityMissing => write!(f, "no capacity was given; call `capacity` on the builder"),
             Self::CapacityTooLarge { capacity, largest } => write!(
                 f,
                 "a filter for {capacity} items would not fit in the address space; at this false-positive rate \
-                 the limit is {largest}"
+                 the limit is {largest} (in each generation, if it has several)"
             ),
             Self::InvalidGenerations { generations } => write!(
                 f,
@@ -176,7 +176,10 @@ impl fmt::Display for BuildError {
                 "the false-positive rate was {rate:?}; it must be more than 0 and less than 1 (0.001 is one in a thousand)"
             ),
             Self::RateTooLow { rate, lowest } => {
-                write!(f, "a false-positive rate of {rate:e} can't be met; the lowest possible here is {lowest:e}")
+                write!(
+                    f,
+                    "a false-positive rate of {rate:e} can't be met; the lowest possible here is {lowest:e}; ask for that or more"
+                )
             }
             Self::OutOfMemory { bytes } => {
                 write!(f, "the memory for the filter, {bytes} bytes, was refused; ask for a smaller capacity")
@@ -337,7 +340,11 @@ impl fmt::Display for LoadError {
             Self::Truncated => {
                 write!(f, "the snapshot is cut short; fetch it again, or rebuild the filter from the source of truth")
             }
-            Self::NotASnapshot => write!(f, "this is no snapshot of a filter: its first eight bytes are others"),
+            Self::NotASnapshot => write!(
+                f,
+                "this is no snapshot of a filter: its first eight bytes are others; look for the right file, or rebuild the \
+                 filter"
+            ),
             Self::UnsupportedVersion { version, supported } => write!(
                 f,
                 "the snapshot has format version {version}, and this library reads {supported}; save it anew with the \
@@ -395,7 +402,7 @@ impl fmt::Display for LoadError {
                  trusted"
             ),
             Self::OutOfMemory { bytes } => {
-                write!(f, "the memory for the filter, {bytes} bytes, was refused; set a lower limit or provide more")
+                write!(f, "the memory for the filter, {bytes} bytes, was refused; provide more, or load it elsewhere")
             }
             Self::DamagedBucket { bucket } => write!(
                 f,

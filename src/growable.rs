@@ -580,7 +580,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// # Errors
     /// - [`BuildError::CapacityMissing`] if [`capacity`](Self::capacity) was not called;
     /// - [`BuildError::InvalidRate`] for a rate that is not between 0 and 1, both excluded, or no number;
-    /// - [`BuildError::RateTooLow`] for a rate that 48 tables together could not meet, below 4.6e-8;
+    /// - [`BuildError::RateTooLow`] for a rate that 48 tables together could not meet, below about 4.56e-8;
     /// - [`BuildError::CapacityTooLarge`] for a table that would not fit in the address space;
     /// - [`BuildError::MemoryLimit`] if the first table alone goes beyond the limit;
     /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (Not all requests can fail; see

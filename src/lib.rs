@@ -61,14 +61,15 @@
 //!   release and an acquire.
 //! - Lookups are lock-free in the strict sense: they take no lock, write no shared memory, and never wait for a writer,
 //!   not even one that was stopped by the scheduler in the middle of a relocation. A lookup looks again only if another
-//!   thread has just moved or removed something; it then, and only then, adds one to a count of its thread's own (see
-//!   [`Stats::lookup_retries`]).
-//! - An insert that fails has changed nothing. It fails only if there was no room within reach of its search, which
+//!   thread has just moved or removed something; it then, and only then, adds one to a count of its thread's (which in
+//!   small tables all threads share; see [`Stats::lookup_retries`]).
+//! - An insert that fails has changed nothing. In this filter it fails only if there was no room within reach of its search, which
 //!   looks at up to 2,048 buckets, at some moment of its call; contention alone is never the reason.
-//! - No operation allocates after construction (but for the growth of a [`GrowableCuckooFilter`]), and no code of the
-//!   caller's (`Hash`, `Drop`) runs while a lock is held: a key whose `Hash` panics leaves the filter as it was. (A writer that has to wait for another is parked by
-//!   `parking_lot`, which may allocate its own note of a thread when it parks it for the first time. And while the filter
-//!   is being saved, removals and relocations put aside the words that they change.)
+//! - No operation on keys allocates (but for the growth of a [`GrowableCuckooFilter`]), and no code of the caller's
+//!   (`Hash`, `Drop`) runs while a lock is held that others wait for: a key whose `Hash` panics leaves the filter as it
+//!   was. (A writer that has to wait for another is parked by `parking_lot`, which may allocate its own note of a thread
+//!   when it parks it for the first time. And while the filter is being saved, removals and relocations put aside the words
+//!   that they change. Of two saves, one waits for the other's writer.)
 //! - A snapshot, made by `save` while others are at work, holds every key that is in throughout, as often as it is in.
 //!
 //! "The same key" means, as everywhere in an approximate filter: the same *fingerprint and buckets*. The argument for

@@ -89,8 +89,8 @@ use crate::table;
 ///   only when nothing changes.
 /// - Lookups take no lock, write no shared memory and wait for nobody. They look again only if a rotation has come, or
 ///   a copy has just moved.
-/// - No operation allocates after construction (but for the words that insertions put aside while the filter is being
-///   saved), and no code of the caller's runs while a lock is held.
+/// - No operation allocates after construction (but for a save, and what relocations put aside while one is
+///   running), and no code of the caller's runs while a lock is held.
 ///
 /// There is no `remove`. Keys share fingerprints, so a removal might take a younger key's copy in place of the one that
 /// was meant, and that key would be forgotten too soon.

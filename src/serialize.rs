@@ -42,6 +42,9 @@ pub struct LoadSeed<F, S> {
 
 impl<F, S> LoadSeed<F, S> {
     /// A seed for one filter with this hasher, of at most so many bytes.
+    ///
+    /// A format without bytes, such as JSON, has the snapshot come number by number, and it is held in memory besides: that
+    /// takes up to twice as much again.
     pub fn new(hasher: S, memory_limit: usize) -> Self {
         Self { hasher, memory_limit, filter: PhantomData }
     }
@@ -153,8 +156,8 @@ impl<'de, F, L: FnOnce(Source<'_>) -> Result<F, LoadError>> Visitor<'de> for Sna
         while let Some(byte) = sequence.next_element::<u8>()? {
             // A filter takes up more than its snapshot.
             if bytes.len() == self.memory_limit {
-                let needed = bytes.len() + 1;
-                return Err(A::Error::custom(LoadError::MemoryLimit { needed, limit: self.memory_limit }));
+                let message = "bytes are not enough for the filter; raise the limit if the snapshot is to be trusted";
+                return Err(A::Error::custom(format_args!("{} {message}", self.memory_limit)));
             }
             if bytes.try_reserve(1).is_err() {
                 return Err(A::Error::custom(LoadError::OutOfMemory { bytes: bytes.len() + 1 }));

@@ -206,10 +206,10 @@ impl<'a> Source<'a> {
         if probe == hasher.hash_one(PROBE) { Ok(()) } else { Err(LoadError::OtherHasher) }
     }
 
-    /// Reads a section, into a table that stands alone.
-    pub(crate) fn section(&mut self) -> Result<Box<dyn AnyTable>, LoadError> {
+    /// Reads a section, into a table that stands alone, for a caller that takes up so much memory itself.
+    pub(crate) fn section(&mut self, memory_of_caller: usize) -> Result<Box<dyn AnyTable>, LoadError> {
         let plan = self.table_header()?;
-        self.reserve(plan.memory_usage())?;
+        self.reserve(plan.memory_usage().saturating_add(memory_of_caller))?;
         let mut table =
             plan.table().ok_or_else(|| LoadError::OutOfMemory { bytes: table::memory_for(plan.buckets) })?;
         self.words(&mut *table)?;
@@ -361,8 +361,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
 
     pub(crate) fn load_from(mut source: Source<'_>, hasher: S) -> Result<Self, LoadError> {
         source.header(Kind::OneTable, &hasher)?;
-        source.reserve(size_of::<Self>())?;
-        let table = source.section()?;
+        let table = source.section(size_of::<Self>())?;
         source.end()?;
         Ok(Self::from_parts(table, hasher))
     }

@@ -120,7 +120,7 @@ impl Stats {
     /// name, so that several filters can be told apart.
     ///
     /// Call it now and then, every few seconds say, or when the figures are asked for: between two calls, the recorder
-    /// has what the last one handed over. Nothing is published by itself. Cost: some ten look-ups in the recorder, which
+    /// has what the last one handed over. Nothing is published by itself. Cost: some thirty look-ups in the recorder, which
     /// may lock and allocate; the filter itself is not touched.
     ///
     /// | name | kind | field |

@@ -103,6 +103,8 @@ async fn serve(arguments: &Arguments, shared: &Arc<Shared>) -> Result<(), Failur
     }
     // Before the address is told: who reads it may send the signal at once.
     let mut signal = Signal::new().map_err(Failure::System)?;
+    // Only now: a start that fails has cut off nothing.
+    shared.filters.begin()?;
     println!("listening on http://{address}");
     io::stdout().flush().map_err(Failure::System)?;
 

@@ -59,13 +59,12 @@ impl Filters {
             }
             Err(unusable) => {
                 eprintln!(
-                    "request identifiers: {}: {unusable}; those seen before now pass once more",
+                    "request identifiers: {}: {unusable}; those seen before now, if any, pass once more",
                     ids_file.display()
                 );
                 (new_ids(arguments, hasher).map_err(|error| Failure::Build("--ids and --ids-rate", error))?, now())
             }
         };
-        store.begin(ids_known_since)?;
         let period = arguments.period();
         let (revoked, ids, store) = (Arc::new(revoked), Arc::new(ids), Arc::clone(store));
         let filters = Self { revoked, ids, ids_known_since, store, period, revoked_file, ids_file };
@@ -77,6 +76,11 @@ impl Filters {
     /// how regularly this is called, as long as that is more than once in a period.
     pub(crate) fn rotate(&self) {
         self.ids.advance_to(now() / self.period);
+    }
+
+    /// Notes that identifiers are taken from now on, which are lost if the server is cut off.
+    pub(crate) fn begin(&self) -> Result<(), Failure> {
+        Ok(self.store.begin(self.ids_known_since)?)
     }
 
     /// Saves both filters when they are no longer in use, and notes that it did.

@@ -354,7 +354,7 @@ fn a_copy_for_each() -> Scene {
 }
 scene! {
     a_copy_for_each,
-    fails with "a present key was not removed"
+    fails with "an item was lost or doubled"
     for [RemoveWithoutLock]
 }
 
