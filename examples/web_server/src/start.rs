@@ -59,7 +59,7 @@ impl Filters {
             }
             Err(unusable) => {
                 eprintln!(
-                    "request identifiers: {}: {unusable}; those seen before now, if any, pass once more",
+                    "request identifiers: {}: {unusable}; those seen before now pass once more",
                     ids_file.display()
                 );
                 (new_ids(arguments, hasher).map_err(|error| Failure::Build("--ids and --ids-rate", error))?, now())
