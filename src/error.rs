@@ -160,7 +160,7 @@ pub enum BuildError {
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::CapacityMissing => write!(f, "no capacity was given; call `capacity` on the builder"),
+            Self::CapacityMissing => write!(f, "no capacity was given; call Builder::capacity"),
             Self::CapacityTooLarge { capacity, largest } => write!(
                 f,
                 "a filter for {capacity} items would not fit in the address space; at this false-positive rate \
