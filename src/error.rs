@@ -178,7 +178,7 @@ impl fmt::Display for BuildError {
             Self::RateTooLow { rate, lowest } => {
                 write!(
                     f,
-                    "a false-positive rate of {rate:e} can't be met; the lowest possible here is {lowest:e}; ask for that or more"
+                    "a false-positive rate of {rate:e} can't be met; ask for more: the lowest possible here is {lowest:e}"
                 )
             }
             Self::OutOfMemory { bytes } => {
