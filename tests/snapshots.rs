@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, LoadError, StableState};
+use concurrent_cuckoo_filter::{Builder, ConcurrentCuckooFilter, LoadError, StableState};
 use support::{LAYOUTS, Layout, plausible};
 
 type Filter = ConcurrentCuckooFilter<u64, StableState>;
@@ -21,19 +21,13 @@ fn state() -> StableState {
 }
 
 fn build((encoding, rate, ..): Layout, capacity: usize) -> Filter {
-    let builder = Filter::builder_for_tests().capacity(capacity).false_positive_rate(rate);
+    let builder = builder().capacity(capacity).false_positive_rate(rate);
     builder.encoding(encoding).build().unwrap()
 }
 
 /// `ConcurrentCuckooFilter::builder`, with the hasher.
-trait BuilderForTests {
-    fn builder_for_tests() -> concurrent_cuckoo_filter::Builder<u64, StableState>;
-}
-
-impl BuilderForTests for Filter {
-    fn builder_for_tests() -> concurrent_cuckoo_filter::Builder<u64, StableState> {
-        ConcurrentCuckooFilter::<u64>::builder().hasher(state())
-    }
+fn builder() -> Builder<u64, StableState> {
+    ConcurrentCuckooFilter::<u64>::builder().hasher(state())
 }
 
 fn saved(filter: &Filter) -> Vec<u8> {
@@ -82,7 +76,7 @@ fn what_is_saved_is_loaded_in_every_layout() {
 /// The bytes themselves: what was saved once must be read for ever, or the version raised.
 #[test]
 fn a_snapshot_has_these_bytes() {
-    let filter = Filter::builder_for_tests().capacity(12).build().unwrap();
+    let filter = builder().capacity(12).build().unwrap();
     (0..12).for_each(|key| filter.insert(&key).unwrap());
     let hex: String = saved(&filter).iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, GOLDEN.concat());
@@ -137,7 +131,7 @@ impl Write for Slow<'_> {
 #[test]
 fn each_key_that_is_in_throughout_is_in_the_snapshot_as_often_whatever_moves() {
     const BUCKETS: usize = 20_000;
-    let filter = Filter::builder_for_tests().capacity(BUCKETS * 38 / 10).false_positive_rate(1e-4).build().unwrap();
+    let filter = builder().capacity(BUCKETS * 38 / 10).false_positive_rate(1e-4).build().unwrap();
     let slots = filter.slots();
     let mut candidates = 0..;
     let mut keys = |count: usize| -> Vec<u64> {
