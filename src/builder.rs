@@ -12,7 +12,7 @@ use crate::sizing;
 use crate::table;
 
 /// The false-positive rate of a filter for which none is asked.
-pub(crate) const DEFAULT_RATE: f64 = 0.001;
+const DEFAULT_RATE: f64 = 0.001;
 
 /// From how many buckets on a table is asked for on huge pages: 4 MiB, in which one such page of 2 MiB lies whole. A
 /// table of half the size has all of its usual pages known to most processors.
@@ -33,11 +33,11 @@ const HUGE_FROM: usize = (4 << 20) / size_of::<u64>();
 /// ```
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder<T: ?Sized, S = ahash::RandomState> {
-    capacity: Option<usize>,
-    rate: f64,
+    pub(crate) capacity: Option<usize>,
+    pub(crate) rate: f64,
     encoding: Option<Encoding>,
-    pages: Pages,
-    hasher: S,
+    pub(crate) pages: Pages,
+    pub(crate) hasher: S,
     key: PhantomData<fn(&T)>,
 }
 
@@ -136,11 +136,6 @@ impl<T: ?Sized, S> Builder<T, S> {
             BuildError::RateTooLow { rate, lowest }
         })?;
         Ok(Plan::new(shape, buckets_for(shape, capacity, tables)?, self.pages))
-    }
-
-    /// The hasher asked for.
-    pub(crate) fn into_hasher(self) -> S {
-        self.hasher
     }
 }
 

@@ -238,15 +238,6 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
 
 /// The operations on keys.
 impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
-    #[inline(always)]
-    fn hash<Q>(&self, key: &Q) -> u64
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.hasher.hash_one(key)
-    }
-
     /// Adds one copy of the key, whether or not it is in already.
     ///
     /// The filter is a multiset, as in the paper: a key that is inserted twice must be removed twice. To add a key only
@@ -278,7 +269,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.table.insert(self.hash(key))
+        self.table.insert(self.hash_one(key))
     }
 
     /// Adds the key unless it is in: `true` if it was added.
@@ -309,7 +300,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.table.insert_if_absent(self.hash(key))
+        self.table.insert_if_absent(self.hash_one(key))
     }
 
     /// Whether the key is in: `false` is certain, `true` is wrong for a share of absent keys, the [false-positive
@@ -327,7 +318,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.table.contains(self.hash(key))
+        self.table.contains(self.hash_one(key))
     }
 
     /// Removes one copy of the key: `true` if there was one.
@@ -344,7 +335,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.table.remove(self.hash(key))
+        self.table.remove(self.hash_one(key))
     }
 
     /// How many copies of the key are in: the exact number of those that were inserted and not removed, plus that of
@@ -359,7 +350,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.table.count(self.hash(key))
+        self.table.count(self.hash_one(key))
     }
 }
 
@@ -401,7 +392,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized + 'a,
     {
-        self.contains_hash_batch(keys.into_iter().map(|key| self.hash(key)), found);
+        self.contains_hash_batch(keys.into_iter().map(|key| self.hash_one(key)), found);
     }
 
     /// [`insert`](Self::insert) for many keys, in their order; returns how many there were.
@@ -426,7 +417,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized + 'a,
     {
-        self.insert_hash_batch(keys.into_iter().map(|key| self.hash(key)))
+        self.insert_hash_batch(keys.into_iter().map(|key| self.hash_one(key)))
     }
 
     /// [`remove`](Self::remove) for many keys, in their order: appends to `removed`, for each key, whether there was
@@ -446,18 +437,18 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooFilter<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized + 'a,
     {
-        self.remove_hash_batch(keys.into_iter().map(|key| self.hash(key)), removed);
+        self.remove_hash_batch(keys.into_iter().map(|key| self.hash_one(key)), removed);
     }
 
     /// The hash of a key, for the operations on hashes. Two filters have the same one if they have the same hasher.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn hash_one<Q>(&self, key: &Q) -> u64
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.hash(key)
+        self.hasher.hash_one(key)
     }
 }
 

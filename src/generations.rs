@@ -57,6 +57,8 @@
 //!
 //! It takes up one slot, of a table that will be cleared like any other.
 
+use crossbeam_utils::CachePadded;
+
 use crate::any_table::AnyTable;
 use crate::builder::Plan;
 use crate::error::InsertError;
@@ -122,7 +124,8 @@ pub(crate) struct Generations {
     cleaning: Mutex<()>,
     /// Whether an insert that finds the current generation full rotates.
     rotate_when_full: bool,
-    refused: Tally,
+    /// Apart from what lookups read.
+    refused: CachePadded<Tally>,
 }
 
 impl Generations {
@@ -137,7 +140,7 @@ impl Generations {
             rotation: Mutex::new(()),
             cleaning: Mutex::new(()),
             rotate_when_full,
-            refused: Tally::new(0),
+            refused: CachePadded::new(Tally::new(0)),
         })
     }
 
@@ -300,12 +303,12 @@ impl Generations {
 
     /// How many copies are in live generations.
     pub(crate) fn len(&self) -> usize {
-        self.live(self.now()).map(AnyTable::len).sum()
+        self.lens().sum()
     }
 
-    /// `f` of how many copies are in each live generation, added up.
-    pub(crate) fn sum_over_live(&self, f: impl Fn(usize) -> f64) -> f64 {
-        self.live(self.now()).map(|table| f(table.len())).sum()
+    /// How many copies are in each live generation.
+    pub(crate) fn lens(&self) -> impl Iterator<Item = usize> {
+        self.live(self.now()).map(AnyTable::len)
     }
 
     /// All tables, the spare too.

@@ -6,13 +6,12 @@ use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
-use crate::builder::{DEFAULT_RATE, buckets_for, checked};
+use crate::builder::{Builder, buckets_for, checked};
 #[cfg(feature = "snapshot")]
 use crate::error::LoadError;
 use crate::error::{BuildError, InsertError};
 use crate::growth::{self, Plan, Refusal, Tables};
 use crate::hash::nested;
-use crate::memory::Pages;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::{Kind, Sink, Source};
 use crate::stats::Stats;
@@ -106,7 +105,7 @@ impl<T: ?Sized> GrowableCuckooFilter<T> {
 
     /// A builder, to choose the rate, the hasher and a limit to the memory.
     pub fn builder() -> GrowableBuilder<T> {
-        GrowableBuilder::new()
+        GrowableBuilder { of_first: Builder::new(), memory_limit: usize::MAX }
     }
 }
 
@@ -120,7 +119,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// If the first table is too large for the address space or its memory is refused.
     #[must_use]
     pub fn with_capacity_and_hasher(capacity: usize, hasher: S) -> Self {
-        let built = GrowableBuilder::<T>::new().hasher(hasher).capacity(capacity).build();
+        let built = GrowableCuckooFilter::<T>::builder().hasher(hasher).capacity(capacity).build();
         built.unwrap_or_else(|error| panic!("with_capacity({capacity}): {error}"))
     }
 
@@ -508,42 +507,23 @@ impl<T: ?Sized, S: RefUnwindSafe> RefUnwindSafe for GrowableCuckooFilter<T, S> {
 /// ```
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct GrowableBuilder<T: ?Sized, S = ahash::RandomState> {
-    capacity: Option<usize>,
-    rate: f64,
+    /// What is asked for the first table; but for the rate, which is that of all.
+    of_first: Builder<T, S>,
     memory_limit: usize,
-    pages: Pages,
-    hasher: S,
-    key: PhantomData<fn(&T)>,
-}
-
-impl<T: ?Sized> GrowableBuilder<T> {
-    fn new() -> Self {
-        let hasher = ahash::RandomState::new();
-        Self {
-            capacity: None,
-            rate: DEFAULT_RATE,
-            memory_limit: usize::MAX,
-            pages: Pages::DEFAULT,
-            hasher,
-            key: PhantomData,
-        }
-    }
 }
 
 impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// How many items the filter is to hold before it grows for the first time. Required; 0 is allowed.
-    pub fn capacity(mut self, items: usize) -> Self {
-        self.capacity = Some(items);
-        self
+    pub fn capacity(self, items: usize) -> Self {
+        Self { of_first: self.of_first.capacity(items), ..self }
     }
 
     /// The largest acceptable false-positive rate of the whole, however much it grows: the share of lookups of absent keys
     /// that may be answered `true`. 0.001 (0.1 %) if not called.
     ///
     /// Each table may use up five eighths of what the ones before it have left, with every slot taken.
-    pub fn false_positive_rate(mut self, rate: f64) -> Self {
-        self.rate = rate;
-        self
+    pub fn false_positive_rate(self, rate: f64) -> Self {
+        Self { of_first: self.of_first.false_positive_rate(rate), ..self }
     }
 
     /// How many bytes the filter may take up, at most: [`memory_usage`](GrowableCuckooFilter::memory_usage) is never more.
@@ -561,8 +541,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// It must be keyed with a secret if those who choose the keys may want to harm: see the section *Hazards* of the
     /// crate's documentation.
     pub fn hasher<S2>(self, hasher: S2) -> GrowableBuilder<T, S2> {
-        let Self { capacity, rate, memory_limit, pages, .. } = self;
-        GrowableBuilder { capacity, rate, memory_limit, pages, hasher, key: PhantomData }
+        GrowableBuilder { of_first: self.of_first.hasher(hasher), memory_limit: self.memory_limit }
     }
 
     /// Whether to ask the system for huge pages for each table of 4 MiB or more: yes, if not called. See
@@ -570,9 +549,8 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     ///
     /// Only with the feature `huge-pages`.
     #[cfg(feature = "huge-pages")]
-    pub fn huge_pages(mut self, wanted: bool) -> Self {
-        self.pages = if wanted { Pages::Huge } else { Pages::Usual };
-        self
+    pub fn huge_pages(self, wanted: bool) -> Self {
+        Self { of_first: self.of_first.huge_pages(wanted), ..self }
     }
 
     /// Builds the filter, with its first table.
@@ -586,22 +564,23 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (Not all requests can fail; see
     ///   [`Builder::build`](crate::Builder::build).)
     pub fn build(self) -> Result<GrowableCuckooFilter<T, S>, BuildError> {
-        let (rate, capacity) = (self.rate, checked(self.capacity, self.rate)?);
+        let Self { of_first: Builder { capacity, rate, pages, hasher, .. }, memory_limit } = self;
+        let capacity = checked(capacity, rate)?;
         let lowest = growth::lowest_rate();
         let first = growth::shapes(rate).next().filter(|_| rate >= lowest);
         let first = first.ok_or(BuildError::RateTooLow { rate, lowest })?;
         let plan = Plan {
             buckets: buckets_for(first, capacity, 1)?.max(LEAST_BUCKETS),
             rate,
-            pages: self.pages,
-            memory_limit: self.memory_limit,
+            pages,
+            memory_limit,
             memory_of_caller: size_of::<GrowableCuckooFilter<T, S>>(),
         };
         let tables = Tables::new(plan).map_err(|refusal| match refusal {
-            Refusal::MemoryLimit { needed } => BuildError::MemoryLimit { needed, limit: self.memory_limit },
+            Refusal::MemoryLimit { needed } => BuildError::MemoryLimit { needed, limit: memory_limit },
             Refusal::OutOfMemory { bytes } => BuildError::OutOfMemory { bytes },
         })?;
-        Ok(GrowableCuckooFilter { tables, hasher: self.hasher, key: PhantomData })
+        Ok(GrowableCuckooFilter { tables, hasher, key: PhantomData })
     }
 }
 
@@ -609,8 +588,8 @@ impl<T: ?Sized, S> fmt::Debug for GrowableBuilder<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Without the hasher: its key is a secret.
         f.debug_struct("GrowableBuilder")
-            .field("capacity", &self.capacity)
-            .field("false_positive_rate", &self.rate)
+            .field("capacity", &self.of_first.capacity)
+            .field("false_positive_rate", &self.of_first.rate)
             .field("memory_limit", &self.memory_limit)
             .finish_non_exhaustive()
     }

@@ -77,7 +77,7 @@ use crate::error::LoadError;
 use crate::fault::{self, Fault};
 use crate::gate::Gates;
 use crate::hash::Nested;
-use crate::layout::Shape;
+use crate::layout::{Shape, rate_of_any};
 use crate::memory::Pages;
 use crate::sizing;
 #[cfg(feature = "snapshot")]
@@ -202,7 +202,8 @@ pub(crate) struct Tables {
     /// Apart from what lookups read: inserts try it again and again where growth is refused.
     growth: CachePadded<Mutex<()>>,
     gates: Gates,
-    refused: Tally,
+    /// Apart from what lookups read, too.
+    refused: CachePadded<Tally>,
     plan: Plan,
     #[cfg(ccf_model = "loom")]
     visits: AtomicU64,
@@ -227,7 +228,7 @@ impl Tables {
             published: AtomicU64::new(1),
             growth: CachePadded::new(Mutex::new(())),
             gates,
-            refused: Tally::new(0),
+            refused: CachePadded::new(Tally::new(0)),
             plan,
             #[cfg(ccf_model = "loom")]
             visits: AtomicU64::new(0),
@@ -282,17 +283,7 @@ impl Tables {
     }
 
     /// Adds a copy.
-    #[inline(always)]
     pub(crate) fn insert(&self, hash: u64) -> Result<(), InsertError> {
-        // Nearly always that is all.
-        match self.newest(self.tables()).insert_within_capacity(hash) {
-            Ok(()) => Ok(()),
-            Err(_) => self.insert_where_it_is_tight(hash),
-        }
-    }
-
-    #[cold]
-    fn insert_where_it_is_tight(&self, hash: u64) -> Result<(), InsertError> {
         match self.add(hash, Purpose::Insert) {
             Ok(_) => Ok(()),
             // The newest table holds that many, and others may hold more.
@@ -464,11 +455,9 @@ impl Tables {
     }
 
     fn rate_at(&self, load: impl Fn(&dyn AnyTable, f64) -> f64) -> f64 {
-        // The logarithms are added, for with small rates the products would be 1 but for rounding.
-        let none = self
-            .newest_first()
-            .map(|table| f64::ln_1p(-table.shape().nested_false_positive_rate(load(table, table.slots() as f64))));
-        -f64::exp_m1(none.sum())
+        let of_each =
+            |table: &dyn AnyTable| table.shape().nested_false_positive_rate(load(table, table.slots() as f64));
+        rate_of_any(self.newest_first().map(of_each))
     }
 
     /// The newest of so many tables.
@@ -511,11 +500,12 @@ impl Tables {
         }
         let buckets = buckets as usize;
         let plan = Plan { buckets, rate, pages: Pages::DEFAULT, memory_limit: source.limit(), memory_of_caller };
-        let planned: Vec<Next> = (0..usize::from(number)).map_while(|number| plan.table(number)).collect();
-        let most = (0..MAX_TABLES).map_while(|number| plan.table(number)).count() as u8;
+        let mut planned: Vec<Next> = (0..MAX_TABLES).map_while(|number| plan.table(number)).collect();
+        let most = planned.len() as u8;
         if number == 0 || number > most {
             return Err(LoadError::InvalidTables { tables: number, least: 1, most });
         }
+        planned.truncate(usize::from(number));
         let in_all = planned.iter().fold(0usize, |sum, next| sum.saturating_add(next.buckets));
         source.expect_tables_of(in_all)?;
         let bytes = planned.iter().fold(Gates::memory_for(buckets), |sum, next| sum.saturating_add(next.memory()));
@@ -537,7 +527,7 @@ impl Tables {
             published: AtomicU64::new(u64::from(number)),
             growth: CachePadded::new(Mutex::new(())),
             gates: Gates::new(buckets).ok_or_else(out_of_memory)?,
-            refused: Tally::new(0),
+            refused: CachePadded::new(Tally::new(0)),
             plan,
             #[cfg(ccf_model = "loom")]
             visits: AtomicU64::new(0),

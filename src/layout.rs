@@ -118,6 +118,12 @@ impl Shape {
     }
 }
 
+/// The rate at which at least one of several tables mistakes an absent key, from the rates of each.
+pub(crate) fn rate_of_any(rates: impl Iterator<Item = f64>) -> f64 {
+    // The logarithms are added, for with small rates the products would be 1 but for rounding.
+    -f64::exp_m1(rates.map(|rate| f64::ln_1p(-rate)).sum())
+}
+
 /// A layout as a type, so that every constant of its word-wide tricks is one for the compiler too.
 pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     const SHAPE: Shape;

@@ -3,6 +3,7 @@
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
+use core::iter;
 use core::marker::PhantomData;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
@@ -13,7 +14,7 @@ use crate::error::LoadError;
 use crate::error::{BuildError, InsertError};
 use crate::gate::Gates;
 use crate::generations::{Generations, MAX_GENERATIONS, MIN_GENERATIONS};
-use crate::layout::Encoding;
+use crate::layout::{Encoding, rate_of_any};
 #[cfg(feature = "snapshot")]
 use crate::snapshot::{Kind, Sink, Source};
 use crate::stats::Stats;
@@ -226,17 +227,15 @@ impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
     pub fn false_positive_rate(&self) -> f64 {
         let table = self.generations.any_table();
         let slots = table.slots() as f64;
-        // Such a lookup is right if it is right in each of them.
-        let ln_right = |len| f64::ln_1p(-table.false_positive_rate(len as f64 / slots));
-        -self.generations.sum_over_live(ln_right).exp_m1()
+        rate_of_any(self.generations.lens().map(|len| table.false_positive_rate(len as f64 / slots)))
     }
 
     /// The expected false-positive rate with every slot of every generation taken; at most what the builder was asked
     /// for.
     #[must_use]
     pub fn max_false_positive_rate(&self) -> f64 {
-        let ln_right = f64::ln_1p(-self.generations.any_table().false_positive_rate(1.0));
-        -(self.generations() as f64 * ln_right).exp_m1()
+        let of_each = self.generations.any_table().false_positive_rate(1.0);
+        rate_of_any(iter::repeat_n(of_each, self.generations()))
     }
 
     /// All figures at once, with counts of what has happened since the filter was made: see
@@ -303,15 +302,6 @@ impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
 }
 
 impl<T: ?Sized, S: BuildHasher> RotatingCuckooFilter<T, S> {
-    #[inline(always)]
-    fn hash<Q>(&self, key: &Q) -> u64
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.hasher.hash_one(key)
-    }
-
     /// Adds the key to the current generation, unless it is in that already. If it is in an older one, its life begins
     /// anew.
     ///
@@ -342,7 +332,7 @@ impl<T: ?Sized, S: BuildHasher> RotatingCuckooFilter<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.insert_hash(self.hash(key))
+        self.insert_hash(self.hash_one(key))
     }
 
     /// Adds the key to the current generation unless it is in a live one: `true` if it was added.
@@ -366,7 +356,7 @@ impl<T: ?Sized, S: BuildHasher> RotatingCuckooFilter<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.insert_hash_if_absent(self.hash(key))
+        self.insert_hash_if_absent(self.hash_one(key))
     }
 
     /// Whether the key is in a live generation: `false` is certain, `true` is wrong for a share of absent keys, the
@@ -383,7 +373,7 @@ impl<T: ?Sized, S: BuildHasher> RotatingCuckooFilter<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.contains_hash(self.hash(key))
+        self.contains_hash(self.hash_one(key))
     }
 
     /// The hash of a key, for the operations on hashes. Two filters have the same one if they have the same hasher.
@@ -394,7 +384,7 @@ impl<T: ?Sized, S: BuildHasher> RotatingCuckooFilter<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.hash(key)
+        self.hasher.hash_one(key)
     }
 }
 
@@ -639,7 +629,7 @@ impl<T: ?Sized, S> RotatingBuilder<T, S> {
             let of_one = size_of::<Box<dyn AnyTable>>() + table::memory_for(plan.buckets);
             BuildError::OutOfMemory { bytes: tables * of_one + Gates::memory_for(plan.buckets) }
         })?;
-        Ok(RotatingCuckooFilter { generations, hasher: self.of_each.into_hasher(), key: PhantomData })
+        Ok(RotatingCuckooFilter { generations, hasher: self.of_each.hasher, key: PhantomData })
     }
 }
 
