@@ -13,13 +13,12 @@
 
 mod support;
 
-use std::env;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use support::keys::{ABSENT, Shuffled, key};
-use support::plan::Size;
+use support::options::Options;
 use support::report::{Spread, align};
 use support::subject::{AtomicCuckooFilter, Default5x14, Ours, Plain4x16, Subject};
 
@@ -126,22 +125,14 @@ fn measure<S: Subject>(bytes: usize, rounds: usize, time: Duration) -> [Vec<Stri
 }
 
 fn main() {
-    let options: Vec<String> = env::args().skip(1).collect();
-    if options.iter().any(|option| !option.starts_with('-')) {
-        return;
-    }
-    let has = |name: &str| options.iter().any(|option| option == name);
-    let test = !has("--bench") || has("--test");
-    let quick = has("--quick");
-    let both = !has("--l2") && !has("--large");
-    let (rounds, time) = match (test, quick) {
+    let Some(options) = Options::parse() else { return };
+    let (rounds, time) = match (options.test, options.quick) {
         (true, _) => (1, Duration::from_millis(1)),
         (false, true) => (3, Duration::from_millis(60)),
         (false, false) => (9, Duration::from_millis(200)),
     };
-    let sizes = [(has("--l2") || both, Size::L2), (has("--large") || both && !quick && !test, Size::Large)];
-    for size in sizes.into_iter().filter_map(|(wanted, size)| wanted.then_some(size)) {
-        let bytes = if test { 64 << 10 } else { size.table_bytes() };
+    for size in options.sizes() {
+        let bytes = options.table_bytes(size);
         let head = ["", "writer apart", "writer beside", "beside over apart", "writes"];
         let mut rows = vec![head.map(String::from).to_vec()];
         eprintln!("{}: ours", size.name());
@@ -149,7 +140,7 @@ fn main() {
         rows.extend(measure::<Ours<Plain4x16>>(bytes, rounds, time));
         eprintln!("{}: atomic-cuckoo-filter", size.name());
         rows.extend(measure::<AtomicCuckooFilter>(bytes, rounds, time));
-        if !test {
+        if !options.test {
             println!("## {}: lookups of one thread, millions a second, while another writes", size.name());
             println!("(writes: keys that come and go, millions a second)\n\n{}", align(&rows, 1));
         }

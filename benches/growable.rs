@@ -5,19 +5,18 @@
 //! A `GrowableCuckooFilter` of one, two and three tables beside a `ConcurrentCuckooFilter` of one table, of as many bytes
 //! and with as many keys as a share of its slots: lookups of keys in the newest table, of keys in the oldest one, and of
 //! keys that are not in. On one thread, by turns, in many short rounds; shown are the medians and their ratio, and that of
-//! the fastest rounds, which a busy machine disturbs least. Two settings: in one all tables have the layout of the filter beside; in the other, which is the default,
-//! the further tables have tighter ones.
+//! the fastest rounds, which a busy machine disturbs least. Two settings: in one all tables have the layout of the filter
+//! beside; in the other, which is the default, the further tables have tighter ones.
 
 mod support;
 
-use std::env;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use ahash::RandomState;
 use concurrent_cuckoo_filter::GrowableCuckooFilter;
 use support::keys::{ABSENT, Shuffled, key};
-use support::plan::Size;
+use support::options::Options;
 use support::report::{Spread, align};
 use support::subject::{Default5x14, HASH, Ours, Plain4x16, Setting, Subject};
 
@@ -112,25 +111,15 @@ fn measure<S: Setting>(bytes: usize, tables: usize, rate: f64, length: Duration)
 }
 
 fn main() {
-    let options: Vec<String> = env::args().skip(1).collect();
-    if options.iter().any(|option| !option.starts_with('-')) {
-        return;
-    }
-    let has = |name: &str| options.iter().any(|option| option == name);
-    let test = !has("--bench") || has("--test");
-    let quick = has("--quick");
-    let both = !has("--l2") && !has("--large");
-    let only = options.iter().find_map(|option| option.strip_prefix("--tables=")).map(|n| n.parse().expect("a number"));
-    let length = Duration::from_millis(if test {
-        1
-    } else if quick {
-        400
-    } else {
-        3000
+    let Some(options) = Options::parse() else { return };
+    let only = options.value("--tables").map(|tables| tables.parse().expect("a number"));
+    let length = Duration::from_millis(match (options.test, options.quick) {
+        (true, _) => 1,
+        (false, true) => 400,
+        (false, false) => 3000,
     });
-    let sizes = [(has("--l2") || both, Size::L2), (has("--large") || both && !quick && !test, Size::Large)];
-    for size in sizes.into_iter().filter_map(|(wanted, size)| wanted.then_some(size)) {
-        let bytes = if test { 64 << 10 } else { size.table_bytes() };
+    for size in options.sizes() {
+        let bytes = options.table_bytes(size);
         let head = ["", "tables", "one table, ns", "grown, ns", "grown over one table", "of the fastest"];
         let mut rows = vec![head.map(String::from).to_vec()];
         for tables in (1..=3).filter(|tables| only.is_none_or(|only| *tables == only)) {
@@ -139,7 +128,7 @@ fn main() {
             rows.extend(measure::<Plain4x16>(bytes, tables, 6e-4, length));
             rows.extend(measure::<Default5x14>(bytes, tables, 1e-3, length));
         }
-        if !test {
+        if !options.test {
             println!("## {}: a lookup in a filter that has grown\n\n{}", size.name(), align(&rows, 1));
         }
     }

@@ -4,6 +4,7 @@
 
 pub(crate) mod filled;
 pub(crate) mod keys;
+pub(crate) mod options;
 pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod subject;

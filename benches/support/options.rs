@@ -1,0 +1,48 @@
+//! The options of the benchmarks that compare lookups at two sizes.
+
+use std::env;
+
+use super::plan::Size;
+
+/// What stands on the command line.
+pub(crate) struct Options {
+    options: Vec<String>,
+    /// Whether this is a run of the tests, which only sees that the benchmark works.
+    pub(crate) test: bool,
+    pub(crate) quick: bool,
+}
+
+impl Options {
+    /// `None` if there is nothing to do: a name is for another benchmark.
+    pub(crate) fn parse() -> Option<Self> {
+        let options: Vec<String> = env::args().skip(1).collect();
+        if options.iter().any(|option| !option.starts_with('-')) {
+            return None;
+        }
+        let has = |name: &str| options.iter().any(|option| option == name);
+        let (test, quick) = (!has("--bench") || has("--test"), has("--quick"));
+        Some(Self { options, test, quick })
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.options.iter().any(|option| option == name)
+    }
+
+    /// The value of an option such as `--tables=2`.
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
+        self.options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    /// The sizes that are asked for, with `--l2` or `--large`; else those that there is time for.
+    pub(crate) fn sizes(&self) -> impl Iterator<Item = Size> + use<> {
+        let both = !self.has("--l2") && !self.has("--large");
+        let large = self.has("--large") || both && !self.quick && !self.test;
+        let sizes = [(self.has("--l2") || both, Size::L2), (large, Size::Large)];
+        sizes.into_iter().filter_map(|(wanted, size)| wanted.then_some(size))
+    }
+
+    /// How large a table is, in bytes.
+    pub(crate) fn table_bytes(&self, size: Size) -> usize {
+        if self.test { 64 << 10 } else { size.table_bytes() }
+    }
+}
