@@ -73,7 +73,7 @@
 //! - A snapshot, made by `save` while others are at work, holds every key that is in throughout, as often as it is in.
 //!
 //! "The same key" means, as everywhere in an approximate filter: the same *fingerprint and buckets*. The argument for
-//! each of these lines stands in `src/stripe.rs`; how each was checked, and what was not, on the page
+//! each of these lines stands in `src/table/stripe.rs`; how each was checked, and what was not, on the page
 //! [`verification`].
 //!
 //! # Cost
@@ -115,67 +115,47 @@
 //!   of keys is not known, take a [`GrowableCuckooFilter`], at the price of more memory and slower lookups; where keys are
 //!   to be forgotten after some time, a [`RotatingCuckooFilter`].
 
-mod any_table;
-mod batch;
-mod bucket;
-mod builder;
-mod counter;
 mod error;
-mod fault;
 mod filter;
-mod gate;
-mod generations;
-mod growable;
-mod growth;
-mod hash;
-mod layout;
+mod hasher;
 mod machine;
-mod memory;
-#[cfg(ccf_model)]
-pub mod model;
-mod path;
-mod rotating;
-mod save;
-mod semisort;
-#[cfg(feature = "serde")]
-mod serialize;
-mod sizing;
+mod plan;
 #[cfg(feature = "snapshot")]
 mod snapshot;
-#[cfg(feature = "stable-hash")]
-mod stable;
-mod stats;
-#[cfg(ccf_model = "steps")]
-mod steps;
-mod stripe;
 mod sync;
 mod table;
+mod tables;
+mod verify;
+mod word;
 
 #[cfg(doc)]
-#[doc = include_str!("verification.md")]
+#[doc = include_str!("pages/verification.md")]
 pub mod verification {}
 
 #[cfg(doc)]
-#[doc = include_str!("scaling.md")]
+#[doc = include_str!("pages/scaling.md")]
 pub mod scaling {}
 
 #[cfg(doc)]
-#[doc = include_str!("beyond.md")]
+#[doc = include_str!("pages/beyond_one_process.md")]
 pub mod beyond_one_process {}
 
-pub use builder::Builder;
+pub use error::build::BuildError;
+pub use error::insert::{InsertBatchError, InsertError};
 #[cfg(feature = "snapshot")]
-pub use error::LoadError;
-pub use error::{BuildError, InsertBatchError, InsertError};
-pub use filter::ConcurrentCuckooFilter;
-pub use growable::{GrowableBuilder, GrowableCuckooFilter};
-pub use layout::Encoding;
-pub use rotating::{RotatingBuilder, RotatingCuckooFilter};
-#[cfg(feature = "serde")]
-pub use serialize::LoadSeed;
+pub use error::load::LoadError;
+pub use filter::concurrent::ConcurrentCuckooFilter;
+pub use filter::concurrent_builder::Builder;
+pub use filter::growable::{GrowableBuilder, GrowableCuckooFilter};
+pub use filter::rotating::{RotatingBuilder, RotatingCuckooFilter};
+pub use filter::stats::Stats;
 #[cfg(feature = "stable-hash")]
-pub use stable::{StableHasher, StableState};
-pub use stats::Stats;
+pub use hasher::stable::{StableHasher, StableState};
+#[cfg(feature = "serde")]
+pub use snapshot::serde::LoadSeed;
+#[cfg(ccf_model)]
+pub use verify::model;
+pub use word::layout::Encoding;
 
 /// The README's example, as a test.
 #[cfg(doctest)]

@@ -1,5 +1,5 @@
 //! The only module that names atomics and locks: the real ones or, where the crate is compiled as a model, loom's or
-//! those of `steps.rs`.
+//! those of `verify/steps.rs`.
 
 pub(crate) use core::sync::atomic::Ordering;
 
@@ -13,7 +13,7 @@ pub(crate) use core::sync::atomic::{AtomicI64, AtomicU64};
 pub(crate) use parking_lot::{Mutex, MutexGuard};
 
 #[cfg(ccf_model = "steps")]
-pub(crate) use crate::steps::{AtomicI64, AtomicU64, Mutex, MutexGuard};
+pub(crate) use crate::verify::steps::{AtomicI64, AtomicU64, Mutex, MutexGuard};
 
 #[cfg(ccf_model = "loom")]
 pub(crate) use loom::sync::MutexGuard;

@@ -54,7 +54,7 @@ fn look_alikes(buckets: u64, bucket: u64) -> impl Iterator<Item = u64> {
     (1..).map(move |middle| unmix(((start >> FINGERPRINT_BITS) + middle) << FINGERPRINT_BITS | 0xabc))
 }
 
-/// The hash that is mixed into `mixed`: the inverse of `mix` in `src/hash.rs`.
+/// The hash that is mixed into `mixed`: the inverse of `mix` in `src/word/geometry.rs`.
 fn unmix(mixed: u64) -> u64 {
     let undo_shift = |x: u64, shift: usize| (shift..64).step_by(shift).fold(x, |undone, shift| undone ^ x >> shift);
     let x = undo_shift(mixed, 31).wrapping_mul(inverse(0x94d0_49bb_1331_11eb));

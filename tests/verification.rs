@@ -2,7 +2,7 @@
 
 #[test]
 fn every_test_that_the_page_names_exists() {
-    let page = include_str!("../src/verification.md");
+    let page = include_str!("../src/pages/verification.md");
     let names = page.split('`').filter_map(|name| name.split_once(".rs::"));
     let mut checked = 0;
     for (file, test) in names {

@@ -181,7 +181,7 @@ fn inserts_that_look_for_each_other_across_growth() -> Model {
         assert!(found.load(Ordering::Relaxed) > 0, "neither has seen the other");
         ends(filter);
     });
-    // It has grown before, for loom's sake: see `Plan::build` in `src/growth.rs`.
+    // It has grown before, for loom's sake: see `Plan::build` in `src/tables/growth.rs`.
     (filter(2, &[]), roles, finally)
 }
 model! {

@@ -1,0 +1,243 @@
+//! Why a snapshot could not be loaded.
+
+use core::error::Error;
+use core::fmt;
+
+/// Why a snapshot could not be loaded.
+///
+/// Nothing of it was: there is no filter, and no part of one. Whatever the reason, rebuild the filter from the source of
+/// truth, or keep the one that is in use; never take an empty one in its place, for its "no" would be wrong (see the page
+/// [`beyond_one_process`](crate::beyond_one_process)).
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LoadError {
+    /// The reader failed.
+    Io(std::io::Error),
+    /// The reader came to its end before the snapshot did.
+    Truncated,
+    /// The first eight bytes are not those of a snapshot.
+    NotASnapshot,
+    /// The snapshot's format is of another version.
+    #[non_exhaustive]
+    UnsupportedVersion {
+        /// The version of the snapshot.
+        version: u16,
+        /// The only one that this version of the library reads.
+        supported: u16,
+    },
+    /// A header is damaged: its checksum is another one.
+    #[non_exhaustive]
+    DamagedHeader {
+        /// The checksum that the snapshot states.
+        stated: u32,
+        /// That of what was read.
+        computed: u32,
+    },
+    /// The snapshot is that of another type of filter.
+    #[non_exhaustive]
+    WrongKind {
+        /// The number of the type that was saved: see the format in `src/snapshot/format.rs`.
+        kind: u8,
+        /// That of the type to be loaded.
+        expected: u8,
+    },
+    /// The snapshot was made with another hasher, or with the same in another version, on another processor or in another
+    /// process that changes its output. Its fingerprints mean nothing to this one.
+    OtherHasher,
+    /// No bucket layout is described by these numbers.
+    #[non_exhaustive]
+    UnknownLayout {
+        /// The number of the encoding.
+        encoding: u8,
+        /// The slots of a bucket.
+        slots: u8,
+        /// The bits of a fingerprint.
+        fingerprint_bits: u8,
+    },
+    /// No table has so many buckets: it would be too large for the address space, or the number is neither 1 nor even.
+    #[non_exhaustive]
+    InvalidBuckets {
+        /// The number of buckets.
+        buckets: u64,
+        /// The largest possible one.
+        largest: u64,
+    },
+    /// No filter of this type has so many tables, of this size and at this rate.
+    #[non_exhaustive]
+    InvalidTables {
+        /// How many tables, or live generations.
+        tables: u8,
+        /// The fewest possible.
+        least: u8,
+        /// The most possible.
+        most: u8,
+    },
+    /// No filter was asked for such a false-positive rate.
+    #[non_exhaustive]
+    InvalidRate {
+        /// The rate.
+        rate: f64,
+        /// The lowest possible one; 1 is above the highest.
+        lowest: f64,
+    },
+    /// No generation has such a number.
+    #[non_exhaustive]
+    InvalidGeneration {
+        /// The number.
+        generation: u64,
+        /// The largest possible one.
+        largest: u64,
+    },
+    /// The snapshot says of the filter what this version of the library does not know.
+    #[non_exhaustive]
+    UnknownFlags {
+        /// The byte, of which only the lowest bit has a meaning.
+        flags: u8,
+    },
+    /// A table is not the one that is due, by what the snapshot says of the filter or of the tables before it.
+    #[non_exhaustive]
+    UnexpectedTable {
+        /// Its number: in a growable filter from the first table on, in a rotating one from the oldest generation on.
+        number: usize,
+    },
+    /// The filter would take up more memory than the caller allows. Nothing was allocated.
+    #[non_exhaustive]
+    MemoryLimit {
+        /// How many bytes it would take.
+        needed: usize,
+        /// How many are allowed.
+        limit: usize,
+    },
+    /// The memory for the filter was refused.
+    #[non_exhaustive]
+    OutOfMemory {
+        /// How many bytes were asked for in all.
+        bytes: usize,
+    },
+    /// A bucket holds what no filter puts there.
+    #[non_exhaustive]
+    DamagedBucket {
+        /// Its number in its table, from 0.
+        bucket: usize,
+    },
+    /// The buckets hold more or fewer items than the snapshot says.
+    #[non_exhaustive]
+    WrongCount {
+        /// How many it says.
+        stated: u64,
+        /// How many there are.
+        counted: u64,
+    },
+    /// The checksum is another one: something in the snapshot has changed.
+    #[non_exhaustive]
+    WrongChecksum {
+        /// The checksum that the snapshot states.
+        stated: u32,
+        /// That of what was read.
+        computed: u32,
+    },
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // The reason itself is the source.
+            Self::Io(_) => write!(f, "the snapshot could not be read"),
+            Self::Truncated => {
+                write!(f, "the snapshot is cut short; fetch it again, or rebuild the filter from the source of truth")
+            }
+            Self::NotASnapshot => write!(
+                f,
+                "this is no snapshot of a filter: its first eight bytes are others; look for the right file, or rebuild the \
+                 filter"
+            ),
+            Self::UnsupportedVersion { version, supported } => write!(
+                f,
+                "the snapshot has format version {version}, and this library reads {supported}; save it anew with the \
+                 library that is to load it, or rebuild the filter"
+            ),
+            Self::DamagedHeader { stated, computed } => write!(
+                f,
+                "a header of the snapshot is damaged: its checksum is {computed:#010x}, and should be {stated:#010x}; fetch \
+                 it again, or rebuild the filter"
+            ),
+            Self::WrongKind { kind, expected } => write!(
+                f,
+                "the snapshot is of a filter of kind {kind}, and one of kind {expected} was to be loaded; kind 1 is \
+                 ConcurrentCuckooFilter, 2 GrowableCuckooFilter, 3 RotatingCuckooFilter"
+            ),
+            Self::OtherHasher => write!(
+                f,
+                "the snapshot was made with another hasher, or one whose output has changed; load it with the same hasher \
+                 and key (StableState is one that is stable), or rebuild the filter"
+            ),
+            Self::UnknownLayout { encoding, slots, fingerprint_bits } => write!(
+                f,
+                "the snapshot states a bucket layout of encoding {encoding}, {slots} slots and {fingerprint_bits} bits, \
+                 which this library does not have; rebuild the filter"
+            ),
+            Self::InvalidBuckets { buckets, largest } => write!(
+                f,
+                "the snapshot states {buckets} buckets; a table has 1, or an even number up to {largest}; rebuild the filter"
+            ),
+            Self::InvalidTables { tables, least, most } => write!(
+                f,
+                "the snapshot states {tables} tables or generations; here there are {least} to {most}; rebuild the filter"
+            ),
+            Self::InvalidRate { rate, lowest } => write!(
+                f,
+                "the snapshot states a false-positive rate of {rate:?}; the lowest is {lowest:e}, and all are below 1; \
+                 rebuild the filter"
+            ),
+            Self::InvalidGeneration { generation, largest } => write!(
+                f,
+                "the snapshot states {generation} as the number of a generation; the largest is {largest}; rebuild the filter"
+            ),
+            Self::UnknownFlags { flags } => write!(
+                f,
+                "the snapshot states the flags {flags:#04x}, of which this library knows the lowest alone; load it with the \
+                 version that has saved it, or rebuild the filter"
+            ),
+            Self::UnexpectedTable { number } => write!(
+                f,
+                "table {number} of the snapshot is another one than the filter it is of can have; rebuild the filter"
+            ),
+            Self::MemoryLimit { needed, limit } => write!(
+                f,
+                "the filter would take {needed} bytes, and the limit is {limit}; raise the limit if the snapshot is to be \
+                 trusted"
+            ),
+            Self::OutOfMemory { bytes } => {
+                write!(f, "the memory for the filter, {bytes} bytes, was refused; provide more, or load it elsewhere")
+            }
+            Self::DamagedBucket { bucket } => write!(
+                f,
+                "bucket {bucket} of the snapshot is damaged: no filter has such a one; fetch it again, or rebuild the filter"
+            ),
+            Self::WrongCount { stated, counted } => {
+                write!(f, "the snapshot states {stated} items and has {counted}; fetch it again, or rebuild the filter")
+            }
+            Self::WrongChecksum { stated, computed } => write!(
+                f,
+                "the snapshot is damaged: its checksum is {computed:#010x}, and should be {stated:#010x}; fetch it again, or \
+                 rebuild the filter"
+            ),
+        }
+    }
+}
+
+impl Error for LoadError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<std::io::Error> for LoadError {
+    fn from(error: std::io::Error) -> Self {
+        // What `read_exact` says of an end that comes too soon.
+        if error.kind() == std::io::ErrorKind::UnexpectedEof { Self::Truncated } else { Self::Io(error) }
+    }
+}

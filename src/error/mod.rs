@@ -1,0 +1,6 @@
+//! PURE: what can go wrong, and what to do about it.
+
+pub(crate) mod build;
+pub(crate) mod insert;
+#[cfg(feature = "snapshot")]
+pub(crate) mod load;

@@ -1,0 +1,208 @@
+//! What a filter tells of itself: one snapshot of all its figures, for logs, dashboards and alarms.
+
+use crate::table::any::AnyTable;
+use crate::table::counters::Counts;
+
+/// The figures of a filter, as they were when [`stats`](crate::ConcurrentCuckooFilter::stats) was called.
+///
+/// The counts of events begin with 0 when the filter is made and never go down; neither removals nor `clear` change
+/// them. Each is a sum over the threads, exact for all that has ended before the call, or rather that happens before it;
+/// what goes on meanwhile may or may not be counted. The fields are read one after the other, so those that change
+/// meanwhile are not all of the same moment.
+///
+/// ```
+/// use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+///
+/// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+/// filter.insert("a")?;
+/// filter.record_negatives(990); // so many lookups were answered `false`,
+/// filter.record_false_positives(1); // and one was answered `true`, but then the database had nothing
+///
+/// let stats = filter.stats();
+/// assert_eq!((stats.len, stats.inserts_refused), (1, 0));
+/// assert_eq!(stats.observed_false_positive_rate(), Some(1.0 / 991.0));
+/// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Stats {
+    /// The tables of which the filter consists.
+    pub tables: usize,
+    /// The keys in the filter, each counted as often as it was inserted.
+    pub len: usize,
+    /// The keys that the filter is made for.
+    pub capacity: usize,
+    /// The slots for fingerprints, in all tables.
+    pub slots: usize,
+    /// `len` divided by `slots`, from 0 to 1. From about 0.9 on, inserts take ever longer.
+    pub load_factor: f64,
+    /// The memory that the filter takes up, in bytes.
+    pub memory_usage: usize,
+    /// The expected false-positive rate at the present load: the share of lookups of absent keys that are answered
+    /// `true`, from 0 to 1.
+    pub false_positive_rate: f64,
+    /// The expected false-positive rate with every slot taken.
+    pub max_false_positive_rate: f64,
+    /// How many fingerprints inserts have moved to their other bucket, to make room.
+    pub relocations: u64,
+    /// The most such moves that one insert made in a row, 0 if there was none yet. Two or three are usual near capacity;
+    /// a path of the full length that was planned and cut short by other threads counts as far as it came.
+    pub longest_path: u64,
+    /// How many inserts were refused with an [`InsertError`](crate::InsertError); of a batch, the one key that was.
+    pub inserts_refused: u64,
+    /// How often a lookup had to look again because another thread had just moved or removed something in the same
+    /// stripe: those of `contains`, of batches and of `insert_if_absent`, each time they looked again. Where one key of a
+    /// batch was disturbed, up to 31 others beside it are looked up again too.
+    pub lookup_retries: u64,
+    /// How often a writer found the lock of a stripe taken, and waited: the contention of `remove`, `insert_if_absent`,
+    /// `count`, `clear` and inserts that relocate.
+    pub lock_waits: u64,
+    /// How many negative answers the caller has recorded, with
+    /// [`record_negatives`](crate::ConcurrentCuckooFilter::record_negatives).
+    pub negatives_recorded: u64,
+    /// How many false positives the caller has recorded, with
+    /// [`record_false_positives`](crate::ConcurrentCuckooFilter::record_false_positives).
+    pub false_positives_recorded: u64,
+}
+
+impl Stats {
+    /// The figures of a filter of these tables: sums over them, and the longest path of all.
+    ///
+    /// Where a refusal of a table's is none of the filter's, or the capacity is no sum, the caller puts that right.
+    pub(crate) fn of<'a>(
+        tables: impl IntoIterator<Item = &'a dyn AnyTable>,
+        memory_usage: usize,
+        false_positive_rate: f64,
+        max_false_positive_rate: f64,
+    ) -> Self {
+        let (mut number, mut capacity, mut slots, mut counts) = (0, 0, 0, Counts::default());
+        for table in tables {
+            number += 1;
+            capacity += table.capacity();
+            slots += table.buckets() * table.shape().slots as usize;
+            counts = counts.merge(table.counts());
+        }
+        Self {
+            tables: number,
+            len: counts.len,
+            capacity,
+            slots,
+            load_factor: counts.len as f64 / slots as f64,
+            memory_usage,
+            false_positive_rate,
+            max_false_positive_rate,
+            relocations: counts.relocations,
+            longest_path: counts.longest_path,
+            inserts_refused: counts.inserts_refused,
+            lookup_retries: counts.lookup_retries,
+            lock_waits: counts.lock_waits,
+            negatives_recorded: counts.negatives_recorded,
+            false_positives_recorded: counts.false_positives_recorded,
+        }
+    }
+
+    /// The false-positive rate that was observed: the false positives that were recorded, divided by these and the
+    /// negatives that were. `None` before anything was recorded.
+    ///
+    /// It is that of the keys that were looked up. Compare it with
+    /// [`false_positive_rate`](Self::false_positive_rate), the one to be expected of any keys: after `n` false positives
+    /// it is usually within a share of `2/√n` of that. If it stays well above, the same few absent keys are looked up
+    /// all the time, or someone collects false positives (see the [hazards](crate#hazards)).
+    #[must_use]
+    pub fn observed_false_positive_rate(&self) -> Option<f64> {
+        let false_positives = self.false_positives_recorded as f64;
+        let absent = false_positives + self.negatives_recorded as f64;
+        (absent > 0.0).then(|| false_positives / absent)
+    }
+
+    /// Hands all figures to the recorder of the [`metrics`](https://docs.rs/metrics) facade, labelled `filter` with this
+    /// name, so that several filters can be told apart.
+    ///
+    /// Call it now and then, every few seconds say, or when the figures are asked for: between two calls, the recorder
+    /// has what the last one handed over. Nothing is published by itself. Cost: some thirty look-ups in the recorder, which
+    /// may lock and allocate; the filter itself is not touched.
+    ///
+    /// | name | kind | field |
+    /// |---|---|---|
+    /// | `cuckoo_filter_tables` | gauge | [`tables`](Self::tables) |
+    /// | `cuckoo_filter_len` | gauge | [`len`](Self::len) |
+    /// | `cuckoo_filter_capacity` | gauge | [`capacity`](Self::capacity) |
+    /// | `cuckoo_filter_slots` | gauge | [`slots`](Self::slots) |
+    /// | `cuckoo_filter_load_factor` | gauge | [`load_factor`](Self::load_factor) |
+    /// | `cuckoo_filter_memory_bytes` | gauge | [`memory_usage`](Self::memory_usage) |
+    /// | `cuckoo_filter_false_positive_rate_expected` | gauge | [`false_positive_rate`](Self::false_positive_rate) |
+    /// | `cuckoo_filter_false_positive_rate_max` | gauge | [`max_false_positive_rate`](Self::max_false_positive_rate) |
+    /// | `cuckoo_filter_false_positive_rate_observed` | gauge | [`observed_false_positive_rate`](Self::observed_false_positive_rate), once there is one |
+    /// | `cuckoo_filter_longest_path` | gauge | [`longest_path`](Self::longest_path) |
+    /// | `cuckoo_filter_relocations_total` | counter | [`relocations`](Self::relocations) |
+    /// | `cuckoo_filter_inserts_refused_total` | counter | [`inserts_refused`](Self::inserts_refused) |
+    /// | `cuckoo_filter_lookup_retries_total` | counter | [`lookup_retries`](Self::lookup_retries) |
+    /// | `cuckoo_filter_lock_waits_total` | counter | [`lock_waits`](Self::lock_waits) |
+    /// | `cuckoo_filter_negatives_recorded_total` | counter | [`negatives_recorded`](Self::negatives_recorded) |
+    /// | `cuckoo_filter_false_positives_recorded_total` | counter | [`false_positives_recorded`](Self::false_positives_recorded) |
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let revoked = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// revoked.stats().publish("revoked");
+    /// ```
+    #[cfg(feature = "metrics")]
+    pub fn publish(&self, filter: &'static str) {
+        // The names are described each time, for the recorder may be another one than the last.
+        let gauge = |name: &'static str, meaning: &'static str, value: f64| {
+            metrics::describe_gauge!(name, meaning);
+            metrics::gauge!(name, "filter" => filter).set(value);
+        };
+        let counter = |name: &'static str, meaning: &'static str, value: u64| {
+            metrics::describe_counter!(name, meaning);
+            metrics::counter!(name, "filter" => filter).absolute(value);
+        };
+        gauge("cuckoo_filter_tables", "Tables that the filter consists of.", self.tables as f64);
+        gauge("cuckoo_filter_len", "Keys in the filter.", self.len as f64);
+        gauge("cuckoo_filter_capacity", "Keys that the filter is made for.", self.capacity as f64);
+        gauge("cuckoo_filter_slots", "Slots for fingerprints.", self.slots as f64);
+        gauge("cuckoo_filter_load_factor", "Share of the slots that is taken, 0 to 1.", self.load_factor);
+        gauge("cuckoo_filter_memory_bytes", "Memory that the filter takes up, in bytes.", self.memory_usage as f64);
+        gauge(
+            "cuckoo_filter_false_positive_rate_expected",
+            "Share of lookups of absent keys that are to be expected to be answered true, at the present load, 0 to 1.",
+            self.false_positive_rate,
+        );
+        gauge(
+            "cuckoo_filter_false_positive_rate_max",
+            "The same with every slot taken, 0 to 1.",
+            self.max_false_positive_rate,
+        );
+        if let Some(observed) = self.observed_false_positive_rate() {
+            gauge(
+                "cuckoo_filter_false_positive_rate_observed",
+                "Recorded false positives by these and the recorded negatives, 0 to 1.",
+                observed,
+            );
+        }
+        gauge(
+            "cuckoo_filter_longest_path",
+            "Most relocations that one insert made in a row.",
+            self.longest_path as f64,
+        );
+        counter("cuckoo_filter_relocations_total", "Fingerprints moved to make room.", self.relocations);
+        counter("cuckoo_filter_inserts_refused_total", "Inserts refused for want of room.", self.inserts_refused);
+        counter(
+            "cuckoo_filter_lookup_retries_total",
+            "Looks repeated because another thread had just moved or removed something.",
+            self.lookup_retries,
+        );
+        counter("cuckoo_filter_lock_waits_total", "Locks of stripes that writers found taken.", self.lock_waits);
+        counter(
+            "cuckoo_filter_negatives_recorded_total",
+            "Lookups answered false, as the caller recorded them.",
+            self.negatives_recorded,
+        );
+        counter(
+            "cuckoo_filter_false_positives_recorded_total",
+            "Positive answers that were wrong, as the caller recorded them.",
+            self.false_positives_recorded,
+        );
+    }
+}

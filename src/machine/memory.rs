@@ -1,0 +1,34 @@
+//! Pure: memory that may be refused.
+
+/// What kind of pages to ask the system for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pages {
+    Usual,
+    /// Huge ones where there are any. It is only a wish.
+    #[cfg_attr(not(feature = "huge-pages"), allow(dead_code, reason = "nobody can ask"))]
+    Huge,
+}
+
+impl Pages {
+    /// What a table is built on if nothing is asked for.
+    pub(crate) const DEFAULT: Self = if cfg!(feature = "huge-pages") { Self::Huge } else { Self::Usual };
+}
+
+/// `len` elements, each from `element()`, or `None` if the allocator refuses the memory.
+pub(crate) fn boxed_slice<T>(len: usize, element: impl FnMut() -> T) -> Option<Box<[T]>> {
+    boxed_slice_on(Pages::Usual, len, element)
+}
+
+/// [`boxed_slice`] on pages of that kind.
+pub(crate) fn boxed_slice_on<T>(pages: Pages, len: usize, element: impl FnMut() -> T) -> Option<Box<[T]>> {
+    let mut elements = Vec::new();
+    elements.try_reserve_exact(len).ok()?;
+    if pages == Pages::Huge {
+        // Before the first touch, which is when the system decides.
+        #[cfg(all(feature = "huge-pages", target_os = "linux"))]
+        crate::machine::arch::ask_for_huge_pages(elements.spare_capacity_mut());
+    }
+    elements.resize_with(len, element);
+    // No second allocation, which could not be refused: there is no capacity to spare.
+    Some(elements.into_boxed_slice())
+}

@@ -1,0 +1,190 @@
+//! Pure: the breadth-first search for the shortest way to a bucket with room.
+//!
+//! Where both buckets of an item are full, something must move. The paper (section 3.2, algorithm 1) evicts at random
+//! and carries the victim on; MemC3 (section 4.3.1) and Li et al. (*Algorithmic Improvements*, section 4.3.2) first
+//! look for a *cuckoo path* without moving anything, breadth first, so that the path is as short as can be, and then
+//! move its items from the far end back. The bucket of an item's alternate is known from its fingerprint alone, so the
+//! search needs nothing but the buckets.
+//!
+//! The search runs without locks over buckets that others change meanwhile. Its result is a plan: whoever carries it
+//! out checks each hop again.
+
+use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::geometry::{Geometry, Item};
+use crate::word::layout::{Fingerprint, Layout};
+
+/// How many buckets a search looks at before it gives up.
+///
+/// In 60 tables of 65,536 buckets, the lowest load at which an insert was refused:
+///
+/// | budget | b = 2 | 3 | 4 | 5 | 6 | 8 |
+/// |---|---|---|---|---|---|---|
+/// | 512 | 85.6 % | 92.7 % | 96.1 % | 97.2 % | 98.1 % | 98.8 % |
+/// | 1,024 | 87.5 % | 94.3 % | 96.9 % | 97.9 % | 98.6 % | 99.2 % |
+/// | **2,048** | 88.2 % | 94.7 % | 97.2 % | 98.4 % | 98.9 % | 99.5 % |
+/// | 4,096 | 88.7 % | 95.0 % | 97.4 % | 98.6 % | 99.1 % | 99.6 % |
+pub(crate) const BUDGET: usize = 2048;
+
+/// The budgets of the first two tries, which nearly all searches end within.
+///
+/// A search begins by clearing its scratch space, 16 bytes for each bucket of the budget, and that of the full one
+/// takes longer than most searches. What a try has looked at is in the cache when the next begins anew.
+const FIRST_BUDGET: usize = 32;
+const SECOND_BUDGET: usize = 256;
+
+/// One hop of a plan: move `fingerprint` from bucket `from` to bucket `to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hop {
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+}
+
+/// What a search came to.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// All hops of the plan were handed on.
+    Planned,
+    /// No bucket within the budget has room. `trace` is a digest of all that was looked at: equal traces saw equal
+    /// buckets.
+    Nothing { trace: u64 },
+}
+
+/// Looks for room near the item's two buckets; where it finds some, hands the hops that bring it there to `carry_out`,
+/// the one at the far end first, until that returns `false`.
+pub(crate) fn make_room<L: Layout, G: Geometry>(
+    layout: L,
+    buckets: G,
+    item: Item,
+    look: impl Fn(usize) -> Bucket,
+    mut carry_out: impl FnMut(Hop) -> bool,
+) -> Outcome {
+    try_within::<FIRST_BUDGET, L, G>(layout, buckets, item, &look, &mut carry_out)
+        .or_else(|| try_within::<SECOND_BUDGET, L, G>(layout, buckets, item, &look, &mut carry_out))
+        .or_else(|| try_within::<BUDGET, L, G>(layout, buckets, item, &look, &mut carry_out))
+        .expect("the last try has an outcome")
+}
+
+/// The outcome of a search with a budget of `N` buckets, or `None` if a larger budget may lead further.
+#[inline(never)]
+fn try_within<const N: usize, L: Layout, G: Geometry>(
+    layout: L,
+    buckets: G,
+    item: Item,
+    look: &impl Fn(usize) -> Bucket,
+    carry_out: &mut impl FnMut(Hop) -> bool,
+) -> Option<Outcome> {
+    let mut search = Search::<N>::new();
+    if let Some(leaf) = search.run(layout, buckets, item, look) {
+        search.hand_on(leaf, carry_out);
+        return Some(Outcome::Planned);
+    }
+    // Fewer than the budget are all that can be reached.
+    (search.len < N || N == BUDGET).then_some(Outcome::Nothing { trace: search.trace })
+}
+
+/// A bucket to look at, and the fingerprint that moves into it from its parent's bucket if the path leads through it.
+#[derive(Clone, Copy)]
+struct Node {
+    bucket: usize,
+    fingerprint: Fingerprint,
+    parent: u16,
+}
+
+/// The parent of the item's own two buckets.
+const ROOT: u16 = u16::MAX;
+
+/// The queue of one search, which is also the tree of its paths; on the stack, for no operation allocates.
+struct Search<const N: usize> {
+    nodes: [Node; N],
+    len: usize,
+    /// The buckets in the queue, by number; used in tables of at most `BUDGET` buckets, where it makes the search
+    /// exact.
+    seen: [u64; BUDGET / 64],
+    trace: u64,
+}
+
+impl<const N: usize> Search<N> {
+    fn new() -> Self {
+        Self {
+            nodes: [Node { bucket: 0, fingerprint: Fingerprint(0), parent: ROOT }; N],
+            len: 0,
+            seen: [0; BUDGET / 64],
+            trace: 0,
+        }
+    }
+
+    /// Returns the node of the nearest bucket with room.
+    ///
+    /// A bucket is looked at when it joins the queue, not when its turn comes: so only a `b`th of the buckets looked at
+    /// have their own alternates computed, and the loads of a bucket's alternates, which do not depend on each other,
+    /// overlap.
+    fn run<L: Layout, G: Geometry>(
+        &mut self,
+        layout: L,
+        buckets: G,
+        item: Item,
+        look: &impl Fn(usize) -> Bucket,
+    ) -> Option<usize> {
+        for bucket in [item.first, item.second] {
+            if self.visit(layout, buckets, Node { bucket, fingerprint: item.fingerprint, parent: ROOT }, look) {
+                return Some(self.len - 1);
+            }
+        }
+        let mut next = 0;
+        while next < self.len && self.len < N {
+            let from = self.nodes[next].bucket;
+            for fingerprint in layout.fingerprints(look(from)) {
+                let node = Node { bucket: buckets.alternate(from, fingerprint), fingerprint, parent: next as u16 };
+                if self.visit(layout, buckets, node, look) {
+                    return Some(self.len - 1);
+                }
+            }
+            next += 1;
+        }
+        None
+    }
+
+    /// Puts a bucket in the queue, unless it has been there or the queue is full; returns whether it has room.
+    #[inline]
+    fn visit<L: Layout, G: Geometry>(
+        &mut self,
+        layout: L,
+        buckets: G,
+        node: Node,
+        look: &impl Fn(usize) -> Bucket,
+    ) -> bool {
+        if self.len == N {
+            return false;
+        }
+        // A larger table is so much larger than the budget that a search hardly ever meets a bucket twice, and a plan
+        // that did is still safe.
+        if buckets.count() <= BUDGET {
+            let (word, bit) = (&mut self.seen[node.bucket / 64], 1 << (node.bucket % 64));
+            if *word & bit != 0 {
+                return false;
+            }
+            *word |= bit;
+        }
+        self.nodes[self.len] = node;
+        self.len += 1;
+        let bucket = look(node.bucket);
+        self.trace = (self.trace.rotate_left(5) ^ bucket.0).wrapping_mul(0x2545_f491_4f6c_dd1d);
+        layout.has_room(bucket)
+    }
+
+    fn hand_on(&self, leaf: usize, carry_out: &mut impl FnMut(Hop) -> bool) {
+        let mut to = self.nodes[leaf];
+        while to.parent != ROOT {
+            let from = self.nodes[usize::from(to.parent)];
+            if !carry_out(Hop { fingerprint: to.fingerprint, from: from.bucket, to: to.bucket }) {
+                return;
+            }
+            to = from;
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "path_tests.rs"]
+mod tests;

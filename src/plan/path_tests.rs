@@ -1,0 +1,179 @@
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::plan::sizing;
+use crate::table::words::Table;
+use crate::word::geometry::Buckets;
+use crate::word::layout::{Plain, SemiSorted, Shape};
+
+/// How far each bucket that can be reached from the item's two is from them: by a search of another kind, to a
+/// fixed point.
+fn distances<L: Layout>(layout: L, buckets: Buckets, item: Item, words: &[Bucket]) -> HashMap<usize, usize> {
+    let mut distances = HashMap::from([(item.first, 0), (item.second, 0)]);
+    loop {
+        let mut nearer = Vec::new();
+        for (&from, &distance) in distances.iter().filter(|&(&from, _)| !layout.has_room(words[from])) {
+            for fingerprint in layout.fingerprints(words[from]) {
+                let to = buckets.alternate(from, fingerprint);
+                if distances.get(&to).is_none_or(|&known| known > distance + 1) {
+                    nearer.push((to, distance + 1));
+                }
+            }
+        }
+        if nearer.is_empty() {
+            return distances;
+        }
+        for (to, distance) in nearer {
+            distances.entry(to).and_modify(|known| *known = distance.min(*known)).or_insert(distance);
+        }
+    }
+}
+
+/// Fills a table of plain words to the given share, each item in a bucket of its own, and plans the insert of one
+/// more.
+fn check<L: Layout>(count: usize, hashes: &[u64], one: u64) {
+    let (layout, buckets) = (L::new(), Buckets::new(count));
+    let mut words = vec![Bucket::default(); count];
+    for &hash in hashes {
+        let item = buckets.item(layout, hash);
+        for bucket in [item.first, item.second] {
+            if let Some(added) = layout.add(words[bucket], item.fingerprint) {
+                words[bucket] = added;
+                break;
+            }
+        }
+    }
+    let item = buckets.item(layout, one);
+    let distances = distances(layout, buckets, item, &words);
+    let nearest = distances.iter().filter(|&(&bucket, _)| layout.has_room(words[bucket])).map(|(_, &d)| d).min();
+
+    let mut after = words.clone();
+    let mut hops = 0;
+    let outcome = make_room(
+        layout,
+        buckets,
+        item,
+        |bucket| words[bucket],
+        |Hop { fingerprint, from, to }| {
+            assert_eq!(buckets.alternate(from, fingerprint), to, "a hop leads to the alternate bucket");
+            after[to] = layout.add(after[to], fingerprint).expect("each hop finds the room that the last one left");
+            after[from] = layout.remove(after[from], fingerprint).expect("what is to be moved is there");
+            hops += 1;
+            true
+        },
+    );
+    match outcome {
+        Outcome::Planned => {
+            assert_eq!(Some(hops), nearest, "the shortest path");
+            assert!([item.first, item.second].iter().any(|&bucket| layout.has_room(after[bucket])), "room is made");
+        }
+        Outcome::Nothing { .. } => assert_eq!(nearest, None, "there is no path"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 5 } else { 2_000 }))]
+
+    #[test]
+    fn a_plan_is_the_shortest_path_to_room(
+        count in prop_oneof![1..8usize, 8..80usize],
+        filled in 0.7..1.4f64,
+        hashes in prop::collection::vec(any::<u64>(), 450),
+        one in any::<u64>(),
+    ) {
+        let items = |slots: usize| &hashes[..((count * slots) as f64 * filled) as usize % 450];
+        check::<Plain<2, 32>>(count, items(2), one);
+        check::<Plain<8, 8>>(count, items(8), one);
+        check::<SemiSorted<3, 22>>(count, items(3), one);
+        check::<SemiSorted<5, 14>>(count, items(5), one);
+    }
+}
+
+#[test]
+fn a_plan_is_dropped_at_the_first_hop_that_fails() {
+    let (layout, buckets) = (Plain::<2, 32>::new(), Buckets::new(1 << 20));
+    // Buckets are full until the search has looked at thirty of them: the path has several hops.
+    let looks = std::cell::Cell::new(0);
+    let full = [1, 2].into_iter().map(Fingerprint);
+    let full = full.fold(Bucket::default(), |bucket, f| layout.add(bucket, f).expect("two slots"));
+    let look = |_| {
+        looks.set(looks.get() + 1);
+        if looks.get() > 30 { Bucket::default() } else { full }
+    };
+    let mut hops = 0;
+    let refuse = |_| {
+        hops += 1;
+        false
+    };
+    let outcome = make_room(layout, buckets, buckets.item(layout, 7), look, refuse);
+    assert!(matches!(outcome, Outcome::Planned));
+    assert_eq!(hops, 1);
+}
+
+#[test]
+fn a_search_looks_at_no_more_buckets_than_its_budget() {
+    let (layout, buckets) = (SemiSorted::<5, 14>::new(), Buckets::new(1 << 30));
+    let full = (0..5).map(|i| layout.fingerprint(i * 0x1357_9bdf));
+    let full = full.fold(Bucket::default(), |bucket, f| layout.add(bucket, f).expect("five slots"));
+    let mut seen = std::cell::RefCell::new(std::collections::HashSet::new());
+    let look = |bucket| {
+        seen.borrow_mut().insert(bucket);
+        full
+    };
+    let outcome = make_room(layout, buckets, buckets.item(layout, 7), look, |_| unreachable!("no room anywhere"));
+    assert!(matches!(outcome, Outcome::Nothing { .. }));
+    assert!(seen.get_mut().len() <= BUDGET, "{} buckets", seen.get_mut().len());
+}
+
+/// In large tables filled to the capacity, and with a quarter of the other slots taken too: the share of the searches
+/// that look at more buckets than so many.
+///
+/// It falls geometrically: a doubling of the number roughly squares the share. At the higher load that can be
+/// followed up to the budget; at capacity it tells how seldom the budget ends a search, which is much too seldom to
+/// be seen.
+#[test]
+#[ignore = "a measurement, not a test; run it in release mode with --nocapture"]
+fn how_far_searches_go() {
+    const BUCKETS: usize = 1 << 19;
+    const SEARCHES: usize = 4_000_000;
+    const LIMITS: [usize; 8] = [16, 32, 64, 128, 256, 512, 1024, BUDGET - 1];
+    fn row<L: Layout>(beyond: usize) -> String {
+        let Shape { encoding, slots, fingerprint_bits } = L::SHAPE;
+        let (all, capacity) = (BUCKETS * slots as usize, sizing::capacity_of(L::SHAPE, BUCKETS));
+        let items = capacity + (all - capacity) * beyond / 4;
+        let table = Table::<L>::new(BUCKETS, 0).expect("a few megabytes");
+        (0..items).for_each(|hash| table.insert(table.item(hash as u64)).expect("tables take more"));
+        let mut longer = [0; LIMITS.len()];
+        for hash in items..items + SEARCHES {
+            let mut search = Search::<BUDGET>::new();
+            search.run(L::new(), Buckets::new(BUCKETS), table.item(hash as u64), &|bucket| table.look(bucket));
+            LIMITS.iter().zip(&mut longer).for_each(|(&limit, longer)| *longer += usize::from(search.len > limit));
+        }
+        format!(
+            "{:10} {slots} by {fingerprint_bits:2} | {:5.2} % | {}",
+            format!("{encoding:?}"),
+            items as f64 / all as f64 * 100.0,
+            longer.map(|longer| format!("{:7.1e}", longer as f64 / SEARCHES as f64)).join(" "),
+        )
+    }
+    println!("layout          |    load | share of the searches longer than {LIMITS:?}");
+    let rows = [
+        row::<Plain<8, 8>>,
+        row::<Plain<7, 9>>,
+        row::<Plain<6, 10>>,
+        row::<SemiSorted<6, 12>>,
+        row::<Plain<5, 12>>,
+        row::<SemiSorted<5, 14>>,
+        row::<Plain<4, 16>>,
+        row::<SemiSorted<4, 17>>,
+        row::<Plain<3, 21>>,
+        row::<SemiSorted<3, 22>>,
+        row::<Plain<2, 32>>,
+    ];
+    std::thread::scope(|scope| {
+        let rows = rows.map(|row| scope.spawn(move || [row(0), row(1)].join("\n")));
+        rows.into_iter().for_each(|rows| println!("{}", rows.join().expect("no panic")));
+    });
+}

@@ -1,0 +1,189 @@
+use core::f64::consts::LN_2;
+use std::thread;
+
+use super::*;
+use crate::machine::memory::Pages;
+use crate::plan::path::BUDGET;
+use crate::table::build;
+use crate::word::layout::SHAPES;
+
+#[test]
+fn the_smallest_table_that_is_large_enough_is_chosen() {
+    for shape in SHAPES {
+        for capacity in (0..2000).chain([10_000, 123_457, 10_000_000, usize::MAX >> 24]) {
+            let buckets = buckets_for(shape, capacity);
+            assert!(buckets == 1 || buckets.is_multiple_of(2), "{shape:?}, {capacity}: {buckets} buckets");
+            assert!(capacity_of(shape, buckets) >= capacity, "{shape:?}, {capacity}: {buckets} buckets");
+            if buckets > 2 {
+                assert!(capacity_of(shape, buckets - 2) < capacity, "{shape:?}, {capacity}: {buckets} buckets");
+            }
+        }
+        assert!(buckets_for(shape, largest_capacity(shape, 1)) <= LARGEST);
+    }
+}
+
+#[test]
+fn a_large_table_takes_no_more_than_the_target_load_asks_for() {
+    let default = Shape::semi_sorted(5, 14);
+    let bits_per_item = |items| buckets_for(default, items) as f64 * 64.0 / items as f64;
+    assert!(bits_per_item(1_000_000) < 13.23, "{}", bits_per_item(1_000_000));
+    assert!(bits_per_item(10_000) < 13.5, "{}", bits_per_item(10_000));
+}
+
+/// How likely it is, at most, that so many random items do not fit: a sum over all sets of buckets.
+///
+/// Items do not fit where more of them have both ends in some set of buckets than the set has slots. Leave out each
+/// bucket that `b` of these items or fewer lead to, and then add each that more than `b` lead to from within: the
+/// set remains overfull. So it is enough to add up how likely a set is overfull *and* more than `b` of its items lead
+/// to each bucket inside, and no more than `b` from it to any outside. (Without the last two there are so many sets
+/// that the sum says nothing of tables of more than 256 buckets.) Given how many items are inside, how many lead to
+/// each bucket is negatively associated, since the more lead to one, the fewer are left for others; so the product
+/// of the buckets' probabilities is a bound (Joag-Dev and Proschan, *Negative Association of Random Variables*,
+/// 1983).
+fn overflow_probability(slots: u32, buckets: usize, items: usize) -> f64 {
+    let (slots, half) = (slots as usize, buckets / 2);
+    if items > slots * buckets {
+        return 1.0;
+    }
+    let ln_factorial: Vec<f64> = std::iter::once(0.0)
+        .chain((1..=items.max(half)).scan(0.0, |sum, i| {
+            *sum += (i as f64).ln();
+            Some(*sum)
+        }))
+        .collect();
+    let ln_choose = |n: usize, k: usize| ln_factorial[n] - ln_factorial[k] - ln_factorial[n - k];
+    // That a bucket has room for all that lead to it, of `n` items that each do with probability `p`.
+    let fits = |n: usize, p: f64| -> f64 {
+        if p >= 1.0 {
+            return f64::from(n <= slots);
+        }
+        let mut term = (n as f64 * f64::ln_1p(-p)).exp();
+        let mut sum = term;
+        for k in 0..slots.min(n) {
+            term *= (n - k) as f64 / (k + 1) as f64 * p / (1.0 - p);
+            sum += term;
+        }
+        sum
+    };
+    // More than all the terms that are left out below.
+    let mut sum = 1e-15;
+    for (even, odd) in (1..=half).flat_map(|even| (even..=half).map(move |odd| (even, odd))) {
+        let room = slots * (even + odd);
+        let ln_sets = ln_choose(half, even) + ln_choose(half, odd) + if even == odd { 0.0 } else { LN_2 };
+        let square = (half * half) as f64;
+        let inside = (even * odd) as f64 / square;
+        let into = |ends: usize| ends as f64 / square / (1.0 - inside);
+        for k in room + 1..=items {
+            let ln_overfull =
+                ln_sets + ln_choose(items, k) + k as f64 * inside.ln() + (items - k) as f64 * f64::ln_1p(-inside);
+            // From here on it halves with each item, at least.
+            if ln_overfull < -50.0 {
+                break;
+            }
+            let more = |ends: usize| ends as f64 * f64::ln_1p(-fits(k, 1.0 / ends as f64));
+            let fewer = |ends: usize, others: usize| others as f64 * fits(items - k, into(ends)).ln();
+            let term = ln_overfull + more(even) + more(odd) + fewer(even, half - odd) + fewer(odd, half - even);
+            sum += term.exp();
+        }
+    }
+    sum
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "arithmetic alone, and much of it")]
+fn small_tables_overflow_with_negligible_probability() {
+    for slots in 2..=8 {
+        let shape = Shape::plain(slots, 8);
+        for half in (2..=64).chain([128, 256, 512, BUDGET / 2]) {
+            let items = capacity_of(shape, 2 * half);
+            let failure = overflow_probability(slots, 2 * half, items);
+            assert!(failure <= FAILURE, "{slots} slots, {} buckets, {items} items: {failure:e}", 2 * half);
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "statistics need thousands of tables")]
+fn small_tables_refuse_items_as_often_as_computed() {
+    const TABLES: usize = 20_000;
+    for (shape, buckets) in [(Shape::plain(8, 8), 12), (Shape::semi_sorted(5, 14), 16), (Shape::plain(2, 32), 16)] {
+        let probability = |items| overflow_probability(shape.slots, buckets, items);
+        let items = (1..).find(|&items| probability(items) > 0.01).expect("too many items at some time");
+        let refused = held_before_refusal(shape, buckets, TABLES).partition_point(|&held| held < items) as f64;
+        let bound = probability(items) * TABLES as f64;
+        assert!(refused < bound + 5.0 * bound.sqrt(), "{shape:?}: {refused} refused one of {items} items, not {bound}");
+        assert!(refused > bound / 2.0, "{shape:?}: {refused} refused one of {items} items, {bound} is too cautious");
+    }
+}
+
+/// How many random items a table takes before it refuses one; of so many tables, in order.
+fn held_before_refusal(shape: Shape, buckets: usize, tables: usize) -> Vec<usize> {
+    let mut seed = (shape.slots as usize * buckets) as u64;
+    let mut random = move || {
+        seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    };
+    let mut held: Vec<usize> = (0..tables)
+        .map(|_| {
+            let table = build::new(Pages::Usual, shape, buckets, 0).expect("a small table");
+            (0..).find(|_| table.insert(random()).is_err()).expect("it fills")
+        })
+        .collect();
+    held.sort_unstable();
+    held
+}
+
+/// The load at the first refused insert, over tables of all sizes: what [`TARGET_LOAD`] and [`MARGIN`] were chosen
+/// from.
+///
+/// As many tables as `refused` tells did not take as many items as their capacity. If none, the probability of that
+/// is below `below` with a confidence of 95 % (the "rule of three"), and below `computed` by computation. Where one
+/// table in a hundred had refused an item, the last columns tell how many had, and what was computed for that.
+///
+/// `CCF_SIZING_ITEMS` is how many items go into the tables of a row, 20 million by default.
+#[test]
+#[ignore = "a measurement, not a test; run it in release mode with --nocapture"]
+fn load_at_the_first_refused_insert() {
+    const SIZES: [usize; 15] = [4, 6, 8, 12, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 65_536, 1 << 20];
+    let items = std::env::var("CCF_SIZING_ITEMS").map_or(20_000_000, |items| items.parse().expect("a number"));
+    println!(
+        "layout              buckets  tables refused  below computed | capacity |  lowest    0.1 %      1 %     10 % \
+         \x20 median     90 %  highest | deviation | refused computed"
+    );
+    let row = |shape: Shape, buckets: usize| {
+        let slots = buckets * shape.slots as usize;
+        let tables = (items / slots).clamp(10, 1_000_000);
+        let held = held_before_refusal(shape, buckets, tables);
+        let capacity = capacity_of(shape, buckets);
+        let refused = |items| held.partition_point(|&held| held < items);
+        let share = |items: f64| format!("{:6.2} %", items / slots as f64 * 100.0);
+        let quantile = |part: f64| held[((tables - 1) as f64 * part) as usize];
+        let mean = held.iter().sum::<usize>() as f64 / tables as f64;
+        let variance = held.iter().map(|&held| (held as f64 - mean).powi(2)).sum::<f64>() / tables as f64;
+        let computed = |items, largest| match buckets <= largest {
+            true => format!("{:7.1e}", overflow_probability(shape.slots, buckets, items)),
+            false => "      -".to_owned(),
+        };
+        format!(
+            "{:10} {} by {:2} {buckets:9} {tables:7} {:7} {:6.0e}  {} | {} | {} |  {} | {:7.1e}  {}",
+            format!("{:?}", shape.encoding),
+            shape.slots,
+            shape.fingerprint_bits,
+            refused(capacity),
+            3.0 / tables as f64,
+            computed(capacity, BUDGET),
+            share(capacity as f64),
+            [0.0, 0.001, 0.01, 0.1, 0.5, 0.9, 1.0].map(|part| share(quantile(part) as f64)).join(" "),
+            share(variance.sqrt()),
+            refused(quantile(0.01) + 1) as f64 / tables as f64,
+            computed(quantile(0.01) + 1, 256),
+        )
+    };
+    thread::scope(|scope| {
+        let row = &row;
+        let layouts = SHAPES.map(|shape| scope.spawn(move || SIZES.map(|buckets| row(shape, buckets)).join("\n")));
+        layouts.into_iter().for_each(|rows| println!("{}", rows.join().expect("no panic")));
+    });
+}

@@ -1,0 +1,60 @@
+//! The one place where a layout that is chosen at run time meets tables that are compiled for each layout.
+//!
+//! An operation costs one indirect call, which the processor predicts; in return every constant of the layout is a
+//! constant of the code.
+
+use core::fmt::Debug;
+
+use crate::error::insert::{InsertBatchError, InsertError};
+#[cfg(feature = "snapshot")]
+use crate::error::load::LoadError;
+use crate::plan::batch::Hashes;
+use crate::table::counters::Counts;
+use crate::word::layout::Shape;
+
+/// A `Table` of any layout. The keys come as hashes.
+pub(crate) trait AnyTable: Debug + Send + Sync {
+    fn contains(&self, hash: u64) -> bool;
+    fn count(&self, hash: u64) -> usize;
+    fn insert(&self, hash: u64) -> Result<(), InsertError>;
+    /// `insert` where that takes no relocation or the table is below its capacity; otherwise an error, without a search.
+    fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError>;
+    fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError>;
+    fn remove(&self, hash: u64) -> bool;
+    /// Calls `answers` with those to all hashes, in order and a block at a time.
+    fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
+    fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError>;
+    fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
+    fn clear(&self);
+    fn len(&self) -> usize;
+    /// All that the table has counted since it was made, `len` included.
+    fn counts(&self) -> Counts;
+    fn record_negatives(&self, count: u64);
+    fn record_false_positives(&self, count: u64);
+    fn capacity(&self) -> usize;
+    fn buckets(&self) -> usize;
+    fn shape(&self) -> Shape;
+    /// The lower-numbered of the two buckets that may hold this hash's fingerprint: the same for all of its class.
+    fn lower_bucket(&self, hash: u64) -> usize;
+    /// In bytes.
+    fn memory_usage(&self) -> usize;
+    /// Hands on an image of the words, in order and a chunk at a time, and returns how many copies are in it: see
+    /// `table/save.rs`.
+    #[cfg(feature = "snapshot")]
+    fn save(&self, chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>) -> std::io::Result<u64>;
+    /// Fills an empty table with words, which `next` provides in order and a chunk at a time, and returns how many copies
+    /// are in them.
+    #[cfg(feature = "snapshot")]
+    fn load(&mut self, next: &mut dyn FnMut(&mut [u64]) -> Result<(), LoadError>) -> Result<u64, LoadError>;
+
+    fn slots(&self) -> usize {
+        self.buckets() * self.shape().slots as usize
+    }
+
+    /// The expected rate while the share `load` of all slots is taken.
+    fn false_positive_rate(&self, load: f64) -> f64 {
+        // The only table whose items have one bucket is that of one bucket.
+        let buckets_of_an_item = self.buckets().min(2) as f64;
+        self.shape().false_positive_rate(load * buckets_of_an_item / 2.0)
+    }
+}

@@ -1,0 +1,55 @@
+//! Tables of a layout that is chosen at run time.
+
+use crate::machine::memory::Pages;
+use crate::table::any::AnyTable;
+use crate::table::words::{self, Table};
+use crate::word::geometry::Nested;
+use crate::word::layout::{Layout, Plain, SHAPES, SemiSorted, Shape};
+
+/// `$body` with `$layout` standing for the layout of this shape.
+macro_rules! with_layout {
+    ($shape:expr, $layout:ident => $body:expr) => {
+        with_layout!($shape, $layout => $body;
+            Plain<8, 8>,
+            Plain<7, 9>,
+            Plain<6, 10>,
+            SemiSorted<6, 12>,
+            Plain<5, 12>,
+            SemiSorted<5, 14>,
+            Plain<4, 16>,
+            SemiSorted<4, 17>,
+            Plain<3, 21>,
+            SemiSorted<3, 22>,
+            Plain<2, 32>)
+    };
+    ($shape:expr, $layout:ident => $body:expr; $($one:ty),*) => {
+        match $shape {
+            $(<$one as Layout>::SHAPE => {
+                type $layout = $one;
+                $body
+            })*
+            shape => unreachable!("{shape:?} is not one of {SHAPES:?}"),
+        }
+    };
+}
+
+/// An empty table, or `None` if there is no memory for it.
+pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize, capacity: usize) -> Option<Box<dyn AnyTable>> {
+    with_layout!(shape, L => Some(Box::new(Table::<L>::on(pages, buckets, capacity)?)))
+}
+
+/// An empty table with nested classes, or `None` if there is no memory for it.
+pub(crate) fn nested(pages: Pages, shape: Shape, geometry: Nested, capacity: usize) -> Option<Box<dyn AnyTable>> {
+    with_layout!(shape, L => Some(Box::new(Table::<L, Nested>::with_geometry(pages, geometry, capacity)?)))
+}
+
+/// The memory that such a table takes up, in bytes.
+pub(crate) fn nested_memory_for(shape: Shape, buckets: usize) -> usize {
+    with_layout!(shape, L => size_of::<Table<L, Nested>>()) + words::memory_for(buckets)
+}
+
+/// What [`AnyTable::memory_usage`] of a table that stands alone will be.
+#[cfg(feature = "snapshot")]
+pub(crate) fn memory_usage(shape: Shape, buckets: usize) -> usize {
+    with_layout!(shape, L => size_of::<Table<L>>()) + words::memory_for(buckets)
+}

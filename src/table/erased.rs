@@ -1,0 +1,146 @@
+//! Pure: a table of one layout as a table of any.
+
+use crate::error::insert::{InsertBatchError, InsertError};
+#[cfg(feature = "snapshot")]
+use crate::error::load::LoadError;
+use crate::plan::batch::{self, BLOCK, Hashes};
+use crate::table::any::AnyTable;
+use crate::table::counters::Counts;
+use crate::table::lookup::Match;
+use crate::table::words::{Table, memory_for};
+use crate::word::geometry::Geometry;
+use crate::word::layout::{Layout, Shape};
+
+impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
+    fn contains(&self, hash: u64) -> bool {
+        self.contains(self.item(hash))
+    }
+
+    fn count(&self, hash: u64) -> usize {
+        self.count(self.item(hash))
+    }
+
+    fn insert(&self, hash: u64) -> Result<(), InsertError> {
+        self.insert(self.item(hash))
+    }
+
+    fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError> {
+        self.insert_within_capacity(self.item(hash))
+    }
+
+    fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
+        self.insert_if_absent(self.item(hash))
+    }
+
+    fn remove(&self, hash: u64) -> bool {
+        self.remove(self.item(hash))
+    }
+
+    fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        let mut found = [false; BLOCK];
+        let mut matched = [Match::default(); BLOCK];
+        batch::for_each_block(
+            hashes,
+            |hash| self.prefetched(hash),
+            |items| {
+                self.contains_block(items, &mut found, &mut matched);
+                answers(&found[..items.len()]);
+                true
+            },
+        );
+    }
+
+    fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
+        let mut inserted = 0;
+        let mut refused = None;
+        batch::for_each_block(
+            hashes,
+            |hash| self.prefetched(hash),
+            |items| {
+                let mut here = 0;
+                for &item in items {
+                    if let Err(mut error) = self.insert_uncounted(item) {
+                        if let InsertError::Full { len, .. } = &mut error {
+                            // Those before it in this block have yet to be counted.
+                            *len += here;
+                        }
+                        refused = Some(error);
+                        break;
+                    }
+                    here += 1;
+                }
+                self.counters.add_len(here as i64);
+                inserted += here;
+                refused.is_none()
+            },
+        );
+        refused.map_or(Ok(inserted), |error| Err(InsertBatchError { inserted, error }))
+    }
+
+    fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        batch::for_each_block(
+            hashes,
+            |hash| self.prefetched(hash),
+            |items| {
+                let mut block = [false; BLOCK];
+                for (&item, removed) in items.iter().zip(&mut block) {
+                    *removed = self.remove_and(item, || ());
+                }
+                self.counters.add_len(-(block.iter().filter(|&&removed| removed).count() as i64));
+                answers(&block[..items.len()]);
+                true
+            },
+        );
+    }
+
+    fn clear(&self) {
+        self.clear();
+    }
+
+    fn len(&self) -> usize {
+        self.counters.len()
+    }
+
+    fn counts(&self) -> Counts {
+        self.counters.counts()
+    }
+
+    fn record_negatives(&self, count: u64) {
+        self.counters.record_negatives(count);
+    }
+
+    fn record_false_positives(&self, count: u64) {
+        self.counters.record_false_positives(count);
+    }
+
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    fn buckets(&self) -> usize {
+        self.buckets.count()
+    }
+
+    fn shape(&self) -> Shape {
+        L::SHAPE
+    }
+
+    fn lower_bucket(&self, hash: u64) -> usize {
+        let item = self.item(hash);
+        item.first.min(item.second)
+    }
+
+    fn memory_usage(&self) -> usize {
+        size_of_val(self) + memory_for(self.buckets.count())
+    }
+
+    #[cfg(feature = "snapshot")]
+    fn save(&self, chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>) -> std::io::Result<u64> {
+        self.image(chunk)
+    }
+
+    #[cfg(feature = "snapshot")]
+    fn load(&mut self, next: &mut dyn FnMut(&mut [u64]) -> Result<(), LoadError>) -> Result<u64, LoadError> {
+        self.fill(next)
+    }
+}

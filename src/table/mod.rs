@@ -1,0 +1,17 @@
+//! CONCURRENT: one table, which threads share. `stripe.rs` has the protocol and its proof, `save.rs` that of saves.
+
+pub(crate) mod any;
+pub(crate) mod build;
+mod change;
+pub(crate) mod counters;
+mod erased;
+mod image;
+pub(crate) mod lookup;
+pub(crate) mod plan;
+mod relocate;
+pub(crate) mod save;
+pub(crate) mod stripe;
+pub(crate) mod words;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,69 @@
+//! Pure: what a table is to be, before there is one.
+
+use crate::error::build::BuildError;
+use crate::machine::memory::Pages;
+use crate::plan::sizing;
+use crate::table::any::AnyTable;
+use crate::table::build;
+use crate::word::layout::Shape;
+
+/// From how many buckets on a table is asked for on huge pages: 4 MiB, in which one such page of 2 MiB lies whole. A
+/// table of half the size has all of its usual pages known to most processors.
+const HUGE_FROM: usize = (4 << 20) / size_of::<u64>();
+
+/// What a table is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) shape: Shape,
+    pub(crate) buckets: usize,
+    pages: Pages,
+}
+
+impl Plan {
+    /// A table of this shape, with so many buckets, on these pages if it is large enough for them.
+    pub(crate) fn new(shape: Shape, buckets: usize, pages: Pages) -> Self {
+        Self { shape, buckets, pages: pages_for(buckets, pages) }
+    }
+
+    /// An empty table as planned, or `None` if there is no memory for it.
+    pub(crate) fn table(self) -> Option<Box<dyn AnyTable>> {
+        build::new(self.pages, self.shape, self.buckets, sizing::capacity_of(self.shape, self.buckets))
+    }
+
+    /// So many such tables, or `None` if there is no memory for them.
+    pub(crate) fn tables(self, count: usize) -> Option<Box<[Box<dyn AnyTable>]>> {
+        let mut tables = Vec::new();
+        tables.try_reserve_exact(count).ok()?;
+        for _ in 0..count {
+            tables.push(self.table()?);
+        }
+        // No second allocation, which could not be refused: there is no capacity to spare.
+        Some(tables.into_boxed_slice())
+    }
+
+    /// What [`AnyTable::memory_usage`] of such a table will be.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn memory_usage(self) -> usize {
+        build::memory_usage(self.shape, self.buckets)
+    }
+}
+
+/// The capacity, if one was given, with a rate that is one.
+pub(crate) fn checked(capacity: Option<usize>, rate: f64) -> Result<usize, BuildError> {
+    let capacity = capacity.ok_or(BuildError::CapacityMissing)?;
+    if rate > 0.0 && rate < 1.0 { Ok(capacity) } else { Err(BuildError::InvalidRate { rate }) }
+}
+
+/// The number of buckets for that capacity, if so many such tables fit in the address space.
+pub(crate) fn buckets_for(shape: Shape, capacity: usize, tables: usize) -> Result<usize, BuildError> {
+    let largest = sizing::largest_capacity(shape, tables);
+    if capacity > largest {
+        return Err(BuildError::CapacityTooLarge { capacity, largest });
+    }
+    Ok(sizing::buckets_for(shape, capacity))
+}
+
+/// The pages for a table of so many buckets.
+pub(crate) fn pages_for(buckets: usize, wanted: Pages) -> Pages {
+    if buckets < HUGE_FROM { Pages::Usual } else { wanted }
+}

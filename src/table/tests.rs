@@ -1,0 +1,155 @@
+//! A table against a plain multiset of classes, one operation after the other.
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+
+use crate::error::insert::InsertError;
+use crate::table::any::AnyTable;
+use crate::table::words::Table;
+use crate::word::bucket::BucketOps;
+use crate::word::geometry::Item;
+use crate::word::layout::{Fingerprint, Layout, Plain, SemiSorted};
+
+/// A class: a fingerprint and its pair.
+type Class = (u32, usize, usize);
+
+fn class(item: Item) -> Class {
+    (item.fingerprint.0, item.first.min(item.second), item.first.max(item.second))
+}
+
+/// Whether all copies fit in the buckets of their pairs: decided by another way, augmenting paths over an
+/// assignment of its own.
+fn fits(copies: &[Class], buckets: usize, slots: usize) -> bool {
+    fn place(copy: usize, copies: &[Class], held: &mut [Vec<usize>], slots: usize, tried: &mut [bool]) -> bool {
+        let (_, low, high) = copies[copy];
+        for bucket in [low, high] {
+            if std::mem::replace(&mut tried[bucket], true) {
+                continue;
+            }
+            if held[bucket].len() < slots {
+                held[bucket].push(copy);
+                return true;
+            }
+            for slot in 0..slots {
+                if place(held[bucket][slot], copies, held, slots, tried) {
+                    held[bucket][slot] = copy;
+                    return true;
+                }
+            }
+        }
+        false
+    }
+    let mut held = vec![Vec::new(); buckets];
+    (0..copies.len()).all(|copy| place(copy, copies, &mut held, slots, &mut vec![false; buckets]))
+}
+
+/// Runs the operations on a table and on a plain multiset of classes; every answer must be the same.
+fn compare<L: Layout>(buckets: usize, operations: &[(u8, u64)]) {
+    let table = Table::<L>::new(buckets, 0).expect("a small table");
+    let mut model: HashMap<Class, usize> = HashMap::new();
+    for &(operation, hash) in operations {
+        let item = table.item(hash);
+        let copies = model.get(&class(item)).copied().unwrap_or(0);
+        assert_eq!(table.contains(item), copies > 0);
+        assert_eq!(table.count(item), copies);
+        let mut refused = None;
+        match operation {
+            0..6 => match table.insert(item) {
+                Ok(()) => *model.entry(class(item)).or_default() += 1,
+                Err(error) => refused = Some(error),
+            },
+            6..8 => match table.insert_if_absent(item) {
+                Ok(added) => {
+                    assert_eq!(added, copies == 0);
+                    model.insert(class(item), copies.max(1));
+                }
+                Err(error) => refused = Some(error),
+            },
+            8..12 => {
+                assert_eq!(table.remove(item), copies > 0);
+                model.insert(class(item), copies.saturating_sub(1));
+            }
+            _ => {
+                table.clear();
+                model.clear();
+            }
+        }
+        let len = model.values().sum::<usize>();
+        match refused {
+            Some(InsertError::Full { len: reported, .. }) => {
+                assert_eq!(reported, len);
+                let present = model.iter().flat_map(|(&class, &copies)| vec![class; copies]);
+                let wanted: Vec<_> = present.chain([class(item)]).collect();
+                assert!(!fits(&wanted, buckets, L::SLOTS as usize), "full, though a path exists");
+            }
+            Some(InsertError::TooManyCopies { copies: reported }) => {
+                assert_eq!(reported, copies);
+                assert_eq!(copies, table.slots_of(item));
+            }
+            Some(error) => panic!("{error:?}, of one table"),
+            None => {}
+        }
+        assert_eq!(AnyTable::len(&table), len);
+        let occupied = |bucket| table.layout.occupied(table.look(bucket));
+        assert_eq!((0..buckets).map(occupied).sum::<usize>(), len, "what was found by looking into every bucket");
+    }
+    for (&(fingerprint, first, second), &copies) in &model {
+        let item = Item { fingerprint: Fingerprint(fingerprint), first, second };
+        assert_eq!(table.count(item), copies, "a failed insert, or any other, has changed something");
+    }
+}
+
+/// On tables of all layouts.
+fn run(buckets: usize, operations: &[(u8, u64)]) {
+    compare::<Plain<8, 8>>(buckets, operations);
+    compare::<Plain<7, 9>>(buckets, operations);
+    compare::<Plain<6, 10>>(buckets, operations);
+    compare::<SemiSorted<6, 12>>(buckets, operations);
+    compare::<Plain<5, 12>>(buckets, operations);
+    compare::<SemiSorted<5, 14>>(buckets, operations);
+    compare::<Plain<4, 16>>(buckets, operations);
+    compare::<SemiSorted<4, 17>>(buckets, operations);
+    compare::<Plain<3, 21>>(buckets, operations);
+    compare::<SemiSorted<3, 22>>(buckets, operations);
+    compare::<Plain<2, 32>>(buckets, operations);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 2 } else { 200 }))]
+
+    #[test]
+    fn a_table_is_a_multiset_of_classes(
+        buckets in prop_oneof![1..9usize, 9..40usize],
+        operations in prop::collection::vec((0..12u8, any::<u64>()), 0..if cfg!(miri) { 40 } else { 400 }),
+    ) {
+        run(buckets, &operations);
+    }
+
+    #[test]
+    fn a_table_is_a_multiset_of_classes_where_few_keys_come_often(
+        buckets in 1..6usize,
+        keys in 1..12u64,
+        operations in prop::collection::vec((0..13u8, any::<u64>()), 0..if cfg!(miri) { 40 } else { 300 }),
+    ) {
+        let operations: Vec<_> = operations.into_iter().map(|(operation, hash)| (operation, hash % keys)).collect();
+        run(buckets, &operations);
+    }
+}
+
+#[test]
+fn every_table_up_to_the_budget_fills_to_the_last_item_that_fits() {
+    for buckets in [1, 2, 3, 4, 5, 10, 51, 100] {
+        let table = Table::<SemiSorted<3, 22>>::new(buckets, 0).expect("a small table");
+        let mut copies = Vec::new();
+        for hash in (1..).map(|i: u64| i.wrapping_mul(0x2545_f491_4f6c_dd1d)) {
+            let item = table.item(hash);
+            copies.push(class(item));
+            if table.insert(item).is_err() {
+                break;
+            }
+        }
+        assert!(!fits(&copies, buckets, 3), "{buckets} buckets: refused the {}th item", copies.len());
+        assert!(fits(&copies[..copies.len() - 1], buckets, 3));
+    }
+}

@@ -1,0 +1,402 @@
+//! CONCURRENT: several tables as one filter, to which more are added when they fill.
+//!
+//! # The state
+//! Tables 0 to `n - 1`, each twice as large as the one before, and `n`, the *published* count. Each is a
+//! [`Table`](crate::table::words::Table) that keeps to its own protocol (`table/stripe.rs`), by which its operations take effect in
+//! one step each. So everything here is made of such steps on single tables, in one order that agrees with real time.
+//! A copy stays in the table into which it was put until it is removed.
+//!
+//! A new item goes to the newest table; if its buckets there are full and the table holds what it is meant for, to the
+//! newest of the older ones that takes it on the same terms, for removals may have left room there. Only if none does,
+//! the filter grows. So a filter whose items come and go at constant length does not grow for ever.
+//!
+//! # Classes nest, and the search goes from the newest table to the oldest
+//! Two keys may be of one class in one table and of two in another. That is a trap: `y` and `z` are of one class in the
+//! newer table, which holds the copy of `z`, but not in the older one, which holds that of `y`. `remove(y)` takes the
+//! copy of `z`, and `z` is lost. It is avoided by two rules:
+//!
+//! 1. **Keys of one class in some table are of one class in every older one** (`word/geometry.rs`, *Nested tables*).
+//! 2. **Lookups and removals go through the tables from the newest to the oldest.**
+//!
+//! *At every moment there is a matching of the keys that are in to copies: each key to a copy of its own, in a table where
+//! that is a copy of its class; and over time a key's copy changes, if at all, for one in the same or an older table.*
+//! An insert adds a key and its copy. Where `remove(y)` takes a copy `a` in table `A`, either it was that of `y`, or that of
+//! some `z`, of the class of `y` in `A`. Let `b` in table `B` be the copy of `y`; it cannot be newer than `A`: when the
+//! removal had passed the tables that are newer than `A` and found nothing there, `b` was in none of them, and it has not
+//! moved to one since. By rule 1, `z` is of the class of `y` in `B` too, so `b` is now the copy of `z`. ∎
+//!
+//! So a key that is in throughout a lookup is found: when the lookup has passed a table in vain, there was a moment at
+//! which the key's copy was in none of the tables passed so far, and it is in an older one from then on; and there is none
+//! older than table 0. Likewise a removal of a key that is in finds a copy. Tables added during a lookup do not matter:
+//! copies of keys that were in before are in older ones.
+//!
+//! # Gates
+//! `remove`, `count` and `insert_if_absent` look into several tables as if in one step, under the *gate* of the key's class
+//! in table 0 (`tables/gates.rs`). By rule 1, keys that are of one class anywhere have one gate. Plain inserts and lookups pass by
+//! without it. So, for the keys of one gate:
+//!
+//! | operation | takes effect |
+//! |---|---|
+//! | `insert` | at its step in the table that takes it |
+//! | `remove`, `count`, `insert_if_absent` | in the order in which they hold the gate |
+//! | `remove`, *true* | at the step that takes the copy |
+//! | `remove`, *false* | when it takes the gate: each copy that was there then, it would have seen, for nobody else takes any out. What came in meanwhile is ordered after it |
+//! | `count` | between its steps: meanwhile copies only come in, one by one, and it counts no fewer than were there at first and no more than in the end |
+//! | `insert_if_absent`, *true* | when it takes the gate, as for `remove`, *false*; plain inserts meanwhile are ordered after it. The next holder of the gate sees its copy |
+//! | `contains`, *true* | at the step that saw a copy |
+//! | `contains`, *false* | at some moment of the call at which the key was not in, which there is, or it would have been found |
+//!
+//! # The moment of growth
+//! The table is built and put in its place, and then the count is raised; both under one lock, by a thread that has looked
+//! under it whether the count is still the one at which it found no room. Tables are never taken away. So who reads a count
+//! finds as many tables. The count is read and written `SeqCst`, like all words: an insert into table `i` has read a count
+//! above `i`, and a lookup that begins after the insert has ended, on whatever thread, reads no smaller one. A lookup that
+//! read the old count can miss only what came in after it began.
+//!
+//! Nobody waits for the lock while there is another way. Of many inserts that find no room, one builds the table, which
+//! takes as long as to fill it with zeros, and the others go on to fill the newest table beyond its capacity. (A table's
+//! rate is computed with every slot taken.) Only one that finds no room even there waits. No gate and no stripe is held
+//! while the lock is waited for or a table is built; nobody who holds a stripe waits for a gate or for the lock. So no
+//! deadlock.
+
+use std::sync::OnceLock;
+
+use crossbeam_utils::CachePadded;
+
+use crate::error::insert::InsertError;
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
+use crate::table::any::AnyTable;
+use crate::tables::gates::Gates;
+use crate::tables::growth_plan::{MAX_TABLES, Plan};
+use crate::verify::fault::{self, Fault};
+use crate::word::layout::rate_of_any;
+
+/// The part of its capacity that the newest table must hold before the filter grows.
+///
+/// Distinct keys fill a table to its capacity, whatever they are, so this matters only where many copies of few keys, or
+/// keys that were chosen to collide, have filled some pairs of buckets. These are refused then, as in a single table, and
+/// cannot drive the memory beyond a fixed multiple of what the items in the filter are worth.
+const LEAST_LOAD: f64 = 0.25;
+
+/// Why the first table could not be built.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Refusal {
+    MemoryLimit { needed: usize },
+    OutOfMemory { bytes: usize },
+}
+
+/// What a copy is added for.
+#[derive(Clone, Copy)]
+enum Purpose {
+    Insert,
+    /// In vain if there is one by then.
+    InsertIfAbsent,
+}
+
+/// What an attempt at growth came to.
+enum Growth {
+    /// There is a table more than there was, whoever added it.
+    Done,
+    /// Another thread is at it.
+    UnderWay,
+    Refused(InsertError),
+}
+
+/// A concurrent multiset of items in several tables. The keys come as hashes, which [`hash::nested`](crate::word::geometry::nested)
+/// has made.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    /// The published ones, and for a moment one more, are set. Set under the lock `growth`.
+    pub(super) tables: [OnceLock<Box<dyn AnyTable>>; MAX_TABLES],
+    pub(super) published: AtomicU64,
+    /// Apart from what lookups read: inserts try it again and again where growth is refused.
+    pub(super) growth: CachePadded<Mutex<()>>,
+    pub(super) gates: Gates,
+    /// Apart from what lookups read, too.
+    pub(super) refused: CachePadded<Tally>,
+    pub(super) plan: Plan,
+    #[cfg(ccf_model = "loom")]
+    pub(super) visits: AtomicU64,
+}
+
+impl Tables {
+    /// One empty table.
+    pub(crate) fn new(plan: Plan) -> Result<Self, Refusal> {
+        let gates_memory = Gates::memory_for(plan.buckets);
+        let Some(first) = plan.table(0) else { return Err(Refusal::OutOfMemory { bytes: usize::MAX }) };
+        let bytes = first.memory() + gates_memory;
+        let needed = bytes.saturating_add(plan.memory_of_caller);
+        if needed > plan.memory_limit {
+            return Err(Refusal::MemoryLimit { needed });
+        }
+        let built = Gates::new(plan.buckets).and_then(|gates| Some((gates, plan.build(first)?)));
+        let (gates, table) = built.ok_or(Refusal::OutOfMemory { bytes })?;
+        let mut tables = [const { OnceLock::new() }; MAX_TABLES];
+        tables[0] = OnceLock::from(table);
+        Ok(Self {
+            tables,
+            published: AtomicU64::new(1),
+            growth: CachePadded::new(Mutex::new(())),
+            gates,
+            refused: CachePadded::new(Tally::new(0)),
+            plan,
+            #[cfg(ccf_model = "loom")]
+            visits: AtomicU64::new(0),
+        })
+    }
+
+    /// How many tables there are.
+    #[inline(always)]
+    pub(crate) fn tables(&self) -> usize {
+        // SeqCst: see above, *The moment of growth*.
+        self.published.load(fault::acquire(Fault::AcquirePublished, Ordering::SeqCst)) as usize
+    }
+
+    /// The table of that number, which is published.
+    #[inline(always)]
+    pub(super) fn table(&self, number: usize) -> &dyn AnyTable {
+        // A change that changes nothing and orders nothing. A thread's own loads hide from loom that another one could come
+        // first (tokio-rs/loom, issues 166 and 392); so it is told that one could, at least before each visit of a table.
+        #[cfg(ccf_model = "loom")]
+        self.visits.fetch_add(0, Ordering::Relaxed);
+        &**self.tables[number].get().expect("a table is set before it is published")
+    }
+
+    pub(crate) fn newest_first(&self) -> impl Iterator<Item = &dyn AnyTable> {
+        (0..self.tables()).rev().map(|number| self.table(number))
+    }
+
+    /// All tables in the order for a search, unless the model turns it round.
+    #[inline(always)]
+    fn in_order(&self, oldest_first: Fault) -> impl Iterator<Item = &dyn AnyTable> {
+        let tables = self.tables();
+        let turned = fault::injected(oldest_first);
+        (0..tables).map(move |nth| self.table(if turned { nth } else { tables - 1 - nth }))
+    }
+
+    /// Whether a copy is in. Lock-free.
+    #[inline(always)]
+    pub(crate) fn contains(&self, hash: u64) -> bool {
+        self.in_order(Fault::LookupOldestFirst).any(|table| table.contains(hash))
+    }
+
+    /// How many copies are in.
+    pub(crate) fn count(&self, hash: u64) -> usize {
+        let _gate = self.gate_unless(Fault::CountWithoutGate, hash);
+        self.newest_first().map(|table| table.count(hash)).sum()
+    }
+
+    /// Removes a copy, if there is one.
+    pub(crate) fn remove(&self, hash: u64) -> bool {
+        let _gate = self.gate_unless(Fault::RemoveWithoutGate, hash);
+        self.in_order(Fault::RemoveOldestFirst).any(|table| table.remove(hash))
+    }
+
+    /// Adds a copy.
+    pub(crate) fn insert(&self, hash: u64) -> Result<(), InsertError> {
+        match self.add(hash, Purpose::Insert) {
+            Ok(_) => Ok(()),
+            // The newest table holds that many, and others may hold more.
+            Err(InsertError::TooManyCopies { .. }) => {
+                Err(self.refused(InsertError::TooManyCopies { copies: self.count(hash) }))
+            }
+            Err(error) => Err(self.refused(error)),
+        }
+    }
+
+    /// The error, counted.
+    fn refused(&self, error: InsertError) -> InsertError {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        error
+    }
+
+    /// Adds a copy unless there is one.
+    pub(crate) fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
+        loop {
+            // Spares the gate where a lookup is enough. (Not in the model without the gate, where it would hide the bug.)
+            if !fault::injected(Fault::InsertIfAbsentWithoutGate) && self.contains(hash) {
+                return Ok(false);
+            }
+            match self.add(hash, Purpose::InsertIfAbsent) {
+                // Plain inserts have brought them in meanwhile: another look finds one.
+                Err(InsertError::TooManyCopies { .. }) => {}
+                settled => return settled.map_err(|error| self.refused(error)),
+            }
+        }
+    }
+
+    /// Adds a copy, in a further table if need be.
+    fn add(&self, hash: u64, purpose: Purpose) -> Result<bool, InsertError> {
+        loop {
+            let tables = self.tables();
+            match self.attempt(hash, purpose, || self.put(hash, tables)) {
+                Err(InsertError::Full { .. }) => {}
+                settled => return settled,
+            }
+            let refused = match self.grow(tables) {
+                Growth::Done => continue,
+                Growth::UnderWay => None,
+                Growth::Refused(error) => Some(error),
+            };
+            // As long as there is room at all, nobody waits for a table and none is refused.
+            match (self.attempt(hash, purpose, || self.newest(tables).insert(hash)), refused) {
+                (Err(InsertError::Full { .. }), Some(error)) => return Err(error),
+                (Err(InsertError::Full { .. }), None) => drop(self.growth.lock()),
+                (settled, _) => return settled,
+            }
+        }
+    }
+
+    /// `put`; if the copy is to be the only one, under the gate and unless there is one.
+    fn attempt(
+        &self,
+        hash: u64,
+        purpose: Purpose,
+        put: impl FnOnce() -> Result<(), InsertError>,
+    ) -> Result<bool, InsertError> {
+        let _gate = match purpose {
+            Purpose::Insert => None,
+            Purpose::InsertIfAbsent => {
+                let gate = self.gate_unless(Fault::InsertIfAbsentWithoutGate, hash);
+                if self.contains(hash) {
+                    return Ok(false);
+                }
+                gate
+            }
+        };
+        put().map(|()| true)
+    }
+
+    /// Adds a copy to the newest of these tables that takes it without going beyond its capacity.
+    fn put(&self, hash: u64, tables: usize) -> Result<(), InsertError> {
+        let full = match self.newest(tables).insert_within_capacity(hash) {
+            Err(error @ InsertError::Full { .. }) => error,
+            settled => return settled,
+        };
+        let mut older = (0..tables - 1).rev().map(|number| self.table(number));
+        if older.any(|table| table.insert_within_capacity(hash).is_ok()) { Ok(()) } else { Err(full) }
+    }
+
+    /// Adds a table to these, unless another thread has.
+    fn grow(&self, tables: usize) -> Growth {
+        let _growth = if fault::injected(Fault::GrowWithoutLock) {
+            None
+        } else if let Some(growth) = self.growth.try_lock() {
+            Some(growth)
+        } else {
+            return Growth::UnderWay;
+        };
+        let number = self.tables();
+        if number != tables && !fault::injected(Fault::GrowWithoutRecheck) {
+            return Growth::Done;
+        }
+        let newest = self.newest(number);
+        if (newest.len() as f64) < newest.capacity() as f64 * LEAST_LOAD {
+            return Growth::Refused(InsertError::Full { len: self.len(), capacity: self.capacity() });
+        }
+        match self.add_table(number) {
+            Ok(()) => Growth::Done,
+            Err(error) => Growth::Refused(error),
+        }
+    }
+
+    /// Adds the table of that number, the next one. Under the lock for growth.
+    fn add_table(&self, number: usize) -> Result<(), InsertError> {
+        let next = (number < MAX_TABLES).then(|| self.plan.table(number)).flatten();
+        let too_large = || InsertError::OutOfMemory { bytes: self.newest(number).memory_usage().saturating_mul(2) };
+        let next = next.ok_or_else(too_large)?;
+        let (needed, limit) = (self.memory_usage().saturating_add(next.memory()), self.plan.memory_limit);
+        if needed > limit {
+            return Err(InsertError::MemoryLimit { len: self.len(), needed, limit });
+        }
+        let table = self.plan.build(next).ok_or_else(|| InsertError::OutOfMemory { bytes: next.memory() })?;
+        // SeqCst: see above, *The moment of growth*.
+        let publish = |tables| self.published.fetch_add(tables, Ordering::SeqCst);
+        if fault::injected(Fault::PublishBeforeSet) {
+            publish(1);
+            // For loom, which lets others go first only where something is done that they could notice.
+            publish(0);
+        }
+        self.tables[number].set(table).expect("one growth, one table");
+        if !fault::injected(Fault::PublishBeforeSet) {
+            publish(1);
+        }
+        Ok(())
+    }
+
+    /// Removes all copies that are there when it begins. The tables stay.
+    pub(crate) fn clear(&self) {
+        self.newest_first().for_each(AnyTable::clear);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.newest_first().map(AnyTable::len).sum()
+    }
+
+    /// How many items the tables that there are were made for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.newest_first().map(AnyTable::capacity).sum()
+    }
+
+    /// In bytes, with what the caller takes up.
+    pub(crate) fn memory_usage(&self) -> usize {
+        let tables: usize = self.newest_first().map(AnyTable::memory_usage).sum();
+        self.plan.memory_of_caller + Gates::memory_for(self.plan.buckets) + tables
+    }
+
+    /// How many inserts were refused by the filter, and not only by a table.
+    pub(crate) fn inserts_refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+
+    /// The oldest table, which counts what concerns no table more than another.
+    pub(crate) fn oldest(&self) -> &dyn AnyTable {
+        self.table(0)
+    }
+
+    /// The probability that some table takes an absent key for one that is in, at the present load.
+    pub(crate) fn false_positive_rate(&self) -> f64 {
+        self.rate_at(|table, slots| table.len() as f64 / slots)
+    }
+
+    /// The same with every slot taken.
+    pub(crate) fn max_false_positive_rate(&self) -> f64 {
+        self.rate_at(|_, _| 1.0)
+    }
+
+    fn rate_at(&self, load: impl Fn(&dyn AnyTable, f64) -> f64) -> f64 {
+        let of_each =
+            |table: &dyn AnyTable| table.shape().nested_false_positive_rate(load(table, table.slots() as f64));
+        rate_of_any(self.newest_first().map(of_each))
+    }
+
+    /// The newest of so many tables.
+    #[inline(always)]
+    fn newest(&self, tables: usize) -> &dyn AnyTable {
+        self.table(tables - 1)
+    }
+
+    /// The lock of all keys that are of one class with this one in any table.
+    fn gate_unless(&self, fault: Fault, hash: u64) -> Option<MutexGuard<'_, ()>> {
+        (!fault::injected(fault)).then(|| self.gates.lock(self.table(0).lower_bucket(hash)))
+    }
+}
+
+/// What models do to single tables.
+#[cfg(ccf_model)]
+impl Tables {
+    /// Grows, whatever room there is.
+    pub(crate) fn grow_anyway(&self) {
+        let _growth = self.growth.lock();
+        self.add_table(self.tables()).expect("a model has memory");
+    }
+
+    /// Puts a copy into the table of that number.
+    pub(crate) fn place(&self, number: usize, hash: u64) {
+        self.table(number).insert(hash).expect("there is room to begin with");
+    }
+}
+
+#[cfg(test)]
+#[path = "growth_tests.rs"]
+mod tests;

@@ -1,0 +1,76 @@
+//! CONCURRENT: a filter that grows as a snapshot, there and back.
+
+use std::sync::OnceLock;
+
+use crossbeam_utils::CachePadded;
+
+use crate::error::load::LoadError;
+use crate::machine::memory::Pages;
+use crate::plan::sizing;
+use crate::snapshot::format::{Sink, Source};
+use crate::sync::{AtomicU64, Mutex, Tally};
+use crate::tables::gates::Gates;
+use crate::tables::growth::Tables;
+use crate::tables::growth_plan::{MAX_TABLES, Next, Plan, lowest_rate};
+
+impl Tables {
+    /// Writes what is to be known of the tables, and them, the newest first: see `snapshot/format.rs`.
+    pub(crate) fn save(&self, sink: &mut Sink<'_>) -> std::io::Result<()> {
+        let tables = self.tables();
+        sink.put(&[tables as u8])?;
+        sink.put(&(self.plan.buckets as u64).to_le_bytes())?;
+        sink.put(&self.plan.rate.to_le_bytes())?;
+        sink.seal()?;
+        (0..tables).rev().try_for_each(|number| sink.section(self.table(number)))
+    }
+
+    /// Reads what [`save`](Self::save) has written; `memory_of_caller` is as in [`Plan`], and the limit is the source's.
+    pub(crate) fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
+        let [number] = source.take()?;
+        let buckets = u64::from_le_bytes(source.take()?);
+        let rate = f64::from_le_bytes(source.take()?);
+        source.header_seal()?;
+        let largest = sizing::LARGEST as u64;
+        if buckets == 0 || !buckets.is_multiple_of(2) || buckets > largest {
+            return Err(LoadError::InvalidBuckets { buckets, largest });
+        }
+        // Another machine may have computed the lowest one a little differently.
+        if !(rate >= lowest_rate() * (1.0 - 1e-9) && rate < 1.0) {
+            return Err(LoadError::InvalidRate { rate, lowest: lowest_rate() });
+        }
+        let buckets = buckets as usize;
+        let plan = Plan { buckets, rate, pages: Pages::DEFAULT, memory_limit: source.limit(), memory_of_caller };
+        let mut planned: Vec<Next> = (0..MAX_TABLES).map_while(|number| plan.table(number)).collect();
+        let most = planned.len() as u8;
+        if number == 0 || number > most {
+            return Err(LoadError::InvalidTables { tables: number, least: 1, most });
+        }
+        planned.truncate(usize::from(number));
+        let in_all = planned.iter().fold(0usize, |sum, next| sum.saturating_add(next.buckets));
+        source.expect_tables_of(in_all)?;
+        let bytes = planned.iter().fold(Gates::memory_for(buckets), |sum, next| sum.saturating_add(next.memory()));
+        source.reserve(bytes.saturating_add(memory_of_caller))?;
+
+        let out_of_memory = || LoadError::OutOfMemory { bytes };
+        let mut tables = [const { OnceLock::new() }; MAX_TABLES];
+        for (number, &next) in planned.iter().enumerate().rev() {
+            let stated = source.table_header()?;
+            if (stated.shape, stated.buckets) != (next.shape, next.buckets) {
+                return Err(LoadError::UnexpectedTable { number });
+            }
+            let mut table = plan.build(next).ok_or_else(out_of_memory)?;
+            source.words(&mut *table)?;
+            tables[number] = OnceLock::from(table);
+        }
+        Ok(Self {
+            tables,
+            published: AtomicU64::new(u64::from(number)),
+            growth: CachePadded::new(Mutex::new(())),
+            gates: Gates::new(buckets).ok_or_else(out_of_memory)?,
+            refused: CachePadded::new(Tally::new(0)),
+            plan,
+            #[cfg(ccf_model = "loom")]
+            visits: AtomicU64::new(0),
+        })
+    }
+}

@@ -1,0 +1,93 @@
+//! Pure: which tables a filter that grows will have, and what rates they have together.
+//!
+//! # Rates
+//! Of what is left of the rate asked for, each table may use up [`SHARE`]: it has the cheapest layout whose rate with
+//! every slot taken is at most that. So the sum over any number of tables stays below what was asked for, and so does the
+//! probability that one of the tables mistakes a key.
+
+use core::iter;
+
+use crate::machine::memory::Pages;
+use crate::plan::sizing;
+use crate::table::any::AnyTable;
+use crate::table::build;
+use crate::table::plan::pages_for;
+use crate::word::geometry::Nested;
+use crate::word::layout::Shape;
+
+/// The most tables. The address space ends first: with so many, a table of two buckets has grown to 4 PiB.
+pub(crate) const MAX_TABLES: usize = 48;
+
+/// The share of what is left of the rate that the next table may use up.
+///
+/// A larger one makes the first tables cheaper and the later ones dearer. This lets the first table of a filter for 0.1 %
+/// have the layout that a filter of one table has for that rate.
+const SHARE: f64 = 0.625;
+
+/// The layouts of the tables, in order.
+pub(crate) fn shapes(rate: f64) -> impl Iterator<Item = Shape> {
+    let mut left = rate;
+    iter::from_fn(move || {
+        let shape = Shape::cheapest_nested(left * SHARE)?;
+        left -= shape.nested_false_positive_rate(1.0);
+        Some(shape)
+    })
+}
+
+/// The lowest rate at which there are layouts for all tables.
+pub(crate) fn lowest_rate() -> f64 {
+    let lowest = Shape::lowest_nested_rate();
+    // Rounded up: what is left is the result of so many subtractions.
+    lowest * ((MAX_TABLES - 1) as f64 + 1.0 / SHARE) * (1.0 + 1e-9)
+}
+
+/// What the tables are to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    /// How many buckets table 0 has: an even number.
+    pub(crate) buckets: usize,
+    /// The rate that all tables together stay below: at least [`lowest_rate`].
+    pub(crate) rate: f64,
+    pub(crate) pages: Pages,
+    /// How much memory to stay within, in bytes, with what the caller takes up.
+    pub(crate) memory_limit: usize,
+    /// How much that is.
+    pub(crate) memory_of_caller: usize,
+}
+
+/// One table of a plan.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Next {
+    pub(super) shape: Shape,
+    pub(super) buckets: usize,
+    pub(super) geometry: Nested,
+}
+
+impl Plan {
+    /// The table of that number, if it fits in the address space.
+    pub(super) fn table(&self, number: usize) -> Option<Next> {
+        let buckets = self.buckets.checked_mul(1 << number).filter(|&buckets| buckets <= sizing::LARGEST)?;
+        let mut shapes = shapes(self.rate);
+        let coarsest = shapes.next()?;
+        let shape = if number == 0 { coarsest } else { shapes.nth(number - 1)? };
+        Some(Next { shape, buckets, geometry: Nested::new(self.buckets, coarsest.fingerprint_bits, number as u32) })
+    }
+
+    pub(super) fn build(&self, Next { shape, buckets, geometry }: Next) -> Option<Box<dyn AnyTable>> {
+        let pages = pages_for(buckets, self.pages);
+        let table = build::nested(pages, shape, geometry, sizing::capacity_of(shape, buckets))?;
+        if cfg!(ccf_model = "loom") {
+            // loom takes the initial value of an atomic for one that a `SeqCst` load may always read; that of a `SeqCst`
+            // exchange it treats right.
+            table.clear();
+        }
+        Some(table)
+    }
+}
+
+impl Next {
+    /// In bytes.
+    pub(super) fn memory(&self) -> usize {
+        build::nested_memory_for(self.shape, self.buckets)
+    }
+}

@@ -1,0 +1,173 @@
+//! Seeded bugs: each step of the protocol that the proofs rely on can be left out, in a model only.
+//!
+//! A model proves nothing unless it fails when the step it is about is missing. Every such step therefore asks
+//! [`injected`] first. In the real library the answer is the constant `false`, and the question costs nothing.
+
+use crate::sync::Ordering;
+
+/// A step of the protocol that a model can leave out or weaken.
+#[allow(unreachable_pub, reason = "models see it, through `verify/model.rs`")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A relocation does not bump the version.
+    RelocateWithoutBump,
+    /// A relocation bumps the version only after it has cleared the old slot.
+    RelocateBumpsLate,
+    /// A relocation clears the old slot before it has filled the new one.
+    RelocateClearsFirst,
+    /// A relocation trusts its plan: it does not look again whether the fingerprint is still in the old bucket.
+    RelocateWithoutRecheck,
+    /// A relocation takes no lock.
+    RelocateWithoutLock,
+    /// A removal does not bump the version.
+    RemoveWithoutBump,
+    /// A removal bumps the version only after it has cleared the slot.
+    RemoveBumpsLate,
+    /// A removal takes no lock.
+    RemoveWithoutLock,
+    /// A lookup that found nothing does not look at the version again.
+    LookupWithoutVersion,
+    /// `insert_if_absent` takes no lock.
+    InsertIfAbsentWithoutLock,
+    /// `count` takes no lock.
+    CountWithoutLock,
+    /// `clear` takes no locks.
+    ClearWithoutLocks,
+    /// `clear` bumps no version.
+    ClearWithoutBump,
+    /// The exchange by which `clear` empties a bucket is relaxed.
+    RelaxedClear,
+    /// An addition stores its word whatever the bucket has become since it was read.
+    AddOverwrites,
+    /// A removal or relocation stores its word whatever the bucket has become since it was read.
+    TakeOverwrites,
+    /// The length is changed by a load and a store.
+    CountDropsUpdates,
+    /// `insert_if_absent` reports "full" without another look whether the key has come in meanwhile.
+    FullThoughPresent,
+    /// "Full" is reported by the first search that finds no path.
+    FullWithoutConfirmation,
+    /// "Full" is reported by the second search that finds no path, whatever has moved meanwhile.
+    FullIgnoresVersions,
+    /// A save begins without the stripes' locks.
+    SaveWithoutLocks,
+    /// A save begins with one pass through the stripes' locks, instead of holding all.
+    SaveLocksInTurn,
+    /// A save reads a chunk's words after it has told others that it has.
+    SaveReadsAfterPassing,
+    /// A relocation does not keep, for a save, the word that it takes its copy out of.
+    RelocateKeepsNoSource,
+    /// A relocation does not keep the word that it puts its copy into.
+    RelocateKeepsNoTarget,
+    /// A relocation keeps the word that it puts its copy into after it has.
+    RelocateKeepsTargetLate,
+    /// A removal does not keep, for a save, the word that it takes its copy out of.
+    RemoveKeepsNothing,
+    /// Of a bucket that is changed more than once, a save has the latest word that was kept.
+    KeepsLatestWord,
+    /// A lookup's loads of bucket words are relaxed.
+    RelaxedWordLoad,
+    /// A lookup's first load of the version is relaxed.
+    RelaxedVersionLoad,
+    /// The bump of a version is relaxed.
+    RelaxedBump,
+    /// The compare-exchange that removes a fingerprint is relaxed.
+    RelaxedRemove,
+    /// The compare-exchange that adds a fingerprint is relaxed.
+    RelaxedAdd,
+    /// An insert into the current generation does not look whether that is still the current one.
+    InsertIgnoresRotation,
+    /// A lookup in the live generations that found nothing does not look whether they are still the same.
+    LookupIgnoresRotation,
+    /// A rotation clears the oldest generation before it has expired.
+    RotationClearsFirst,
+    /// A rotation does not wait until the spare table is clean.
+    RotationIntoDirtyTable,
+    /// Whoever rotates once for a tick, or once for a full generation, takes no lock to decide it.
+    RotationWithoutLock,
+    /// An insert that found its generation full rotates though another has done so.
+    FullRotatesAgain,
+    /// The store that begins a generation is relaxed.
+    RelaxedRotation,
+    /// The loads of the current generation are relaxed.
+    RelaxedGeneration,
+    /// A new table is announced before it is in its place.
+    PublishBeforeSet,
+    /// A filter grows without the lock for it.
+    GrowWithoutLock,
+    /// A thread that has the lock for growth does not look again whether another has grown the filter meanwhile.
+    GrowWithoutRecheck,
+    /// `insert_if_absent` on several tables locks no gate.
+    InsertIfAbsentWithoutGate,
+    /// `count` on several tables locks no gate.
+    CountWithoutGate,
+    /// A removal from several tables locks no gate.
+    RemoveWithoutGate,
+    /// A removal begins with the oldest table.
+    RemoveOldestFirst,
+    /// A lookup begins with the oldest table.
+    LookupOldestFirst,
+    /// The load of the number of tables is only an acquire.
+    AcquirePublished,
+}
+
+/// Whether `fault` is switched on in this model.
+#[cfg(not(ccf_model))]
+#[inline(always)]
+pub(crate) const fn injected(_fault: Fault) -> bool {
+    false
+}
+
+#[cfg(ccf_model)]
+std::thread_local! {
+    /// One bit for each fault that is switched on.
+    static INJECTED: core::cell::Cell<u64> = const { core::cell::Cell::new(0) };
+}
+
+/// Whether `fault` is switched on in this model.
+///
+/// loom and shuttle run all threads of a model on the thread that started it, so a thread-local reaches every one of
+/// them, and no other model that runs at the same time. A model of real threads switches it on in each.
+#[cfg(ccf_model)]
+pub(crate) fn injected(fault: Fault) -> bool {
+    INJECTED.get() & 1 << fault as u64 != 0
+}
+
+/// Switches these faults on, and all others off, for this thread and the models that it runs from here on.
+#[cfg(ccf_model)]
+pub fn inject(faults: &[Fault]) {
+    INJECTED.set(faults.iter().fold(0, |bits, &fault| bits | 1 << fault as u64));
+}
+
+/// Switches these faults on for this thread until it is dropped.
+#[cfg(ccf_model)]
+#[derive(Debug)]
+pub struct Seeded(());
+
+#[cfg(ccf_model)]
+impl Seeded {
+    /// See the type.
+    pub fn bugs(faults: &[Fault]) -> Self {
+        inject(faults);
+        Self(())
+    }
+}
+
+#[cfg(ccf_model)]
+impl Drop for Seeded {
+    fn drop(&mut self) {
+        inject(&[]);
+    }
+}
+
+/// `ordering`, unless `fault` weakens it.
+#[inline(always)]
+pub(crate) fn ordering(fault: Fault, ordering: Ordering) -> Ordering {
+    if injected(fault) { Ordering::Relaxed } else { ordering }
+}
+
+/// `ordering`, unless `fault` makes it an acquire.
+#[inline(always)]
+pub(crate) fn acquire(fault: Fault, ordering: Ordering) -> Ordering {
+    if injected(fault) { Ordering::Acquire } else { ordering }
+}

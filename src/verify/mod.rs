@@ -1,0 +1,8 @@
+//! What models need: the steps that they can leave out, and, where the crate is compiled as a model, a table that they
+//! fill by hand and the hook before each step.
+
+pub(crate) mod fault;
+#[cfg(ccf_model)]
+pub mod model;
+#[cfg(ccf_model = "steps")]
+pub(crate) mod steps;

@@ -1,0 +1,324 @@
+//! What the models in `loom-tests` and `tests/stepped` see of the crate: a table whose buckets they fill by hand. Not
+//! part of the real library.
+
+#![allow(private_bounds, private_interfaces, reason = "models name a layout, but do nothing with it")]
+
+pub use crate::verify::fault::{Fault, Seeded, inject};
+#[cfg(ccf_model = "steps")]
+pub use crate::verify::steps::{Step, before_each_step};
+
+use std::io;
+
+use crate::error::insert::InsertError;
+use crate::machine::memory::Pages;
+use crate::plan::batch::BLOCK;
+use crate::plan::path::Hop;
+use crate::table::any::AnyTable;
+use crate::table::lookup::Match;
+use crate::table::plan::Plan as TablePlan;
+use crate::tables::growth::Tables;
+use crate::tables::growth_plan::Plan;
+use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::geometry::{Buckets, Geometry, Item, Nested};
+use crate::word::layout::{Fingerprint, Layout, Plain, SemiSorted};
+
+/// Two slots to a bucket: the smallest that can be full, and hold two keys at once.
+pub type Smallest = Plain<2, 32>;
+
+/// The layout that a filter has if none is asked for.
+pub type Usual = SemiSorted<5, 14>;
+
+/// Any layout. (The crate's own trait can't be named outside.)
+pub trait AnyLayout: Layout {}
+
+impl<L: Layout> AnyLayout for L {}
+
+/// A table of a given number of buckets.
+#[derive(Debug)]
+pub struct Table<L = Smallest>(crate::table::words::Table<L>);
+
+/// A key, or rather a class of keys: a fingerprint, and the order in which its two buckets are tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Key(Item);
+
+impl Key {
+    /// The `nth` class whose pair is the buckets `first` and `second` in a table of `buckets`, of two slots each.
+    pub fn new(buckets: usize, first: usize, second: usize, nth: usize) -> Self {
+        Self::of::<Smallest>(buckets, first, second, nth)
+    }
+
+    /// The same for another layout.
+    pub fn of<L: Layout>(buckets: usize, first: usize, second: usize, nth: usize) -> Self {
+        let geometry = Buckets::new(buckets);
+        // Multiples of an odd number run through all fingerprints, high bits and low.
+        let fingerprints = (1..1_000_000u64).map(|n| L::new().fingerprint(n.wrapping_mul(0x9e37_79b9)));
+        let fingerprint = fingerprints.filter(|&f| geometry.alternate(first, f) == second).nth(nth);
+        Self(Item { fingerprint: fingerprint.expect("some fingerprint leads there"), first, second })
+    }
+
+    /// A key of the same class that tries the buckets the other way round.
+    pub fn twin(self) -> Self {
+        Self(Item { first: self.0.second, second: self.0.first, ..self.0 })
+    }
+
+    /// A key of another class with the same low part, which a lookup of this key takes for a candidate. In a semi-sorted
+    /// table of two buckets: there every class has the same pair.
+    pub fn lookalike<L: Layout>(self) -> Self {
+        assert!(L::SEMI_SORTED && self.0.first + self.0.second == 1, "its pair is another one");
+        Self(Item { fingerprint: Fingerprint(self.0.fingerprint.0 ^ 1 << L::LANE_BITS), ..self.0 })
+    }
+}
+
+/// What a save has written of a table.
+#[derive(Debug)]
+pub struct Image<L> {
+    words: Vec<Bucket>,
+    layout: L,
+}
+
+impl<L: Layout> Image<L> {
+    /// How many copies of the key are in it, in either bucket.
+    pub fn count(&self, key: Key) -> usize {
+        let Item { fingerprint, first, second } = key.0;
+        let buckets = if first == second { vec![first] } else { vec![first, second] };
+        buckets.into_iter().map(|bucket| self.layout.count(self.words[bucket], fingerprint)).sum()
+    }
+
+    /// How many copies of any key are in it.
+    pub fn copies(&self) -> usize {
+        self.words.iter().map(|&word| self.layout.occupied(word)).sum()
+    }
+}
+
+impl<L: Layout> Table<L> {
+    /// An empty table.
+    pub fn new(buckets: usize) -> Self {
+        Self(crate::table::words::Table::new(buckets, buckets).expect("a model has memory"))
+    }
+
+    /// Puts a copy of the key into the bucket that it tries first, which has room.
+    pub fn place(&self, key: Key) {
+        assert!(self.0.put(key.0.first, key.0.fingerprint), "there is room to begin with");
+        self.0.counters.add_len(1);
+    }
+
+    /// [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains)
+    pub fn contains(&self, key: Key) -> bool {
+        self.0.contains(key.0)
+    }
+
+    /// [`ConcurrentCuckooFilter::contains_batch`](crate::ConcurrentCuckooFilter::contains_batch)
+    pub fn contains_batch<const N: usize>(&self, keys: [Key; N]) -> [bool; N] {
+        let mut answers = [false; BLOCK];
+        self.0.contains_block(&keys.map(|key| key.0), &mut answers, &mut [Match::default(); BLOCK]);
+        core::array::from_fn(|nth| answers[nth])
+    }
+
+    /// [`ConcurrentCuckooFilter::count`](crate::ConcurrentCuckooFilter::count)
+    pub fn count(&self, key: Key) -> usize {
+        self.0.count(key.0)
+    }
+
+    /// [`ConcurrentCuckooFilter::insert`](crate::ConcurrentCuckooFilter::insert)
+    pub fn insert(&self, key: Key) -> Result<(), InsertError> {
+        self.0.insert(key.0)
+    }
+
+    /// [`ConcurrentCuckooFilter::insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent)
+    pub fn insert_if_absent(&self, key: Key) -> Result<bool, InsertError> {
+        self.0.insert_if_absent(key.0)
+    }
+
+    /// [`ConcurrentCuckooFilter::remove`](crate::ConcurrentCuckooFilter::remove)
+    pub fn remove(&self, key: Key) -> bool {
+        self.0.remove(key.0)
+    }
+
+    /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear)
+    pub fn clear(&self) {
+        self.0.clear();
+    }
+
+    /// `ConcurrentCuckooFilter::save`, but for the format.
+    pub fn save(&self) -> Image<L> {
+        self.image(|chunk| self.0.image(chunk))
+    }
+
+    /// Begins a save, for [`end_save`](Self::end_save) to do the rest.
+    pub fn begin_save(&self) {
+        core::mem::forget(self.0.begin_save(None).expect("a model has memory"));
+    }
+
+    /// The rest of a save that has begun, on any thread.
+    pub fn end_save(&self) -> Image<L> {
+        self.image(|chunk| self.0.read_image(&self.0.begun_save(), chunk))
+    }
+
+    fn image(&self, read: impl FnOnce(&mut dyn FnMut(&[u64]) -> io::Result<()>) -> io::Result<u64>) -> Image<L> {
+        let mut words = Vec::new();
+        let copies = read(&mut |chunk| {
+            words.extend(chunk.iter().copied().map(Bucket));
+            Ok(())
+        });
+        let image = Image { words, layout: L::new() };
+        assert_eq!(copies.expect("a model has memory"), image.copies() as u64);
+        image
+    }
+
+    /// One hop of a plan: moves a copy of the key from the bucket that it tries first to the other.
+    pub fn relocate(&self, key: Key) -> bool {
+        self.0.relocate(Hop { fingerprint: key.0.fingerprint, from: key.0.first, to: key.0.second })
+    }
+
+    /// Whether the bucket that the key tries first holds a copy: one look, without a lock.
+    pub fn first_holds(&self, key: Key) -> bool {
+        self.0.holds(key.0.first, key.0.fingerprint)
+    }
+
+    /// How many slots a bucket has.
+    pub fn slots_per_bucket(&self) -> usize {
+        L::SLOTS as usize
+    }
+
+    /// How many items there are, by a look into every bucket.
+    pub fn scan(&self) -> usize {
+        (0..self.0.buckets()).map(|bucket| L::new().occupied(self.0.look(bucket))).sum()
+    }
+
+    /// How many looks were repeated because a version had changed, as counted.
+    pub fn lookup_retries(&self) -> u64 {
+        self.0.counts().lookup_retries
+    }
+
+    /// How many items there are, as counted.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// What a rotating filter is made of: so many live generations, of tables of two buckets in the smallest layout.
+///
+/// A key is its hash. All have the same pair, for there is no other.
+#[derive(Debug)]
+pub struct Generations(crate::tables::generations::Generations);
+
+impl Generations {
+    /// Empty generations.
+    pub fn new(live: usize, rotate_when_full: bool) -> Self {
+        let plan = TablePlan::new(Smallest::SHAPE, 2, Pages::Usual);
+        Self(crate::tables::generations::Generations::new(plan, live, rotate_when_full).expect("a model has memory"))
+    }
+
+    /// [`RotatingCuckooFilter::contains`](crate::RotatingCuckooFilter::contains)
+    pub fn contains(&self, key: u64) -> bool {
+        self.0.contains(key)
+    }
+
+    /// [`RotatingCuckooFilter::insert`](crate::RotatingCuckooFilter::insert)
+    pub fn insert(&self, key: u64) -> Result<(), InsertError> {
+        self.0.insert(key).map(|_| ())
+    }
+
+    /// [`RotatingCuckooFilter::insert_if_absent`](crate::RotatingCuckooFilter::insert_if_absent)
+    pub fn insert_if_absent(&self, key: u64) -> Result<bool, InsertError> {
+        self.0.insert_if_absent(key)
+    }
+
+    /// [`RotatingCuckooFilter::rotate`](crate::RotatingCuckooFilter::rotate)
+    pub fn rotate(&self) -> u64 {
+        self.0.rotate()
+    }
+
+    /// [`RotatingCuckooFilter::advance_to`](crate::RotatingCuckooFilter::advance_to)
+    pub fn advance_to(&self, tick: u64) {
+        self.0.advance_to(tick);
+    }
+
+    /// [`RotatingCuckooFilter::generation`](crate::RotatingCuckooFilter::generation)
+    pub fn generation(&self) -> u64 {
+        self.0.generation()
+    }
+}
+
+/// A filter that grows: its first table has two buckets of two slots, its second four.
+#[derive(Debug)]
+pub struct Growable(Tables);
+
+/// A key of such a filter: its hash.
+///
+/// In the first table all keys have the same two buckets, and in the second one of two pairs.
+#[derive(Clone, Copy, Debug)]
+pub struct GrowableKey(u64);
+
+impl GrowableKey {
+    /// The `nth` fingerprint, with the `pair` (0 or 1) of the second table. Keys that differ in the pair alone are of one
+    /// class in the first table and of two in the second.
+    pub fn new(pair: u64, nth: usize) -> Self {
+        // Those that go with the first bucket's half of the second table: so all keys have one of two pairs.
+        let second = Nested::new(2, 32, 1);
+        let fingerprint = (1..256).filter(|&fingerprint| second.alternate(0, Fingerprint(fingerprint)) == 2).nth(nth);
+        Self(pair << 62 | u64::from(fingerprint.expect("half of all fingerprints")))
+    }
+
+    /// A key that is of the same class in all tables.
+    pub fn twin(self) -> Self {
+        Self(self.0 | 1 << 63)
+    }
+}
+
+#[allow(clippy::new_without_default)]
+impl Growable {
+    /// An empty filter with one table.
+    pub fn new() -> Self {
+        // A rate that only the layout with two slots meets.
+        let plan = Plan { buckets: 2, rate: 1e-7, pages: Pages::Usual, memory_limit: usize::MAX, memory_of_caller: 0 };
+        Self(Tables::new(plan).expect("a model has memory"))
+    }
+
+    /// Adds a table.
+    pub fn grow(&self) {
+        self.0.grow_anyway();
+    }
+
+    /// Puts a copy of the key into a table, which has room.
+    pub fn place(&self, table: usize, key: GrowableKey) {
+        self.0.place(table, key.0);
+    }
+
+    /// [`GrowableCuckooFilter::contains`](crate::GrowableCuckooFilter::contains)
+    pub fn contains(&self, key: GrowableKey) -> bool {
+        self.0.contains(key.0)
+    }
+
+    /// [`GrowableCuckooFilter::count`](crate::GrowableCuckooFilter::count)
+    pub fn count(&self, key: GrowableKey) -> usize {
+        self.0.count(key.0)
+    }
+
+    /// [`GrowableCuckooFilter::insert`](crate::GrowableCuckooFilter::insert)
+    pub fn insert(&self, key: GrowableKey) -> Result<(), InsertError> {
+        self.0.insert(key.0)
+    }
+
+    /// [`GrowableCuckooFilter::insert_if_absent`](crate::GrowableCuckooFilter::insert_if_absent)
+    pub fn insert_if_absent(&self, key: GrowableKey) -> Result<bool, InsertError> {
+        self.0.insert_if_absent(key.0)
+    }
+
+    /// [`GrowableCuckooFilter::remove`](crate::GrowableCuckooFilter::remove)
+    pub fn remove(&self, key: GrowableKey) -> bool {
+        self.0.remove(key.0)
+    }
+
+    /// [`GrowableCuckooFilter::tables`](crate::GrowableCuckooFilter::tables)
+    pub fn tables(&self) -> usize {
+        self.0.tables()
+    }
+
+    /// How many items there are, as counted.
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+}

@@ -1,0 +1,144 @@
+//! A model's atomics and locks: the real ones, with a hook before each step, that is, before each access to what
+//! threads share.
+//!
+//! Between two steps a thread does nothing that others could notice, so whoever decides when a step is taken decides
+//! the schedule. A hook may pause at random, hand over to a scheduler of its own (shuttle), stop for good, or panic.
+
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{self, Ordering};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// What a thread is about to do.
+#[allow(unreachable_pub, reason = "models see it, through `verify/model.rs`")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// To read an atomic.
+    Load,
+    /// To write an atomic, or to exchange it.
+    Write,
+    /// To take a lock.
+    Lock,
+    /// To try again for a lock that another thread holds.
+    Wait,
+    /// To give a lock back.
+    Unlock,
+}
+
+type Hook = Rc<dyn Fn(Step)>;
+
+std::thread_local! {
+    static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
+}
+
+/// Has `hook` called before each step of this thread from here on; `None` for no hook.
+#[allow(unreachable_pub, reason = "models see it, through `verify/model.rs`")]
+pub fn before_each_step(hook: Option<Hook>) {
+    HOOK.set(hook);
+}
+
+fn about_to(step: Step) {
+    // Not called while it is borrowed: it may switch to a thread of the model that runs on this one.
+    match HOOK.with_borrow(Option::clone) {
+        Some(hook) => hook(step),
+        None if step == Step::Wait => std::thread::yield_now(),
+        None => (),
+    }
+}
+
+macro_rules! atomic {
+    ($name:ident, $value:ty) => {
+        #[derive(Debug, Default)]
+        pub(crate) struct $name(atomic::$name);
+
+        #[allow(dead_code, reason = "both have what either needs")]
+        impl $name {
+            pub(crate) fn new(value: $value) -> Self {
+                Self(atomic::$name::new(value))
+            }
+
+            pub(crate) fn load(&self, ordering: Ordering) -> $value {
+                about_to(Step::Load);
+                self.0.load(ordering)
+            }
+
+            pub(crate) fn store(&self, value: $value, ordering: Ordering) {
+                about_to(Step::Write);
+                self.0.store(value, ordering);
+            }
+
+            pub(crate) fn swap(&self, value: $value, ordering: Ordering) -> $value {
+                about_to(Step::Write);
+                self.0.swap(value, ordering)
+            }
+
+            pub(crate) fn fetch_add(&self, value: $value, ordering: Ordering) -> $value {
+                about_to(Step::Write);
+                self.0.fetch_add(value, ordering)
+            }
+
+            pub(crate) fn compare_exchange_weak(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                about_to(Step::Write);
+                self.0.compare_exchange_weak(current, new, success, failure)
+            }
+        }
+    };
+}
+
+atomic!(AtomicU64, u64);
+atomic!(AtomicI64, i64);
+
+/// A lock whose waiters only ever try: to block the thread would block a scheduler that runs on it.
+#[derive(Debug)]
+pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
+
+#[derive(Debug)]
+pub(crate) struct MutexGuard<'a, T>(parking_lot::MutexGuard<'a, T>);
+
+impl<T> Mutex<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(parking_lot::Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        about_to(Step::Lock);
+        loop {
+            if let Some(guard) = self.0.try_lock() {
+                return MutexGuard(guard);
+            }
+            about_to(Step::Wait);
+        }
+    }
+
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        about_to(Step::Lock);
+        self.0.try_lock().map(MutexGuard)
+    }
+}
+
+impl<T> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for MutexGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+impl<T> Drop for MutexGuard<'_, T> {
+    fn drop(&mut self) {
+        // The lock itself is given back after this, also if the hook panics.
+        about_to(Step::Unlock);
+    }
+}

@@ -1,0 +1,213 @@
+use super::*;
+use crate::word::layout::{Plain, SemiSorted};
+use proptest::prelude::*;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 50 } else { 20_000 }))]
+
+    #[test]
+    fn the_alternate_is_its_own_inverse(
+        count in prop_oneof![1..100usize, 1..1usize << 20, 1..usize::MAX >> 24],
+        bucket in any::<u64>(),
+        fingerprint in any::<u32>(),
+    ) {
+        let (buckets, fingerprint) = (Buckets::new(count), Fingerprint(fingerprint));
+        let bucket = (bucket % count as u64) as usize;
+        let other = buckets.alternate(bucket, fingerprint);
+        prop_assert!(other < count);
+        prop_assert_eq!(buckets.alternate(other, fingerprint), bucket);
+        if count % 2 == 0 {
+            prop_assert_ne!(other % 2, bucket % 2, "one bucket of either parity");
+        }
+    }
+}
+
+/// What a table takes for one key.
+fn class<L: Layout>(geometry: impl Geometry, layout: L, hash: u64) -> (u32, usize, usize) {
+    let Item { fingerprint, first, second } = geometry.item(layout, hash);
+    (fingerprint.0, first.min(second), first.max(second))
+}
+
+/// Two hashes that often share what a small table sees of them: a few high bits, and the low bits but for a few.
+fn alike() -> impl Strategy<Value = (u64, u64)> {
+    let low = prop_oneof![
+        Just(0),
+        0..4u64,
+        any::<u64>().prop_map(|low| low & 0xffff_ffff),
+        (8..32u32).prop_map(|bit| 1 << bit)
+    ];
+    let change =
+        prop_oneof![Just(0), Just(1), (0..32u32).prop_map(|bit| 1 << bit), (20..32u32).prop_map(|bit| 3 << bit)];
+    (low, change, any::<u64>(), 0..12u32, any::<bool>()).prop_map(|(low, change, high, same, exchanged)| {
+        let high = high & !0xffff_ffff;
+        // The first bits of the bucket are the same, or each is the other way round: the item's second bucket.
+        let other = if exchanged { !high & !0xffff_ffff } else { high ^ (u64::MAX >> 1 >> same & !0xffff_ffff) };
+        (high | low, other | (low ^ change))
+    })
+}
+
+/// Counts the pairs that are one class in the finer table.
+fn check_that_classes_nest<C: Layout, F: Layout>(coarsest: usize, levels: [u32; 2], hashes: (u64, u64)) -> bool {
+    let bits = C::SHAPE.fingerprint_bits;
+    let (one, other) = (without_zero(hashes.0), without_zero(hashes.1));
+    let [coarser, finer] = levels.map(|level| Nested::new(coarsest, bits, level));
+    let same_when_fine = class(finer, F::new(), one) == class(finer, F::new(), other);
+    if same_when_fine {
+        assert_eq!(class(coarser, C::new(), one), class(coarser, C::new(), other), "{hashes:x?}");
+    }
+    same_when_fine
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 50 } else { 20_000 }))]
+
+    #[test]
+    fn the_nested_alternate_is_its_own_inverse(
+        half in prop_oneof![1..50usize, 1..1usize << 20],
+        level in 0..16u32,
+        bits in 8..=32u32,
+        bucket in any::<u64>(),
+        fingerprint in any::<u32>(),
+    ) {
+        let (geometry, fingerprint) = (Nested::new(2 * half, bits, level), Fingerprint(fingerprint));
+        let bucket = (bucket % geometry.count() as u64) as usize;
+        let other = geometry.alternate(bucket, fingerprint);
+        prop_assert!(other < geometry.count());
+        prop_assert_ne!(other, bucket);
+        prop_assert_eq!(geometry.alternate(other, fingerprint), bucket);
+    }
+
+    /// Of a fingerprint in a finer table, the bits that the first table stores are its fingerprint there.
+    #[test]
+    fn fingerprints_nest(hash in alike()) {
+        fn bits_of<L: Layout>(hash: u64) -> u64 {
+            let fingerprint = L::new().fingerprint(hash).0.into();
+            assert_eq!(fingerprint, hash & ((1 << L::SHAPE.fingerprint_bits) - 1), "{:?} changed it", L::SHAPE);
+            assert_ne!(fingerprint & L::LANE, 0, "{:?}: an empty slot", L::SHAPE);
+            fingerprint
+        }
+        let hash = without_zero(hash.0);
+        bits_of::<Plain<8, 8>>(hash);
+        bits_of::<SemiSorted<6, 12>>(hash);
+        bits_of::<Plain<5, 12>>(hash);
+        bits_of::<SemiSorted<5, 14>>(hash);
+        bits_of::<Plain<4, 16>>(hash);
+        bits_of::<SemiSorted<4, 17>>(hash);
+        bits_of::<Plain<3, 21>>(hash);
+        bits_of::<Plain<2, 32>>(hash);
+    }
+}
+
+#[test]
+fn keys_of_one_class_are_of_one_class_in_every_coarser_table() {
+    let same = std::cell::Cell::new(0);
+    let cases = ProptestConfig::with_cases(if cfg!(miri) { 50 } else { 20_000 });
+    proptest!(cases, |(half in 1..4usize, coarser in 0..6u32, more in 0..6u32, hashes in alike())| {
+        let levels = [coarser, coarser + more];
+        let found = [
+            check_that_classes_nest::<Plain<8, 8>, Plain<8, 8>>(2 * half, levels, hashes),
+            check_that_classes_nest::<Plain<8, 8>, Plain<7, 9>>(2 * half, levels, hashes),
+            check_that_classes_nest::<SemiSorted<6, 12>, Plain<5, 12>>(2 * half, levels, hashes),
+            check_that_classes_nest::<Plain<5, 12>, SemiSorted<5, 14>>(2 * half, levels, hashes),
+            check_that_classes_nest::<SemiSorted<5, 14>, Plain<4, 16>>(2 * half, levels, hashes),
+            check_that_classes_nest::<Plain<4, 16>, SemiSorted<4, 17>>(2 * half, levels, hashes),
+            check_that_classes_nest::<SemiSorted<5, 14>, Plain<3, 21>>(2 * half, levels, hashes),
+        ];
+        same.set(same.get() + found.into_iter().filter(|&same| same).count());
+    });
+    assert!(same.get() > if cfg!(miri) { 0 } else { 5_000 }, "only {} pairs are of one class", same.get());
+}
+
+/// Why tables that stand alone can't be used for this: a control of the test above.
+#[test]
+fn the_classes_of_tables_that_stand_alone_do_not_nest() {
+    let layout = Plain::<8, 8>::new();
+    let (coarse, fine) = (Buckets::new(2 * 3), Buckets::new(4 * 3));
+    let hash = |n: u64| without_zero(n.wrapping_mul(GOLDEN));
+    let mut keys: std::collections::HashMap<_, Vec<u64>> = std::collections::HashMap::new();
+    (0..20_000).map(hash).for_each(|hash| keys.entry(class(fine, layout, hash)).or_default().push(hash));
+    let unlike =
+        |hashes: &Vec<u64>| hashes.iter().any(|&hash| class(coarse, layout, hash) != class(coarse, layout, hashes[0]));
+    assert!(keys.values().any(unlike));
+}
+
+/// Why the low part is made other than 0 before it is cut: the layouts disagree on which hashes have none.
+#[test]
+fn fingerprints_of_hashes_as_they_are_do_not_nest() {
+    let (one, other) = (0x400, 0x401);
+    let (coarse, fine) = (Plain::<5, 12>::new(), SemiSorted::<5, 14>::new());
+    assert_eq!(fine.fingerprint(one), fine.fingerprint(other));
+    assert_ne!(coarse.fingerprint(one), coarse.fingerprint(other));
+    assert_eq!(without_zero(one), without_zero(other));
+}
+
+#[test]
+fn the_low_part_of_a_nested_hash_is_never_zero() {
+    let count = if cfg!(miri) { 1_000 } else { 100_000 };
+    assert!((0..count).all(|hash| nested(hash) & ((1 << NEVER_ZERO) - 1) != 0));
+    assert!((0..count).any(|hash| mix(hash) & ((1 << NEVER_ZERO) - 1) == 0));
+}
+
+#[test]
+fn the_low_part_that_is_never_zero_is_the_narrowest_of_all() {
+    assert_eq!(crate::word::layout::SHAPES.iter().map(|shape| shape.lane_bits()).min(), Some(NEVER_ZERO));
+    assert!(
+        crate::word::layout::SHAPES.is_sorted_by_key(|shape| shape.fingerprint_bits),
+        "further tables have more bits"
+    );
+}
+
+#[test]
+fn where_the_bucket_count_is_odd_each_fingerprint_has_one_bucket_that_is_its_own_alternate() {
+    for count in (1..100).step_by(2) {
+        let buckets = Buckets::new(count);
+        for fingerprint in (0..64).map(Fingerprint) {
+            let own = (0..count).filter(|&bucket| buckets.alternate(bucket, fingerprint) == bucket).count();
+            assert_eq!(own, 1, "{count} buckets, {fingerprint:?}");
+        }
+    }
+}
+
+#[test]
+fn alternates_reach_all_buckets_of_the_other_parity_alike() {
+    let buckets = Buckets::new(16);
+    let mut reached = [0; 16];
+    for fingerprint in (1..=4096).map(Fingerprint) {
+        reached[buckets.alternate(5, fingerprint)] += 1;
+    }
+    for (bucket, &times) in reached.iter().enumerate() {
+        let expected = if bucket % 2 == 0 { 480..=544 } else { 0..=0 };
+        assert!(expected.contains(&times), "bucket {bucket} reached {times} times");
+    }
+}
+
+#[test]
+fn two_hops_lead_to_as_many_buckets_as_there_are_pairs_of_fingerprints() {
+    let buckets = Buckets::new(1 << 24);
+    let fingerprints = || (1..256).map(Fingerprint);
+    let two_hops = |f| fingerprints().map(move |g| buckets.alternate(buckets.alternate(5, f), g));
+    let reached: std::collections::HashSet<_> = fingerprints().flat_map(two_hops).collect();
+    // But for chance, all that differ, and the way back.
+    assert!(reached.len() > 255 * 254 * 9 / 10, "only {}", reached.len());
+}
+
+#[test]
+fn mixing_is_a_bijection_that_moves_every_bit() {
+    // Flipping one bit of the input flips each bit of the output about half the time.
+    let mut flips = [[0u32; 64]; 64];
+    let samples = if cfg!(miri) { 16 } else { 4096 };
+    for sample in 0..samples {
+        let x = sample << 32 | sample;
+        for (bit, counts) in flips.iter_mut().enumerate() {
+            let changed = mix(x) ^ mix(x ^ 1 << bit);
+            assert_ne!(changed, 0);
+            for (out, count) in counts.iter_mut().enumerate() {
+                *count += (changed >> out & 1) as u32;
+            }
+        }
+    }
+    if !cfg!(miri) {
+        let (low, high) = (samples as u32 * 4 / 10, samples as u32 * 6 / 10);
+        assert!(flips.iter().flatten().all(|count| (low..=high).contains(count)), "{flips:?}");
+    }
+}

@@ -1,0 +1,7 @@
+//! PURE: how a key's hash becomes a fingerprint and two buckets, and what 64 bits of a bucket mean. No atomics, no locks,
+//! no input or output.
+
+pub(crate) mod bucket;
+pub(crate) mod geometry;
+pub(crate) mod layout;
+pub(crate) mod semisort;
