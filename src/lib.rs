@@ -120,7 +120,6 @@ mod filter;
 mod hasher;
 mod machine;
 mod plan;
-#[cfg(feature = "snapshot")]
 mod snapshot;
 mod sync;
 mod table;
@@ -141,18 +140,29 @@ pub mod scaling {}
 pub mod beyond_one_process {}
 
 pub use error::build::BuildError;
-pub use error::insert::{InsertBatchError, InsertError};
+pub use error::insert::{InsertBatchError, InsertError, ReserveError};
+pub use error::kind::FilterKind;
 #[cfg(feature = "snapshot")]
 pub use error::load::LoadError;
+pub use filter::batch_key::BatchKey;
 pub use filter::concurrent::ConcurrentCuckooFilter;
 pub use filter::concurrent_builder::Builder;
-pub use filter::growable::{GrowableBuilder, GrowableCuckooFilter};
-pub use filter::rotating::{RotatingBuilder, RotatingCuckooFilter};
+pub use filter::growable::GrowableCuckooFilter;
+pub use filter::growable_builder::GrowableBuilder;
+pub use filter::membership::MembershipFilter;
+pub use filter::rotating::RotatingCuckooFilter;
+pub use filter::rotating_builder::RotatingBuilder;
 pub use filter::stats::Stats;
+pub use hasher::default::{DefaultHashBuilder, DefaultHasher};
 #[cfg(feature = "stable-hash")]
 pub use hasher::stable::{StableHasher, StableState};
+#[cfg(feature = "snapshot")]
+pub use snapshot::loader::{Loaded, Loader};
+#[cfg(feature = "snapshot")]
+pub use snapshot::save::Save;
 #[cfg(feature = "serde")]
-pub use snapshot::serde::LoadSeed;
+pub use snapshot::serde::SameByDefault;
+pub use tables::generations::Advance;
 #[cfg(ccf_model)]
 pub use verify::model;
 pub use word::layout::Encoding;

@@ -3,16 +3,25 @@
 use core::error::Error;
 use core::fmt;
 
+use crate::error::kind::FilterKind;
+use crate::word::layout::Encoding;
+
 /// Why a filter could not be built.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BuildError {
     /// No capacity was given.
-    CapacityMissing,
-    /// The table for so many items would be larger than the address space.
+    #[non_exhaustive]
+    CapacityMissing {
+        /// The type of the filter.
+        filter: FilterKind,
+    },
+    /// The tables for so many keys would not fit in the address space.
     #[non_exhaustive]
     CapacityTooLarge {
-        /// The capacity asked for.
+        /// The type of the filter.
+        filter: FilterKind,
+        /// The capacity asked for: of a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter), that of one generation.
         capacity: usize,
         /// The largest possible one at this false-positive rate.
         largest: usize,
@@ -33,6 +42,10 @@ pub enum BuildError {
     /// No bucket layout has so low a false-positive rate.
     #[non_exhaustive]
     RateTooLow {
+        /// The type of the filter.
+        filter: FilterKind,
+        /// The encoding that was asked for, if there was one.
+        encoding: Option<Encoding>,
         /// The rate asked for.
         rate: f64,
         /// The lowest possible one, in the encoding asked for if there was one.
@@ -53,16 +66,32 @@ pub enum BuildError {
         /// The limit.
         limit: usize,
     },
+    /// The [schema](crate::Builder::schema) is too long to be written into a snapshot.
+    #[cfg(feature = "snapshot")]
+    #[non_exhaustive]
+    SchemaTooLong {
+        /// How many bytes it has.
+        len: usize,
+        /// How many it may have.
+        most: usize,
+    },
 }
 
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::CapacityMissing => write!(f, "no capacity was given; call Builder::capacity"),
-            Self::CapacityTooLarge { capacity, largest } => write!(
+            Self::CapacityMissing { filter } => {
+                write!(f, "no capacity was given for the {filter}; call {}::capacity", filter.builder())
+            }
+            Self::CapacityTooLarge { filter: FilterKind::Rotating, capacity, largest } => write!(
                 f,
-                "a filter for {capacity} items would not fit in the address space; at this false-positive rate \
-                 the limit is {largest} (in each generation, if it has several)"
+                "generations of {capacity} keys would not fit in the address space; at this false-positive rate and number \
+                 of generations the limit is {largest} keys for each"
+            ),
+            Self::CapacityTooLarge { filter, capacity, largest } => write!(
+                f,
+                "a {filter} for {capacity} keys would not fit in the address space; at this false-positive rate the limit \
+                 is {largest}"
             ),
             Self::InvalidGenerations { generations } => write!(
                 f,
@@ -73,11 +102,21 @@ impl fmt::Display for BuildError {
                 f,
                 "the false-positive rate was {rate:?}; it must be more than 0 and less than 1 (0.001 is one in a thousand)"
             ),
-            Self::RateTooLow { rate, lowest } => {
-                write!(
-                    f,
-                    "a false-positive rate of {rate:e} can't be met; ask for more: the lowest possible here is {lowest:e}"
-                )
+            Self::RateTooLow { filter, encoding, rate, lowest } => {
+                write!(f, "a false-positive rate of {rate:e} is too low: the lowest that a {filter} ")?;
+                match encoding {
+                    Some(Encoding::Plain) => write!(f, "with Encoding::Plain ")?,
+                    Some(Encoding::SemiSorted) => write!(f, "with Encoding::SemiSorted ")?,
+                    None => (),
+                }
+                if *filter == FilterKind::Rotating {
+                    write!(f, "of so many generations ")?;
+                }
+                write!(f, "can have is {lowest:e}; choose that rate or a higher one")?;
+                if *encoding == Some(Encoding::SemiSorted) {
+                    write!(f, ", or don't restrict the encoding: plain buckets reach lower rates")?;
+                }
+                Ok(())
             }
             Self::OutOfMemory { bytes } => {
                 write!(f, "the memory for the filter, {bytes} bytes, was refused; ask for a smaller capacity")
@@ -87,6 +126,10 @@ impl fmt::Display for BuildError {
                 "the filter would take up {needed} bytes, more than the memory limit of {limit}; \
                  ask for a smaller capacity or raise the limit"
             ),
+            #[cfg(feature = "snapshot")]
+            Self::SchemaTooLong { len, most } => {
+                write!(f, "the schema has {len} bytes, and a snapshot has room for {most}; choose a shorter one")
+            }
         }
     }
 }

@@ -3,41 +3,50 @@
 use core::error::Error;
 use core::fmt;
 
-/// Why an item could not be added. The filter is as it was before.
+use crate::error::kind::FilterKind;
+
+/// Why a key could not be added. The filter is as it was before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InsertError {
-    /// No free slot can be reached from the item's two buckets within the 2,048 buckets that an insert looks at.
+    /// No free slot can be reached from the key's two buckets within the 2,048 buckets that an insert looks at.
     ///
-    /// Below the filter's [`capacity`](crate::ConcurrentCuckooFilter::capacity) this practically does not happen (see
-    /// there for how practically), unless the hasher is broken. Remove items, or build a larger filter.
-    ///
-    /// Of a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) it is the current generation that is full, and the
-    /// figures are that generation's. [Rotate](crate::RotatingCuckooFilter::rotate) more often, build it with
-    /// [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full), or build a larger one.
+    /// - Of a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter): it is full. Below its
+    ///   [`capacity`](crate::ConcurrentCuckooFilter::capacity) this practically does not happen (see there for how
+    ///   practically), unless the hasher is broken. Remove keys, or build a larger filter.
+    /// - Of a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter): the current generation is full, and the figures are
+    ///   those of that generation. [Rotate](crate::RotatingCuckooFilter::rotate) more often, build the filter with
+    ///   [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full), or build a larger one.
+    /// - Of a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter): other keys fill this key's buckets although the newest
+    ///   table is less than a quarter full. The hasher is broken, or somebody has its key and chose keys that collide. The
+    ///   filter does not grow for that.
     #[non_exhaustive]
     Full {
-        /// How many items the filter held.
+        /// The type of the filter.
+        filter: FilterKind,
+        /// How many keys it held.
         len: usize,
         /// How many it is made for.
         capacity: usize,
     },
-    /// The filter already holds as many copies of this item as its two buckets have slots.
+    /// The filter already holds as many copies of this key as the key's two buckets have slots.
     ///
-    /// Copies of one item can be nowhere else. Use
+    /// Copies of one key can be nowhere else. Use
     /// [`insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent) if one copy is enough.
     #[non_exhaustive]
     TooManyCopies {
+        /// The type of the filter.
+        filter: FilterKind,
         /// How many copies there are.
         copies: usize,
     },
     /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is full, and to grow would take more memory than it is
     /// allowed to.
     ///
-    /// Remove items, or build a filter with a higher [limit](crate::GrowableBuilder::memory_limit).
+    /// Remove keys, or build a filter with a higher [limit](crate::GrowableBuilder::memory_limit).
     #[non_exhaustive]
     MemoryLimit {
-        /// How many items the filter held.
+        /// How many keys the filter held.
         len: usize,
         /// How many bytes the filter would take up with one more table.
         needed: usize,
@@ -54,28 +63,65 @@ pub enum InsertError {
     },
 }
 
+impl InsertError {
+    /// [`Full`](Self::Full), as a table says it, which does not know to what filter it belongs.
+    pub(crate) fn full(len: usize, capacity: usize) -> Self {
+        Self::Full { filter: FilterKind::Concurrent, len, capacity }
+    }
+
+    /// [`TooManyCopies`](Self::TooManyCopies), as a table says it.
+    pub(crate) fn too_many(copies: usize) -> Self {
+        Self::TooManyCopies { filter: FilterKind::Concurrent, copies }
+    }
+
+    /// The error of a table as that of the filter to which the table belongs.
+    #[cold]
+    pub(crate) fn of(mut self, kind: FilterKind) -> Self {
+        if let Self::Full { filter, .. } | Self::TooManyCopies { filter, .. } = &mut self {
+            *filter = kind;
+        }
+        self
+    }
+}
+
 impl fmt::Display for InsertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Full { len, capacity } => write!(
+            Self::Full { filter: FilterKind::Concurrent, len, capacity } => write!(
                 f,
-                "the filter is full: it holds {len} items and is made for {capacity}; remove some \
-                 (of a rotating filter it is the current generation: rotate) or build a larger one"
+                "the ConcurrentCuckooFilter is full: it holds {len} keys and is made for {capacity}; remove some keys, or \
+                 build a larger filter"
             ),
-            Self::TooManyCopies { copies } => write!(
+            Self::Full { filter: FilterKind::Rotating, len, capacity } => write!(
                 f,
-                "the filter already holds {copies} copies of this item, all that its two buckets have room for; \
-                 use insert_if_absent if one is enough"
+                "the current generation of the RotatingCuckooFilter is full: it holds {len} keys and is made for \
+                 {capacity}; rotate more often, build the filter with rotate_when_full, or build a larger one"
+            ),
+            Self::Full { filter: FilterKind::Growable, len, capacity } => write!(
+                f,
+                "the GrowableCuckooFilter has no room for this key: other keys fill its buckets, although the newest table \
+                 is less than a quarter full (the filter holds {len} keys and is made for {capacity}); use a hasher that \
+                 is keyed with a secret"
+            ),
+            Self::TooManyCopies { filter: FilterKind::Growable, copies } => write!(
+                f,
+                "the GrowableCuckooFilter already holds {copies} copies of this key, and the key's two buckets in the \
+                 newest table have no room for another; use insert_if_absent if one copy is enough"
+            ),
+            Self::TooManyCopies { filter, copies } => write!(
+                f,
+                "the {filter} already holds {copies} copies of this key, all that the key's two buckets have room for; \
+                 use insert_if_absent if one copy is enough"
             ),
             Self::MemoryLimit { len, needed, limit } => write!(
                 f,
-                "the filter is full with {len} items, and with another table it would take up {needed} bytes, more \
-                 than its limit of {limit}; remove some items or raise the limit"
+                "the GrowableCuckooFilter is full with {len} keys, and with another table it would take up {needed} bytes, \
+                 more than its limit of {limit}; remove some keys, or build a filter with a higher memory_limit"
             ),
             Self::OutOfMemory { bytes } => write!(
                 f,
-                "the filter is full, and the memory for another table, {bytes} bytes, was refused; remove some items, \
-                 or try again when there is more memory"
+                "the GrowableCuckooFilter is full, and the memory for another table, {bytes} bytes, was refused; remove \
+                 some keys, or try again when there is more memory"
             ),
         }
     }
@@ -104,3 +150,56 @@ impl fmt::Display for InsertBatchError {
 
 /// Without a source: the message has the reason in it, and who prints the whole chain should not read it twice.
 impl Error for InsertBatchError {}
+
+/// Why a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) could not
+/// [reserve](crate::GrowableCuckooFilter::reserve) room. The filter is as it was before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReserveError {
+    /// Tables for so many keys would not fit in the address space.
+    #[non_exhaustive]
+    CapacityTooLarge {
+        /// How many further keys were asked for.
+        additional: usize,
+        /// The most that the filter can ever be made for.
+        largest: usize,
+    },
+    /// The filter would take up more memory than it is allowed to.
+    #[non_exhaustive]
+    MemoryLimit {
+        /// How many bytes it would take up.
+        needed: usize,
+        /// How many it may take up.
+        limit: usize,
+    },
+    /// The memory was refused.
+    #[non_exhaustive]
+    OutOfMemory {
+        /// How many bytes were asked for.
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for ReserveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CapacityTooLarge { additional, largest } => write!(
+                f,
+                "room for {additional} further keys would not fit in the address space; this GrowableCuckooFilter can be \
+                 made for {largest} in all"
+            ),
+            Self::MemoryLimit { needed, limit } => write!(
+                f,
+                "with room for so many further keys the GrowableCuckooFilter would take up {needed} bytes, more than its \
+                 limit of {limit}; reserve less, or build a filter with a higher memory_limit"
+            ),
+            Self::OutOfMemory { bytes } => write!(
+                f,
+                "the memory for further tables of the GrowableCuckooFilter, {bytes} bytes, was refused; reserve less, or try \
+                 again when there is more memory"
+            ),
+        }
+    }
+}
+
+impl Error for ReserveError {}

@@ -3,6 +3,8 @@
 use core::error::Error;
 use core::fmt;
 
+use crate::error::kind::FilterKind;
+
 /// Why a snapshot could not be loaded.
 ///
 /// Nothing of it was: there is no filter, and no part of one. Whatever the reason, rebuild the filter from the source of
@@ -14,8 +16,14 @@ pub enum LoadError {
     /// The reader failed.
     Io(std::io::Error),
     /// The reader came to its end before the snapshot did.
-    Truncated,
-    /// The first eight bytes are not those of a snapshot.
+    #[non_exhaustive]
+    Truncated {
+        /// How many bytes there were.
+        available: u64,
+        /// How many the snapshot has, at least, by what could be read of it.
+        expected: u64,
+    },
+    /// The bytes don't begin with the eight that mark a snapshot.
     NotASnapshot,
     /// The snapshot's format is of another version.
     #[non_exhaustive]
@@ -38,8 +46,18 @@ pub enum LoadError {
     WrongKind {
         /// The number of the type that was saved: see the format in `src/snapshot/format.rs`.
         kind: u8,
-        /// That of the type to be loaded.
-        expected: u8,
+        /// The type to be loaded.
+        expected: FilterKind,
+    },
+    /// The snapshot is of other keys, or of keys in another form: it has another [schema](crate::Builder::schema).
+    ///
+    /// Its fingerprints mean nothing to the filter that was to be loaded, which would answer "definitely absent" to all.
+    #[non_exhaustive]
+    OtherSchema {
+        /// The schema of the snapshot.
+        schema: String,
+        /// The one that was expected.
+        expected: String,
     },
     /// The snapshot was made with another hasher, or with the same in another version, on another processor or in another
     /// process that changes its output. Its fingerprints mean nothing to this one.
@@ -100,6 +118,20 @@ pub enum LoadError {
         /// Its number: in a growable filter from the first table on, in a rotating one from the oldest generation on.
         number: usize,
     },
+    /// No growable filter was asked for such an encoding.
+    #[non_exhaustive]
+    UnknownEncoding {
+        /// The number of the encoding.
+        encoding: u8,
+    },
+    /// The snapshot states an attachment that is longer than any can be.
+    #[non_exhaustive]
+    AttachmentTooLong {
+        /// How many bytes it says.
+        len: usize,
+        /// How many it can be.
+        most: usize,
+    },
     /// The filter would take up more memory than the caller allows. Nothing was allocated.
     #[non_exhaustive]
     MemoryLimit {
@@ -143,13 +175,15 @@ impl fmt::Display for LoadError {
         match self {
             // The reason itself is the source.
             Self::Io(_) => write!(f, "the snapshot could not be read"),
-            Self::Truncated => {
-                write!(f, "the snapshot is cut short; fetch it again, or rebuild the filter from the source of truth")
-            }
+            Self::Truncated { available, expected } => write!(
+                f,
+                "the snapshot is cut short: there are {available} bytes of at least {expected}; fetch it again, or rebuild \
+                 the filter from the source of truth"
+            ),
             Self::NotASnapshot => write!(
                 f,
-                "this is no snapshot of a filter: its first eight bytes are others; look for the right file, or rebuild the \
-                 filter"
+                "this is no snapshot of a filter: it does not begin with the eight bytes that mark one; look for the right \
+                 file, or rebuild the filter"
             ),
             Self::UnsupportedVersion { version, supported } => write!(
                 f,
@@ -161,10 +195,20 @@ impl fmt::Display for LoadError {
                 "a header of the snapshot is damaged: its checksum is {computed:#010x}, and should be {stated:#010x}; fetch \
                  it again, or rebuild the filter"
             ),
-            Self::WrongKind { kind, expected } => write!(
+            Self::WrongKind { kind, expected } => match FilterKind::of_number(*kind) {
+                Some(saved) => {
+                    write!(f, "the snapshot is of a {saved}, and a {expected} was to be loaded; load it as one")
+                }
+                None => write!(
+                    f,
+                    "the snapshot is of a type of filter that this library does not have (number {kind}), and a {expected} \
+                     was to be loaded; load it with the version that has saved it"
+                ),
+            },
+            Self::OtherSchema { schema, expected } => write!(
                 f,
-                "the snapshot is of a filter of kind {kind}, and one of kind {expected} was to be loaded; kind 1 is \
-                 ConcurrentCuckooFilter, 2 GrowableCuckooFilter, 3 RotatingCuckooFilter"
+                "the snapshot is of keys with the schema {schema:?}, and {expected:?} was expected; load it as a filter of \
+                 those keys, name its schema (Loader::schema), or rebuild the filter"
             ),
             Self::OtherHasher => write!(
                 f,
@@ -202,6 +246,14 @@ impl fmt::Display for LoadError {
                 f,
                 "table {number} of the snapshot is another one than the filter it is of can have; rebuild the filter"
             ),
+            Self::UnknownEncoding { encoding } => write!(
+                f,
+                "the snapshot states that the encoding {encoding} was asked for, which this library does not have; rebuild \
+                 the filter"
+            ),
+            Self::AttachmentTooLong { len, most } => {
+                write!(f, "the snapshot states an attachment of {len} bytes; it can have {most}; rebuild the filter")
+            }
             Self::MemoryLimit { needed, limit } => write!(
                 f,
                 "the filter would take {needed} bytes, and the limit is {limit}; raise the limit if the snapshot is to be \
@@ -237,7 +289,6 @@ impl Error for LoadError {
 
 impl From<std::io::Error> for LoadError {
     fn from(error: std::io::Error) -> Self {
-        // What `read_exact` says of an end that comes too soon.
-        if error.kind() == std::io::ErrorKind::UnexpectedEof { Self::Truncated } else { Self::Io(error) }
+        Self::Io(error)
     }
 }

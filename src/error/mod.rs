@@ -2,5 +2,6 @@
 
 pub(crate) mod build;
 pub(crate) mod insert;
+pub(crate) mod kind;
 #[cfg(feature = "snapshot")]
 pub(crate) mod load;

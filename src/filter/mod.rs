@@ -1,7 +1,16 @@
-//! The public faces: one file for each type of filter, from keys to verdicts, and one for its builder.
+//! The public faces: one file for each type of filter, from keys to verdicts, and one for its builder. What is the same in
+//! all of them stands in `operations.rs` and `settings.rs`.
 
+pub(crate) mod batch_key;
 pub(crate) mod concurrent;
 pub(crate) mod concurrent_builder;
 pub(crate) mod growable;
+pub(crate) mod growable_builder;
+pub(crate) mod membership;
+mod operations;
 pub(crate) mod rotating;
+pub(crate) mod rotating_builder;
+mod settings;
+#[cfg(feature = "snapshot")]
+mod snapshots;
 pub(crate) mod stats;

@@ -1,4 +1,4 @@
-//! The public face of the filter that forgets: from keys and ticks to verdicts.
+//! The filter that forgets: from keys and ticks to verdicts.
 
 use core::borrow::Borrow;
 use core::fmt;
@@ -7,19 +7,17 @@ use core::iter;
 use core::marker::PhantomData;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
-use crate::error::build::BuildError;
-use crate::error::insert::InsertError;
-#[cfg(feature = "snapshot")]
-use crate::error::load::LoadError;
-use crate::filter::concurrent_builder::Builder;
+use crate::error::insert::{InsertBatchError, InsertError};
+use crate::filter::batch_key::BatchKey;
+use crate::filter::membership::MembershipFilter;
+use crate::filter::operations::{
+    batches, blocks, operation_on_a_key, operations_on_hashes, operations_on_keys, properties,
+};
 use crate::filter::stats::Stats;
-#[cfg(feature = "snapshot")]
-use crate::snapshot::format::{Kind, Sink, Source};
-use crate::table::any::AnyTable;
-use crate::table::words;
-use crate::tables::gates::Gates;
-use crate::tables::generations::{Generations, MAX_GENERATIONS, MIN_GENERATIONS};
-use crate::word::layout::{Encoding, rate_of_any};
+use crate::hasher::default::DefaultHashBuilder;
+use crate::snapshot::schema::Schema;
+use crate::tables::generations::{Advance, Generations};
+use crate::word::layout::rate_of_any;
 
 /// A cuckoo filter whose keys expire by generations: "was this seen within the last N minutes?"
 ///
@@ -37,7 +35,7 @@ use crate::word::layout::{Encoding, rate_of_any};
 /// use concurrent_cuckoo_filter::RotatingCuckooFilter;
 ///
 /// // Requests of the last 15 minutes: 4 generations, and a new one every 5 minutes.
-/// let seen = RotatingCuckooFilter::<str>::builder().capacity(100_000).generations(4).build()?;
+/// let seen = RotatingCuckooFilter::<str>::builder().generation_capacity(100_000).generations(4).build()?;
 /// let is_new = |request: &str, at: SystemTime| {
 ///     let since_1970 = at.duration_since(SystemTime::UNIX_EPOCH).unwrap();
 ///     seen.advance_to(since_1970.as_secs() / (5 * 60));
@@ -96,213 +94,18 @@ use crate::word::layout::{Encoding, rate_of_any};
 ///
 /// There is no `remove`. Keys share fingerprints, so a removal might take a younger key's copy in place of the one that
 /// was meant, and that key would be forgotten too soon.
-pub struct RotatingCuckooFilter<T: ?Sized, S = ahash::RandomState> {
-    generations: Generations,
-    hasher: S,
+pub struct RotatingCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
+    pub(super) core: Generations,
+    pub(super) hasher: S,
+    #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots state it"))]
+    pub(super) schema: Schema,
     /// The filter takes keys and keeps none.
     key: PhantomData<fn(&T)>,
 }
 
-impl<T: ?Sized> RotatingCuckooFilter<T> {
-    /// A builder, to choose the capacity of a generation, their number, the rate and the hasher.
-    pub fn builder() -> RotatingBuilder<T> {
-        RotatingBuilder { of_each: Builder::new(), generations: DEFAULT_GENERATIONS, rotate_when_full: false }
-    }
-}
+operations_on_keys! {
+    RotatingCuckooFilter:
 
-impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
-    /// Begins a new generation, and the oldest one expires, in one step; returns the new one's number.
-    ///
-    /// Rotations are counted by all callers together: two that rotate at the same time rotate twice. For "once every so
-    /// often, whoever comes first" use [`advance_to`](Self::advance_to).
-    ///
-    /// Cost: one pass over the table that has expired (some 50 ms for 100 MB), which this thread clears after that step.
-    /// Others use the new generation meanwhile. Only another rotation waits until it is done; and an insert that `g`
-    /// rotations have overtaken.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
-    /// let seen = RotatingCuckooFilter::<str>::builder().capacity(1000).generations(2).build()?;
-    /// seen.insert("a")?;
-    /// assert_eq!(seen.rotate(), 1);
-    /// assert!(seen.contains("a"));
-    /// seen.insert("b")?;
-    /// assert_eq!(seen.rotate(), 2);
-    /// assert!(!seen.contains("a") && seen.contains("b"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn rotate(&self) -> u64 {
-        self.generations.rotate()
-    }
-
-    /// Brings the filter up to the time: rotates as many times as `tick` is greater than the greatest tick before.
-    ///
-    /// A tick is the number of periods that have passed on the caller's clock, from any origin: for a new generation
-    /// every minute, `unix_seconds / 60`, or `start.elapsed().as_secs() / 60`. The first call only sets the origin, and
-    /// rotates nothing. A tick that is no greater than one before does nothing, so a clock that goes back stops the
-    /// rotations until it has caught up. A tick `n` greater has the last `n` generations expire: after a pause of `g`
-    /// periods or more, everything. (`u64::MAX` counts as the tick before it.)
-    ///
-    /// When it returns, the rotations have taken effect, whichever thread has made them: who calls it and then
-    /// inserts, inserts into the generation of that tick, or a later one. **Time stands still while nobody calls it.** So
-    /// call it before each operation, or from a task of your own every so often; many threads may.
-    ///
-    /// Cost: one load where nothing is due. The thread that rotates clears the table that has expired, as in
-    /// [`rotate`](Self::rotate), and others that bring the same tick need not wait for that; after a pause of several
-    /// periods it clears as many tables, up to `g`, and they wait for all but the last.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
-    /// let seen = RotatingCuckooFilter::<str>::builder().capacity(1000).generations(3).build()?;
-    /// seen.advance_to(28_500_000); // the first one sets the origin
-    /// seen.insert("a")?;
-    /// seen.advance_to(28_500_002);
-    /// assert!(seen.contains("a"));
-    /// seen.advance_to(28_500_001); // a clock that goes back
-    /// assert!(seen.contains("a"));
-    /// seen.advance_to(28_500_003);
-    /// assert!(!seen.contains("a"));
-    /// assert_eq!(seen.generation(), 3);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn advance_to(&self, tick: u64) {
-        self.generations.advance_to(tick);
-    }
-
-    /// How many rotations there have been, by whatever reason: the number of the current generation, from 0 on.
-    ///
-    /// A jump of [`advance_to`](Self::advance_to) counts as no more rotations than there are generations.
-    #[must_use]
-    pub fn generation(&self) -> u64 {
-        self.generations.generation()
-    }
-
-    /// How many generations are live: `g` in these pages.
-    #[must_use]
-    pub fn generations(&self) -> usize {
-        self.generations.live_generations()
-    }
-
-    /// How many keys are in the live generations. A key that was inserted anew in a later one counts once for each.
-    ///
-    /// Exact while no other thread changes the filter; while others do, each change that overlaps the call may or may
-    /// not be counted. It adds up at most 64 counters for each generation.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.generations.len()
-    }
-
-    /// Whether the live generations hold no keys; as exact as [`len`](Self::len).
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// How many keys *one generation* is made for: at least as many as were asked for.
-    ///
-    /// So many distinct keys fit, as in a
-    /// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter::capacity): the probability that an insert is refused
-    /// before is below one in a billion for each generation.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.generations.any_table().capacity()
-    }
-
-    /// How many slots *one generation* has, each for one fingerprint: the most keys that it can ever take.
-    #[must_use]
-    pub fn slots(&self) -> usize {
-        self.generations.any_table().slots()
-    }
-
-    /// The memory that the filter takes up, in bytes, which never changes: all of it, but for the decode table of up to
-    /// 256 KiB that all semi-sorted filters share.
-    #[must_use]
-    pub fn memory_usage(&self) -> usize {
-        size_of::<Self>() + self.generations.memory_usage()
-    }
-
-    /// The expected false-positive rate at the present load: the share of lookups of keys that are in no live generation
-    /// which are answered `true`, from 0 to 1.
-    #[must_use]
-    pub fn false_positive_rate(&self) -> f64 {
-        let table = self.generations.any_table();
-        let slots = table.slots() as f64;
-        rate_of_any(self.generations.lens().map(|len| table.false_positive_rate(len as f64 / slots)))
-    }
-
-    /// The expected false-positive rate with every slot of every generation taken; at most what the builder was asked
-    /// for.
-    #[must_use]
-    pub fn max_false_positive_rate(&self) -> f64 {
-        let of_each = self.generations.any_table().false_positive_rate(1.0);
-        rate_of_any(iter::repeat_n(of_each, self.generations()))
-    }
-
-    /// All figures at once, with counts of what has happened since the filter was made: see
-    /// [`ConcurrentCuckooFilter::stats`](crate::ConcurrentCuckooFilter::stats).
-    ///
-    /// `capacity`, `slots` and `len` are those of all live generations together. `tables` and the counts of events include
-    /// the spare table.
-    ///
-    /// Cost: it adds up at most 64 cache lines for each table. It takes no lock and does not allocate.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
-    /// let seen = RotatingCuckooFilter::<str>::builder().capacity(1000).generations(4).build()?;
-    /// seen.insert("a")?;
-    /// let stats = seen.stats();
-    /// assert_eq!((stats.tables, stats.len, stats.capacity), (5, 1, 4 * seen.capacity()));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn stats(&self) -> Stats {
-        let (generations, len) = (self.generations(), self.len());
-        let rates = (self.false_positive_rate(), self.max_false_positive_rate());
-        let of_all = Stats::of(self.generations.tables(), self.memory_usage(), rates.0, rates.1);
-        let slots = generations * self.slots();
-        Stats {
-            len,
-            capacity: generations * self.capacity(),
-            slots,
-            load_factor: len as f64 / slots as f64,
-            // Where a rotation made room for what a generation had refused, the filter did not refuse it.
-            inserts_refused: self.generations.inserts_refused(),
-            ..of_all
-        }
-    }
-
-    /// Tells the filter that so many positive answers turned out to be wrong: see
-    /// [`ConcurrentCuckooFilter::record_false_positives`](crate::ConcurrentCuckooFilter::record_false_positives).
-    pub fn record_false_positives(&self, count: u64) {
-        self.generations.any_table().record_false_positives(count);
-    }
-
-    /// Tells the filter that so many lookups were answered `false`: see
-    /// [`ConcurrentCuckooFilter::record_negatives`](crate::ConcurrentCuckooFilter::record_negatives).
-    pub fn record_negatives(&self, count: u64) {
-        self.generations.any_table().record_negatives(count);
-    }
-
-    /// The hasher.
-    #[must_use]
-    pub fn hasher(&self) -> &S {
-        &self.hasher
-    }
-
-    /// Removes all keys that are in the filter when the call begins, of all generations.
-    ///
-    /// The current generation stays the current one, and so do the ticks. Not one step for others: meanwhile they may
-    /// find some keys gone and others still there, and whether a key that is inserted during the call is removed too is
-    /// open.
-    ///
-    /// Cost: one pass over all tables, with all stripes of one locked at a time.
-    pub fn clear(&self) {
-        self.generations.clear();
-    }
-}
-
-impl<T: ?Sized, S: BuildHasher> RotatingCuckooFilter<T, S> {
     /// Adds the key to the current generation, unless it is in that already. If it is in an older one, its life begins
     /// anew.
     ///
@@ -327,14 +130,7 @@ impl<T: ?Sized, S: BuildHasher> RotatingCuckooFilter<T, S> {
     /// assert!(seen.contains("a"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[inline]
-    pub fn insert<Q>(&self, key: &Q) -> Result<(), InsertError>
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.insert_hash(self.hash_one(key))
-    }
+    insert;
 
     /// Adds the key to the current generation unless it is in a live one: `true` if it was added.
     ///
@@ -351,14 +147,7 @@ impl<T: ?Sized, S: BuildHasher> RotatingCuckooFilter<T, S> {
     ///
     /// # Errors
     /// As for [`insert`](Self::insert), if the key is absent.
-    #[inline]
-    pub fn insert_if_absent<Q>(&self, key: &Q) -> Result<bool, InsertError>
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.insert_hash_if_absent(self.hash_one(key))
-    }
+    insert_if_absent;
 
     /// Whether the key is in a live generation: `false` is certain, `true` is wrong for a share of absent keys, the
     /// [false-positive rate](Self::false_positive_rate).
@@ -367,127 +156,240 @@ impl<T: ?Sized, S: BuildHasher> RotatingCuckooFilter<T, S> {
     /// shared memory and waits for nobody; it looks again only if another thread has just rotated, or moved something.
     ///
     /// Cost: two cache lines for each generation up to the newest one that holds the key, for an absent key of all.
-    #[inline]
-    #[must_use]
-    pub fn contains<Q>(&self, key: &Q) -> bool
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.contains_hash(self.hash_one(key))
-    }
-
-    /// The hash of a key, for the operations on hashes. Two filters have the same one if they have the same hasher.
-    #[inline]
-    #[must_use]
-    pub fn hash_one<Q>(&self, key: &Q) -> u64
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.hasher.hash_one(key)
-    }
+    contains;
 }
 
-/// The operations on hashes, for callers that have them already.
-///
-/// Each is the operation of the same name on the key that has this hash, by [`hash_one`](Self::hash_one) or by a hasher
-/// that is equal to [`hasher`](Self::hasher).
+batches! {
+    RotatingCuckooFilter:
+    /// Where the tables are larger than the cache, these are faster than one call for each key: while the first keys are
+    /// looked at, the buckets of the next ones are on their way from memory.
+}
+
+operations_on_hashes!(RotatingCuckooFilter);
+
+properties!(RotatingCuckooFilter);
+
 impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
-    /// [`insert`](Self::insert) by hash.
-    ///
-    /// # Errors
-    /// As for `insert`.
-    #[inline]
-    pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
-        self.generations.insert(hash).map(|_| ())
+    pub(super) fn from_parts(core: Generations, hasher: S, schema: Schema) -> Self {
+        Self { core, hasher, schema, key: PhantomData }
     }
 
-    /// [`insert_if_absent`](Self::insert_if_absent) by hash.
-    ///
-    /// # Errors
-    /// As for `insert_if_absent`.
-    #[inline]
-    pub fn insert_hash_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
-        self.generations.insert_if_absent(hash)
+    /// The tables take hashes as they are.
+    #[inline(always)]
+    fn prepared(hash: u64) -> u64 {
+        hash
     }
 
-    /// [`contains`](Self::contains) by hash.
-    #[inline]
-    #[must_use]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        self.generations.contains(hash)
-    }
-}
-
-/// Snapshots: the filter as bytes, to survive a restart or to travel. Only with the feature `snapshot`.
-///
-/// What stands at [`ConcurrentCuckooFilter::save`](crate::ConcurrentCuckooFilter::save) and its like holds here too, above
-/// all: **not every hasher is the same tomorrow**.
-#[cfg(feature = "snapshot")]
-impl<T: ?Sized, S: BuildHasher> RotatingCuckooFilter<T, S> {
-    /// Writes a snapshot of the filter, while others go on using it and rotating it.
+    /// Begins a new generation, and the oldest one expires, in one step; returns the new one's number.
     ///
-    /// **Each key that is in when the call begins is in the snapshot**, in the newest generation that has it then, unless
-    /// that generation expires here before it is written. The oldest one is written first, and it alone can miss keys if a
-    /// period is at least twice as long as it takes to write one; to miss none, don't save in the moment of a rotation. The
-    /// snapshot is of the generation and the tick at which the call began. What is inserted meanwhile may be in or not, and
-    /// may then expire sooner after loading than it would have here.
+    /// Rotations are counted by all callers together: two that rotate at the same time rotate twice. For "once every so
+    /// often, whoever comes first" use [`advance_to`](Self::advance_to).
     ///
-    /// The snapshot knows the [generation](Self::generation) and the last tick that [`advance_to`](Self::advance_to) was
-    /// told: the first one after loading has as many generations expire as periods have passed since.
-    ///
-    /// Cost: as for [`ConcurrentCuckooFilter::save`](crate::ConcurrentCuckooFilter::save), one table after the other; `8 ·
-    /// buckets + 23` bytes for each, and 49.
-    ///
-    /// # Errors
-    /// As for `ConcurrentCuckooFilter::save`.
+    /// Cost: one pass over the table that has expired (some 50 ms for 100 MB), which this thread clears after that step.
+    /// Others use the new generation meanwhile. Only another rotation waits until it is done; and an insert that `g`
+    /// rotations have overtaken.
     ///
     /// ```
-    /// # #[cfg(feature = "stable-hash")] {
-    /// use concurrent_cuckoo_filter::{RotatingCuckooFilter, StableState};
-    ///
-    /// let hasher = StableState::with_key(*b"sixteen secrets!");
-    /// let builder = RotatingCuckooFilter::<str>::builder().capacity(1000).generations(3);
-    /// let seen = builder.hasher(hasher.clone()).build()?;
-    /// seen.advance_to(28_500_000);
-    /// seen.insert("request-1")?;
-    /// let mut snapshot = Vec::new();
-    /// seen.save(&mut snapshot)?;
-    ///
-    /// let loaded = RotatingCuckooFilter::<str, _>::load(&snapshot[..], hasher, 1 << 20)?;
-    /// loaded.advance_to(28_500_002);
-    /// assert!(!loaded.insert_if_absent("request-1")?, "a replay");
-    /// loaded.advance_to(28_500_003);
-    /// assert!(!loaded.contains("request-1"), "it has expired");
-    /// # }
+    /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
+    /// let seen = RotatingCuckooFilter::<str>::builder().capacity(1000).generations(2).build()?;
+    /// seen.insert("a")?;
+    /// assert_eq!(seen.rotate(), 1);
+    /// assert!(seen.contains("a"));
+    /// seen.insert("b")?;
+    /// assert_eq!(seen.rotate(), 2);
+    /// assert!(!seen.contains("a") && seen.contains("b"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn save(&self, mut to: impl std::io::Write) -> std::io::Result<()> {
-        // Before anything is written, which may take any time.
-        let moment = self.generations.moment();
-        let mut sink = Sink::new(&mut to);
-        sink.header(Kind::Rotating, &self.hasher)?;
-        self.generations.save(moment, &mut sink)?;
-        sink.end()
+    pub fn rotate(&self) -> u64 {
+        self.core.rotate()
     }
 
-    /// Reads a snapshot that [`save`](Self::save) has written, into a new filter of at most so many bytes.
+    /// Brings the filter up to the time: rotates as many times as `tick` is greater than the greatest tick before. Says what
+    /// came of it.
     ///
-    /// Everything is checked as by [`ConcurrentCuckooFilter::load`](crate::ConcurrentCuckooFilter::load).
+    /// A tick is the number of periods that have passed on the caller's clock: for a new generation every minute,
+    /// `unix_seconds / 60`. The first call only sets the origin, and rotates nothing. A tick `n` greater has the last `n`
+    /// generations expire: after a pause of `g` periods or more, everything. (`u64::MAX` counts as the tick before it.)
     ///
-    /// # Errors
-    /// Each failure has its own [`LoadError`]. A filter that could not be loaded has forgotten what it had seen: what
-    /// follows from that (refuse for a period, or let pass) is for the caller to decide.
-    pub fn load(mut from: impl std::io::Read, hasher: S, memory_limit: usize) -> Result<Self, LoadError> {
-        Self::load_from(Source::new(&mut from, memory_limit, usize::MAX), hasher)
+    /// **Which clock.** Take one that goes on where the process ends: the time since 1970. A filter that is saved and loaded
+    /// goes on from the tick it was told last. Driven by a clock that begins at 0 with each process
+    /// (`start.elapsed().as_secs() / 60`), it would wait for the old tick to come again, and nothing would expire until then.
+    ///
+    /// **A clock that goes back** stops the rotations until it has caught up: a tick below the greatest one before changes
+    /// nothing, and the answer is [`Advance::Behind`]. The same happens for a long time after a single tick from the far
+    /// future. Both show in [`Stats::clock_steps_back`] and [`Stats::clock_jumps`]; if the clock will not catch up, begin a
+    /// new one with [`restart_clock`](Self::restart_clock). Behind by one, now and then, is nothing to worry about: of two
+    /// threads that read the clock around the end of a period, one comes late.
+    ///
+    /// When it returns, the rotations have taken effect, whichever thread has made them: a thread that calls it and then
+    /// inserts, inserts into the generation of that tick, or a later one. **Time stands still while nobody calls it.** So
+    /// call it before each operation, or from a task of your own every so often; many threads may.
+    ///
+    /// Cost: one load where nothing is due. The thread that rotates clears the table that has expired, as in
+    /// [`rotate`](Self::rotate), and others that bring the same tick need not wait for that; after a pause of several
+    /// periods it clears as many tables, up to `g`, and they wait for all but the last.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{Advance, RotatingCuckooFilter};
+    /// let seen = RotatingCuckooFilter::<str>::builder().capacity(1000).generations(3).build()?;
+    /// assert_eq!(seen.advance_to(28_500_000), Advance::Origin);
+    /// seen.insert("a")?;
+    /// assert_eq!(seen.advance_to(28_500_002), Advance::Rotated { ticks: 2 });
+    /// assert!(seen.contains("a"));
+    /// assert_eq!(seen.advance_to(28_500_001), Advance::Behind { by: 1 }); // a clock that goes back
+    /// assert!(seen.contains("a"));
+    /// seen.advance_to(28_500_003);
+    /// assert!(!seen.contains("a"));
+    /// assert_eq!(seen.generation(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn advance_to(&self, tick: u64) -> Advance {
+        self.core.advance_to(tick)
     }
 
-    pub(crate) fn load_from(mut source: Source<'_>, hasher: S) -> Result<Self, LoadError> {
-        source.header(Kind::Rotating, &hasher)?;
-        let generations = Generations::load(&mut source, size_of::<Self>())?;
-        source.end()?;
-        Ok(Self { generations, hasher, key: PhantomData })
+    /// Begins a new clock, which shows `tick` now: the next rotation comes with a greater tick, whatever ticks there were
+    /// before. Nothing expires by it, and nothing is rotated.
+    ///
+    /// For a filter whose clock has jumped ahead by mistake, or that was loaded from a snapshot and is driven by another
+    /// clock from now on. No thread should bring ticks of the old clock any more.
+    ///
+    /// The current generation counts as begun now. So the keys that are in live for up to one period longer than they would
+    /// have, and never shorter.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{Advance, RotatingCuckooFilter};
+    /// let seen = RotatingCuckooFilter::<str>::builder().capacity(1000).generations(2).build()?;
+    /// seen.advance_to(28_500_000);
+    /// seen.insert("a")?;
+    /// assert_eq!(seen.advance_to(0), Advance::Behind { by: 28_500_000 });
+    /// seen.restart_clock(0);
+    /// seen.advance_to(1);
+    /// assert!(seen.contains("a"));
+    /// seen.advance_to(2);
+    /// assert!(!seen.contains("a"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn restart_clock(&self, tick: u64) {
+        self.core.restart_clock(tick);
+    }
+
+    /// How many rotations there have been, by whatever reason: the number of the current generation, from 0 on.
+    ///
+    /// A jump of [`advance_to`](Self::advance_to) counts as no more rotations than there are generations.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.core.generation()
+    }
+
+    /// How many generations are live: `g` in these pages.
+    #[must_use]
+    pub fn generations(&self) -> usize {
+        self.core.live_generations()
+    }
+
+    /// How many keys are in the live generations. A key that was inserted anew in a later one counts once for each.
+    ///
+    /// Exact while no other thread changes the filter; while others do, each change that overlaps the call may or may
+    /// not be counted. It adds up at most 64 counters for each generation.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.core.len()
+    }
+
+    /// How many keys the filter is made for, in all live generations together: at least as many as were asked for.
+    ///
+    /// Each generation takes an equal share of them, [`generation_capacity`](Self::generation_capacity), and refuses keys
+    /// beyond that however empty the others are.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.generations() * self.generation_capacity()
+    }
+
+    /// How many keys *one generation* is made for.
+    ///
+    /// So many distinct keys fit, as in a
+    /// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter::capacity): the probability that an insert is refused
+    /// before is below one in a billion for each generation.
+    #[must_use]
+    pub fn generation_capacity(&self) -> usize {
+        self.core.any_table().capacity()
+    }
+
+    /// How many slots all live generations have together, each for one fingerprint: the most keys that they can ever take.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.generations() * self.core.any_table().slots()
+    }
+
+    /// The memory that the filter takes up, in bytes, which never changes: all of it, but for the decode table of up to
+    /// 256 KiB that all semi-sorted filters share.
+    #[must_use]
+    pub fn memory_usage(&self) -> usize {
+        size_of::<Self>() + self.core.memory_usage()
+    }
+
+    /// The expected false-positive rate at the present load: the share of lookups of keys that are in no live generation
+    /// which are answered `true`, from 0 to 1.
+    #[must_use]
+    pub fn false_positive_rate(&self) -> f64 {
+        let table = self.core.any_table();
+        let slots = table.slots() as f64;
+        rate_of_any(self.core.lens().map(|len| table.false_positive_rate(len as f64 / slots)))
+    }
+
+    /// The expected false-positive rate with every slot of every generation taken; at most what the builder was asked
+    /// for.
+    #[must_use]
+    pub fn max_false_positive_rate(&self) -> f64 {
+        let of_each = self.core.any_table().false_positive_rate(1.0);
+        rate_of_any(iter::repeat_n(of_each, self.generations()))
+    }
+
+    /// All figures at once, with counts of what has happened since the filter was made: see
+    /// [`ConcurrentCuckooFilter::stats`](crate::ConcurrentCuckooFilter::stats).
+    ///
+    /// `capacity`, `slots` and `len` are those of all live generations together. `tables`, `memory_usage` and the counts of
+    /// events include the spare table.
+    ///
+    /// Cost: it adds up at most 64 cache lines for each table. It takes no lock and does not allocate.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
+    /// let seen = RotatingCuckooFilter::<str>::builder().capacity(1000).generations(4).build()?;
+    /// seen.insert("a")?;
+    /// let stats = seen.stats();
+    /// assert_eq!((stats.tables, stats.len, stats.capacity), (5, 1, seen.capacity()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let len = self.len();
+        let rates = (self.false_positive_rate(), self.max_false_positive_rate());
+        let of_all = Stats::of(self.core.tables(), self.memory_usage(), rates.0, rates.1);
+        let clock = self.core.clock_counts();
+        Stats {
+            len,
+            capacity: self.capacity(),
+            slots: self.slots(),
+            load_factor: len as f64 / self.slots() as f64,
+            // Where a rotation made room for what a generation had refused, the filter did not refuse it.
+            inserts_refused: self.core.inserts_refused(),
+            clock_steps_back: clock.steps_back,
+            clock_jumps: clock.jumps,
+            ..of_all
+        }
+    }
+
+    /// Removes all keys that are in the filter when the call begins, of all generations.
+    ///
+    /// The current generation stays the current one, and so do the ticks. Not one step for others: meanwhile they may
+    /// find some keys gone and others still there, and whether a key that is inserted during the call is removed too is
+    /// open.
+    ///
+    /// Cost: one pass over all tables, with all stripes of one locked at a time.
+    pub fn clear(&self) {
+        self.core.clear();
     }
 }
 
@@ -502,144 +404,5 @@ impl<T: ?Sized, S> fmt::Debug for RotatingCuckooFilter<T, S> {
             .field("false_positive_rate", &self.false_positive_rate())
             .field("memory_usage", &self.memory_usage())
             .finish_non_exhaustive()
-    }
-}
-
-// A key's `Hash` may panic, but it runs before a table is touched: no panic can leave the filter half changed.
-impl<T: ?Sized, S: UnwindSafe> UnwindSafe for RotatingCuckooFilter<T, S> {}
-impl<T: ?Sized, S: RefUnwindSafe> RefUnwindSafe for RotatingCuckooFilter<T, S> {}
-
-/// How many generations there are where no number is asked for.
-const DEFAULT_GENERATIONS: usize = 4;
-
-/// Builds a [`RotatingCuckooFilter`]; made by [`RotatingCuckooFilter::builder`].
-///
-/// ```
-/// use concurrent_cuckoo_filter::RotatingCuckooFilter;
-///
-/// let filter = RotatingCuckooFilter::<str>::builder()
-///     .capacity(50_000) // in one period
-///     .generations(5)
-///     .false_positive_rate(1e-4) // of all of them together
-///     .build()?;
-/// assert!(filter.capacity() >= 50_000);
-/// assert!(filter.max_false_positive_rate() <= 1e-4);
-/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
-/// ```
-#[must_use = "a builder does nothing until `build` is called"]
-pub struct RotatingBuilder<T: ?Sized, S = ahash::RandomState> {
-    /// What is asked for each table; but for the rate, which is that of all.
-    of_each: Builder<T, S>,
-    generations: usize,
-    rotate_when_full: bool,
-}
-
-impl<T: ?Sized, S> RotatingBuilder<T, S> {
-    /// How many distinct keys *one generation* must be able to hold: those of one period, at its busiest. Required; 0 is
-    /// allowed.
-    pub fn capacity(self, keys: usize) -> Self {
-        Self { of_each: self.of_each.capacity(keys), ..self }
-    }
-
-    /// How many generations are live at a time, the current one included: from 2 to 255; 4 if not called.
-    ///
-    /// See [how long a key lives](RotatingCuckooFilter#how-long-a-key-lives).
-    pub fn generations(self, generations: usize) -> Self {
-        Self { generations, ..self }
-    }
-
-    /// The largest acceptable false-positive rate, of all live generations together: the share of lookups of keys that
-    /// are in none of them which may be answered `true`. 0.001 (0.1 %) if not called.
-    ///
-    /// It holds with every slot taken. Each generation has a share of it, so a filter of four needs about two bits more
-    /// for each key than one table would.
-    pub fn false_positive_rate(self, rate: f64) -> Self {
-        Self { of_each: self.of_each.false_positive_rate(rate), ..self }
-    }
-
-    /// Restricts the choice of the layout to one encoding of the buckets: see [`Builder::encoding`].
-    pub fn encoding(self, encoding: Encoding) -> Self {
-        Self { of_each: self.of_each.encoding(encoding), ..self }
-    }
-
-    /// Whether to ask the system for huge pages for tables of 4 MiB or more: see [`Builder::huge_pages`].
-    ///
-    /// Only with the feature `huge-pages`.
-    #[cfg(feature = "huge-pages")]
-    pub fn huge_pages(self, wanted: bool) -> Self {
-        Self { of_each: self.of_each.huge_pages(wanted), ..self }
-    }
-
-    /// Whether an insert that finds the current generation full rotates, once for all that find it full, and goes on in
-    /// the new one: no, if not called.
-    ///
-    /// Then no insert is refused, and keys expire by their number. **The last `(g - 1) · capacity` inserts are
-    /// remembered** (but for one chance in a billion for each generation): a rotation by the clock or by hand, if there
-    /// are any besides, can make it fewer. And at most `g` times the [`slots`](RotatingCuckooFilter::slots) of a
-    /// generation are. Inserts of a key that is in the current generation already do not count towards filling it; a key
-    /// that comes again in a later generation takes up room in that one too. So of keys that differ, `(g - 1) · capacity`
-    /// are remembered if only [`insert_if_absent`](RotatingCuckooFilter::insert_if_absent) adds them, and perhaps fewer
-    /// if `insert` refreshes some.
-    ///
-    /// "Full" means that the table refuses a key, as [`InsertError::Full`] says: for keys that are not chosen with the
-    /// hasher's key in mind, some percent after [`capacity`](RotatingCuckooFilter::capacity). Who knows that key can choose
-    /// keys that collide, have a generation refuse some of them when it is nearly empty, and so make the filter rotate as
-    /// fast as he likes.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::RotatingCuckooFilter;
-    ///
-    /// let recent = RotatingCuckooFilter::<u64>::builder().capacity(1000).generations(3).rotate_when_full(true).build()?;
-    /// for key in 0..100_000 {
-    ///     recent.insert(&key)?;
-    /// }
-    /// assert!((98_000..100_000).all(|key| recent.contains(&key)));
-    /// assert!(recent.len() <= 3 * recent.slots());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn rotate_when_full(self, rotate_when_full: bool) -> Self {
-        Self { rotate_when_full, ..self }
-    }
-
-    /// The hasher of the keys, in place of [`ahash::RandomState`] with random keys of its own: see [`Builder::hasher`].
-    pub fn hasher<S2>(self, hasher: S2) -> RotatingBuilder<T, S2> {
-        let Self { of_each, generations, rotate_when_full } = self;
-        RotatingBuilder { of_each: of_each.hasher(hasher), generations, rotate_when_full }
-    }
-
-    /// Builds the filter, one table more than there are generations: the only step that allocates.
-    ///
-    /// # Errors
-    /// - [`BuildError::CapacityMissing`] if [`capacity`](Self::capacity) was not called;
-    /// - [`BuildError::InvalidGenerations`] for a number of generations that is not between 2 and 255;
-    /// - [`BuildError::InvalidRate`] for a rate that is not between 0 and 1, both excluded, or no number;
-    /// - [`BuildError::RateTooLow`] for a rate that so many generations can't meet, in any layout or in that of the
-    ///   encoding asked for;
-    /// - [`BuildError::CapacityTooLarge`] for tables that would not fit in the address space together;
-    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory; with the exceptions that [`Builder::build`]
-    ///   names, for each table.
-    pub fn build(self) -> Result<RotatingCuckooFilter<T, S>, BuildError> {
-        let generations = self.generations;
-        if !(MIN_GENERATIONS..=MAX_GENERATIONS).contains(&generations) {
-            return Err(BuildError::InvalidGenerations { generations });
-        }
-        let tables = generations + 1;
-        let plan = self.of_each.plan(generations, tables)?;
-        let built = Generations::new(plan, generations, self.rotate_when_full);
-        let generations = built.ok_or_else(|| {
-            let of_one = size_of::<Box<dyn AnyTable>>() + words::memory_for(plan.buckets);
-            BuildError::OutOfMemory { bytes: tables * of_one + Gates::memory_for(plan.buckets) }
-        })?;
-        Ok(RotatingCuckooFilter { generations, hasher: self.of_each.hasher, key: PhantomData })
-    }
-}
-
-impl<T: ?Sized, S> fmt::Debug for RotatingBuilder<T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RotatingBuilder")
-            .field("of_each", &self.of_each)
-            .field("generations", &self.generations)
-            .field("rotate_when_full", &self.rotate_when_full)
-            .finish()
     }
 }

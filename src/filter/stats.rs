@@ -31,7 +31,7 @@ pub struct Stats {
     pub tables: usize,
     /// The keys in the filter, each counted as often as it was inserted.
     pub len: usize,
-    /// The keys that the filter is made for.
+    /// The keys that the filter is made for, in all its live tables: what the filter's `capacity()` says.
     pub capacity: usize,
     /// The slots for fingerprints, in all tables.
     pub slots: usize,
@@ -58,6 +58,13 @@ pub struct Stats {
     /// How often a writer found the lock of a stripe taken, and waited: the contention of `remove`, `insert_if_absent`,
     /// `count`, `clear` and inserts that relocate.
     pub lock_waits: u64,
+    /// How often [`advance_to`](crate::RotatingCuckooFilter::advance_to) was told a tick below the greatest one before, of a
+    /// [`RotatingCuckooFilter`](crate::RotatingCuckooFilter): 0 for others. One now and then is usual where many threads
+    /// call it. If it keeps growing, the clock is behind, and nothing expires.
+    pub clock_steps_back: u64,
+    /// How often `advance_to` was told a tick so far ahead that every generation expired at once, of a
+    /// `RotatingCuckooFilter`: 0 for others. It is what a long pause looks like, and a clock that is wrong.
+    pub clock_jumps: u64,
     /// How many negative answers the caller has recorded, with
     /// [`record_negatives`](crate::ConcurrentCuckooFilter::record_negatives).
     pub negatives_recorded: u64,
@@ -97,6 +104,8 @@ impl Stats {
             inserts_refused: counts.inserts_refused,
             lookup_retries: counts.lookup_retries,
             lock_waits: counts.lock_waits,
+            clock_steps_back: 0,
+            clock_jumps: 0,
             negatives_recorded: counts.negatives_recorded,
             false_positives_recorded: counts.false_positives_recorded,
         }
@@ -139,6 +148,8 @@ impl Stats {
     /// | `cuckoo_filter_inserts_refused_total` | counter | [`inserts_refused`](Self::inserts_refused) |
     /// | `cuckoo_filter_lookup_retries_total` | counter | [`lookup_retries`](Self::lookup_retries) |
     /// | `cuckoo_filter_lock_waits_total` | counter | [`lock_waits`](Self::lock_waits) |
+    /// | `cuckoo_filter_clock_steps_back_total` | counter | [`clock_steps_back`](Self::clock_steps_back) |
+    /// | `cuckoo_filter_clock_jumps_total` | counter | [`clock_jumps`](Self::clock_jumps) |
     /// | `cuckoo_filter_negatives_recorded_total` | counter | [`negatives_recorded`](Self::negatives_recorded) |
     /// | `cuckoo_filter_false_positives_recorded_total` | counter | [`false_positives_recorded`](Self::false_positives_recorded) |
     ///
@@ -194,6 +205,16 @@ impl Stats {
             self.lookup_retries,
         );
         counter("cuckoo_filter_lock_waits_total", "Locks of stripes that writers found taken.", self.lock_waits);
+        counter(
+            "cuckoo_filter_clock_steps_back_total",
+            "Ticks of a rotating filter that were below an earlier one.",
+            self.clock_steps_back,
+        );
+        counter(
+            "cuckoo_filter_clock_jumps_total",
+            "Ticks of a rotating filter with which all generations expired.",
+            self.clock_jumps,
+        );
         counter(
             "cuckoo_filter_negatives_recorded_total",
             "Lookups answered false, as the caller recorded them.",

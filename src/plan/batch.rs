@@ -5,8 +5,6 @@
 //! hundreds of instructions ahead, which are three to six lookups. So a batch computes the buckets of many keys first,
 //! and asks for their cache lines. `cargo bench --bench limit` measures what that gains.
 
-use crate::word::geometry::Item;
-
 /// How many keys are hashed, and then looked up, at a time. Each is a loop of its own, short enough for many turns of it
 /// to overlap.
 pub(crate) const BLOCK: usize = 32;
@@ -21,12 +19,17 @@ pub(crate) const AHEAD: usize = 3;
 /// [`BLOCK`] only at the end.
 pub(crate) type Hashes<'a> = &'a mut dyn FnMut(&mut [u64; BLOCK]) -> usize;
 
-/// Calls `act` with the items of all hashes, in order and a block at a time, until it returns `false`; each item has
-/// been through `prepare` some [`AHEAD`] blocks earlier.
+/// Calls `act` with the items of all hashes, in order and a block at a time, until it returns `false`. `prepare` has made
+/// each item of its hash some [`AHEAD`] blocks earlier.
 #[inline(always)]
-pub(crate) fn for_each_block(hashes: Hashes<'_>, prepare: impl Fn(u64) -> Item, mut act: impl FnMut(&[Item]) -> bool) {
+pub(crate) fn for_each_block<P: Copy>(
+    none: P,
+    hashes: Hashes<'_>,
+    prepare: impl Fn(&[u64], &mut [P]),
+    mut act: impl FnMut(&[P]) -> bool,
+) {
     const RING: usize = AHEAD + 1;
-    let mut blocks = [const { [Item::NONE; BLOCK] }; RING];
+    let mut blocks = [[none; BLOCK]; RING];
     let mut lens = [0; RING];
     let mut buffer = [0; BLOCK];
     let (mut prepared, mut acted_on) = (0usize, 0usize);
@@ -35,10 +38,7 @@ pub(crate) fn for_each_block(hashes: Hashes<'_>, prepare: impl Fn(u64) -> Item, 
         while more && prepared <= acted_on + AHEAD {
             let len = hashes(&mut buffer);
             more = len == BLOCK;
-            let block = &mut blocks[prepared % RING];
-            for (item, &hash) in block.iter_mut().zip(&buffer[..len]) {
-                *item = prepare(hash);
-            }
+            prepare(&buffer[..len], &mut blocks[prepared % RING][..len]);
             lens[prepared % RING] = len;
             prepared += 1;
         }
@@ -47,4 +47,14 @@ pub(crate) fn for_each_block(hashes: Hashes<'_>, prepare: impl Fn(u64) -> Item, 
         }
         acted_on += 1;
     }
+}
+
+/// Calls `act` with all hashes, in order and a block at a time, until it returns `false`; `ahead` has seen each some
+/// [`AHEAD`] blocks earlier.
+pub(crate) fn each_ahead(hashes: Hashes<'_>, ahead: impl Fn(&[u64]), act: impl FnMut(&[u64]) -> bool) {
+    let prepare = |hashes: &[u64], kept: &mut [u64]| {
+        ahead(hashes);
+        kept.copy_from_slice(hashes);
+    };
+    for_each_block(0, hashes, prepare, act);
 }

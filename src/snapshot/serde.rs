@@ -1,54 +1,75 @@
-//! Pure: filters in the formats of `serde`. There they are snapshots, so all that `snapshot/format.rs` checks is checked here.
+//! PURE: filters in the formats of `serde`. There they are snapshots, so everything that `snapshot/source.rs` checks is
+//! checked here too.
 
 use core::fmt;
-use core::hash::BuildHasher;
-use core::marker::PhantomData;
+use core::hash::{BuildHasher, BuildHasherDefault};
 use std::io;
 
-use serde::de::{DeserializeSeed, Error as _, SeqAccess, Visitor};
-use serde::ser::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, SeqAccess, Visitor};
+use serde::ser::{Error as _, Serializer};
 
-use crate::error::load::LoadError;
-use crate::filter::concurrent::ConcurrentCuckooFilter;
-use crate::filter::growable::GrowableCuckooFilter;
-use crate::filter::rotating::RotatingCuckooFilter;
-use crate::snapshot::format::Source;
+use crate::snapshot::loader::{FromSnapshot, Loader};
+use crate::snapshot::save::Save;
 
-/// Deserializes a filter of the type `F` with a hasher of the caller's choice and a memory limit: what
-/// [`load`](ConcurrentCuckooFilter::load) takes. Only with the feature `serde`.
+/// A hasher whose default is always the same, in every process: only with such a hasher, a filter can be deserialized without
+/// being told its hasher.
+///
+/// [`BuildHasherDefault`] is one. The default hasher of this crate is not: it has new random keys each time, so a filter that
+/// was made with another one would answer "definitely absent" to all keys. Implement it for a hasher of your own whose
+/// `default()` is always the same, such as one that has its key from a constant. Where the key comes from elsewhere, have the
+/// field deserialized by a [`Loader`], which is told the hasher:
 ///
 /// ```
 /// # #[cfg(feature = "stable-hash")] {
-/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, LoadSeed, StableState};
+/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Loader, StableState};
 /// use serde::de::DeserializeSeed;
+/// use serde::{Deserialize, Deserializer, Serialize};
 ///
-/// let state = StableState::with_key(*b"sixteen secrets!");
-/// let filter = ConcurrentCuckooFilter::<str, _>::with_capacity_and_hasher(1000, state.clone());
-/// filter.insert("a key")?;
-/// let json = serde_json::to_string(&filter)?;
+/// type Revoked = ConcurrentCuckooFilter<str, StableState>;
 ///
-/// let seed = LoadSeed::<ConcurrentCuckooFilter<str, _>, _>::new(state, 1 << 20);
-/// let filter = seed.deserialize(&mut serde_json::Deserializer::from_str(&json))?;
-/// assert!(filter.contains("a key"));
+/// #[derive(Serialize, Deserialize)]
+/// struct Service {
+///     name: String,
+///     #[serde(deserialize_with = "load_revoked")]
+///     revoked: Revoked,
+/// }
+///
+/// fn load_revoked<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Revoked, D::Error> {
+///     Loader::new(hasher(), 64 << 20).deserialize(deserializer)
+/// }
+///
+/// fn hasher() -> StableState {
+///     StableState::with_key(*b"sixteen secrets!") // from the configuration
+/// }
+///
+/// let revoked = Revoked::with_capacity_and_hasher(1000, hasher());
+/// revoked.insert("token-17")?;
+/// let json = serde_json::to_string(&Service { name: "gateway".into(), revoked })?;
+/// let service: Service = serde_json::from_str(&json)?;
+/// assert!(service.revoked.contains("token-17"));
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct LoadSeed<F, S> {
-    hasher: S,
-    memory_limit: usize,
-    filter: PhantomData<fn() -> F>,
-}
+///
+/// Without that, the compiler says what is missing:
+///
+/// ```compile_fail,E0277
+/// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+/// #[derive(serde::Deserialize)]
+/// struct Service {
+///     revoked: ConcurrentCuckooFilter<str>, // with the default hasher
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a filter with the hasher `{Self}` can't be deserialized without being told its hasher",
+    label = "the default of `{Self}` is another one each time, or it has none",
+    note = "deserialize the field by a `Loader`, which takes the hasher: `#[serde(deserialize_with = \"…\")]`; the \
+            documentation of `SameByDefault` has an example",
+    note = "for a hasher of your own whose default is always the same, implement `SameByDefault`"
+)]
+pub trait SameByDefault: BuildHasher + Default {}
 
-impl<F, S> LoadSeed<F, S> {
-    /// A seed for one filter with this hasher, of at most so many bytes.
-    ///
-    /// A format without bytes, such as JSON, has the snapshot come number by number, and it is held in memory besides: that
-    /// takes up to twice as much again.
-    pub fn new(hasher: S, memory_limit: usize) -> Self {
-        Self { hasher, memory_limit, filter: PhantomData }
-    }
-}
+impl<H> SameByDefault for BuildHasherDefault<H> where BuildHasherDefault<H>: BuildHasher {}
 
 /// A vector for a snapshot, whose memory may be refused.
 struct Bytes(Vec<u8>);
@@ -80,60 +101,31 @@ impl io::Write for Bytes {
     }
 }
 
-macro_rules! as_snapshots {
-    ($($filter:ident),*) => {$(
-        /// As the bytes of a snapshot: see `save` for what it holds while others change the filter. Only with the feature
-        /// `serde`.
-        ///
-        /// `serde` wants all bytes at once, so this takes a second copy of the tables, which `save` does not.
-        impl<T: ?Sized, S: BuildHasher> Serialize for $filter<T, S> {
-            fn serialize<R: Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
-                // A filter takes up more than its snapshot, unless it grows meanwhile.
-                let mut bytes = Bytes::new(self.memory_usage()).map_err(R::Error::custom)?;
-                self.save(&mut bytes).map_err(R::Error::custom)?;
-                serializer.serialize_bytes(&bytes.0)
-            }
-        }
-
-        /// From the bytes of a snapshot, checked as by `load`. Only with the feature `serde`.
-        ///
-        /// For hashers whose default is always the same; with any other it fails. [`LoadSeed`](crate::LoadSeed) takes a
-        /// hasher, and a memory limit. Without a limit, the filter takes up hardly more than its bytes do.
-        impl<'de, T: ?Sized, S: BuildHasher + Default> Deserialize<'de> for $filter<T, S> {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                LoadSeed::<Self, S>::new(S::default(), usize::MAX).deserialize(deserializer)
-            }
-        }
-
-        impl<'de, T: ?Sized, S: BuildHasher> DeserializeSeed<'de> for LoadSeed<$filter<T, S>, S> {
-            type Value = $filter<T, S>;
-
-            fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-                let Self { hasher, memory_limit, .. } = self;
-                let load = |source: Source<'_>| $filter::load_from(source, hasher);
-                deserializer.deserialize_bytes(Snapshot { load, memory_limit, filter: PhantomData })
-            }
-        }
-    )*};
+/// Serializes a snapshot that has begun, for a filter that takes up so many bytes.
+pub(crate) fn serialize<R: Serializer>(
+    save: io::Result<Save<'_>>,
+    memory: usize,
+    serializer: R,
+) -> Result<R::Ok, R::Error> {
+    // A filter takes up more than its snapshot, unless it grows meanwhile.
+    let mut bytes = Bytes::new(memory).map_err(R::Error::custom)?;
+    save.and_then(|save| save.write_to(&mut bytes)).map_err(R::Error::custom)?;
+    serializer.serialize_bytes(&bytes.0)
 }
 
-as_snapshots!(ConcurrentCuckooFilter, GrowableCuckooFilter, RotatingCuckooFilter);
+/// The filter alone; its position and attachment are left. Only with the feature `serde`.
+impl<'de, F: FromSnapshot<S>, S> DeserializeSeed<'de> for Loader<F, S> {
+    type Value = F;
 
-/// Without the hasher, whose key is a secret.
-impl<F, S> fmt::Debug for LoadSeed<F, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoadSeed").field("memory_limit", &self.memory_limit).finish_non_exhaustive()
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<F, D::Error> {
+        deserializer.deserialize_bytes(Snapshot(self))
     }
 }
 
 /// Takes the bytes of a snapshot of one filter and nothing else.
-struct Snapshot<F, L> {
-    load: L,
-    memory_limit: usize,
-    filter: PhantomData<fn() -> F>,
-}
+struct Snapshot<F, S>(Loader<F, S>);
 
-impl<'de, F, L: FnOnce(Source<'_>) -> Result<F, LoadError>> Visitor<'de> for Snapshot<F, L> {
+impl<'de, F: FromSnapshot<S>, S> Visitor<'de> for Snapshot<F, S> {
     type Value = F;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -142,28 +134,48 @@ impl<'de, F, L: FnOnce(Source<'_>) -> Result<F, LoadError>> Visitor<'de> for Sna
 
     fn visit_bytes<E: serde::de::Error>(self, mut bytes: &[u8]) -> Result<F, E> {
         let len = bytes.len();
-        let filter = (self.load)(Source::new(&mut bytes, self.memory_limit, len)).map_err(E::custom)?;
+        let loaded = self.0.read_of(&mut bytes, Some(len as u64)).map_err(E::custom)?;
         if bytes.is_empty() {
-            return Ok(filter);
+            return Ok(loaded.filter);
         }
         Err(E::custom(format_args!("the snapshot ends {} bytes before the {len} bytes given do", bytes.len())))
     }
 
-    /// For formats that have no bytes, such as JSON.
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<F, A::Error> {
-        // As it comes: what the format says of the length need not be true.
-        let mut bytes = Vec::new();
-        while let Some(byte) = sequence.next_element::<u8>()? {
-            // A filter takes up more than its snapshot.
-            if bytes.len() == self.memory_limit {
-                let message = "bytes are not enough for the filter; raise the limit if the snapshot is to be trusted";
-                return Err(A::Error::custom(format_args!("{} {message}", self.memory_limit)));
-            }
-            if bytes.try_reserve(1).is_err() {
-                return Err(A::Error::custom(LoadError::OutOfMemory { bytes: bytes.len() + 1 }));
-            }
-            bytes.push(byte);
+    /// For formats that have no bytes, such as JSON: read as they come, so that nothing is held beside the filter, and a
+    /// snapshot that can't be loaded is refused where that shows.
+    fn visit_seq<A: SeqAccess<'de>>(self, sequence: A) -> Result<F, A::Error> {
+        let mut numbers = Numbers { sequence, error: None };
+        match self.0.read_of(&mut numbers, None) {
+            Ok(loaded) => match numbers.sequence.next_element::<u8>()? {
+                None => Ok(loaded.filter),
+                Some(_) => Err(A::Error::custom("the snapshot ends before the bytes given do")),
+            },
+            Err(error) => Err(numbers.error.unwrap_or_else(|| A::Error::custom(error))),
         }
-        self.visit_bytes(&bytes)
+    }
+}
+
+/// The numbers of a sequence as bytes to read.
+struct Numbers<A, E> {
+    sequence: A,
+    /// Why the sequence has no more.
+    error: Option<E>,
+}
+
+impl<'de, A: SeqAccess<'de>> io::Read for Numbers<A, A::Error> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let mut len = 0;
+        for byte in bytes {
+            match self.sequence.next_element() {
+                Ok(Some(next)) => *byte = next,
+                Ok(None) => break,
+                Err(error) => {
+                    self.error = Some(error);
+                    return Err(io::Error::other("the sequence failed"));
+                }
+            }
+            len += 1;
+        }
+        Ok(len)
     }
 }

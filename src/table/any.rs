@@ -10,6 +10,8 @@ use crate::error::insert::{InsertBatchError, InsertError};
 use crate::error::load::LoadError;
 use crate::plan::batch::Hashes;
 use crate::table::counters::Counts;
+#[cfg(feature = "snapshot")]
+use crate::table::save::TableSave;
 use crate::word::layout::Shape;
 
 /// A `Table` of any layout. The keys come as hashes.
@@ -21,6 +23,8 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError>;
     fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError>;
     fn remove(&self, hash: u64) -> bool;
+    /// Asks for the buckets of these hashes, which are then on their way into the cache.
+    fn prefetch(&self, hashes: &[u64]);
     /// Calls `answers` with those to all hashes, in order and a block at a time.
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError>;
@@ -38,10 +42,13 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     fn lower_bucket(&self, hash: u64) -> usize;
     /// In bytes.
     fn memory_usage(&self) -> usize;
-    /// Hands on an image of the words, in order and a chunk at a time, and returns how many copies are in it: see
-    /// `table/save.rs`.
+    /// Begins a save, at this moment: see `save.rs`.
     #[cfg(feature = "snapshot")]
-    fn save(&self, chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>) -> std::io::Result<u64>;
+    fn begin_save(&self) -> std::io::Result<TableSave<'_>>;
+    /// Hands on the image of the words at the moment of a save of this table, in order and a chunk at a time; returns how
+    /// many copies are in it.
+    #[cfg(feature = "snapshot")]
+    fn save(&self, save: &TableSave<'_>, chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>) -> std::io::Result<u64>;
     /// Fills an empty table with words, which `next` provides in order and a chunk at a time, and returns how many copies
     /// are in them.
     #[cfg(feature = "snapshot")]

@@ -41,9 +41,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
         let copies = self.count(item);
         if copies == self.slots_of(item) {
-            return Err(InsertError::TooManyCopies { copies });
+            return Err(InsertError::too_many(copies));
         }
-        Err(InsertError::Full { len, capacity: self.capacity })
+        Err(InsertError::full(len, self.capacity))
     }
 
     /// Adds a copy of the item unless there is one.

@@ -7,8 +7,10 @@ use crate::plan::batch::{self, BLOCK, Hashes};
 use crate::table::any::AnyTable;
 use crate::table::counters::Counts;
 use crate::table::lookup::Match;
+#[cfg(feature = "snapshot")]
+use crate::table::save::TableSave;
 use crate::table::words::{Table, memory_for};
-use crate::word::geometry::Geometry;
+use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::{Layout, Shape};
 
 impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
@@ -36,12 +38,19 @@ impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
         self.remove(self.item(hash))
     }
 
+    fn prefetch(&self, hashes: &[u64]) {
+        for &hash in hashes {
+            self.prefetched(hash);
+        }
+    }
+
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         let mut found = [false; BLOCK];
         let mut matched = [Match::default(); BLOCK];
         batch::for_each_block(
+            Item::NONE,
             hashes,
-            |hash| self.prefetched(hash),
+            |hashes, items| self.prepare(hashes, items),
             |items| {
                 self.contains_block(items, &mut found, &mut matched);
                 answers(&found[..items.len()]);
@@ -54,8 +63,9 @@ impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
         let mut inserted = 0;
         let mut refused = None;
         batch::for_each_block(
+            Item::NONE,
             hashes,
-            |hash| self.prefetched(hash),
+            |hashes, items| self.prepare(hashes, items),
             |items| {
                 let mut here = 0;
                 for &item in items {
@@ -79,8 +89,9 @@ impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
 
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         batch::for_each_block(
+            Item::NONE,
             hashes,
-            |hash| self.prefetched(hash),
+            |hashes, items| self.prepare(hashes, items),
             |items| {
                 let mut block = [false; BLOCK];
                 for (&item, removed) in items.iter().zip(&mut block) {
@@ -135,8 +146,13 @@ impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
     }
 
     #[cfg(feature = "snapshot")]
-    fn save(&self, chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>) -> std::io::Result<u64> {
-        self.image(chunk)
+    fn begin_save(&self) -> std::io::Result<TableSave<'_>> {
+        self.begin_save()
+    }
+
+    #[cfg(feature = "snapshot")]
+    fn save(&self, save: &TableSave<'_>, chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>) -> std::io::Result<u64> {
+        self.read_image(save, chunk)
     }
 
     #[cfg(feature = "snapshot")]

@@ -1,13 +1,10 @@
 //! CONCURRENT: how the image of a table is read, and how a table is filled from one. `table/save.rs` has the reasoning.
 
 use std::io;
-use std::thread::{self, ThreadId};
 
 #[cfg(feature = "snapshot")]
 use crate::error::load::LoadError;
-use crate::machine::memory::boxed_slice;
-use crate::sync::Ordering;
-use crate::table::save::{CHUNK, Kept, Save, out_of_memory};
+use crate::table::save::{CHUNK, Kept, TableSave};
 use crate::table::words::Table;
 use crate::verify::fault::{self, Fault};
 use crate::word::bucket::{Bucket, BucketOps};
@@ -16,32 +13,29 @@ use crate::word::layout::Layout;
 
 #[cfg_attr(not(any(feature = "snapshot", ccf_model)), allow(dead_code, reason = "only snapshots take images"))]
 impl<L: Layout, G: Geometry> Table<L, G> {
-    /// Reads an image and hands it on, in the order of the buckets and a chunk at a time; returns how many copies are in it.
-    ///
-    /// No lock is held while `chunk` runs that any operation but another save waits for. A save that is running already is
-    /// waited for.
+    /// Begins a save: the image will be that of this moment. Waits for nobody but the holders of stripes.
     ///
     /// # Errors
-    /// Those of `chunk`; of the kind `OutOfMemory` if the memory for a kept word was refused; `Deadlock` if this is called
-    /// by the `chunk` of a save of the same table.
-    pub(crate) fn image(&self, chunk: &mut dyn FnMut(&[u64]) -> io::Result<()>) -> io::Result<u64> {
-        let saving = self.saving();
-        // Models run all their threads on one.
-        let this_thread = (!cfg!(ccf_model)).then(|| thread::current().id());
-        if this_thread.is_some() && saving.kept.lock().saver == this_thread {
-            let message = "the filter is being saved by the caller of this save, which would wait for itself; save it \
-                           elsewhere than in the writer of a save";
-            return Err(io::Error::new(io::ErrorKind::Deadlock, message));
+    /// Of the kind `OutOfMemory`.
+    pub(crate) fn begin_save(&self) -> io::Result<TableSave<'_>> {
+        let kept = Kept::new(self.words.len())?;
+        if fault::injected(Fault::SaveLocksInTurn) {
+            let save = self.saving().begin(kept)?;
+            self.settle();
+            return Ok(save);
         }
-        let _turn = saving.turn.lock();
-        let save = self.begin_save(this_thread)?;
-        self.read_image(&save, chunk)
+        let _guards = self.lock_all(Fault::SaveWithoutLocks);
+        self.saving().begin(kept)
     }
 
-    /// What [`image`](Self::image) does in its turn when the save has begun.
+    /// Reads the image and hands it on, in the order of the buckets and a chunk at a time; returns how many copies are in
+    /// it. No lock is held while `chunk` runs.
+    ///
+    /// # Errors
+    /// Those of `chunk`; of the kind `OutOfMemory` if the memory for a kept word was refused.
     pub(crate) fn read_image(
         &self,
-        save: &Save<'_>,
+        save: &TableSave<'_>,
         chunk: &mut dyn FnMut(&[u64]) -> io::Result<()>,
     ) -> io::Result<u64> {
         let mut words = [0; CHUNK];
@@ -64,7 +58,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Ok(copies)
     }
 
-    pub(super) fn read(&self, start: usize, words: &mut [u64]) {
+    fn read(&self, start: usize, words: &mut [u64]) {
         for (bucket, word) in (start..).zip(words) {
             *word = self.look(bucket).0;
         }
@@ -95,27 +89,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Ok(copies)
     }
 
-    /// Begins a save, on this thread.
-    pub(crate) fn begin_save(&self, saver: Option<ThreadId>) -> io::Result<Save<'_>> {
-        let saving = self.saving();
-        let chunks = boxed_slice(self.words.len().div_ceil(CHUNK), Vec::new).ok_or_else(out_of_memory)?;
-        let begin = || {
-            *saving.kept.lock() = Kept { passed: 0, chunks, refused: false, saver };
-            saving.running.store(1, Ordering::Relaxed);
-            Save(saving)
-        };
-        if fault::injected(Fault::SaveLocksInTurn) {
-            let save = begin();
-            self.settle();
-            return Ok(save);
-        }
-        let _guards = self.lock_all(Fault::SaveWithoutLocks);
-        Ok(begin())
-    }
-
     /// The save that has begun in a model and was forgotten.
     #[cfg(ccf_model)]
-    pub(crate) fn begun_save(&self) -> Save<'_> {
-        Save(self.saving())
+    pub(crate) fn begun_save(&self) -> TableSave<'_> {
+        self.saving().begun()
     }
 }

@@ -122,6 +122,14 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         item
     }
 
+    /// The items of these hashes, with their buckets on their way into the cache.
+    #[inline(always)]
+    pub(super) fn prepare(&self, hashes: &[u64], items: &mut [Item]) {
+        for (item, &hash) in items.iter_mut().zip(hashes) {
+            *item = self.prefetched(hash);
+        }
+    }
+
     /// Asks for the item's buckets.
     #[inline(always)]
     pub(super) fn prefetch(&self, item: Item) {

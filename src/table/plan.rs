@@ -1,6 +1,5 @@
 //! Pure: what a table is to be, before there is one.
 
-use crate::error::build::BuildError;
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
 use crate::table::any::AnyTable;
@@ -46,21 +45,6 @@ impl Plan {
     pub(crate) fn memory_usage(self) -> usize {
         build::memory_usage(self.shape, self.buckets)
     }
-}
-
-/// The capacity, if one was given, with a rate that is one.
-pub(crate) fn checked(capacity: Option<usize>, rate: f64) -> Result<usize, BuildError> {
-    let capacity = capacity.ok_or(BuildError::CapacityMissing)?;
-    if rate > 0.0 && rate < 1.0 { Ok(capacity) } else { Err(BuildError::InvalidRate { rate }) }
-}
-
-/// The number of buckets for that capacity, if so many such tables fit in the address space.
-pub(crate) fn buckets_for(shape: Shape, capacity: usize, tables: usize) -> Result<usize, BuildError> {
-    let largest = sizing::largest_capacity(shape, tables);
-    if capacity > largest {
-        return Err(BuildError::CapacityTooLarge { capacity, largest });
-    }
-    Ok(sizing::buckets_for(shape, capacity))
 }
 
 /// The pages for a table of so many buckets.

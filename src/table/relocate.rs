@@ -43,7 +43,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             }
             if copies == self.slots_of(item) {
                 self.counters.insert_refused();
-                return Err(InsertError::TooManyCopies { copies });
+                return Err(InsertError::too_many(copies));
             }
             let bumps = self.settle();
             let certain = last.is_some_and(|(last_trace, last_bumps)| {
@@ -53,7 +53,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             });
             if certain || fault::injected(Fault::FullWithoutConfirmation) {
                 self.counters.insert_refused();
-                return Err(InsertError::Full { len: self.counters.len(), capacity: self.capacity });
+                return Err(InsertError::full(self.counters.len(), self.capacity));
             }
             last = Some((trace, bumps));
         }

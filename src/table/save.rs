@@ -4,62 +4,73 @@
 //! # The trouble, and the answer
 //! Words are read in the order of the buckets, a chunk at a time, and the caller's writer runs in between, which may take
 //! minutes. An item that is relocated meanwhile from a bucket not yet read to one that has been read would be missed, and
-//! one that is relocated the other way would be in twice. So *whoever is about to relocate or remove keeps the old words*:
-//! while a save is running, a relocation puts aside the words of both its buckets, and a removal that of its bucket,
+//! one that is relocated the other way would be in twice. So *whoever is about to change a word keeps the old one*: while a
+//! save is running, a relocation puts aside the words of both its buckets, and a removal or an insert that of its bucket,
 //! unless it has been put aside already or its chunk has been read. (Operating systems do this with pages: copy on write.)
-//! Where a word was kept, the image has that one. Lookups and inserts that find room know nothing of all this.
+//! Where a word was kept, the image has that one. Lookups know nothing of all this.
+//!
+//! Any number of saves may run at a time. Each has its own kept words and its own mark, so none waits for another.
 //!
 //! # The rules
-//! 1. A save begins at one moment, at which it holds the locks of *all* stripes. There it sets [`Saving::running`].
-//! 2. Who holds a stripe's lock looks at `running`. If it is set, a word is kept before the first copy is taken out of it,
-//!    and before a relocation puts a copy into it: under the lock of [`Kept`], and only if its chunk has not been passed
-//!    and it has not been kept before.
-//! 3. The saver reads the words of a chunk, without any lock. *Then*, under the lock of `Kept`, it passes the chunk: takes
+//! 1. A save begins at one moment, at which it holds the locks of *all* stripes. There it joins the list [`Saving::saves`]
+//!    and adds one to [`Saving::running`].
+//! 2. Who holds a stripe's lock looks at `running`. If it is not 0, a word is kept, for each save in the list, before the
+//!    first copy is taken out of it and before a relocation puts a copy into it: under the lock of the list, and for a save
+//!    only if that has not passed the word's chunk and has not kept the word before.
+//!
+//!    An insert that finds room holds no lock. It looks at `running` all the same, and keeps the word before it adds to it.
+//!    It may look too early, and add after the save has begun; but not if it begins after that, in the sense of
+//!    happens-before.
+//! 3. The saver reads the words of a chunk, without any lock. *Then*, under the lock of the list, it passes the chunk: takes
 //!    what was kept of it, and advances the mark. Kept words replace those that were read.
-//! 4. `Kept`'s lock is a leaf: who holds it takes no other, and runs no code of a caller's. So no deadlock.
+//! 4. The lock of the list is a leaf: who holds it takes no other, and runs no code of a caller's. So no deadlock.
 //!
 //! # What is in the image
 //! Let `t` be the moment of rule 1. All relocations and removals are made under the lock of a stripe, so each is either
-//! over at `t`, and the saver sees all of it, or begins after `t` and, by the lock, sees `running`. Therefore at `t` each
-//! copy stands in one bucket and no other; there is no relocation half done.
+//! over at `t`, and the saver sees all of it, or begins after `t`. One that begins after `t` sees by the lock that `running`
+//! counts this save: it reads the value that this save has written or a later one, and of those none is 0 before the save
+//! has ended. Therefore at `t` each copy stands in one bucket and no other; there is no relocation half done.
 //!
 //! *The image of a bucket is its word at a moment after `t` and before the first time that, after `t`, a copy was taken out
 //! of it or put there by a relocation.* Call those changes *moves*. Each is made by a thread that has asked before, under
-//! the lock of `Kept`, for the word to be kept. Take the first moment under that lock at which either the bucket's word was
-//! kept or its chunk was passed. If it was kept, all moves come later: those of the thread that kept it, by its own order;
-//! those of others, because they ask later and find it kept. So the word read for keeping has no trace of a move. If the
-//! chunk was passed, then every move comes after that, and the saver had read the word before. (In the sense of
-//! happens-before, by the lock; and no read sees a write that happens after it.) What is left are inserts that find room,
-//! which only add, and of these the image has those that came before that moment. It has what was there at `t`, since all
-//! of that happened before it.
+//! the lock of the list, for the word to be kept. Take the first moment under that lock at which, for this save, either the
+//! bucket's word was kept or its chunk was passed. If it was kept, all moves come later: those of the thread that kept it,
+//! by its own order; those of others, because they ask later and find it kept. So the word read for keeping has no trace of
+//! a move. If the chunk was passed, then every move comes after that, and the saver had read the word before. (In the sense
+//! of happens-before, by the lock; and no read sees a write that happens after it.) What is left are inserts that find room,
+//! which only add. One that begins after the save has begun asks for the word to be kept before it adds to it, like a move,
+//! so the image does not have it. Of those that overlap the beginning, the image has the ones that came before that moment.
+//! It has what was there at `t`, since all of that happened before it. Other saves make no difference: their words and marks are others.
 //!
 //! It follows:
 //!
 //! - **Every copy that was in at `t` is in the image exactly once**, in the bucket where it was at `t`, whether it was moved
-//!   or removed later or not. An insert that had returned before the save was called has put its copy in before `t`, by
-//!   whatever path it made room. So a key that is in throughout the save is in the image, as often as it is in the table;
-//!   and a key that was moved by `insert` and `remove` of a twin (`table/stripe.rs`), which carry its only copy elsewhere, is in
-//!   by the old copy.
-//! - A copy that is inserted after `t` is in at most once: only in the bucket where it was inserted, and there if that was
-//!   in time. A relocation later on puts it where the image no longer looks.
+//!   or removed later or not. An insert that had returned before the save began has put its copy in before `t`, by whatever
+//!   path it made room. So a key that is in when the save begins is in the image, as often as it is in the table; and a key
+//!   that was moved by `insert` and `remove` of a twin (`table/stripe.rs`), which carry its only copy elsewhere, is in by the
+//!   old copy.
+//! - **A copy whose insert begins after the save has begun is not in the image.** So if no insert overlaps the beginning, as
+//!   where one thread makes all changes and begins the save between two of them, the image is the table as it was then,
+//!   exactly.
+//! - A copy whose insert overlaps the beginning is in at most once: only in the bucket where it was inserted, and there if
+//!   that was in time. A relocation later on puts it where the image no longer looks.
 //! - What `clear` takes out during the save may be in or not: `clear` keeps nothing. It takes copies out, so it can add
 //!   nothing to the image, and what it leaves out of it was taken out of the table.
 //!
-//! *Why all locks at once.* It is not enough to set `running` and to pass once through the locks, as `Table::settle` does. In
-//! between, some relocations would see it, and others that have begun before would not: one of the former keeps bucket `B`
-//! as it is without `x`; one of the latter then moves `x` from `A` to `B`; `A` is read when `x` is gone. The fault
-//! `SaveLocksInTurn` does so, and a model catches it. Nor may the lists of kept words be made ready before all locks are
-//! held: a thread may still be on its way to keep a word for the save before this one.
+//! *Why all locks at once.* It is not enough to join the list and to pass once through the locks, as `Table::settle` does. In
+//! between, some relocations would see the save, and others that have begun before would not: one of the former keeps
+//! bucket `B` as it is without `x`; one of the latter then moves `x` from `A` to `B`; `A` is read when `x` is gone. The
+//! fault `SaveLocksInTurn` does so, and a model catches it.
 //!
 //! # What it costs
-//! Without a save, a relaxed load in relocations and removals, of a word next to what they have read anyway. During a save,
-//! also a lock and, for each bucket that is the first time changed by a move ahead of the mark, 16 bytes until its chunk is
-//! written: the memory grows with what is moved and removed, not with the table. Memory that is refused fails the save; the
-//! operation goes on.
+//! Without a save, a relaxed load in each change, of a word that stays in the cache. During a save, also a lock and, for
+//! each save and each bucket that is the first time changed ahead of its mark, 16 bytes until its chunk is written: the memory
+//! grows with what is changed, not with the table. Memory that is refused fails
+//! the save; the operation goes on.
 
 use std::io;
-use std::thread::ThreadId;
 
+use crate::machine::memory::boxed_slice;
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::verify::fault::{self, Fault};
 use crate::word::bucket::Bucket;
@@ -70,87 +81,118 @@ pub(crate) const CHUNK: usize = if cfg!(ccf_model) { 1 } else { 1024 };
 /// A table's part in saves.
 #[derive(Debug)]
 pub(crate) struct Saving {
-    /// 1 while words are to be kept, else 0.
+    /// How many saves are running: while it is not 0, words are to be kept.
     ///
-    /// All accesses are relaxed. That it is 1 is known to whoever must know by the lock of a stripe (rule 1); and that it is
-    /// 0 again saves work, no more.
-    pub(super) running: AtomicU64,
-    /// Held by a save from beginning to end, so that there is one at a time. No other operation takes it.
-    pub(super) turn: Mutex<()>,
-    pub(super) kept: Mutex<Kept>,
+    /// All accesses are relaxed. That it is not 0 is known to whoever must know by the lock of a stripe (rule 1); and that
+    /// it is 0 again saves work, no more.
+    running: AtomicU64,
+    saves: Mutex<Saves>,
 }
 
-/// The words that were put aside.
+/// The saves that are running.
+#[derive(Debug)]
+struct Saves {
+    /// The number of the next save.
+    next: u64,
+    kept: Vec<Kept>,
+}
+
+/// The words that were put aside for one save.
 #[derive(Debug)]
 pub(super) struct Kept {
-    /// Buckets below this one have been passed; all, where no save is running.
-    pub(super) passed: usize,
+    /// The number of the save.
+    save: u64,
+    /// Buckets below this one have been passed.
+    passed: usize,
     /// For each chunk its kept words, in the order of the buckets.
-    pub(super) chunks: Box<[Vec<(usize, Bucket)>]>,
+    chunks: Box<[Vec<(usize, Bucket)>]>,
     /// Whether the memory for a word was refused.
-    pub(super) refused: bool,
-    /// The thread on which a save is running.
-    pub(super) saver: Option<ThreadId>,
+    refused: bool,
 }
 
-impl Saving {
-    pub(crate) fn new() -> Self {
-        Self { running: AtomicU64::new(0), turn: Mutex::new(()), kept: Mutex::new(Kept::none()) }
+impl Kept {
+    /// Nothing yet, of a table of so many buckets.
+    pub(super) fn new(buckets: usize) -> io::Result<Self> {
+        let chunks = boxed_slice(buckets.div_ceil(CHUNK), Vec::new).ok_or_else(out_of_memory)?;
+        Ok(Self { save: 0, passed: 0, chunks, refused: false })
     }
 
-    /// Whether words are to be kept. For those who hold a stripe's lock.
-    #[inline(always)]
-    pub(crate) fn is_running(&self) -> bool {
-        self.running.load(Ordering::Relaxed) != 0
-    }
-
-    /// Keeps the bucket's word, if it is the first to do so and in time.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn keep(&self, bucket: usize, look: impl FnOnce() -> Bucket) {
-        let mut kept = self.kept.lock();
-        if bucket < kept.passed || kept.refused {
+    /// Keeps the bucket's word, if it is the first time and in time.
+    fn keep(&mut self, bucket: usize, word: Bucket) {
+        if bucket < self.passed || self.refused {
             return;
         }
-        let chunk = &mut kept.chunks[bucket / CHUNK];
+        let chunk = &mut self.chunks[bucket / CHUNK];
         match chunk.binary_search_by_key(&bucket, |&(bucket, _)| bucket) {
             Ok(place) => {
                 if fault::injected(Fault::KeepsLatestWord) {
-                    chunk[place].1 = look();
+                    chunk[place].1 = word;
                 }
             }
             Err(place) => match chunk.try_reserve(1) {
-                Ok(()) => chunk.insert(place, (bucket, look())),
-                Err(_) => kept.refused = true,
+                Ok(()) => chunk.insert(place, (bucket, word)),
+                Err(_) => self.refused = true,
             },
         }
     }
 }
 
-impl Kept {
-    fn none() -> Self {
-        Self { passed: usize::MAX, chunks: Box::default(), refused: false, saver: None }
+impl Saving {
+    pub(super) fn new() -> Self {
+        Self { running: AtomicU64::new(0), saves: Mutex::new(Saves { next: 0, kept: Vec::new() }) }
+    }
+
+    /// Whether words are to be kept. For those who hold a stripe's lock.
+    #[inline(always)]
+    pub(super) fn is_running(&self) -> bool {
+        self.running.load(Ordering::Relaxed) != 0
+    }
+
+    /// Keeps the bucket's word for each save that is running.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn keep(&self, bucket: usize, look: impl FnOnce() -> Bucket) {
+        let mut saves = self.saves.lock();
+        let word = look();
+        let number = if fault::injected(Fault::KeepsForOneSave) { 1 } else { usize::MAX };
+        saves.kept.iter_mut().take(number).for_each(|kept| kept.keep(bucket, word));
+    }
+
+    /// Begins a save, at this moment. For those who hold the locks of all stripes.
+    pub(super) fn begin(&self, kept: Kept) -> io::Result<TableSave<'_>> {
+        let mut saves = self.saves.lock();
+        let save = saves.next;
+        if saves.kept.try_reserve(1).is_err() {
+            return Err(out_of_memory());
+        }
+        saves.kept.push(Kept { save, ..kept });
+        saves.next += 1;
+        self.running.fetch_add(1, Ordering::Relaxed);
+        Ok(TableSave { saving: self, save })
+    }
+
+    /// The save that has begun in a model and was forgotten.
+    #[cfg(ccf_model)]
+    pub(super) fn begun(&self) -> TableSave<'_> {
+        let save = self.saves.lock().kept[0].save;
+        TableSave { saving: self, save }
     }
 }
 
-/// A save from its beginning to its end, whatever the end is.
-pub(crate) struct Save<'a>(pub(super) &'a Saving);
-
-impl Drop for Save<'_> {
-    fn drop(&mut self) {
-        let Self(saving) = self;
-        saving.running.store(0, Ordering::Relaxed);
-        let kept = std::mem::replace(&mut *saving.kept.lock(), Kept::none());
-        drop(kept); // not under the lock
-    }
+/// A save of one table, from its moment to its end, whatever the end is.
+#[derive(Debug)]
+pub(crate) struct TableSave<'a> {
+    saving: &'a Saving,
+    save: u64,
 }
 
-impl Save<'_> {
+impl TableSave<'_> {
     /// Passes the chunk from this bucket on and returns what was kept of it.
     pub(super) fn pass(&self, start: usize) -> io::Result<Vec<(usize, Bucket)>> {
-        let mut kept = self.0.kept.lock();
+        let mut saves = self.saving.saves.lock();
+        let kept = saves.kept.iter_mut().find(|kept| kept.save == self.save).expect("it is running");
         if kept.refused {
-            drop(kept);
+            drop(saves);
             return Err(out_of_memory());
         }
         kept.passed = start + CHUNK;
@@ -158,8 +200,21 @@ impl Save<'_> {
     }
 }
 
-pub(super) fn out_of_memory() -> io::Error {
-    let message = "the memory was refused in which a save keeps what is removed or relocated meanwhile; save again, with \
-                   more memory, a faster writer or fewer removals";
+impl Drop for TableSave<'_> {
+    fn drop(&mut self) {
+        let kept = {
+            let mut saves = self.saving.saves.lock();
+            let place = saves.kept.iter().position(|kept| kept.save == self.save);
+            place.map(|place| saves.kept.swap_remove(place))
+        };
+        // In any order: meanwhile words are kept for those saves that are in the list.
+        self.saving.running.fetch_sub(1, Ordering::Relaxed);
+        drop(kept); // not under the lock
+    }
+}
+
+fn out_of_memory() -> io::Error {
+    let message = "the memory was refused in which a save keeps the buckets that are changed meanwhile; save again, with more \
+                   memory, a faster writer or fewer changes";
     io::Error::new(io::ErrorKind::OutOfMemory, message)
 }

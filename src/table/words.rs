@@ -94,8 +94,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         saving
     }
 
-    /// Puts the bucket's word aside for a save that is running, if there is one (`table/save.rs`). Under the lock of the stripe
-    /// by which a copy is about to be taken out of the bucket, or carried into it.
+    /// Puts the bucket's word aside for the saves that are running, if there are any (`table/save.rs`). Where a copy is about
+    /// to be taken out of the bucket, or carried into it, under the lock of the stripe by which that is done.
     #[inline(always)]
     pub(super) fn keep(&self, bucket: usize, left_out: Fault) {
         let saving = self.saving();
@@ -135,7 +135,21 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let swap = room(item.second) > room(item.first);
         // The choice is as good as random: a branch on it would be mispredicted half of the time.
         let (emptier, other) = select_unpredictable(swap, (item.second, item.first), (item.first, item.second));
+        if self.saving().is_running() {
+            return [emptier, other].into_iter().any(|bucket| self.keep_and_put(bucket, item.fingerprint));
+        }
         self.put(emptier, item.fingerprint) || self.put(other, item.fingerprint)
+    }
+
+    /// Adds a copy of the fingerprint to the bucket, if it has room, for an insert that has seen that a save is running.
+    #[cold]
+    #[inline(never)]
+    fn keep_and_put(&self, bucket: usize, fingerprint: Fingerprint) -> bool {
+        if !self.layout.has_room(self.look(bucket)) {
+            return false;
+        }
+        self.keep(bucket, Fault::InsertKeepsNothing);
+        self.put(bucket, fingerprint)
     }
 
     /// Adds a copy of the fingerprint to the bucket, if it has room.

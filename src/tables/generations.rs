@@ -59,11 +59,14 @@
 
 use crossbeam_utils::CachePadded;
 
-use crate::error::insert::InsertError;
+use crate::error::insert::{InsertBatchError, InsertError};
+use crate::error::kind::FilterKind;
+use crate::plan::batch::{Hashes, each_ahead};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
 use crate::table::any::AnyTable;
 use crate::table::plan::Plan;
 use crate::tables::gates::Gates;
+use crate::tables::search::Search;
 use crate::verify::fault::{self, Fault};
 
 /// The fewest live generations: with one, a key could expire as soon as it is in.
@@ -104,6 +107,42 @@ impl Now {
     }
 }
 
+/// What a call of [`advance_to`](crate::RotatingCuckooFilter::advance_to) has led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Advance {
+    /// The tick is the first one that the filter was told: the clock begins with it.
+    Origin,
+    /// The tick is that of the current generation: nothing was due.
+    Current,
+    /// The tick is greater than every one before: as many generations have expired as it is greater, or all.
+    #[non_exhaustive]
+    Rotated {
+        /// By how much the tick is greater. A number that no pause explains tells of a clock that has jumped.
+        ticks: u64,
+    },
+    /// The tick is below one before: nothing rotates until the clock has caught up.
+    #[non_exhaustive]
+    Behind {
+        /// By how much it is below.
+        by: u64,
+    },
+}
+
+/// What the caller's clock has done, as it is counted.
+#[derive(Debug, Default)]
+pub(super) struct ClockTallies {
+    steps_back: Tally,
+    jumps: Tally,
+}
+
+/// What the caller's clock has done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClockCounts {
+    pub(crate) steps_back: u64,
+    pub(crate) jumps: u64,
+}
+
 /// A set of classes that forgets its oldest generation at each rotation.
 #[derive(Debug)]
 pub(crate) struct Generations {
@@ -122,6 +161,7 @@ pub(crate) struct Generations {
     pub(super) rotate_when_full: bool,
     /// Apart from what lookups read.
     refused: CachePadded<Tally>,
+    clock: CachePadded<ClockTallies>,
 }
 
 impl Generations {
@@ -137,6 +177,7 @@ impl Generations {
             cleaning: Mutex::new(()),
             rotate_when_full,
             refused: CachePadded::new(Tally::new(0)),
+            clock: CachePadded::default(),
         })
     }
 
@@ -154,10 +195,15 @@ impl Generations {
         }
     }
 
-    /// Has the class in the generation that is current when the call ends; whether it was added to it or to an earlier
-    /// one that passed meanwhile.
+    /// Has the class in the generation that is current when the call ends.
     #[inline]
-    pub(crate) fn insert(&self, hash: u64) -> Result<bool, InsertError> {
+    pub(crate) fn insert(&self, hash: u64) -> Result<(), InsertError> {
+        self.insert_into_current(hash).map(|_| ())
+    }
+
+    /// `insert`; whether the class was added to that generation or to an earlier one that passed meanwhile.
+    #[inline(always)]
+    fn insert_into_current(&self, hash: u64) -> Result<bool, InsertError> {
         let mut added = false;
         loop {
             let now = self.now();
@@ -170,7 +216,7 @@ impl Generations {
                     Err(InsertError::Full { .. }) if self.rotate_when_full => self.rotate_from(now),
                     Err(error) => {
                         self.refused.fetch_add(1, Ordering::Relaxed);
-                        return Err(error);
+                        return Err(error.of(FilterKind::Rotating));
                     }
                 }
             }
@@ -186,7 +232,41 @@ impl Generations {
         }
         let _gate = (!fault::injected(Fault::InsertIfAbsentWithoutGate))
             .then(|| self.gates.lock(self.tables[0].lower_bucket(hash)));
-        if self.contains(hash) { Ok(false) } else { self.insert(hash) }
+        if self.contains(hash) { Ok(false) } else { self.insert_into_current(hash) }
+    }
+
+    /// `contains` for many: each is looked up in the tables of the live generations, the newest first, like a single one.
+    /// Where a rotation came in between, those that were not found are looked up again.
+    pub(crate) fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        let mut search = Search::new();
+        while search.take(hashes) {
+            loop {
+                let now = self.now();
+                search.look_into(self.live(now));
+                if search.is_over() || self.is_still(now, Fault::LookupIgnoresRotation) {
+                    break;
+                }
+            }
+            answers(search.answers());
+        }
+    }
+
+    /// `insert` for many, in their order.
+    pub(crate) fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
+        let mut inserted = 0;
+        let mut refused = None;
+        let ahead = |hashes: &[u64]| self.tables[self.now().table()].prefetch(hashes);
+        each_ahead(hashes, ahead, |hashes| {
+            for &hash in hashes {
+                if let Err(error) = self.insert(hash) {
+                    refused = Some(InsertBatchError { inserted, error });
+                    return false;
+                }
+                inserted += 1;
+            }
+            true
+        });
+        refused.map_or(Ok(inserted), Err)
     }
 
     /// Begins the next generation; its number.
@@ -211,26 +291,41 @@ impl Generations {
 
     /// Rotates as often as the caller's clock has ticked since the last tick that any thread has brought.
     #[inline]
-    pub(crate) fn advance_to(&self, tick: u64) {
+    pub(crate) fn advance_to(&self, tick: u64) -> Advance {
         // Or there would be no tick after it, by which to know that it has come.
         let tick = tick.min(u64::MAX - 1);
         // Acquire, with the store: who sees the tick sees the generation that came with it.
-        if tick >= self.next_tick.load(Ordering::Acquire) {
-            self.catch_up_with(tick);
+        let next_tick = self.next_tick.load(Ordering::Acquire);
+        if tick >= next_tick { self.catch_up_with(tick) } else { self.not_after(tick, next_tick) }
+    }
+
+    /// The answer to a tick that is no greater than the last one.
+    #[inline]
+    fn not_after(&self, tick: u64, next_tick: u64) -> Advance {
+        match next_tick - 1 - tick {
+            0 => Advance::Current,
+            by => {
+                self.clock.steps_back.fetch_add(1, Ordering::Relaxed);
+                Advance::Behind { by }
+            }
         }
     }
 
     #[cold]
-    fn catch_up_with(&self, tick: u64) {
+    fn catch_up_with(&self, tick: u64) -> Advance {
         let next_tick = tick + 1;
         let rotation = self.lock_rotation();
         // Relaxed: changed only under this lock.
         let expected = self.next_tick.load(Ordering::Relaxed);
         if next_tick <= expected {
-            return;
+            return self.not_after(tick, expected);
         }
         // After as many as there are live generations, all that there was has expired.
-        let due = if expected == 0 { 0 } else { (next_tick - expected).min(self.live_generations() as u64) };
+        let live = self.live_generations() as u64;
+        let due = if expected == 0 { 0 } else { (next_tick - expected).min(live) };
+        if due == live {
+            self.clock.jumps.fetch_add(1, Ordering::Relaxed);
+        }
         for _ in 1..due {
             self.begin_next().finish();
         }
@@ -242,6 +337,20 @@ impl Generations {
         if let Some(cleaning) = cleaning {
             cleaning.finish();
         }
+        if expected == 0 { Advance::Origin } else { Advance::Rotated { ticks: next_tick - expected } }
+    }
+
+    /// Begins a new clock, which shows this tick now.
+    pub(crate) fn restart_clock(&self, tick: u64) {
+        let _rotation = self.rotation.lock();
+        // Release: see `advance_to`. The generation is the one that every earlier tick has led to.
+        self.next_tick.store(tick.min(u64::MAX - 1) + 1, Ordering::Release);
+    }
+
+    /// What the caller's clock has done.
+    pub(crate) fn clock_counts(&self) -> ClockCounts {
+        let ClockTallies { steps_back, jumps } = &*self.clock;
+        ClockCounts { steps_back: steps_back.load(Ordering::Relaxed), jumps: jumps.load(Ordering::Relaxed) }
     }
 
     /// The step of a rotation, for the holder of `rotation`. The oldest generation has expired when it returns, but has
@@ -315,6 +424,14 @@ impl Generations {
     /// How many inserts were refused by the filter, and not only by a generation that a rotation then followed.
     pub(crate) fn inserts_refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn record_negatives(&self, count: u64) {
+        self.any_table().record_negatives(count);
+    }
+
+    pub(crate) fn record_false_positives(&self, count: u64) {
+        self.any_table().record_false_positives(count);
     }
 
     /// One of the tables, for what is the same in all.

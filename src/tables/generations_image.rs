@@ -1,40 +1,33 @@
-//! CONCURRENT: a filter that rotates as a snapshot, there and back.
+//! A filter that rotates as a snapshot, there and back.
 
+use std::io;
+
+use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
-use crate::snapshot::format::{Sink, Source};
+use crate::snapshot::format::{Begun, Saved};
+use crate::snapshot::source::{Source, TABLE_HEADER};
 use crate::sync::Ordering;
 use crate::table::any::AnyTable;
 use crate::tables::gates::Gates;
 use crate::tables::generations::{Generations, MAX_GENERATIONS, MIN_GENERATIONS, Now};
 
-/// The generation and the tick at which a save began.
-#[derive(Clone, Copy)]
-pub(crate) struct Moment {
-    now: Now,
-    next_tick: u64,
-}
+impl Saved for Generations {
+    const KIND: FilterKind = FilterKind::Rotating;
 
-impl Generations {
-    /// The moment of a save.
-    pub(crate) fn moment(&self) -> Moment {
-        // For a tick is stored after the rotations that it has brought.
+    fn begin_save(&self) -> io::Result<Begun<'_>> {
+        // No rotation takes effect until all tables' moments are past; and a tick is stored after the rotations that it has
+        // brought.
         let _rotation = self.rotation.lock();
-        Moment { now: self.now(), next_tick: self.next_tick.load(Ordering::Relaxed) }
-    }
-
-    /// Writes what is to be known of the generations that were live then, and them, the oldest first: see `snapshot/format.rs`.
-    pub(crate) fn save(&self, Moment { now, next_tick }: Moment, sink: &mut Sink<'_>) -> std::io::Result<()> {
-        sink.put(&[self.live_generations() as u8, u8::from(self.rotate_when_full)])?;
-        sink.put(&now.generation().to_le_bytes())?;
-        sink.put(&next_tick.to_le_bytes())?;
-        sink.seal()?;
+        let (now, next_tick) = (self.now(), self.next_tick.load(Ordering::Relaxed));
+        let mut head = vec![self.live_generations() as u8, u8::from(self.rotate_when_full)];
+        head.extend(now.generation().to_le_bytes());
+        head.extend(next_tick.to_le_bytes());
         let ring = self.tables.len();
-        let mut ages = (0..self.live_generations()).rev();
-        ages.try_for_each(|age| sink.section(&*self.tables[(now.table() + ring - age) % ring]))
+        let ages = (0..self.live_generations()).rev();
+        Begun::new(head, ages.map(|age| &*self.tables[(now.table() + ring - age) % ring]))
     }
 
-    /// Reads what [`save`](Self::save) has written, for a caller that takes up so much memory itself.
-    pub(crate) fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
+    fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
         const LARGEST: u64 = u64::MAX >> Now::TABLE_BITS;
         let [live, flags] = source.take()?;
         let generation = u64::from_le_bytes(source.take()?);
@@ -55,7 +48,7 @@ impl Generations {
         }
         let live = usize::from(live);
         let plan = source.table_header()?;
-        source.expect_tables_of(plan.buckets.saturating_mul(live))?;
+        source.expect_tables(live, plan.buckets.saturating_mul(live), TABLE_HEADER)?;
         let ring = live + 1;
         let of_one = size_of::<Box<dyn AnyTable>>() + plan.memory_usage();
         let bytes = of_one.saturating_mul(ring).saturating_add(Gates::memory_for(plan.buckets));

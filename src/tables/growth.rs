@@ -63,11 +63,14 @@ use std::sync::OnceLock;
 
 use crossbeam_utils::CachePadded;
 
-use crate::error::insert::InsertError;
+use crate::error::insert::{InsertBatchError, InsertError, ReserveError};
+use crate::error::kind::FilterKind;
+use crate::plan::batch::{BLOCK, Hashes, each_ahead};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
 use crate::table::any::AnyTable;
 use crate::tables::gates::Gates;
-use crate::tables::growth_plan::{MAX_TABLES, Plan};
+use crate::tables::growth_plan::{MAX_TABLES, Next, Plan};
+use crate::tables::search::Search;
 use crate::verify::fault::{self, Fault};
 use crate::word::layout::rate_of_any;
 
@@ -197,8 +200,8 @@ impl Tables {
         match self.add(hash, Purpose::Insert) {
             Ok(_) => Ok(()),
             // The newest table holds that many, and others may hold more.
-            Err(InsertError::TooManyCopies { .. }) => {
-                Err(self.refused(InsertError::TooManyCopies { copies: self.count(hash) }))
+            Err(InsertError::TooManyCopies { filter, .. }) => {
+                Err(self.refused(InsertError::TooManyCopies { filter, copies: self.count(hash) }))
             }
             Err(error) => Err(self.refused(error)),
         }
@@ -207,7 +210,7 @@ impl Tables {
     /// The error, counted.
     fn refused(&self, error: InsertError) -> InsertError {
         self.refused.fetch_add(1, Ordering::Relaxed);
-        error
+        error.of(FilterKind::Growable)
     }
 
     /// Adds a copy unless there is one.
@@ -223,6 +226,46 @@ impl Tables {
                 settled => return settled.map_err(|error| self.refused(error)),
             }
         }
+    }
+
+    /// `contains` for many: each is looked up in all tables, from the newest to the oldest, like a single one.
+    pub(crate) fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        let mut search = Search::new();
+        while search.take(hashes) {
+            search.look_into(self.in_order(Fault::LookupOldestFirst));
+            answers(search.answers());
+        }
+    }
+
+    /// `insert` for many, in their order.
+    pub(crate) fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
+        let mut inserted = 0;
+        let mut refused = None;
+        let ahead = |hashes: &[u64]| self.newest(self.tables()).prefetch(hashes);
+        each_ahead(hashes, ahead, |hashes| {
+            for &hash in hashes {
+                if let Err(error) = self.insert(hash) {
+                    refused = Some(InsertBatchError { inserted, error });
+                    return false;
+                }
+                inserted += 1;
+            }
+            true
+        });
+        refused.map_or(Ok(inserted), Err)
+    }
+
+    /// `remove` for many, in their order.
+    pub(crate) fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        let ahead = |hashes: &[u64]| self.newest_first().for_each(|table| table.prefetch(hashes));
+        each_ahead(hashes, ahead, |hashes| {
+            let mut removed = [false; BLOCK];
+            for (&hash, removed) in hashes.iter().zip(&mut removed) {
+                *removed = self.remove(hash);
+            }
+            answers(&removed[..hashes.len()]);
+            true
+        });
     }
 
     /// Adds a copy, in a further table if need be.
@@ -292,12 +335,41 @@ impl Tables {
         }
         let newest = self.newest(number);
         if (newest.len() as f64) < newest.capacity() as f64 * LEAST_LOAD {
-            return Growth::Refused(InsertError::Full { len: self.len(), capacity: self.capacity() });
+            let (filter, len, capacity) = (FilterKind::Growable, self.len(), self.capacity());
+            return Growth::Refused(InsertError::Full { filter, len, capacity });
         }
         match self.add_table(number) {
             Ok(()) => Growth::Done,
             Err(error) => Growth::Refused(error),
         }
+    }
+
+    /// Adds as many tables as it takes for so many further copies, or none.
+    pub(crate) fn reserve(&self, additional: usize) -> Result<(), ReserveError> {
+        let _growth = self.growth.lock();
+        let tables = self.tables();
+        let wanted = self.len().saturating_add(additional);
+        let (mut capacity, mut needed) = (self.capacity(), self.memory_usage());
+        let mut planned = Vec::new();
+        for number in tables.. {
+            if capacity >= wanted {
+                break;
+            }
+            let next = (number < MAX_TABLES).then(|| self.plan.table(number)).flatten();
+            let next = next.ok_or(ReserveError::CapacityTooLarge { additional, largest: capacity })?;
+            capacity = capacity.saturating_add(next.capacity());
+            needed = needed.saturating_add(next.memory());
+            planned.push(next);
+        }
+        let limit = self.plan.memory_limit;
+        if needed > limit {
+            return Err(ReserveError::MemoryLimit { needed, limit });
+        }
+        // All of them before the first is announced: if one is refused, nothing has changed.
+        let build = |next: &Next| self.plan.build(*next).ok_or(ReserveError::OutOfMemory { bytes: next.memory() });
+        let built: Vec<_> = planned.iter().map(build).collect::<Result<_, _>>()?;
+        (tables..).zip(built).for_each(|(number, table)| self.publish(number, table));
+        Ok(())
     }
 
     /// Adds the table of that number, the next one. Under the lock for growth.
@@ -310,6 +382,12 @@ impl Tables {
             return Err(InsertError::MemoryLimit { len: self.len(), needed, limit });
         }
         let table = self.plan.build(next).ok_or_else(|| InsertError::OutOfMemory { bytes: next.memory() })?;
+        self.publish(number, table);
+        Ok(())
+    }
+
+    /// Puts the table of that number, the next one, in its place and announces it. Under the lock for growth.
+    fn publish(&self, number: usize, table: Box<dyn AnyTable>) {
         // SeqCst: see above, *The moment of growth*.
         let publish = |tables| self.published.fetch_add(tables, Ordering::SeqCst);
         if fault::injected(Fault::PublishBeforeSet) {
@@ -321,7 +399,6 @@ impl Tables {
         if !fault::injected(Fault::PublishBeforeSet) {
             publish(1);
         }
-        Ok(())
     }
 
     /// Removes all copies that are there when it begins. The tables stay.
@@ -349,9 +426,18 @@ impl Tables {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// The oldest table, which counts what concerns no table more than another.
-    pub(crate) fn oldest(&self) -> &dyn AnyTable {
-        self.table(0)
+    /// Counted by the oldest table, for they concern no table more than another.
+    pub(crate) fn record_negatives(&self, count: u64) {
+        self.table(0).record_negatives(count);
+    }
+
+    pub(crate) fn record_false_positives(&self, count: u64) {
+        self.table(0).record_false_positives(count);
+    }
+
+    /// How many slots there are in all tables.
+    pub(crate) fn slots(&self) -> usize {
+        self.newest_first().map(AnyTable::slots).sum()
     }
 
     /// The probability that some table takes an absent key for one that is in, at the present load.

@@ -1,32 +1,36 @@
-//! CONCURRENT: a filter that grows as a snapshot, there and back.
+//! A filter that grows as a snapshot, there and back.
 
+use std::io;
 use std::sync::OnceLock;
 
 use crossbeam_utils::CachePadded;
 
+use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
-use crate::snapshot::format::{Sink, Source};
+use crate::snapshot::format::{Begun, Saved};
+use crate::snapshot::parts::{wanted_number, wanted_of_number};
+use crate::snapshot::source::Source;
 use crate::sync::{AtomicU64, Mutex, Tally};
 use crate::tables::gates::Gates;
 use crate::tables::growth::Tables;
 use crate::tables::growth_plan::{MAX_TABLES, Next, Plan, lowest_rate};
 
-impl Tables {
-    /// Writes what is to be known of the tables, and them, the newest first: see `snapshot/format.rs`.
-    pub(crate) fn save(&self, sink: &mut Sink<'_>) -> std::io::Result<()> {
+impl Saved for Tables {
+    const KIND: FilterKind = FilterKind::Growable;
+
+    fn begin_save(&self) -> io::Result<Begun<'_>> {
+        // The newest first: see `snapshot/format.rs`.
         let tables = self.tables();
-        sink.put(&[tables as u8])?;
-        sink.put(&(self.plan.buckets as u64).to_le_bytes())?;
-        sink.put(&self.plan.rate.to_le_bytes())?;
-        sink.seal()?;
-        (0..tables).rev().try_for_each(|number| sink.section(self.table(number)))
+        let mut head = vec![tables as u8, wanted_number(self.plan.encoding)];
+        head.extend((self.plan.buckets as u64).to_le_bytes());
+        head.extend(self.plan.rate.to_le_bytes());
+        Begun::new(head, (0..tables).rev().map(|number| self.table(number)))
     }
 
-    /// Reads what [`save`](Self::save) has written; `memory_of_caller` is as in [`Plan`], and the limit is the source's.
-    pub(crate) fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
-        let [number] = source.take()?;
+    fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
+        let [number, encoding] = source.take()?;
         let buckets = u64::from_le_bytes(source.take()?);
         let rate = f64::from_le_bytes(source.take()?);
         source.header_seal()?;
@@ -34,12 +38,15 @@ impl Tables {
         if buckets == 0 || !buckets.is_multiple_of(2) || buckets > largest {
             return Err(LoadError::InvalidBuckets { buckets, largest });
         }
+        let encoding = wanted_of_number(encoding).ok_or(LoadError::UnknownEncoding { encoding })?;
         // Another machine may have computed the lowest one a little differently.
-        if !(rate >= lowest_rate() * (1.0 - 1e-9) && rate < 1.0) {
-            return Err(LoadError::InvalidRate { rate, lowest: lowest_rate() });
+        let lowest = lowest_rate(encoding);
+        if !(rate >= lowest * (1.0 - 1e-9) && rate < 1.0) {
+            return Err(LoadError::InvalidRate { rate, lowest });
         }
         let buckets = buckets as usize;
-        let plan = Plan { buckets, rate, pages: Pages::DEFAULT, memory_limit: source.limit(), memory_of_caller };
+        let plan =
+            Plan { buckets, rate, encoding, pages: Pages::DEFAULT, memory_limit: source.limit(), memory_of_caller };
         let mut planned: Vec<Next> = (0..MAX_TABLES).map_while(|number| plan.table(number)).collect();
         let most = planned.len() as u8;
         if number == 0 || number > most {
@@ -47,7 +54,7 @@ impl Tables {
         }
         planned.truncate(usize::from(number));
         let in_all = planned.iter().fold(0usize, |sum, next| sum.saturating_add(next.buckets));
-        source.expect_tables_of(in_all)?;
+        source.expect_tables(planned.len(), in_all, 0)?;
         let bytes = planned.iter().fold(Gates::memory_for(buckets), |sum, next| sum.saturating_add(next.memory()));
         source.reserve(bytes.saturating_add(memory_of_caller))?;
 

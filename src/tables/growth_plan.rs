@@ -13,7 +13,7 @@ use crate::table::any::AnyTable;
 use crate::table::build;
 use crate::table::plan::pages_for;
 use crate::word::geometry::Nested;
-use crate::word::layout::Shape;
+use crate::word::layout::{Encoding, Shape};
 
 /// The most tables. The address space ends first: with so many, a table of two buckets has grown to 4 PiB.
 pub(crate) const MAX_TABLES: usize = 48;
@@ -25,18 +25,18 @@ pub(crate) const MAX_TABLES: usize = 48;
 const SHARE: f64 = 0.625;
 
 /// The layouts of the tables, in order.
-pub(crate) fn shapes(rate: f64) -> impl Iterator<Item = Shape> {
+pub(crate) fn shapes(rate: f64, encoding: Option<Encoding>) -> impl Iterator<Item = Shape> {
     let mut left = rate;
     iter::from_fn(move || {
-        let shape = Shape::cheapest_nested(left * SHARE)?;
+        let shape = Shape::cheapest_nested(left * SHARE, encoding)?;
         left -= shape.nested_false_positive_rate(1.0);
         Some(shape)
     })
 }
 
 /// The lowest rate at which there are layouts for all tables.
-pub(crate) fn lowest_rate() -> f64 {
-    let lowest = Shape::lowest_nested_rate();
+pub(crate) fn lowest_rate(encoding: Option<Encoding>) -> f64 {
+    let lowest = Shape::lowest_nested_rate(encoding);
     // Rounded up: what is left is the result of so many subtractions.
     lowest * ((MAX_TABLES - 1) as f64 + 1.0 / SHARE) * (1.0 + 1e-9)
 }
@@ -48,6 +48,8 @@ pub(crate) struct Plan {
     pub(crate) buckets: usize,
     /// The rate that all tables together stay below: at least [`lowest_rate`].
     pub(crate) rate: f64,
+    /// The encoding that all tables have, if one was asked for.
+    pub(crate) encoding: Option<Encoding>,
     pub(crate) pages: Pages,
     /// How much memory to stay within, in bytes, with what the caller takes up.
     pub(crate) memory_limit: usize,
@@ -67,7 +69,7 @@ impl Plan {
     /// The table of that number, if it fits in the address space.
     pub(super) fn table(&self, number: usize) -> Option<Next> {
         let buckets = self.buckets.checked_mul(1 << number).filter(|&buckets| buckets <= sizing::LARGEST)?;
-        let mut shapes = shapes(self.rate);
+        let mut shapes = shapes(self.rate, self.encoding);
         let coarsest = shapes.next()?;
         let shape = if number == 0 { coarsest } else { shapes.nth(number - 1)? };
         Some(Next { shape, buckets, geometry: Nested::new(self.buckets, coarsest.fingerprint_bits, number as u32) })
@@ -86,6 +88,11 @@ impl Plan {
 }
 
 impl Next {
+    /// How many items it is made for.
+    pub(super) fn capacity(&self) -> usize {
+        sizing::capacity_of(self.shape, self.buckets)
+    }
+
     /// In bytes.
     pub(super) fn memory(&self) -> usize {
         build::nested_memory_for(self.shape, self.buckets)

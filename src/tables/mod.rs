@@ -8,3 +8,4 @@ pub(crate) mod growth;
 #[cfg(feature = "snapshot")]
 mod growth_image;
 pub(crate) mod growth_plan;
+mod search;

@@ -63,8 +63,12 @@ pub enum Fault {
     RelocateKeepsTargetLate,
     /// A removal does not keep, for a save, the word that it takes its copy out of.
     RemoveKeepsNothing,
+    /// An insert does not keep, for a save, the word that it puts its copy into.
+    InsertKeepsNothing,
     /// Of a bucket that is changed more than once, a save has the latest word that was kept.
     KeepsLatestWord,
+    /// Of several saves that are running, words are kept for one alone.
+    KeepsForOneSave,
     /// A lookup's loads of bucket words are relaxed.
     RelaxedWordLoad,
     /// A lookup's first load of the version is relaxed.

@@ -141,12 +141,13 @@ impl<L: Layout> Table<L> {
 
     /// `ConcurrentCuckooFilter::save`, but for the format.
     pub fn save(&self) -> Image<L> {
-        self.image(|chunk| self.0.image(chunk))
+        let save = self.0.begin_save().expect("a model has memory");
+        self.image(|chunk| self.0.read_image(&save, chunk))
     }
 
     /// Begins a save, for [`end_save`](Self::end_save) to do the rest.
     pub fn begin_save(&self) {
-        core::mem::forget(self.0.begin_save(None).expect("a model has memory"));
+        core::mem::forget(self.0.begin_save().expect("a model has memory"));
     }
 
     /// The rest of a save that has begun, on any thread.
@@ -217,7 +218,7 @@ impl Generations {
 
     /// [`RotatingCuckooFilter::insert`](crate::RotatingCuckooFilter::insert)
     pub fn insert(&self, key: u64) -> Result<(), InsertError> {
-        self.0.insert(key).map(|_| ())
+        self.0.insert(key)
     }
 
     /// [`RotatingCuckooFilter::insert_if_absent`](crate::RotatingCuckooFilter::insert_if_absent)
@@ -272,7 +273,14 @@ impl Growable {
     /// An empty filter with one table.
     pub fn new() -> Self {
         // A rate that only the layout with two slots meets.
-        let plan = Plan { buckets: 2, rate: 1e-7, pages: Pages::Usual, memory_limit: usize::MAX, memory_of_caller: 0 };
+        let plan = Plan {
+            buckets: 2,
+            rate: 1e-7,
+            encoding: None,
+            pages: Pages::Usual,
+            memory_limit: usize::MAX,
+            memory_of_caller: 0,
+        };
         Self(Tables::new(plan).expect("a model has memory"))
     }
 

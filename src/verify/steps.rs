@@ -77,6 +77,11 @@ macro_rules! atomic {
                 self.0.fetch_add(value, ordering)
             }
 
+            pub(crate) fn fetch_sub(&self, value: $value, ordering: Ordering) -> $value {
+                about_to(Step::Write);
+                self.0.fetch_sub(value, ordering)
+            }
+
             pub(crate) fn compare_exchange_weak(
                 &self,
                 current: $value,

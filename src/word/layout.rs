@@ -83,13 +83,13 @@ impl Shape {
     }
 
     /// The cheapest shape whose rate in a table with nested classes, with every slot taken, is at most `rate`.
-    pub(crate) fn cheapest_nested(rate: f64) -> Option<Self> {
-        Self::of(None).find(|shape| shape.nested_false_positive_rate(1.0) <= rate)
+    pub(crate) fn cheapest_nested(rate: f64, encoding: Option<Encoding>) -> Option<Self> {
+        Self::of(encoding).find(|shape| shape.nested_false_positive_rate(1.0) <= rate)
     }
 
     /// The lowest such rate of any shape.
-    pub(crate) fn lowest_nested_rate() -> f64 {
-        Self::of(None).map(|shape| shape.nested_false_positive_rate(1.0)).fold(1.0, f64::min)
+    pub(crate) fn lowest_nested_rate(encoding: Option<Encoding>) -> f64 {
+        Self::of(encoding).map(|shape| shape.nested_false_positive_rate(1.0)).fold(1.0, f64::min)
     }
 
     fn of(encoding: Option<Encoding>) -> impl Iterator<Item = Self> {

@@ -1,0 +1,52 @@
+//! Which type of filter an error is about.
+
+use core::fmt;
+
+/// A type of filter, as errors name it. Its `Display` is the type's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FilterKind {
+    /// A [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter).
+    Concurrent,
+    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter).
+    Growable,
+    /// A [`RotatingCuckooFilter`](crate::RotatingCuckooFilter).
+    Rotating,
+}
+
+impl FilterKind {
+    /// The number of the type in a snapshot.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Self::Concurrent => 1,
+            Self::Growable => 2,
+            Self::Rotating => 3,
+        }
+    }
+
+    /// The type that has this number.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn of_number(number: u8) -> Option<Self> {
+        [Self::Concurrent, Self::Growable, Self::Rotating].into_iter().find(|kind| kind.number() == number)
+    }
+
+    /// The name of the type's builder.
+    pub(crate) fn builder(self) -> &'static str {
+        match self {
+            Self::Concurrent => "Builder",
+            Self::Growable => "GrowableBuilder",
+            Self::Rotating => "RotatingBuilder",
+        }
+    }
+}
+
+impl fmt::Display for FilterKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Concurrent => "ConcurrentCuckooFilter",
+            Self::Growable => "GrowableCuckooFilter",
+            Self::Rotating => "RotatingCuckooFilter",
+        })
+    }
+}

@@ -1,0 +1,56 @@
+//! What a batch takes for a key.
+
+use core::borrow::Borrow;
+use core::hash::{BuildHasher, Hash};
+
+/// A key as a batch takes it: a reference to what single operations take a reference to.
+///
+/// It is implemented for `&Q` where a filter of `T` can be asked for a `Q`: of a filter of `String`, `&String` and `&str`;
+/// of a filter of `str`, `&str`. There is nothing to implement, and the trait is only named by the compiler where something
+/// else was given:
+///
+/// ```compile_fail,E0277
+/// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+/// let blocked = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+/// let names = vec!["mailinator.com".to_owned()];
+/// blocked.insert_batch(&names)?; // `&String`, where `&str` is asked for
+/// # Ok::<(), concurrent_cuckoo_filter::InsertBatchError>(())
+/// ```
+///
+/// This is how it is done:
+///
+/// ```
+/// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertBatchError};
+/// let blocked = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+/// let names = vec!["mailinator.com".to_owned()];
+/// blocked.insert_batch(names.iter().map(String::as_str))?;
+///
+/// // Keys that are made on the way can't be borrowed from the iterator; their hashes can be handed on.
+/// let made = (0..100).map(|number| format!("{number}-mail.com"));
+/// blocked.insert_hash_batch(made.map(|name| blocked.hash_one(name.as_str())))?;
+/// # Ok::<(), InsertBatchError>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "a batch for a filter of `{T}` does not take keys of type `{Self}`",
+    label = "its keys are of type `{Self}`",
+    note = "a batch takes references to what the operations on single keys take: for a filter of `str`, `&str`",
+    note = "from a list of `String`s: `names.iter().map(String::as_str)`; of owned keys: `keys.iter()`",
+    note = "for keys that are made on the way: `filter.insert_hash_batch(keys.map(|key| filter.hash_one(&key)))`"
+)]
+pub trait BatchKey<T: ?Sized> {
+    /// The key's hash.
+    #[doc(hidden)]
+    fn hash_by(self, hasher: &impl BuildHasher) -> u64;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T, Q> BatchKey<T> for &Q
+where
+    T: Borrow<Q> + ?Sized,
+    Q: Hash + ?Sized,
+{
+    #[inline(always)]
+    fn hash_by(self, hasher: &impl BuildHasher) -> u64 {
+        hasher.hash_one(self)
+    }
+}

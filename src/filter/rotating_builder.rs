@@ -1,0 +1,161 @@
+//! How a [`RotatingCuckooFilter`] is made.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use crate::error::build::BuildError;
+use crate::error::kind::FilterKind;
+use crate::filter::rotating::RotatingCuckooFilter;
+use crate::filter::settings::{Settings, constructors, settings_of_all};
+use crate::hasher::default::DefaultHashBuilder;
+use crate::table::any::AnyTable;
+use crate::table::words;
+use crate::tables::gates::Gates;
+use crate::tables::generations::{Generations, MAX_GENERATIONS, MIN_GENERATIONS};
+use crate::word::layout::Encoding;
+
+/// How many generations there are where no number is asked for.
+const DEFAULT_GENERATIONS: usize = 4;
+
+constructors! {
+    RotatingCuckooFilter by RotatingBuilder:
+    /// An empty filter of four generations with room for `capacity` keys in all, a quarter of them in each generation, at a
+    /// false-positive rate of at most 0.1 %.
+}
+
+/// Builds a [`RotatingCuckooFilter`]; made by [`RotatingCuckooFilter::builder`].
+///
+/// ```
+/// use concurrent_cuckoo_filter::RotatingCuckooFilter;
+///
+/// let filter = RotatingCuckooFilter::<str>::builder()
+///     .generation_capacity(50_000) // keys in one period
+///     .generations(5)
+///     .false_positive_rate(1e-4) // of all of them together
+///     .build()?;
+/// assert!(filter.capacity() >= 5 * 50_000);
+/// assert!(filter.max_false_positive_rate() <= 1e-4);
+/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+/// ```
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct RotatingBuilder<T: ?Sized, S = DefaultHashBuilder> {
+    /// The rate is that of all generations; what the capacity is of, `own` says.
+    settings: Settings,
+    own: Own,
+    hasher: S,
+    key: PhantomData<fn(&T)>,
+}
+
+/// What this builder alone asks for.
+#[derive(Clone, Debug)]
+struct Own {
+    generations: usize,
+    /// Whether the capacity is that of one generation.
+    capacity_is_of_one: bool,
+    rotate_when_full: bool,
+}
+
+settings_of_all!(RotatingBuilder);
+
+impl<T: ?Sized, S> RotatingBuilder<T, S> {
+    fn with_hasher(hasher: S) -> Self {
+        let own = Own { generations: DEFAULT_GENERATIONS, capacity_is_of_one: false, rotate_when_full: false };
+        Self { settings: Settings::new(FilterKind::Rotating), own, hasher, key: PhantomData }
+    }
+
+    /// How many distinct keys the filter must be able to hold in all its live generations together, if they come evenly:
+    /// each generation has room for its share of them. Required, unless
+    /// [`generation_capacity`](Self::generation_capacity) is called; 0 is allowed. Of the two, the last call counts.
+    ///
+    /// Where some periods are busier than others, `generation_capacity` is the better way to ask: a generation that is full
+    /// refuses keys, however empty the others are.
+    pub fn capacity(mut self, keys: usize) -> Self {
+        (self.settings.capacity, self.own.capacity_is_of_one) = (Some(keys), false);
+        self
+    }
+
+    /// How many distinct keys *one generation* must be able to hold: those of one period, at its busiest. In place of
+    /// [`capacity`](Self::capacity); 0 is allowed. Of the two, the last call counts.
+    pub fn generation_capacity(mut self, keys: usize) -> Self {
+        (self.settings.capacity, self.own.capacity_is_of_one) = (Some(keys), true);
+        self
+    }
+
+    /// How many generations are live at a time, the current one included: from 2 to 255; 4 if not called.
+    ///
+    /// See [how long a key lives](RotatingCuckooFilter#how-long-a-key-lives).
+    pub fn generations(mut self, generations: usize) -> Self {
+        self.own.generations = generations;
+        self
+    }
+
+    /// The largest acceptable false-positive rate, of all live generations together: the share of lookups of keys that
+    /// are in none of them which may be answered `true`. 0.001 (0.1 %) if not called.
+    ///
+    /// It holds with every slot taken. Each generation has a share of it, so a filter of four needs about two bits more
+    /// for each key than one table would.
+    pub fn false_positive_rate(mut self, rate: f64) -> Self {
+        self.settings.rate = rate;
+        self
+    }
+
+    /// Whether an insert that finds the current generation full rotates, once for all that find it full, and goes on in
+    /// the new one: no, if not called.
+    ///
+    /// Then no insert is refused, and keys expire by their number. **The last `(g - 1) · c` inserts are
+    /// remembered**, where `c` is the capacity of a generation (but for one chance in a billion for each generation): a rotation by the clock or by hand, if there
+    /// are any besides, can make it fewer. And no more are than there are [`slots`](RotatingCuckooFilter::slots). Inserts of a key that is in the current generation already do not count towards filling it; a key
+    /// that comes again in a later generation takes up room in that one too. So of keys that differ, `(g - 1) · c`
+    /// are remembered if only [`insert_if_absent`](RotatingCuckooFilter::insert_if_absent) adds them, and perhaps fewer
+    /// if `insert` refreshes some.
+    ///
+    /// "Full" means that the table refuses a key, as [`InsertError::Full`] says: for keys that are not chosen with the
+    /// hasher's key in mind, some percent after its capacity. Who knows that key can choose
+    /// keys that collide, have a generation refuse some of them when it is nearly empty, and so make the filter rotate as
+    /// fast as he likes.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::RotatingCuckooFilter;
+    ///
+    /// let recent = RotatingCuckooFilter::<u64>::builder().generation_capacity(1000).generations(3).rotate_when_full(true).build()?;
+    /// for key in 0..100_000 {
+    ///     recent.insert(&key)?;
+    /// }
+    /// assert!((98_000..100_000).all(|key| recent.contains(&key)));
+    /// assert!(recent.len() <= recent.slots());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn rotate_when_full(mut self, rotate_when_full: bool) -> Self {
+        self.own.rotate_when_full = rotate_when_full;
+        self
+    }
+
+    /// Builds the filter, one table more than there are generations: the only step that allocates.
+    ///
+    /// # Errors
+    /// - [`BuildError::CapacityMissing`] if neither [`capacity`](Self::capacity) nor
+    ///   [`generation_capacity`](Self::generation_capacity) was called;
+    /// - [`BuildError::InvalidGenerations`] for a number of generations that is not between 2 and 255;
+    /// - [`BuildError::InvalidRate`] for a rate that is not between 0 and 1, both excluded, or no number;
+    /// - [`BuildError::RateTooLow`] for a rate that so many generations can't meet, in any layout or in that of the
+    ///   encoding asked for;
+    /// - [`BuildError::CapacityTooLarge`] for tables that would not fit in the address space together;
+    /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`);
+    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory; with the exceptions that [`Builder::build`](crate::Builder::build)
+    ///   names, for each table.
+    pub fn build(self) -> Result<RotatingCuckooFilter<T, S>, BuildError> {
+        let Self { settings, own: Own { generations, capacity_is_of_one, rotate_when_full }, hasher, .. } = self;
+        if !(MIN_GENERATIONS..=MAX_GENERATIONS).contains(&generations) {
+            return Err(BuildError::InvalidGenerations { generations });
+        }
+        let capacity = settings.checked()?;
+        let of_one = if capacity_is_of_one { capacity } else { capacity.div_ceil(generations) };
+        let tables = generations + 1;
+        let plan = settings.plan(of_one, generations, tables)?;
+        let built = Generations::new(plan, generations, rotate_when_full).ok_or_else(|| {
+            let of_one = size_of::<Box<dyn AnyTable>>() + words::memory_for(plan.buckets);
+            BuildError::OutOfMemory { bytes: tables * of_one + Gates::memory_for(plan.buckets) }
+        })?;
+        Ok(RotatingCuckooFilter::from_parts(built, hasher, settings.schema))
+    }
+}

@@ -1,0 +1,223 @@
+//! What all builders ask for: held once, checked once, and, as far as it reads alike everywhere, documented once.
+
+use crate::error::build::BuildError;
+use crate::error::kind::FilterKind;
+use crate::machine::memory::Pages;
+use crate::plan::sizing;
+use crate::snapshot::schema::Schema;
+use crate::table::plan::Plan;
+use crate::word::layout::{Encoding, Shape};
+
+/// The false-positive rate of a filter for which none is asked.
+const DEFAULT_RATE: f64 = 0.001;
+
+/// What is asked of a filter, whatever its type.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub(super) filter: FilterKind,
+    pub(super) capacity: Option<usize>,
+    pub(super) rate: f64,
+    pub(super) encoding: Option<Encoding>,
+    pub(super) pages: Pages,
+    pub(super) schema: Schema,
+}
+
+impl Settings {
+    pub(super) fn new(filter: FilterKind) -> Self {
+        let (pages, schema) = (Pages::DEFAULT, Schema::default());
+        Self { filter, capacity: None, rate: DEFAULT_RATE, encoding: None, pages, schema }
+    }
+
+    /// The capacity, if one was given, and if everything else is what it can be by itself.
+    pub(super) fn checked(&self) -> Result<usize, BuildError> {
+        let capacity = self.capacity.ok_or(BuildError::CapacityMissing { filter: self.filter })?;
+        if !(self.rate > 0.0 && self.rate < 1.0) {
+            return Err(BuildError::InvalidRate { rate: self.rate });
+        }
+        #[cfg(feature = "snapshot")]
+        self.schema.check()?;
+        Ok(capacity)
+    }
+
+    /// The plan of each of so many equal tables, of so much capacity each, where a lookup looks into `looked_into` of them
+    /// and is to be wrong no more often than asked for; or why there can't be any.
+    pub(super) fn plan(&self, capacity: usize, looked_into: usize, tables: usize) -> Result<Plan, BuildError> {
+        let (rate, looked_into) = (self.rate, looked_into as f64);
+        // Of so many answers, each wrong with a `looked_into`th of the rate, one is wrong with at most the rate.
+        let shape = Shape::cheapest(rate / looked_into, self.encoding).ok_or_else(|| {
+            let of_one = Shape::lowest_rate(self.encoding);
+            let mut lowest = of_one * looked_into;
+            while lowest / looked_into < of_one {
+                lowest = lowest.next_up();
+            }
+            self.rate_too_low(lowest)
+        })?;
+        Ok(Plan::new(shape, self.buckets_for(shape, capacity, tables)?, self.pages))
+    }
+
+    pub(super) fn rate_too_low(&self, lowest: f64) -> BuildError {
+        BuildError::RateTooLow { filter: self.filter, encoding: self.encoding, rate: self.rate, lowest }
+    }
+
+    /// The number of buckets for that capacity, if so many such tables fit in the address space.
+    pub(super) fn buckets_for(&self, shape: Shape, capacity: usize, tables: usize) -> Result<usize, BuildError> {
+        let largest = sizing::largest_capacity(shape, tables);
+        if capacity > largest {
+            return Err(BuildError::CapacityTooLarge { filter: self.filter, capacity, largest });
+        }
+        Ok(sizing::buckets_for(shape, capacity))
+    }
+}
+
+/// The settings that read alike in all builders.
+macro_rules! settings_of_all {
+    ($Builder:ident) => {
+        impl<T: ?Sized, S> $Builder<T, S> {
+            /// Restricts the choice of the layout to one encoding of the buckets.
+            ///
+            /// If not called, the layout that needs the least memory is taken, and of two that need the same, the plain
+            /// one. Ask for [`Encoding::Plain`] where the table fits in the cache, most lookups are hits, and speed is
+            /// worth a bit or two for each key.
+            pub fn encoding(mut self, encoding: Encoding) -> Self {
+                self.settings.encoding = Some(encoding);
+                self
+            }
+
+            /// Whether to ask the system for huge pages for each table of 4 MiB or more: yes, if not called.
+            ///
+            /// In a large table, each lookup touches two pages whose place in memory the processor has long forgotten.
+            /// With pages of 2 MiB it need not look that up. With 192 MB that makes single lookups some 4 % faster and
+            /// batches a quarter (`cargo bench --bench limit --features huge-pages`).
+            ///
+            /// The system may refuse, and nothing is lost then. Linux grants it if
+            /// `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise` or `always`, and if it has such pages free; on
+            /// other systems nothing is asked. All of a table is in memory in any case, so there is no memory to lose; but
+            /// a machine that is short of free huge pages may take longer to build the filter.
+            ///
+            /// Only with the feature `huge-pages`.
+            #[cfg(feature = "huge-pages")]
+            pub fn huge_pages(mut self, wanted: bool) -> Self {
+                use crate::machine::memory::Pages;
+
+                self.settings.pages = if wanted { Pages::Huge } else { Pages::Usual };
+                self
+            }
+
+            /// What snapshots of this filter are of: a short name of the caller's, up to 255 bytes, which is written into
+            /// each snapshot and compared by `load`. The name of the key type, if not called.
+            ///
+            /// **Another schema is an error**, not a filter that answers "definitely absent" to everything. Give a name of
+            /// your own, with a version in it, where the key's meaning can change while its type keeps its name: a struct
+            /// that gains a field, an encoding of your own in bytes, another normalization of text.
+            ///
+            /// The default is [`core::any::type_name`] of the key type, which the compiler does not promise to keep from
+            /// version to version; if it ever changes, `load` says so. (Of a longer name, the default is its beginning and
+            /// a checksum.)
+            ///
+            /// Only with the feature `snapshot`.
+            #[cfg(feature = "snapshot")]
+            pub fn schema(mut self, schema: impl Into<String>) -> Self {
+                self.settings.schema = crate::snapshot::schema::Schema::named(schema.into());
+                self
+            }
+
+            /// The hasher of the keys, in place of the one that the builder has.
+            ///
+            /// It must be keyed with a secret if those who choose the keys may want to harm: see the section *Hazards* of
+            /// the crate's documentation.
+            pub fn hasher<S2>(self, hasher: S2) -> $Builder<T, S2> {
+                let Self { settings, own, .. } = self;
+                $Builder { settings, own, hasher, key: PhantomData }
+            }
+        }
+
+        /// A builder with the hasher's default.
+        impl<T: ?Sized, S: Default> Default for $Builder<T, S> {
+            fn default() -> Self {
+                Self::with_hasher(S::default())
+            }
+        }
+
+        impl<T: ?Sized, S: Clone> Clone for $Builder<T, S> {
+            fn clone(&self) -> Self {
+                let (settings, own) = (self.settings.clone(), self.own.clone());
+                Self { settings, own, hasher: self.hasher.clone(), key: PhantomData }
+            }
+        }
+
+        /// Without the hasher, whose key is a secret.
+        impl<T: ?Sized, S> fmt::Debug for $Builder<T, S> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($Builder))
+                    .field("settings", &self.settings)
+                    .field("own", &self.own)
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+}
+pub(super) use settings_of_all;
+
+/// How a filter is made: the constructors, which are the same for all types.
+macro_rules! constructors {
+    ($Filter:ident by $Builder:ident: $(#[$capacity:meta])*) => {
+        /// Construction with the default hasher, which is keyed at random for each filter.
+        impl<T: ?Sized> $Filter<T> {
+            $(#[$capacity])*
+            ///
+            /// [`builder`](Self::builder) has the other settings, and reports what it can't do as an error.
+            ///
+            /// # Panics
+            /// If the filter is too large for the address space or its memory is refused.
+            #[must_use]
+            #[track_caller]
+            pub fn with_capacity(capacity: usize) -> Self {
+                Self::with_capacity_and_hasher(capacity, DefaultHashBuilder::new())
+            }
+
+            /// A builder with the default hasher, for all other settings.
+            ///
+            /// For a type that names another hasher, such as
+            #[doc = concat!("`type F = ", stringify!($Filter), "<str, StableState>`,")]
+            /// there is [`builder_with_hasher`](Self::builder_with_hasher).
+            pub fn builder() -> $Builder<T> {
+                $Builder::with_hasher(DefaultHashBuilder::new())
+            }
+        }
+
+        /// Construction with any hasher.
+        impl<T: ?Sized, S> $Filter<T, S> {
+            /// [`with_capacity`](Self::with_capacity), with keys hashed by `hasher`.
+            ///
+            /// Any hasher will do, even one as weak as the identity: the filter mixes the hashes once more. But without a
+            /// secret key in it, whoever chooses the keys can choose them so that they collide.
+            ///
+            /// # Panics
+            /// If the filter is too large for the address space or its memory is refused.
+            #[must_use]
+            #[track_caller]
+            pub fn with_capacity_and_hasher(capacity: usize, hasher: S) -> Self {
+                match Self::builder_with_hasher(hasher).capacity(capacity).build() {
+                    Ok(filter) => filter,
+                    Err(error) => panic!("with_capacity({capacity}): {error}"),
+                }
+            }
+
+            /// A builder with this hasher.
+            ///
+            /// ```
+            /// use std::hash::RandomState;
+            #[doc = concat!("use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+            ///
+            #[doc = concat!("type Blocked = ", stringify!($Filter), "<str, RandomState>; // named once, used everywhere")]
+            /// let blocked = Blocked::builder_with_hasher(RandomState::new()).capacity(1000).build()?;
+            /// blocked.insert("mailinator.com")?;
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            pub fn builder_with_hasher(hasher: S) -> $Builder<T, S> {
+                $Builder::with_hasher(hasher)
+            }
+        }
+    };
+}
+pub(super) use constructors;

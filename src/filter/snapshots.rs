@@ -1,0 +1,197 @@
+//! Snapshots of all filters, written once: how each is saved and loaded. What is the filter's own is handed in.
+
+use core::hash::BuildHasher;
+use std::io;
+use std::path::Path;
+
+use crate::error::load::LoadError;
+use crate::filter::concurrent::ConcurrentCuckooFilter;
+use crate::filter::growable::GrowableCuckooFilter;
+use crate::filter::rotating::RotatingCuckooFilter;
+use crate::snapshot::format::Saved;
+use crate::snapshot::loader::{FromSnapshot, Loaded, Loader};
+use crate::snapshot::parts::probe;
+use crate::snapshot::save::Save;
+use crate::snapshot::schema::Schema;
+use crate::snapshot::source::Source;
+
+macro_rules! snapshots {
+    ($Filter:ident of $Core:ty: $(#[$save:meta])*) => {
+        /// Snapshots: the filter as bytes, to survive a restart or to travel. Only with the feature `snapshot`.
+        ///
+        /// A snapshot is of use only to those who have the same hasher, and **not every hasher is the same tomorrow**:
+        ///
+        /// | hasher | survives a restart | an upgrade of the compiler or of dependencies | another machine |
+        /// |---|---|---|---|
+        /// | [`DefaultHashBuilder`](crate::DefaultHashBuilder), [`std::hash::RandomState`] | no | no | no |
+        /// | `StableState` (feature `stable-hash`), keys that are text, bytes or integers | yes | yes, as long as std encodes these as it does now, or else [`load`](Self::load) says so | yes |
+        /// | `StableState::hash_bytes` of the caller's own bytes, and the operations on hashes | yes | yes | yes |
+        ///
+        /// [`load`](Self::load) is told by a fixed probe, whose hash is in the snapshot, whether the hasher is the same; and
+        /// by the [schema](Self::schema) whether the keys are.
+        ///
+        /// ```
+        /// # #[cfg(feature = "stable-hash")] {
+        #[doc = concat!("use concurrent_cuckoo_filter::{", stringify!($Filter), ", StableState};")]
+        ///
+        #[doc = concat!("type Revoked = ", stringify!($Filter), "<str, StableState>;")]
+        ///
+        /// let hasher = StableState::with_key(*b"sixteen secrets!"); // from the configuration
+        /// let revoked = Revoked::with_capacity_and_hasher(1000, hasher.clone());
+        /// revoked.insert("token-17")?;
+        /// # let folder = std::env::temp_dir().join(format!("snapshots-{}", std::process::id()));
+        /// # std::fs::create_dir_all(&folder)?;
+        #[doc = concat!("# let path = folder.join(\"", stringify!($Filter), "\");")]
+        /// revoked.save_to_path(&path)?;
+        ///
+        /// let loaded = Revoked::load_from_path(&path, hasher, 1 << 20)?;
+        /// assert!(loaded.contains("token-17"));
+        /// assert_eq!(loaded.len(), 1);
+        /// # }
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
+            /// Writes a snapshot of the filter as it is now, while others go on using it.
+            ///
+            /// The moment is at the very beginning of the call: before the first byte is written, and before anything that
+            /// waits. Of what other threads do from then on:
+            ///
+            /// - **Each key that is in at that moment is in the snapshot**, as often as it is in the filter, however it is
+            ///   relocated, and also if it is removed afterwards.
+            /// - **A key whose insert begins after that moment is not in the snapshot.** One whose insert overlaps the moment
+            ///   may be in or not.
+            /// - What [`clear`](Self::clear) removes meanwhile may be in or not.
+            ///
+            /// So if one thread makes all changes, and saves between two of them, the snapshot is exactly what the filter
+            /// was then. [`begin_save`](Self::begin_save) separates the moment from the writing, and takes a position in the
+            /// caller's log along.
+            ///
+            $(#[$save])*
+            ///
+            /// The snapshot holds fingerprints and neither keys nor the hasher's key. The format is documented in
+            /// `src/snapshot/format.rs`.
+            ///
+            /// Cost: one pass over the table, in pieces of 8 KiB, which are written one by one, so that a file needs no
+            /// buffer; `to` is flushed at the end. No copy of the table is made. Lookups go on as ever. Removals and
+            /// relocations wait at the beginning for as long as it takes to lock all stripes (some microseconds). Then each
+            /// change of a bucket that has yet to be written puts the bucket's word aside, unless that has been done, under
+            /// a lock held for a fraction of a microsecond. That takes 16 to 64 bytes until the bucket has been written,
+            /// and is allocated. So a slow writer costs memory in proportion to what is changed meanwhile; it holds up
+            /// nobody. Any number of saves can run at a time, and none waits for another.
+            ///
+            /// # Errors
+            /// Those of `to`; `OutOfMemory` if the memory was refused in which words are put aside (the changes themselves
+            /// are done). What has been written then is no snapshot, and the filter is as it was.
+            pub fn save(&self, to: impl io::Write) -> io::Result<()> {
+                self.begin_save()?.write_to(to)
+            }
+
+            /// Writes a snapshot to a file, which has either all of the old bytes or all of the new ones, whatever happens:
+            /// [`Save::write_to_path`] says how.
+            ///
+            /// # Errors
+            /// As for [`save`](Self::save), and those of the file system.
+            pub fn save_to_path(&self, path: impl AsRef<Path>) -> io::Result<()> {
+                self.begin_save()?.write_to_path(path)
+            }
+
+            /// Begins a save: its moment is past when this returns, and it can be written at any time, on any thread.
+            ///
+            /// For what [`save`](Self::save) does not take: a [position](Save::position) in the caller's log and an
+            /// [attachment](Save::attachment).
+            ///
+            /// Cost: locks all stripes for some microseconds; takes 24 bytes for each 8 KiB of the table.
+            ///
+            /// # Errors
+            /// `OutOfMemory` if that memory was refused.
+            pub fn begin_save(&self) -> io::Result<Save<'_>> {
+                let probe = probe(&self.hasher);
+                let schema = self.schema.name::<T>();
+                let begun = self.core.begin_save()?;
+                Ok(Save::new(<$Core as Saved>::KIND, probe, schema, begun))
+            }
+
+            /// Reads a snapshot into a new filter of at most so many bytes.
+            ///
+            /// `hasher` must be the one with which the snapshot was made. Everything that is read is checked, and nothing
+            /// larger than `memory_limit` is allocated: [`Loader::read`] says what that means. A [`Loader`] also takes
+            /// another schema than the name of the key type, and gives back position and attachment.
+            ///
+            /// # Errors
+            /// Each failure has its own [`LoadError`]. **A filter that could not be loaded is not an empty one**: rebuild it
+            /// from the source of truth.
+            pub fn load(from: impl io::Read, hasher: S, memory_limit: usize) -> Result<Self, LoadError> {
+                Ok(Loader::<Self, S>::new(hasher, memory_limit).read(from)?.filter)
+            }
+
+            /// Reads a snapshot from a file, as [`load`](Self::load) does.
+            ///
+            /// # Errors
+            /// As for `load`; a file that can't be opened is [`LoadError::Io`].
+            pub fn load_from_path(path: impl AsRef<Path>, hasher: S, memory_limit: usize) -> Result<Self, LoadError> {
+                Ok(Loader::<Self, S>::new(hasher, memory_limit).read_path(path)?.filter)
+            }
+
+            /// What snapshots of this filter say that its keys are: what the builder was told, or the name of the key type.
+            #[must_use]
+            pub fn schema(&self) -> String {
+                self.schema.name::<T>().into_owned()
+            }
+        }
+
+        impl<T: ?Sized, S: BuildHasher> FromSnapshot<S> for $Filter<T, S> {
+            fn from_snapshot(mut source: Source<'_>, hasher: S, schema: Schema) -> Result<Loaded<Self>, LoadError> {
+                let label = source.header(<$Core as Saved>::KIND, &schema.name::<T>(), probe(&hasher))?;
+                let core = <$Core as Saved>::load(&mut source, size_of::<Self>())?;
+                source.end()?;
+                Ok(Loaded::new(Self::from_parts(core, hasher, schema), label))
+            }
+        }
+
+        /// As the bytes of a snapshot: see [`save`](Self::save) for what it holds while others change the filter. Only with
+        /// the feature `serde`.
+        ///
+        /// `serde` wants all bytes at once, so this takes a second copy of the tables, which `save` does not.
+        #[cfg(feature = "serde")]
+        impl<T: ?Sized, S: BuildHasher> serde::Serialize for $Filter<T, S> {
+            fn serialize<R: serde::Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
+                crate::snapshot::serde::serialize(self.begin_save(), self.memory_usage(), serializer)
+            }
+        }
+
+        /// From the bytes of a snapshot, checked as by [`load`](Self::load), for hashers whose default is always the same. Only
+        /// with the feature `serde`.
+        ///
+        /// With any other hasher this does not compile; [`SameByDefault`](crate::SameByDefault) shows the way that does, a
+        /// [`Loader`], which also takes a memory limit. Without a limit, the filter takes up hardly more than its bytes do.
+        #[cfg(feature = "serde")]
+        impl<'de, T: ?Sized, S: crate::SameByDefault> serde::Deserialize<'de> for $Filter<T, S> {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                use serde::de::DeserializeSeed;
+
+                Loader::<Self, S>::new(S::default(), usize::MAX).deserialize(deserializer)
+            }
+        }
+    };
+}
+
+snapshots! {
+    ConcurrentCuckooFilter of Box<dyn crate::table::any::AnyTable>:
+    /// The snapshot of a filter of text is `71 + 8 · buckets` bytes long, a little less than
+    /// [`memory_usage`](Self::memory_usage).
+}
+
+snapshots! {
+    GrowableCuckooFilter of crate::tables::growth::Tables:
+    /// Tables that are added meanwhile are not in the snapshot. What layouts the tables have follows from the rate, by
+    /// arithmetic on floating-point numbers. A machine on which that comes to others, which can be at rates just between two
+    /// of them, says so when it loads the snapshot.
+}
+
+snapshots! {
+    RotatingCuckooFilter of crate::tables::generations::Generations:
+    /// The snapshot is of the generation and the tick of its moment: the first [`advance_to`](Self::advance_to) after loading
+    /// has as many generations expire as periods have passed since. (If the clock is another one after loading, call
+    /// [`restart_clock`](Self::restart_clock) first.) Where a rotation comes while the snapshot is being written, the generation
+    /// that expires by it may be missing.
+}

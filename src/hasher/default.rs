@@ -1,0 +1,120 @@
+//! The hasher of a filter for which none is chosen.
+
+use core::fmt;
+use core::hash::{BuildHasher, Hash, Hasher};
+
+/// The hasher that a filter has if none is chosen: fast, and keyed at random.
+///
+/// [`new`](Self::new) and [`Default`] draw new random keys each time, so two of these are not the same hasher, but clones
+/// are. It is `ahash`; which function it is may change with any version of this crate, so **don't store its hashes**, and
+/// don't choose it for snapshots that outlive the process: `StableState` (feature `stable-hash`) is made for that.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder};
+///
+/// let hasher = DefaultHashBuilder::new(); // two filters that share hashes
+/// let today = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher.clone());
+/// let yesterday = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher);
+/// yesterday.insert("request-1")?;
+/// let hash = today.hash_one("request-1");
+/// assert!(today.contains_hash(hash) || yesterday.contains_hash(hash));
+/// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+/// ```
+#[derive(Clone)]
+pub struct DefaultHashBuilder(ahash::RandomState);
+
+impl DefaultHashBuilder {
+    /// A hasher with new random keys.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(ahash::RandomState::new())
+    }
+}
+
+/// A hasher with new random keys.
+impl Default for DefaultHashBuilder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl BuildHasher for DefaultHashBuilder {
+    type Hasher = DefaultHasher;
+
+    #[inline]
+    fn build_hasher(&self) -> DefaultHasher {
+        DefaultHasher(self.0.build_hasher())
+    }
+
+    #[inline]
+    fn hash_one<T: Hash>(&self, key: T) -> u64 {
+        self.0.hash_one(key)
+    }
+}
+
+/// Without the keys, which are secret.
+impl fmt::Debug for DefaultHashBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DefaultHashBuilder").finish_non_exhaustive()
+    }
+}
+
+/// The [`Hasher`] of a [`DefaultHashBuilder`].
+#[derive(Clone)]
+pub struct DefaultHasher(ahash::AHasher);
+
+/// Each call is handed on.
+macro_rules! handed_on {
+    ($($write:ident($integer:ty)),*) => {$(
+        #[inline]
+        fn $write(&mut self, value: $integer) {
+            self.0.$write(value);
+        }
+    )*};
+}
+
+impl Hasher for DefaultHasher {
+    handed_on!(write_u8(u8), write_u16(u16), write_u32(u32), write_u64(u64), write_u128(u128), write_usize(usize));
+
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.write(bytes);
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0.finish()
+    }
+}
+
+/// Without its state, from which the keys could be computed.
+impl fmt::Debug for DefaultHasher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DefaultHasher").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clones_hash_alike_and_others_do_not() {
+        let one = DefaultHashBuilder::new();
+        let other = DefaultHashBuilder::default();
+        let hashes =
+            |state: &DefaultHashBuilder| [state.hash_one("a key"), state.hash_one(7u64), state.hash_one((1u8, -2i64))];
+        assert_eq!(hashes(&one), hashes(&one.clone()));
+        assert!(hashes(&one).iter().zip(hashes(&other)).all(|(one, other)| *one != other));
+        // `hash_one` and the hasher agree, as `BuildHasher` asks.
+        let mut hasher = one.build_hasher();
+        "a key".hash(&mut hasher);
+        assert_eq!(hasher.finish(), one.hash_one("a key"));
+    }
+
+    #[test]
+    fn the_keys_are_not_shown() {
+        let state = DefaultHashBuilder::new();
+        assert_eq!(format!("{state:?}, {:?}", state.build_hasher()), "DefaultHashBuilder { .. }, DefaultHasher { .. }");
+    }
+}

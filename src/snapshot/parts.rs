@@ -1,0 +1,42 @@
+//! PURE: the constants of the format, which those who write and those who read share.
+
+use core::hash::BuildHasher;
+
+use crate::word::layout::Encoding;
+
+pub(crate) const MAGIC: [u8; 8] = *b"\x89CCF\r\n\x1a\n";
+
+pub(crate) const VERSION: u16 = 2;
+
+/// The most bytes of an attachment.
+pub(crate) const MAX_ATTACHMENT: usize = 1 << 16;
+
+/// The key whose hash tells whether two hashers are the same: of text, numbers and bytes, so that a change in how any of
+/// these is fed to a hasher is noticed too.
+const PROBE: (&str, u64, u32, &[u8]) =
+    ("concurrent-cuckoo-filter", 0x0123_4567_89ab_cdef, 0x89ab_cdef, &[0, 1, 0xfe, 0xff]);
+
+/// The hasher's hash of [`PROBE`].
+pub(crate) fn probe(hasher: &impl BuildHasher) -> u64 {
+    hasher.hash_one(PROBE)
+}
+
+pub(crate) fn encoding_number(encoding: Encoding) -> u8 {
+    match encoding {
+        Encoding::Plain => 0,
+        Encoding::SemiSorted => 1,
+    }
+}
+
+/// The number that stands for "none was asked for".
+const ANY_ENCODING: u8 = 255;
+
+/// An encoding that was asked for, as a number.
+pub(crate) fn wanted_number(encoding: Option<Encoding>) -> u8 {
+    encoding.map_or(ANY_ENCODING, encoding_number)
+}
+
+/// The encoding that was asked for, if the number stands for one or for none.
+pub(crate) fn wanted_of_number(number: u8) -> Option<Option<Encoding>> {
+    [None, Some(Encoding::Plain), Some(Encoding::SemiSorted)].into_iter().find(|&one| wanted_number(one) == number)
+}

@@ -1,0 +1,128 @@
+//! A save that has begun: its moment is past, and it is yet to be written.
+
+use core::fmt;
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::error::kind::FilterKind;
+use crate::snapshot::file;
+use crate::snapshot::format::Begun;
+use crate::snapshot::parts::MAX_ATTACHMENT;
+use crate::snapshot::sink::{Header, Sink};
+
+/// A save whose moment is past: the filter as it was when `begin_save` returned, ready to be written.
+///
+/// Made by [`ConcurrentCuckooFilter::begin_save`](crate::ConcurrentCuckooFilter::begin_save) and its like. Write it with
+/// [`write_to`](Self::write_to) or [`write_to_path`](Self::write_to_path), on any thread; or drop it, and nothing has
+/// happened. While it exists, inserts, removals and relocations put aside the words that they change, which takes 16 to 64
+/// bytes for each bucket that is changed for the first time: so don't keep it for longer than it takes.
+///
+/// It takes two things with it that are the caller's own, and that [`Loader::read`](crate::Loader::read) gives back: a
+/// [position](Self::position) and an [attachment](Self::attachment).
+///
+/// ```
+/// # #[cfg(feature = "stable-hash")] {
+/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Loader, StableState};
+///
+/// let hasher = StableState::with_key(*b"sixteen secrets!");
+/// let revoked = ConcurrentCuckooFilter::<str, _>::with_capacity_and_hasher(1000, hasher.clone());
+/// revoked.insert("token-17")?; // change 1 of a log
+///
+/// let save = revoked.begin_save()?.position(1); // between two changes of the log
+/// revoked.remove("token-17"); // change 2
+/// let mut snapshot = Vec::new();
+/// save.write_to(&mut snapshot)?;
+///
+/// let loaded = Loader::<ConcurrentCuckooFilter<str, _>, _>::new(hasher, 1 << 20).read(&snapshot[..])?;
+/// assert_eq!(loaded.position, Some(1)); // go on with change 2
+/// assert!(loaded.filter.contains("token-17"));
+/// assert!(loaded.filter.remove("token-17"));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "nothing is written until `write_to` or `write_to_path` is called"]
+pub struct Save<'a> {
+    kind: FilterKind,
+    probe: u64,
+    schema: Cow<'a, str>,
+    position: Option<u64>,
+    attachment: Vec<u8>,
+    begun: Begun<'a>,
+}
+
+impl<'a> Save<'a> {
+    pub(crate) fn new(kind: FilterKind, probe: u64, schema: Cow<'a, str>, begun: Begun<'a>) -> Self {
+        Self { kind, probe, schema, position: None, attachment: Vec::new(), begun }
+    }
+
+    /// The caller's position: how far the filter has come in a log of changes, say.
+    ///
+    /// It is exact if no change is made during `begin_save`: the snapshot then has all changes that were made before it and
+    /// none that were made after it. To have it so with one thread that applies the changes, that thread calls `begin_save`
+    /// between two of them. (The loaded filter goes on from there, and no change is applied twice or left out.)
+    pub fn position(mut self, position: u64) -> Self {
+        self.position = Some(position);
+        self
+    }
+
+    /// Bytes of the caller's own, 65,536 at most: the name of the source, an epoch, the configuration.
+    pub fn attachment(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.attachment = bytes.into();
+        self
+    }
+
+    /// Writes the snapshot, in pieces of 8 KiB, and flushes. A file needs no buffer.
+    ///
+    /// # Errors
+    /// Those of `to`; `InvalidInput` if the attachment is too long, and nothing was written; `OutOfMemory` if the memory was
+    /// refused in which words are put aside (the changes themselves are done). What has been written then
+    /// is no snapshot, and the filter is as it was.
+    pub fn write_to(self, mut to: impl Write) -> io::Result<()> {
+        self.check()?;
+        self.write(&mut to)
+    }
+
+    /// Writes the snapshot to a file, which has either all of the old bytes or all of the new ones, whatever happens.
+    ///
+    /// The snapshot is written to a new file in the same folder, which then takes the place of the old one: with its
+    /// permissions, and of its owner if that is allowed. File and folder are synced, so a snapshot that was written
+    /// survives a loss of power. If the path is a symbolic link, what it leads to is replaced. If the process dies meanwhile,
+    /// a file is left behind whose name ends in `.partial`; it can be deleted.
+    ///
+    /// # Errors
+    /// As for [`write_to`](Self::write_to), and those of the file system. The file is the old one then, except where only
+    /// the folder could not be synced: then it is the new one, and the old one may be back after a loss of power.
+    pub fn write_to_path(self, path: impl AsRef<Path>) -> io::Result<()> {
+        self.check()?;
+        file::replace(path.as_ref(), |file| self.write(file))
+    }
+
+    fn check(&self) -> io::Result<()> {
+        let len = self.attachment.len();
+        if len <= MAX_ATTACHMENT {
+            return Ok(());
+        }
+        let message = format!("the attachment has {len} bytes, and a snapshot has room for {MAX_ATTACHMENT}");
+        Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+    }
+
+    fn write(self, to: &mut dyn Write) -> io::Result<()> {
+        let Self { kind, probe, schema, position, attachment, begun } = self;
+        let mut sink = Sink::new(to);
+        sink.header(&Header { kind, probe, schema: &schema, position, attachment: &attachment })?;
+        sink.head(&begun.head)?;
+        begun.sections.into_iter().try_for_each(|section| sink.section(section))?;
+        sink.end()
+    }
+}
+
+impl fmt::Debug for Save<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Save")
+            .field("filter", &self.kind)
+            .field("schema", &self.schema)
+            .field("position", &self.position)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,74 @@
+//! What a filter's keys are, by name, as snapshots state it.
+
+#[cfg(feature = "snapshot")]
+use core::any::type_name;
+#[cfg(feature = "snapshot")]
+use std::borrow::Cow;
+
+#[cfg(feature = "snapshot")]
+use crate::error::build::BuildError;
+
+/// The most bytes of a schema.
+#[cfg(feature = "snapshot")]
+pub(crate) const MAX_SCHEMA: usize = u8::MAX as usize;
+
+/// A name of the caller's; the key type's, if there is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots have one"))]
+#[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
+pub struct Schema(Option<Box<str>>);
+
+#[cfg(feature = "snapshot")]
+impl Schema {
+    pub(crate) fn named(name: String) -> Self {
+        Self(Some(name.into_boxed_str()))
+    }
+
+    /// Whether the name fits in a snapshot.
+    pub(crate) fn check(&self) -> Result<(), BuildError> {
+        match &self.0 {
+            Some(name) if name.len() > MAX_SCHEMA => {
+                Err(BuildError::SchemaTooLong { len: name.len(), most: MAX_SCHEMA })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The name, for keys of type `T`.
+    pub(crate) fn name<T: ?Sized>(&self) -> Cow<'_, str> {
+        match &self.0 {
+            Some(name) => Cow::Borrowed(name),
+            None => default_name(type_name::<T>()),
+        }
+    }
+}
+
+/// The type's name, if it is not too long: else its beginning, and a checksum of all of it.
+#[cfg(feature = "snapshot")]
+fn default_name(name: &'static str) -> Cow<'static, str> {
+    if name.len() <= MAX_SCHEMA {
+        return Cow::Borrowed(name);
+    }
+    let sum = format!("#{:08x}", crc32fast::hash(name.as_bytes()));
+    let mut kept = MAX_SCHEMA - sum.len();
+    while !name.is_char_boundary(kept) {
+        kept -= 1;
+    }
+    Cow::Owned(format!("{}{sum}", &name[..kept]))
+}
+
+#[cfg(all(test, feature = "snapshot"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_cut_and_told_apart_by_a_checksum() {
+        let [one, other] = ["x", "y"].map(|end| &*Box::leak(format!("{}é{end}", "a".repeat(245)).into_boxed_str()));
+        assert_eq!(default_name(one).len(), 248, "it fits");
+        let [one, other] = [one, other].map(|name| &*Box::leak(format!("{}{name}", "b".repeat(8)).into_boxed_str()));
+        assert_eq!((one.len(), other.len()), (256, 256));
+        let (one, other) = (default_name(one), default_name(other));
+        assert_ne!(one, other);
+        assert!(one.len() <= MAX_SCHEMA && other.len() <= MAX_SCHEMA, "{one} {other}");
+    }
+}

@@ -1,0 +1,89 @@
+//! PURE: how a snapshot is written, by the format in `snapshot/format.rs`.
+
+use std::io::{self, Write};
+
+use crate::error::kind::FilterKind;
+use crate::snapshot::format::Section;
+use crate::snapshot::parts::{MAGIC, VERSION, encoding_number};
+use crate::table::save::CHUNK;
+use crate::word::layout::Shape;
+
+/// What the header states.
+#[derive(Debug)]
+pub(crate) struct Header<'a> {
+    pub(crate) kind: FilterKind,
+    pub(crate) probe: u64,
+    pub(crate) schema: &'a str,
+    pub(crate) position: Option<u64>,
+    pub(crate) attachment: &'a [u8],
+}
+
+/// Where a snapshot is written to.
+pub(crate) struct Sink<'a> {
+    to: &'a mut dyn Write,
+    sum: crc32fast::Hasher,
+}
+
+impl<'a> Sink<'a> {
+    pub(crate) fn new(to: &'a mut dyn Write) -> Self {
+        Self { to, sum: crc32fast::Hasher::new() }
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.sum.update(bytes);
+        self.to.write_all(bytes)
+    }
+
+    fn seal(&mut self) -> io::Result<()> {
+        self.to.write_all(&self.sum.clone().finalize().to_le_bytes())
+    }
+
+    /// The header. Its schema and its attachment are no longer than they may be.
+    pub(crate) fn header(&mut self, header: &Header<'_>) -> io::Result<()> {
+        let Header { kind, probe, schema, position, attachment } = *header;
+        self.put(&MAGIC)?;
+        self.put(&VERSION.to_le_bytes())?;
+        self.put(&[kind.number()])?;
+        self.put(&probe.to_le_bytes())?;
+        self.put(&[schema.len() as u8])?;
+        self.put(schema.as_bytes())?;
+        self.put(&[u8::from(position.is_some())])?;
+        self.put(&position.unwrap_or(0).to_le_bytes())?;
+        self.put(&(attachment.len() as u32).to_le_bytes())?;
+        self.seal()?;
+        self.put(attachment)?;
+        self.seal()
+    }
+
+    /// What a kind of filter states beside its tables.
+    pub(crate) fn head(&mut self, head: &[u8]) -> io::Result<()> {
+        if head.is_empty() {
+            return Ok(());
+        }
+        self.put(head)?;
+        self.seal()
+    }
+
+    /// A table. The memory that the save has kept of it is free when it is written.
+    pub(crate) fn section(&mut self, Section { table, save }: Section<'_>) -> io::Result<()> {
+        let Shape { encoding, slots, fingerprint_bits } = table.shape();
+        self.put(&[encoding_number(encoding), slots as u8, fingerprint_bits as u8])?;
+        self.put(&(table.buckets() as u64).to_le_bytes())?;
+        self.seal()?;
+        let mut bytes = [[0; 8]; CHUNK];
+        let copies = table.save(&save, &mut |words| {
+            let bytes = &mut bytes[..words.len()];
+            for (bytes, word) in bytes.iter_mut().zip(words) {
+                *bytes = word.to_le_bytes();
+            }
+            self.put(bytes.as_flattened())
+        })?;
+        self.put(&copies.to_le_bytes())
+    }
+
+    /// The last seal.
+    pub(crate) fn end(mut self) -> io::Result<()> {
+        self.seal()?;
+        self.to.flush()
+    }
+}

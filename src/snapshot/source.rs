@@ -1,0 +1,203 @@
+//! PURE: how a snapshot is read, by the format in `snapshot/format.rs`, and what is checked on the way.
+
+use std::io::{ErrorKind, Read};
+
+use crate::error::kind::FilterKind;
+use crate::error::load::LoadError;
+use crate::machine::memory::Pages;
+use crate::plan::sizing;
+use crate::snapshot::parts::{MAGIC, MAX_ATTACHMENT, VERSION, encoding_number};
+use crate::table::any::AnyTable;
+use crate::table::plan::Plan;
+use crate::table::save::CHUNK;
+use crate::word::layout::{SHAPES, Shape};
+
+/// What a table takes beside its words: the header of its section, with a seal, and the count after them.
+const SECTION: u64 = 23;
+
+/// The header of a section alone.
+pub(crate) const TABLE_HEADER: u64 = 15;
+
+/// The last seal.
+const END: u64 = 4;
+
+/// What the caller has added to a snapshot.
+#[derive(Debug)]
+pub(crate) struct Label {
+    pub(crate) position: Option<u64>,
+    pub(crate) attachment: Vec<u8>,
+}
+
+/// Where a snapshot is read from.
+#[allow(unreachable_pub, missing_debug_implementations, reason = "a public trait that nobody can name has it")]
+pub struct Source<'a> {
+    from: &'a mut dyn Read,
+    sum: crc32fast::Hasher,
+    /// How many bytes have been read, and how many there must be at least by what they say.
+    read: u64,
+    expected: u64,
+    /// How many bytes there are to read, if that is known.
+    available: Option<u64>,
+    /// How many bytes the filter may take up, and how many it takes up so far.
+    limit: usize,
+    needed: usize,
+}
+
+impl<'a> Source<'a> {
+    /// A source for a filter of at most `limit` bytes, which has so many itself, if that is known.
+    pub(crate) fn new(from: &'a mut dyn Read, limit: usize, available: Option<u64>) -> Self {
+        Self { from, sum: crc32fast::Hasher::new(), read: 0, expected: 0, available, limit, needed: 0 }
+    }
+
+    pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N], LoadError> {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), LoadError> {
+        self.read_exact(bytes)?;
+        self.sum.update(bytes);
+        Ok(())
+    }
+
+    fn read_exact(&mut self, bytes: &mut [u8]) -> Result<(), LoadError> {
+        let expected = self.expected.max(self.read + bytes.len() as u64);
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match self.from.read(rest) {
+                Ok(0) => return Err(LoadError::Truncated { available: self.read, expected }),
+                Ok(read) => {
+                    self.read += read as u64;
+                    rest = &mut rest[read..];
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => (),
+                Err(error) => return Err(LoadError::Io(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a seal: what it states and what it should.
+    fn seal(&mut self) -> Result<(u32, u32), LoadError> {
+        let mut stated = [0; 4];
+        self.read_exact(&mut stated)?;
+        Ok((u32::from_le_bytes(stated), self.sum.clone().finalize()))
+    }
+
+    /// Reads the seal of a header; what was read before it is safe to use then.
+    pub(crate) fn header_seal(&mut self) -> Result<(), LoadError> {
+        let (stated, computed) = self.seal()?;
+        if stated == computed { Ok(()) } else { Err(LoadError::DamagedHeader { stated, computed }) }
+    }
+
+    /// How many bytes the filter may take up.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Asks for so many bytes, which the filter is to take up.
+    pub(crate) fn reserve(&mut self, bytes: usize) -> Result<(), LoadError> {
+        self.needed = self.needed.saturating_add(bytes);
+        let &mut Self { needed, limit, .. } = self;
+        if needed <= limit { Ok(()) } else { Err(LoadError::MemoryLimit { needed, limit }) }
+    }
+
+    /// Reads the header of a snapshot of this kind of filter, of these keys, with this hasher.
+    pub(crate) fn header(&mut self, kind: FilterKind, schema: &str, probe: u64) -> Result<Label, LoadError> {
+        if self.take()? != MAGIC {
+            return Err(LoadError::NotASnapshot);
+        }
+        let version = u16::from_le_bytes(self.take()?);
+        if version != VERSION {
+            return Err(LoadError::UnsupportedVersion { version, supported: VERSION });
+        }
+        let [stated_kind] = self.take()?;
+        let stated_probe = u64::from_le_bytes(self.take()?);
+        let [schema_len] = self.take()?;
+        let mut stated_schema = [0; u8::MAX as usize];
+        let stated_schema = &mut stated_schema[..usize::from(schema_len)];
+        self.fill(stated_schema)?;
+        let [has_position] = self.take()?;
+        let position = u64::from_le_bytes(self.take()?);
+        let attached = u32::from_le_bytes(self.take()?);
+        self.header_seal()?;
+        if stated_kind != kind.number() {
+            return Err(LoadError::WrongKind { kind: stated_kind, expected: kind });
+        }
+        if stated_schema != schema.as_bytes() {
+            let stated = String::from_utf8_lossy(stated_schema).into_owned();
+            return Err(LoadError::OtherSchema { schema: stated, expected: schema.to_owned() });
+        }
+        if stated_probe != probe {
+            return Err(LoadError::OtherHasher);
+        }
+        if has_position > 1 {
+            return Err(LoadError::UnknownFlags { flags: has_position });
+        }
+        let (len, most) = (attached as usize, MAX_ATTACHMENT);
+        if len > most {
+            return Err(LoadError::AttachmentTooLong { len, most });
+        }
+        let mut attachment = Vec::new();
+        attachment.try_reserve_exact(len).map_err(|_| LoadError::OutOfMemory { bytes: len })?;
+        attachment.resize(len, 0);
+        self.fill(&mut attachment)?;
+        self.header_seal()?;
+        Ok(Label { position: (has_position == 1).then_some(position), attachment })
+    }
+
+    /// Reads the header of a section: what its table is to be.
+    pub(crate) fn table_header(&mut self) -> Result<Plan, LoadError> {
+        let [encoding, slots, fingerprint_bits] = self.take()?;
+        let buckets = u64::from_le_bytes(self.take()?);
+        self.header_seal()?;
+        let is_it = |shape: &Shape| {
+            (encoding_number(shape.encoding), shape.slots, shape.fingerprint_bits)
+                == (encoding, slots.into(), fingerprint_bits.into())
+        };
+        let shape =
+            SHAPES.into_iter().find(is_it).ok_or(LoadError::UnknownLayout { encoding, slots, fingerprint_bits })?;
+        let possible = buckets == 1 || buckets != 0 && buckets.is_multiple_of(2) && buckets <= sizing::LARGEST as u64;
+        if !possible {
+            return Err(LoadError::InvalidBuckets { buckets, largest: sizing::LARGEST as u64 });
+        }
+        let buckets = buckets as usize;
+        Ok(Plan::new(shape, buckets, Pages::DEFAULT))
+    }
+
+    /// Looks whether there can be so many tables of so many buckets in all among what has yet to be read, and from here on
+    /// expects them. Of the first, so much of its section has been read.
+    pub(crate) fn expect_tables(&mut self, tables: usize, buckets: usize, read_of_first: u64) -> Result<(), LoadError> {
+        let sections = SECTION.saturating_mul(tables as u64) - read_of_first;
+        let words = (buckets as u64).saturating_mul(size_of::<u64>() as u64);
+        self.expected = self.read.saturating_add(sections).saturating_add(words).saturating_add(END);
+        match self.available {
+            Some(available) if available < self.expected => {
+                Err(LoadError::Truncated { available, expected: self.expected })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads what follows the header of a section, into an empty table.
+    pub(crate) fn words(&mut self, table: &mut dyn AnyTable) -> Result<(), LoadError> {
+        let mut bytes = [[0; 8]; CHUNK];
+        let counted = table.load(&mut |words| {
+            let bytes = &mut bytes[..words.len()];
+            self.fill(bytes.as_flattened_mut())?;
+            for (word, &mut bytes) in words.iter_mut().zip(bytes) {
+                *word = u64::from_le_bytes(bytes);
+            }
+            Ok(())
+        })?;
+        let stated = u64::from_le_bytes(self.take()?);
+        if stated == counted { Ok(()) } else { Err(LoadError::WrongCount { stated, counted }) }
+    }
+
+    /// The last seal.
+    pub(crate) fn end(mut self) -> Result<(), LoadError> {
+        let (stated, computed) = self.seal()?;
+        if stated == computed { Ok(()) } else { Err(LoadError::WrongChecksum { stated, computed }) }
+    }
+}
