@@ -32,8 +32,6 @@ mod support;
 
 mod filters;
 mod measure;
-#[path = "../support/plot.rs"]
-mod plot;
 mod report;
 mod space;
 mod systems;

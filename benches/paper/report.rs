@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use plot::{Axis, Chart, Line, Marker, Scale, Series, Style};
+
 use super::measure::{Measured, Plan};
-use super::plot::{Axis, Chart, Line, Marker, Scale, Series, Style};
 use super::space::{self, InTable, Loads, Space};
 use super::support::report::align;
 use super::systems::Part;
