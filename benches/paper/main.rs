@@ -45,6 +45,7 @@ use std::process::ExitCode;
 use measure::{Measured, Plan};
 use report::{Findings, size};
 use space::{InTable, Loads, Space};
+use support::files::from_root;
 use systems::{Layout, Part, System};
 
 /// What the command line asks for.
@@ -131,7 +132,8 @@ fn measure(plan: Plan) -> Findings {
 
 /// Prints the tables, and writes them and the figures to files.
 fn show(findings: &Findings, out: PathBuf) -> Result<(), Box<dyn Error>> {
-    fs::create_dir_all(&out)?;
+    let files = from_root(&out);
+    fs::create_dir_all(&files)?;
     let two_threads = format!(
         "On two threads, tables of {}: millions of operations a second, and how many times that of one thread (x)",
         size(findings.shared_bytes)
@@ -147,14 +149,14 @@ fn show(findings: &Findings, out: PathBuf) -> Result<(), Box<dyn Error>> {
         ("two_threads", &*two_threads, 1, findings.two_threads()),
     ] {
         println!("## {title}\n\n{}", table.text(left));
-        fs::write(out.join(file).with_extension("csv"), table.csv())?;
+        fs::write(files.join(file).with_extension("csv"), table.csv())?;
     }
     println!("{}", findings.space_verdict());
     println!("## Figures, in {}\n", out.display());
     for (file, what, chart) in findings.charts() {
         println!("- `{file}.svg`: {what}");
-        fs::write(out.join(file).with_extension("csv"), chart.csv())?;
-        fs::write(out.join(file).with_extension("svg"), chart.svg()?)?;
+        fs::write(files.join(file).with_extension("csv"), chart.csv())?;
+        fs::write(files.join(file).with_extension("svg"), chart.svg()?)?;
     }
     Ok(())
 }
