@@ -31,10 +31,11 @@ use ahash::RandomState;
 use concurrent_cuckoo_filter::{Builder, ConcurrentCuckooFilter, Encoding};
 use memmap2::{Mmap, MmapMut};
 
+use support::hash::HASH;
 use support::keys::{ABSENT, Random, Shuffled, key};
+use support::ours::{builder, of_size};
 use support::plan::Size;
 use support::report::{Spread, align};
-use support::subject::{HASH, builder, of_size};
 
 /// How many keys there are in a slice.
 const BATCH: usize = 1024;

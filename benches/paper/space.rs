@@ -4,7 +4,7 @@
 use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
 
 use super::support::keys::key;
-use super::support::subject::builder;
+use super::support::ours::builder;
 use super::systems::Layout;
 
 /// The information-theoretic bound, in bits for each key.

@@ -15,7 +15,10 @@ use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
 use super::filters::{CountingBloom, DLeft};
 use super::measure::{Concurrent, Exclusive, Timed};
 use super::space::at_capacity;
-use super::support::subject::{AtomicCuckooFilter, HASH, LockedScalable, Subject, builder, of_size};
+use super::support::hash::HASH;
+use super::support::ours::{builder, of_size};
+use super::support::peers::{AtomicCuckooFilter, LockedScalable};
+use super::support::subject::Subject;
 
 /// A filter at work for one thread. Changes tell whether they succeeded.
 pub(crate) trait Filter {
