@@ -30,11 +30,18 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod adapters;
+mod charts;
 mod filters;
+mod findings;
+mod layout;
 mod measure;
-mod report;
+mod plan;
 mod space;
 mod systems;
+mod tables;
+mod text;
+mod timed;
 
 use std::env;
 use std::error::Error;
@@ -42,11 +49,14 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use measure::{Measured, Plan};
-use report::{Findings, size};
+use findings::Findings;
+use layout::Layout;
+use measure::Measured;
+use plan::Plan;
 use space::{InTable, Loads, Space};
 use support::files::from_root;
-use systems::{Layout, Part, System};
+use systems::{Part, System};
+use text::size;
 
 /// What the command line asks for.
 #[derive(Debug)]
