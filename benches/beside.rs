@@ -19,8 +19,10 @@ use std::time::{Duration, Instant};
 
 use support::keys::{ABSENT, Shuffled, key};
 use support::options::Options;
+use support::ours::{Default5x14, Ours, Plain4x16};
+use support::peers::AtomicCuckooFilter;
 use support::report::{Spread, align};
-use support::subject::{AtomicCuckooFilter, Default5x14, Ours, Plain4x16, Subject};
+use support::subject::Subject;
 
 /// How full the filters are while the writer is at work.
 const LOAD: f64 = 0.95;

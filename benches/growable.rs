@@ -15,10 +15,12 @@ use std::time::{Duration, Instant};
 
 use ahash::RandomState;
 use concurrent_cuckoo_filter::GrowableCuckooFilter;
+use support::hash::HASH;
 use support::keys::{ABSENT, Shuffled, key};
 use support::options::Options;
+use support::ours::{Default5x14, Ours, Plain4x16, Setting};
 use support::report::{Spread, align};
-use support::subject::{Default5x14, HASH, Ours, Plain4x16, Setting, Subject};
+use support::subject::Subject;
 
 /// How full the newest table is, and the filter beside.
 const LOAD: f64 = 0.9;

@@ -18,7 +18,7 @@ use std::hint::black_box;
 use ahash::RandomState;
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
 use support::keys::{ABSENT, Random, Shuffled, key};
-use support::subject::builder;
+use support::ours::builder;
 
 type Filter = ConcurrentCuckooFilter<u64, RandomState>;
 

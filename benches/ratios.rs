@@ -39,6 +39,7 @@ use std::fs;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use support::files::from_root;
 use support::filled::{Bench, Sample, Steady};
 use support::plan::{Changes, Rounds, Size, steady_load, subjects};
 use support::report::{Spread, align};
@@ -388,7 +389,7 @@ fn main() -> ExitCode {
         }
         csv += &results.csv();
     }
-    let written = options.csv.as_ref().map_or(Ok(()), |file| fs::write(file, csv));
+    let written = options.csv.as_ref().map_or(Ok(()), |file| fs::write(from_root(file), csv));
     if let Err(error) = written {
         eprintln!("ratios: the CSV file: {error}");
         return ExitCode::FAILURE;

@@ -30,13 +30,18 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod adapters;
+mod charts;
 mod filters;
+mod findings;
+mod layout;
 mod measure;
-#[path = "../support/plot.rs"]
-mod plot;
-mod report;
+mod plan;
 mod space;
 mod systems;
+mod tables;
+mod text;
+mod timed;
 
 use std::env;
 use std::error::Error;
@@ -44,10 +49,14 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use measure::{Measured, Plan};
-use report::{Findings, size};
+use findings::Findings;
+use layout::Layout;
+use measure::Measured;
+use plan::Plan;
 use space::{InTable, Loads, Space};
-use systems::{Layout, Part, System};
+use support::files::from_root;
+use systems::{Part, System};
+use text::size;
 
 /// What the command line asks for.
 #[derive(Debug)]
@@ -133,7 +142,8 @@ fn measure(plan: Plan) -> Findings {
 
 /// Prints the tables, and writes them and the figures to files.
 fn show(findings: &Findings, out: PathBuf) -> Result<(), Box<dyn Error>> {
-    fs::create_dir_all(&out)?;
+    let files = from_root(&out);
+    fs::create_dir_all(&files)?;
     let two_threads = format!(
         "On two threads, tables of {}: millions of operations a second, and how many times that of one thread (x)",
         size(findings.shared_bytes)
@@ -149,14 +159,14 @@ fn show(findings: &Findings, out: PathBuf) -> Result<(), Box<dyn Error>> {
         ("two_threads", &*two_threads, 1, findings.two_threads()),
     ] {
         println!("## {title}\n\n{}", table.text(left));
-        fs::write(out.join(file).with_extension("csv"), table.csv())?;
+        fs::write(files.join(file).with_extension("csv"), table.csv())?;
     }
     println!("{}", findings.space_verdict());
     println!("## Figures, in {}\n", out.display());
     for (file, what, chart) in findings.charts() {
         println!("- `{file}.svg`: {what}");
-        fs::write(out.join(file).with_extension("csv"), chart.csv())?;
-        fs::write(out.join(file).with_extension("svg"), chart.svg()?)?;
+        fs::write(files.join(file).with_extension("csv"), chart.csv())?;
+        fs::write(files.join(file).with_extension("svg"), chart.svg()?)?;
     }
     Ok(())
 }

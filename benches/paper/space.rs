@@ -1,11 +1,9 @@
 //! What can be said without a clock: memory for a rate (Table 2, the space row of Table 3, Figure 3) and how full a
 //! table gets (Figure 2).
 
-use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
-
+use super::layout::{Layout, at_capacity, load_at_capacity};
 use super::support::keys::key;
-use super::support::subject::builder;
-use super::systems::Layout;
+use super::support::ours::builder;
 
 /// The information-theoretic bound, in bits for each key.
 pub(crate) fn bound(rate: f64) -> f64 {
@@ -59,19 +57,6 @@ impl Space {
         let (bits, rate) = at_capacity(&filter);
         Self { asked, layout: layout.name(), bits, rate }
     }
-}
-
-/// The share of the slots that is taken then.
-fn load_at_capacity(filter: &ConcurrentCuckooFilter<u64>) -> f64 {
-    filter.capacity() as f64 / filter.slots() as f64
-}
-
-/// Bits for each key, and the computed rate, in a filter that holds what it is made for.
-pub(crate) fn at_capacity(filter: &ConcurrentCuckooFilter<u64>) -> (f64, f64) {
-    let load = load_at_capacity(filter);
-    // A rate is the chance that one of so many slots, each independent of the others, holds an equal fingerprint.
-    let rate = -f64::exp_m1(load * f64::ln_1p(-filter.max_false_positive_rate()));
-    (filter.memory_usage() as f64 * 8.0 / filter.capacity() as f64, rate)
 }
 
 /// A layout in a table of the size at hand.

@@ -7,46 +7,13 @@
 //!   other cuckoo filters take 95 % of their slots, the d-left counting Bloom filter 6 keys to a bucket of 8; the Bloom
 //!   filters have 13 bits for each key, which is what the paper gives them, and the counting one four times as many.
 
-use std::fs;
-
-use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
-
+use super::adapters::{AtomicBloom, BlockedBloom, Bloom, Exact, Ours, Peer, Quotient};
 use super::filters::{CountingBloom, DLeft};
-use super::measure::{Concurrent, Exclusive, Timed};
-use super::space::at_capacity;
-use super::support::subject::{AtomicCuckooFilter, HASH, LockedScalable, Subject, builder, of_size};
-
-/// A filter at work for one thread. Changes tell whether they succeeded.
-pub(crate) trait Filter {
-    fn insert(&mut self, key: u64) -> bool;
-    fn contains(&self, key: u64) -> bool;
-    fn remove(&mut self, key: u64) -> bool;
-}
-
-/// A filter that threads can share: each has a reference, and that is a [`Filter`].
-pub(crate) trait Shared: Sync {
-    fn insert(&self, key: u64) -> bool;
-    fn contains(&self, key: u64) -> bool;
-    fn remove(&self, key: u64) -> bool;
-}
-
-impl<S: Shared> Filter for &S {
-    #[inline(always)]
-    fn insert(&mut self, key: u64) -> bool {
-        S::insert(self, key)
-    }
-
-    #[inline(always)]
-    fn contains(&self, key: u64) -> bool {
-        S::contains(self, key)
-    }
-
-    #[inline(always)]
-    fn remove(&mut self, key: u64) -> bool {
-        S::remove(self, key)
-    }
-}
+use super::layout::{Layout, at_capacity};
+use super::support::hash::HASH;
+use super::support::peers::{AtomicCuckooFilter, LockedScalable};
+use super::support::subject::Subject;
+use super::timed::{Concurrent, Exclusive, Filter, Shared, Timed};
 
 /// How much is measured of a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +73,7 @@ impl Built {
 
 /// Everything that is compared, ours first.
 pub(crate) fn systems() -> Vec<System> {
-    let mut systems: Vec<System> = Layout::all().into_iter().map(Layout::system).collect();
+    let mut systems: Vec<System> = Layout::all().into_iter().map(ours).collect();
     systems.extend([
         System {
             name: "Bloom".into(),
@@ -225,78 +192,23 @@ const QUOTIENT_BITS: u8 = 9;
 /// About what the exact set takes for a key.
 const EXACT_BYTES: usize = 22;
 
-/// The memory that the process occupies, where the system tells: the exact set doesn't say what it takes.
-pub(crate) fn resident_bytes() -> Option<usize> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    Some(kib.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()? << 10)
-}
-
-/// One of this crate's layouts, found through its builder.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Layout {
-    pub(crate) encoding: Encoding,
-    pub(crate) slots: usize,
-    pub(crate) bits: u32,
-    /// With every slot taken. Who asks for this rate and this encoding gets this layout.
-    pub(crate) rate: f64,
-}
-
-impl Layout {
-    /// By memory, and then by rate, as the builder looks through them.
-    pub(crate) fn all() -> Vec<Self> {
-        let mut layouts = Vec::new();
-        for encoding in [Encoding::Plain, Encoding::SemiSorted] {
-            // Each is the cheapest for its own rate; what is asked for next is a rate that it can't meet.
-            let mut wanted = 0.5;
-            while let Ok(filter) = Self::builder(encoding, wanted).capacity(1000).build() {
-                let (slots, bits, rate) =
-                    (filter.slots_per_bucket(), filter.fingerprint_bits(), filter.max_false_positive_rate());
-                layouts.push(Self { encoding, slots, bits, rate });
-                wanted = rate * 0.999;
-            }
-        }
-        layouts.sort_by(|one, other| other.rate.total_cmp(&one.rate));
-        layouts
-    }
-
-    fn builder(encoding: Encoding, rate: f64) -> concurrent_cuckoo_filter::Builder<u64, RandomState> {
-        builder().encoding(encoding).false_positive_rate(rate)
-    }
-
-    pub(crate) fn is_semi_sorted(self) -> bool {
-        self.encoding == Encoding::SemiSorted
-    }
-
-    /// Such as "5x14".
-    pub(crate) fn name(self) -> String {
-        format!("{}x{}{}", self.slots, self.bits, if self.is_semi_sorted() { "s" } else { "" })
-    }
-
-    /// The largest table in so many bytes, or one that is at most 1 % smaller.
-    pub(crate) fn with_bytes(self, bytes: usize) -> ConcurrentCuckooFilter<u64> {
-        of_size(bytes, self.slots, |capacity| {
-            Self::builder(self.encoding, self.rate).capacity(capacity).build().expect("a valid filter")
-        })
-    }
-
-    fn system(self) -> System {
-        // The default, and the plain layout of the same size.
-        let is_shown = (self.slots, self.bits) == (5, 14) || (self.slots, self.bits) == (5, 12);
-        System {
-            name: format!("ours {}", self.name()),
-            about: if self.is_semi_sorted() { "semi-sorted" } else { "plain" },
-            part: if is_shown { Part::Figures } else { Part::Table },
-            removes: true,
-            is_shared: true,
-            lines: ["2", "2"],
-            build: Box::new(move |bytes| {
-                let filter = self.with_bytes(bytes);
-                let (bytes, capacity) = (filter.memory_usage(), filter.capacity() as u64);
-                let (_, rate) = at_capacity(&filter);
-                Built::shared(Ours(filter), bytes, capacity).with_rate(rate)
-            }),
-        }
+/// One of this crate's layouts.
+fn ours(layout: Layout) -> System {
+    // The default, and the plain layout of the same size.
+    let is_shown = (layout.slots, layout.bits) == (5, 14) || (layout.slots, layout.bits) == (5, 12);
+    System {
+        name: format!("ours {}", layout.name()),
+        about: if layout.is_semi_sorted() { "semi-sorted" } else { "plain" },
+        part: if is_shown { Part::Figures } else { Part::Table },
+        removes: true,
+        is_shared: true,
+        lines: ["2", "2"],
+        build: Box::new(move |bytes| {
+            let filter = layout.with_bytes(bytes);
+            let (bytes, capacity) = (filter.memory_usage(), filter.capacity() as u64);
+            let (_, rate) = at_capacity(&filter);
+            Built::shared(Ours(filter), bytes, capacity).with_rate(rate)
+        }),
     }
 }
 
@@ -313,174 +225,5 @@ fn peer<S: Subject>(about: &'static str, part: Part) -> System {
             let (bytes, capacity) = (filter.bytes(), filter.capacity());
             Built::shared(Peer(filter), bytes, capacity)
         }),
-    }
-}
-
-struct Ours(ConcurrentCuckooFilter<u64>);
-
-impl Shared for Ours {
-    #[inline]
-    fn insert(&self, key: u64) -> bool {
-        self.0.insert(&key).is_ok()
-    }
-
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains(&key)
-    }
-
-    #[inline]
-    fn remove(&self, key: u64) -> bool {
-        self.0.remove(&key)
-    }
-}
-
-struct Peer<S>(S);
-
-impl<S: Subject> Shared for Peer<S> {
-    #[inline]
-    fn insert(&self, key: u64) -> bool {
-        self.0.insert(key)
-    }
-
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains(key)
-    }
-
-    #[inline]
-    fn remove(&self, key: u64) -> bool {
-        self.0.remove(key)
-    }
-}
-
-struct Bloom(fastbloom::BloomFilter<RandomState>);
-
-impl Filter for Bloom {
-    #[inline]
-    fn insert(&mut self, key: u64) -> bool {
-        self.0.insert(&key);
-        true
-    }
-
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains(&key)
-    }
-
-    fn remove(&mut self, _key: u64) -> bool {
-        false
-    }
-}
-
-struct AtomicBloom(fastbloom::AtomicBloomFilter<RandomState>);
-
-impl Shared for AtomicBloom {
-    #[inline]
-    fn insert(&self, key: u64) -> bool {
-        self.0.insert(&key);
-        true
-    }
-
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains(&key)
-    }
-
-    fn remove(&self, _key: u64) -> bool {
-        false
-    }
-}
-
-struct BlockedBloom(sbbf_rs_safe::Filter);
-
-impl Filter for BlockedBloom {
-    #[inline]
-    fn insert(&mut self, key: u64) -> bool {
-        self.0.insert_hash(HASH.hash_one(key));
-        true
-    }
-
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains_hash(HASH.hash_one(key))
-    }
-
-    fn remove(&mut self, _key: u64) -> bool {
-        false
-    }
-}
-
-struct Quotient(qfilter::Filter);
-
-impl Filter for Quotient {
-    /// As many copies as there are keys of one fingerprint, or else a removal would take away the others.
-    #[inline]
-    fn insert(&mut self, key: u64) -> bool {
-        self.0.insert_fingerprint(true, HASH.hash_one(key)).is_ok()
-    }
-
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains_fingerprint(HASH.hash_one(key))
-    }
-
-    #[inline]
-    fn remove(&mut self, key: u64) -> bool {
-        self.0.remove_fingerprint(HASH.hash_one(key))
-    }
-}
-
-impl Filter for DLeft {
-    #[inline]
-    fn insert(&mut self, key: u64) -> bool {
-        DLeft::insert(self, HASH.hash_one(key))
-    }
-
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        DLeft::contains(self, HASH.hash_one(key))
-    }
-
-    #[inline]
-    fn remove(&mut self, key: u64) -> bool {
-        DLeft::remove(self, HASH.hash_one(key))
-    }
-}
-
-impl Filter for CountingBloom {
-    #[inline]
-    fn insert(&mut self, key: u64) -> bool {
-        CountingBloom::insert(self, HASH.hash_one(key));
-        true
-    }
-
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        CountingBloom::contains(self, HASH.hash_one(key))
-    }
-
-    #[inline]
-    fn remove(&mut self, key: u64) -> bool {
-        CountingBloom::remove(self, HASH.hash_one(key))
-    }
-}
-
-struct Exact(scc::HashIndex<u64, (), RandomState>);
-
-impl Shared for Exact {
-    #[inline]
-    fn insert(&self, key: u64) -> bool {
-        self.0.insert_sync(key, ()).is_ok()
-    }
-
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains(&key)
-    }
-
-    #[inline]
-    fn remove(&self, key: u64) -> bool {
-        self.0.remove_sync(&key)
     }
 }

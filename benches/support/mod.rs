@@ -2,9 +2,14 @@
 // Each of them leaves some of it unused.
 #![allow(dead_code)]
 
+pub(crate) mod files;
 pub(crate) mod filled;
+pub(crate) mod hash;
 pub(crate) mod keys;
+pub(crate) mod limit;
 pub(crate) mod options;
+pub(crate) mod ours;
+pub(crate) mod peers;
 pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod subject;

@@ -1,9 +1,10 @@
 //! How much is measured, and in which order.
 
 use super::filled::{Bench, Filled, Sample};
-use super::subject::{
-    AtomicCuckooFilter, Default5x14, Kind, Limit, LockedCuckoofilter, LockedScalable, Ours, Plain4x16, SemiSorted4x17,
-};
+use super::limit::Limit;
+use super::ours::{Default5x14, Ours, Plain4x16, SemiSorted4x17};
+use super::peers::{AtomicCuckooFilter, LockedCuckoofilter, LockedScalable};
+use super::subject::Kind;
 
 /// The size of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

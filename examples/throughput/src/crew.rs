@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::keys::Keys;
 use crate::progress::Stage;
 

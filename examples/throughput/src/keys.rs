@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use indicatif::HumanCount;
 
-use crate::Failure;
+use crate::failure::Failure;
 use crate::progress::Progress;
 
 /// See `examples/data/README.md` for where it comes from.
-const BUNDLED: &[u8] = include_bytes!("../data/disposable-email-domains.txt");
+const BUNDLED: &[u8] = include_bytes!("../../data/disposable-email-domains.txt");
 const BUNDLED_NAME: &str = "examples/data/disposable-email-domains.txt";
 
 /// A synthetic key takes no more than this of a real one, lest a file without line ends eat all memory.

@@ -4,9 +4,9 @@ use std::fs::{self, OpenOptions};
 use std::path::Path;
 
 use indicatif::HumanCount;
+use plot::{Axis, Chart, Line, Marker, Scale, Series, Style};
 
-use crate::Failure;
-use crate::plot::{Axis, Chart, Line, Marker, Scale, Series, Style};
+use crate::failure::Failure;
 use crate::workload::{Calls, Figures, WORKLOADS};
 
 /// The shapes of single calls' points, one for each workload. In batches each has the colour of the same workload and

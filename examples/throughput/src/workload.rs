@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use concurrent_cuckoo_filter::{BuildError, Encoding, InsertError};
 use indicatif::HumanCount;
 
-use crate::Failure;
 use crate::crew::{CHUNK, Filter, Measurement, Phase, Tally, Worker};
+use crate::failure::Failure;
 use crate::keys::{KeySet, Keys};
 use crate::progress::Progress;
 

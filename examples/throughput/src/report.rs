@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use concurrent_cuckoo_filter::Encoding;
 use indicatif::{BinaryBytes, HumanCount};
 
-use crate::Failure;
 use crate::arguments::hardware_threads;
 use crate::crew::{Filter, Tally};
+use crate::failure::Failure;
 use crate::keys::{KeySet, RealKeys, Source};
 use crate::workload::{Figures, WORKLOADS};
 

@@ -15,8 +15,10 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// How the values of an axis are laid out.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Scale {
+pub enum Scale {
+    /// In proportion to the values.
     Linear,
+    /// In proportion to the values' logarithms.
     Log10,
     /// One place for each name: the values are 0, 1, 2 …
     Names(Vec<String>),
@@ -24,19 +26,20 @@ pub(crate) enum Scale {
 
 /// One of the two axes.
 #[derive(Clone, Debug)]
-pub(crate) struct Axis {
+pub struct Axis {
     /// What it shows, and its unit.
-    pub(crate) label: String,
-    pub(crate) scale: Scale,
+    pub label: String,
+    /// How the values are laid out.
+    pub scale: Scale,
     /// The least and the greatest value to be shown; what the data need if there is none. Points outside are left out.
-    pub(crate) range: Option<(f64, f64)>,
+    pub range: Option<(f64, f64)>,
     /// The text for a value.
-    pub(crate) show: fn(f64) -> String,
+    pub show: fn(f64) -> String,
 }
 
 impl Axis {
     /// From 0 to somewhat more than the greatest value.
-    pub(crate) fn linear(label: &str) -> Self {
+    pub fn linear(label: &str) -> Self {
         Self { label: label.into(), scale: Scale::Linear, range: None, show: |value| format!("{value}") }
     }
 
@@ -122,7 +125,8 @@ impl Ranged for Ticked {
 
 /// The shape of a series' points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Marker {
+#[expect(missing_docs, reason = "they say all there is to say")]
+pub enum Marker {
     None,
     Circle,
     Square,
@@ -133,24 +137,27 @@ pub(crate) enum Marker {
 
 /// How a series is drawn.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Style {
-    /// One of [`COLOURS`].
-    pub(crate) colour: usize,
-    pub(crate) marker: Marker,
-    pub(crate) line: Line,
+pub struct Style {
+    /// 0 to 7: vermilion, blue, bluish green, orange, sky blue, reddish purple, black, grey.
+    pub colour: usize,
+    /// The shape of the points.
+    pub marker: Marker,
+    /// What connects the points.
+    pub line: Line,
 }
 
 /// What connects a series' points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Line {
+#[expect(missing_docs, reason = "they say all there is to say")]
+pub enum Line {
     None,
     Thin,
     Thick,
     Dashed,
 }
 
-/// Vermilion, blue, bluish green, orange, sky blue, reddish purple, black, grey.
-pub(crate) const COLOURS: [RGBColor; 8] = [
+/// In the order of [`Style::colour`].
+const COLOURS: [RGBColor; 8] = [
     RGBColor(0xd5, 0x5e, 0x00),
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0x00, 0x9e, 0x73),
@@ -165,29 +172,35 @@ const MARKERS: [Marker; 5] = [Marker::Circle, Marker::Square, Marker::Triangle, 
 
 impl Style {
     /// A style for the `n`th series: no two of the first 40 are the same.
-    pub(crate) fn nth(n: usize) -> Self {
+    pub fn nth(n: usize) -> Self {
         Self { colour: n % COLOURS.len(), marker: MARKERS[n % MARKERS.len()], line: Line::Thin }
     }
 }
 
 /// Points with a name.
 #[derive(Clone, Debug)]
-pub(crate) struct Series {
-    pub(crate) name: String,
-    pub(crate) points: Vec<(f64, f64)>,
-    pub(crate) style: Style,
+pub struct Series {
+    /// As it stands in the legend.
+    pub name: String,
+    /// Values on the horizontal and on the vertical axis.
+    pub points: Vec<(f64, f64)>,
+    /// How it is drawn.
+    pub style: Style,
 }
 
 /// A chart.
 #[derive(Clone, Debug)]
-pub(crate) struct Chart {
-    pub(crate) title: String,
+pub struct Chart {
+    /// The first line.
+    pub title: String,
     /// A smaller line below the title.
-    pub(crate) subtitle: String,
-    pub(crate) x: Axis,
-    pub(crate) y: Axis,
+    pub subtitle: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
     /// In the order of the legend.
-    pub(crate) series: Vec<Series>,
+    pub series: Vec<Series>,
 }
 
 const SIZE: (u32, u32) = (960, 540);
@@ -199,7 +212,7 @@ type Drawn = Result<(), Box<dyn Error>>;
 
 impl Chart {
     /// The chart as an SVG document.
-    pub(crate) fn svg(&self) -> Result<String, Box<dyn Error>> {
+    pub fn svg(&self) -> Result<String, Box<dyn Error>> {
         let mut text = String::new();
         {
             let root = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
@@ -216,7 +229,7 @@ impl Chart {
     }
 
     /// A line for each point.
-    pub(crate) fn csv(&self) -> String {
+    pub fn csv(&self) -> String {
         let quoted = |text: &str| format!("\"{}\"", text.replace('"', "'"));
         let mut text = format!("series,{},{}\n", quoted(&self.x.label), quoted(&self.y.label));
         for Series { name, points, .. } in &self.series {

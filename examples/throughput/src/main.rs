@@ -1,8 +1,8 @@
 //! How fast the filter is, and whether it keeps its promises, on real keys and your machine.
 //!
 //! ```text
-//! cargo run --release --example throughput
-//! cargo run --release --example throughput -- --items 10_000_000 --threads 1,4 --keys FILE --plot FILE.svg
+//! cargo run --release -p throughput
+//! cargo run --release -p throughput -- --items 10_000_000 --threads 1,4 --keys FILE --plot FILE.svg
 //! ```
 //!
 //! Takes a list of real keys (disposable e-mail domains, unless you name a file of your own), adds synthetic ones up to
@@ -14,27 +14,24 @@
 //! - `keys`: the keys, real and synthetic;
 //! - `crew`: threads that start together, and the clock;
 //! - `workload`: the five workloads and what is checked, which is where the filter is used;
-//! - `progress`, `report`, `chart`: what you see during and after.
+//! - `progress`, `report`, `chart`: what you see during and after;
+//! - `failure`: why a run ends early.
 
 mod arguments;
 mod chart;
 mod crew;
+mod failure;
 mod keys;
-#[path = "../../benches/support/plot.rs"]
-#[allow(dead_code)] // Shared with benchmarks, which draw other kinds of charts.
-mod plot;
 mod progress;
 mod report;
 mod workload;
 
-use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use concurrent_cuckoo_filter::{BuildError, InsertBatchError, InsertError};
-
 use crate::arguments::Arguments;
 use crate::chart::ChartFile;
+use crate::failure::Failure;
 use crate::keys::{KeySet, RealKeys, Source};
 use crate::progress::Progress;
 use crate::report::Report;
@@ -80,56 +77,4 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     // Before the report ends, but with no say in the verdict.
     let drawn = chart.map_or(Ok(()), |chart| chart.write(report.rows(), report.summary()));
     report.finish().and(drawn)
-}
-
-/// Why the example ends early.
-enum Failure {
-    /// An argument can't be met.
-    Argument(String),
-    /// The keys can't be had.
-    Keys(String),
-    Build(BuildError),
-    Insert(InsertError),
-    /// The filter gave wrong answers.
-    Wrong(Vec<String>),
-    Threads {
-        wanted: usize,
-        error: io::Error,
-    },
-    /// The plot can't be written.
-    Plot(String),
-    Output(io::Error),
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Argument(message) | Self::Keys(message) | Self::Plot(message) => f.write_str(message),
-            Self::Build(error) => write!(f, "can't build the filter: {error}"),
-            Self::Insert(error) => write!(f, "an insert within the filter's capacity was refused: {error}"),
-            Self::Wrong(faults) => write!(f, "the filter broke its promise: {}", faults.join("; ")),
-            Self::Threads { wanted, error } => {
-                write!(f, "can't start {wanted} threads: {error}; give --threads a smaller number")
-            }
-            Self::Output(error) => write!(f, "can't write the report: {error}"),
-        }
-    }
-}
-
-impl From<InsertError> for Failure {
-    fn from(error: InsertError) -> Self {
-        Self::Insert(error)
-    }
-}
-
-impl From<InsertBatchError> for Failure {
-    fn from(ended: InsertBatchError) -> Self {
-        Self::Insert(ended.error)
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Self::Output(error)
-    }
 }

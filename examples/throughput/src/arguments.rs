@@ -9,7 +9,7 @@ use clap::{Parser, ValueEnum};
 use concurrent_cuckoo_filter::Encoding;
 use indicatif::HumanCount;
 
-use crate::Failure;
+use crate::failure::Failure;
 
 const DEFAULT_ITEMS: usize = 1_000_000;
 /// All keys are held in memory, at some 40 bytes each.

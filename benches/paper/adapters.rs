@@ -1,0 +1,180 @@
+//! How each system inserts, looks up and removes a key.
+
+use ahash::RandomState;
+use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+
+use super::filters::{CountingBloom, DLeft};
+use super::support::hash::HASH;
+use super::support::subject::Subject;
+use super::timed::{Filter, Shared};
+
+/// This crate's.
+pub(crate) struct Ours(pub(crate) ConcurrentCuckooFilter<u64>);
+
+impl Shared for Ours {
+    #[inline]
+    fn insert(&self, key: u64) -> bool {
+        self.0.insert(&key).is_ok()
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+
+    #[inline]
+    fn remove(&self, key: u64) -> bool {
+        self.0.remove(&key)
+    }
+}
+
+/// Another crate's, as the other benchmarks have it.
+pub(crate) struct Peer<S>(pub(crate) S);
+
+impl<S: Subject> Shared for Peer<S> {
+    #[inline]
+    fn insert(&self, key: u64) -> bool {
+        self.0.insert(key)
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(key)
+    }
+
+    #[inline]
+    fn remove(&self, key: u64) -> bool {
+        self.0.remove(key)
+    }
+}
+
+pub(crate) struct Bloom(pub(crate) fastbloom::BloomFilter<RandomState>);
+
+impl Filter for Bloom {
+    #[inline]
+    fn insert(&mut self, key: u64) -> bool {
+        self.0.insert(&key);
+        true
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+
+    fn remove(&mut self, _key: u64) -> bool {
+        false
+    }
+}
+
+pub(crate) struct AtomicBloom(pub(crate) fastbloom::AtomicBloomFilter<RandomState>);
+
+impl Shared for AtomicBloom {
+    #[inline]
+    fn insert(&self, key: u64) -> bool {
+        self.0.insert(&key);
+        true
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+
+    fn remove(&self, _key: u64) -> bool {
+        false
+    }
+}
+
+pub(crate) struct BlockedBloom(pub(crate) sbbf_rs_safe::Filter);
+
+impl Filter for BlockedBloom {
+    #[inline]
+    fn insert(&mut self, key: u64) -> bool {
+        self.0.insert_hash(HASH.hash_one(key));
+        true
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains_hash(HASH.hash_one(key))
+    }
+
+    fn remove(&mut self, _key: u64) -> bool {
+        false
+    }
+}
+
+pub(crate) struct Quotient(pub(crate) qfilter::Filter);
+
+impl Filter for Quotient {
+    /// As many copies as there are keys of one fingerprint, or else a removal would take away the others.
+    #[inline]
+    fn insert(&mut self, key: u64) -> bool {
+        self.0.insert_fingerprint(true, HASH.hash_one(key)).is_ok()
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains_fingerprint(HASH.hash_one(key))
+    }
+
+    #[inline]
+    fn remove(&mut self, key: u64) -> bool {
+        self.0.remove_fingerprint(HASH.hash_one(key))
+    }
+}
+
+impl Filter for DLeft {
+    #[inline]
+    fn insert(&mut self, key: u64) -> bool {
+        DLeft::insert(self, HASH.hash_one(key))
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        DLeft::contains(self, HASH.hash_one(key))
+    }
+
+    #[inline]
+    fn remove(&mut self, key: u64) -> bool {
+        DLeft::remove(self, HASH.hash_one(key))
+    }
+}
+
+impl Filter for CountingBloom {
+    #[inline]
+    fn insert(&mut self, key: u64) -> bool {
+        CountingBloom::insert(self, HASH.hash_one(key));
+        true
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        CountingBloom::contains(self, HASH.hash_one(key))
+    }
+
+    #[inline]
+    fn remove(&mut self, key: u64) -> bool {
+        CountingBloom::remove(self, HASH.hash_one(key))
+    }
+}
+
+pub(crate) struct Exact(pub(crate) scc::HashIndex<u64, (), RandomState>);
+
+impl Shared for Exact {
+    #[inline]
+    fn insert(&self, key: u64) -> bool {
+        self.0.insert_sync(key, ()).is_ok()
+    }
+
+    #[inline]
+    fn contains(&self, key: u64) -> bool {
+        self.0.contains(&key)
+    }
+
+    #[inline]
+    fn remove(&self, key: u64) -> bool {
+        self.0.remove_sync(&key)
+    }
+}

@@ -1,0 +1,68 @@
+//! This crate's layouts, and what a filter of each is like at capacity.
+
+use ahash::RandomState;
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
+
+use super::support::ours::{builder, of_size};
+
+/// One of this crate's layouts, found through its builder.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    pub(crate) encoding: Encoding,
+    pub(crate) slots: usize,
+    pub(crate) bits: u32,
+    /// With every slot taken. Who asks for this rate and this encoding gets this layout.
+    pub(crate) rate: f64,
+}
+
+impl Layout {
+    /// By memory, and then by rate, as the builder looks through them.
+    pub(crate) fn all() -> Vec<Self> {
+        let mut layouts = Vec::new();
+        for encoding in [Encoding::Plain, Encoding::SemiSorted] {
+            // Each is the cheapest for its own rate; what is asked for next is a rate that it can't meet.
+            let mut wanted = 0.5;
+            while let Ok(filter) = Self::builder(encoding, wanted).capacity(1000).build() {
+                let (slots, bits, rate) =
+                    (filter.slots_per_bucket(), filter.fingerprint_bits(), filter.max_false_positive_rate());
+                layouts.push(Self { encoding, slots, bits, rate });
+                wanted = rate * 0.999;
+            }
+        }
+        layouts.sort_by(|one, other| other.rate.total_cmp(&one.rate));
+        layouts
+    }
+
+    fn builder(encoding: Encoding, rate: f64) -> concurrent_cuckoo_filter::Builder<u64, RandomState> {
+        builder().encoding(encoding).false_positive_rate(rate)
+    }
+
+    pub(crate) fn is_semi_sorted(self) -> bool {
+        self.encoding == Encoding::SemiSorted
+    }
+
+    /// Such as "5x14".
+    pub(crate) fn name(self) -> String {
+        format!("{}x{}{}", self.slots, self.bits, if self.is_semi_sorted() { "s" } else { "" })
+    }
+
+    /// The largest table in so many bytes, or one that is at most 1 % smaller.
+    pub(crate) fn with_bytes(self, bytes: usize) -> ConcurrentCuckooFilter<u64> {
+        of_size(bytes, self.slots, |capacity| {
+            Self::builder(self.encoding, self.rate).capacity(capacity).build().expect("a valid filter")
+        })
+    }
+}
+
+/// The share of the slots that is taken when the filter holds what it is made for.
+pub(crate) fn load_at_capacity(filter: &ConcurrentCuckooFilter<u64>) -> f64 {
+    filter.capacity() as f64 / filter.slots() as f64
+}
+
+/// Bits for each key, and the computed rate, in a filter at capacity.
+pub(crate) fn at_capacity(filter: &ConcurrentCuckooFilter<u64>) -> (f64, f64) {
+    let load = load_at_capacity(filter);
+    // A rate is the chance that one of so many slots, each independent of the others, holds an equal fingerprint.
+    let rate = -f64::exp_m1(load * f64::ln_1p(-filter.max_false_positive_rate()));
+    (filter.memory_usage() as f64 * 8.0 / filter.capacity() as f64, rate)
+}

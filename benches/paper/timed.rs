@@ -1,0 +1,180 @@
+//! The timed loops, each compiled for one system alone.
+
+use std::ops::{AddAssign, Range};
+use std::time::{Duration, Instant};
+
+use super::support::filled::on_threads;
+use super::support::keys::{Random, Shuffled, key};
+
+/// A filter at work for one thread. Changes tell whether they succeeded.
+pub(crate) trait Filter {
+    fn insert(&mut self, key: u64) -> bool;
+    fn contains(&self, key: u64) -> bool;
+    fn remove(&mut self, key: u64) -> bool;
+}
+
+/// A filter that threads can share: each has a reference, and that is a [`Filter`].
+pub(crate) trait Shared: Sync {
+    fn insert(&self, key: u64) -> bool;
+    fn contains(&self, key: u64) -> bool;
+    fn remove(&self, key: u64) -> bool;
+}
+
+impl<S: Shared> Filter for &S {
+    #[inline(always)]
+    fn insert(&mut self, key: u64) -> bool {
+        S::insert(self, key)
+    }
+
+    #[inline(always)]
+    fn contains(&self, key: u64) -> bool {
+        S::contains(self, key)
+    }
+
+    #[inline(always)]
+    fn remove(&mut self, key: u64) -> bool {
+        S::remove(self, key)
+    }
+}
+
+/// Operations, how long they took together, and what they answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Turn {
+    pub(crate) operations: u64,
+    pub(crate) time: Duration,
+    /// Changes that did not succeed, or present keys that were not found.
+    pub(crate) failures: u64,
+    /// Absent keys that were found, and how many were looked up.
+    pub(crate) positives: (u64, u64),
+}
+
+impl Turn {
+    /// Millions of operations a second.
+    pub(crate) fn mops(self) -> f64 {
+        self.operations as f64 / self.time.as_secs_f64() / 1e6
+    }
+}
+
+impl AddAssign for Turn {
+    fn add_assign(&mut self, other: Self) {
+        self.operations += other.operations;
+        self.time += other.time;
+        self.failures += other.failures;
+        self.positives.0 += other.positives.0;
+        self.positives.1 += other.positives.1;
+    }
+}
+
+/// Lookups, of which `share` of 256 are of present keys.
+#[derive(Clone, Debug)]
+pub(crate) struct Lookups {
+    pub(crate) present: Range<u64>,
+    pub(crate) absent: u64,
+    pub(crate) share: u64,
+    pub(crate) count: u64,
+}
+
+/// A system with its type hidden. Each call is one timed loop.
+pub(crate) trait Timed {
+    fn insert(&mut self, keys: Range<u64>, threads: u64) -> Turn;
+    fn remove(&mut self, keys: Range<u64>, threads: u64) -> Turn;
+    fn look_up(&self, lookups: &Lookups, threads: u64) -> Turn;
+}
+
+/// A filter that needs to be borrowed mutably.
+#[derive(Debug)]
+pub(crate) struct Exclusive<F>(pub(crate) F);
+
+/// A filter that threads can share.
+#[derive(Debug)]
+pub(crate) struct Concurrent<S>(pub(crate) S);
+
+impl<F: Filter> Timed for Exclusive<F> {
+    fn insert(&mut self, keys: Range<u64>, threads: u64) -> Turn {
+        alone(threads, || insert(&mut self.0, keys, 1))
+    }
+
+    fn remove(&mut self, keys: Range<u64>, threads: u64) -> Turn {
+        alone(threads, || remove(&mut self.0, keys, 1))
+    }
+
+    fn look_up(&self, lookups: &Lookups, threads: u64) -> Turn {
+        alone(threads, || look_up(&self.0, lookups, 0, 1))
+    }
+}
+
+impl<S: Shared> Timed for Concurrent<S> {
+    fn insert(&mut self, keys: Range<u64>, threads: u64) -> Turn {
+        together(threads, |thread| insert(&mut &self.0, keys.start + thread..keys.end, threads))
+    }
+
+    fn remove(&mut self, keys: Range<u64>, threads: u64) -> Turn {
+        together(threads, |thread| remove(&mut &self.0, keys.start + thread..keys.end, threads))
+    }
+
+    fn look_up(&self, lookups: &Lookups, threads: u64) -> Turn {
+        together(threads, |thread| look_up(&&self.0, lookups, thread, threads))
+    }
+}
+
+fn alone(threads: u64, work: impl FnOnce() -> Turn) -> Turn {
+    assert_eq!(threads, 1, "this filter can't be shared");
+    let start = Instant::now();
+    let turn = work();
+    Turn { time: start.elapsed(), ..turn }
+}
+
+fn together(threads: u64, work: impl Fn(u64) -> Turn + Sync) -> Turn {
+    let (time, turns) = on_threads(threads, work);
+    let mut all = Turn::default();
+    turns.into_iter().for_each(|turn| all += turn);
+    Turn { time, ..all }
+}
+
+/// Inserts each `by`th key.
+#[inline(never)]
+fn insert<F: Filter>(filter: &mut F, keys: Range<u64>, by: u64) -> Turn {
+    change(keys, by, |key| filter.insert(key))
+}
+
+/// Removes each `by`th key.
+#[inline(never)]
+fn remove<F: Filter>(filter: &mut F, keys: Range<u64>, by: u64) -> Turn {
+    change(keys, by, |key| filter.remove(key))
+}
+
+#[inline(always)]
+fn change(keys: Range<u64>, by: u64, mut change: impl FnMut(u64) -> bool) -> Turn {
+    let (mut operations, mut done) = (0, 0);
+    let mut index = keys.start;
+    while index < keys.end {
+        done += u64::from(change(key(index)));
+        operations += 1;
+        index += by;
+    }
+    Turn { operations, failures: operations - done, ..Turn::default() }
+}
+
+/// The thread's part of the lookups. Present keys are not asked for in the order in which they came in, and which lookup
+/// is of one is left to a random number, or the processor would foresee it.
+#[inline(never)]
+fn look_up<F: Filter>(filter: &F, lookups: &Lookups, thread: u64, threads: u64) -> Turn {
+    let count = (lookups.count / threads).next_multiple_of(8);
+    let absent = lookups.absent + thread * count;
+    let mut order = Shuffled::new(lookups.present.clone(), thread as f64 / threads as f64);
+    let mut random = Random(absent);
+    let (mut misses, mut missed, mut positives) = (0, 0, 0);
+    for block in 0..count / 8 {
+        let coins = random.next();
+        for i in 0..8 {
+            let present = u64::from((coins >> (8 * i)) & 0xff < lookups.share);
+            // Both are computed, so that the choice needs no branch.
+            let indices = [absent + block * 8 + i, order.next()];
+            let found = u64::from(filter.contains(key(indices[present as usize])));
+            misses += 1 - present;
+            missed += present & (1 - found);
+            positives += found & (1 - present);
+        }
+    }
+    Turn { operations: count, failures: missed, positives: (positives, misses), ..Turn::default() }
+}
