@@ -17,7 +17,8 @@ use indicatif::{BinaryBytes, HumanCount};
 
 use crate::arguments::{Arguments, Bench};
 use crate::bulk::{BATCH, bar};
-use crate::{Failure, open};
+use crate::database::open;
+use crate::failure::Failure;
 
 /// How many gets there are between two looks at the clock.
 const STRIDE: usize = 64;
