@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use concurrent_cuckoo_filter::Encoding;
 use db_cache::{Cache, Change, RedbStore, Store};
+use example_support::machine::hardware_threads;
 use indicatif::{BinaryBytes, HumanCount};
 
 use crate::arguments::{Arguments, Bench};
@@ -131,12 +132,7 @@ fn describe(cache: &Cache<RedbStore>, bench: &Bench, path: &Path) -> Result<(), 
         BinaryBytes(filter.memory_usage() as u64),
         filter.memory_usage() as f64 * 8.0 / keys as f64
     )?;
-    writeln!(
-        out,
-        "machine    hardware threads: {}; reading: {}",
-        thread::available_parallelism().map_or(1, usize::from),
-        bench.threads()
-    )?;
+    writeln!(out, "machine    hardware threads: {}; reading: {}", hardware_threads(), bench.threads())?;
     writeln!(out)?;
     writeln!(
         out,
