@@ -1,4 +1,4 @@
-//! Snapshots of filters of several tables. Those of one, and what all have in common, are in `snapshots.rs`.
+//! Snapshots of filters of several tables. Those of one, and what all have in common, are in the target `snapshots`.
 //! `cargo test --all-features --test snapshots_of_several`.
 #![cfg(all(feature = "snapshot", feature = "stable-hash"))]
 

@@ -1,7 +1,8 @@
 //! A save against writers: what is in throughout is in the image exactly once, wherever it is moved meanwhile.
 //!
 //! (That a save passes a chunk only after it has read it is what loom cannot show: see `table_being_saved`. The scenes of
-//! `tests/stepped/tests/schedules.rs` do.) A save passes one bucket at a time here (`save::CHUNK`), in the order `A`, `B`, `C`.
+//! `tests/stepped/tests/schedules/saves.rs` do.) A save passes one bucket at a time here (`save::CHUNK`), in the order
+//! `A`, `B`, `C`.
 
 mod common;
 

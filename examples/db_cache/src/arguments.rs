@@ -1,15 +1,18 @@
 //! The command line.
 
 use std::path::PathBuf;
-use std::thread;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use example_support::machine::hardware_threads;
+use example_support::option_values::{rate, seconds_up_to, whole_number_in};
 
 const MOST_KEYS: usize = 1_000_000_000;
 const MOST_THREADS: usize = 256;
 const MOST_SECONDS: f64 = 60.0;
 const MOST_MIB: usize = 1 << 20;
+const MOST_VALUE_BYTES: usize = 1 << 20;
+const MOST_ROUNDS: usize = 1000;
 const CACHE_MIB: usize = 64;
 
 /// A key-value database (redb) with a cuckoo filter in front of it, which answers "not there" without touching it.
@@ -25,16 +28,16 @@ pub(crate) struct Arguments {
     pub(crate) path: Option<PathBuf>,
 
     /// How many keys the filter must have room for at least [default: 1_000_000; more if there are more]
-    #[arg(long, global = true, value_name = "N", value_parser = parse_count, allow_negative_numbers = true)]
+    #[arg(long, global = true, value_name = "N", value_parser = whole_number_in(1..=MOST_KEYS), allow_negative_numbers = true)]
     pub(crate) capacity: Option<usize>,
 
     /// The largest acceptable false-positive rate of the filter
-    #[arg(long, global = true, value_name = "P", default_value = "0.001", value_parser = parse_rate, allow_negative_numbers = true)]
+    #[arg(long, global = true, value_name = "P", default_value = "0.001", value_parser = rate, allow_negative_numbers = true)]
     pub(crate) rate: f64,
 
     /// How much memory redb may use for pages of the database, in MiB; for `bench` also several: `8,512`
     /// [default: 64; for `bench` 16,512]
-    #[arg(long, global = true, value_name = "MIB", value_parser = parse_mib, value_delimiter = ',', allow_negative_numbers = true)]
+    #[arg(long, global = true, value_name = "MIB", value_parser = whole_number_in(1..=MOST_MIB), value_delimiter = ',', allow_negative_numbers = true)]
     cache_mib: Vec<usize>,
 
     #[command(subcommand)]
@@ -70,27 +73,27 @@ pub(crate) enum Command {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Bench {
     /// How many keys the database has
-    #[arg(long, value_name = "N", default_value = "300_000", value_parser = parse_count, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value = "300_000", value_parser = whole_number_in(1..=MOST_KEYS), allow_negative_numbers = true)]
     pub(crate) keys: usize,
 
     /// How many different absent keys are looked for
-    #[arg(long, value_name = "M", default_value = "10_000_000", value_parser = parse_count, allow_negative_numbers = true)]
+    #[arg(long, value_name = "M", default_value = "10_000_000", value_parser = whole_number_in(1..=MOST_KEYS), allow_negative_numbers = true)]
     pub(crate) absent: usize,
 
     /// How many bytes a value has
-    #[arg(long, value_name = "N", default_value = "100", value_parser = parse_value_bytes, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value = "100", value_parser = whole_number_in(0..=MOST_VALUE_BYTES), allow_negative_numbers = true)]
     pub(crate) value_bytes: usize,
 
     /// How many threads read [default: as many as the hardware has]
-    #[arg(long, value_name = "T", value_parser = parse_threads, allow_negative_numbers = true)]
+    #[arg(long, value_name = "T", value_parser = whole_number_in(1..=MOST_THREADS), allow_negative_numbers = true)]
     threads: Option<usize>,
 
     /// How long each turn takes; there are four to a round
-    #[arg(long, value_name = "S", default_value = "0.3", value_parser = parse_seconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", default_value = "0.3", value_parser = seconds_up_to(MOST_SECONDS), allow_negative_numbers = true)]
     pub(crate) seconds: Duration,
 
     /// How many rounds there are
-    #[arg(long, value_name = "N", default_value = "5", value_parser = parse_rounds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value = "5", value_parser = whole_number_in(1..=MOST_ROUNDS), allow_negative_numbers = true)]
     pub(crate) rounds: usize,
 }
 
@@ -104,7 +107,7 @@ struct OnlyBench {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Churn {
     /// How many threads write
-    #[arg(long, value_name = "T", default_value = "4", value_parser = parse_threads, allow_negative_numbers = true)]
+    #[arg(long, value_name = "T", default_value = "4", value_parser = whole_number_in(1..=MOST_THREADS), allow_negative_numbers = true)]
     pub(crate) threads: usize,
 
     /// What the keys and changes are drawn from
@@ -137,49 +140,6 @@ impl Arguments {
 
 impl Bench {
     pub(crate) fn threads(&self) -> usize {
-        self.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS))
-    }
-}
-
-// What follows only says what is wrong; clap puts the argument and its value in front.
-
-fn parse_between(text: &str, least: usize, most: usize) -> Result<usize, String> {
-    match text.replace('_', "").parse() {
-        Ok(number) if (least..=most).contains(&number) => Ok(number),
-        _ => Err(format!("give a whole number from {least} to {most}")),
-    }
-}
-
-fn parse_count(text: &str) -> Result<usize, String> {
-    parse_between(text, 1, MOST_KEYS)
-}
-
-fn parse_value_bytes(text: &str) -> Result<usize, String> {
-    parse_between(text, 0, 1 << 20)
-}
-
-fn parse_threads(text: &str) -> Result<usize, String> {
-    parse_between(text, 1, MOST_THREADS)
-}
-
-fn parse_mib(text: &str) -> Result<usize, String> {
-    parse_between(text, 1, MOST_MIB)
-}
-
-fn parse_rounds(text: &str) -> Result<usize, String> {
-    parse_between(text, 1, 1000)
-}
-
-fn parse_rate(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(rate) if rate > 0.0 && rate < 1.0 => Ok(rate),
-        _ => Err("give a number above 0 and below 1, such as 0.001 for one in a thousand".into()),
-    }
-}
-
-fn parse_seconds(text: &str) -> Result<Duration, String> {
-    match text.parse() {
-        Ok(seconds) if (0.0..=MOST_SECONDS).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err(format!("give a number of seconds from 0 to {MOST_SECONDS}, such as 0.3")),
+        self.threads.unwrap_or_else(|| hardware_threads().min(MOST_THREADS))
     }
 }

@@ -13,11 +13,13 @@ use std::time::{Duration, Instant};
 
 use concurrent_cuckoo_filter::Encoding;
 use db_cache::{Cache, Change, RedbStore, Store};
+use example_support::machine::hardware_threads;
 use indicatif::{BinaryBytes, HumanCount};
 
 use crate::arguments::{Arguments, Bench};
 use crate::bulk::{BATCH, bar};
-use crate::{Failure, open};
+use crate::database::open;
+use crate::failure::Failure;
 
 /// How many gets there are between two looks at the clock.
 const STRIDE: usize = 64;
@@ -130,12 +132,7 @@ fn describe(cache: &Cache<RedbStore>, bench: &Bench, path: &Path) -> Result<(), 
         BinaryBytes(filter.memory_usage() as u64),
         filter.memory_usage() as f64 * 8.0 / keys as f64
     )?;
-    writeln!(
-        out,
-        "machine    hardware threads: {}; reading: {}",
-        thread::available_parallelism().map_or(1, usize::from),
-        bench.threads()
-    )?;
+    writeln!(out, "machine    hardware threads: {}; reading: {}", hardware_threads(), bench.threads())?;
     writeln!(out)?;
     writeln!(
         out,

@@ -8,7 +8,7 @@ use std::path::Path;
 use db_cache::{Cache, Change, RedbStore};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
-use crate::Failure;
+use crate::failure::Failure;
 
 /// How many changes go into a transaction: enough that its sync to the disk does not count, and few enough that they
 /// take up little memory.

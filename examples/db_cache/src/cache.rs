@@ -49,56 +49,17 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, StableState, Stats};
+use concurrent_cuckoo_filter::{StableState, Stats};
 
-use crate::error::{CacheError, Opened, RebuildReason};
-use crate::snapshot;
+use crate::error::{CacheError, Opened};
+use crate::filter::{self, Filter};
+use crate::options::Options;
+use crate::reader::Reader;
 use crate::store::{ApplyError, Change, Logged, Membership, Store};
-
-/// The filter in front of a store: of keys of any bytes, hashed so that a snapshot can be loaded by another process.
-pub type Filter = ConcurrentCuckooFilter<[u8], StableState>;
-
-/// How many negatives a [`Reader`] counts before it hands them over.
-const HAND_OVER: u64 = 1024;
-/// How many keys of a scan are inserted at a time.
-const SCANNED: usize = 1024;
-
-/// How to open a [`Cache`].
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// How many keys the filter must have room for at least. It gets more if the store has more already, and a quarter on
-    /// top.
-    pub capacity: usize,
-    /// The share of gets of absent keys that may go to the store, above 0 and below 1.
-    pub false_positive_rate: f64,
-    /// The file for snapshots of the filter; none are made, and none is loaded, if there is no such file. While one is
-    /// written, another with `.new` at the end of its name lies beside it.
-    pub snapshot: Option<PathBuf>,
-}
-
-impl Options {
-    /// Room for `capacity` keys, a false-positive rate of 0.1 %, and no snapshots.
-    #[must_use]
-    pub fn new(capacity: usize) -> Self {
-        Self { capacity, false_positive_rate: 0.001, snapshot: None }
-    }
-
-    /// With snapshots in this file.
-    #[must_use]
-    pub fn snapshot(self, path: impl Into<PathBuf>) -> Self {
-        Self { snapshot: Some(path.into()), ..self }
-    }
-
-    /// How many keys a filter for a store with `keys` of them should have room for.
-    fn capacity_for(&self, keys: u64) -> usize {
-        let keys = usize::try_from(keys).unwrap_or(usize::MAX);
-        self.capacity.max(keys.saturating_add(keys / 4))
-    }
-}
+use crate::{restore, snapshot};
 
 /// What a call of [`Cache::apply`] has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,10 +101,10 @@ impl<S: Store> Cache<S> {
     /// If the store fails, or the filter can't be built.
     pub fn open(store: S, options: Options) -> Result<Self, CacheError<S::Error>> {
         let hasher = StableState::with_key(store.hash_key().map_err(CacheError::Store)?);
-        let (filter, opened) = match Self::load(&store, &hasher, &options)? {
+        let (filter, opened) = match restore::load(&store, &hasher, &options)? {
             Ok((filter, replayed)) => (filter, Opened::FromSnapshot { replayed }),
             Err(reason) => {
-                let filter = Self::scan(&store, &hasher, &options)?;
+                let filter = filter::scan(&store, &hasher, &options)?;
                 let keys = filter.len();
                 (filter, Opened::Rebuilt { keys, reason })
             }
@@ -196,7 +157,7 @@ impl<S: Store> Cache<S> {
 
     /// For the gets of one thread: counts the negatives by itself, and hands their number over now and then.
     pub fn reader(&self) -> Reader<'_, S> {
-        Reader { cache: self, negatives: 0 }
+        Reader::new(&self.store, &self.hasher, &self.filter)
     }
 
     /// Gives the key this value: `true` if there was no such key before.
@@ -267,7 +228,7 @@ impl<S: Store> Cache<S> {
     /// If the store fails, or the filter can't be built. The filter remains what it was.
     pub fn rebuild(&self, capacity: usize) -> Result<(), CacheError<S::Error>> {
         let mut writers = self.lock();
-        let filter = Self::scan(&self.store, &self.hasher, &Options { capacity, ..self.options.clone() })?;
+        let filter = filter::scan(&self.store, &self.hasher, &Options { capacity, ..self.options.clone() })?;
         self.filter.store(Arc::new(filter));
         writers.in_step = true;
         Ok(())
@@ -328,103 +289,6 @@ impl<S: Store> Cache<S> {
         let writers = self.lock();
         if writers.in_step { Ok(writers) } else { Err(CacheError::OutOfStep) }
     }
-
-    /// A filter of all keys of the store.
-    fn scan(store: &S, hasher: &StableState, options: &Options) -> Result<Filter, CacheError<S::Error>> {
-        let filter = ConcurrentCuckooFilter::<[u8]>::builder()
-            .capacity(options.capacity_for(store.len().map_err(CacheError::Store)?))
-            .false_positive_rate(options.false_positive_rate)
-            .hasher(hasher.clone())
-            .build()
-            .map_err(CacheError::Build)?;
-        let mut hashes = Vec::with_capacity(SCANNED);
-        let mut refused = None;
-        let mut insert = |hashes: &mut Vec<u64>| {
-            if let Err(batch) = filter.insert_hash_batch(hashes.drain(..)) {
-                refused.get_or_insert(batch.error);
-            }
-        };
-        let scanned = store.for_each_key(&mut |key| {
-            hashes.push(hasher.hash_bytes(key));
-            if hashes.len() == SCANNED {
-                insert(&mut hashes);
-            }
-        });
-        insert(&mut hashes);
-        scanned.map_err(CacheError::Store)?;
-        refused.map_or(Ok(filter), |error| Err(CacheError::Full(error)))
-    }
-
-    /// The filter from the snapshot and the log, and how many entries of the log it took; or the reason why it must be
-    /// made anew.
-    #[expect(clippy::type_complexity, reason = "an answer of two kinds, or a failure")]
-    fn load(
-        store: &S,
-        hasher: &StableState,
-        options: &Options,
-    ) -> Result<Result<(Filter, u64), RebuildReason>, CacheError<S::Error>> {
-        let Some(path) = &options.snapshot else {
-            return Ok(Err(RebuildReason::NotAskedFor));
-        };
-        let (id, after, filter) = match snapshot::read(path, hasher.clone()) {
-            Ok(read) => read,
-            Err(reason) => return Ok(Err(reason)),
-        };
-        let keys = store.len().map_err(CacheError::Store)?;
-        if store.announced(id).map_err(CacheError::Store)? != Some(after) {
-            return Ok(Err(RebuildReason::Unannounced));
-        }
-        if (filter.capacity() as u64) < keys.max(options.capacity as u64)
-            || filter.max_false_positive_rate() > options.false_positive_rate
-        {
-            return Ok(Err(RebuildReason::TooSmall));
-        }
-        let mut replay = Replay { filter: &filter, hasher, last: after, fault: None };
-        store.for_each_logged(after, &mut |sequence, entry| replay.take(sequence, entry)).map_err(CacheError::Store)?;
-        let Replay { last, fault, .. } = replay;
-        if let Some(fault) = fault {
-            return Ok(Err(fault));
-        }
-        if last != store.sequence().map_err(CacheError::Store)? {
-            return Ok(Err(RebuildReason::LogIncomplete));
-        }
-        if filter.len() as u64 != keys {
-            return Ok(Err(RebuildReason::Mismatch { filter: filter.len(), store: keys }));
-        }
-        Ok(Ok((filter, last - after)))
-    }
-}
-
-/// Does to a filter what the log says was done, until something is wrong.
-struct Replay<'f> {
-    filter: &'f Filter,
-    hasher: &'f StableState,
-    last: u64,
-    fault: Option<RebuildReason>,
-}
-
-impl Replay<'_> {
-    fn take(&mut self, sequence: u64, entry: Logged<'_>) {
-        if self.fault.is_none() {
-            self.fault = self.try_take(sequence, entry).err();
-        }
-    }
-
-    fn try_take(&mut self, sequence: u64, entry: Logged<'_>) -> Result<(), RebuildReason> {
-        if self.last.checked_add(1) != Some(sequence) {
-            return Err(RebuildReason::LogIncomplete);
-        }
-        self.last = sequence;
-        let hash = self.hasher.hash_bytes(entry.key);
-        match entry.membership {
-            Membership::Added => self.filter.insert_hash(hash).map_err(RebuildReason::Insert),
-            // If there is no copy to remove, the lengths won't match in the end.
-            Membership::Removed => {
-                self.filter.remove_hash(hash);
-                Ok(())
-            }
-        }
-    }
 }
 
 /// Removes a copy for each hash. Each is there: it was inserted by this write, or belongs to a committed key.
@@ -444,55 +308,5 @@ impl<S: fmt::Debug> fmt::Debug for Cache<S> {
             .field("writers", &self.writers)
             .field("opened", &self.opened)
             .finish_non_exhaustive()
-    }
-}
-
-/// Gets of one thread. Made by [`Cache::reader`].
-#[derive(Debug)]
-pub struct Reader<'c, S: Store> {
-    cache: &'c Cache<S>,
-    /// Answers of the filter that have not been handed over.
-    negatives: u64,
-}
-
-impl<S: Store> Reader<'_, S> {
-    /// The value of a key. If the filter says no, the store is not asked.
-    ///
-    /// A key that the filter takes for present and the store denies is recorded as a false positive. (So is one that is
-    /// put or deleted in this very moment, now and then.)
-    ///
-    /// # Errors
-    /// If the store was asked, and failed.
-    #[inline]
-    pub fn get(&mut self, key: &[u8]) -> Result<Option<Vec<u8>>, CacheError<S::Error>> {
-        let filter = self.cache.filter.load();
-        if !filter.contains_hash(self.cache.hasher.hash_bytes(key)) {
-            drop(filter);
-            self.negatives += 1;
-            if self.negatives == HAND_OVER {
-                self.hand_over();
-            }
-            return Ok(None);
-        }
-        let value = self.cache.store.get(key).map_err(CacheError::Store)?;
-        if value.is_none() {
-            filter.record_false_positives(1);
-        }
-        Ok(value)
-    }
-
-    /// Hands over the number of negatives counted so far, so that [`Cache::stats`] has them. Happens by itself after
-    /// 1,024 of them, and when the reader is dropped.
-    pub fn hand_over(&mut self) {
-        if self.negatives > 0 {
-            self.cache.filter.load().record_negatives(self.negatives);
-            self.negatives = 0;
-        }
-    }
-}
-
-impl<S: Store> Drop for Reader<'_, S> {
-    fn drop(&mut self) {
-        self.hand_over();
     }
 }

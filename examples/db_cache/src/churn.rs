@@ -17,8 +17,8 @@ use db_cache::{Cache, Change, RedbStore};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::Failure;
 use crate::arguments::Churn;
+use crate::failure::Failure;
 
 const OWN_KEYS: u32 = 300;
 const SHARED_KEYS: u32 = 50;

@@ -26,13 +26,20 @@
 
 pub mod cache;
 mod error;
+mod filter;
 mod memory_store;
+mod options;
+mod reader;
 mod redb_store;
+mod restore;
 pub mod snapshot;
 pub mod store;
 
-pub use cache::{Cache, Filter, Options, Reader};
+pub use cache::{Applied, Cache};
 pub use error::{CacheError, Opened, RebuildReason};
+pub use filter::Filter;
 pub use memory_store::MemoryStore;
+pub use options::Options;
+pub use reader::Reader;
 pub use redb_store::{RedbError, RedbStore};
 pub use store::{ApplyError, Change, Logged, Membership, Store};

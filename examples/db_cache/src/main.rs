@@ -10,23 +10,25 @@
 //! - `arguments`: the command line;
 //! - `bench`: gets with and without the filter, and the table;
 //! - `bulk`: many keys from a file;
-//! - `churn`: writes until it is killed, for the test of crashes.
+//! - `churn`: writes until it is killed, for the test of crashes;
+//! - `database`: how the database and its filter are opened;
+//! - `failure`: why the program ends early.
 
 mod arguments;
 mod bench;
 mod bulk;
 mod churn;
+mod database;
+mod failure;
 
-use std::ffi::OsString;
-use std::fmt;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use db_cache::{Cache, CacheError, Opened, Options, RedbError, RedbStore};
+use db_cache::Opened;
 use indicatif::HumanCount;
 
 use crate::arguments::{Arguments, Command};
+use crate::failure::Failure;
 
 /// With fewer keys than this, a filter is not worth making smaller: it is 1.7 MB.
 const LEAST_CAPACITY: usize = 1_000_000;
@@ -54,7 +56,7 @@ fn run(arguments: &Arguments, command: Command) -> Result<ExitCode, Failure> {
         return Err(Failure::Argument("no database was named; give --path FILE".into()));
     };
     let capacity = arguments.capacity.unwrap_or(LEAST_CAPACITY);
-    let cache = open(path, arguments.cache_mib(), capacity, arguments.rate)?;
+    let cache = database::open(path, arguments.cache_mib(), capacity, arguments.rate)?;
     let mut out = io::stdout().lock();
     let mut code = ExitCode::SUCCESS;
     match command {
@@ -110,66 +112,4 @@ fn run(arguments: &Arguments, command: Command) -> Result<ExitCode, Failure> {
         cache.snapshot()?;
     }
     Ok(code)
-}
-
-/// Opens a database and its filter, whose snapshot lies beside it.
-fn open(path: &Path, cache_mib: usize, capacity: usize, rate: f64) -> Result<Cache<RedbStore>, Failure> {
-    let store =
-        RedbStore::open(path, cache_mib << 20).map_err(|error| Failure::Open { path: path.to_owned(), error })?;
-    let mut snapshot = OsString::from(path);
-    snapshot.push(".filter");
-    let options = Options { capacity, false_positive_rate: rate, snapshot: Some(snapshot.into()) };
-    Ok(Cache::open(store, options)?)
-}
-
-/// Why the program ends early.
-enum Failure {
-    /// An argument can't be met.
-    Argument(String),
-    Open {
-        path: PathBuf,
-        error: RedbError,
-    },
-    Cache(CacheError<RedbError>),
-    Store(RedbError),
-    /// The file of keys can't be used.
-    Input(String),
-    /// The cache gave wrong answers.
-    Wrong(String),
-    Threads(io::Error),
-    Temporary(io::Error),
-    Output(io::Error),
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Argument(message) | Self::Input(message) | Self::Wrong(message) => f.write_str(message),
-            Self::Open { path, error } => {
-                write!(f, "can't open the database '{}': {error}; give --path another file", path.display())
-            }
-            Self::Cache(error @ CacheError::Full(_)) => {
-                write!(f, "{error}: db-cache --path FILE rebuild --capacity N")
-            }
-            Self::Cache(error) => error.fmt(f),
-            Self::Store(error) => write!(f, "the database failed: {error}"),
-            Self::Threads(error) => write!(f, "can't start a thread: {error}; give --threads a smaller number"),
-            Self::Temporary(error) => {
-                write!(f, "can't make a directory for a temporary database: {error}; give --path FILE")
-            }
-            Self::Output(error) => write!(f, "can't write the output: {error}"),
-        }
-    }
-}
-
-impl From<CacheError<RedbError>> for Failure {
-    fn from(error: CacheError<RedbError>) -> Self {
-        Self::Cache(error)
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Self::Output(error)
-    }
 }

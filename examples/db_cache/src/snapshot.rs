@@ -55,8 +55,8 @@ use std::path::{Path, PathBuf};
 
 use concurrent_cuckoo_filter::StableState;
 
-use crate::cache::Filter;
 use crate::error::RebuildReason;
+use crate::filter::Filter;
 
 const MAGIC: &[u8; 16] = b"db-cache filter\x01";
 

@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 
-use db_cache::cache::Applied;
-use db_cache::{Cache, CacheError, Change, MemoryStore, Opened, Options, RedbStore, Store};
+use db_cache::{Applied, Cache, CacheError, Change, MemoryStore, Opened, Options, RedbStore, Store};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
+use example_support::option_values::{rate, whole_number_from, whole_number_in};
 
 /// Refuses revoked tokens and repeated requests, by two cuckoo filters in front of an exact store.
 ///
@@ -32,27 +33,27 @@ pub(crate) struct Arguments {
     pub(crate) admin_token: Option<String>,
 
     /// How many revoked tokens there may be
-    #[arg(long, value_name = "N", default_value = "1000000", value_parser = parse_count)]
+    #[arg(long, value_name = "N", default_value = "1000000", value_parser = whole_number_from(1))]
     pub(crate) capacity: usize,
 
     /// The share of the other tokens that may cost a question to the store
-    #[arg(long, value_name = "P", default_value = "0.001", value_parser = parse_rate)]
+    #[arg(long, value_name = "P", default_value = "0.001", value_parser = rate)]
     pub(crate) rate: f64,
 
     /// For how long at least a request's identifier is refused if it comes again, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = parse_seconds)]
-    window: u64,
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = whole_number_from(1))]
+    window: usize,
 
     /// In how many generations identifiers age: with g of them, one is remembered for g/(g-1) windows at most
-    #[arg(long, value_name = "G", default_value = "5", value_parser = parse_generations)]
+    #[arg(long, value_name = "G", default_value = "5", value_parser = whole_number_in(2..=255))]
     pub(crate) generations: usize,
 
     /// How many requests with an identifier there may be in one generation
-    #[arg(long, value_name = "N", default_value = "1000000", value_parser = parse_count)]
+    #[arg(long, value_name = "N", default_value = "1000000", value_parser = whole_number_from(1))]
     pub(crate) ids: usize,
 
     /// The share of new identifiers that may be taken for repeated ones
-    #[arg(long, value_name = "P", default_value = "0.00001", value_parser = parse_rate)]
+    #[arg(long, value_name = "P", default_value = "0.00001", value_parser = rate)]
     pub(crate) ids_rate: f64,
 
     /// A file of tokens to revoke before the first request, one a line; a large one is loaded fastest if it is sorted
@@ -110,7 +111,7 @@ impl Arguments {
     /// How long a generation is the current one, in seconds. An identifier is in the current one and `g - 1` older ones,
     /// and it came at any moment of its own: so it stays for `g - 1` periods at least, and `g` at most.
     pub(crate) fn period(&self) -> u64 {
-        self.window.div_ceil(self.generations as u64 - 1)
+        self.window.div_ceil(self.generations - 1) as u64
     }
 
     pub(crate) fn snapshot_every(&self) -> Option<Duration> {
@@ -135,35 +136,5 @@ impl Arguments {
 
     pub(crate) fn grace(&self) -> Duration {
         Duration::from_secs(self.grace)
-    }
-}
-
-// What follows only says what is wrong; clap puts the argument and its value in front.
-
-fn parse_count(text: &str) -> Result<usize, String> {
-    match text.replace('_', "").parse() {
-        Ok(count) if count > 0 => Ok(count),
-        _ => Err("give a whole number of at least 1, such as 1_000_000".into()),
-    }
-}
-
-fn parse_rate(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(rate) if rate > 0.0 && rate < 1.0 => Ok(rate),
-        _ => Err("give a number above 0 and below 1, such as 0.001 for one in a thousand".into()),
-    }
-}
-
-fn parse_seconds(text: &str) -> Result<u64, String> {
-    match text.parse() {
-        Ok(seconds) if seconds > 0 => Ok(seconds),
-        _ => Err("give a whole number of seconds, at least 1".into()),
-    }
-}
-
-fn parse_generations(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(generations) if (2..=255).contains(&generations) => Ok(generations),
-        _ => Err("give a whole number from 2 to 255".into()),
     }
 }

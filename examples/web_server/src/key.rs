@@ -7,7 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
-use crate::Failure;
+use crate::failure::Failure;
 
 const BYTES: usize = 16;
 

@@ -15,10 +15,12 @@
 //! - `store`: the exact list of revoked tokens;
 //! - `writer`: the thread that changes store and filter, and keeps them in step;
 //! - `snapshot`, `start`: filters from and to files, and what to do when a file is no good;
-//! - `routes`, `token`, `refusal`, `bulk`, `outcomes`: HTTP.
+//! - `routes`, `token`, `refusal`, `bulk`, `outcomes`: HTTP;
+//! - `failure`: why the server does not start, or does not end well.
 
 mod arguments;
 mod bulk;
+mod failure;
 mod key;
 mod outcomes;
 mod refusal;
@@ -29,17 +31,15 @@ mod store;
 mod token;
 mod writer;
 
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::serve::ListenerExt;
-use concurrent_cuckoo_filter::{BuildError, InsertError};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -48,6 +48,7 @@ use tokio::time::MissedTickBehavior;
 
 use crate::arguments::Arguments;
 use crate::bulk::{End, Job, Progress};
+use crate::failure::Failure;
 use crate::routes::{MetricsPage, Shared};
 use crate::start::Filters;
 use crate::store::Store;
@@ -239,51 +240,5 @@ fn load(file: &Path, orders: &Orders) -> Result<(), Failure> {
         End::Finished => Ok(()),
         End::Full(full) => Err(Failure::Load(file.to_owned(), format!("{}; {}", full.error, full.remedy))),
         End::Stopped { error } => Err(Failure::Load(file.to_owned(), error)),
-    }
-}
-
-/// Why the server does not start, or does not end well.
-#[derive(Debug)]
-enum Failure {
-    File { verb: &'static str, path: PathBuf, error: String },
-    Key(String),
-    Store(store::Error),
-    Build(&'static str, BuildError),
-    TooSmall { tokens: u64, error: InsertError },
-    Load(PathBuf, String),
-    Listen(String, io::Error),
-    Metrics(String),
-    System(io::Error),
-}
-
-impl Failure {
-    fn file(verb: &'static str, path: &Path, error: impl fmt::Display) -> Self {
-        Self::File { verb, path: path.to_owned(), error: error.to_string() }
-    }
-}
-
-impl From<store::Error> for Failure {
-    fn from(error: store::Error) -> Self {
-        Self::Store(error)
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File { verb, path, error } => write!(f, "can't {verb} {}: {error}", path.display()),
-            Self::Key(why) => write!(f, "{why}"),
-            Self::Store(error) => write!(f, "the store of revoked tokens has failed: {error}"),
-            Self::Build(options, error) => write!(f, "{options} can't be met: {error}"),
-            Self::TooSmall { tokens, error } => write!(
-                f,
-                "the store has {tokens} revoked tokens, and the filter does not take them: {error}; give a larger \
-                 --capacity"
-            ),
-            Self::Load(path, why) => write!(f, "{} was loaded in part: {why}", path.display()),
-            Self::Listen(address, error) => write!(f, "can't listen on {address}: {error}"),
-            Self::Metrics(why) => write!(f, "no metrics: {why}"),
-            Self::System(error) => write!(f, "{error}"),
-        }
     }
 }

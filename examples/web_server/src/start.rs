@@ -12,8 +12,8 @@ use concurrent_cuckoo_filter::{
     BuildError, ConcurrentCuckooFilter, InsertBatchError, RotatingCuckooFilter, StableState,
 };
 
-use crate::Failure;
 use crate::arguments::Arguments;
+use crate::failure::Failure;
 use crate::snapshot::{self, Stamp, Unusable};
 use crate::store::{self, Store};
 use crate::writer::Revoked;

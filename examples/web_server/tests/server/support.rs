@@ -47,6 +47,11 @@ impl<T> Answered for Option<T> {
     }
 }
 
+/// A directory that goes when the test ends, and the server's data in it.
+pub(crate) fn data() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
 /// The server's process. It is killed when this is dropped.
 pub(crate) struct Server {
     child: Child,

@@ -1,0 +1,191 @@
+//! Keys that come and go, while others look for those that stay.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use concurrent_cuckoo_filter::Encoding;
+
+use crate::support::{Random, Raw, build, hashes};
+use crate::threads::{THREADS, scaled, writers_and_readers};
+
+/// Threads insert and remove keys of their own in a table that is nearly full, or quite; others look up permanent keys.
+///
+/// Seen elsewhere: keys whose insert returned `Ok` are never found again; a length that drifts; a `remove` that misses
+/// a present key during a relocation.
+fn churn(slots_to_fill: f64, encoding: Encoding, rate: f64, capacity: u64) {
+    let filter = build(capacity, encoding, rate);
+    let keys = (filter.slots() as f64 * slots_to_fill) as u64;
+    // The churn's keys are in half of the time.
+    let (permanent, churned) = (keys * 8 / 10, keys * 4 / 10 / THREADS);
+    let hash = |key: u64| Raw(Random(key).next());
+    (0..permanent).for_each(|key| filter.insert(&hash(key)).unwrap());
+
+    let (present, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let write = |id: u64| {
+        let own = |key: u64| hash((id + 1) << 32 | key);
+        let mut random = Random(!id);
+        let mut inside = vec![false; churned as usize];
+        for _ in 0..scaled(100_000) {
+            let key = random.below(churned);
+            let inside = &mut inside[key as usize];
+            if *inside {
+                assert!(filter.contains(&own(key)), "a present key was missed");
+                assert!(filter.remove(&own(key)), "a present key was not removed");
+                *inside = false;
+            } else {
+                match filter.insert(&own(key)) {
+                    Ok(()) => *inside = true,
+                    Err(_) => _ = refused.fetch_add(1, Ordering::Relaxed),
+                }
+            }
+        }
+        for key in (0..churned).filter(|&key| inside[key as usize]) {
+            assert!(filter.contains(&own(key)), "a key was lost");
+            present.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let read = |random: &mut Random| {
+        assert!(filter.contains(&hash(random.below(permanent))), "a permanent key was missed");
+        assert!(filter.len() <= filter.slots() + THREADS as usize, "the length is absurd");
+    };
+    writers_and_readers(THREADS, write, read);
+
+    assert_eq!(filter.len(), permanent as usize + present.into_inner(), "the length is wrong");
+    for key in 0..permanent {
+        assert!(filter.count(&hash(key)) >= 1, "a permanent key was lost");
+        assert!(filter.remove(&hash(key)), "a permanent key was lost");
+    }
+    if slots_to_fill > 1.0 && !cfg!(miri) {
+        assert!(refused.into_inner() > 0, "the table was never full: the test shows too little");
+    }
+}
+
+#[test]
+fn churn_near_capacity_loses_nothing() {
+    churn(0.96, Encoding::SemiSorted, 0.001, 3000);
+    churn(0.96, Encoding::Plain, 0.01, 3000);
+}
+
+#[test]
+fn churn_in_a_full_table_loses_nothing() {
+    churn(1.02, Encoding::SemiSorted, 0.001, 3000);
+    churn(1.02, Encoding::SemiSorted, 0.003, 300);
+    churn(1.02, Encoding::Plain, 0.07, 300);
+    churn(1.02, Encoding::Plain, 1e-9, 1000);
+}
+
+#[test]
+fn churn_where_buckets_share_stripes_loses_nothing() {
+    churn(0.99, Encoding::SemiSorted, 0.001, if cfg!(miri) { 300 } else { 200_000 });
+}
+
+/// The same by batches: each writer's keys go in and out by the batch, of sizes that end anywhere in what is looked at
+/// at a time.
+fn churn_by_batches(slots_to_fill: f64, encoding: Encoding, rate: f64, capacity: u64) {
+    let filter = build(capacity, encoding, rate);
+    let keys = (filter.slots() as f64 * slots_to_fill) as usize;
+    // The churn's keys are in half of the time.
+    let (permanent, churned) = (keys * 8 / 10, keys * 4 / 10 / THREADS as usize);
+    let permanent: Vec<Raw> = hashes(0, permanent).collect();
+    filter.insert_batch(&permanent).unwrap();
+
+    let (present, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let write = |id: u64| {
+        let mut random = Random(!id);
+        // Those that are in come last; they go round.
+        let mut own: VecDeque<Raw> = hashes((id as usize + 1) << 32, churned).collect();
+        let mut inside = 0;
+        let mut answers = Vec::new();
+        for _ in 0..scaled(2000) {
+            answers.clear();
+            let some = random.below(200) as usize;
+            if random.below(2) > 0 {
+                let outside = own.len() - inside;
+                let batch = own.range(..some.min(outside));
+                let inserted = filter.insert_batch(batch).unwrap_or_else(|error| {
+                    refused.fetch_add(1, Ordering::Relaxed);
+                    error.inserted
+                });
+                own.rotate_left(inserted);
+                inside += inserted;
+            } else {
+                let first = own.len() - inside;
+                let batch = || own.range(first..first + some.min(inside));
+                filter.contains_batch(batch(), &mut answers);
+                assert!(answers.iter().all(|&found| found), "a present key was missed");
+                answers.clear();
+                filter.remove_batch(batch(), &mut answers);
+                assert!(answers.iter().all(|&removed| removed), "a present key was not removed");
+                inside -= answers.len();
+            }
+        }
+        answers.clear();
+        filter.contains_batch(own.range(own.len() - inside..), &mut answers);
+        assert!(answers.iter().all(|&found| found), "a key was lost");
+        present.fetch_add(inside, Ordering::Relaxed);
+    };
+    let read = |random: &mut Random| {
+        let first = random.below(permanent.len() as u64) as usize;
+        let some = random.below(200) as usize;
+        let mut found = Vec::new();
+        filter.contains_batch(permanent[first..].iter().take(some), &mut found);
+        assert!(found.iter().all(|&found| found), "a permanent key was missed");
+    };
+    writers_and_readers(THREADS, write, read);
+
+    let present = present.into_inner();
+    assert_eq!(filter.len(), permanent.len() + present, "the length is wrong");
+    let mut removed = Vec::new();
+    filter.remove_batch(&permanent, &mut removed);
+    assert!(removed.iter().all(|&removed| removed), "a permanent key was lost");
+    assert_eq!(filter.len(), present, "the length is wrong");
+    if slots_to_fill > 1.0 && !cfg!(miri) {
+        assert!(refused.into_inner() > 0, "the table was never full: the test shows too little");
+    }
+}
+
+#[test]
+fn churn_by_batches_loses_nothing() {
+    churn_by_batches(0.96, Encoding::SemiSorted, 0.001, 3000);
+    churn_by_batches(0.96, Encoding::Plain, 0.01, 3000);
+    churn_by_batches(1.02, Encoding::SemiSorted, 0.003, 300);
+    churn_by_batches(1.02, Encoding::Plain, 0.07, 3000);
+}
+
+/// Keys of the same fingerprint and pair as a permanent key come and go, and so carry its only copy from bucket to
+/// bucket.
+///
+/// Seen elsewhere: the permanent key is missed, since no version changes.
+#[test]
+fn twins_that_come_and_go_hide_no_permanent_key() {
+    for (encoding, rate) in [(Encoding::Plain, 0.07), (Encoding::SemiSorted, 0.001)] {
+        for capacity in [16, 300, 8000] {
+            let filter = build(capacity, encoding, rate);
+            let permanent = filter.slots() as u64 * 8 / 10;
+            let hash = |key: u64| Raw(Random(key).next());
+            (0..permanent).for_each(|key| filter.insert(&hash(key)).unwrap());
+            let write = |id: u64| {
+                let mut random = Random(!id);
+                for _ in 0..scaled(60_000) {
+                    // Up to three twins of some permanent keys, one after another or interleaved.
+                    let twins = [0; 3].map(|_| hash(random.below(permanent)));
+                    let added = twins.map(|twin| filter.insert(&twin).is_ok());
+                    for (twin, added) in twins.iter().zip(added) {
+                        assert!(!added || filter.remove(twin), "a present key was not removed");
+                    }
+                }
+            };
+            let read = |random: &mut Random| {
+                assert!(filter.contains(&hash(random.below(permanent))), "a permanent key was missed");
+                let mut found = Vec::new();
+                let some = [0; 40].map(|_| hash(random.below(permanent)));
+                filter.contains_batch(&some, &mut found);
+                assert!(found.iter().all(|&found| found), "a permanent key was missed by a batch");
+            };
+            writers_and_readers(2, write, read);
+            assert_eq!(filter.len(), permanent as usize);
+            assert!((0..permanent).all(|key| filter.remove(&hash(key))), "a permanent key was lost");
+            assert_eq!(filter.len(), 0);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Inserts that compete for the last slots: none is refused where there is room, and none pushes another key out.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use concurrent_cuckoo_filter::{Encoding, InsertError};
+
+use crate::support::{Random, Raw, build};
+use crate::threads::{THREADS, scaled, writers_and_readers};
+
+/// Where there is always room, no insert fails because others are at work.
+#[test]
+fn contention_is_never_taken_for_a_full_table() {
+    for capacity in [4, 10] {
+        // One bucket or two: each slot can be reached from each key.
+        let filter = build(capacity, Encoding::SemiSorted, 0.001);
+        let slots = filter.slots() as u64;
+        let hash = |key: u64| Raw(Random(key).next());
+        (0..slots - THREADS).for_each(|key| filter.insert(&hash(key)).unwrap());
+        let write = |id: u64| {
+            for i in 0..scaled(100_000) {
+                let key = hash((id + 1) << 32 | (i % 1000));
+                filter.insert(&key).expect("each thread has a slot of its own");
+                assert!(filter.remove(&key), "a present key was not removed");
+            }
+        };
+        let read = |random: &mut Random| {
+            assert!(filter.contains(&hash(random.below(slots - THREADS))), "a permanent key was missed");
+        };
+        writers_and_readers(THREADS, write, read);
+        assert_eq!(filter.len() as u64, slots - THREADS);
+    }
+}
+
+/// Inserts that must relocate in a table that is small, full but for one slot for each thread, and of more than two
+/// buckets.
+#[test]
+fn a_refused_insert_is_refused_for_want_of_room() {
+    let filter = build(60, Encoding::Plain, 1e-9);
+    let hash = |key: u64| Raw(Random(key).next());
+    let permanent = (0..).take_while(|&key| filter.insert(&hash(key)).is_ok()).count() as u64;
+    // Each thread in turn takes out one of the keys that fitted together and puts it back: that must always work.
+    let write = |id: u64| {
+        let mut random = Random(id);
+        for _ in 0..scaled(60_000) {
+            let key = hash(random.below(permanent / THREADS) * THREADS + id);
+            assert!(filter.remove(&key), "a present key was not removed");
+            assert_eq!(filter.insert(&key), Ok(()), "it was in before, so there is room");
+        }
+    };
+    writers_and_readers(THREADS, write, |_| thread::yield_now());
+    assert!((0..permanent).all(|key| filter.count(&hash(key)) == 1), "a key was lost or doubled");
+}
+
+/// A table that is filled by all threads at once, until nobody finds room.
+///
+/// Seen elsewhere: a refused insert pushes another key out.
+#[test]
+fn racing_inserts_fill_the_table_and_lose_nothing() {
+    for capacity in [10, 1000, 30_000] {
+        let filter = build(capacity, Encoding::SemiSorted, 0.001);
+        let hash = |id: u64, key: u64| Raw(Random(id << 32 | key).next());
+        let held: Vec<AtomicUsize> = (0..THREADS).map(|_| AtomicUsize::new(0)).collect();
+        let write = |id: u64| {
+            for key in 0.. {
+                match filter.insert(&hash(id, key)) {
+                    Ok(()) => held[id as usize].store(key as usize + 1, Ordering::Release),
+                    Err(error) => return assert!(matches!(error, InsertError::Full { .. }), "{error}"),
+                }
+            }
+        };
+        let read = |random: &mut Random| {
+            let id = random.below(THREADS);
+            let held = held[id as usize].load(Ordering::Acquire) as u64;
+            if held > 0 {
+                assert!(filter.contains(&hash(id, random.below(held))), "a present key was missed");
+            }
+        };
+        writers_and_readers(THREADS, write, read);
+        let total = held.iter().map(|held| held.load(Ordering::Relaxed)).sum::<usize>();
+        assert_eq!(filter.len(), total, "the length is wrong");
+        assert!(total >= capacity as usize, "full at {total} of {capacity}");
+        for (id, held) in (0..THREADS).zip(&held) {
+            let held = held.load(Ordering::Relaxed) as u64;
+            assert!((0..held).all(|key| filter.remove(&hash(id, key))), "a key was lost");
+        }
+        assert_eq!(filter.len(), 0);
+    }
+}

@@ -1,0 +1,39 @@
+//! How many threads there are, how long they run, and who waits for whom.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crate::support::Random;
+
+pub(crate) const THREADS: u64 = 4;
+
+/// How often a loop runs whose usual length is `times`.
+pub(crate) fn scaled(times: u64) -> u64 {
+    let factor = std::env::var("CCF_STRESS").map_or(1, |factor| factor.parse().expect("CCF_STRESS is a number"));
+    if cfg!(miri) { times / 5000 + 5 } else { times * factor }
+}
+
+/// Runs `write` on some threads and, until these have ended, `read` on two more.
+pub(crate) fn writers_and_readers(writers: u64, write: impl Fn(u64) + Sync, read: impl Fn(&mut Random) + Sync) {
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let writers: Vec<_> = (0..writers)
+            .map(|id| {
+                let write = &write;
+                scope.spawn(move || write(id))
+            })
+            .collect();
+        for id in 0..2 {
+            let (done, read) = (&done, &read);
+            scope.spawn(move || {
+                let mut random = Random(id);
+                while !done.load(Ordering::Relaxed) {
+                    read(&mut random);
+                }
+            });
+        }
+        let ended: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+        done.store(true, Ordering::Relaxed);
+        assert!(ended.iter().all(Result::is_ok), "a writer failed");
+    });
+}

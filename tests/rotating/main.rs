@@ -1,0 +1,17 @@
+//! The filter whose keys expire.
+//!
+//! - `lifetimes`: exact lifetimes, ticks, `clear`;
+//! - `full_generations`: what a full generation refuses, and rotation by count;
+//! - `building`: rate, memory, requests that can't be met, operations by hash;
+//! - `races`: threads that do their worst;
+//! - `filters`: what these share.
+//!
+//! (What it asks of the allocator is in `allocation.rs`.)
+
+mod building;
+mod filters;
+mod full_generations;
+mod lifetimes;
+mod races;
+#[path = "../support/mod.rs"]
+mod support;

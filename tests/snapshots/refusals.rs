@@ -1,0 +1,188 @@
+//! What must not be loaded: forged, damaged, cut short, of another hasher, or too large; each for its reason.
+
+use std::error::Error;
+use std::io::{self, ErrorKind};
+
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, LoadError, StableState};
+
+use crate::filters::{Filter, build, load, saved, small_filters, state};
+use crate::support::LAYOUTS;
+
+/// A snapshot of one table, with all its seals, of which each part may be wrong.
+struct Forged {
+    magic: [u8; 8],
+    version: u16,
+    kind: u8,
+    probe: u64,
+    layout: [u8; 3],
+    buckets: u64,
+    words: Vec<u64>,
+    count: u64,
+}
+
+impl Forged {
+    fn new() -> Self {
+        let genuine = saved(&build(LAYOUTS[5], 0));
+        let probe = u64::from_le_bytes(genuine[11..19].try_into().unwrap());
+        let magic = genuine[..8].try_into().unwrap();
+        Self { magic, version: 1, kind: 1, probe, layout: [1, 5, 14], buckets: 2, words: vec![0; 2], count: 0 }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        let mut sum = crc32fast::Hasher::new();
+        let mut bytes = Vec::new();
+        let mut put = |part: &[&[u8]], seal: bool| {
+            part.iter().for_each(|part| sum.update(part));
+            bytes.extend(part.concat());
+            if seal {
+                bytes.extend(sum.clone().finalize().to_le_bytes());
+            }
+        };
+        put(&[&self.magic, &self.version.to_le_bytes(), &[self.kind], &self.probe.to_le_bytes()], true);
+        put(&[&self.layout, &self.buckets.to_le_bytes()], true);
+        self.words.iter().for_each(|word| put(&[&word.to_le_bytes()], false));
+        put(&[&self.count.to_le_bytes()], true);
+        bytes
+    }
+
+    fn refusal(&self) -> LoadError {
+        load(&self.bytes()).expect_err("it is wrong")
+    }
+}
+
+/// That an error is the one it should be, and that its message names what it should.
+macro_rules! assert_refused {
+    ($error:expr, $pattern:pat $(if $guard:expr)?, names $($named:expr),*) => {
+        let error = $error;
+        assert!(matches!(error, $pattern $(if $guard)?), "{error:?}");
+        $(assert!(error.to_string().contains(&$named.to_string()), "{error}");)*
+    };
+}
+
+#[test]
+fn what_is_forged_but_for_its_checksums_is_refused_each_for_its_reason() {
+    load(&Forged::new().bytes()).expect("nothing is wrong with this one");
+
+    let forged = |change: &dyn Fn(&mut Forged)| {
+        let mut forged = Forged::new();
+        change(&mut forged);
+        forged.refusal()
+    };
+    assert_refused!(forged(&|it| it.magic[1] = b'D'), LoadError::NotASnapshot, names "no snapshot");
+    assert_refused!(
+        forged(&|it| it.version = 2),
+        LoadError::UnsupportedVersion { version: 2, supported: 1, .. },
+        names "version 2", "reads 1"
+    );
+    assert_refused!(forged(&|it| it.kind = 2), LoadError::WrongKind { kind: 2, expected: 1, .. }, names "kind 2");
+    assert_refused!(forged(&|it| it.probe ^= 1), LoadError::OtherHasher, names "hasher");
+    for layout in [[0, 5, 14], [1, 4, 14], [1, 5, 13], [2, 5, 14], [0xff; 3], [0; 3]] {
+        assert_refused!(
+            forged(&|it| it.layout = layout),
+            LoadError::UnknownLayout { encoding, slots, fingerprint_bits, .. }
+                if [encoding, slots, fingerprint_bits] == layout,
+            names format!("encoding {}, {} slots and {} bits", layout[0], layout[1], layout[2])
+        );
+    }
+    for buckets in [0, 3, 1 << 60, u64::MAX, u64::MAX - 1] {
+        assert_refused!(
+            forged(&|it| it.buckets = buckets),
+            LoadError::InvalidBuckets { buckets: named, .. } if named == buckets,
+            names buckets
+        );
+    }
+    // 128 GiB.
+    assert_refused!(
+        forged(&|it| it.buckets = 1 << 34),
+        LoadError::MemoryLimit { limit: 0x4000_0000, .. },
+        names "137438953472".split_at(4).0, 1 << 30
+    );
+    assert_refused!(
+        forged(&|it| it.count = 1),
+        LoadError::WrongCount { stated: 1, counted: 0, .. },
+        names "states 1 ", "has 0"
+    );
+    // A fingerprint above an empty slot; a rank that belongs to no list; a nibble without a fingerprint.
+    for word in [1, 0xffff << 50, 1 << 50] {
+        assert_refused!(forged(&|it| it.words[1] = word), LoadError::DamagedBucket { bucket: 1, .. }, names "bucket 1");
+    }
+    let mut spare = Forged { layout: [0, 5, 12], words: vec![0, 1 << 60], ..Forged::new() };
+    assert_refused!(spare.refusal(), LoadError::DamagedBucket { bucket: 1, .. }, names "bucket 1");
+    spare.words[1] = 1;
+    spare.count = 1;
+    load(&spare.bytes()).expect("this one is as it should be");
+}
+
+#[test]
+fn no_snapshot_of_which_a_bit_or_a_few_have_changed_is_loaded() {
+    for filter in small_filters() {
+        let bytes = saved(&filter);
+        for bit in 0..8 * bytes.len() {
+            let mut changed = bytes.clone();
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(load(&changed).is_err(), "bit {bit} of {filter:?}");
+            // Four bytes from here on, cleared or swapped.
+            let end = bytes.len().min(bit / 8 + 4);
+            changed.copy_from_slice(&bytes);
+            changed[bit / 8..end].reverse();
+            changed[bit / 8..end][0] ^= bit as u8 % 8;
+            assert!(changed == bytes || load(&changed).is_err(), "bytes {}..{end} of {filter:?}", bit / 8);
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_that_is_cut_short_is_said_to_be() {
+    for filter in small_filters() {
+        let bytes = saved(&filter);
+        for len in 0..bytes.len() {
+            assert!(matches!(load(&bytes[..len]), Err(LoadError::Truncated)), "{len} bytes of {filter:?}");
+        }
+    }
+}
+
+#[test]
+fn a_hasher_with_another_key_is_refused_and_so_is_another_hasher() {
+    let filter = build(LAYOUTS[5], 100);
+    let bytes = saved(&filter);
+    let other = StableState::with_key([1; 16]);
+    assert!(matches!(Filter::load(&bytes[..], other, 1 << 20), Err(LoadError::OtherHasher)));
+    let other = ConcurrentCuckooFilter::<u64, _>::load(&bytes[..], ahash::RandomState::new(), 1 << 20);
+    assert!(matches!(other, Err(LoadError::OtherHasher)));
+
+    // The same keys, in one process: the same hasher.
+    let with_seeds = || ahash::RandomState::with_seeds(1, 2, 3, 4);
+    let filter = ConcurrentCuckooFilter::<str, _>::with_capacity_and_hasher(100, with_seeds());
+    filter.insert("a").unwrap();
+    let mut bytes = Vec::new();
+    filter.save(&mut bytes).unwrap();
+    let loaded = ConcurrentCuckooFilter::<str, _>::load(&bytes[..], with_seeds(), 1 << 20).unwrap();
+    assert!(loaded.contains("a"));
+}
+
+#[test]
+fn the_memory_limit_is_exact() {
+    for filter in small_filters() {
+        let bytes = saved(&filter);
+        let needed = filter.memory_usage();
+        assert!(Filter::load(&bytes[..], state(), needed).is_ok());
+        assert_refused!(
+            Filter::load(&bytes[..], state(), needed - 1).expect_err("one byte too many"),
+            LoadError::MemoryLimit { needed: named, limit, .. } if named == needed && limit == needed - 1,
+            names needed, needed - 1
+        );
+    }
+}
+
+#[test]
+fn a_reader_that_fails_is_the_source_of_the_error() {
+    struct Failing;
+    impl io::Read for Failing {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::new(ErrorKind::PermissionDenied, "not yours"))
+        }
+    }
+    let error = Filter::load(Failing, state(), 1 << 20).unwrap_err();
+    assert!(matches!(&error, LoadError::Io(error) if error.kind() == ErrorKind::PermissionDenied));
+    assert_eq!(error.source().unwrap().to_string(), "not yours");
+}

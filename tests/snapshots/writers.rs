@@ -1,0 +1,45 @@
+//! Writers for `save` that do more than take the bytes.
+
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// A writer that takes its time, and counts.
+pub(crate) struct Slow<'a> {
+    pub(crate) bytes: &'a mut Vec<u8>,
+    pub(crate) writes: &'a AtomicUsize,
+}
+
+impl Write for Slow<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes.extend_from_slice(bytes);
+        self.writes.fetch_add(1, Ordering::Relaxed);
+        thread::sleep(Duration::from_millis(1));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Calls `act` at the `nth` write.
+pub(crate) struct Acting<F> {
+    pub(crate) nth: usize,
+    pub(crate) act: F,
+}
+
+impl<F: FnMut() -> io::Result<()>> Write for Acting<F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.nth == 0 {
+            (self.act)()?;
+        }
+        self.nth = self.nth.wrapping_sub(1);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,108 @@
+//! Paths of three hops, and what may be met on them.
+
+use ccf_steps::model::{Key, Table, Usual};
+
+use crate::scene::{A, B, D, E, Scene, chain, scene};
+
+/// An insert moves three items, one after the other, while two threads look for them and another insert wants the same
+/// path.
+fn three_hops_under_readers() -> Scene {
+    let chain = chain();
+    let [first, second] = [4, 5].map(|nth| Key::new(6, A, B, nth));
+    let reader = |keys: [Key; 3]| {
+        move |table: &Table| {
+            for key in keys {
+                assert!(table.contains(key) && table.contains(key.twin()), "a present key was missed");
+            }
+        }
+    };
+    let (x, y, z) = (chain[2], chain[4], chain[6]);
+    Scene::new(6, &chain)
+        .role(move |table| table.insert(first).expect("there is room at E"))
+        .role(reader([z.twin(), y.twin(), x.twin()]))
+        .role(reader([x, y, z]))
+        .role(move |table| {
+            assert!(table.remove(chain[0]), "a present key was not removed");
+            table.insert(second).expect("there is room at E");
+        })
+        .ends_with(chain[1..].iter().chain([&first, &second]).map(|&key| (key, 1)).chain([(chain[0], 0)]).collect())
+}
+scene! {
+    three_hops_under_readers,
+    fails with "a present key was missed"
+    for [RelocateWithoutBump, RelocateBumpsLate, RelocateClearsFirst, LookupWithoutVersion]
+}
+
+/// The first look always finds a candidate, a fingerprint that is the key's but for the nibble, and a second one must
+/// find the key, which moves there and back. (loom can't show this: its blind spot is a thread's second load of a word.)
+fn a_lookalike_in_the_way() -> Scene<Usual> {
+    let key = Key::of::<Usual>(2, A, B, 0);
+    let lookalike = key.lookalike::<Usual>();
+    Scene::new(2, &[key.twin(), lookalike])
+        .role(move |table| assert!(table.relocate(key.twin()) && table.relocate(key)))
+        .role(move |table| {
+            let found = table.contains_batch([lookalike, key, lookalike.twin()]);
+            assert_eq!(found, [true; 3], "a present key was missed");
+        })
+        .ends_with(vec![(key, 1), (lookalike, 1)])
+}
+scene! {
+    a_lookalike_in_the_way,
+    fails with "a present key was missed"
+    for [RelocateWithoutBump, RelocateBumpsLate, LookupWithoutVersion]
+}
+
+/// The items and the holes along a path of three hops come and go while it is searched and carried out.
+fn stale_paths() -> Scene {
+    let chain = chain();
+    let (wanted, filler) = (Key::new(6, A, B, 4), Key::new(6, E, D, 5));
+    let (x, y, z) = (chain[2], chain[4], chain[6]);
+    let come_and_go = |key: Key| {
+        move |table: &Table| {
+            for _ in 0..2 {
+                assert!(table.remove(key), "a present key was not removed");
+                table.insert(key).expect("there is room, or an item was lost or doubled");
+            }
+        }
+    };
+    let all = chain.iter().chain([&wanted]).map(|&key| (key, 1)).chain([(filler, 0)]).collect();
+    Scene::new(6, &chain)
+        .role(move |table| table.insert(wanted).expect("there is room at E, or an item was lost or doubled"))
+        .role(come_and_go(y))
+        .role(come_and_go(z.twin()))
+        .role(move |table| {
+            table.insert(filler).expect("there is room at E, or an item was lost or doubled");
+            assert!(table.contains(x), "a present key was missed");
+            assert!(table.remove(filler), "a present key was not removed");
+        })
+        .ends_with(all)
+}
+scene! {
+    stale_paths,
+    fails with "an item was lost or doubled"
+    for [RelocateWithoutRecheck, AddOverwrites]
+}
+
+/// `clear` among inserts that relocate what was there before, removals and lookups: nothing that was there before
+/// outlives it, and all that is there is counted.
+fn clear_among_them() -> Scene {
+    let chain = chain();
+    let [first, second] = [4, 5].map(|nth| Key::new(6, A, B, nth));
+    Scene::new(6, &chain)
+        .role(|table| table.clear())
+        .role(move |table| _ = table.insert(first))
+        .role(move |table| _ = table.insert_if_absent(second))
+        .role(move |table| _ = (table.remove(chain[6]), table.contains(chain[4])))
+        .finally(move |table| {
+            let outlived = chain.iter().map(|&key| table.count(key)).sum::<usize>();
+            assert_eq!(outlived, 0, "an item outlived clear, or was doubled");
+            let added = table.count(first) + table.count(second);
+            assert!(added <= 2, "an item outlived clear, or was doubled");
+            assert_eq!((table.scan(), table.len()), (added, added), "an item outlived clear, or was doubled");
+        })
+}
+scene! {
+    clear_among_them,
+    fails with "an item outlived clear, or was doubled"
+    for [ClearWithoutLocks, CountDropsUpdates]
+}

@@ -1,0 +1,91 @@
+//! A scene: a table, what each thread does to it, and what must hold. How it is played, and its controls.
+
+use std::sync::Arc;
+
+use ccf_steps::model::{AnyLayout, Key, Smallest, Table};
+
+use crate::common::{Job, job, on_shuttle_threads};
+
+/// The buckets of the scenes.
+pub(crate) const A: usize = 0;
+pub(crate) const B: usize = 1;
+pub(crate) const C: usize = 2;
+pub(crate) const D: usize = 3;
+pub(crate) const E: usize = 4;
+
+/// A table, what each thread does to it, and what must hold when all have ended.
+pub(crate) struct Scene<L = Smallest> {
+    table: Arc<Table<L>>,
+    roles: Vec<Job>,
+    finally: Finally<L>,
+}
+
+type Finally<L> = Box<dyn FnOnce(&Table<L>)>;
+
+impl<L: AnyLayout + 'static> Scene<L> {
+    /// A table of so many buckets, as a rule of two slots each, with these keys in the first of their buckets.
+    pub(crate) fn new(buckets: usize, keys: &[Key]) -> Self {
+        let table = Arc::new(Table::new(buckets));
+        keys.iter().for_each(|&key| table.place(key));
+        Self { table, roles: Vec::new(), finally: Box::new(|_| ()) }
+    }
+
+    pub(crate) fn role(mut self, run: impl FnOnce(&Table<L>) + Send + 'static) -> Self {
+        let table = Arc::clone(&self.table);
+        self.roles.push(job(move || run(&table)));
+        self
+    }
+
+    pub(crate) fn finally(self, check: impl FnOnce(&Table<L>) + 'static) -> Self {
+        Self { finally: Box::new(check), ..self }
+    }
+
+    /// In the end each of the keys is in the table that many times, and nothing else is.
+    pub(crate) fn ends_with(self, keys: Vec<(Key, usize)>) -> Self {
+        self.finally(move |table| {
+            for &(key, copies) in &keys {
+                assert_eq!(table.count(key), copies, "an item was lost or doubled");
+            }
+            let copies = keys.iter().map(|&(_, copies)| copies).sum::<usize>();
+            assert_eq!((table.scan(), table.len()), (copies, copies), "an item was lost or doubled");
+        })
+    }
+
+    pub(crate) fn play(self) {
+        on_shuttle_threads(self.roles);
+        (self.finally)(&self.table);
+    }
+}
+
+/// For a scene: that it passes, and that it fails with each of the seeded bugs, by the message that names the violation.
+macro_rules! scene {
+    ($name:ident, $(fails with $message:literal for [$($fault:ident),+]),+) => {
+        mod $name {
+            use ccf_steps::model::{Fault, Seeded};
+
+            use crate::common::{scaled, under_schedules};
+
+            #[test]
+            fn holds() {
+                under_schedules(1, scaled(1000, "CCF_SCHEDULES"), || super::$name().play());
+            }
+
+            $($(#[test]
+            #[allow(non_snake_case)]
+            #[should_panic(expected = $message)]
+            fn $fault() {
+                let _seeded = Seeded::bugs(&[Fault::$fault]);
+                under_schedules(1, 100_000, || super::$name().play());
+            })+)+
+        }
+    };
+}
+pub(crate) use scene;
+
+/// The keys that a table of six buckets begins with, in which an insert into A and B needs a path of three hops: D to E,
+/// C to D, B to C.
+pub(crate) fn chain() -> [Key; 8] {
+    let link = |from, to| Key::new(6, from, to, 0);
+    let stay = |one, other, nth| Key::new(6, one, other, nth);
+    [stay(A, B, 1), stay(A, B, 2), link(B, C), stay(B, A, 3), link(C, D), stay(C, B, 1), link(D, E), stay(D, C, 1)]
+}
