@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::{BuildError, GrowableBuilder, GrowableCuckooFilter, InsertError};
+use concurrent_cuckoo_filter::{BuildError, FilterKind, GrowableBuilder, GrowableCuckooFilter, InsertError};
 use support::{Identity, Random, Raw, plausible};
 
 /// Keys whose hashes the tests choose.
@@ -260,7 +260,9 @@ fn clear_empties_all_tables_and_keeps_them() {
 
 #[test]
 fn bad_parameters_are_errors_that_name_them() {
-    assert_eq!(GrowableCuckooFilter::<u64>::builder().build().unwrap_err(), BuildError::CapacityMissing);
+    let missing = GrowableCuckooFilter::<u64>::builder().build().unwrap_err();
+    assert!(matches!(missing, BuildError::CapacityMissing { filter: FilterKind::Growable, .. }), "{missing:?}");
+    assert!(missing.to_string().contains("GrowableBuilder::capacity"), "{missing}");
     for rate in [0.0, 1.0, -1.0, f64::NAN, f64::INFINITY] {
         assert!(matches!(builder(1, rate).build(), Err(BuildError::InvalidRate { .. })), "{rate}");
     }

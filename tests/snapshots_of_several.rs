@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, GrowableCuckooFilter, LoadError, RotatingCuckooFilter, StableState,
+    ConcurrentCuckooFilter, FilterKind, GrowableCuckooFilter, LoadError, RotatingCuckooFilter, StableState,
 };
 
 type Growable = GrowableCuckooFilter<u64, StableState>;
@@ -24,7 +24,7 @@ fn growable(capacity: usize, rate: f64) -> Growable {
 }
 
 fn rotating(capacity: usize, generations: usize) -> Rotating {
-    let builder = RotatingCuckooFilter::<u64>::builder().capacity(capacity).generations(generations);
+    let builder = RotatingCuckooFilter::<u64>::builder().generation_capacity(capacity).generations(generations);
     builder.hasher(state()).build().unwrap()
 }
 
@@ -59,16 +59,16 @@ fn saved_rotating(filter: &Rotating) -> Vec<u8> {
 }
 
 /// Where the header of a filter ends, and where that of its first section begins, with the seal before it.
-const HEADER: usize = 19;
-const GROWABLE_SECTIONS: usize = HEADER + 4 + 17 + 4;
-const ROTATING_SECTIONS: usize = HEADER + 4 + 18 + 4;
+const HEADER: usize = 36;
+const HEAD: usize = HEADER + 4 + 4;
+const SECTIONS: usize = HEAD + 18 + 4;
 
 /// The snapshot with its seals as its bytes want them: after the header, what its kind has to say, each section's header,
 /// and at the end.
-fn resealed(bytes: &[u8], first_section: usize) -> Vec<u8> {
+fn resealed(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
-    let mut seals = vec![HEADER, first_section - 4];
-    let mut section = first_section;
+    let mut seals = vec![HEADER, HEADER + 4, SECTIONS - 4];
+    let mut section = SECTIONS;
     while section + 4 < bytes.len() {
         seals.push(section + 11);
         let buckets = u64::from_le_bytes(bytes[section + 3..section + 11].try_into().unwrap());
@@ -95,7 +95,10 @@ fn refuses_damage<F>(bytes: &[u8], load: impl Fn(&[u8]) -> Result<F, LoadError>)
     }
     for len in 0..bytes.len() {
         let refused = load(&bytes[..len]).err();
-        assert!(matches!(refused, Some(LoadError::Truncated)), "{len} bytes: {refused:?}");
+        assert!(
+            matches!(refused, Some(LoadError::Truncated { available, .. }) if available == len as u64),
+            "{len} bytes: {refused:?}"
+        );
     }
     let mut followed = bytes.to_vec();
     followed.extend([7; 5]);
@@ -109,8 +112,8 @@ fn a_growable_filter_comes_back_as_it_was_and_goes_on_growing() {
         (0..20_000).for_each(|key| filter.insert(&key).unwrap());
         (0..5_000).for_each(|key| assert!(filter.remove(&key)));
         let bytes = saved_growable(&filter);
-        assert_eq!((bytes.len() - 48 - 23 * filter.tables()) % 8, 0, "the documented length");
-        assert_eq!(resealed(&bytes, GROWABLE_SECTIONS), bytes);
+        assert_eq!((bytes.len() - SECTIONS - 4 - 23 * filter.tables()) % 8, 0, "the documented length");
+        assert_eq!(resealed(&bytes), bytes);
         let loaded = Growable::load(&bytes[..], state(), usize::MAX).unwrap();
         assert_eq!((loaded.len(), loaded.tables(), loaded.capacity()), (15_000, filter.tables(), filter.capacity()));
         assert_eq!(loaded.memory_usage(), filter.memory_usage());
@@ -139,8 +142,8 @@ fn a_rotating_filter_comes_back_with_the_age_of_its_keys() {
                 insert(period);
             }
             let bytes = saved_rotating(&filter);
-            assert_eq!((bytes.len() - 49 - 23 * generations) % (8 * generations), 0, "the documented length");
-            assert_eq!(resealed(&bytes, ROTATING_SECTIONS), bytes);
+            assert_eq!((bytes.len() - SECTIONS - 4 - 23 * generations) % (8 * generations), 0, "the documented length");
+            assert_eq!(resealed(&bytes), bytes);
             let loaded = Rotating::load(&bytes[..], state(), usize::MAX).unwrap();
             assert_eq!((loaded.generation(), loaded.len()), (filter.generation(), filter.len()));
             assert_eq!((loaded.generations(), loaded.capacity()), (generations, filter.capacity()));
@@ -159,7 +162,7 @@ fn a_rotating_filter_comes_back_with_the_age_of_its_keys() {
             assert!((0..600).map(|key| loaded.insert(&key)).any(|inserted| inserted.is_err()), "it does not rotate");
         }
     }
-    let builder = RotatingCuckooFilter::<u64>::builder().capacity(50).rotate_when_full(true);
+    let builder = RotatingCuckooFilter::<u64>::builder().generation_capacity(50).rotate_when_full(true);
     let bytes = saved_rotating(&builder.hasher(state()).build().unwrap());
     let loaded = Rotating::load(&bytes[..], state(), usize::MAX).unwrap();
     (0..10_000).for_each(|key| loaded.insert(&key).expect("it rotates when it is full, as before"));
@@ -177,11 +180,20 @@ fn what_is_damaged_is_refused() {
 fn each_kind_is_told_from_the_others() {
     let (growable, rotating) = (saved_growable(&small_growable()), saved_rotating(&small_rotating()));
     let refused = Growable::load(&rotating[..], state(), 1 << 20).err();
-    assert!(matches!(refused, Some(LoadError::WrongKind { kind: 3, expected: 2, .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Some(LoadError::WrongKind { kind: 3, expected: FilterKind::Growable, .. })),
+        "{refused:?}"
+    );
     let refused = Rotating::load(&growable[..], state(), 1 << 20).err();
-    assert!(matches!(refused, Some(LoadError::WrongKind { kind: 2, expected: 3, .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Some(LoadError::WrongKind { kind: 2, expected: FilterKind::Rotating, .. })),
+        "{refused:?}"
+    );
     let refused = ConcurrentCuckooFilter::<u64, _>::load(&growable[..], state(), 1 << 20).err();
-    assert!(matches!(refused, Some(LoadError::WrongKind { kind: 2, expected: 1, .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Some(LoadError::WrongKind { kind: 2, expected: FilterKind::Concurrent, .. })),
+        "{refused:?}"
+    );
     let other = StableState::with_key(*b"another key here");
     assert!(matches!(Growable::load(&growable[..], other.clone(), 1 << 20), Err(LoadError::OtherHasher)));
     assert!(matches!(Rotating::load(&rotating[..], other, 1 << 20), Err(LoadError::OtherHasher)));
@@ -193,36 +205,42 @@ fn what_is_forged_but_for_its_checksums_is_refused_each_for_its_reason() {
     let forged = |place: usize, bytes: &[u8]| {
         let mut changed = genuine.clone();
         changed[place..place + bytes.len()].copy_from_slice(bytes);
-        Growable::load(&resealed(&changed, GROWABLE_SECTIONS)[..], state(), 1 << 30).err()
+        Growable::load(&resealed(&changed)[..], state(), 1 << 30).err()
     };
-    assert!(forged(23, &[3]).is_none(), "as it was");
-    assert!(matches!(forged(23, &[0]), Some(LoadError::InvalidTables { tables: 0, least: 1, .. })));
-    assert!(matches!(forged(23, &[49]), Some(LoadError::InvalidTables { tables: 49, .. })));
-    assert!(matches!(forged(23, &[2]), Some(LoadError::UnexpectedTable { number: 1, .. })));
-    assert!(matches!(forged(23, &[30]), Some(LoadError::MemoryLimit { .. })));
+    assert!(forged(HEAD, &[3]).is_none(), "as it was");
+    assert!(matches!(forged(HEAD, &[0]), Some(LoadError::InvalidTables { tables: 0, least: 1, .. })));
+    assert!(matches!(forged(HEAD, &[49]), Some(LoadError::InvalidTables { tables: 49, .. })));
+    assert!(matches!(forged(HEAD, &[2]), Some(LoadError::UnexpectedTable { number: 1, .. })));
+    assert!(matches!(forged(HEAD, &[30]), Some(LoadError::MemoryLimit { .. })));
+    for encoding in [2, 254] {
+        assert!(matches!(forged(HEAD + 1, &[encoding]), Some(LoadError::UnknownEncoding { .. })));
+    }
+    for encoding in [0, 1] {
+        assert!(matches!(forged(HEAD + 1, &[encoding]), Some(LoadError::UnexpectedTable { .. })));
+    }
     for buckets in [0u64, 1, 7, 1 << 63, u64::MAX] {
-        assert!(matches!(forged(24, &buckets.to_le_bytes()), Some(LoadError::InvalidBuckets { .. })));
+        assert!(matches!(forged(HEAD + 2, &buckets.to_le_bytes()), Some(LoadError::InvalidBuckets { .. })));
     }
     for rate in [0.0, -1.0, 1e-9, 1.0, f64::INFINITY, f64::NAN] {
-        assert!(matches!(forged(32, &f64::to_le_bytes(rate)), Some(LoadError::InvalidRate { .. })), "{rate}");
+        assert!(matches!(forged(HEAD + 10, &f64::to_le_bytes(rate)), Some(LoadError::InvalidRate { .. })), "{rate}");
     }
-    assert!(matches!(forged(32, &1e-5f64.to_le_bytes()), Some(LoadError::UnexpectedTable { .. })));
-    assert!(matches!(forged(24, &4u64.to_le_bytes()), Some(LoadError::UnexpectedTable { .. })));
+    assert!(matches!(forged(HEAD + 10, &1e-5f64.to_le_bytes()), Some(LoadError::UnexpectedTable { .. })));
+    assert!(matches!(forged(HEAD + 2, &4u64.to_le_bytes()), Some(LoadError::UnexpectedTable { .. })));
 
     let genuine = saved_rotating(&small_rotating());
     let forged = |place: usize, bytes: &[u8]| {
         let mut changed = genuine.clone();
         changed[place..place + bytes.len()].copy_from_slice(bytes);
-        Rotating::load(&resealed(&changed, ROTATING_SECTIONS)[..], state(), 1 << 30).err()
+        Rotating::load(&resealed(&changed)[..], state(), 1 << 30).err()
     };
-    assert!(forged(23, &[3]).is_none(), "as it was");
+    assert!(forged(HEAD, &[3]).is_none(), "as it was");
     for live in [0, 1] {
-        assert!(matches!(forged(23, &[live]), Some(LoadError::InvalidTables { least: 2, most: 255, .. })));
+        assert!(matches!(forged(HEAD, &[live]), Some(LoadError::InvalidTables { least: 2, most: 255, .. })));
     }
-    assert!(matches!(forged(24, &[2]), Some(LoadError::UnknownFlags { flags: 2, .. })));
-    assert!(matches!(forged(25, &(1u64 << 56).to_le_bytes()), Some(LoadError::InvalidGeneration { .. })));
-    assert!(forged(25, &((1u64 << 56) - 1).to_le_bytes()).is_none());
-    let second = ROTATING_SECTIONS + (genuine.len() - ROTATING_SECTIONS - 4) / 3;
+    assert!(matches!(forged(HEAD + 1, &[2]), Some(LoadError::UnknownFlags { flags: 2, .. })));
+    assert!(matches!(forged(HEAD + 2, &(1u64 << 56).to_le_bytes()), Some(LoadError::InvalidGeneration { .. })));
+    assert!(forged(HEAD + 2, &((1u64 << 56) - 1).to_le_bytes()).is_none());
+    let second = SECTIONS + (genuine.len() - SECTIONS - 4) / 3;
     assert!(matches!(forged(second, &[1, 4, 17]), Some(LoadError::UnexpectedTable { number: 1, .. })));
     let count = genuine.len() - 12;
     assert!(matches!(forged(count, &[0]), Some(LoadError::WrongCount { stated: 0, counted: 10, .. })));

@@ -261,14 +261,16 @@ fn a_filter_of_several_tables_counts_as_one_filter() {
     assert_eq!(growable.stats().inserts_refused, 1, "copies of a key are refused at some time");
 
     for rotate_when_full in [false, true] {
-        let rotating =
-            RotatingCuckooFilter::<u64>::builder().capacity(500).generations(3).rotate_when_full(rotate_when_full);
+        let rotating = RotatingCuckooFilter::<u64>::builder()
+            .generation_capacity(500)
+            .generations(3)
+            .rotate_when_full(rotate_when_full);
         let rotating = rotating.build().expect("a small filter");
         let refused = (0..KEYS).filter(|key| rotating.insert(key).is_err()).count();
         assert_eq!(refused == 0, rotate_when_full);
         rotating.record_false_positives(1);
         let stats = rotating.stats();
-        assert_eq!((stats.tables, stats.len, stats.capacity), (4, rotating.len(), 3 * rotating.capacity()));
+        assert_eq!((stats.tables, stats.len, stats.capacity), (4, rotating.len(), rotating.capacity()));
         assert_eq!(stats.load_factor, stats.len as f64 / stats.slots as f64);
         assert_eq!(stats.inserts_refused, refused as u64, "where it rotates, none is refused");
         assert_eq!(stats.observed_false_positive_rate(), Some(1.0));
@@ -300,6 +302,8 @@ fn stats_are_serialized_by_the_names_of_their_fields() {
         "inserts_refused": 0,
         "lookup_retries": 0,
         "lock_waits": 0,
+        "clock_steps_back": 0,
+        "clock_jumps": 0,
         "negatives_recorded": 7,
         "false_positives_recorded": 0,
     });
@@ -350,6 +354,8 @@ mod facade {
             ("inserts_refused", stats.inserts_refused),
             ("lookup_retries", stats.lookup_retries),
             ("lock_waits", stats.lock_waits),
+            ("clock_steps_back", stats.clock_steps_back),
+            ("clock_jumps", stats.clock_jumps),
             ("negatives_recorded", stats.negatives_recorded),
             ("false_positives_recorded", stats.false_positives_recorded),
         ];

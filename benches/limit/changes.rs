@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use ahash::RandomState;
 use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
 
 use super::source::BATCH;
@@ -15,7 +16,7 @@ pub(crate) struct Changes {
 }
 
 /// Fills the filter to 90 %, and times what that takes.
-pub(crate) fn fill(filter: &ConcurrentCuckooFilter<u64>, rounds: usize) -> (u64, Changes) {
+pub(crate) fn fill(filter: &ConcurrentCuckooFilter<u64, RandomState>, rounds: usize) -> (u64, Changes) {
     let slots = filter.slots() as u64;
     // By turns a slice single and a slice batched.
     let slice = slots * 3 / 4 / (2 * rounds as u64);

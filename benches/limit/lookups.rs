@@ -28,7 +28,7 @@ impl Lookups for Hash {
 
 /// This crate's.
 pub(crate) struct Ours {
-    pub(crate) filter: ConcurrentCuckooFilter<u64>,
+    pub(crate) filter: ConcurrentCuckooFilter<u64, RandomState>,
     pub(crate) answers: Vec<bool>,
 }
 

@@ -9,7 +9,7 @@ use super::support::subject::Subject;
 use super::timed::{Filter, Shared};
 
 /// This crate's.
-pub(crate) struct Ours(pub(crate) ConcurrentCuckooFilter<u64>);
+pub(crate) struct Ours(pub(crate) ConcurrentCuckooFilter<u64, RandomState>);
 
 impl Shared for Ours {
     #[inline]

@@ -47,7 +47,7 @@ impl Layout {
     }
 
     /// The largest table in so many bytes, or one that is at most 1 % smaller.
-    pub(crate) fn with_bytes(self, bytes: usize) -> ConcurrentCuckooFilter<u64> {
+    pub(crate) fn with_bytes(self, bytes: usize) -> ConcurrentCuckooFilter<u64, RandomState> {
         of_size(bytes, self.slots, |capacity| {
             Self::builder(self.encoding, self.rate).capacity(capacity).build().expect("a valid filter")
         })
@@ -55,12 +55,12 @@ impl Layout {
 }
 
 /// The share of the slots that is taken when the filter holds what it is made for.
-pub(crate) fn load_at_capacity(filter: &ConcurrentCuckooFilter<u64>) -> f64 {
+pub(crate) fn load_at_capacity(filter: &ConcurrentCuckooFilter<u64, RandomState>) -> f64 {
     filter.capacity() as f64 / filter.slots() as f64
 }
 
 /// Bits for each key, and the computed rate, in a filter at capacity.
-pub(crate) fn at_capacity(filter: &ConcurrentCuckooFilter<u64>) -> (f64, f64) {
+pub(crate) fn at_capacity(filter: &ConcurrentCuckooFilter<u64, RandomState>) -> (f64, f64) {
     let load = load_at_capacity(filter);
     // A rate is the chance that one of so many slots, each independent of the others, holds an equal fingerprint.
     let rate = -f64::exp_m1(load * f64::ln_1p(-filter.max_false_positive_rate()));

@@ -23,8 +23,8 @@ pub(crate) fn builder() -> Builder<u64, RandomState> {
 pub(crate) fn of_size(
     table_bytes: usize,
     slots_per_bucket: usize,
-    build: impl Fn(usize) -> ConcurrentCuckooFilter<u64>,
-) -> ConcurrentCuckooFilter<u64> {
+    build: impl Fn(usize) -> ConcurrentCuckooFilter<u64, RandomState>,
+) -> ConcurrentCuckooFilter<u64, RandomState> {
     let buckets = table_bytes / size_of::<u64>();
     let mut capacity = buckets * slots_per_bucket;
     loop {
@@ -87,7 +87,7 @@ impl Setting for SemiSorted4x17 {
 /// This crate's filter.
 #[derive(Debug)]
 pub(crate) struct Ours<L> {
-    filter: ConcurrentCuckooFilter<u64>,
+    filter: ConcurrentCuckooFilter<u64, RandomState>,
     setting: PhantomData<L>,
 }
 

@@ -84,11 +84,14 @@ pub(crate) trait Saved: Sized {
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError>;
 }
 
+/// What a kind of filter states beside its tables: of both kinds that do, it is as long.
+pub(crate) type Head = [u8; 18];
+
 /// A save that has begun.
 #[derive(Debug)]
 pub(crate) struct Begun<'a> {
-    /// What this kind of filter states beside its tables; nothing, if it is one table.
-    pub(crate) head: Vec<u8>,
+    /// What this kind of filter states beside its tables, if it is not one table.
+    pub(crate) head: Option<Head>,
     /// The tables, in the order in which they are to be written.
     pub(crate) sections: Vec<Section<'a>>,
 }
@@ -102,8 +105,12 @@ pub(crate) struct Section<'a> {
 
 impl<'a> Begun<'a> {
     /// Begins a save of each of the tables, in this order.
-    pub(crate) fn new(head: Vec<u8>, tables: impl Iterator<Item = &'a dyn AnyTable>) -> io::Result<Self> {
-        let sections: io::Result<_> = tables.map(|table| Ok(Section { table, save: table.begin_save()? })).collect();
-        Ok(Self { head, sections: sections? })
+    pub(crate) fn new(head: Option<Head>, tables: impl ExactSizeIterator<Item = &'a dyn AnyTable>) -> io::Result<Self> {
+        let mut sections = Vec::new();
+        sections.try_reserve_exact(tables.len())?;
+        for table in tables {
+            sections.push(Section { table, save: table.begin_save()? });
+        }
+        Ok(Self { head, sections })
     }
 }

@@ -13,7 +13,7 @@ impl Saved for Box<dyn AnyTable> {
     const KIND: FilterKind = FilterKind::Concurrent;
 
     fn begin_save(&self) -> io::Result<Begun<'_>> {
-        Begun::new(Vec::new(), [&**self].into_iter())
+        Begun::new(None, [&**self].into_iter())
     }
 
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {

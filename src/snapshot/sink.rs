@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use crate::error::kind::FilterKind;
-use crate::snapshot::format::Section;
+use crate::snapshot::format::{Head, Section};
 use crate::snapshot::parts::{MAGIC, VERSION, encoding_number};
 use crate::table::save::CHUNK;
 use crate::word::layout::Shape;
@@ -56,10 +56,7 @@ impl<'a> Sink<'a> {
     }
 
     /// What a kind of filter states beside its tables.
-    pub(crate) fn head(&mut self, head: &[u8]) -> io::Result<()> {
-        if head.is_empty() {
-            return Ok(());
-        }
+    pub(crate) fn head(&mut self, head: &Head) -> io::Result<()> {
         self.put(head)?;
         self.seal()
     }

@@ -83,7 +83,7 @@ fn compare<L: Layout>(buckets: usize, operations: &[(u8, u64)]) {
                 let wanted: Vec<_> = present.chain([class(item)]).collect();
                 assert!(!fits(&wanted, buckets, L::SLOTS as usize), "full, though a path exists");
             }
-            Some(InsertError::TooManyCopies { copies: reported }) => {
+            Some(InsertError::TooManyCopies { copies: reported, .. }) => {
                 assert_eq!(reported, copies);
                 assert_eq!(copies, table.slots_of(item));
             }

@@ -116,13 +116,11 @@ pub enum Advance {
     /// The tick is that of the current generation: nothing was due.
     Current,
     /// The tick is greater than every one before: as many generations have expired as it is greater, or all.
-    #[non_exhaustive]
     Rotated {
         /// By how much the tick is greater. A number that no pause explains tells of a clock that has jumped.
         ticks: u64,
     },
     /// The tick is below one before: nothing rotates until the clock has caught up.
-    #[non_exhaustive]
     Behind {
         /// By how much it is below.
         by: u64,

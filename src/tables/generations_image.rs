@@ -19,12 +19,13 @@ impl Saved for Generations {
         // brought.
         let _rotation = self.rotation.lock();
         let (now, next_tick) = (self.now(), self.next_tick.load(Ordering::Relaxed));
-        let mut head = vec![self.live_generations() as u8, u8::from(self.rotate_when_full)];
-        head.extend(now.generation().to_le_bytes());
-        head.extend(next_tick.to_le_bytes());
+        let mut head = [0; 18];
+        head[..2].copy_from_slice(&[self.live_generations() as u8, u8::from(self.rotate_when_full)]);
+        head[2..10].copy_from_slice(&now.generation().to_le_bytes());
+        head[10..].copy_from_slice(&next_tick.to_le_bytes());
         let ring = self.tables.len();
         let ages = (0..self.live_generations()).rev();
-        Begun::new(head, ages.map(|age| &*self.tables[(now.table() + ring - age) % ring]))
+        Begun::new(Some(head), ages.map(|age| &*self.tables[(now.table() + ring - age) % ring]))
     }
 
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {

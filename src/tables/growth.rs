@@ -350,7 +350,7 @@ impl Tables {
         let tables = self.tables();
         let wanted = self.len().saturating_add(additional);
         let (mut capacity, mut needed) = (self.capacity(), self.memory_usage());
-        let mut planned = Vec::new();
+        let mut planned = [const { None::<Next> }; MAX_TABLES];
         for number in tables.. {
             if capacity >= wanted {
                 break;
@@ -359,16 +359,22 @@ impl Tables {
             let next = next.ok_or(ReserveError::CapacityTooLarge { additional, largest: capacity })?;
             capacity = capacity.saturating_add(next.capacity());
             needed = needed.saturating_add(next.memory());
-            planned.push(next);
+            planned[number] = Some(next);
         }
         let limit = self.plan.memory_limit;
         if needed > limit {
             return Err(ReserveError::MemoryLimit { needed, limit });
         }
         // All of them before the first is announced: if one is refused, nothing has changed.
-        let build = |next: &Next| self.plan.build(*next).ok_or(ReserveError::OutOfMemory { bytes: next.memory() });
-        let built: Vec<_> = planned.iter().map(build).collect::<Result<_, _>>()?;
-        (tables..).zip(built).for_each(|(number, table)| self.publish(number, table));
+        let mut built = [const { None }; MAX_TABLES];
+        for (place, next) in built.iter_mut().zip(planned) {
+            let Some(next) = next else { continue };
+            let table = self.plan.build(next).ok_or(ReserveError::OutOfMemory { bytes: next.memory() })?;
+            *place = Some(table);
+        }
+        for (number, table) in built.into_iter().enumerate() {
+            table.into_iter().for_each(|table| self.publish(number, table));
+        }
         Ok(())
     }
 

@@ -23,10 +23,11 @@ impl Saved for Tables {
     fn begin_save(&self) -> io::Result<Begun<'_>> {
         // The newest first: see `snapshot/format.rs`.
         let tables = self.tables();
-        let mut head = vec![tables as u8, wanted_number(self.plan.encoding)];
-        head.extend((self.plan.buckets as u64).to_le_bytes());
-        head.extend(self.plan.rate.to_le_bytes());
-        Begun::new(head, (0..tables).rev().map(|number| self.table(number)))
+        let mut head = [0; 18];
+        head[..2].copy_from_slice(&[tables as u8, wanted_number(self.plan.encoding)]);
+        head[2..10].copy_from_slice(&(self.plan.buckets as u64).to_le_bytes());
+        head[10..].copy_from_slice(&self.plan.rate.to_le_bytes());
+        Begun::new(Some(head), (0..tables).rev().map(|number| self.table(number)))
     }
 
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {

@@ -1,11 +1,9 @@
 //! Pure: which tables a filter that grows will have, and what rates they have together.
 //!
 //! # Rates
-//! Of what is left of the rate asked for, each table may use up [`SHARE`]: it has the cheapest layout whose rate with
-//! every slot taken is at most that. So the sum over any number of tables stays below what was asked for, and so does the
+//! Of what is left of the rate asked for, each table may use up [`SHARE`], and no more than leaves enough for all later
+//! ones: it has the cheapest layout whose rate with every slot taken is at most that. So the sum over any number of tables stays below what was asked for, and so does the
 //! probability that one of the tables mistakes a key.
-
-use core::iter;
 
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
@@ -27,8 +25,9 @@ const SHARE: f64 = 0.625;
 /// The layouts of the tables, in order.
 pub(crate) fn shapes(rate: f64, encoding: Option<Encoding>) -> impl Iterator<Item = Shape> {
     let mut left = rate;
-    iter::from_fn(move || {
-        let shape = Shape::cheapest_nested(left * SHARE, encoding)?;
+    (0..MAX_TABLES).map_while(move |number| {
+        let for_later = lowest_rate_of(MAX_TABLES - 1 - number, encoding);
+        let shape = Shape::cheapest_nested((left * SHARE).min(left - for_later), encoding)?;
         left -= shape.nested_false_positive_rate(1.0);
         Some(shape)
     })
@@ -36,9 +35,15 @@ pub(crate) fn shapes(rate: f64, encoding: Option<Encoding>) -> impl Iterator<Ite
 
 /// The lowest rate at which there are layouts for all tables.
 pub(crate) fn lowest_rate(encoding: Option<Encoding>) -> f64 {
+    lowest_rate_of(MAX_TABLES, encoding)
+}
+
+/// The lowest rate at which there are layouts for so many tables.
+fn lowest_rate_of(tables: usize, encoding: Option<Encoding>) -> f64 {
     let lowest = Shape::lowest_nested_rate(encoding);
     // Rounded up: what is left is the result of so many subtractions.
-    lowest * ((MAX_TABLES - 1) as f64 + 1.0 / SHARE) * (1.0 + 1e-9)
+    let last = if tables == 0 { 0.0 } else { 1.0 / SHARE };
+    lowest * (tables.saturating_sub(1) as f64 + last) * (1.0 + tables as f64 * 1e-9)
 }
 
 /// What the tables are to be.

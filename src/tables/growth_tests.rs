@@ -7,35 +7,48 @@ use crate::table::build;
 use crate::tables::growth::Tables;
 use crate::tables::growth_plan::{MAX_TABLES, Plan, lowest_rate, shapes};
 use crate::word::geometry::{Geometry, Nested, nested};
-use crate::word::layout::{Fingerprint, SHAPES, Shape};
+use crate::word::layout::{Encoding, Fingerprint, SHAPES, Shape};
 
 /// Rates that are asked for, and the lowest.
-fn rates() -> impl Iterator<Item = f64> {
-    (1..=120).map(|tenths| 10f64.powf(f64::from(-tenths) / 16.0)).chain([0.999, 0.03, 0.001, lowest_rate()])
+fn rates(encoding: Option<Encoding>) -> impl Iterator<Item = f64> {
+    let lowest = lowest_rate(encoding);
+    let rates = (1..=120).map(|tenths| 10f64.powf(f64::from(-tenths) / 16.0)).chain([0.999, 0.03, 0.001, lowest]);
+    rates.filter(move |&rate| rate >= lowest)
 }
 
 #[test]
 fn all_tables_together_stay_below_the_rate_and_fingerprints_never_shrink() {
-    for rate in rates().filter(|&rate| rate >= lowest_rate()) {
-        let shapes: Vec<_> = shapes(rate).take(MAX_TABLES).collect();
-        assert_eq!(shapes.len(), MAX_TABLES, "rate {rate:e}");
-        let sum: f64 = shapes.iter().map(|shape| shape.nested_false_positive_rate(1.0)).sum();
-        assert!(sum <= rate, "rate {rate:e}: {sum:e} in all");
-        assert!(shapes.is_sorted_by_key(|shape| shape.fingerprint_bits), "rate {rate:e}: {shapes:?}");
+    for encoding in [None, Some(Encoding::Plain), Some(Encoding::SemiSorted)] {
+        for rate in rates(encoding) {
+            let shapes: Vec<_> = shapes(rate, encoding).take(MAX_TABLES).collect();
+            assert_eq!(shapes.len(), MAX_TABLES, "rate {rate:e}, {encoding:?}");
+            let sum: f64 = shapes.iter().map(|shape| shape.nested_false_positive_rate(1.0)).sum();
+            assert!(sum <= rate, "rate {rate:e}, {encoding:?}: {sum:e} in all");
+            assert!(shapes.is_sorted_by_key(|shape| shape.fingerprint_bits), "rate {rate:e}: {shapes:?}");
+            assert!(shapes.iter().all(|shape| encoding.is_none_or(|wanted| wanted == shape.encoding)), "{shapes:?}");
+        }
+        let lower = lowest_rate(encoding) * 0.99;
+        assert!(shapes(lower, encoding).take(MAX_TABLES).count() < MAX_TABLES, "it could be lower");
     }
-    assert!(shapes(lowest_rate() * 0.99).take(MAX_TABLES).count() < MAX_TABLES, "it could be lower");
 }
 
 #[test]
 fn the_first_tables_of_a_filter_for_the_default_rate() {
-    let shapes: Vec<_> = shapes(0.001).take(5).map(|shape| (shape.slots, shape.fingerprint_bits)).collect();
+    let shapes: Vec<_> = shapes(0.001, None).take(5).map(|shape| (shape.slots, shape.fingerprint_bits)).collect();
     assert_eq!(shapes, [(5, 14), (4, 16), (4, 16), (4, 17), (3, 21)]);
 }
 
 /// Whoever knows the hasher's key fills a pair of buckets, and is refused, but does not drive the memory up.
 #[test]
 fn keys_that_were_chosen_to_fill_a_pair_do_not_make_the_filter_grow() {
-    let plan = Plan { buckets: 64, rate: 0.001, pages: Pages::Usual, memory_limit: usize::MAX, memory_of_caller: 0 };
+    let plan = Plan {
+        buckets: 64,
+        rate: 0.001,
+        encoding: None,
+        pages: Pages::Usual,
+        memory_limit: usize::MAX,
+        memory_of_caller: 0,
+    };
     let tables = Tables::new(plan).expect("some kilobytes");
     let geometry = plan.table(0).expect("it is small").geometry;
     // Hashes whose fingerprints lead from bucket 0 to one and the same.
@@ -53,7 +66,7 @@ fn keys_that_were_chosen_to_fill_a_pair_do_not_make_the_filter_grow() {
     assert!(inserted == 10 && refused > 100, "{inserted} inserted, {refused} refused");
     assert_eq!((tables.tables(), tables.len()), (1, 10));
     // Others go in as ever.
-    let others = sizing::capacity_of(shapes(plan.rate).next().expect("a layout"), plan.buckets) as u64 * 4 / 5;
+    let others = sizing::capacity_of(shapes(plan.rate, None).next().expect("a layout"), plan.buckets) as u64 * 4 / 5;
     (0..others).for_each(|key| tables.insert(nested(key)).expect("there is room"));
     assert_eq!(tables.tables(), 1);
 }

@@ -6,5 +6,5 @@ pub(crate) type Filter = RotatingCuckooFilter<u64>;
 
 /// With so few false positives that none is met.
 pub(crate) fn exact(generations: usize, capacity: usize) -> RotatingBuilder<u64> {
-    Filter::builder().capacity(capacity).generations(generations).false_positive_rate(1e-6)
+    Filter::builder().generation_capacity(capacity).generations(generations).false_positive_rate(1e-6)
 }

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io::{self, ErrorKind};
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, LoadError, StableState};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, FilterKind, LoadError, StableState};
 
 use crate::filters::{Filter, build, load, saved, small_filters, state};
 use crate::support::LAYOUTS;
@@ -14,6 +14,11 @@ struct Forged {
     version: u16,
     kind: u8,
     probe: u64,
+    schema: Vec<u8>,
+    flag: u8,
+    position: u64,
+    attached: u32,
+    attachment: Vec<u8>,
     layout: [u8; 3],
     buckets: u64,
     words: Vec<u64>,
@@ -24,8 +29,21 @@ impl Forged {
     fn new() -> Self {
         let genuine = saved(&build(LAYOUTS[5], 0));
         let probe = u64::from_le_bytes(genuine[11..19].try_into().unwrap());
-        let magic = genuine[..8].try_into().unwrap();
-        Self { magic, version: 1, kind: 1, probe, layout: [1, 5, 14], buckets: 2, words: vec![0; 2], count: 0 }
+        Self {
+            magic: genuine[..8].try_into().unwrap(),
+            version: 2,
+            kind: 1,
+            probe,
+            schema: b"u64".to_vec(),
+            flag: 0,
+            position: 0,
+            attached: 0,
+            attachment: Vec::new(),
+            layout: [1, 5, 14],
+            buckets: 2,
+            words: vec![0; 2],
+            count: 0,
+        }
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -38,7 +56,10 @@ impl Forged {
                 bytes.extend(sum.clone().finalize().to_le_bytes());
             }
         };
-        put(&[&self.magic, &self.version.to_le_bytes(), &[self.kind], &self.probe.to_le_bytes()], true);
+        put(&[&self.magic, &self.version.to_le_bytes(), &[self.kind], &self.probe.to_le_bytes()], false);
+        put(&[&[self.schema.len() as u8], &self.schema, &[self.flag], &self.position.to_le_bytes()], false);
+        put(&[&self.attached.to_le_bytes()], true);
+        put(&[&self.attachment], true);
         put(&[&self.layout, &self.buckets.to_le_bytes()], true);
         self.words.iter().for_each(|word| put(&[&word.to_le_bytes()], false));
         put(&[&self.count.to_le_bytes()], true);
@@ -54,7 +75,7 @@ impl Forged {
 macro_rules! assert_refused {
     ($error:expr, $pattern:pat $(if $guard:expr)?, names $($named:expr),*) => {
         let error = $error;
-        assert!(matches!(error, $pattern $(if $guard)?), "{error:?}");
+        assert!(matches!(&error, $pattern $(if $guard)?), "{error:?}");
         $(assert!(error.to_string().contains(&$named.to_string()), "{error}");)*
     };
 }
@@ -70,24 +91,50 @@ fn what_is_forged_but_for_its_checksums_is_refused_each_for_its_reason() {
     };
     assert_refused!(forged(&|it| it.magic[1] = b'D'), LoadError::NotASnapshot, names "no snapshot");
     assert_refused!(
-        forged(&|it| it.version = 2),
-        LoadError::UnsupportedVersion { version: 2, supported: 1, .. },
-        names "version 2", "reads 1"
+        forged(&|it| it.version = 1),
+        LoadError::UnsupportedVersion { version: 1, supported: 2, .. },
+        names "version 1", "reads 2"
     );
-    assert_refused!(forged(&|it| it.kind = 2), LoadError::WrongKind { kind: 2, expected: 1, .. }, names "kind 2");
+    assert_refused!(
+        forged(&|it| it.kind = 2),
+        LoadError::WrongKind { kind: 2, expected: FilterKind::Concurrent, .. },
+        names "GrowableCuckooFilter", "ConcurrentCuckooFilter"
+    );
+    assert_refused!(
+        forged(&|it| it.kind = 99),
+        LoadError::WrongKind { kind: 99, expected: FilterKind::Concurrent, .. },
+        names "number 99", "ConcurrentCuckooFilter"
+    );
+    for schema in [&b"u32"[..], b"", b"u64 and so on", &[0xff; 255]] {
+        assert_refused!(
+            forged(&|it| it.schema = schema.to_vec()),
+            LoadError::OtherSchema { expected, .. } if expected == "u64",
+            names "\"u64\" was expected"
+        );
+    }
+    for flag in [2, 0xff] {
+        assert_refused!(forged(&|it| it.flag = flag), LoadError::UnknownFlags { flags, .. } if *flags == flag, names format!("{flag:#04x}"));
+    }
+    assert_refused!(
+        forged(&|it| it.attached = u32::MAX),
+        LoadError::AttachmentTooLong { len: 0xffff_ffff, most: 65_536, .. },
+        names "4294967295", "65536"
+    );
+    assert_refused!(forged(&|it| it.attached = 65_537), LoadError::AttachmentTooLong { len: 65_537, .. }, names "65537");
+    assert_refused!(forged(&|it| it.attached = 65_536), LoadError::Truncated { expected: 65_576, .. }, names "65576");
     assert_refused!(forged(&|it| it.probe ^= 1), LoadError::OtherHasher, names "hasher");
     for layout in [[0, 5, 14], [1, 4, 14], [1, 5, 13], [2, 5, 14], [0xff; 3], [0; 3]] {
         assert_refused!(
             forged(&|it| it.layout = layout),
             LoadError::UnknownLayout { encoding, slots, fingerprint_bits, .. }
-                if [encoding, slots, fingerprint_bits] == layout,
+                if [*encoding, *slots, *fingerprint_bits] == layout,
             names format!("encoding {}, {} slots and {} bits", layout[0], layout[1], layout[2])
         );
     }
     for buckets in [0, 3, 1 << 60, u64::MAX, u64::MAX - 1] {
         assert_refused!(
             forged(&|it| it.buckets = buckets),
-            LoadError::InvalidBuckets { buckets: named, .. } if named == buckets,
+            LoadError::InvalidBuckets { buckets: named, .. } if *named == buckets,
             names buckets
         );
     }
@@ -136,7 +183,13 @@ fn a_snapshot_that_is_cut_short_is_said_to_be() {
     for filter in small_filters() {
         let bytes = saved(&filter);
         for len in 0..bytes.len() {
-            assert!(matches!(load(&bytes[..len]), Err(LoadError::Truncated)), "{len} bytes of {filter:?}");
+            let error = load(&bytes[..len]).expect_err("it is cut short");
+            let LoadError::Truncated { available, expected, .. } = error else { panic!("{len} bytes: {error:?}") };
+            assert_eq!(available, len as u64);
+            // From the header of its table on, all is known.
+            let all = bytes.len() as u64;
+            assert!(available < expected && (if len >= 59 { expected == all } else { expected <= all }), "{expected}");
+            assert!(error.to_string().contains(&format!("there are {len} bytes of at least {expected};")), "{error}");
         }
     }
 }
@@ -147,16 +200,16 @@ fn a_hasher_with_another_key_is_refused_and_so_is_another_hasher() {
     let bytes = saved(&filter);
     let other = StableState::with_key([1; 16]);
     assert!(matches!(Filter::load(&bytes[..], other, 1 << 20), Err(LoadError::OtherHasher)));
-    let other = ConcurrentCuckooFilter::<u64, _>::load(&bytes[..], ahash::RandomState::new(), 1 << 20);
+    let other = ConcurrentCuckooFilter::<u64, _>::load(&bytes[..], DefaultHashBuilder::new(), 1 << 20);
     assert!(matches!(other, Err(LoadError::OtherHasher)));
 
-    // The same keys, in one process: the same hasher.
-    let with_seeds = || ahash::RandomState::with_seeds(1, 2, 3, 4);
-    let filter = ConcurrentCuckooFilter::<str, _>::with_capacity_and_hasher(100, with_seeds());
+    // A clone, in one process: the same hasher.
+    let hasher = DefaultHashBuilder::new();
+    let filter = ConcurrentCuckooFilter::<str, _>::with_capacity_and_hasher(100, hasher.clone());
     filter.insert("a").unwrap();
     let mut bytes = Vec::new();
     filter.save(&mut bytes).unwrap();
-    let loaded = ConcurrentCuckooFilter::<str, _>::load(&bytes[..], with_seeds(), 1 << 20).unwrap();
+    let loaded = ConcurrentCuckooFilter::<str, _>::load(&bytes[..], hasher, 1 << 20).unwrap();
     assert!(loaded.contains("a"));
 }
 
@@ -168,7 +221,7 @@ fn the_memory_limit_is_exact() {
         assert!(Filter::load(&bytes[..], state(), needed).is_ok());
         assert_refused!(
             Filter::load(&bytes[..], state(), needed - 1).expect_err("one byte too many"),
-            LoadError::MemoryLimit { needed: named, limit, .. } if named == needed && limit == needed - 1,
+            LoadError::MemoryLimit { needed: named, limit, .. } if *named == needed && *limit == needed - 1,
             names needed, needed - 1
         );
     }

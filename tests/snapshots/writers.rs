@@ -43,3 +43,20 @@ impl<F: FnMut() -> io::Result<()>> Write for Acting<F> {
         Ok(())
     }
 }
+
+/// Keeps what another writer is given.
+pub(crate) struct Keeping<'a, W> {
+    pub(crate) bytes: &'a mut Vec<u8>,
+    pub(crate) writer: W,
+}
+
+impl<W: Write> Write for Keeping<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer.write_all(bytes)?;
+        self.bytes.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
