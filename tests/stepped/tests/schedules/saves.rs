@@ -70,3 +70,32 @@ scene! {
     fails with "an item is in the image too seldom or too often"
     for [RemoveKeepsNothing, SaveReadsAfterPassing]
 }
+
+/// Two saves at the same time, among items that are relocated and inserted. Each has what stays once, and what is inserted
+/// at most once.
+fn two_saves_among_changes() -> Scene {
+    let (x, y, z) = (Key::new(4, A, B, 0), Key::new(4, B, C, 0), Key::new(4, A, B, 1));
+    let saver = move |table: &Table| {
+        let image = table.save();
+        assert_eq!([x, y].map(|key| image.count(key)), [1, 1], "an item is in the image too seldom or too often");
+        assert!(image.count(z) <= 1, "an item is in the image too seldom or too often");
+    };
+    Scene::new(4, &[x, y.twin()])
+        .role(saver)
+        .role(saver)
+        .role(move |table| {
+            for key in [x, x.twin(), y.twin(), y] {
+                table.relocate(key);
+            }
+        })
+        .role(move |table| {
+            table.insert(z).expect("there is room");
+            table.relocate(z);
+        })
+        .ends_with(vec![(x, 1), (y, 1), (z, 1)])
+}
+scene! {
+    two_saves_among_changes,
+    fails with "an item is in the image too seldom or too often"
+    for [SaveWithoutLocks, KeepsForOneSave, RelocateKeepsNoSource, RelocateKeepsNoTarget]
+}
