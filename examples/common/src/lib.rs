@@ -1,9 +1,11 @@
 //! What several examples need besides the filter.
 //!
 //! - [`option_values`]: the values of their options, checked;
-//! - [`machine`]: what they run on.
+//! - [`machine`]: what they run on;
+//! - [`leftovers`]: files that a killed process has left behind.
 //!
 //! It depends on nothing but the standard library, so the examples' own dependencies show what an example needs.
 
+pub mod leftovers;
 pub mod machine;
 pub mod option_values;

@@ -53,6 +53,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 use concurrent_cuckoo_filter::{StableState, Stats};
+use example_support::leftovers::delete_partial_files_of;
 
 use crate::error::{CacheError, Opened};
 use crate::filter::{self, Filter};
@@ -95,11 +96,14 @@ impl<S: Store> Cache<S> {
     /// Opens a store: loads the filter from its snapshot, or if that is not possible for any reason, fills it from a scan
     /// of all keys. [`opened`](Self::opened) says which. Never does it begin with an empty filter.
     ///
-    /// The store must not be changed but through this cache.
+    /// The store must not be changed except through this cache. No other cache may have the same file for snapshots.
     ///
     /// # Errors
     /// If the store fails, or the filter can't be built.
     pub fn open(store: S, options: Options) -> Result<Self, CacheError<S::Error>> {
+        if let Some(snapshot) = &options.snapshot {
+            delete_partial_files_of(snapshot);
+        }
         let hasher = StableState::with_key(store.hash_key().map_err(CacheError::Store)?);
         let (filter, opened) = match restore::load(&store, &hasher, &options)? {
             Ok((filter, replayed)) => (filter, Opened::FromSnapshot { replayed }),
@@ -236,7 +240,7 @@ impl<S: Store> Cache<S> {
 
     /// Saves the filter to the file for snapshots, from which the next [`open`](Self::open) will load it.
     ///
-    /// Writers wait while it is written (not while it is synced to the disk); readers go on.
+    /// Readers and writers go on meanwhile. Writers wait at the beginning, for some microseconds.
     ///
     /// # Errors
     /// If the file can't be written, the store fails, or after a failed commit. The snapshot before this one is good for
@@ -246,14 +250,15 @@ impl<S: Store> Cache<S> {
         let failed = |error| CacheError::Snapshot { path: path.to_owned(), error };
         let _one_at_a_time = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
         let id = snapshot::new_id().map_err(failed)?;
-        let (sequence, draft) = {
+        let filter;
+        let (sequence, save) = {
             let _no_writes = self.in_step()?;
+            filter = self.filter();
             let sequence = self.store.sequence().map_err(CacheError::Store)?;
-            (sequence, snapshot::Draft::write(path, id, sequence, &self.filter.load()).map_err(failed)?)
+            (sequence, filter.begin_save().map_err(failed)?)
         };
-        draft.sync().map_err(failed)?;
         self.store.announce(id, sequence).map_err(CacheError::Store)?;
-        draft.publish().map_err(failed)?;
+        snapshot::write(save, path, id, sequence).map_err(failed)?;
         self.store.settle(id).map_err(CacheError::Store)
     }
 

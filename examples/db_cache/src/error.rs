@@ -101,9 +101,9 @@ pub enum RebuildReason {
     NotAskedFor,
     /// There is no such file, or it can't be read.
     File(io::Error),
-    /// The file begins with something else than a snapshot of this program.
+    /// It is a snapshot of such keys, but has no sequence or no id.
     Foreign,
-    /// The filter in it can't be loaded: it is damaged, or of another hash, or of another version.
+    /// The filter in it can't be loaded: it is damaged, of another program, of another hash, or of another version.
     Load(LoadError),
     /// There are bytes after its end.
     TooLong,
@@ -130,7 +130,7 @@ impl fmt::Display for RebuildReason {
         match self {
             Self::NotAskedFor => write!(f, "no snapshot was asked for"),
             Self::File(error) => write!(f, "the snapshot can't be read: {error}"),
-            Self::Foreign => write!(f, "the file is no snapshot of this program"),
+            Self::Foreign => write!(f, "the snapshot does not say which moment of which store it is of"),
             Self::Load(error) => write!(f, "the snapshot can't be loaded: {error}"),
             Self::TooLong => write!(f, "the file goes on after the snapshot's end"),
             Self::Unannounced => write!(f, "the snapshot is not of this store, or not of its past"),

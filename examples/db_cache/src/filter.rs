@@ -4,6 +4,7 @@ use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, StableState};
 
 use crate::error::CacheError;
 use crate::options::Options;
+use crate::snapshot::SCHEMA;
 use crate::store::Store;
 
 /// The filter in front of a store: of keys of any bytes, hashed so that a snapshot can be loaded by another process.
@@ -18,10 +19,10 @@ pub(crate) fn scan<S: Store>(
     hasher: &StableState,
     options: &Options,
 ) -> Result<Filter, CacheError<S::Error>> {
-    let filter = ConcurrentCuckooFilter::<[u8]>::builder()
+    let filter = Filter::builder_with_hasher(hasher.clone())
         .capacity(options.capacity_for(store.len().map_err(CacheError::Store)?))
         .false_positive_rate(options.false_positive_rate)
-        .hasher(hasher.clone())
+        .schema(SCHEMA)
         .build()
         .map_err(CacheError::Build)?;
     let mut hashes = Vec::with_capacity(SCANNED);

@@ -10,8 +10,8 @@ pub struct Options {
     pub capacity: usize,
     /// The share of gets of absent keys that may go to the store, above 0 and below 1.
     pub false_positive_rate: f64,
-    /// The file for snapshots of the filter; none are made, and none is loaded, if there is no such file. While one is
-    /// written, another with `.new` at the end of its name lies beside it.
+    /// The file for snapshots of the filter. `None`: no snapshot is made, and none is loaded. While a snapshot is written, a
+    /// file lies beside it, with a dot in front of its name and `.partial` at the end.
     pub snapshot: Option<PathBuf>,
 }
 

@@ -5,7 +5,7 @@ use concurrent_cuckoo_filter::StableState;
 use crate::error::{CacheError, RebuildReason};
 use crate::filter::Filter;
 use crate::options::Options;
-use crate::snapshot;
+use crate::snapshot::{self, Snapshot};
 use crate::store::{Logged, Membership, Store};
 
 /// The filter from the snapshot and the log, and how many entries of the log it took; or the reason why it must be
@@ -19,7 +19,7 @@ pub(crate) fn load<S: Store>(
     let Some(path) = &options.snapshot else {
         return Ok(Err(RebuildReason::NotAskedFor));
     };
-    let (id, after, filter) = match snapshot::read(path, hasher.clone()) {
+    let Snapshot { id, sequence: after, filter } = match snapshot::read(path, hasher.clone()) {
         Ok(read) => read,
         Err(reason) => return Ok(Err(reason)),
     };

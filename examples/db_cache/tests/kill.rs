@@ -112,6 +112,12 @@ fn write_and_kill(database: &Path, seed: u64, capacity: usize, snapshot_every: u
     }
 }
 
+/// How many files there are that a snapshot was being written to.
+fn partial_files(directory: &Path) -> usize {
+    let names = std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("a file").file_name());
+    names.filter(|name| name.to_str().is_some_and(|name| name.ends_with(".partial"))).count()
+}
+
 /// How often a database is written, killed, and looked at: at least so often, and until it was seen what must be seen.
 const LEAST_ROUNDS: u64 = 12;
 const MOST_ROUNDS: u64 = 60;
@@ -120,17 +126,16 @@ const MOST_ROUNDS: u64 = 60;
 fn a_killed_process_loses_no_key() {
     let directory = tempfile::tempdir().expect("a directory");
     let database = directory.path().join("killed.redb");
-    let (snapshot, draft) =
-        (directory.path().join("killed.redb.filter"), directory.path().join("killed.redb.filter.new"));
+    let snapshot = directory.path().join("killed.redb.filter");
     let mut said = Said::default();
     let mut random = SmallRng::seed_from_u64(1);
-    let (mut replays, mut drafts, mut inexact) = (0, 0, 0);
+    let (mut replays, mut partial, mut inexact) = (0, 0, 0);
     for round in 0.. {
         // Every other time snapshots follow each other without a break, of a filter large enough to be hit in the middle.
         let (capacity, every) = if round % 2 == 0 { (1000, 20) } else { (2_000_000, 0) };
         let life = Duration::from_micros(random.random_range(0..250_000));
         write_and_kill(&database, round, capacity, every, life, &mut said);
-        drafts += u32::from(draft.exists());
+        partial += partial_files(directory.path());
         inexact += said.pending.len();
 
         let open = |options| {
@@ -140,6 +145,7 @@ fn a_killed_process_loses_no_key() {
         let cache = open(Options::new(capacity).snapshot(&snapshot));
         let Opened::FromSnapshot { replayed, .. } = *cache.opened() else { panic!("{}", cache.opened()) };
         replays += u32::from(replayed > 0);
+        assert_eq!(partial_files(directory.path()), 0, "what was left over is deleted");
         assert_in_step(&cache);
         said.check(&cache);
         drop(cache);
@@ -150,14 +156,14 @@ fn a_killed_process_loses_no_key() {
         said.check(&cache);
         assert!(!cache.store().is_empty().expect("a number"));
 
-        let seen = replays > 1 && drafts > 1 && inexact > 1;
+        let seen = replays > 1 && partial > 1 && inexact > 1;
         if round + 1 >= LEAST_ROUNDS && seen {
             break;
         }
-        assert!(round < MOST_ROUNDS, "{replays} replays, {drafts} drafts, {inexact} changes under way");
+        assert!(round < MOST_ROUNDS, "{replays} replays, {partial} partial files, {inexact} changes under way");
     }
     println!(
-        "{} commits, {} snapshots, {} keys; {replays} replays, {drafts} killed in a snapshot, {inexact} in a change",
+        "{} commits, {} snapshots, {} keys; {replays} replays, {partial} killed in a snapshot, {inexact} in a change",
         said.committed,
         said.snapshots,
         said.known.len()

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use db_cache::{Cache, MemoryStore, Opened, Options, RebuildReason, RedbStore, Store};
+use concurrent_cuckoo_filter::LoadError;
+use db_cache::{Cache, Filter, MemoryStore, Opened, Options, RebuildReason, RedbStore, Store};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use tempfile::TempDir;
@@ -106,6 +107,24 @@ fn a_snapshot_taken_while_others_write_is_exact() {
     }
 }
 
+/// Writers do not wait for a snapshot that has begun, and what they change is not in it.
+#[test]
+fn what_is_written_during_a_snapshot_comes_from_the_log() {
+    let (_directory, path) = directory();
+    let store = TestStore::new();
+    let cache = Arc::new(open(Arc::clone(&store), &path));
+    change(&cache, 100, 1);
+    let before = store.inner.sequence().expect("a number");
+    let weak = Arc::downgrade(&cache);
+    store.after_announcement(move || change(&weak.upgrade().expect("a cache"), 100, 2));
+    cache.snapshot().expect("a snapshot");
+    let after = store.inner.sequence().expect("a number");
+    assert!(after > before, "nothing was written during the snapshot");
+    assert_in_step(&cache);
+    drop(cache);
+    assert_replayed(&open(store, &path), after - before);
+}
+
 /// Wherever the making of a snapshot ends, there is one that can be used.
 #[test]
 fn a_snapshot_that_is_not_finished_leaves_one_that_can_be_used() {
@@ -135,17 +154,19 @@ fn a_snapshot_that_is_not_finished_leaves_one_that_can_be_used() {
 }
 
 #[test]
-fn a_draft_that_is_left_over_does_no_harm() {
+fn a_partial_file_that_is_left_over_does_no_harm() {
     let (directory, path) = directory();
     let cache = open(TestStore::new(), &path);
     change(&cache, 100, 1);
     cache.snapshot().expect("a snapshot");
-    fs::write(directory.path().join("filter.new"), vec![7; 100_000]).expect("a file");
+    let partial = directory.path().join(".filter.4711-0.partial");
+    fs::write(&partial, vec![7; 100_000]).expect("a file");
     let cache = open(cache.into_store(), &path);
     assert_replayed(&cache, 0);
+    assert!(!partial.exists());
     cache.snapshot().expect("a snapshot");
     assert_replayed(&open(cache.into_store(), &path), 0);
-    assert!(!directory.path().join("filter.new").exists());
+    assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 1);
 }
 
 #[test]
@@ -175,23 +196,15 @@ fn whatever_is_wrong_with_the_file_the_keys_are_scanned() {
     let good = fs::read(&path).expect("a snapshot");
 
     // Cut anywhere, altered anywhere, or with something behind it.
-    for cut in [0, 1, 15, 16, 31] {
-        fs::write(&path, &good[..cut]).expect("a file");
-        reopen(|reason| matches!(reason, RebuildReason::Foreign));
-    }
-    for cut in (32..good.len()).step_by(97) {
+    for cut in (0..good.len()).step_by(97).chain(0..128) {
         fs::write(&path, &good[..cut]).expect("a file");
         reopen(|reason| matches!(reason, RebuildReason::Load(_)));
     }
-    for byte in (0..good.len()).step_by(31).chain(0..48) {
+    for byte in (0..good.len()).step_by(31).chain(0..128) {
         let mut altered = good.clone();
         altered[byte] ^= 1 << (byte % 8);
         fs::write(&path, altered).expect("a file");
-        reopen(match byte {
-            0..16 => |reason| matches!(reason, RebuildReason::Foreign),
-            16..32 => |reason| matches!(reason, RebuildReason::Unannounced),
-            _ => |reason| matches!(reason, RebuildReason::Load(_)),
-        });
+        reopen(|reason| matches!(reason, RebuildReason::Load(_)));
     }
     let mut longer = good.clone();
     longer.push(0);
@@ -202,6 +215,31 @@ fn whatever_is_wrong_with_the_file_the_keys_are_scanned() {
     let cache = open(Arc::clone(&store), &path);
     assert!(matches!(cache.opened(), Opened::FromSnapshot { .. }), "{}", cache.opened());
     assert_in_step(&cache);
+
+    // A whole snapshot of the same filter, which was not made by the cache: without sequence or id, or with others.
+    let filter = cache.filter();
+    let save = || filter.begin_save().expect("memory");
+    let sequence = store.inner.sequence().expect("a number");
+    save().write_to_path(&path).expect("a file");
+    reopen(|reason| matches!(reason, RebuildReason::Foreign));
+    save().position(sequence).attachment([1; 7]).write_to_path(&path).expect("a file");
+    reopen(|reason| matches!(reason, RebuildReason::Foreign));
+    save().attachment([1; 8]).write_to_path(&path).expect("a file");
+    reopen(|reason| matches!(reason, RebuildReason::Foreign));
+    save().position(sequence).attachment([1; 8]).write_to_path(&path).expect("a file");
+    reopen(|reason| matches!(reason, RebuildReason::Unannounced));
+}
+
+/// Of a filter with the same hash, whose keys are not known to be the same.
+#[test]
+fn a_snapshot_of_another_program_is_refused() {
+    let (_directory, path) = directory();
+    let cache = open(TestStore::new(), &path);
+    let hasher = cache.filter().hasher().clone();
+    Filter::with_capacity_and_hasher(2000, hasher).save_to_path(&path).expect("a file");
+    assert_rebuilt(&open(cache.into_store(), &path), |reason| {
+        matches!(reason, RebuildReason::Load(LoadError::OtherSchema { .. }))
+    });
 }
 
 #[test]

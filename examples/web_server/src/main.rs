@@ -15,11 +15,13 @@
 //! - `store`: the exact list of revoked tokens;
 //! - `writer`: the thread that changes store and filter, and keeps them in step;
 //! - `snapshot`, `start`: filters from and to files, and what to do when a file is no good;
+//! - `clock`: what is said of a clock that goes back or jumps;
 //! - `routes`, `token`, `refusal`, `bulk`, `outcomes`: HTTP;
 //! - `failure`: why the server does not start, or does not end well.
 
 mod arguments;
 mod bulk;
+mod clock;
 mod failure;
 mod key;
 mod outcomes;

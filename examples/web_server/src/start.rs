@@ -5,20 +5,25 @@
 //! start. Request identifiers are in no store, so what their snapshot does not bring back is gone, and the server says so.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooFilter, InsertBatchError, RotatingCuckooFilter, StableState,
-};
+use concurrent_cuckoo_filter::{BuildError, InsertBatchError, Loader, RotatingCuckooFilter, StableState};
+use example_support::leftovers::delete_partial_files_of;
 
 use crate::arguments::Arguments;
+use crate::clock::Clock;
 use crate::failure::Failure;
-use crate::snapshot::{self, Stamp, Unusable};
+use crate::snapshot::{self, Unusable};
 use crate::store::{self, Store};
 use crate::writer::Revoked;
 
 pub(crate) type Ids = RotatingCuckooFilter<str, StableState>;
+
+/// What the keys of each filter are, for its snapshots. To be changed if tokens or identifiers are normalized in another way,
+/// or if position or attachment change.
+const REVOKED_SCHEMA: &str = "web-server: revoked tokens, version 1";
+const IDS_SCHEMA: &str = "web-server: request identifiers, version 1";
 
 /// Both filters, and where they are saved.
 pub(crate) struct Filters {
@@ -28,6 +33,7 @@ pub(crate) struct Filters {
     pub(crate) ids_known_since: u64,
     store: Arc<Store>,
     period: u64,
+    clock: Mutex<Clock>,
     revoked_file: PathBuf,
     ids_file: PathBuf,
 }
@@ -37,6 +43,10 @@ impl Filters {
     pub(crate) fn start(arguments: &Arguments, key: [u8; 16], store: &Arc<Store>) -> Result<Self, Failure> {
         let hasher = StableState::with_key(key);
         let revoked_file = arguments.data.join("revoked.snapshot");
+        let ids_file = arguments.data.join("request-ids.snapshot");
+        // No other server is saving to them, for this one has the store.
+        delete_partial_files_of(&revoked_file);
+        delete_partial_files_of(&ids_file);
         let revoked = match load_revoked(&revoked_file, arguments, hasher.clone(), store) {
             Ok(revoked) => revoked,
             Err(unusable) => {
@@ -46,7 +56,6 @@ impl Filters {
         };
         eprintln!("revoked tokens: {} of {} in the filter", revoked.len(), revoked.capacity());
 
-        let ids_file = arguments.data.join("request-ids.snapshot");
         let known_since = store.ids_known_since()?;
         let (ids, ids_known_since) = match load_ids(&ids_file, arguments, hasher.clone(), store) {
             Ok(ids) => {
@@ -66,16 +75,21 @@ impl Filters {
             }
         };
         let period = arguments.period();
+        let clock = Mutex::new(Clock::new(period, ids.generations()));
         let (revoked, ids, store) = (Arc::new(revoked), Arc::new(ids), Arc::clone(store));
-        let filters = Self { revoked, ids, ids_known_since, store, period, revoked_file, ids_file };
+        let filters = Self { revoked, ids, ids_known_since, store, period, clock, revoked_file, ids_file };
         filters.rotate();
         Ok(filters)
     }
 
-    /// Lets the identifiers age: those whose time is over are forgotten. By the clock, so it does not matter how often or
-    /// how regularly this is called, as long as that is more than once in a period.
+    /// Lets the identifiers age: those whose time is over are forgotten. The time since 1970 decides, so it does not matter
+    /// how often or how regularly this is called, as long as it is more than once in a period. A restart changes nothing.
     pub(crate) fn rotate(&self) {
-        self.ids.advance_to(now() / self.period);
+        let answer = self.ids.advance_to(now() / self.period);
+        let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(warning) = clock.warning(answer, Instant::now()) {
+            eprintln!("warning: {warning}");
+        }
     }
 
     /// Notes that identifiers are taken from now on, which are lost if the server is cut off.
@@ -91,15 +105,20 @@ impl Filters {
 
     /// Saves both filters, while they are in use. On a thread that may block.
     pub(crate) fn save(&self) -> Result<(), Failure> {
-        // Before the filter is saved: what comes meanwhile is of the new epoch, and is added when it is loaded.
-        let at = self.store.begin_epoch()?;
-        let stamp = Stamp { store: self.store.id(), at };
-        snapshot::write(&self.revoked_file, stamp, |to| self.revoked.save(to))
+        let id = self.store.id();
+        // Before the moment of the snapshot: what comes meanwhile is of the new epoch, and is added when it is loaded.
+        let epoch = self.store.begin_epoch()?;
+        self.revoked
+            .begin_save()
+            .and_then(|save| {
+                save.position(epoch).attachment(snapshot::attachment(&[id])).write_to_path(&self.revoked_file)
+            })
             .map_err(|error| Failure::file("save", &self.revoked_file, error))?;
-        self.store.forget_before(at)?;
+        self.store.forget_before(epoch)?;
 
-        let stamp = Stamp { at: self.period, ..stamp };
-        snapshot::write(&self.ids_file, stamp, |to| self.ids.save(to))
+        self.ids
+            .begin_save()
+            .and_then(|save| save.attachment(snapshot::attachment(&[id, self.period])).write_to_path(&self.ids_file))
             .map_err(|error| Failure::file("save", &self.ids_file, error))
     }
 }
@@ -115,19 +134,22 @@ fn load_revoked(file: &Path, arguments: &Arguments, hasher: StableState, store: 
     // Built to see what is asked for now, and dropped, lest there be two of them.
     let shape = |filter: &Revoked| (filter.slots(), filter.fingerprint_bits(), filter.encoding());
     let wanted = shape(&new_revoked(arguments, hasher.clone()).map_err(|error| unfit(error.to_string()))?);
-    let (at, filter) = snapshot::read(file, |stamp, from| {
-        if stamp.store != store.id() {
-            return Err(unfit("it belongs to another store".into()));
-        }
-        if stamp.at > store.epoch().map_err(failed)? {
-            return Err(unfit("it is newer than the store".into()));
-        }
-        if stamp.at < store.oldest().map_err(failed)? {
-            return Err(unfit("it is so old that the store can't say what has come since".into()));
-        }
-        let filter = Revoked::load(from, hasher, arguments.snapshot_limit()).map_err(Unusable::Filter)?;
-        Ok((stamp.at, filter))
-    })?;
+    let loader = Loader::<Revoked, _>::new(hasher, arguments.snapshot_limit()).schema(REVOKED_SCHEMA);
+    let loaded = snapshot::read(file, |file| loader.read(file))?;
+    // The position is the epoch that began before it was saved: what was revoked in earlier ones is in.
+    let (Some(epoch), Some([id])) = (loaded.position, snapshot::numbers(&loaded.attachment)) else {
+        return Err(unfit("it does not say of which store and epoch it is".into()));
+    };
+    if id != store.id() {
+        return Err(unfit("it belongs to another store".into()));
+    }
+    if epoch > store.epoch().map_err(failed)? {
+        return Err(unfit("it is newer than the store".into()));
+    }
+    if epoch < store.oldest().map_err(failed)? {
+        return Err(unfit("it is so old that the store can't say what has come since".into()));
+    }
+    let filter = loaded.filter;
 
     if shape(&filter) != wanted {
         return Err(unfit(format!(
@@ -137,16 +159,17 @@ fn load_revoked(file: &Path, arguments: &Arguments, hasher: StableState, store: 
         )));
     }
 
-    // Some of these may be in already. Then they are in twice, and once for good when they are reinstated, which costs
-    // room and questions to the store, but no answer is wrong. `insert_if_absent` would save that room, and could take
-    // another token for this one, with which it would then disappear.
+    // A token may be in already: if it was revoked between the beginning of the epoch and the moment of the snapshot, or if
+    // it was reinstated and revoked again since. Then it is in twice, and one copy stays when it is reinstated. That costs
+    // room and questions to the store, but no answer is wrong. `insert_if_absent` would save that room, but it could take
+    // another token for this one, and this one would disappear with that.
     let mut since = 0;
     store
-        .for_recent(at, |tokens| insert(&filter, &mut tokens.inspect(|_| since += 1)))
+        .for_recent(epoch, |tokens| insert(&filter, &mut tokens.inspect(|_| since += 1)))
         .map_err(failed)?
         .map_err(|error| unfit(format!("the {since} tokens revoked since it was saved don't go in: {error}")))?;
 
-    // Tokens that were reinstated while it was saved, or after, may be in still; removing them might remove others.
+    // Tokens that were reinstated since may be in still. To remove them might remove others.
     let (len, tokens) = (filter.len() as u64, store.len().map_err(failed)?);
     if len < tokens {
         return Err(unfit(format!("it has {len} tokens, and the store has {tokens}")));
@@ -191,10 +214,10 @@ impl std::fmt::Display for Interrupted {
 }
 
 fn new_revoked(arguments: &Arguments, hasher: StableState) -> Result<Revoked, BuildError> {
-    ConcurrentCuckooFilter::builder()
+    Revoked::builder_with_hasher(hasher)
         .capacity(arguments.capacity)
         .false_positive_rate(arguments.rate)
-        .hasher(hasher)
+        .schema(REVOKED_SCHEMA)
         .build()
 }
 
@@ -203,16 +226,19 @@ fn load_ids(file: &Path, arguments: &Arguments, hasher: StableState, store: &Sto
     let unfit = |why: &str| Unusable::Unfit(why.into());
     let shape = |ids: &Ids| (ids.generations(), ids.capacity(), ids.memory_usage());
     let wanted = shape(&new_ids(arguments, hasher.clone()).map_err(|error| unfit(&error.to_string()))?);
-    let ids = snapshot::read(file, |stamp, from| {
-        if stamp.store != store.id() {
-            return Err(unfit("it belongs to another store"));
-        }
-        // Generations are numbered by the time divided by the period: another period has other numbers.
-        if stamp.at != arguments.period() {
-            return Err(unfit("--window and --generations were different"));
-        }
-        Ids::load(from, hasher, arguments.snapshot_limit()).map_err(Unusable::Filter)
-    })?;
+    let loader = Loader::<Ids, _>::new(hasher, arguments.snapshot_limit()).schema(IDS_SCHEMA);
+    let loaded = snapshot::read(file, |file| loader.read(file))?;
+    let Some([id, period]) = snapshot::numbers(&loaded.attachment) else {
+        return Err(unfit("it does not say of which store and period it is"));
+    };
+    if id != store.id() {
+        return Err(unfit("it belongs to another store"));
+    }
+    // Ticks are the time divided by the period: another period has other ticks.
+    if period != arguments.period() {
+        return Err(unfit("--window and --generations were different"));
+    }
+    let ids = loaded.filter;
     if shape(&ids) != wanted {
         return Err(unfit("--ids, --ids-rate or --generations were different"));
     }
@@ -220,10 +246,10 @@ fn load_ids(file: &Path, arguments: &Arguments, hasher: StableState, store: &Sto
 }
 
 fn new_ids(arguments: &Arguments, hasher: StableState) -> Result<Ids, BuildError> {
-    RotatingCuckooFilter::builder()
-        .capacity(arguments.ids)
+    Ids::builder_with_hasher(hasher)
+        .generation_capacity(arguments.ids)
         .generations(arguments.generations)
         .false_positive_rate(arguments.ids_rate)
-        .hasher(hasher)
+        .schema(IDS_SCHEMA)
         .build()
 }

@@ -45,6 +45,7 @@ pub(crate) struct TestStore {
     pub(crate) reads: AtomicU64,
     fault: Mutex<Option<Fault>>,
     after_commit: Mutex<Option<Hook>>,
+    after_announcement: Mutex<Option<Hook>>,
 }
 
 type Hook = Box<dyn Fn() + Send>;
@@ -69,7 +70,13 @@ impl fmt::Debug for TestStore {
 impl TestStore {
     pub(crate) fn new() -> Arc<Self> {
         let inner = MemoryStore::new().expect("random bytes");
-        Arc::new(Self { inner, reads: AtomicU64::new(0), fault: Mutex::default(), after_commit: Mutex::default() })
+        Arc::new(Self {
+            inner,
+            reads: AtomicU64::new(0),
+            fault: Mutex::default(),
+            after_commit: Mutex::default(),
+            after_announcement: Mutex::default(),
+        })
     }
 
     pub(crate) fn fail(&self, fault: Fault) {
@@ -79,6 +86,11 @@ impl TestStore {
     /// Calls `hook` after each commit, before `apply` returns.
     pub(crate) fn after_commit(&self, hook: impl Fn() + Send + 'static) {
         *self.after_commit.lock().expect("no panic") = Some(Box::new(hook));
+    }
+
+    /// Calls `hook` once a snapshot has been announced, and before it is written.
+    pub(crate) fn after_announcement(&self, hook: impl Fn() + Send + 'static) {
+        *self.after_announcement.lock().expect("no panic") = Some(Box::new(hook));
     }
 
     /// Whether it is to fail in this way now.
@@ -154,6 +166,9 @@ impl Store for TestStore {
             return Err(TestError);
         }
         never(self.inner.announce(id, sequence));
+        if let Some(hook) = &*self.after_announcement.lock().expect("no panic") {
+            hook();
+        }
         if self.takes(Fault::AfterAnnounce) { Err(TestError) } else { Ok(()) }
     }
 

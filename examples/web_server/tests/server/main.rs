@@ -2,6 +2,7 @@
 //!
 //! - `revoking`: tokens one by one, with the filter and without;
 //! - `request_ids`: requests that come again;
+//! - `clock`: a clock that goes back or jumps;
 //! - `bulk`: many tokens at a time, and a filter that is full;
 //! - `restarts`: what is known after a restart, and after a hard kill;
 //! - `snapshots`: snapshots that must not be used;
@@ -10,6 +11,7 @@
 #![cfg(unix)] // For SIGTERM.
 
 mod bulk;
+mod clock;
 mod operation;
 mod request_ids;
 mod restarts;

@@ -28,6 +28,8 @@ fn the_metrics_page_has_both_filters_and_the_requests() {
         "web_server_requests_total{outcome=\"unavailable\"} 0",
         "web_server_store_questions_total 2",
         "web_server_store_tokens 3",
+        "cuckoo_filter_clock_steps_back_total{filter=\"request_ids\"} 0",
+        "cuckoo_filter_clock_jumps_total{filter=\"request_ids\"} 0",
     ] {
         assert!(page.body.lines().any(|found| found == line), "no {line} in\n{}", page.body);
     }

@@ -56,8 +56,9 @@ fn with_a_damaged_snapshot_the_filter_is_rebuilt() {
     let mut damaged: Vec<Vec<u8>> =
         vec![Vec::new(), whole[..whole.len() / 2].to_vec(), whole[..whole.len() - 1].to_vec()];
     damaged.push([whole.as_slice(), b"!"].concat());
-    // In the server's own part, in the filter's header, in its body and in the checksum.
-    for place in [9, 20, 30, whole.len() / 2, whole.len() - 2] {
+    // In the version, the hasher's probe, the schema, the position, the attachment, the table's header, its body and the
+    // checksum.
+    for place in [9, 12, 30, 60, 75, 90, whole.len() / 2, whole.len() - 2] {
         let mut bytes = whole.clone();
         bytes[place] ^= 1;
         damaged.push(bytes);
