@@ -68,9 +68,10 @@
 //! - No operation on keys allocates (but for the growth of a [`GrowableCuckooFilter`]), and no code of the caller's
 //!   (`Hash`, `Drop`) runs while a lock is held that others wait for: a key whose `Hash` panics leaves the filter as it
 //!   was. (A writer that has to wait for another is parked by `parking_lot`, which may allocate its own note of a thread
-//!   when it parks it for the first time. And while the filter is being saved, removals and relocations put aside the words
-//!   that they change. Of two saves, one waits for the other's writer.)
-//! - A snapshot, made by `save` while others are at work, holds every key that is in throughout, as often as it is in.
+//!   when it parks it for the first time. And while the filter is being saved, each change puts aside the word that it
+//!   changes, under a lock that is held for a fraction of a microsecond.)
+//! - A snapshot, made by `save` while others are at work, is of the moment at which the call begins: it holds every key that
+//!   is in then, as often as it is in, and no key whose insert begins later.
 //!
 //! "The same key" means, as everywhere in an approximate filter: the same *fingerprint and buckets*. The argument for
 //! each of these lines stands in `src/table/stripe.rs`; how each was checked, and what was not, on the page
@@ -105,15 +106,32 @@
 //!     1.7 billion in one of a million.
 //!   - *Whatever they know*, no present key is missed, none is lost unless it is removed, and lookups take as long as
 //!     ever. A refused insert is slow, 20 to 700 µs: it searches up to 2,048 buckets, twice.
-//!   - ahash is keyed, but no cryptographic function. Where much is at stake, take
+//!   - The default hasher is ahash, which is keyed, but no cryptographic function. Where much is at stake, take
 //!     [`std::hash::RandomState`], which is SipHash, and slower.
-//! - **ahash's hashes are not stable** between versions and processors, and with random keys not between processes. Don't
-//!   store them. For snapshots that are to survive a restart, an upgrade or a move, take `StableState` (feature
+//! - **The default hasher's hashes are not stable** between processes, versions and processors. Don't store them. For snapshots that are to survive a restart, an upgrade or a move, take `StableState` (feature
 //!   `stable-hash`); the documentation of `ConcurrentCuckooFilter::save` (feature `snapshot`) has a table of which hasher
 //!   survives what, and the page [`beyond_one_process`] says what to do with snapshots.
 //! - **Size for the most you will hold.** This filter does not grow, and what is in it cannot be listed. Where the number
 //!   of keys is not known, take a [`GrowableCuckooFilter`], at the price of more memory and slower lookups; where keys are
 //!   to be forgotten after some time, a [`RotatingCuckooFilter`].
+
+// The modules, from the faces down. What stands below may not import what stands above; PURE modules name no atomics, no
+// locks and no input or output. ARCHITECTURE.md tells how they work together.
+//
+// | folder | what | |
+// |---|---|---|
+// | filter | the public types: filters, builders, statistics, the trait | |
+// | tables | several tables as one filter: growth, generations | CONCURRENT |
+// | snapshot | the format, reading and writing it, files, serde | PURE, and files |
+// | table | one table: the protocol (`stripe.rs`), operations, saves | CONCURRENT |
+// | plan | what is decided beforehand: paths, sizes, batches | PURE |
+// | word | 64 bits as a bucket; from hashes to fingerprints and buckets | PURE |
+// | error | what can go wrong | PURE |
+// | hasher | the hashers that come with the crate | PURE |
+// | sync | atomics and locks, or those of a model | |
+// | verify | seeded bugs and what models see | |
+// | machine | memory that may be refused; all `unsafe` code | |
+// | pages | further pages of the documentation | |
 
 mod error;
 mod filter;
@@ -157,12 +175,12 @@ pub use hasher::default::{DefaultHashBuilder, DefaultHasher};
 #[cfg(feature = "stable-hash")]
 pub use hasher::stable::{StableHasher, StableState};
 #[cfg(feature = "snapshot")]
-pub use snapshot::loader::{Loaded, Loader};
+pub use snapshot::loader::{FromSnapshot, Loaded, Loader};
 #[cfg(feature = "snapshot")]
 pub use snapshot::save::Save;
 #[cfg(feature = "serde")]
 pub use snapshot::serde::SameByDefault;
-pub use tables::generations::Advance;
+pub use tables::clock::Advance;
 #[cfg(ccf_model)]
 pub use verify::model;
 pub use word::layout::Encoding;

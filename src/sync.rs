@@ -1,5 +1,6 @@
-//! The only module that names atomics and locks: the real ones or, where the crate is compiled as a model, loom's or
-//! those of `verify/steps.rs`.
+//! The only module that names the atomics and locks of the protocols: the real ones or, where the crate is compiled as a
+//! model, loom's or those of `verify/steps.rs`. (What is built once and then only read is in the standard library's
+//! `OnceLock`, and the numbers of threads and of files are in its atomics.)
 
 pub(crate) use core::sync::atomic::Ordering;
 

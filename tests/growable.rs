@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::{BuildError, FilterKind, GrowableBuilder, GrowableCuckooFilter, InsertError};
+use concurrent_cuckoo_filter::{
+    BuildError, FilterKind, GrowableBuilder, GrowableCuckooFilter, InsertError, ReserveError,
+};
 use support::{Identity, Random, Raw, plausible};
 
 /// Keys whose hashes the tests choose.
@@ -273,4 +275,69 @@ fn bad_parameters_are_errors_that_name_them() {
     (0..3000).for_each(|number| filter.insert(&key(number)).unwrap());
     assert!(filter.max_false_positive_rate() <= lowest);
     assert!(matches!(builder(usize::MAX, 0.01).build(), Err(BuildError::CapacityTooLarge { .. })));
+}
+
+#[test]
+fn room_that_was_reserved_is_there_and_no_insert_has_to_grow() {
+    for additional in [0, 1, 90, 1000, 50_000] {
+        let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
+        (0..50).for_each(|key| filter.insert(&key).unwrap());
+        filter.reserve(additional).unwrap();
+        assert!(filter.capacity() >= 50 + additional);
+        let (tables, memory) = (filter.tables(), filter.memory_usage());
+        filter.reserve(additional).unwrap();
+        assert_eq!((filter.tables(), filter.memory_usage()), (tables, memory), "there is room already");
+        (50..50 + additional as u64).for_each(|key| filter.insert(&key).unwrap());
+        assert_eq!((filter.tables(), filter.len()), (tables, 50 + additional), "no insert has grown it");
+        assert!((0..50 + additional as u64).all(|key| filter.contains(&key)));
+        assert!(filter.max_false_positive_rate() <= 0.001);
+    }
+}
+
+#[test]
+fn room_that_cannot_be_reserved_is_an_error_that_says_why_and_changes_nothing() {
+    let filter = GrowableCuckooFilter::<u64>::builder().capacity(100).memory_limit(20_000).build().unwrap();
+    let before = (filter.tables(), filter.memory_usage(), filter.capacity());
+    let error = filter.reserve(100_000).unwrap_err();
+    let ReserveError::MemoryLimit { needed, limit, .. } = error else { panic!("{error:?}") };
+    assert!(needed > 100_000 && limit == 20_000);
+    assert!(error.to_string().contains(&needed.to_string()) && error.to_string().contains("20000"), "{error}");
+    assert_eq!((filter.tables(), filter.memory_usage(), filter.capacity()), before);
+
+    let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
+    let before = (filter.tables(), filter.memory_usage(), filter.capacity());
+    let error = filter.reserve(usize::MAX).unwrap_err();
+    assert!(matches!(error, ReserveError::CapacityTooLarge { additional: usize::MAX, .. }), "{error:?}");
+    if cfg!(all(target_pointer_width = "64", not(miri))) {
+        let error = filter.reserve(1 << 52).unwrap_err();
+        assert!(matches!(error, ReserveError::OutOfMemory { .. }), "{error:?}");
+    }
+    assert_eq!((filter.tables(), filter.memory_usage(), filter.capacity()), before);
+}
+
+/// One thread keeps room ahead of the inserts of the others, none of which ever grows the filter by more than it.
+#[test]
+fn room_can_be_reserved_while_others_insert() {
+    const EACH: u64 = if cfg!(miri) { 200 } else { 50_000 };
+    let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
+    thread::scope(|scope| {
+        let inserters: Vec<_> = (0..2)
+            .map(|id: u64| {
+                let filter = &filter;
+                scope.spawn(move || {
+                    for key in 0..EACH {
+                        filter.insert(&(id << 32 | key)).unwrap();
+                        assert!(filter.contains(&(id << 32 | key)));
+                    }
+                })
+            })
+            .collect();
+        while !inserters.iter().all(|inserter| inserter.is_finished()) {
+            filter.reserve(1000).unwrap();
+            assert!(filter.capacity() >= 1000);
+            thread::yield_now();
+        }
+    });
+    assert_eq!(filter.len() as u64, 2 * EACH);
+    assert!((0..2).all(|id: u64| (0..EACH).all(|key| filter.contains(&(id << 32 | key)))));
 }

@@ -160,6 +160,22 @@ pub enum LoadError {
         /// How many there are.
         counted: u64,
     },
+    /// The snapshot is followed by other bytes, where it should be all there is: in a file.
+    #[non_exhaustive]
+    TrailingBytes {
+        /// How many bytes the snapshot has.
+        snapshot: u64,
+        /// How many there are in all.
+        available: u64,
+    },
+    /// The [schema](crate::Loader::schema) that was expected is too long for any snapshot to have it.
+    #[non_exhaustive]
+    SchemaTooLong {
+        /// How many bytes it has.
+        len: usize,
+        /// How many a schema may have.
+        most: usize,
+    },
     /// The checksum is another one: something in the snapshot has changed.
     #[non_exhaustive]
     WrongChecksum {
@@ -268,6 +284,17 @@ impl fmt::Display for LoadError {
             ),
             Self::WrongCount { stated, counted } => {
                 write!(f, "the snapshot states {stated} items and has {counted}; fetch it again, or rebuild the filter")
+            }
+            Self::TrailingBytes { snapshot, available } => write!(
+                f,
+                "the snapshot has {snapshot} bytes, and the file {available}: something was written after it; fetch it \
+                 again, or rebuild the filter"
+            ),
+            Self::SchemaTooLong { len, most } => {
+                write!(
+                    f,
+                    "the schema that was expected has {len} bytes, and none has more than {most}; name another one"
+                )
             }
             Self::WrongChecksum { stated, computed } => write!(
                 f,

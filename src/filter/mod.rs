@@ -2,6 +2,7 @@
 //! all of them stands in `operations.rs` and `settings.rs`.
 
 pub(crate) mod batch_key;
+mod batches;
 pub(crate) mod concurrent;
 pub(crate) mod concurrent_builder;
 pub(crate) mod growable;

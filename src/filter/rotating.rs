@@ -9,14 +9,14 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::insert::{InsertBatchError, InsertError};
 use crate::filter::batch_key::BatchKey;
+use crate::filter::batches::{batches, blocks};
 use crate::filter::membership::MembershipFilter;
-use crate::filter::operations::{
-    batches, blocks, operation_on_a_key, operations_on_hashes, operations_on_keys, properties,
-};
+use crate::filter::operations::{operation_on_a_key, operations_on_hashes, operations_on_keys, properties};
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
-use crate::tables::generations::{Advance, Generations};
+use crate::tables::clock::Advance;
+use crate::tables::generations::Generations;
 use crate::word::layout::rate_of_any;
 
 /// A cuckoo filter whose keys expire by generations: "was this seen within the last N minutes?"
@@ -272,6 +272,13 @@ impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
     /// ```
     pub fn restart_clock(&self, tick: u64) {
         self.core.restart_clock(tick);
+    }
+
+    /// The greatest tick that [`advance_to`](Self::advance_to) or [`restart_clock`](Self::restart_clock) was told, if there
+    /// was any. Of a filter that was loaded, it may be ahead of the caller's clock.
+    #[must_use]
+    pub fn tick(&self) -> Option<u64> {
+        self.core.tick()
     }
 
     /// How many rotations there have been, by whatever reason: the number of the current generation, from 0 on.

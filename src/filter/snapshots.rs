@@ -100,6 +100,9 @@ macro_rules! snapshots {
             /// For what [`save`](Self::save) does not take: a [position](Save::position) in the caller's log and an
             /// [attachment](Save::attachment).
             ///
+            /// The save borrows the filter. To write it on a thread that may outlive this call, where the filter is in an
+            /// [`Arc`](std::sync::Arc), let that thread begin the save and tell, by a channel, when it has.
+            ///
             /// Cost: locks all stripes for some microseconds; takes 24 bytes for each 8 KiB of the table.
             ///
             /// # Errors

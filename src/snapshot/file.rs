@@ -1,23 +1,29 @@
 //! Files that are replaced as a whole: at every moment the path has either the old bytes or the new ones.
 //!
 //! A new file is written in the same folder, synced, and renamed over the old one; then the folder is synced, in which the
-//! rename stands.
+//! rename stands. The new file has a name that no other save has, so that two saves to one path, by two threads or two
+//! processes, never write into one file. A process that dies leaves it behind. Later saves to the same path delete it when
+//! nobody has written to it for [`ABANDONED`].
 
-use core::sync::atomic::{AtomicU64, Ordering};
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process;
+use std::time::Duration;
+
+use crate::sync::{Ordering, Tally};
+
+/// For how long nobody has written to a partial file that is taken for abandoned: longer than it takes to sync one.
+const ABANDONED: Duration = Duration::from_secs(600);
+
+/// How many links are followed, as Linux does.
+const MAX_LINKS: usize = 40;
 
 /// Has `write` write the file anew.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    // What a link leads to is to be replaced, and not the link.
-    let path = match fs::canonicalize(path) {
-        Ok(path) => path,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
-        Err(error) => return Err(error),
-    };
+    let path = target_of(path);
+    delete_abandoned(&path);
     let old = fs::metadata(&path).ok();
     let mut partial = Partial::create(&path, old.as_ref())?;
     write(&mut partial.file)?;
@@ -27,6 +33,44 @@ pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Res
     partial.file.sync_all()?;
     partial.rename_to(&path)?;
     sync_folder(folder_of(&path))
+}
+
+/// What is to be replaced: the path, or where it is a link, what that leads to, whether it exists or not.
+fn target_of(path: &Path) -> PathBuf {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match fs::read_link(&path) {
+            Ok(target) => path = folder_of(&path).join(target),
+            Err(_) => break,
+        }
+    }
+    path
+}
+
+/// How the names of the partial files for this path begin.
+fn beginning_of_partial(path: &Path) -> Option<OsString> {
+    let mut beginning = OsString::from(".");
+    beginning.push(path.file_name()?);
+    beginning.push(".");
+    Some(beginning)
+}
+
+/// The end of the names of all partial files.
+const PARTIAL: &str = ".partial";
+
+/// Deletes what earlier saves to this path have left behind, as far as that is possible.
+fn delete_abandoned(path: &Path) {
+    let (Some(beginning), Ok(entries)) = (beginning_of_partial(path), fs::read_dir(folder_of(path))) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_partial = name.as_encoded_bytes().starts_with(beginning.as_encoded_bytes())
+            && name.as_encoded_bytes().ends_with(PARTIAL.as_bytes());
+        let idle = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+        if is_partial && idle().is_some_and(|idle| idle > ABANDONED) {
+            // Another save may be quicker to delete it.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// A new file, which is removed again unless it is renamed.
@@ -39,9 +83,9 @@ struct Partial {
 impl Partial {
     /// A file beside `path` with a name of its own, which nobody may read who may not read the old one.
     fn create(path: &Path, old: Option<&Metadata>) -> io::Result<Self> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
+        static NEXT: Tally = Tally::new(0);
 
-        let name = path.file_name().ok_or_else(|| {
+        let beginning = beginning_of_partial(path).ok_or_else(|| {
             io::Error::new(io::ErrorKind::InvalidInput, format!("{} is not the path of a file", path.display()))
         })?;
         let mut options = OpenOptions::new();
@@ -53,10 +97,9 @@ impl Partial {
         #[cfg(not(unix))]
         let _ = old;
         loop {
-            let mut partial = OsString::from(".");
-            partial.push(name);
+            let mut partial = beginning.clone();
             // Relaxed: any number that no other thread has.
-            partial.push(format!(".{}-{}.partial", process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
+            partial.push(format!("{}-{}{PARTIAL}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
             let path = folder_of(path).join(partial);
             match options.open(&path) {
                 Ok(file) => return Ok(Self { file, path, renamed: false }),

@@ -79,10 +79,11 @@ impl<F: FromSnapshot<S>, S> Loader<F, S> {
         self.read_of(&mut from, None)
     }
 
-    /// Reads a snapshot from a file.
+    /// Reads a snapshot from a file, which must have nothing after it.
     ///
     /// # Errors
-    /// As for [`read`](Self::read); a file that can't be opened is [`LoadError::Io`].
+    /// As for [`read`](Self::read); a file that can't be opened is [`LoadError::Io`], a longer one
+    /// [`LoadError::TrailingBytes`].
     pub fn read_path(self, path: impl AsRef<Path>) -> Result<Loaded<F>, LoadError> {
         let mut file = File::open(path)?;
         let metadata = file.metadata()?;

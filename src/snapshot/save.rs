@@ -87,8 +87,10 @@ impl<'a> Save<'a> {
     ///
     /// The snapshot is written to a new file in the same folder, which then takes the place of the old one: with its
     /// permissions, and of its owner if that is allowed. File and folder are synced, so a snapshot that was written
-    /// survives a loss of power. If the path is a symbolic link, what it leads to is replaced. If the process dies meanwhile,
-    /// a file is left behind whose name ends in `.partial`; it can be deleted.
+    /// survives a loss of power. If the path is a symbolic link, what it leads to is replaced.
+    ///
+    /// The new file is called `.NAME.PROCESS-NUMBER.partial` until it takes the place of `NAME`. A process that dies leaves
+    /// it behind. A later save to the same path deletes it, once nobody has written to it for ten minutes.
     ///
     /// # Errors
     /// As for [`write_to`](Self::write_to), and those of the file system. The file is the old one then, except where only

@@ -134,11 +134,7 @@ impl<'de, F: FromSnapshot<S>, S> Visitor<'de> for Snapshot<F, S> {
 
     fn visit_bytes<E: serde::de::Error>(self, mut bytes: &[u8]) -> Result<F, E> {
         let len = bytes.len();
-        let loaded = self.0.read_of(&mut bytes, Some(len as u64)).map_err(E::custom)?;
-        if bytes.is_empty() {
-            return Ok(loaded.filter);
-        }
-        Err(E::custom(format_args!("the snapshot ends {} bytes before the {len} bytes given do", bytes.len())))
+        self.0.read_of(&mut bytes, Some(len as u64)).map(|loaded| loaded.filter).map_err(E::custom)
     }
 
     /// For formats that have no bytes, such as JSON: read as they come, so that nothing is held beside the filter, and a

@@ -7,6 +7,7 @@ use crate::error::load::LoadError;
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
 use crate::snapshot::parts::{MAGIC, MAX_ATTACHMENT, VERSION, encoding_number};
+use crate::snapshot::schema::MAX_SCHEMA;
 use crate::table::any::AnyTable;
 use crate::table::plan::Plan;
 use crate::table::save::CHUNK;
@@ -105,6 +106,10 @@ impl<'a> Source<'a> {
 
     /// Reads the header of a snapshot of this kind of filter, of these keys, with this hasher.
     pub(crate) fn header(&mut self, kind: FilterKind, schema: &str, probe: u64) -> Result<Label, LoadError> {
+        let (len, most) = (schema.len(), MAX_SCHEMA);
+        if len > most {
+            return Err(LoadError::SchemaTooLong { len, most });
+        }
         if self.take()? != MAGIC {
             return Err(LoadError::NotASnapshot);
         }
@@ -195,9 +200,17 @@ impl<'a> Source<'a> {
         if stated == counted { Ok(()) } else { Err(LoadError::WrongCount { stated, counted }) }
     }
 
-    /// The last seal.
+    /// The last seal, and nothing after it if it is known how much there is.
     pub(crate) fn end(mut self) -> Result<(), LoadError> {
         let (stated, computed) = self.seal()?;
-        if stated == computed { Ok(()) } else { Err(LoadError::WrongChecksum { stated, computed }) }
+        if stated != computed {
+            return Err(LoadError::WrongChecksum { stated, computed });
+        }
+        match self.available {
+            Some(available) if available > self.read => {
+                Err(LoadError::TrailingBytes { snapshot: self.read, available })
+            }
+            _ => Ok(()),
+        }
     }
 }

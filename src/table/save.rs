@@ -142,7 +142,7 @@ impl Saving {
         Self { running: AtomicU64::new(0), saves: Mutex::new(Saves { next: 0, kept: Vec::new() }) }
     }
 
-    /// Whether words are to be kept. For those who hold a stripe's lock.
+    /// Whether words are to be kept. For those who hold a stripe's lock, and for inserts (rule 2).
     #[inline(always)]
     pub(super) fn is_running(&self) -> bool {
         self.running.load(Ordering::Relaxed) != 0

@@ -16,10 +16,10 @@
 //! 4. A relocation fills the new slot, then bumps, then clears the old slot, all under the lock. So there is a copy at
 //!    every moment.
 //! 5. A thread holds one of these locks at a time, and none while a caller's code runs. (Only `clear`, and a save for a
-//!    moment, hold all. They take them in order.) So no deadlock. While a table is being saved, rules 2 and 4 have an
+//!    moment, hold all. They take them in order.) So no deadlock. While a table is being saved, every change has an
 //!    addition, and there is one more lock, which is taken last: see `table/save.rs`.
 //!
-//! An insert that finds room is one compare-exchange: no lock, no version. MemC3 (section 4.3.2) makes its counter odd
+//! An insert that finds room is one compare-exchange: no lock (except while a save is running), no version. MemC3 (section 4.3.2) makes its counter odd
 //! while an item moves, and its readers wait for it to be even again; here nothing means "in progress", and a writer
 //! that is stopped, at any point, holds up no reader.
 //!

@@ -107,31 +107,11 @@ impl Now {
     }
 }
 
-/// What a call of [`advance_to`](crate::RotatingCuckooFilter::advance_to) has led to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Advance {
-    /// The tick is the first one that the filter was told: the clock begins with it.
-    Origin,
-    /// The tick is that of the current generation: nothing was due.
-    Current,
-    /// The tick is greater than every one before: as many generations have expired as it is greater, or all.
-    Rotated {
-        /// By how much the tick is greater. A number that no pause explains tells of a clock that has jumped.
-        ticks: u64,
-    },
-    /// The tick is below one before: nothing rotates until the clock has caught up.
-    Behind {
-        /// By how much it is below.
-        by: u64,
-    },
-}
-
 /// What the caller's clock has done, as it is counted.
 #[derive(Debug, Default)]
 pub(super) struct ClockTallies {
-    steps_back: Tally,
-    jumps: Tally,
+    pub(super) steps_back: Tally,
+    pub(super) jumps: Tally,
 }
 
 /// What the caller's clock has done.
@@ -159,7 +139,7 @@ pub(crate) struct Generations {
     pub(super) rotate_when_full: bool,
     /// Apart from what lookups read.
     refused: CachePadded<Tally>,
-    clock: CachePadded<ClockTallies>,
+    pub(super) clock: CachePadded<ClockTallies>,
 }
 
 impl Generations {
@@ -287,73 +267,9 @@ impl Generations {
         cleaning.finish();
     }
 
-    /// Rotates as often as the caller's clock has ticked since the last tick that any thread has brought.
-    #[inline]
-    pub(crate) fn advance_to(&self, tick: u64) -> Advance {
-        // Or there would be no tick after it, by which to know that it has come.
-        let tick = tick.min(u64::MAX - 1);
-        // Acquire, with the store: who sees the tick sees the generation that came with it.
-        let next_tick = self.next_tick.load(Ordering::Acquire);
-        if tick >= next_tick { self.catch_up_with(tick) } else { self.not_after(tick, next_tick) }
-    }
-
-    /// The answer to a tick that is no greater than the last one.
-    #[inline]
-    fn not_after(&self, tick: u64, next_tick: u64) -> Advance {
-        match next_tick - 1 - tick {
-            0 => Advance::Current,
-            by => {
-                self.clock.steps_back.fetch_add(1, Ordering::Relaxed);
-                Advance::Behind { by }
-            }
-        }
-    }
-
-    #[cold]
-    fn catch_up_with(&self, tick: u64) -> Advance {
-        let next_tick = tick + 1;
-        let rotation = self.lock_rotation();
-        // Relaxed: changed only under this lock.
-        let expected = self.next_tick.load(Ordering::Relaxed);
-        if next_tick <= expected {
-            return self.not_after(tick, expected);
-        }
-        // After as many as there are live generations, all that there was has expired.
-        let live = self.live_generations() as u64;
-        let due = if expected == 0 { 0 } else { (next_tick - expected).min(live) };
-        if due == live {
-            self.clock.jumps.fetch_add(1, Ordering::Relaxed);
-        }
-        for _ in 1..due {
-            self.begin_next().finish();
-        }
-        let cleaning = (due > 0).then(|| self.begin_next());
-        // Release: see `advance_to`.
-        self.next_tick.store(next_tick, Ordering::Release);
-        // Who waits for this tick need not wait for the clearing.
-        drop(rotation);
-        if let Some(cleaning) = cleaning {
-            cleaning.finish();
-        }
-        if expected == 0 { Advance::Origin } else { Advance::Rotated { ticks: next_tick - expected } }
-    }
-
-    /// Begins a new clock, which shows this tick now.
-    pub(crate) fn restart_clock(&self, tick: u64) {
-        let _rotation = self.rotation.lock();
-        // Release: see `advance_to`. The generation is the one that every earlier tick has led to.
-        self.next_tick.store(tick.min(u64::MAX - 1) + 1, Ordering::Release);
-    }
-
-    /// What the caller's clock has done.
-    pub(crate) fn clock_counts(&self) -> ClockCounts {
-        let ClockTallies { steps_back, jumps } = &*self.clock;
-        ClockCounts { steps_back: steps_back.load(Ordering::Relaxed), jumps: jumps.load(Ordering::Relaxed) }
-    }
-
     /// The step of a rotation, for the holder of `rotation`. The oldest generation has expired when it returns, but has
     /// yet to be cleared.
-    fn begin_next(&self) -> Cleaning<'_> {
+    pub(super) fn begin_next(&self) -> Cleaning<'_> {
         let lock = (!fault::injected(Fault::RotationIntoDirtyTable)).then(|| self.cleaning.lock());
         let now = self.now().next(self.tables.len());
         let expired = &*self.tables[now.next(self.tables.len()).table()];
@@ -366,7 +282,7 @@ impl Generations {
     }
 
     /// The lock, unless the model leaves it out.
-    fn lock_rotation(&self) -> Option<MutexGuard<'_, ()>> {
+    pub(super) fn lock_rotation(&self) -> Option<MutexGuard<'_, ()>> {
         (!fault::injected(Fault::RotationWithoutLock)).then(|| self.rotation.lock())
     }
 
@@ -432,6 +348,12 @@ impl Generations {
         self.any_table().record_false_positives(count);
     }
 
+    /// What the caller's clock has done.
+    pub(crate) fn clock_counts(&self) -> ClockCounts {
+        let ClockTallies { steps_back, jumps } = &*self.clock;
+        ClockCounts { steps_back: steps_back.load(Ordering::Relaxed), jumps: jumps.load(Ordering::Relaxed) }
+    }
+
     /// One of the tables, for what is the same in all.
     pub(crate) fn any_table(&self) -> &dyn AnyTable {
         &*self.tables[0]
@@ -445,7 +367,7 @@ impl Generations {
 }
 
 /// A rotation that has taken effect, whose table has yet to be cleared.
-struct Cleaning<'a> {
+pub(super) struct Cleaning<'a> {
     now: Now,
     expired: &'a dyn AnyTable,
     /// `None` only where a model leaves the lock out.
@@ -454,7 +376,7 @@ struct Cleaning<'a> {
 
 impl Cleaning<'_> {
     /// Clears the table that has expired; the number of the generation that the rotation began.
-    fn finish(self) -> u64 {
+    pub(super) fn finish(self) -> u64 {
         if !fault::injected(Fault::RotationClearsFirst) {
             self.expired.clear();
         }

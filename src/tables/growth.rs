@@ -63,23 +63,16 @@ use std::sync::OnceLock;
 
 use crossbeam_utils::CachePadded;
 
-use crate::error::insert::{InsertBatchError, InsertError, ReserveError};
+use crate::error::insert::{InsertBatchError, InsertError};
 use crate::error::kind::FilterKind;
 use crate::plan::batch::{BLOCK, Hashes, each_ahead};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
 use crate::table::any::AnyTable;
 use crate::tables::gates::Gates;
-use crate::tables::growth_plan::{MAX_TABLES, Next, Plan};
+use crate::tables::growth_plan::{MAX_TABLES, Plan};
 use crate::tables::search::Search;
 use crate::verify::fault::{self, Fault};
 use crate::word::layout::rate_of_any;
-
-/// The part of its capacity that the newest table must hold before the filter grows.
-///
-/// Distinct keys fill a table to its capacity, whatever they are, so this matters only where many copies of few keys, or
-/// keys that were chosen to collide, have filled some pairs of buckets. These are refused then, as in a single table, and
-/// cannot drive the memory beyond a fixed multiple of what the items in the filter are worth.
-const LEAST_LOAD: f64 = 0.25;
 
 /// Why the first table could not be built.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +90,7 @@ enum Purpose {
 }
 
 /// What an attempt at growth came to.
-enum Growth {
+pub(super) enum Growth {
     /// There is a table more than there was, whoever added it.
     Done,
     /// Another thread is at it.
@@ -105,7 +98,7 @@ enum Growth {
     Refused(InsertError),
 }
 
-/// A concurrent multiset of items in several tables. The keys come as hashes, which [`hash::nested`](crate::word::geometry::nested)
+/// A concurrent multiset of items in several tables. The keys come as hashes, which [`nested`](crate::word::geometry::nested)
 /// has made.
 #[derive(Debug)]
 pub(crate) struct Tables {
@@ -320,93 +313,6 @@ impl Tables {
         if older.any(|table| table.insert_within_capacity(hash).is_ok()) { Ok(()) } else { Err(full) }
     }
 
-    /// Adds a table to these, unless another thread has.
-    fn grow(&self, tables: usize) -> Growth {
-        let _growth = if fault::injected(Fault::GrowWithoutLock) {
-            None
-        } else if let Some(growth) = self.growth.try_lock() {
-            Some(growth)
-        } else {
-            return Growth::UnderWay;
-        };
-        let number = self.tables();
-        if number != tables && !fault::injected(Fault::GrowWithoutRecheck) {
-            return Growth::Done;
-        }
-        let newest = self.newest(number);
-        if (newest.len() as f64) < newest.capacity() as f64 * LEAST_LOAD {
-            let (filter, len, capacity) = (FilterKind::Growable, self.len(), self.capacity());
-            return Growth::Refused(InsertError::Full { filter, len, capacity });
-        }
-        match self.add_table(number) {
-            Ok(()) => Growth::Done,
-            Err(error) => Growth::Refused(error),
-        }
-    }
-
-    /// Adds as many tables as it takes for so many further copies, or none.
-    pub(crate) fn reserve(&self, additional: usize) -> Result<(), ReserveError> {
-        let _growth = self.growth.lock();
-        let tables = self.tables();
-        let wanted = self.len().saturating_add(additional);
-        let (mut capacity, mut needed) = (self.capacity(), self.memory_usage());
-        let mut planned = [const { None::<Next> }; MAX_TABLES];
-        for number in tables.. {
-            if capacity >= wanted {
-                break;
-            }
-            let next = (number < MAX_TABLES).then(|| self.plan.table(number)).flatten();
-            let next = next.ok_or(ReserveError::CapacityTooLarge { additional, largest: capacity })?;
-            capacity = capacity.saturating_add(next.capacity());
-            needed = needed.saturating_add(next.memory());
-            planned[number] = Some(next);
-        }
-        let limit = self.plan.memory_limit;
-        if needed > limit {
-            return Err(ReserveError::MemoryLimit { needed, limit });
-        }
-        // All of them before the first is announced: if one is refused, nothing has changed.
-        let mut built = [const { None }; MAX_TABLES];
-        for (place, next) in built.iter_mut().zip(planned) {
-            let Some(next) = next else { continue };
-            let table = self.plan.build(next).ok_or(ReserveError::OutOfMemory { bytes: next.memory() })?;
-            *place = Some(table);
-        }
-        for (number, table) in built.into_iter().enumerate() {
-            table.into_iter().for_each(|table| self.publish(number, table));
-        }
-        Ok(())
-    }
-
-    /// Adds the table of that number, the next one. Under the lock for growth.
-    fn add_table(&self, number: usize) -> Result<(), InsertError> {
-        let next = (number < MAX_TABLES).then(|| self.plan.table(number)).flatten();
-        let too_large = || InsertError::OutOfMemory { bytes: self.newest(number).memory_usage().saturating_mul(2) };
-        let next = next.ok_or_else(too_large)?;
-        let (needed, limit) = (self.memory_usage().saturating_add(next.memory()), self.plan.memory_limit);
-        if needed > limit {
-            return Err(InsertError::MemoryLimit { len: self.len(), needed, limit });
-        }
-        let table = self.plan.build(next).ok_or_else(|| InsertError::OutOfMemory { bytes: next.memory() })?;
-        self.publish(number, table);
-        Ok(())
-    }
-
-    /// Puts the table of that number, the next one, in its place and announces it. Under the lock for growth.
-    fn publish(&self, number: usize, table: Box<dyn AnyTable>) {
-        // SeqCst: see above, *The moment of growth*.
-        let publish = |tables| self.published.fetch_add(tables, Ordering::SeqCst);
-        if fault::injected(Fault::PublishBeforeSet) {
-            publish(1);
-            // For loom, which lets others go first only where something is done that they could notice.
-            publish(0);
-        }
-        self.tables[number].set(table).expect("one growth, one table");
-        if !fault::injected(Fault::PublishBeforeSet) {
-            publish(1);
-        }
-    }
-
     /// Removes all copies that are there when it begins. The tables stay.
     pub(crate) fn clear(&self) {
         self.newest_first().for_each(AnyTable::clear);
@@ -464,7 +370,7 @@ impl Tables {
 
     /// The newest of so many tables.
     #[inline(always)]
-    fn newest(&self, tables: usize) -> &dyn AnyTable {
+    pub(super) fn newest(&self, tables: usize) -> &dyn AnyTable {
         self.table(tables - 1)
     }
 

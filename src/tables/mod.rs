@@ -1,9 +1,11 @@
 //! CONCURRENT: several tables as one filter: one that grows (`growth.rs`), one that rotates (`generations.rs`).
 
+pub(crate) mod clock;
 pub(crate) mod gates;
 pub(crate) mod generations;
 #[cfg(feature = "snapshot")]
 mod generations_image;
+mod growing;
 pub(crate) mod growth;
 #[cfg(feature = "snapshot")]
 mod growth_image;

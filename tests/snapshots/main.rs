@@ -4,14 +4,18 @@
 //! - `round_trip`: what is saved is loaded again, in the documented format;
 //! - `saving`: a save among other threads, and writers that fail;
 //! - `refusals`: damaged, foreign and forged bytes, and the memory limit;
+//! - `schemas`: what a snapshot is of, and what the caller has it take along;
+//! - `files`: snapshots that replace a file, and processes that are killed meanwhile;
 //! - `seeds`: what the fuzzer begins with;
 //! - `filters`, `writers`: what these share.
 #![cfg(all(feature = "snapshot", feature = "stable-hash"))]
 
+mod files;
 mod filters;
 mod refusals;
 mod round_trip;
 mod saving;
+mod schemas;
 mod seeds;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,0 +1,160 @@
+//! The batches that all filters have, written once: see `filter/operations.rs`.
+
+use crate::plan::batch::BLOCK;
+
+/// The operations on many keys, and on many hashes.
+macro_rules! batches {
+    ($Filter:ident: $(#[$doc:meta])*) => {
+        /// The operations on many keys at a time.
+        ///
+        $(#[$doc])*
+        ///
+        /// From some hundred keys on batches are at their best; any number will do. [`BatchKey`] says what they take for
+        /// keys: references, as the operations on single keys do.
+        ///
+        /// A batch is no transaction. Each of its keys is an operation of its own, with all that the operation on a single
+        /// key promises, which takes effect at some moment of the call. None of them allocates, except where the operation
+        /// on a single key does and for what the answers are appended to. No lock is held while the iterator is asked for a
+        /// key or an answer is handed on. If the iterator or a key's `Hash` panics, the batch ends there: the keys that it
+        /// was done with, all but the last few hundred, have had their effect.
+        impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
+            /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same
+            /// order.
+            ///
+            /// The lookups themselves are made in any order, each after its key was taken from the iterator.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
+            #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
+            /// filter.insert_batch(["a", "b"])?;
+            /// let mut found = Vec::new();
+            /// filter.contains_batch(["a", "no such key", "b"], &mut found);
+            /// assert_eq!(found, [true, false, true]);
+            ///
+            #[doc = concat!("let numbers = ", stringify!($Filter), "::<u64>::with_capacity(10_000);")]
+            /// let keys: Vec<u64> = (0..1000).collect();
+            /// numbers.insert_batch(&keys)?;
+            /// found.clear(); // what it has allocated is used again
+            /// numbers.contains_batch(&keys, &mut found);
+            /// assert!(found.iter().all(|&found| found));
+            /// # Ok::<(), InsertBatchError>(())
+            /// ```
+            pub fn contains_batch<K: BatchKey<T>>(
+                &self,
+                keys: impl IntoIterator<Item = K>,
+                found: &mut impl Extend<bool>,
+            ) {
+                self.contains_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), found);
+            }
+
+            /// [`insert`](Self::insert) for many keys, in their order; returns how many there were.
+            ///
+            /// # Errors
+            /// If one of them is refused: the error tells how many went in before it, and no other did. Keys that came after
+            /// it may have been taken from the iterator, but no more.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
+            #[doc = concat!("let filter = ", stringify!($Filter), "::<u64>::with_capacity(10_000);")]
+            /// let keys: Vec<u64> = (0..1000).collect();
+            /// assert_eq!(filter.insert_batch(&keys)?, 1000);
+            /// # Ok::<(), InsertBatchError>(())
+            /// ```
+            ///
+            /// To go on where a batch was refused:
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+            #[doc = concat!("# let filter = ", stringify!($Filter), "::<u64>::with_capacity(1000);")]
+            /// let keys: Vec<u64> = (0..10_000).collect(); // perhaps too many
+            /// if let Err(error) = filter.insert_batch(&keys) {
+            ///     let (inserted, others) = keys.split_at(error.inserted);
+            ///     assert!(inserted.iter().all(|key| filter.contains(key)));
+            ///     println!("{} keys are not in: {error}", others.len());
+            /// }
+            /// ```
+            pub fn insert_batch<K: BatchKey<T>>(
+                &self,
+                keys: impl IntoIterator<Item = K>,
+            ) -> Result<usize, InsertBatchError> {
+                self.insert_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)))
+            }
+        }
+
+        /// The operations on many hashes, which also take keys that an iterator makes on the way and that can't be borrowed
+        /// from it.
+        ///
+        /// ```
+        #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
+        #[doc = concat!("let filter = ", stringify!($Filter), "::<u64>::with_capacity(10_000);")]
+        /// filter.insert_hash_batch((0..1000).map(|key| filter.hash_one(&key)))?;
+        /// # Ok::<(), InsertBatchError>(())
+        /// ```
+        impl<T: ?Sized, S> $Filter<T, S> {
+            /// [`contains_batch`](Self::contains_batch) by hashes.
+            pub fn contains_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, found: &mut impl Extend<bool>) {
+                self.core.contains_batch(&mut blocks(hashes.into_iter().map(Self::prepared)), &mut |answers| {
+                    found.extend(answers.iter().copied());
+                });
+            }
+
+            /// [`insert_batch`](Self::insert_batch) by hashes.
+            ///
+            /// # Errors
+            /// If one of them is refused: the error tells how many went in before it, and no other did.
+            pub fn insert_hash_batch(
+                &self,
+                hashes: impl IntoIterator<Item = u64>,
+            ) -> Result<usize, InsertBatchError> {
+                self.core.insert_batch(&mut blocks(hashes.into_iter().map(Self::prepared)))
+            }
+        }
+    };
+    ($Filter:ident with removal: $(#[$doc:meta])*) => {
+        batches! { $Filter: $(#[$doc])* }
+
+        impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
+            /// [`remove`](Self::remove) for many keys, in their order: appends to `removed`, for each key, whether there was
+            /// one.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
+            #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
+            /// filter.insert_batch(["a", "b"])?;
+            /// let mut removed = Vec::new();
+            /// filter.remove_batch(["a", "b", "b"], &mut removed);
+            /// assert_eq!(removed, [true, true, false]);
+            /// # Ok::<(), InsertBatchError>(())
+            /// ```
+            pub fn remove_batch<K: BatchKey<T>>(
+                &self,
+                keys: impl IntoIterator<Item = K>,
+                removed: &mut impl Extend<bool>,
+            ) {
+                self.remove_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), removed);
+            }
+        }
+
+        impl<T: ?Sized, S> $Filter<T, S> {
+            /// [`remove_batch`](Self::remove_batch) by hashes.
+            pub fn remove_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, removed: &mut impl Extend<bool>) {
+                self.core.remove_batch(&mut blocks(hashes.into_iter().map(Self::prepared)), &mut |answers| {
+                    removed.extend(answers.iter().copied());
+                });
+            }
+        }
+    };
+}
+pub(super) use batches;
+
+/// Hands on the hashes by the block.
+pub(super) fn blocks(mut hashes: impl Iterator<Item = u64>) -> impl FnMut(&mut [u64; BLOCK]) -> usize {
+    move |block| {
+        let mut len = 0;
+        for (slot, hash) in block.iter_mut().zip(&mut hashes) {
+            *slot = hash;
+            len += 1;
+        }
+        len
+    }
+}

@@ -1,0 +1,109 @@
+//! CONCURRENT: how a filter that grows gets further tables: when it must, and when it is asked to. `tables/growth.rs` has the
+//! reasoning.
+
+use crate::error::insert::{InsertError, ReserveError};
+use crate::error::kind::FilterKind;
+use crate::sync::Ordering;
+use crate::table::any::AnyTable;
+use crate::tables::growth::{Growth, Tables};
+use crate::tables::growth_plan::MAX_TABLES;
+use crate::verify::fault::{self, Fault};
+
+/// The part of its capacity that the newest table must hold before the filter grows.
+///
+/// Distinct keys fill a table to its capacity, whatever they are, so this matters only where many copies of few keys, or
+/// keys that were chosen to collide, have filled some pairs of buckets. These are refused then, as in a single table, and
+/// cannot drive the memory beyond a fixed multiple of what the items in the filter are worth.
+const LEAST_LOAD: f64 = 0.25;
+
+impl Tables {
+    /// Adds a table to these, unless another thread has.
+    pub(super) fn grow(&self, tables: usize) -> Growth {
+        let _growth = if fault::injected(Fault::GrowWithoutLock) {
+            None
+        } else if let Some(growth) = self.growth.try_lock() {
+            Some(growth)
+        } else {
+            return Growth::UnderWay;
+        };
+        let number = self.tables();
+        if number != tables && !fault::injected(Fault::GrowWithoutRecheck) {
+            return Growth::Done;
+        }
+        let newest = self.newest(number);
+        if (newest.len() as f64) < newest.capacity() as f64 * LEAST_LOAD {
+            let (filter, len, capacity) = (FilterKind::Growable, self.len(), self.capacity());
+            return Growth::Refused(InsertError::Full { filter, len, capacity });
+        }
+        match self.add_table(number) {
+            Ok(()) => Growth::Done,
+            Err(error) => Growth::Refused(error),
+        }
+    }
+
+    /// Adds as many tables as it takes for so many further copies, or none.
+    pub(crate) fn reserve(&self, additional: usize) -> Result<(), ReserveError> {
+        let _growth = self.growth.lock();
+        let tables = self.tables();
+        let wanted = self.len().saturating_add(additional);
+        let (mut capacity, mut needed) = (self.capacity(), self.memory_usage());
+        let mut planned = [const { None }; MAX_TABLES];
+        for (number, place) in planned.iter_mut().enumerate().skip(tables) {
+            if capacity >= wanted {
+                break;
+            }
+            let Some(next) = self.plan.table(number) else { break };
+            capacity = capacity.saturating_add(next.capacity());
+            needed = needed.saturating_add(next.memory());
+            *place = Some(next);
+        }
+        if capacity < wanted {
+            return Err(ReserveError::CapacityTooLarge { additional, largest: capacity });
+        }
+        let limit = self.plan.memory_limit;
+        if needed > limit {
+            return Err(ReserveError::MemoryLimit { needed, limit });
+        }
+        // All of them before the first is announced: if one is refused, nothing has changed. The largest one first, for
+        // that is refused first.
+        let mut built = [const { None }; MAX_TABLES];
+        for (place, next) in built.iter_mut().zip(planned).rev() {
+            let Some(next) = next else { continue };
+            let table = self.plan.build(next).ok_or(ReserveError::OutOfMemory { bytes: next.memory() })?;
+            *place = Some(table);
+        }
+        for (number, table) in built.into_iter().enumerate() {
+            table.into_iter().for_each(|table| self.publish(number, table));
+        }
+        Ok(())
+    }
+
+    /// Adds the table of that number, the next one. Under the lock for growth.
+    pub(super) fn add_table(&self, number: usize) -> Result<(), InsertError> {
+        let next = (number < MAX_TABLES).then(|| self.plan.table(number)).flatten();
+        let too_large = || InsertError::OutOfMemory { bytes: self.newest(number).memory_usage().saturating_mul(2) };
+        let next = next.ok_or_else(too_large)?;
+        let (needed, limit) = (self.memory_usage().saturating_add(next.memory()), self.plan.memory_limit);
+        if needed > limit {
+            return Err(InsertError::MemoryLimit { len: self.len(), needed, limit });
+        }
+        let table = self.plan.build(next).ok_or_else(|| InsertError::OutOfMemory { bytes: next.memory() })?;
+        self.publish(number, table);
+        Ok(())
+    }
+
+    /// Puts the table of that number, the next one, in its place and announces it. Under the lock for growth.
+    fn publish(&self, number: usize, table: Box<dyn AnyTable>) {
+        // SeqCst: see above, *The moment of growth*.
+        let publish = |tables| self.published.fetch_add(tables, Ordering::SeqCst);
+        if fault::injected(Fault::PublishBeforeSet) {
+            publish(1);
+            // For loom, which lets others go first only where something is done that they could notice.
+            publish(0);
+        }
+        self.tables[number].set(table).expect("one growth, one table");
+        if !fault::injected(Fault::PublishBeforeSet) {
+            publish(1);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Clocks that go back, jump, and begin anew.
+
+use concurrent_cuckoo_filter::Advance;
+
+use crate::filters::{Filter, exact};
+
+fn filter() -> Filter {
+    exact(3, 100).build().unwrap()
+}
+
+#[test]
+fn an_advance_tells_what_it_has_led_to() {
+    let filter = filter();
+    assert_eq!(filter.tick(), None);
+    let counts = || (filter.stats().clock_steps_back, filter.stats().clock_jumps);
+    assert_eq!(filter.advance_to(100), Advance::Origin);
+    assert_eq!(filter.advance_to(100), Advance::Current);
+    assert_eq!(filter.advance_to(101), Advance::Rotated { ticks: 1 });
+    assert_eq!((filter.advance_to(103), counts()), (Advance::Rotated { ticks: 2 }, (0, 0)));
+    assert_eq!((filter.advance_to(106), counts()), (Advance::Rotated { ticks: 3 }, (0, 1)), "all has expired");
+    assert_eq!((filter.advance_to(1_000_000), counts()), (Advance::Rotated { ticks: 999_894 }, (0, 2)));
+    for by in [1, 2, 1_000_000] {
+        assert_eq!(filter.advance_to(1_000_000 - by), Advance::Behind { by });
+    }
+    assert_eq!((filter.advance_to(1_000_000), counts()), (Advance::Current, (3, 2)));
+    assert_eq!(filter.advance_to(u64::MAX), Advance::Rotated { ticks: u64::MAX - 1 - 1_000_000 });
+    assert_eq!(filter.advance_to(u64::MAX), Advance::Current);
+    assert_eq!(filter.tick(), Some(u64::MAX - 1));
+}
+
+/// As with a filter that was saved at a late tick and is driven from 0 after loading, or that was told one wrong tick.
+#[test]
+fn a_new_clock_lets_keys_expire_again() {
+    for wrong in [1000, u64::MAX, u64::MAX - 1] {
+        let filter = filter();
+        filter.advance_to(10);
+        filter.advance_to(wrong);
+        filter.insert(&1).unwrap();
+        // Without it, nothing ever expires.
+        for tick in 11..500 {
+            assert!(matches!(filter.advance_to(tick), Advance::Behind { .. }));
+            assert!(filter.contains(&1));
+        }
+        assert_eq!(filter.stats().clock_steps_back, 489);
+        let generation = filter.generation();
+        filter.restart_clock(500);
+        assert_eq!((filter.generation(), filter.advance_to(500)), (generation, Advance::Current));
+        assert_eq!(filter.advance_to(499), Advance::Behind { by: 1 });
+        // At least for as long as it would have lived, and no longer than a period more.
+        filter.advance_to(502);
+        assert!(filter.contains(&1));
+        filter.advance_to(503);
+        assert!(!filter.contains(&1) && filter.is_empty());
+    }
+}
+
+#[test]
+fn a_clock_may_begin_at_the_end_of_all_ticks() {
+    let filter = filter();
+    filter.restart_clock(u64::MAX);
+    assert_eq!(filter.advance_to(u64::MAX), Advance::Current);
+    filter.restart_clock(0);
+    assert_eq!(filter.advance_to(1), Advance::Rotated { ticks: 1 });
+}

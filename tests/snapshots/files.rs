@@ -1,0 +1,211 @@
+//! Snapshots in files: replaced as a whole, or not at all.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use concurrent_cuckoo_filter::{LoadError, Loader};
+
+use crate::filters::{Filter, builder, state};
+
+/// A folder of a test's own, which goes with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("ccf-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let names = fs::read_dir(&self.0).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn filter(keys: u64) -> Filter {
+    let filter = builder().capacity(20_000).build().unwrap();
+    (0..keys).for_each(|key| filter.insert(&key).unwrap());
+    filter
+}
+
+fn load(path: &Path) -> Filter {
+    Filter::load_from_path(path, state(), 1 << 20).unwrap()
+}
+
+#[test]
+fn a_file_is_written_and_replaced_and_nothing_else_is_left() {
+    let folder = Folder::new("replaced");
+    let path = folder.0.join("revoked.ccf");
+    for keys in [10, 20_000, 5] {
+        filter(keys).save_to_path(&path).unwrap();
+        assert_eq!(load(&path).len() as u64, keys);
+        assert_eq!(folder.names(), ["revoked.ccf"]);
+    }
+    filter(7).begin_save().unwrap().position(9).write_to_path(&path).unwrap();
+    let loaded = Loader::<Filter, _>::new(state(), 1 << 20).read_path(&path).unwrap();
+    assert_eq!((loaded.filter.len(), loaded.position), (7, Some(9)));
+}
+
+#[test]
+fn what_cannot_be_written_leaves_the_old_file() {
+    let folder = Folder::new("kept");
+    let path = folder.0.join("revoked.ccf");
+    filter(10).save_to_path(&path).unwrap();
+    let error = filter(20).begin_save().unwrap().attachment([0; 70_000]).write_to_path(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidInput);
+    let error = filter(20).save_to_path(folder.0.join("no such folder/revoked.ccf")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    assert!(filter(20).save_to_path(&folder.0).is_err(), "a folder is no file");
+    assert!(filter(20).save_to_path("/").is_err());
+    assert_eq!((load(&path).len(), folder.names()), (10, vec!["revoked.ccf".to_owned()]));
+}
+
+#[test]
+fn a_file_that_is_missing_or_cut_short_is_an_error_that_says_so() {
+    let folder = Folder::new("missing");
+    let path = folder.0.join("revoked.ccf");
+    let load = || Filter::load_from_path(&path, state(), 1 << 20);
+    assert!(matches!(load(), Err(LoadError::Io(error)) if error.kind() == ErrorKind::NotFound));
+    filter(10).save_to_path(&path).unwrap();
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() - 1000]).unwrap();
+    let error = load().unwrap_err();
+    let (len, all) = (whole.len() as u64, whole.len() as u64 - 1000);
+    assert!(
+        matches!(error, LoadError::Truncated { available, expected, .. } if (available, expected) == (all, len)),
+        "{error:?}"
+    );
+    fs::write(&path, [&whole[..], b"more"].concat()).unwrap();
+    let error = load().unwrap_err();
+    assert!(
+        matches!(error, LoadError::TrailingBytes { snapshot, available, .. } if (snapshot, available) == (len, len + 4)),
+        "{error:?}"
+    );
+    // A reader may go on with what follows.
+    let mut file = fs::File::open(&path).unwrap();
+    assert_eq!(Filter::load(&mut file, state(), 1 << 20).unwrap().len(), 10);
+}
+
+/// What a process has left behind that died is deleted by a later save, but not what may be another save's.
+#[test]
+fn abandoned_files_are_deleted() {
+    let folder = Folder::new("abandoned");
+    let path = folder.0.join("revoked.ccf");
+    let old = std::time::SystemTime::now() - Duration::from_secs(3600);
+    for (name, modified) in [
+        (".revoked.ccf.17-0.partial", Some(old)),
+        (".revoked.ccf.17-1.partial", None),
+        (".other.ccf.17-0.partial", Some(old)),
+        ("revoked.ccf.partial", Some(old)),
+    ] {
+        let file = fs::File::create(folder.0.join(name)).unwrap();
+        modified.into_iter().for_each(|modified| file.set_modified(modified).unwrap());
+    }
+    filter(10).save_to_path(&path).unwrap();
+    let left = [".other.ccf.17-0.partial", ".revoked.ccf.17-1.partial", "revoked.ccf", "revoked.ccf.partial"];
+    assert_eq!(folder.names(), left);
+}
+
+#[cfg(unix)]
+#[test]
+fn permissions_and_links_are_kept() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    let folder = Folder::new("permissions");
+    let (path, link) = (folder.0.join("revoked.ccf"), folder.0.join("current"));
+    filter(10).save_to_path(&path).unwrap();
+    symlink("revoked.ccf", &link).unwrap();
+    for mode in [0o600, 0o640, 0o664] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        filter(20).save_to_path(&link).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode);
+    }
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    // Of a link that leads nowhere, too, what it leads to is written.
+    let dangling = folder.0.join("next");
+    symlink("next.ccf", &dangling).unwrap();
+    filter(30).save_to_path(&dangling).unwrap();
+    assert!(fs::symlink_metadata(&dangling).unwrap().is_symlink());
+    assert_eq!(load(&folder.0.join("next.ccf")).len(), 30);
+    fs::remove_file(&dangling).unwrap();
+    fs::remove_file(folder.0.join("next.ccf")).unwrap();
+    assert_eq!((load(&path).len(), load(&link).len()), (20, 20));
+    assert_eq!(folder.names(), ["current", "revoked.ccf"]);
+}
+
+#[test]
+fn many_threads_may_save_to_one_path() {
+    let folder = Folder::new("threads");
+    let path = &folder.0.join("revoked.ccf");
+    let filter = &filter(20_000);
+    filter.save_to_path(path).unwrap();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(move || (0..10).for_each(|_| filter.save_to_path(path).unwrap()));
+        }
+        scope.spawn(move || (0..40).for_each(|_| assert_eq!(load(path).len(), 20_000)));
+    });
+    assert_eq!(folder.names(), ["revoked.ccf"]);
+}
+
+/// The folder in which the child of the next test saves.
+const CHILD: &str = "CCF_TEST_SAVES_INTO";
+
+/// Another process saves again and again, and is killed at some moment; whenever that is, there is a whole snapshot.
+#[test]
+fn a_process_that_is_killed_loses_nothing() {
+    let folder = Folder::new("killed");
+    let path = folder.0.join("revoked.ccf");
+    filter(1).save_to_path(&path).unwrap();
+    let mut left_behind = 0;
+    for round in 0..25u64 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "files::saves_for_ever", "--ignored", "--nocapture"])
+            .env(CHILD, &folder.0)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Until it has saved for the first time, which it shows by more keys than any child before; and then a little.
+        let began = Instant::now();
+        while load(&path).len() <= 1 && began.elapsed() < Duration::from_secs(20) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        thread::sleep(Duration::from_micros(337 * round));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let loaded = load(&path);
+        assert!(loaded.len() > 1 && (0..loaded.len() as u64).all(|key| loaded.contains(&key)), "{loaded:?}");
+        for name in folder.names().into_iter().filter(|name| name != "revoked.ccf") {
+            assert!(name.starts_with(".revoked.ccf.") && name.ends_with(".partial"), "{name}");
+            fs::remove_file(folder.0.join(name)).unwrap();
+            left_behind += 1;
+        }
+        filter(1).save_to_path(&path).unwrap();
+    }
+    println!("{left_behind} files were left behind");
+}
+
+#[test]
+#[ignore = "the child of the test before"]
+fn saves_for_ever() {
+    let Some(folder) = std::env::var_os(CHILD) else { return };
+    let path = Path::new(&folder).join("revoked.ccf");
+    let filter = filter(2);
+    for key in 2..20_000 {
+        filter.insert(&key).unwrap();
+        filter.save_to_path(&path).unwrap();
+    }
+}

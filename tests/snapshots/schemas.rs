@@ -1,0 +1,133 @@
+//! A snapshot knows what it is of, and where in the caller's log it stands.
+
+use std::borrow::Borrow;
+use std::hash::Hash;
+use std::io;
+
+use concurrent_cuckoo_filter::{
+    BuildError, ConcurrentCuckooFilter, GrowableCuckooFilter, LoadError, Loader, RotatingCuckooFilter, StableState,
+};
+
+use crate::filters::{Filter, builder, saved, state};
+
+/// That a snapshot of a filter of `T` loads as one of `T`, and as one of `U` is refused with an error that names both.
+fn assert_told_apart<T: ?Sized + Borrow<Q>, Q: Hash + ?Sized, U: ?Sized>(key: &Q, names: [&str; 2]) {
+    let filter = ConcurrentCuckooFilter::<T, _>::with_capacity_and_hasher(10, state());
+    filter.insert(key).unwrap();
+    let mut bytes = Vec::new();
+    filter.save(&mut bytes).unwrap();
+    let loaded = ConcurrentCuckooFilter::<T, StableState>::load(&bytes[..], state(), 1 << 20).unwrap();
+    assert!(loaded.contains(key));
+    let error = ConcurrentCuckooFilter::<U, StableState>::load(&bytes[..], state(), 1 << 20).unwrap_err();
+    assert!(matches!(&error, LoadError::OtherSchema { .. }), "{error:?}");
+    assert!(names.iter().all(|name| error.to_string().contains(&format!("{name:?}"))), "{error}");
+}
+
+#[derive(Hash)]
+struct Token {
+    id: u64,
+}
+
+/// Not the same as [`Token`], though they may have one name in two versions of a program.
+mod later {
+    #[derive(Hash)]
+    pub(crate) struct Token {
+        pub(crate) id: u64,
+        pub(crate) realm: u8,
+    }
+}
+
+#[derive(Hash)]
+#[allow(dead_code, reason = "one of them is enough")]
+enum Level {
+    Low,
+    High,
+}
+
+#[test]
+fn filters_of_other_keys_are_told_apart() {
+    assert_told_apart::<str, str, [u8]>("a", ["str", "[u8]"]);
+    assert_told_apart::<[u8], [u8], str>(b"a", ["str", "[u8]"]);
+    assert_told_apart::<u32, u32, u64>(&7, ["u32", "u64"]);
+    assert_told_apart::<String, str, Vec<u8>>("a", ["alloc::string::String", "alloc::vec::Vec<u8>"]);
+    let (token, later) = ("snapshots::schemas::Token", "snapshots::schemas::later::Token");
+    assert_told_apart::<Token, Token, later::Token>(&Token { id: 7 }, [token, later]);
+    assert_told_apart::<Level, Level, u8>(&Level::High, ["snapshots::schemas::Level", "u8"]);
+}
+
+/// Two versions of a program, in which a struct of one name has one field more.
+#[test]
+fn a_struct_that_has_changed_is_told_apart_by_a_schema_of_its_own() {
+    let first =
+        ConcurrentCuckooFilter::<Token>::builder().hasher(state()).capacity(10).schema("token 1").build().unwrap();
+    first.insert(&Token { id: 7 }).unwrap();
+    assert_eq!(first.schema(), "token 1");
+    let mut bytes = Vec::new();
+    first.save(&mut bytes).unwrap();
+    type Later = ConcurrentCuckooFilter<later::Token, StableState>;
+    let loader = || Loader::<Later, _>::new(state(), 1 << 20);
+    let error = loader().schema("token 2").read(&bytes[..]).unwrap_err().to_string();
+    assert!(error.contains("\"token 1\"") && error.contains("\"token 2\""), "{error}");
+    assert!(matches!(loader().read(&bytes[..]), Err(LoadError::OtherSchema { .. })));
+    // Whoever names the wrong schema has said that it is right.
+    let loaded = loader().schema("token 1").read(&bytes[..]).unwrap().filter;
+    assert!(loaded.schema() == "token 1" && !loaded.contains(&later::Token { id: 7, realm: 1 }));
+    let mut again = Vec::new();
+    loaded.save(&mut again).unwrap();
+    assert_eq!(again, bytes, "a loaded filter keeps its schema");
+}
+
+#[test]
+fn a_schema_may_have_255_bytes() {
+    for len in [0, 1, 255] {
+        let filter = builder().capacity(10).schema("é".repeat(len / 2) + &"x".repeat(len % 2)).build().unwrap();
+        let loader = Loader::<Filter, _>::new(state(), 1 << 20).schema(filter.schema());
+        assert_eq!(loader.read(&saved(&filter)[..]).unwrap().filter.schema(), filter.schema());
+    }
+    let error = builder().capacity(10).schema("x".repeat(256)).build().unwrap_err();
+    assert!(matches!(error, BuildError::SchemaTooLong { len: 256, most: 255, .. }), "{error:?}");
+    assert!(error.to_string().contains("256 bytes") && error.to_string().contains("room for 255"), "{error}");
+    let loader = Loader::<Filter, _>::new(state(), 1 << 20).schema("x".repeat(256));
+    let error = loader.read(&saved(&builder().capacity(10).build().unwrap())[..]).unwrap_err();
+    assert!(matches!(error, LoadError::SchemaTooLong { len: 256, most: 255, .. }), "{error:?}");
+}
+
+#[test]
+fn position_and_attachment_come_back() {
+    let filter = builder().capacity(10).build().unwrap();
+    for (position, attachment) in
+        [(None, vec![]), (Some(0), vec![1]), (Some(u64::MAX), b"eu-west".to_vec()), (Some(17), vec![9; 65_536])]
+    {
+        let mut save = filter.begin_save().unwrap().attachment(attachment.clone());
+        if let Some(position) = position {
+            save = save.position(position);
+        }
+        let mut bytes = Vec::new();
+        save.write_to(&mut bytes).unwrap();
+        let loaded = Loader::<Filter, _>::new(state(), 1 << 20).read(&bytes[..]).unwrap();
+        assert_eq!((loaded.position, &loaded.attachment), (position, &attachment));
+        Filter::load(&bytes[..], state(), 1 << 20).expect("the short way leaves them");
+    }
+    let mut bytes = Vec::new();
+    let error = filter.begin_save().unwrap().attachment([0; 65_537]).write_to(&mut bytes).unwrap_err();
+    assert_eq!((error.kind(), bytes.len()), (io::ErrorKind::InvalidInput, 0));
+    assert!(error.to_string().contains("65537 bytes") && error.to_string().contains("65536"), "{error}");
+}
+
+#[test]
+fn filters_of_several_tables_have_them_too() {
+    let growable = GrowableCuckooFilter::<u64>::builder().hasher(state()).capacity(10).schema("grown").build().unwrap();
+    let rotating =
+        RotatingCuckooFilter::<u64>::builder().hasher(state()).capacity(10).schema("rotated").build().unwrap();
+    let mut bytes = [Vec::new(), Vec::new()];
+    growable.begin_save().unwrap().position(1).write_to(&mut bytes[0]).unwrap();
+    rotating.begin_save().unwrap().position(2).attachment("b").write_to(&mut bytes[1]).unwrap();
+    type Growable = GrowableCuckooFilter<u64, StableState>;
+    type Rotating = RotatingCuckooFilter<u64, StableState>;
+    let loaded = Loader::<Growable, _>::new(state(), 1 << 20).schema("grown").read(&bytes[0][..]).unwrap();
+    assert_eq!((loaded.position, &*loaded.attachment, loaded.filter.schema()), (Some(1), &b""[..], "grown".to_owned()));
+    let loaded = Loader::<Rotating, _>::new(state(), 1 << 20).schema("rotated").read(&bytes[1][..]).unwrap();
+    assert_eq!((loaded.position, &*loaded.attachment), (Some(2), &b"b"[..]));
+    assert!(matches!(Growable::load(&bytes[0][..], state(), 1 << 20), Err(LoadError::OtherSchema { .. })));
+    assert!(matches!(Rotating::load(&bytes[1][..], state(), 1 << 20), Err(LoadError::OtherSchema { .. })));
+}
