@@ -12,16 +12,22 @@ use crate::word::layout::Layout;
 
 impl<L: Layout, G: Geometry> Table<L, G> {
     /// Adds a copy of the item.
-    #[inline]
+    #[cfg(any(test, ccf_model))]
     pub(crate) fn insert(&self, item: Item) -> Result<(), InsertError> {
-        self.insert_uncounted(item)?;
+        if self.is_being_saved() { self.insert_as::<true>(item) } else { self.insert_as::<false>(item) }
+    }
+
+    /// `insert`; `SAVED` says whether the table is being saved.
+    #[inline(always)]
+    pub(super) fn insert_as<const SAVED: bool>(&self, item: Item) -> Result<(), InsertError> {
+        self.insert_uncounted::<SAVED>(item)?;
         self.counters.add_len(1);
         Ok(())
     }
 
     #[inline(always)]
-    pub(super) fn insert_uncounted(&self, item: Item) -> Result<(), InsertError> {
-        while !self.put_in_either(item) {
+    pub(super) fn insert_uncounted<const SAVED: bool>(&self, item: Item) -> Result<(), InsertError> {
+        while !self.put_in_either::<SAVED>(item) {
             self.make_room(item, Purpose::Insert)?;
         }
         Ok(())
@@ -29,15 +35,16 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Adds a copy of the item, unless its buckets are full and the table holds as many items as it is meant for. Then
     /// that is the answer, without a search.
-    pub(crate) fn insert_within_capacity(&self, item: Item) -> Result<(), InsertError> {
-        if self.put_in_either(item) {
+    #[inline(always)]
+    pub(super) fn insert_within_capacity_as<const SAVED: bool>(&self, item: Item) -> Result<(), InsertError> {
+        if self.put_in_either::<SAVED>(item) {
             self.counters.add_len(1);
             return Ok(());
         }
         // The sum of some counters: only now, for most inserts find room.
         let len = self.counters.len();
         if len < self.capacity {
-            return self.insert(item);
+            return self.insert_as::<SAVED>(item);
         }
         let copies = self.count(item);
         if copies == self.slots_of(item) {
@@ -47,11 +54,23 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// Adds a copy of the item unless there is one.
+    #[inline]
     pub(crate) fn insert_if_absent(&self, item: Item) -> Result<bool, InsertError> {
         // Spares the lock where a lookup is enough. (Not in the model without the lock, where it would hide the bug.)
         if !fault::injected(Fault::InsertIfAbsentWithoutLock) && self.contains(item) {
             return Ok(false);
         }
+        if self.is_being_saved() { self.insert_if_absent_saved(item) } else { self.insert_if_absent_as::<false>(item) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert_if_absent_saved(&self, item: Item) -> Result<bool, InsertError> {
+        self.insert_if_absent_as::<true>(item)
+    }
+
+    #[inline(always)]
+    fn insert_if_absent_as<const SAVED: bool>(&self, item: Item) -> Result<bool, InsertError> {
         loop {
             {
                 let _guard =
@@ -59,7 +78,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 if self.holds(item.first, item.fingerprint) || self.holds(item.second, item.fingerprint) {
                     return Ok(false);
                 }
-                if self.put_in_either(item) {
+                if self.put_in_either::<SAVED>(item) {
                     self.counters.add_len(1);
                     return Ok(true);
                 }

@@ -13,6 +13,46 @@ use crate::table::words::{Table, memory_for};
 use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::{Layout, Shape};
 
+/// The inserts of a table that is being saved, out of the way of all others. (They take what is in registers already.)
+impl<L: Layout, G: Geometry> Table<L, G> {
+    #[cold]
+    #[inline(never)]
+    fn insert_saved(&self, hash: u64) -> Result<(), InsertError> {
+        self.insert_as::<true>(self.item(hash))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert_within_capacity_saved(&self, hash: u64) -> Result<(), InsertError> {
+        self.insert_within_capacity_as::<true>(self.item(hash))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert_block_saved(&self, items: &[Item], refused: &mut Option<InsertError>) -> usize {
+        self.insert_block::<true>(items, refused)
+    }
+
+    /// Inserts the items up to the first that is refused; how many. `refused` is told why that one was.
+    #[inline(always)]
+    fn insert_block<const SAVED: bool>(&self, items: &[Item], refused: &mut Option<InsertError>) -> usize {
+        let mut inserted = 0;
+        for &item in items {
+            if let Err(mut error) = self.insert_uncounted::<SAVED>(item) {
+                if let InsertError::Full { len, .. } = &mut error {
+                    // Those before it in this block have yet to be counted.
+                    *len += inserted;
+                }
+                *refused = Some(error);
+                break;
+            }
+            inserted += 1;
+        }
+        self.counters.add_len(inserted as i64);
+        inserted
+    }
+}
+
 impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
     fn contains(&self, hash: u64) -> bool {
         self.contains(self.item(hash))
@@ -23,11 +63,15 @@ impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
     }
 
     fn insert(&self, hash: u64) -> Result<(), InsertError> {
-        self.insert(self.item(hash))
+        if self.is_being_saved() { self.insert_saved(hash) } else { self.insert_as::<false>(self.item(hash)) }
     }
 
     fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError> {
-        self.insert_within_capacity(self.item(hash))
+        if self.is_being_saved() {
+            self.insert_within_capacity_saved(hash)
+        } else {
+            self.insert_within_capacity_as::<false>(self.item(hash))
+        }
     }
 
     fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
@@ -67,20 +111,12 @@ impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
             hashes,
             |hashes, items| self.prepare(hashes, items),
             |items| {
-                let mut here = 0;
-                for &item in items {
-                    if let Err(mut error) = self.insert_uncounted(item) {
-                        if let InsertError::Full { len, .. } = &mut error {
-                            // Those before it in this block have yet to be counted.
-                            *len += here;
-                        }
-                        refused = Some(error);
-                        break;
-                    }
-                    here += 1;
-                }
-                self.counters.add_len(here as i64);
-                inserted += here;
+                // Asked once for the block: a save that begins later overlaps the inserts.
+                inserted += if self.is_being_saved() {
+                    self.insert_block_saved(items, &mut refused)
+                } else {
+                    self.insert_block::<false>(items, &mut refused)
+                };
                 refused.is_none()
             },
         );

@@ -80,7 +80,9 @@ fn stale_paths() -> Scene {
 scene! {
     stale_paths,
     fails with "an item was lost or doubled"
-    for [RelocateWithoutRecheck, AddOverwrites]
+    for [RelocateWithoutRecheck],
+    fails with "a present key was not removed"
+    for [AddOverwrites]
 }
 
 /// `clear` among inserts that relocate what was there before, removals and lookups: nothing that was there before

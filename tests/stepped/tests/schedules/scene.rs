@@ -75,7 +75,7 @@ macro_rules! scene {
             #[should_panic(expected = $message)]
             fn $fault() {
                 let _seeded = Seeded::bugs(&[Fault::$fault]);
-                under_schedules(1, 100_000, || super::$name().play());
+                under_schedules(5, 100_000, || super::$name().play());
             })+)+
         }
     };

@@ -1,0 +1,205 @@
+//! What batches gain in filters of several tables, and in that of one.
+//!
+//! `cargo bench --bench batches [-- --quick | --l2 | --large]`
+//!
+//! A `ConcurrentCuckooFilter`, a `GrowableCuckooFilter` of three tables and a `RotatingCuckooFilter` of four generations,
+//! each of about as many bytes, three quarters full, with the default rate. Operations on the same keys one by one and in
+//! batches of 1,024, on one thread, interleaved: each ratio compares two slices of one round. Shown are the medians, and the
+//! median of the ratios with the least and the greatest.
+
+mod support;
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use ahash::RandomState;
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, MembershipFilter, RotatingCuckooFilter};
+use support::hash::HASH;
+use support::keys::{ABSENT, Random, key};
+use support::options::Options;
+use support::report::{Spread, align};
+
+/// How many keys a batch has.
+const BATCH: usize = 1024;
+
+/// How many are timed at a time.
+const SLICE: usize = 4 * BATCH;
+
+type Concurrent = ConcurrentCuckooFilter<u64, RandomState>;
+type Growable = GrowableCuckooFilter<u64, RandomState>;
+type Rotating = RotatingCuckooFilter<u64, RandomState>;
+
+/// Nanoseconds a key for single calls and for batches, in each round.
+struct Row {
+    name: String,
+    single: Vec<f64>,
+    batched: Vec<f64>,
+}
+
+impl Row {
+    fn new(filter: &str, operation: &str) -> Self {
+        Self { name: format!("{filter}, {operation}"), single: Vec::new(), batched: Vec::new() }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let median = |times: &[f64]| Spread::of(times.iter().map(|time| 1e3 / time)).median;
+        let ratios = Spread::of(self.single.iter().zip(&self.batched).map(|(single, batched)| single / batched));
+        let cell = |number: f64| format!("{number:.1}");
+        vec![self.name.clone(), cell(median(&self.single)), cell(median(&self.batched)), ratios.show()]
+    }
+}
+
+fn time(run: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    run();
+    start.elapsed().as_secs_f64() * 1e9 / SLICE as f64
+}
+
+/// Rows for present and absent keys. The keys of the filter are those of the numbers below `len`.
+fn lookups(name: &str, filter: &impl MembershipFilter<u64>, len: u64, length: Duration) -> [Row; 2] {
+    [("hit", 0, len), ("miss", ABSENT, ABSENT)].map(|(operation, from, among)| {
+        let mut row = Row::new(name, operation);
+        let mut random = Random(17);
+        let mut slice = || -> Vec<u64> {
+            let draw = |_| key(from + ((u128::from(random.next()) * u128::from(among)) >> 64) as u64);
+            (0..SLICE).map(draw).collect()
+        };
+        let mut found = Vec::with_capacity(BATCH);
+        let start = Instant::now();
+        while start.elapsed() < length || row.single.is_empty() {
+            let keys = slice();
+            row.single.push(time(|| {
+                black_box(keys.iter().filter(|key| filter.contains(key)).count());
+            }));
+            let keys = slice();
+            row.batched.push(time(|| {
+                for keys in keys.chunks(BATCH) {
+                    found.clear();
+                    filter.contains_batch(keys, &mut found);
+                    black_box(&found);
+                }
+            }));
+        }
+        row
+    })
+}
+
+/// Calls `round` with two slices of new keys, until the time is over.
+fn rounds(length: Duration, mut round: impl FnMut([Vec<u64>; 2])) {
+    let mut next = 2 * ABSENT;
+    let start = Instant::now();
+    let mut first = true;
+    while start.elapsed() < length || std::mem::take(&mut first) {
+        round([0, 1].map(|_| {
+            next += SLICE as u64;
+            (next - SLICE as u64..next).map(key).collect()
+        }));
+    }
+}
+
+fn insert_all(filter: &impl MembershipFilter<u64>, keys: &[u64]) {
+    keys.iter().for_each(|key| filter.insert(key).expect("there is room"));
+}
+
+fn insert_batches(filter: &impl MembershipFilter<u64>, keys: &[u64]) {
+    keys.chunks(BATCH).for_each(|keys| assert_eq!(filter.insert_batch(keys), Ok(keys.len())));
+}
+
+/// Rows for inserts and removals, for a filter that has both.
+macro_rules! changes {
+    ($name:expr, $filter:expr, $length:expr) => {{
+        let (filter, mut inserts, mut removals) = ($filter, Row::new($name, "insert"), Row::new($name, "remove"));
+        let mut removed = Vec::with_capacity(BATCH);
+        rounds($length, |[one, other]| {
+            inserts.single.push(time(|| insert_all(filter, &one)));
+            inserts.batched.push(time(|| insert_batches(filter, &other)));
+            removals.single.push(time(|| one.iter().for_each(|key| assert!(filter.remove(key)))));
+            removals.batched.push(time(|| {
+                for keys in other.chunks(BATCH) {
+                    removed.clear();
+                    filter.remove_batch(keys, &mut removed);
+                    black_box(&removed);
+                }
+            }));
+        });
+        [inserts, removals]
+    }};
+}
+
+fn fill(filter: &impl MembershipFilter<u64>, numbers: std::ops::Range<u64>) {
+    let keys: Vec<u64> = numbers.map(key).collect();
+    insert_batches(filter, &keys);
+}
+
+/// Fills it by steps, so that no array of all keys is needed.
+fn fill_to(filter: &impl MembershipFilter<u64>, from: u64, to: u64) {
+    for start in (from..to).step_by(SLICE) {
+        fill(filter, start..to.min(start + SLICE as u64));
+    }
+}
+
+fn measure(bytes: usize, length: Duration) -> Vec<Row> {
+    // The bytes of a key in the default layout, three quarters full.
+    let len = bytes as u64 * 5 / 8 * 3 / 4;
+    let mut rows = Vec::new();
+
+    let filter = Concurrent::builder_with_hasher(HASH).capacity(len as usize * 5 / 4).build().expect("a valid filter");
+    fill_to(&filter, 0, len);
+    rows.extend(lookups("one table", &filter, len, length));
+    rows.extend(changes!("one table", &filter, length));
+    drop(filter);
+
+    // Of three tables, the last one has half of the slots and more.
+    let filter = Growable::builder_with_hasher(HASH).capacity(len as usize / 6).build().expect("a valid filter");
+    let mut len = 0;
+    while filter.tables() < 3 || filter.len() < filter.capacity() * 3 / 4 {
+        fill(&filter, len..len + BATCH as u64);
+        len += BATCH as u64;
+    }
+    let name = format!("growable, {} tables", filter.tables());
+    rows.extend(lookups(&name, &filter, len, length));
+    rows.extend(changes!(&name, &filter, length));
+    drop(filter);
+
+    let (generations, name) = (4, "rotating, 4 generations");
+    let capacity = len / (generations + 1) * 5 / 4;
+    let builder = Rotating::builder_with_hasher(HASH).generations(generations as usize);
+    let filter = builder.generation_capacity(capacity as usize).build().expect("a valid filter");
+    let of_each = capacity * 3 / 4;
+    for generation in 0..generations {
+        fill_to(&filter, generation * of_each, (generation + 1) * of_each);
+        if generation + 1 < generations {
+            filter.rotate();
+        }
+    }
+    rows.extend(lookups(name, &filter, generations * of_each, length));
+    let mut inserts = Row::new(name, "insert");
+    rounds(length, |[one, other]| {
+        if filter.len() as u64 > generations * of_each {
+            filter.rotate();
+        }
+        inserts.single.push(time(|| insert_all(&filter, &one)));
+        inserts.batched.push(time(|| insert_batches(&filter, &other)));
+    });
+    rows.push(inserts);
+    rows
+}
+
+fn main() {
+    let Some(options) = Options::parse() else { return };
+    let length = Duration::from_millis(match (options.test, options.quick) {
+        (true, _) => 1,
+        (false, true) => 300,
+        (false, false) => 3000,
+    });
+    for size in options.sizes() {
+        // A slice must be small beside the room that there is.
+        let bytes = if options.test { 1 << 20 } else { options.table_bytes(size) };
+        eprintln!("{}", size.name());
+        let head = ["", "single", "batched", "batched over single"].map(String::from).to_vec();
+        let rows: Vec<_> = std::iter::once(head).chain(measure(bytes, length).iter().map(Row::cells)).collect();
+        if !options.test {
+            println!("## {}: millions of operations a second\n\n{}", size.name(), align(&rows, 1));
+        }
+    }
+}
