@@ -46,6 +46,8 @@ pub enum BuildError {
         filter: FilterKind,
         /// The encoding that was asked for, if there was one.
         encoding: Option<Encoding>,
+        /// How many generations a lookup looks into; 1 where there are none.
+        generations: usize,
         /// The rate asked for.
         rate: f64,
         /// The lowest possible one, in the encoding asked for if there was one.
@@ -85,13 +87,13 @@ impl fmt::Display for BuildError {
             }
             Self::CapacityTooLarge { filter: FilterKind::Rotating, capacity, largest } => write!(
                 f,
-                "generations of {capacity} keys would not fit in the address space; at this false-positive rate and number \
-                 of generations the limit is {largest} keys for each"
+                "generations of {capacity} keys would not fit in the address space; ask for less: at this false-positive rate \
+                 and number of generations the limit is {largest} keys for each"
             ),
             Self::CapacityTooLarge { filter, capacity, largest } => write!(
                 f,
-                "a {filter} for {capacity} keys would not fit in the address space; at this false-positive rate the limit \
-                 is {largest}"
+                "a {filter} for {capacity} keys would not fit in the address space; ask for less: at this false-positive rate \
+                 the limit is {largest}"
             ),
             Self::InvalidGenerations { generations } => write!(
                 f,
@@ -102,7 +104,7 @@ impl fmt::Display for BuildError {
                 f,
                 "the false-positive rate was {rate:?}; it must be more than 0 and less than 1 (0.001 is one in a thousand)"
             ),
-            Self::RateTooLow { filter, encoding, rate, lowest } => {
+            Self::RateTooLow { filter, encoding, generations, rate, lowest } => {
                 write!(f, "a false-positive rate of {rate:e} is too low: the lowest that a {filter} ")?;
                 match encoding {
                     Some(Encoding::Plain) => write!(f, "with Encoding::Plain ")?,
@@ -110,9 +112,12 @@ impl fmt::Display for BuildError {
                     None => (),
                 }
                 if *filter == FilterKind::Rotating {
-                    write!(f, "of so many generations ")?;
+                    write!(f, "of {generations} generations ")?;
                 }
                 write!(f, "can have is {lowest:e}; choose that rate or a higher one")?;
+                if *filter == FilterKind::Rotating && *generations > 2 {
+                    write!(f, ", or fewer generations")?;
+                }
                 if *encoding == Some(Encoding::SemiSorted) {
                     write!(f, ", or don't restrict the encoding: plain buckets reach lower rates")?;
                 }

@@ -11,15 +11,16 @@ use crate::error::kind::FilterKind;
 pub enum InsertError {
     /// No free slot can be reached from the key's two buckets within the 2,048 buckets that an insert looks at.
     ///
-    /// - Of a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter): it is full. Below its
-    ///   [`capacity`](crate::ConcurrentCuckooFilter::capacity) this practically does not happen (see there for how
-    ///   practically), unless the hasher is broken. Remove keys, or build a larger filter.
+    /// - Of a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter): it is full. Remove keys, or build a larger filter.
+    ///   Below its [`capacity`](crate::ConcurrentCuckooFilter::capacity) this practically does not happen to distinct keys
+    ///   (see there for how practically). It does if many copies of some keys fill their buckets, which are other keys'
+    ///   buckets too, or if the hasher is broken.
     /// - Of a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter): the current generation is full, and the figures are
     ///   those of that generation. [Rotate](crate::RotatingCuckooFilter::rotate) more often, build the filter with
     ///   [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full), or build a larger one.
     /// - Of a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter): other keys fill this key's buckets although the newest
-    ///   table is less than a quarter full. The hasher is broken, or somebody has its key and chose keys that collide. The
-    ///   filter does not grow for that.
+    ///   table is less than a quarter full: many copies of some keys, or keys that somebody chose who has the hasher's key.
+    ///   The filter does not grow for that.
     #[non_exhaustive]
     Full {
         /// The type of the filter.
@@ -87,6 +88,12 @@ impl InsertError {
 impl fmt::Display for InsertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Full { filter: FilterKind::Concurrent, len, capacity } if len < capacity => write!(
+                f,
+                "the ConcurrentCuckooFilter has no room for this key: other keys fill its buckets, although the filter holds \
+                 only {len} keys and is made for {capacity}; use insert_if_absent if keys are inserted repeatedly, or a \
+                 hasher that is keyed with a secret"
+            ),
             Self::Full { filter: FilterKind::Concurrent, len, capacity } => write!(
                 f,
                 "the ConcurrentCuckooFilter is full: it holds {len} keys and is made for {capacity}; remove some keys, or \
@@ -100,8 +107,8 @@ impl fmt::Display for InsertError {
             Self::Full { filter: FilterKind::Growable, len, capacity } => write!(
                 f,
                 "the GrowableCuckooFilter has no room for this key: other keys fill its buckets, although the newest table \
-                 is less than a quarter full (the filter holds {len} keys and is made for {capacity}); use a hasher that \
-                 is keyed with a secret"
+                 is less than a quarter full (the filter holds {len} keys and is made for {capacity}); use insert_if_absent \
+                 if keys are inserted repeatedly, or a hasher that is keyed with a secret"
             ),
             Self::TooManyCopies { filter: FilterKind::Growable, copies } => write!(
                 f,
@@ -167,6 +174,8 @@ pub enum ReserveError {
     /// The filter would take up more memory than it is allowed to.
     #[non_exhaustive]
     MemoryLimit {
+        /// How many further keys were asked for.
+        additional: usize,
         /// How many bytes it would take up.
         needed: usize,
         /// How many it may take up.
@@ -185,12 +194,12 @@ impl fmt::Display for ReserveError {
         match self {
             Self::CapacityTooLarge { additional, largest } => write!(
                 f,
-                "room for {additional} further keys would not fit in the address space; this GrowableCuckooFilter can be \
-                 made for {largest} in all"
+                "room for {additional} further keys would not fit in the address space; reserve less: this \
+                 GrowableCuckooFilter can have room for {largest} keys in all"
             ),
-            Self::MemoryLimit { needed, limit } => write!(
+            Self::MemoryLimit { additional, needed, limit } => write!(
                 f,
-                "with room for so many further keys the GrowableCuckooFilter would take up {needed} bytes, more than its \
+                "with room for {additional} further keys the GrowableCuckooFilter would take up {needed} bytes, more than its \
                  limit of {limit}; reserve less, or build a filter with a higher memory_limit"
             ),
             Self::OutOfMemory { bytes } => write!(

@@ -5,7 +5,7 @@ use core::fmt;
 
 use crate::error::kind::FilterKind;
 
-/// Why a snapshot could not be loaded.
+/// Why a snapshot could not be loaded. Only with the feature `snapshot`.
 ///
 /// Nothing of it was: there is no filter, and no part of one. Whatever the reason, rebuild the filter from the source of
 /// truth, or keep the one that is in use; never take an empty one in its place, for its "no" would be wrong (see the page
@@ -213,7 +213,7 @@ impl fmt::Display for LoadError {
             ),
             Self::WrongKind { kind, expected } => match FilterKind::of_number(*kind) {
                 Some(saved) => {
-                    write!(f, "the snapshot is of a {saved}, and a {expected} was to be loaded; load it as one")
+                    write!(f, "the snapshot is of a {saved}, and a {expected} was to be loaded; load a {saved}")
                 }
                 None => write!(
                     f,

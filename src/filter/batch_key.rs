@@ -25,17 +25,26 @@ use core::hash::{BuildHasher, Hash};
 /// let names = vec!["mailinator.com".to_owned()];
 /// blocked.insert_batch(names.iter().map(String::as_str))?;
 ///
+/// // A list of references has references to them.
+/// let names = vec!["trashmail.com", "0-mail.com"];
+/// blocked.insert_batch(names.iter().copied())?;
+///
+/// // Owned keys are borrowed.
+/// let numbers = ConcurrentCuckooFilter::<u64>::with_capacity(1000);
+/// numbers.insert_batch(&vec![1, 2, 3])?;
+///
 /// // Keys that are made on the way can't be borrowed from the iterator; their hashes can be handed on.
 /// let made = (0..100).map(|number| format!("{number}-mail.com"));
 /// blocked.insert_hash_batch(made.map(|name| blocked.hash_one(name.as_str())))?;
+/// numbers.insert_hash_batch((10..20).map(|number| numbers.hash_one(&number)))?;
 /// # Ok::<(), InsertBatchError>(())
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "a batch for a filter of `{T}` does not take keys of type `{Self}`",
+    message = "a batch for a filter of `{T}` takes references such as `&{T}`, and these keys are of type `{Self}`: give it \
+               `keys.iter()`, `keys.iter().map(String::as_str)` for `String`s, `keys.iter().copied()` for references, or \
+               `insert_hash_batch(keys.map(|key| filter.hash_one(&key)))` for keys that are made on the way",
     label = "its keys are of type `{Self}`",
-    note = "a batch takes references to what the operations on single keys take: for a filter of `str`, `&str`",
-    note = "from a list of `String`s: `names.iter().map(String::as_str)`; of owned keys: `keys.iter()`",
-    note = "for keys that are made on the way: `filter.insert_hash_batch(keys.map(|key| filter.hash_one(&key)))`"
+    note = "a batch takes references to what the operations on single keys take: for a filter of `str`, `&str`"
 )]
 pub trait BatchKey<T: ?Sized> {
     /// The key's hash.

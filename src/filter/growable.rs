@@ -22,7 +22,7 @@ use crate::word::geometry::nested;
 ///
 /// It starts as one table, and when that is full adds another of twice its size, and so on, while readers and writers go
 /// on. Each further table has a tighter false-positive rate than the one before, so that [the rate asked
-/// for](GrowableBuilder::false_positive_rate) holds for all of them together, however many there are.
+/// for](crate::GrowableBuilder::false_positive_rate) holds for all of them together, however many there are.
 ///
 /// Take it where the number of keys is not known. Where it is, a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter)
 /// of that capacity is smaller and quicker.
@@ -63,7 +63,7 @@ use crate::word::geometry::nested;
 /// - **Memory:** each table is twice as large as the one before. At the moment of growth the filter is somewhat more than
 ///   half empty, so it takes up between one and about three times what its keys need, and a later table needs more bits
 ///   for a key, because its rate is tighter: in a filter for 0.1 %, 13.2 in the first table, 16.8 in the next three, 23.2
-///   from then on. [`GrowableBuilder::memory_limit`] bounds it. Tables are given back only with the filter; but room that
+///   from then on. [`GrowableBuilder::memory_limit`](crate::GrowableBuilder::memory_limit) bounds it. Tables are given back only with the filter; but room that
 ///   removals leave is used again, so a filter whose keys come and go at constant length does not grow.
 /// - Nothing allocates after construction but growth, and removals and relocations while the filter is being saved.
 ///
@@ -79,7 +79,7 @@ use crate::word::geometry::nested;
 /// Those of [the crate's documentation](crate#hazards), and: whoever knows the hasher's key, and may insert, can choose
 /// keys that fill few pairs of buckets. The filter then refuses other keys there, but does not grow for it, as long as the
 /// newest table is less than a quarter full. So the memory stays within a fixed multiple of what the keys in the filter
-/// need. Where their number is up to others, set a [memory limit](GrowableBuilder::memory_limit).
+/// need. Where their number is up to others, set a [memory limit](crate::GrowableBuilder::memory_limit).
 pub struct GrowableCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
     pub(super) core: Tables,
     pub(super) hasher: S,
@@ -206,12 +206,14 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// Sees to it that `additional` further keys go in before the filter has to grow: adds tables now, as many as that
     /// takes, so that no insert has to later on.
     ///
-    /// Each table is twice as large as the one before, so the filter may get room for more. It adds none if there is room
-    /// already. Others use the filter meanwhile, as when it grows. Call it from a thread that may take its time, before a
-    /// bulk load or every so often: `filter.reserve(100_000)` keeps room for 100,000 keys ahead of the inserts.
+    /// Each table is twice as large as the one before, so the filter may get room for more, and from a small first table to a
+    /// million keys it is still a dozen tables: start with what is likely. It adds none if there is room already. Others use the filter meanwhile, as when it grows. Call it from a thread that may take its time, before a
+    /// bulk load or every so often: `filter.reserve(100_000)` in a thread of its own keeps room for 100,000 keys ahead of the
+    /// inserts.
     ///
-    /// `additional` is counted from [`len`](Self::len) at the moment of the call. If others insert meanwhile, or if the
-    /// room is in tables whose buckets for a key happen to be full, an insert can still have to make the filter grow.
+    /// `additional` is counted from [`len`](Self::len) at the moment of the call, so what others insert meanwhile counts.
+    /// Distinct keys then go in without growth, but for a chance as small as that with which a
+    /// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter::capacity) refuses a key below its capacity.
     ///
     /// Cost: it adds up at most 64 counters for each table; a new table takes some 50 ms for 100 MB. Each further table makes
     /// lookups of absent keys slower: see [the table](Self#cost).
@@ -263,7 +265,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// The memory that the filter takes up, in bytes: all of it, but for the decode tables of up to 256 KiB each that
     /// all semi-sorted filters share.
     ///
-    /// Never more than [the limit](GrowableBuilder::memory_limit), if one was set.
+    /// Never more than [the limit](crate::GrowableBuilder::memory_limit), if one was set.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         self.core.memory_usage()

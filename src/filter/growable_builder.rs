@@ -94,7 +94,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// # Errors
     /// - [`BuildError::CapacityMissing`] if [`capacity`](Self::capacity) was not called;
     /// - [`BuildError::InvalidRate`] for a rate that is not between 0 and 1, both excluded, or no number;
-    /// - [`BuildError::RateTooLow`] for a rate that 48 tables together could not meet, below about 4.56e-8 (6.3e-5 if only semi-sorted
+    /// - [`BuildError::RateTooLow`] for a rate that 48 tables together could not meet, below about 4.56e-8 (7.01e-5 if only semi-sorted
     ///   ones are allowed);
     /// - [`BuildError::CapacityTooLarge`] for a table that would not fit in the address space;
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`);
@@ -107,7 +107,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         let Settings { rate, encoding, pages, .. } = settings;
         let lowest = growth_plan::lowest_rate(encoding);
         let first = growth_plan::shapes(rate, encoding).next().filter(|_| rate >= lowest);
-        let first = first.ok_or_else(|| settings.rate_too_low(lowest))?;
+        let first = first.ok_or_else(|| settings.rate_too_low(lowest, 1))?;
         let plan = Plan {
             buckets: settings.buckets_for(first, capacity, 1)?.max(LEAST_BUCKETS),
             rate,

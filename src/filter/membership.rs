@@ -3,6 +3,7 @@
 use core::fmt::Debug;
 
 use crate::error::insert::{InsertBatchError, InsertError};
+use crate::filter::batch_key::BatchKey;
 use crate::filter::stats::Stats;
 
 /// What all filters of this crate can do, for code that is to work with any of them.
@@ -14,6 +15,8 @@ use crate::filter::stats::Stats;
 /// [`ConcurrentCuckooFilter::insert`](crate::ConcurrentCuckooFilter::insert) and
 /// [`RotatingCuckooFilter::insert`](crate::RotatingCuckooFilter::insert).
 ///
+/// Mind that the types differ in what they are for: a
+/// [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) of capacity `n` takes a share of `n` keys in each period.
 /// There is no `remove`, which a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) does not have.
 ///
 /// ```
@@ -31,6 +34,27 @@ use crate::filter::stats::Stats;
 /// # Ok::<(), InsertError>(())
 /// ```
 ///
+/// Code that uses several threads also asks for `Sync`, and batches are there too:
+///
+/// ```
+/// use std::thread;
+/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertBatchError, MembershipFilter};
+///
+/// fn fill(filter: &(impl MembershipFilter<u64> + Sync), parts: &[Vec<u64>]) -> Result<(), InsertBatchError> {
+///     thread::scope(|scope| {
+///         let parts: Vec<_> = parts.iter().map(|part| scope.spawn(|| filter.insert_batch(part))).collect();
+///         parts.into_iter().try_for_each(|part| part.join().unwrap().map(|_| ()))
+///     })
+/// }
+///
+/// let filter = ConcurrentCuckooFilter::with_capacity(1000);
+/// fill(&filter, &[vec![1, 2, 3], vec![4, 5]])?;
+/// let mut found = Vec::new();
+/// MembershipFilter::contains_batch(&filter, &[1, 5, 6_000], &mut found);
+/// assert_eq!(found[..2], [true, true]);
+/// # Ok::<(), InsertBatchError>(())
+/// ```
+///
 /// It can be an object, which has all but the batches. An object costs one more indirect call for each operation.
 ///
 /// ```
@@ -38,7 +62,7 @@ use crate::filter::stats::Stats;
 /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, InsertError, MembershipFilter};
 ///
 /// let known_size = Some(10_000); // from the configuration
-/// let filter: Arc<dyn MembershipFilter<str>> = match known_size {
+/// let filter: Arc<dyn MembershipFilter<str> + Send + Sync> = match known_size {
 ///     Some(capacity) => Arc::new(ConcurrentCuckooFilter::with_capacity(capacity)),
 ///     None => Arc::new(GrowableCuckooFilter::with_capacity(1000)),
 /// };
@@ -64,23 +88,42 @@ pub trait MembershipFilter<T: ?Sized>: Debug {
     fn insert_if_absent(&self, key: &T) -> Result<bool, InsertError>;
 
     /// [`contains`](Self::contains) for many keys: appends the answers to `found`.
-    fn contains_batch<'a>(&self, keys: impl IntoIterator<Item = &'a T>, found: &mut impl Extend<bool>)
+    fn contains_batch<K: BatchKey<T>>(&self, keys: impl IntoIterator<Item = K>, found: &mut impl Extend<bool>)
     where
-        Self: Sized,
-        T: 'a;
+        Self: Sized;
 
     /// [`insert`](Self::insert) for many keys; returns how many there were.
     ///
     /// # Errors
     /// If one of them is refused; the error tells how many went in before it.
-    fn insert_batch<'a>(&self, keys: impl IntoIterator<Item = &'a T>) -> Result<usize, InsertBatchError>
+    fn insert_batch<K: BatchKey<T>>(&self, keys: impl IntoIterator<Item = K>) -> Result<usize, InsertBatchError>
     where
-        Self: Sized,
-        T: 'a;
+        Self: Sized;
+
+    /// The hash of a key, for [`insert_hash_batch`](Self::insert_hash_batch) and its like.
+    #[must_use]
+    fn hash_one(&self, key: &T) -> u64;
+
+    /// [`contains_batch`](Self::contains_batch) by hashes.
+    fn contains_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, found: &mut impl Extend<bool>)
+    where
+        Self: Sized;
+
+    /// [`insert_batch`](Self::insert_batch) by hashes.
+    ///
+    /// # Errors
+    /// If one of them is refused; the error tells how many went in before it.
+    fn insert_hash_batch(&self, hashes: impl IntoIterator<Item = u64>) -> Result<usize, InsertBatchError>
+    where
+        Self: Sized;
 
     /// How many keys are in.
     #[must_use]
     fn len(&self) -> usize;
+
+    /// How many keys the filter is made for.
+    #[must_use]
+    fn capacity(&self) -> usize;
 
     /// Whether no keys are in.
     #[must_use]

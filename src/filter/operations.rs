@@ -235,20 +235,31 @@ macro_rules! properties {
                 self.insert_if_absent(key)
             }
 
-            fn contains_batch<'a>(&self, keys: impl IntoIterator<Item = &'a T>, found: &mut impl Extend<bool>)
-            where
-                Self: Sized,
-                T: 'a,
-            {
+            fn contains_batch<K: BatchKey<T>>(&self, keys: impl IntoIterator<Item = K>, found: &mut impl Extend<bool>) {
                 self.contains_batch(keys, found);
             }
 
-            fn insert_batch<'a>(&self, keys: impl IntoIterator<Item = &'a T>) -> Result<usize, InsertBatchError>
-            where
-                Self: Sized,
-                T: 'a,
-            {
+            fn insert_batch<K: BatchKey<T>>(
+                &self,
+                keys: impl IntoIterator<Item = K>,
+            ) -> Result<usize, InsertBatchError> {
                 self.insert_batch(keys)
+            }
+
+            fn hash_one(&self, key: &T) -> u64 {
+                self.hash_one(key)
+            }
+
+            fn contains_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, found: &mut impl Extend<bool>) {
+                self.contains_hash_batch(hashes, found);
+            }
+
+            fn insert_hash_batch(&self, hashes: impl IntoIterator<Item = u64>) -> Result<usize, InsertBatchError> {
+                self.insert_hash_batch(hashes)
+            }
+
+            fn capacity(&self) -> usize {
+                self.capacity()
             }
 
             fn len(&self) -> usize {

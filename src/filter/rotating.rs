@@ -28,7 +28,7 @@ use crate::word::layout::rate_of_any;
 /// Keys are added to the *current generation*. A *rotation* begins a new one, and the oldest generation expires, as a
 /// whole. Who rotates, and when, is the caller's choice: by the clock, with [`advance_to`](Self::advance_to); by hand,
 /// with [`rotate`](Self::rotate); by the number of keys, with
-/// [`rotate_when_full`](RotatingBuilder::rotate_when_full). The filter starts no thread and reads no clock.
+/// [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full). The filter starts no thread and reads no clock.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -52,7 +52,7 @@ use crate::word::layout::rate_of_any;
 ///
 /// # How long a key lives
 ///
-/// Let `g` be the number of [generations](RotatingBuilder::generations), and a *period* the time between two rotations.
+/// Let `g` be the number of [generations](crate::RotatingBuilder::generations), and a *period* the time between two rotations.
 /// From its last [`insert`](Self::insert) on, **a key is found for at least `g - 1` whole periods and at most `g`**:
 /// for the rest of the period that it was inserted in, and for `g - 1` more. (Afterwards it is an absent key like others,
 /// and so found by mistake now and then.)
@@ -112,7 +112,7 @@ operations_on_keys! {
     /// Cost: for a key that is in the current generation, a lookup in that one; otherwise also a stripe locked and a
     /// cache line written, and where both buckets of the key are full a search, as in a
     /// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter::insert). If a rotation comes in between, the same once
-    /// more. With [`rotate_when_full`](RotatingBuilder::rotate_when_full), the insert that finds a generation full pays
+    /// more. With [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full), the insert that finds a generation full pays
     /// for a [rotation](Self::rotate).
     ///
     /// # Errors
@@ -209,7 +209,7 @@ impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
     ///
     /// A tick is the number of periods that have passed on the caller's clock: for a new generation every minute,
     /// `unix_seconds / 60`. The first call only sets the origin, and rotates nothing. A tick `n` greater has the last `n`
-    /// generations expire: after a pause of `g` periods or more, everything. (`u64::MAX` counts as the tick before it.)
+    /// generations expire: after a pause of `g` periods or more, everything. (`u64::MAX` counts as `u64::MAX - 1`.)
     ///
     /// **Which clock.** Take one that goes on where the process ends: the time since 1970. A filter that is saved and loaded
     /// goes on from the tick it was told last. Driven by a clock that begins at 0 with each process

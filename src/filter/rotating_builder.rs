@@ -109,7 +109,7 @@ impl<T: ?Sized, S> RotatingBuilder<T, S> {
     /// are remembered if only [`insert_if_absent`](RotatingCuckooFilter::insert_if_absent) adds them, and perhaps fewer
     /// if `insert` refreshes some.
     ///
-    /// "Full" means that the table refuses a key, as [`InsertError::Full`] says: for keys that are not chosen with the
+    /// "Full" means that the table refuses a key, as [`InsertError::Full`](crate::InsertError::Full) says: for keys that are not chosen with the
     /// hasher's key in mind, some percent after its capacity. Who knows that key can choose
     /// keys that collide, have a generation refuse some of them when it is nearly empty, and so make the filter rotate as
     /// fast as he likes.

@@ -50,13 +50,14 @@ impl Settings {
             while lowest / looked_into < of_one {
                 lowest = lowest.next_up();
             }
-            self.rate_too_low(lowest)
+            self.rate_too_low(lowest, looked_into as usize)
         })?;
         Ok(Plan::new(shape, self.buckets_for(shape, capacity, tables)?, self.pages))
     }
 
-    pub(super) fn rate_too_low(&self, lowest: f64) -> BuildError {
-        BuildError::RateTooLow { filter: self.filter, encoding: self.encoding, rate: self.rate, lowest }
+    pub(super) fn rate_too_low(&self, lowest: f64, generations: usize) -> BuildError {
+        let &Self { filter, encoding, rate, .. } = self;
+        BuildError::RateTooLow { filter, encoding, generations, rate, lowest }
     }
 
     /// The number of buckets for that capacity, if so many such tables fit in the address space.
@@ -110,9 +111,10 @@ macro_rules! settings_of_all {
             /// your own, with a version in it, where the key's meaning can change while its type keeps its name: a struct
             /// that gains a field, an encoding of your own in bytes, another normalization of text.
             ///
-            /// The default is [`core::any::type_name`] of the key type, which the compiler does not promise to keep from
-            /// version to version; if it ever changes, `load` says so. (Of a longer name, the default is its beginning and
-            /// a checksum.)
+            /// The default is [`core::any::type_name`] of the key type. It changes if the type is renamed or moved to another
+            /// module, and between `String` and `str`, though they hash alike; and the compiler does not promise to keep it
+            /// from version to version. `load` says so then. For snapshots that are kept, give a name of your own. (Of a
+            /// longer name, the default is its beginning and a checksum.)
             ///
             /// Only with the feature `snapshot`.
             #[cfg(feature = "snapshot")]
@@ -149,8 +151,10 @@ macro_rules! settings_of_all {
         impl<T: ?Sized, S> fmt::Debug for $Builder<T, S> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.debug_struct(stringify!($Builder))
-                    .field("settings", &self.settings)
-                    .field("own", &self.own)
+                    .field("capacity", &self.settings.capacity)
+                    .field("false_positive_rate", &self.settings.rate)
+                    .field("encoding", &self.settings.encoding)
+                    .field("others", &self.own)
                     .finish_non_exhaustive()
             }
         }
@@ -161,7 +165,7 @@ pub(super) use settings_of_all;
 /// How a filter is made: the constructors, which are the same for all types.
 macro_rules! constructors {
     ($Filter:ident by $Builder:ident: $(#[$capacity:meta])*) => {
-        /// Construction with the default hasher, which is keyed at random for each filter.
+        /// Construction with the default hasher, which is keyed at random for each filter and each builder.
         impl<T: ?Sized> $Filter<T> {
             $(#[$capacity])*
             ///
@@ -175,7 +179,8 @@ macro_rules! constructors {
                 Self::with_capacity_and_hasher(capacity, DefaultHashBuilder::new())
             }
 
-            /// A builder with the default hasher, for all other settings.
+            /// A builder with the default hasher, for all other settings. A clone of it has the same hasher, and so have all
+            /// filters that are built from either.
             ///
             /// For a type that names another hasher, such as
             #[doc = concat!("`type F = ", stringify!($Filter), "<str, StableState>`,")]

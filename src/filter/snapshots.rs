@@ -16,7 +16,7 @@ use crate::snapshot::schema::Schema;
 use crate::snapshot::source::Source;
 
 macro_rules! snapshots {
-    ($Filter:ident of $Core:ty: $(#[$save:meta])*) => {
+    ($Filter:ident of $Core:ty: saved: $(#[$save:meta])* loaded: $(#[$load:meta])*) => {
         /// Snapshots: the filter as bytes, to survive a restart or to travel. Only with the feature `snapshot`.
         ///
         /// A snapshot is of use only to those who have the same hasher, and **not every hasher is the same tomorrow**:
@@ -26,6 +26,7 @@ macro_rules! snapshots {
         /// | [`DefaultHashBuilder`](crate::DefaultHashBuilder), [`std::hash::RandomState`] | no | no | no |
         /// | `StableState` (feature `stable-hash`), keys that are text, bytes or integers | yes | yes, as long as std encodes these as it does now, or else [`load`](Self::load) says so | yes |
         /// | `StableState::hash_bytes` of the caller's own bytes, and the operations on hashes | yes | yes | yes |
+        /// | [`BuildHasherDefault`](core::hash::BuildHasherDefault) of a hasher without a key | yes | as long as that hasher stays as it is | as far as that hasher says |
         ///
         /// [`load`](Self::load) is told by a fixed probe, whose hash is in the snapshot, whether the hasher is the same; and
         /// by the [schema](Self::schema) whether the keys are.
@@ -120,6 +121,7 @@ macro_rules! snapshots {
             /// larger than `memory_limit` is allocated: [`Loader::read`] says what that means. A [`Loader`] also takes
             /// another schema than the name of the key type, and gives back position and attachment.
             ///
+            $(#[$load])*
             /// # Errors
             /// Each failure has its own [`LoadError`]. **A filter that could not be loaded is not an empty one**: rebuild it
             /// from the source of truth.
@@ -180,21 +182,51 @@ macro_rules! snapshots {
 
 snapshots! {
     ConcurrentCuckooFilter of Box<dyn crate::table::any::AnyTable>:
+    saved:
     /// The snapshot of a filter of text is `71 + 8 · buckets` bytes long, a little less than
     /// [`memory_usage`](Self::memory_usage).
+    loaded:
 }
 
 snapshots! {
     GrowableCuckooFilter of crate::tables::growth::Tables:
+    saved:
     /// Tables that are added meanwhile are not in the snapshot. What layouts the tables have follows from the rate, by
     /// arithmetic on floating-point numbers. A machine on which that comes to others, which can be at rates just between two
     /// of them, says so when it loads the snapshot.
+    loaded:
+    /// **`memory_limit` is the filter's limit from then on**, as
+    /// [`GrowableBuilder::memory_limit`](crate::GrowableBuilder::memory_limit) sets it: growth beyond it is refused. (The
+    /// limit of the filter that was saved is not in the snapshot.)
+    ///
 }
 
 snapshots! {
     RotatingCuckooFilter of crate::tables::generations::Generations:
+    saved:
     /// The snapshot is of the generation and the tick of its moment: the first [`advance_to`](Self::advance_to) after loading
     /// has as many generations expire as periods have passed since. (If the clock is another one after loading, call
     /// [`restart_clock`](Self::restart_clock) first.) Where a rotation comes while the snapshot is being written, the generation
     /// that expires by it may be missing.
+    loaded:
+    /// If the caller's clock is behind the one of the snapshot, as one that begins at 0 with each process, nothing would
+    /// expire until it has caught up. So begin a new clock then:
+    ///
+    /// ```
+    /// # #[cfg(feature = "stable-hash")] {
+    /// # use concurrent_cuckoo_filter::{RotatingCuckooFilter, StableState};
+    /// # let hasher = StableState::with_key([7; 16]);
+    /// # let seen = RotatingCuckooFilter::<str, _>::with_capacity_and_hasher(100, hasher.clone());
+    /// # seen.advance_to(28_500_000);
+    /// # let mut snapshot = Vec::new();
+    /// # seen.save(&mut snapshot)?;
+    /// let seen = RotatingCuckooFilter::<str, StableState>::load(&snapshot[..], hasher, 1 << 20)?;
+    /// let now = 3; // of a clock that began when this process did
+    /// if seen.tick().is_some_and(|tick| tick > now) {
+    ///     seen.restart_clock(now);
+    /// }
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
 }

@@ -3,14 +3,15 @@
 use core::fmt;
 use core::marker::PhantomData;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 use crate::error::load::LoadError;
 use crate::snapshot::schema::Schema;
 use crate::snapshot::source::{Label, Source};
 
-/// How a filter of the type `F` is loaded: with which hasher `S`, of which schema, and how large it may be.
+/// How a filter of the type `F` is loaded: with which hasher `S`, of which schema, and how large it may be. Only with the
+/// feature `snapshot`.
 ///
 /// `F::load` and `F::load_from_path` are the short ways, for keys of the default schema and where neither position nor
 /// attachment matters. With the feature `serde` this is a [`DeserializeSeed`](serde::de::DeserializeSeed) as well, so that
@@ -37,7 +38,6 @@ use crate::snapshot::source::{Label, Source};
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
 #[must_use = "nothing is read until `read` or `read_path` is called"]
 pub struct Loader<F, S> {
     hasher: S,
@@ -85,7 +85,9 @@ impl<F: FromSnapshot<S>, S> Loader<F, S> {
     /// As for [`read`](Self::read); a file that can't be opened is [`LoadError::Io`], a longer one
     /// [`LoadError::TrailingBytes`].
     pub fn read_path(self, path: impl AsRef<Path>) -> Result<Loaded<F>, LoadError> {
-        let mut file = File::open(path)?;
+        let path = path.as_ref();
+        let mut file = File::open(path)
+            .map_err(|error| io::Error::new(error.kind(), format!("{} can't be opened: {error}", path.display())))?;
         let metadata = file.metadata()?;
         // Of a pipe, the length says nothing.
         self.read_of(&mut file, metadata.is_file().then_some(metadata.len()))
@@ -94,6 +96,13 @@ impl<F: FromSnapshot<S>, S> Loader<F, S> {
     pub(crate) fn read_of(self, from: &mut dyn Read, available: Option<u64>) -> Result<Loaded<F>, LoadError> {
         let Self { hasher, memory_limit, schema, .. } = self;
         F::from_snapshot(Source::new(from, memory_limit, available), hasher, schema)
+    }
+}
+
+impl<F, S: Clone> Clone for Loader<F, S> {
+    fn clone(&self) -> Self {
+        let Self { hasher, memory_limit, schema, filter } = self;
+        Self { hasher: hasher.clone(), memory_limit: *memory_limit, schema: schema.clone(), filter: *filter }
     }
 }
 
@@ -107,7 +116,7 @@ impl<F, S> fmt::Debug for Loader<F, S> {
     }
 }
 
-/// What a snapshot has: the filter, and what the caller has given it to take along.
+/// What a snapshot has: the filter, and what the caller has given it to take along. Only with the feature `snapshot`.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Loaded<F> {

@@ -11,7 +11,8 @@ use crate::snapshot::format::Begun;
 use crate::snapshot::parts::MAX_ATTACHMENT;
 use crate::snapshot::sink::{Header, Sink};
 
-/// A save whose moment is past: the filter as it was when `begin_save` returned, ready to be written.
+/// A save whose moment is past: the filter as it was when `begin_save` returned, ready to be written. Only with the feature
+/// `snapshot`.
 ///
 /// Made by [`ConcurrentCuckooFilter::begin_save`](crate::ConcurrentCuckooFilter::begin_save) and its like. Write it with
 /// [`write_to`](Self::write_to) or [`write_to_path`](Self::write_to_path), on any thread; or drop it, and nothing has
@@ -105,7 +106,9 @@ impl<'a> Save<'a> {
         if len <= MAX_ATTACHMENT {
             return Ok(());
         }
-        let message = format!("the attachment has {len} bytes, and a snapshot has room for {MAX_ATTACHMENT}");
+        let message = format!(
+            "the attachment has {len} bytes, and a snapshot has room for {MAX_ATTACHMENT}; keep the rest beside it"
+        );
         Err(io::Error::new(io::ErrorKind::InvalidInput, message))
     }
 

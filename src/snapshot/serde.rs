@@ -11,7 +11,7 @@ use serde::ser::{Error as _, Serializer};
 use crate::snapshot::loader::{FromSnapshot, Loader};
 use crate::snapshot::save::Save;
 
-/// A hasher whose default is always the same, in every process: only with such a hasher, a filter can be deserialized without
+/// A hasher whose default is always the same, in every process (feature `serde`). Only with such a hasher, a filter can be deserialized without
 /// being told its hasher.
 ///
 /// [`BuildHasherDefault`] is one. The default hasher of this crate is not: it has new random keys each time, so a filter that
@@ -51,7 +51,40 @@ use crate::snapshot::save::Save;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Without that, the compiler says what is missing:
+/// A hasher of one's own that is always the same:
+///
+/// ```
+/// # #[cfg(feature = "stable-hash")] {
+/// use std::hash::BuildHasher;
+/// use concurrent_cuckoo_filter::{GrowableCuckooFilter, SameByDefault, StableHasher, StableState};
+///
+/// #[derive(Clone)]
+/// struct OfThisService(StableState);
+///
+/// impl Default for OfThisService {
+///     fn default() -> Self {
+///         Self(StableState::with_key(*b"not a secret one"))
+///     }
+/// }
+///
+/// impl BuildHasher for OfThisService {
+///     type Hasher = StableHasher;
+///
+///     fn build_hasher(&self) -> StableHasher {
+///         self.0.build_hasher()
+///     }
+/// }
+///
+/// impl SameByDefault for OfThisService {}
+///
+/// #[derive(serde::Serialize, serde::Deserialize)]
+/// struct Service {
+///     seen: Vec<GrowableCuckooFilter<str, OfThisService>>,
+/// }
+/// # }
+/// ```
+///
+/// Where a filter can be deserialized in neither way, the compiler says what is missing:
 ///
 /// ```compile_fail,E0277
 /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;

@@ -16,6 +16,9 @@ use crate::word::layout::{SHAPES, Shape};
 /// What a table takes beside its words: the header of its section, with a seal, and the count after them.
 const SECTION: u64 = 23;
 
+/// The fewest bytes that a snapshot has: a header without schema and attachment, and a table of one bucket.
+const LEAST: u64 = 41 + SECTION + 8 + END;
+
 /// The header of a section alone.
 pub(crate) const TABLE_HEADER: u64 = 15;
 
@@ -47,7 +50,7 @@ pub struct Source<'a> {
 impl<'a> Source<'a> {
     /// A source for a filter of at most `limit` bytes, which has so many itself, if that is known.
     pub(crate) fn new(from: &'a mut dyn Read, limit: usize, available: Option<u64>) -> Self {
-        Self { from, sum: crc32fast::Hasher::new(), read: 0, expected: 0, available, limit, needed: 0 }
+        Self { from, sum: crc32fast::Hasher::new(), read: 0, expected: LEAST, available, limit, needed: 0 }
     }
 
     pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N], LoadError> {
@@ -110,8 +113,11 @@ impl<'a> Source<'a> {
         if len > most {
             return Err(LoadError::SchemaTooLong { len, most });
         }
-        if self.take()? != MAGIC {
-            return Err(LoadError::NotASnapshot);
+        // Byte by byte: what is too short to be a snapshot, but begins otherwise, is none.
+        for expected in MAGIC {
+            if self.take()? != [expected] {
+                return Err(LoadError::NotASnapshot);
+            }
         }
         let version = u16::from_le_bytes(self.take()?);
         if version != VERSION {
@@ -122,6 +128,7 @@ impl<'a> Source<'a> {
         let [schema_len] = self.take()?;
         let mut stated_schema = [0; u8::MAX as usize];
         let stated_schema = &mut stated_schema[..usize::from(schema_len)];
+        self.expected += u64::from(schema_len);
         self.fill(stated_schema)?;
         let [has_position] = self.take()?;
         let position = u64::from_le_bytes(self.take()?);

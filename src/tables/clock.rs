@@ -11,7 +11,7 @@ pub enum Advance {
     Origin,
     /// The tick is that of the current generation: nothing was due.
     Current,
-    /// The tick is greater than every one before: as many generations have expired as it is greater, or all.
+    /// The tick is greater than every one before: that many generations have expired, or all if there are fewer.
     Rotated {
         /// By how much the tick is greater. A number that no pause explains tells of a clock that has jumped.
         ticks: u64,

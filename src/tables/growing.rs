@@ -43,6 +43,9 @@ impl Tables {
 
     /// Adds as many tables as it takes for so many further copies, or none.
     pub(crate) fn reserve(&self, additional: usize) -> Result<(), ReserveError> {
+        if additional == 0 {
+            return Ok(());
+        }
         let _growth = self.growth.lock();
         let tables = self.tables();
         let wanted = self.len().saturating_add(additional);
@@ -62,7 +65,7 @@ impl Tables {
         }
         let limit = self.plan.memory_limit;
         if needed > limit {
-            return Err(ReserveError::MemoryLimit { needed, limit });
+            return Err(ReserveError::MemoryLimit { additional, needed, limit });
         }
         // All of them before the first is announced: if one is refused, nothing has changed. The largest one first, for
         // that is refused first.
