@@ -75,12 +75,13 @@ fn stated_schema(bytes: &[u8]) -> String {
 
 /// Makes right what `level` asks for: 1 the seals; 2 also the header; 3 also the number of buckets, by the length.
 ///
-/// The schema stays as it is, and so do position and attachment. In level 2 the flag of the position is 0 or 1, and the
-/// attachment is no longer than there is room for.
+/// Schema and position stay as they are. From level 2 on, the flag of the position is 0 or 1, and the attachment is no longer
+/// than there is room for.
 fn repair(bytes: &mut [u8], level: u8) {
     let Some(&schema) = bytes.get(SCHEMA) else { return };
     let flag = SCHEMA + 1 + usize::from(schema);
-    // What the attachment and the buckets share: all but the flag, the position, the length, five numbers and four seals.
+    // What the attachment and the buckets share. The other 48 bytes are flag, position and length of the attachment; layout,
+    // number of buckets and count; four seals.
     let Some(room) = bytes.len().checked_sub(flag + 48) else { return };
     if level == 0 {
         return;
