@@ -112,6 +112,12 @@ pub enum LoadError {
         /// The byte, of which only the lowest bit has a meaning.
         flags: u8,
     },
+    /// The snapshot says that it has no position, and has one.
+    #[non_exhaustive]
+    UnexpectedPosition {
+        /// The position, which should be 0.
+        position: u64,
+    },
     /// A table is not the one that is due, by what the snapshot says of the filter or of the tables before it.
     #[non_exhaustive]
     UnexpectedTable {
@@ -258,6 +264,9 @@ impl fmt::Display for LoadError {
                 "the snapshot states the flags {flags:#04x}, of which this library knows the lowest alone; load it with the \
                  version that has saved it, or rebuild the filter"
             ),
+            Self::UnexpectedPosition { position } => {
+                write!(f, "the snapshot states the position {position}, and that it has none; rebuild the filter")
+            }
             Self::UnexpectedTable { number } => write!(
                 f,
                 "table {number} of the snapshot is another one than the filter it is of can have; rebuild the filter"

@@ -147,6 +147,9 @@ impl<'a> Source<'a> {
         if has_position > 1 {
             return Err(LoadError::UnknownFlags { flags: has_position });
         }
+        if has_position == 0 && position != 0 {
+            return Err(LoadError::UnexpectedPosition { position });
+        }
         let (len, most) = (attached as usize, MAX_ATTACHMENT);
         if len > most {
             return Err(LoadError::AttachmentTooLong { len, most });

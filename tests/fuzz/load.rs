@@ -1,14 +1,16 @@
-//! Whatever bytes are loaded: no panic, no allocation over the limit, and what is accepted is a snapshot to the last bit.
+//! Loads any bytes as a snapshot of one table. Nothing panics, nothing allocates more than the limit, and bytes that are
+//! accepted are a snapshot to the last bit.
 //!
-//! The first byte of an input says how much of a snapshot's form is made right before it is loaded, so that the fuzzer need
-//! not guess a checksum to get any further; the rest is the snapshot.
+//! The first byte of an input is its mode, and the rest is the snapshot. Two bits of the mode say how much of the snapshot is
+//! made right before it is loaded, so that the fuzzer need not guess a checksum. A third bit says which schema the loader
+//! expects. The offsets are those of the format in `src/snapshot/format.rs`.
 #![no_main]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, StableState};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, Loaded, Loader, StableState};
 use libfuzzer_sys::fuzz_target;
 
 type Filter = ConcurrentCuckooFilter<u64, StableState>;
@@ -43,8 +45,8 @@ fn state() -> StableState {
     StableState::with_key(*b"a key for tests.")
 }
 
-/// The header of all snapshots with that key. To make it also asks for what is asked for once in a process: the tables of
-/// the semi-sorted layouts, and the number of processors.
+/// The bytes before the schema, up to the probe: the same in all snapshots with that key. Making them also allocates what a
+/// process allocates only once: the decode tables of the semi-sorted layouts, and what finds the number of processors.
 static HEADER: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut bytes = Vec::new();
     for rate in [0.003, 0.001, 1e-4, 2e-6] {
@@ -53,33 +55,61 @@ static HEADER: LazyLock<Vec<u8>> = LazyLock::new(|| {
         bytes.clear();
         filter.save(&mut bytes).unwrap();
     }
-    bytes.truncate(19);
+    bytes.truncate(SCHEMA);
     bytes
 });
 
+/// Where the length of the schema is.
+const SCHEMA: usize = 19;
+
 const LIMIT: usize = 1 << 20;
 
-/// Makes right what `level` asks for: 1 the seals, 2 also the header, 3 also the number of buckets, by the length.
+/// The longest attachment, which may be allocated on top of the limit.
+const ATTACHMENT: usize = 1 << 16;
+
+/// The schema that the snapshot states, or as much of it as is there.
+fn stated_schema(bytes: &[u8]) -> String {
+    let (len, rest) = bytes.get(SCHEMA..).and_then(<[u8]>::split_first).unwrap_or((&0, &[]));
+    String::from_utf8_lossy(&rest[..rest.len().min(usize::from(*len))]).into_owned()
+}
+
+/// Makes right what `level` asks for: 1 the seals; 2 also the header; 3 also the number of buckets, by the length.
+///
+/// Schema and position stay as they are. From level 2 on, the flag of the position is 0 or 1, and the attachment is no longer
+/// than there is room for.
 fn repair(bytes: &mut [u8], level: u8) {
-    if level == 0 || bytes.len() < 50 {
+    let Some(&schema) = bytes.get(SCHEMA) else { return };
+    let flag = SCHEMA + 1 + usize::from(schema);
+    // What the attachment and the buckets share. The other 48 bytes are flag, position and length of the attachment; layout,
+    // number of buckets and count; four seals.
+    let Some(room) = bytes.len().checked_sub(flag + 48) else { return };
+    if level == 0 {
         return;
     }
-    let fits = (bytes.len() - 50) / 8;
+
+    let length = flag + 9..flag + 13;
+    let mut attached = u32::from_le_bytes(bytes[length.clone()].try_into().unwrap()) as usize;
     if level >= 2 {
-        bytes[..19].copy_from_slice(&HEADER);
+        bytes[..SCHEMA].copy_from_slice(&HEADER);
+        bytes[flag] &= 1;
+        attached %= room + 1;
+        bytes[length.clone()].copy_from_slice(&(attached as u32).to_le_bytes());
     }
+    let attachment = length.end + 4..length.end + 4 + attached.min(room);
+
+    let layout = attachment.end + 4;
+    let number = layout + 3..layout + 11;
+    let fits = (room - attachment.len()) / 8;
     if level == 3 {
         let buckets = if fits < 2 { 1 } else { fits / 2 * 2 };
-        bytes[26..34].copy_from_slice(&(buckets as u64).to_le_bytes());
+        bytes[number.clone()].copy_from_slice(&(buckets as u64).to_le_bytes());
     }
-    let buckets = u64::from_le_bytes(bytes[26..34].try_into().unwrap()).min(fits as u64) as usize;
-    let end = 38 + 8 * buckets + 8;
+    let buckets = u64::from_le_bytes(bytes[number.clone()].try_into().unwrap()).min(fits as u64) as usize;
+    let words = number.end + 4;
+
     let mut sum = crc32fast::Hasher::new();
-    for part in [0..19, 23..34, 38..end] {
+    for part in [0..length.end, attachment, layout..number.end, words..words + 8 * buckets + 8] {
         let seal = part.end..part.end + 4;
-        if seal.end > bytes.len() {
-            return;
-        }
         sum.update(&bytes[part]);
         bytes[seal].copy_from_slice(&sum.clone().finalize().to_le_bytes());
     }
@@ -112,31 +142,38 @@ fuzz_target!(|input: &[u8]| {
     let mut bytes = bytes.to_vec();
     repair(&mut bytes, mode % 4);
 
+    // A loader that expects what is stated takes any schema in UTF-8; the other one only that of the key type.
+    let schema = if mode & 4 == 0 { stated_schema(&bytes) } else { "u64".to_owned() };
+    let [loader, again] = [(); 2].map(|()| Loader::<Filter, _>::new(state(), LIMIT).schema(&*schema));
+
     let mut rest = &bytes[..];
     let before = IN_USE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);
-    let loaded = Filter::load(&mut rest, state(), LIMIT);
+    let loaded = loader.read(&mut rest);
     let peak = PEAK.load(Ordering::Relaxed) - before;
-    assert!(peak <= LIMIT, "{peak} bytes");
-    let filter = match loaded {
-        Ok(filter) => filter,
+    assert!(peak <= LIMIT + ATTACHMENT, "{peak} bytes");
+    let Loaded { filter, position, attachment, .. } = match loaded {
+        Ok(loaded) => loaded,
         Err(error) => {
             assert!(!error.to_string().is_empty());
             return;
         }
     };
-    assert!(peak <= filter.memory_usage());
+    assert!(filter.memory_usage() <= LIMIT && attachment.len() <= ATTACHMENT);
+    assert!(peak <= filter.memory_usage() + attachment.len(), "{peak} bytes");
 
     let snapshot = &bytes[..bytes.len() - rest.len()];
     let mut saved = Vec::with_capacity(snapshot.len());
-    filter.save(&mut saved).unwrap();
+    let save = filter.begin_save().unwrap().attachment(attachment);
+    let save = if let Some(position) = position { save.position(position) } else { save };
+    save.write_to(&mut saved).unwrap();
     assert!(saved == snapshot, "what was loaded is saved otherwise");
 
     // Any one bit, for the fuzzer to choose.
     let bit = bytes.iter().fold(usize::from(mode), |sum, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     let bit = bit % (8 * saved.len());
     saved[bit / 8] ^= 1 << (bit % 8);
-    assert!(Filter::load(&saved[..], state(), LIMIT).is_err(), "bit {bit} makes no difference");
+    assert!(again.read(&saved[..]).is_err(), "bit {bit} makes no difference");
 
     use_it(&filter);
 });

@@ -116,6 +116,11 @@ fn what_is_forged_but_for_its_checksums_is_refused_each_for_its_reason() {
         assert_refused!(forged(&|it| it.flag = flag), LoadError::UnknownFlags { flags, .. } if *flags == flag, names format!("{flag:#04x}"));
     }
     assert_refused!(
+        forged(&|it| it.position = 1 << 40),
+        LoadError::UnexpectedPosition { position: 0x100_0000_0000, .. },
+        names 1_u64 << 40
+    );
+    assert_refused!(
         forged(&|it| it.attached = u32::MAX),
         LoadError::AttachmentTooLong { len: 0xffff_ffff, most: 65_536, .. },
         names "4294967295", "65536"
