@@ -42,7 +42,7 @@ use crate::filter::stats::Stats;
 ///
 /// fn fill(filter: &(impl MembershipFilter<u64> + Sync), parts: &[Vec<u64>]) -> Result<(), InsertBatchError> {
 ///     thread::scope(|scope| {
-///         let parts: Vec<_> = parts.iter().map(|part| scope.spawn(|| filter.insert_batch(part))).collect();
+///         let parts: Vec<_> = parts.iter().map(|part| scope.spawn(move || filter.insert_batch(part))).collect();
 ///         parts.into_iter().try_for_each(|part| part.join().unwrap().map(|_| ()))
 ///     })
 /// }
