@@ -116,7 +116,7 @@
 //!   to be forgotten after some time, a [`RotatingCuckooFilter`].
 
 // The modules, from the faces down. What stands below may not import what stands above; PURE modules name no atomics, no
-// locks and no input or output. ARCHITECTURE.md tells how they work together.
+// locks and no input or output. (`verify/model.rs` sees everything, but only models have it.) ARCHITECTURE.md tells how they work together.
 //
 // | folder | what | |
 // |---|---|---|
@@ -125,8 +125,8 @@
 // | snapshot | the format, reading and writing it, files, serde | PURE, and files |
 // | table | one table: the protocol (`stripe.rs`), operations, saves | CONCURRENT |
 // | plan | what is decided beforehand: paths, sizes, batches | PURE |
-// | word | 64 bits as a bucket; from hashes to fingerprints and buckets | PURE |
 // | error | what can go wrong | PURE |
+// | word | 64 bits as a bucket; from hashes to fingerprints and buckets | PURE |
 // | hasher | the hashers that come with the crate | PURE |
 // | sync | atomics and locks, or those of a model | |
 // | verify | seeded bugs and what models see | |

@@ -3,7 +3,7 @@
 //! A model proves nothing unless it fails when the step it is about is missing. Every such step therefore asks
 //! [`injected`] first. In the real library the answer is the constant `false`, and the question costs nothing.
 
-use crate::sync::Ordering;
+use core::sync::atomic::Ordering;
 
 /// A step of the protocol that a model can leave out or weaken.
 #[allow(unreachable_pub, reason = "models see it, through `verify/model.rs`")]
