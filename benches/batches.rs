@@ -84,16 +84,33 @@ fn lookups(name: &str, filter: &impl MembershipFilter<u64>, len: u64, length: Du
     })
 }
 
-/// Calls `round` with two slices of new keys, until the time is over.
-fn rounds(length: Duration, mut round: impl FnMut([Vec<u64>; 2])) {
-    let mut next = 2 * ABSENT;
+/// The numbers of the keys that are in: the oldest ones are removed, and new ones come after the last.
+struct Window {
+    first: u64,
+    next: u64,
+}
+
+impl Window {
+    fn slice(from: &mut u64) -> Vec<u64> {
+        *from += SLICE as u64;
+        (*from - SLICE as u64..*from).map(key).collect()
+    }
+
+    fn new_keys(&mut self) -> Vec<u64> {
+        Self::slice(&mut self.next)
+    }
+
+    fn old_keys(&mut self) -> Vec<u64> {
+        Self::slice(&mut self.first)
+    }
+}
+
+/// Calls `round` until the time is over.
+fn rounds(length: Duration, mut round: impl FnMut()) {
     let start = Instant::now();
-    let mut first = true;
-    while start.elapsed() < length || std::mem::take(&mut first) {
-        round([0, 1].map(|_| {
-            next += SLICE as u64;
-            (next - SLICE as u64..next).map(key).collect()
-        }));
+    round();
+    while start.elapsed() < length {
+        round();
     }
 }
 
@@ -105,14 +122,14 @@ fn insert_batches(filter: &impl MembershipFilter<u64>, keys: &[u64]) {
     keys.chunks(BATCH).for_each(|keys| assert_eq!(filter.insert_batch(keys), Ok(keys.len())));
 }
 
-/// Rows for inserts and removals, for a filter that has both.
+/// Rows for inserts and removals, for a filter that has both. The keys that are in are those of the numbers below `len`.
 macro_rules! changes {
-    ($name:expr, $filter:expr, $length:expr) => {{
+    ($name:expr, $filter:expr, $len:expr, $length:expr) => {{
         let (filter, mut inserts, mut removals) = ($filter, Row::new($name, "insert"), Row::new($name, "remove"));
         let mut removed = Vec::with_capacity(BATCH);
-        rounds($length, |[one, other]| {
-            inserts.single.push(time(|| insert_all(filter, &one)));
-            inserts.batched.push(time(|| insert_batches(filter, &other)));
+        let mut keys = Window { first: 0, next: $len };
+        rounds($length, || {
+            let (one, other) = (keys.old_keys(), keys.old_keys());
             removals.single.push(time(|| one.iter().for_each(|key| assert!(filter.remove(key)))));
             removals.batched.push(time(|| {
                 for keys in other.chunks(BATCH) {
@@ -121,6 +138,9 @@ macro_rules! changes {
                     black_box(&removed);
                 }
             }));
+            let (one, other) = (keys.new_keys(), keys.new_keys());
+            inserts.single.push(time(|| insert_all(filter, &one)));
+            inserts.batched.push(time(|| insert_batches(filter, &other)));
         });
         [inserts, removals]
     }};
@@ -146,7 +166,7 @@ fn measure(bytes: usize, length: Duration) -> Vec<Row> {
     let filter = Concurrent::builder_with_hasher(HASH).capacity(len as usize * 5 / 4).build().expect("a valid filter");
     fill_to(&filter, 0, len);
     rows.extend(lookups("one table", &filter, len, length));
-    rows.extend(changes!("one table", &filter, length));
+    rows.extend(changes!("one table", &filter, len, length));
     drop(filter);
 
     // Of three tables, the last one has half of the slots and more.
@@ -158,7 +178,7 @@ fn measure(bytes: usize, length: Duration) -> Vec<Row> {
     }
     let name = format!("growable, {} tables", filter.tables());
     rows.extend(lookups(&name, &filter, len, length));
-    rows.extend(changes!(&name, &filter, length));
+    rows.extend(changes!(&name, &filter, len, length));
     drop(filter);
 
     let (generations, name) = (4, "rotating, 4 generations");
@@ -174,10 +194,12 @@ fn measure(bytes: usize, length: Duration) -> Vec<Row> {
     }
     rows.extend(lookups(name, &filter, generations * of_each, length));
     let mut inserts = Row::new(name, "insert");
-    rounds(length, |[one, other]| {
+    let mut keys = Window { first: 0, next: generations * of_each };
+    rounds(length, || {
         if filter.len() as u64 > generations * of_each {
             filter.rotate();
         }
+        let (one, other) = (keys.new_keys(), keys.new_keys());
         inserts.single.push(time(|| insert_all(&filter, &one)));
         inserts.batched.push(time(|| insert_batches(&filter, &other)));
     });

@@ -303,6 +303,26 @@ mod snapshots {
         assert!(matches!(loaded, Err(LoadError::MemoryLimit { needed, .. }) if needed > 137_000_000_000), "{loaded:?}");
     }
 
+    /// As JSON, of which nobody knows how long it is, and without a limit: nothing is allocated before the bytes are there.
+    #[cfg(feature = "serde")]
+    #[test]
+    fn a_header_that_claims_1_gb_allocates_nothing_where_numbers_come_one_by_one() {
+        use serde::de::DeserializeSeed;
+
+        let mut bytes = saved(&filter(LAYOUTS[5], 10));
+        bytes.truncate(62);
+        bytes[47..55].copy_from_slice(&(1u64 << 27).to_le_bytes());
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(&bytes[..36]);
+        sum.update(&bytes[44..55]);
+        bytes[55..59].copy_from_slice(&sum.finalize().to_le_bytes());
+        let json = serde_json::to_string(&bytes).unwrap();
+        let loader = concurrent_cuckoo_filter::Loader::<Filter, _>::new(state(), usize::MAX);
+        let (loaded, requests) = watch(|| loader.deserialize(&mut serde_json::Deserializer::from_str(&json)));
+        let error = loaded.unwrap_err().to_string();
+        assert!(error.contains("cut short") && requests.bytes < 10_000, "{error}, {} bytes", requests.bytes);
+    }
+
     #[test]
     fn load_allocates_no_more_than_the_limit_and_reports_what_is_refused() {
         for layout in LAYOUTS {

@@ -3,6 +3,8 @@
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
 
+use crate::filter::sealed::Sealed;
+
 /// A key as a batch takes it: a reference to what single operations take a reference to.
 ///
 /// It is implemented for `&Q` where a filter of `T` can be asked for a `Q`: of a filter of `String`, `&String` and `&str`;
@@ -46,11 +48,13 @@ use core::hash::{BuildHasher, Hash};
     label = "its keys are of type `{Self}`",
     note = "a batch takes references to what the operations on single keys take: for a filter of `str`, `&str`"
 )]
-pub trait BatchKey<T: ?Sized> {
+pub trait BatchKey<T: ?Sized>: Sealed {
     /// The key's hash.
     #[doc(hidden)]
     fn hash_by(self, hasher: &impl BuildHasher) -> u64;
 }
+
+impl<Q: ?Sized> Sealed for &Q {}
 
 #[diagnostic::do_not_recommend]
 impl<T, Q> BatchKey<T> for &Q

@@ -11,6 +11,7 @@ use crate::filter::batch_key::BatchKey;
 use crate::filter::batches::{batches, blocks};
 use crate::filter::membership::MembershipFilter;
 use crate::filter::operations::{operation_on_a_key, operations_on_hashes, operations_on_keys, properties};
+use crate::filter::sealed::Sealed;
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;

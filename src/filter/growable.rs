@@ -11,6 +11,7 @@ use crate::filter::batch_key::BatchKey;
 use crate::filter::batches::{batches, blocks};
 use crate::filter::membership::MembershipFilter;
 use crate::filter::operations::{operation_on_a_key, operations_on_hashes, operations_on_keys, properties};
+use crate::filter::sealed::Sealed;
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
@@ -65,7 +66,7 @@ use crate::word::geometry::nested;
 ///   for a key, because its rate is tighter: in a filter for 0.1 %, 13.2 in the first table, 16.8 in the next three, 23.2
 ///   from then on. [`GrowableBuilder::memory_limit`](crate::GrowableBuilder::memory_limit) bounds it. Tables are given back only with the filter; but room that
 ///   removals leave is used again, so a filter whose keys come and go at constant length does not grow.
-/// - Nothing allocates after construction but growth, and removals and relocations while the filter is being saved.
+/// - Nothing allocates after construction but growth, and changes while the filter is being saved.
 ///
 /// # Consistency
 ///

@@ -4,6 +4,7 @@ use core::fmt::Debug;
 
 use crate::error::insert::{InsertBatchError, InsertError};
 use crate::filter::batch_key::BatchKey;
+use crate::filter::sealed::Sealed;
 use crate::filter::stats::Stats;
 
 /// What all filters of this crate can do, for code that is to work with any of them.
@@ -70,7 +71,9 @@ use crate::filter::stats::Stats;
 /// assert!(filter.contains("mailinator.com"));
 /// # Ok::<(), InsertError>(())
 /// ```
-pub trait MembershipFilter<T: ?Sized>: Debug {
+///
+/// Only the filters of this crate implement it, so that it can get further methods.
+pub trait MembershipFilter<T: ?Sized>: Debug + Sealed {
     /// Whether the key is in: definitely absent if `false`, probably present if `true`.
     #[must_use]
     fn contains(&self, key: &T) -> bool;
@@ -78,7 +81,8 @@ pub trait MembershipFilter<T: ?Sized>: Debug {
     /// Adds the key.
     ///
     /// # Errors
-    /// If there is no room; nothing has changed then.
+    /// If there is no room; nothing has changed then. (Of a rotating filter, see
+    /// [`insert`](crate::RotatingCuckooFilter::insert).)
     fn insert(&self, key: &T) -> Result<(), InsertError>;
 
     /// Adds the key unless it is in: `true` if it was added.

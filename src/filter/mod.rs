@@ -11,6 +11,7 @@ pub(crate) mod membership;
 mod operations;
 pub(crate) mod rotating;
 pub(crate) mod rotating_builder;
+mod sealed;
 mod settings;
 #[cfg(feature = "snapshot")]
 mod snapshots;

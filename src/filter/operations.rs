@@ -219,6 +219,8 @@ macro_rules! properties {
         impl<T: ?Sized, S: UnwindSafe> UnwindSafe for $Filter<T, S> {}
         impl<T: ?Sized, S: RefUnwindSafe> RefUnwindSafe for $Filter<T, S> {}
 
+        impl<T: ?Sized, S> Sealed for $Filter<T, S> {}
+
         impl<T: Hash + ?Sized, S: BuildHasher> MembershipFilter<T> for $Filter<T, S> {
             #[inline]
             fn contains(&self, key: &T) -> bool {

@@ -12,6 +12,7 @@ use crate::filter::batch_key::BatchKey;
 use crate::filter::batches::{batches, blocks};
 use crate::filter::membership::MembershipFilter;
 use crate::filter::operations::{operation_on_a_key, operations_on_hashes, operations_on_keys, properties};
+use crate::filter::sealed::Sealed;
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
@@ -89,7 +90,7 @@ use crate::word::layout::rate_of_any;
 ///   only when nothing changes.
 /// - Lookups take no lock, write no shared memory and wait for nobody. They look again only if a rotation has come, or
 ///   a copy has just moved.
-/// - No operation allocates after construction (but for a save, and what relocations put aside while one is
+/// - No operation allocates after construction (but for a save, and what changes put aside while one is
 ///   running), and no code of the caller's runs while a lock is held.
 ///
 /// There is no `remove`. Keys share fingerprints, so a removal might take a younger key's copy in place of the one that
@@ -254,8 +255,10 @@ impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
     /// For a filter whose clock has jumped ahead by mistake, or that was loaded from a snapshot and is driven by another
     /// clock from now on. No thread should bring ticks of the old clock any more.
     ///
-    /// The current generation counts as begun now. So the keys that are in live for up to one period longer than they would
-    /// have, and never shorter.
+    /// **How long keys live then**: the next rotation comes when the new clock shows `tick + 1`, and the old one might have shown
+    /// that later or earlier. So the keys that are in live for up to one period longer than they would have, or shorter. Where
+    /// they must not live shorter, as for replay protection, pass the tick after the present one: they live for up to two
+    /// periods longer then, and [`advance_to`](Self::advance_to) answers [`Advance::Behind`] by one until it has come.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{Advance, RotatingCuckooFilter};
@@ -274,8 +277,8 @@ impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
         self.core.restart_clock(tick);
     }
 
-    /// The greatest tick that [`advance_to`](Self::advance_to) or [`restart_clock`](Self::restart_clock) was told, if there
-    /// was any. Of a filter that was loaded, it may be ahead of the caller's clock.
+    /// The tick that the filter's clock shows, if there was any: the greatest one that [`advance_to`](Self::advance_to) was told
+    /// since [`restart_clock`](Self::restart_clock), or that of `restart_clock`. Of a filter that was loaded, it may be ahead of the caller's clock.
     #[must_use]
     pub fn tick(&self) -> Option<u64> {
         self.core.tick()

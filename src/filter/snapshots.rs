@@ -54,8 +54,9 @@ macro_rules! snapshots {
         impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
             /// Writes a snapshot of the filter as it is now, while others go on using it.
             ///
-            /// The moment is at the very beginning of the call: before the first byte is written, and before anything that
-            /// waits. Of what other threads do from then on:
+            /// The moment is at the beginning of the call: before the first byte is written, and before anything that waits
+            /// for a writer. (Only a [`clear`](Self::clear) or a rotation that is under way is waited for before it.) Of what
+            /// other threads do from then on:
             ///
             /// - **Each key that is in at that moment is in the snapshot**, as often as it is in the filter, however it is
             ///   relocated, and also if it is removed afterwards.
@@ -64,7 +65,7 @@ macro_rules! snapshots {
             /// - What [`clear`](Self::clear) removes meanwhile may be in or not.
             ///
             /// So if one thread makes all changes, and saves between two of them, the snapshot is exactly what the filter
-            /// was then. [`begin_save`](Self::begin_save) separates the moment from the writing, and takes a position in the
+            /// was then, except where a `clear` comes before it is written. [`begin_save`](Self::begin_save) separates the moment from the writing, and takes a position in the
             /// caller's log along.
             ///
             $(#[$save])*
@@ -73,12 +74,12 @@ macro_rules! snapshots {
             /// `src/snapshot/format.rs`.
             ///
             /// Cost: one pass over the table, in pieces of 8 KiB, which are written one by one, so that a file needs no
-            /// buffer; `to` is flushed at the end. No copy of the table is made. Lookups go on as ever. Removals and
-            /// relocations wait at the beginning for as long as it takes to lock all stripes (some microseconds). Then each
-            /// change of a bucket that has yet to be written puts the bucket's word aside, unless that has been done, under
-            /// a lock held for a fraction of a microsecond. That takes 16 to 64 bytes until the bucket has been written,
-            /// and is allocated. So a slow writer costs memory in proportion to what is changed meanwhile; it holds up
-            /// nobody. Any number of saves can run at a time, and none waits for another.
+            /// buffer; `to` is flushed at the end. No copy of the table is made. Lookups go on as ever. Operations that lock
+            /// a stripe wait at the beginning for as long as it takes to lock all of them (some microseconds). Then each
+            /// change takes one more lock, for some 100 ns and more with several saves, and puts the bucket's word aside
+            /// if the bucket has yet to be written and that has not been done. That takes 16 to 64 bytes until the bucket
+            /// has been written, and is allocated. So a slow writer costs memory in proportion to what is changed meanwhile;
+            /// it holds up nobody. Any number of saves can run at a time, and none waits for another's writer.
             ///
             /// # Errors
             /// Those of `to`; `OutOfMemory` if the memory was refused in which words are put aside (the changes themselves
@@ -104,7 +105,8 @@ macro_rules! snapshots {
             /// The save borrows the filter. To write it on a thread that may outlive this call, where the filter is in an
             /// [`Arc`](std::sync::Arc), let that thread begin the save and tell, by a channel, when it has.
             ///
-            /// Cost: locks all stripes for some microseconds; takes 24 bytes for each 8 KiB of the table.
+            /// Cost: locks all stripes of each table for some microseconds, after a `clear` or a rotation that is under way;
+            /// takes 24 bytes for each 8 KiB of the table.
             ///
             /// # Errors
             /// `OutOfMemory` if that memory was refused.

@@ -1,6 +1,7 @@
 //! A save that has begun: its moment is past, and it is yet to be written.
 
 use core::fmt;
+use core::panic::{RefUnwindSafe, UnwindSafe};
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::Path;
@@ -11,13 +12,14 @@ use crate::snapshot::format::Begun;
 use crate::snapshot::parts::MAX_ATTACHMENT;
 use crate::snapshot::sink::{Header, Sink};
 
-/// A save whose moment is past: the filter as it was when `begin_save` returned, ready to be written. Only with the feature
+/// A save whose moment is past: the filter as it was then, ready to be written. Only with the feature
 /// `snapshot`.
 ///
 /// Made by [`ConcurrentCuckooFilter::begin_save`](crate::ConcurrentCuckooFilter::begin_save) and its like. Write it with
 /// [`write_to`](Self::write_to) or [`write_to_path`](Self::write_to_path), on any thread; or drop it, and nothing has
 /// happened. While it exists, inserts, removals and relocations put aside the words that they change, which takes 16 to 64
-/// bytes for each bucket that is changed for the first time: so don't keep it for longer than it takes.
+/// bytes for each bucket that is changed for the first time, and take a lock for each change: so don't keep it for longer than
+/// it takes.
 ///
 /// It takes two things with it that are the caller's own, and that [`Loader::read`](crate::Loader::read) gives back: a
 /// [position](Self::position) and an [attachment](Self::attachment).
@@ -60,7 +62,8 @@ impl<'a> Save<'a> {
     /// The caller's position: how far the filter has come in a log of changes, say.
     ///
     /// It is exact if no change is made during `begin_save`: the snapshot then has all changes that were made before it and
-    /// none that were made after it. To have it so with one thread that applies the changes, that thread calls `begin_save`
+    /// none that were made after it. (Except `clear`: what that removes while the snapshot is being written may be missing. Who
+    /// repeats the log from here comes to the same `clear`, and is exact again.) To have it so with one thread that applies the changes, that thread calls `begin_save`
     /// between two of them. (The loaded filter goes on from there, and no change is applied twice or left out.)
     pub fn position(mut self, position: u64) -> Self {
         self.position = Some(position);
@@ -90,8 +93,13 @@ impl<'a> Save<'a> {
     /// permissions, and of its owner if that is allowed. File and folder are synced, so a snapshot that was written
     /// survives a loss of power. If the path is a symbolic link, what it leads to is replaced.
     ///
-    /// The new file is called `.NAME.PROCESS-NUMBER.partial` until it takes the place of `NAME`. A process that dies leaves
-    /// it behind. A later save to the same path deletes it, once nobody has written to it for ten minutes.
+    /// The new file is called `.NAME.DIGITS.partial`, with 16 random hexadecimal digits, until it takes the place of `NAME`. A
+    /// process that dies leaves it behind. A later save to the same path deletes it, once nobody has written to it for ten
+    /// minutes. (By a clock that jumps ahead, or a machine that was suspended, a running save's file can be taken for
+    /// abandoned. That save then fails, and the old file stays.)
+    ///
+    /// Of several saves to one path, the last one to be written wins, not the one whose moment is the latest. A file that is
+    /// mounted by itself, as containers do, can't be replaced: the system refuses it.
     ///
     /// # Errors
     /// As for [`write_to`](Self::write_to), and those of the file system. The file is the old one then, except where only
@@ -121,6 +129,10 @@ impl<'a> Save<'a> {
         sink.end()
     }
 }
+
+// A filter is not changed by a save, whatever becomes of it.
+impl UnwindSafe for Save<'_> {}
+impl RefUnwindSafe for Save<'_> {}
 
 impl fmt::Debug for Save<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

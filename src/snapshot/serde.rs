@@ -170,12 +170,13 @@ impl<'de, F: FromSnapshot<S>, S> Visitor<'de> for Snapshot<F, S> {
         self.0.read_of(&mut bytes, Some(len as u64)).map(|loaded| loaded.filter).map_err(E::custom)
     }
 
-    /// For formats that have no bytes, such as JSON: read as they come, so that nothing is held beside the filter, and a
-    /// snapshot that can't be loaded is refused where that shows.
+    /// For formats that have no bytes, such as JSON: read as they come, so that a snapshot that can't be loaded is refused
+    /// where that shows. Where there is a memory limit, nothing is held beside the filter; where there is none, all bytes are,
+    /// so that no more is allocated than there are.
     fn visit_seq<A: SeqAccess<'de>>(self, sequence: A) -> Result<F, A::Error> {
-        let mut numbers = Numbers { sequence, error: None };
-        match self.0.read_of(&mut numbers, None) {
-            Ok(loaded) => match numbers.sequence.next_element::<u8>()? {
+        let mut numbers = Numbers { sequence, ended: false, error: None };
+        match self.0.read_sequence(&mut numbers) {
+            Ok(loaded) => match numbers.next()? {
                 None => Ok(loaded.filter),
                 Some(_) => Err(A::Error::custom("the snapshot ends before the bytes given do")),
             },
@@ -187,15 +188,25 @@ impl<'de, F: FromSnapshot<S>, S> Visitor<'de> for Snapshot<F, S> {
 /// The numbers of a sequence as bytes to read.
 struct Numbers<A, E> {
     sequence: A,
-    /// Why the sequence has no more.
+    /// Whether it has said that there is no more: it must not be asked again.
+    ended: bool,
+    /// Why it has failed.
     error: Option<E>,
+}
+
+impl<'de, A: SeqAccess<'de>> Numbers<A, A::Error> {
+    fn next(&mut self) -> Result<Option<u8>, A::Error> {
+        let next = if self.ended { None } else { self.sequence.next_element()? };
+        self.ended = next.is_none();
+        Ok(next)
+    }
 }
 
 impl<'de, A: SeqAccess<'de>> io::Read for Numbers<A, A::Error> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let mut len = 0;
         for byte in bytes {
-            match self.sequence.next_element() {
+            match self.next() {
                 Ok(Some(next)) => *byte = next,
                 Ok(None) => break,
                 Err(error) => {

@@ -1,5 +1,6 @@
 //! PURE: how a snapshot is read, by the format in `snapshot/format.rs`, and what is checked on the way.
 
+use std::collections::VecDeque;
 use std::io::{ErrorKind, Read};
 
 use crate::error::kind::FilterKind;
@@ -42,6 +43,9 @@ pub struct Source<'a> {
     expected: u64,
     /// How many bytes there are to read, if that is known.
     available: Option<u64>,
+    /// Whether all tables' bytes are to be there before anything is allocated for them, and those that are.
+    collects: bool,
+    collected: VecDeque<u8>,
     /// How many bytes the filter may take up, and how many it takes up so far.
     limit: usize,
     needed: usize,
@@ -50,7 +54,24 @@ pub struct Source<'a> {
 impl<'a> Source<'a> {
     /// A source for a filter of at most `limit` bytes, which has so many itself, if that is known.
     pub(crate) fn new(from: &'a mut dyn Read, limit: usize, available: Option<u64>) -> Self {
-        Self { from, sum: crc32fast::Hasher::new(), read: 0, expected: LEAST, available, limit, needed: 0 }
+        Self {
+            from,
+            sum: crc32fast::Hasher::new(),
+            read: 0,
+            expected: LEAST,
+            available,
+            collects: false,
+            collected: VecDeque::new(),
+            limit,
+            needed: 0,
+        }
+    }
+
+    /// The same source, for bytes that come one by one, of which it is not known how many there are: reads them all before
+    /// anything is allocated for the filter, so that no more is than there are bytes.
+    #[cfg(feature = "serde")]
+    pub(crate) fn collecting(self) -> Self {
+        Self { collects: true, ..self }
     }
 
     pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N], LoadError> {
@@ -67,7 +88,12 @@ impl<'a> Source<'a> {
 
     fn read_exact(&mut self, bytes: &mut [u8]) -> Result<(), LoadError> {
         let expected = self.expected.max(self.read + bytes.len() as u64);
-        let mut rest = bytes;
+        let collected = self.collected.len().min(bytes.len());
+        let (first, mut rest) = bytes.split_at_mut(collected);
+        for (byte, collected) in first.iter_mut().zip(self.collected.drain(..collected)) {
+            *byte = collected;
+        }
+        self.read += collected as u64;
         while !rest.is_empty() {
             match self.from.read(rest) {
                 Ok(0) => return Err(LoadError::Truncated { available: self.read, expected }),
@@ -191,8 +217,25 @@ impl<'a> Source<'a> {
             Some(available) if available < self.expected => {
                 Err(LoadError::Truncated { available, expected: self.expected })
             }
+            None if self.collects => self.collect(),
             _ => Ok(()),
         }
+    }
+
+    /// Reads all that is expected.
+    fn collect(&mut self) -> Result<(), LoadError> {
+        let mut chunk = [0; 4096];
+        let (read, mut left) = (self.read, self.expected - self.read);
+        let mut collected = std::mem::take(&mut self.collected);
+        while left > 0 {
+            let chunk = &mut chunk[..left.min(4096) as usize];
+            self.read_exact(chunk)?;
+            collected.try_reserve(chunk.len()).map_err(|_| LoadError::OutOfMemory { bytes: chunk.len() })?;
+            collected.extend(&*chunk);
+            left -= chunk.len() as u64;
+        }
+        (self.collected, self.read) = (collected, read);
+        Ok(())
     }
 
     /// Reads what follows the header of a section, into an empty table.

@@ -54,6 +54,23 @@ fn a_new_clock_lets_keys_expire_again() {
     }
 }
 
+/// The periods of the new clock end at other times than those of the old one. Whoever must not forget too soon begins it a
+/// tick ahead.
+#[test]
+fn a_new_clock_that_begins_a_tick_ahead_lets_no_key_live_shorter() {
+    let filter = filter();
+    filter.advance_to(100);
+    filter.insert(&1).unwrap();
+    filter.restart_clock(8); // it shows 7, and is about to show 8
+    assert_eq!(filter.advance_to(7), Advance::Behind { by: 1 });
+    for tick in [8, 9, 10] {
+        filter.advance_to(tick);
+        assert!(filter.contains(&1), "two whole periods at least, at {tick}");
+    }
+    filter.advance_to(11);
+    assert!(!filter.contains(&1));
+}
+
 #[test]
 fn a_clock_may_begin_at_the_end_of_all_ticks() {
     let filter = filter();

@@ -106,16 +106,25 @@ fn abandoned_files_are_deleted() {
     let path = folder.0.join("revoked.ccf");
     let old = std::time::SystemTime::now() - Duration::from_secs(3600);
     for (name, modified) in [
-        (".revoked.ccf.17-0.partial", Some(old)),
-        (".revoked.ccf.17-1.partial", None),
-        (".other.ccf.17-0.partial", Some(old)),
+        (".revoked.ccf.0123456789abcdef.partial", Some(old)),
+        (".revoked.ccf.0123456789abcde0.partial", None),
+        (".other.ccf.0123456789abcdef.partial", Some(old)),
+        (".revoked.ccf.download.partial", Some(old)),
+        (".revoked.ccf.index.0123456789abcdef.partial", Some(old)),
         ("revoked.ccf.partial", Some(old)),
     ] {
         let file = fs::File::create(folder.0.join(name)).unwrap();
         modified.into_iter().for_each(|modified| file.set_modified(modified).unwrap());
     }
     filter(10).save_to_path(&path).unwrap();
-    let left = [".other.ccf.17-0.partial", ".revoked.ccf.17-1.partial", "revoked.ccf", "revoked.ccf.partial"];
+    let left = [
+        ".other.ccf.0123456789abcdef.partial",
+        ".revoked.ccf.0123456789abcde0.partial",
+        ".revoked.ccf.download.partial",
+        ".revoked.ccf.index.0123456789abcdef.partial",
+        "revoked.ccf",
+        "revoked.ccf.partial",
+    ];
     assert_eq!(folder.names(), left);
 }
 

@@ -5,9 +5,9 @@ use std::path::Path;
 
 /// Deletes the partial files of `path`, which a process leaves behind if it dies while it saves a filter to that path.
 ///
-/// `Save::write_to_path` first writes a file beside the final one. Its name is that of the final one with a dot in front
-/// and `.partial` at the end. Each process chooses another name, so without this a process that is killed again and again
-/// fills the disk.
+/// `Save::write_to_path` first writes a file beside the final one, called `.NAME.DIGITS.partial`. A later save deletes one that
+/// nobody has written to for ten minutes. A process that has the path for itself need not wait for that: it deletes them when
+/// it starts.
 ///
 /// No other process may be saving to this path. A file that can't be deleted stays, and only takes up room.
 pub fn delete_partial_files_of(path: &Path) {
@@ -17,7 +17,9 @@ pub fn delete_partial_files_of(path: &Path) {
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
     let (begin, end) = (format!(".{name}."), ".partial");
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_name().to_str().is_some_and(|found| found.starts_with(&begin) && found.ends_with(end)) {
+        let name = entry.file_name();
+        let digits = name.to_str().and_then(|name| name.strip_prefix(&begin)?.strip_suffix(end));
+        if digits.is_some_and(|digits| digits.len() == 16 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())) {
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -33,13 +35,20 @@ mod tests {
     fn partial_files_of_the_path_are_deleted_and_no_others() {
         let folder = env::temp_dir().join(format!("partial-files-{}", process::id()));
         fs::create_dir(&folder).unwrap();
-        let kept = [".other.1-0.partial", ".saved", ".saved.old", "saved", "saved.partial"];
-        for name in [".saved.1-0.partial", ".saved.77-3.partial"].iter().chain(&kept) {
+        let kept = [
+            ".other.0123456789abcdef.partial",
+            ".saved",
+            ".saved.download.partial",
+            ".saved.old",
+            "saved",
+            "saved.partial",
+        ];
+        for name in [".saved.0123456789abcdef.partial", ".saved.fedcba9876543210.partial"].iter().chain(&kept) {
             fs::write(folder.join(name), "").unwrap();
         }
         // Also if there is no file of that name yet.
         for name in ["saved", "new"] {
-            fs::write(folder.join(format!(".{name}.2-0.partial")), "").unwrap();
+            fs::write(folder.join(format!(".{name}.00000000000000aa.partial")), "").unwrap();
             delete_partial_files_of(&folder.join(name));
         }
         delete_partial_files_of(&folder.join("no such folder").join("saved"));

@@ -159,7 +159,7 @@ fn a_partial_file_that_is_left_over_does_no_harm() {
     let cache = open(TestStore::new(), &path);
     change(&cache, 100, 1);
     cache.snapshot().expect("a snapshot");
-    let partial = directory.path().join(".filter.4711-0.partial");
+    let partial = directory.path().join(".filter.0123456789abcdef.partial");
     fs::write(&partial, vec![7; 100_000]).expect("a file");
     let cache = open(cache.into_store(), &path);
     assert_replayed(&cache, 0);

@@ -23,7 +23,7 @@ fn nothing_is_forgotten_by_a_restart() {
     server.end();
 
     // As a process leaves them that dies while it saves.
-    let partial = [".revoked.snapshot.4711-0.partial", ".request-ids.snapshot.4711-1.partial"];
+    let partial = [".revoked.snapshot.0123456789abcdef.partial", ".request-ids.snapshot.0123456789abcdef.partial"];
     for name in partial {
         fs::write(data.path().join(name), b"half").unwrap();
     }
