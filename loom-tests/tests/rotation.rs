@@ -202,6 +202,30 @@ model! {
     for [RotationWithoutLock]
 }
 
+/// One thread rotates by its clock and then begins a new one. Whoever sees the new clock sees the rotation.
+fn new_clock() -> Model {
+    let start = generations(2, |generations| generations.advance_to(10));
+    let starter = role(|generations| {
+        generations.advance_to(11);
+        generations.restart_clock(5);
+    });
+    let reader = role(|generations| {
+        let restarted = generations.tick() == Some(5);
+        assert!(!restarted || generations.generation() == 1, "the old clock's tick has not taken effect");
+    });
+    let finally = role(|generations| {
+        assert_eq!((generations.generation(), generations.tick()), (1, Some(5)));
+        generations.advance_to(6);
+        assert_eq!(generations.generation(), 2, "the new clock goes on");
+    });
+    (start, vec![starter, reader], finally)
+}
+model! {
+    new_clock, at least 5,
+    fails with "the old clock's tick has not taken effect"
+    for [RelaxedRestart]
+}
+
 /// Two threads find the current generation full: one of them rotates, and nothing is forgotten.
 fn two_inserts_into_a_full_generation() -> Model {
     let start = Generations::new(2, true);

@@ -2,6 +2,7 @@
 
 use crate::sync::Ordering;
 use crate::tables::generations::Generations;
+use crate::verify::fault::{self, Fault};
 
 /// What a call of [`advance_to`](crate::RotatingCuckooFilter::advance_to) has led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,6 +78,7 @@ impl Generations {
 
     /// The last tick, if there was one.
     pub(crate) fn tick(&self) -> Option<u64> {
+        // Acquire: see `advance_to`.
         self.next_tick.load(Ordering::Acquire).checked_sub(1)
     }
 
@@ -84,6 +86,7 @@ impl Generations {
     pub(crate) fn restart_clock(&self, tick: u64) {
         let _rotation = self.rotation.lock();
         // Release: see `advance_to`. The generation is the one that every earlier tick has led to.
-        self.next_tick.store(tick.min(u64::MAX - 1) + 1, Ordering::Release);
+        let release = fault::ordering(Fault::RelaxedRestart, Ordering::Release);
+        self.next_tick.store(tick.min(u64::MAX - 1) + 1, release);
     }
 }

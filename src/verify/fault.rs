@@ -93,6 +93,8 @@ pub enum Fault {
     FullRotatesAgain,
     /// The store that begins a generation is relaxed.
     RelaxedRotation,
+    /// The store that begins a new clock is relaxed.
+    RelaxedRestart,
     /// The loads of the current generation are relaxed.
     RelaxedGeneration,
     /// A new table is announced before it is in its place.

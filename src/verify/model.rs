@@ -236,6 +236,16 @@ impl Generations {
         self.0.advance_to(tick);
     }
 
+    /// [`RotatingCuckooFilter::restart_clock`](crate::RotatingCuckooFilter::restart_clock)
+    pub fn restart_clock(&self, tick: u64) {
+        self.0.restart_clock(tick);
+    }
+
+    /// [`RotatingCuckooFilter::tick`](crate::RotatingCuckooFilter::tick)
+    pub fn tick(&self) -> Option<u64> {
+        self.0.tick()
+    }
+
     /// [`RotatingCuckooFilter::generation`](crate::RotatingCuckooFilter::generation)
     pub fn generation(&self) -> u64 {
         self.0.generation()
