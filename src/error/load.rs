@@ -296,7 +296,7 @@ impl fmt::Display for LoadError {
             }
             Self::TrailingBytes { snapshot, available } => write!(
                 f,
-                "the snapshot has {snapshot} bytes, and the file {available}: something was written after it; fetch it \
+                "the snapshot ends after {snapshot} bytes, and there are {available}: something comes after it; fetch it \
                  again, or rebuild the filter"
             ),
             Self::SchemaTooLong { len, most } => {

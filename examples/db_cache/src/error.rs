@@ -105,8 +105,6 @@ pub enum RebuildReason {
     Foreign,
     /// The filter in it can't be loaded: it is damaged, of another program, of another hash, or of another version.
     Load(LoadError),
-    /// There are bytes after its end.
-    TooLong,
     /// The store knows of no such snapshot: it is of another store, or of one that has been put back to an earlier state.
     Unannounced,
     /// It is smaller, or has a higher false-positive rate, than was asked for or than the store needs.
@@ -132,7 +130,6 @@ impl fmt::Display for RebuildReason {
             Self::File(error) => write!(f, "the snapshot can't be read: {error}"),
             Self::Foreign => write!(f, "the snapshot does not say which moment of which store it is of"),
             Self::Load(error) => write!(f, "the snapshot can't be loaded: {error}"),
-            Self::TooLong => write!(f, "the file goes on after the snapshot's end"),
             Self::Unannounced => write!(f, "the snapshot is not of this store, or not of its past"),
             Self::TooSmall => write!(f, "the snapshot's filter is smaller or less exact than is asked for"),
             Self::LogIncomplete => write!(f, "the log does not reach back to the snapshot"),

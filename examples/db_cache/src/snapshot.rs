@@ -44,8 +44,8 @@
 //! [attachment](Save::attachment), in eight bytes, little-endian. The [schema](SCHEMA) tells it from the snapshots of other
 //! programs.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::path::Path;
 
 use concurrent_cuckoo_filter::{LoadError, Loader, Save, StableState};
@@ -78,18 +78,13 @@ pub(crate) struct Snapshot {
 
 /// Reads a snapshot. Allocates no more than the size of the file and a megabyte.
 pub(crate) fn read(path: &Path, hasher: StableState) -> Result<Snapshot, RebuildReason> {
-    let mut file = File::open(path).map_err(RebuildReason::File)?;
-    let size = file.metadata().map_err(RebuildReason::File)?.len();
+    let size = fs::metadata(path).map_err(RebuildReason::File)?.len();
     let memory_limit = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(BESIDES);
     let loader = Loader::<Filter, _>::new(hasher, memory_limit).schema(SCHEMA);
-    // Not `read_path`, which does not mind what comes after the snapshot.
-    let loaded = loader.read(&mut file).map_err(|error| match error {
+    let loaded = loader.read_path(path).map_err(|error| match error {
         LoadError::Io(error) => RebuildReason::File(error),
         error => RebuildReason::Load(error),
     })?;
-    if file.read(&mut [0]).map_err(RebuildReason::File)? != 0 {
-        return Err(RebuildReason::TooLong);
-    }
     let id = loaded.attachment.try_into().map(u64::from_le_bytes);
     let (Ok(id), Some(sequence)) = (id, loaded.position) else {
         return Err(RebuildReason::Foreign);

@@ -209,7 +209,7 @@ fn whatever_is_wrong_with_the_file_the_keys_are_scanned() {
     let mut longer = good.clone();
     longer.push(0);
     fs::write(&path, longer).expect("a file");
-    reopen(|reason| matches!(reason, RebuildReason::TooLong));
+    reopen(|reason| matches!(reason, RebuildReason::Load(LoadError::TrailingBytes { .. })));
 
     fs::write(&path, &good).expect("a file");
     let cache = open(Arc::clone(&store), &path);

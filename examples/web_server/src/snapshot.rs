@@ -4,30 +4,26 @@
 //! server saves a few numbers of its own, as the snapshot's *attachment*. They say which store the filter belongs to.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, ErrorKind, Read};
-use std::path::Path;
+use std::io::ErrorKind;
 
-use concurrent_cuckoo_filter::{LoadError, Loaded};
+use concurrent_cuckoo_filter::LoadError;
 
 /// Why a snapshot is of no use.
 #[derive(Debug)]
 pub(crate) enum Unusable {
     /// There is none.
     Missing,
-    /// There is more in the file than a filter.
-    Longer,
     /// The file can't be read, or is damaged, or is of another kind of filter, of other keys or of another key.
     Filter(LoadError),
     /// The filter is as it was saved, but does not fit here.
     Unfit(String),
 }
 
-impl From<io::Error> for Unusable {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            ErrorKind::NotFound => Self::Missing,
-            _ => Self::Filter(LoadError::Io(error)),
+impl From<LoadError> for Unusable {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Io(error) if error.kind() == ErrorKind::NotFound => Self::Missing,
+            error => Self::Filter(error),
         }
     }
 }
@@ -36,26 +32,10 @@ impl fmt::Display for Unusable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing => write!(f, "there is none"),
-            Self::Longer => write!(f, "there are bytes after its end"),
             Self::Filter(LoadError::Io(error)) => write!(f, "{error}"),
             Self::Filter(error) => write!(f, "{error}"),
             Self::Unfit(why) => write!(f, "{why}"),
         }
-    }
-}
-
-/// Reads a file that has one snapshot in it and nothing else. `load` reads the snapshot.
-///
-/// `Loader::read_path` by itself does not mind what comes after the snapshot.
-pub(crate) fn read<F>(
-    path: &Path,
-    load: impl FnOnce(&mut File) -> Result<Loaded<F>, LoadError>,
-) -> Result<Loaded<F>, Unusable> {
-    let mut file = File::open(path)?;
-    let loaded = load(&mut file).map_err(Unusable::Filter)?;
-    match file.read(&mut [0])? {
-        0 => Ok(loaded),
-        _ => Err(Unusable::Longer),
     }
 }
 

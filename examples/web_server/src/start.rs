@@ -135,7 +135,7 @@ fn load_revoked(file: &Path, arguments: &Arguments, hasher: StableState, store: 
     let shape = |filter: &Revoked| (filter.slots(), filter.fingerprint_bits(), filter.encoding());
     let wanted = shape(&new_revoked(arguments, hasher.clone()).map_err(|error| unfit(error.to_string()))?);
     let loader = Loader::<Revoked, _>::new(hasher, arguments.snapshot_limit()).schema(REVOKED_SCHEMA);
-    let loaded = snapshot::read(file, |file| loader.read(file))?;
+    let loaded = loader.read_path(file)?;
     // The position is the epoch that began before it was saved: what was revoked in earlier ones is in.
     let (Some(epoch), Some([id])) = (loaded.position, snapshot::numbers(&loaded.attachment)) else {
         return Err(unfit("it does not say of which store and epoch it is".into()));
@@ -227,7 +227,7 @@ fn load_ids(file: &Path, arguments: &Arguments, hasher: StableState, store: &Sto
     let shape = |ids: &Ids| (ids.generations(), ids.capacity(), ids.memory_usage());
     let wanted = shape(&new_ids(arguments, hasher.clone()).map_err(|error| unfit(&error.to_string()))?);
     let loader = Loader::<Ids, _>::new(hasher, arguments.snapshot_limit()).schema(IDS_SCHEMA);
-    let loaded = snapshot::read(file, |file| loader.read(file))?;
+    let loaded = loader.read_path(file)?;
     let Some([id, period]) = snapshot::numbers(&loaded.attachment) else {
         return Err(unfit("it does not say of which store and period it is"));
     };
