@@ -85,6 +85,16 @@
 //! inserts and removals gain two to three times. The feature `huge-pages` (off by default; see `Builder::huge_pages`)
 //! adds to that, on Linux. What is to be expected of many threads stands on the page [`scaling`].
 //!
+//! # What filters do not implement
+//!
+//! - **`Clone`.** To share a filter, clone an [`Arc`](std::sync::Arc) of it. A second table of the same keys would be out of
+//!   step with the first change; where one is wanted all the same, a snapshot is one, of an exact moment.
+//! - **`Default`**, except a [`GrowableCuckooFilter`]: the others have no size that would do by default. (All builders are
+//!   `Default` and `Clone`.)
+//! - **`FromIterator` and `Extend`.** An iterator does not say for how many keys to build the filter, and neither trait can
+//!   report a key that is refused. [`insert_batch`](ConcurrentCuckooFilter::insert_batch) can.
+//! - **`PartialEq`, `IntoIterator`.** Keys are not kept, so they can't be listed or compared.
+//!
 //! # Hazards
 //!
 //! - **Remove only what you inserted, and as often.** A key that was never inserted may look like one that was, and
