@@ -21,7 +21,8 @@ fn bad_arguments_are_errors() {
 #[test]
 fn a_rate_that_no_layout_meets_is_a_bad_argument() {
     let too_low = ["--rate", "1e-15"];
-    run(&too_low, b"").assert_failure(2, &["error: ", "1e-15", "the lowest possible", "give a higher --rate"]);
+    run(&too_low, b"")
+        .assert_failure(2, &["error: ", "1e-15", "the lowest that", "can have is 9.3", "give a higher --rate"]);
     let too_low_for_it = ["--rate", "1e-8", "--encoding", "semi-sorted"];
     run(&too_low_for_it, b"").assert_failure(2, &["error: ", "1e-8", "without --encoding"]);
 }
