@@ -5,6 +5,8 @@
 //! hundreds of instructions ahead, which are three to six lookups. So a batch computes the buckets of many keys first,
 //! and asks for their cache lines. `cargo bench --bench limit` measures what that gains.
 
+use crate::error::insert::{InsertBatchError, InsertError};
+
 /// How many keys are hashed, and then looked up, at a time. Each is a loop of its own, short enough for many turns of it
 /// to overlap.
 pub(crate) const BLOCK: usize = 32;
@@ -57,4 +59,25 @@ pub(crate) fn each_ahead(hashes: Hashes<'_>, ahead: impl Fn(&[u64]), act: impl F
         kept.copy_from_slice(hashes);
     };
     for_each_block(0, hashes, prepare, act);
+}
+
+/// Calls `insert` with all hashes, in order, until it refuses one; `ahead` is as in [`each_ahead`].
+pub(crate) fn insert_each_ahead(
+    hashes: Hashes<'_>,
+    ahead: impl Fn(&[u64]),
+    insert: impl Fn(u64) -> Result<(), InsertError>,
+) -> Result<usize, InsertBatchError> {
+    let mut inserted = 0;
+    let mut refused = None;
+    each_ahead(hashes, ahead, |hashes| {
+        for &hash in hashes {
+            if let Err(error) = insert(hash) {
+                refused = Some(InsertBatchError { inserted, error });
+                return false;
+            }
+            inserted += 1;
+        }
+        true
+    });
+    refused.map_or(Ok(inserted), Err)
 }

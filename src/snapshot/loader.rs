@@ -96,15 +96,13 @@ impl<F: FromSnapshot<S>, S> Loader<F, S> {
     /// Reads a snapshot from a sequence of numbers, of which nobody knows how many there are.
     #[cfg(feature = "serde")]
     pub(crate) fn read_sequence(self, from: &mut dyn Read) -> Result<Loaded<F>, LoadError> {
-        let Self { hasher, memory_limit, schema, .. } = self;
-        let source = Source::new(from, memory_limit, None);
-        let source = if memory_limit == usize::MAX { source.collecting() } else { source };
-        F::from_snapshot(source, hasher, schema)
+        let source = Source::new(from, self.memory_limit, None);
+        let source = if self.memory_limit == usize::MAX { source.collecting() } else { source };
+        F::from_snapshot(source, self.hasher, self.schema)
     }
 
     pub(crate) fn read_of(self, from: &mut dyn Read, available: Option<u64>) -> Result<Loaded<F>, LoadError> {
-        let Self { hasher, memory_limit, schema, .. } = self;
-        F::from_snapshot(Source::new(from, memory_limit, available), hasher, schema)
+        F::from_snapshot(Source::new(from, self.memory_limit, available), self.hasher, self.schema)
     }
 }
 

@@ -65,7 +65,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::error::insert::{InsertBatchError, InsertError};
 use crate::error::kind::FilterKind;
-use crate::plan::batch::{BLOCK, Hashes, each_ahead};
+use crate::plan::batch::{BLOCK, Hashes, each_ahead, insert_each_ahead};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
 use crate::table::any::AnyTable;
 use crate::tables::gates::Gates;
@@ -232,20 +232,8 @@ impl Tables {
 
     /// `insert` for many, in their order.
     pub(crate) fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
-        let mut inserted = 0;
-        let mut refused = None;
         let ahead = |hashes: &[u64]| self.newest(self.tables()).prefetch(hashes);
-        each_ahead(hashes, ahead, |hashes| {
-            for &hash in hashes {
-                if let Err(error) = self.insert(hash) {
-                    refused = Some(InsertBatchError { inserted, error });
-                    return false;
-                }
-                inserted += 1;
-            }
-            true
-        });
-        refused.map_or(Ok(inserted), Err)
+        insert_each_ahead(hashes, ahead, |hash| self.insert(hash))
     }
 
     /// `remove` for many, in their order.
