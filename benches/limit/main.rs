@@ -1,4 +1,4 @@
-//! What memory allows, and how near lookups come to it, one at a time and in batches.
+//! What memory allows, and how near lookups come to it, one at a time and in batches; and what it allows two writers.
 //!
 //! `cargo bench --bench limit [-- OPTIONS]`; with `--features huge-pages` also on huge pages, in the same run.
 //!
@@ -20,6 +20,24 @@
 //!
 //! Inserts are from empty to 75 % of the slots, and removals from 90 % on, single and batched by turns, so that both meet
 //! the same loads.
+//!
+//! The last table is about *writers*, threads that change one shared table:
+//!
+//! | row | one operation |
+//! |---|---|
+//! | exchange | loads a random word of a table of the same size, and changes it by compare-exchange |
+//! | locked exchange | three compare-exchanges: takes one of 1,024 locks, changes a random word, frees the lock |
+//! | remove and insert | removes the oldest key from our filter or, by turns, inserts a new one; 75 % load |
+//! | remove | removes the oldest key; the inserts in between are not timed |
+//!
+//! The rate of two threads is that of both together. Two writers in a table that fits in the cache do about half of
+//! what one does: a cache line that one core has changed must travel to the other core before that one can change it.
+//! The machine does the same with bare exchanges, so *two over one* of our filters is to be compared with that of the
+//! exchanges in the same run, and not with 2. (In a virtual machine it varies: the host may run the two threads on two
+//! cores now and on one core's two hardware threads then. These share their caches, so no line has to travel.)
+//!
+//! The locked exchange is the least that a removal must do: take a lock, change a word, free the lock. It hashes no
+//! key, looks into no second bucket and prefetches nothing.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -30,6 +48,7 @@ mod memory;
 mod options;
 mod results;
 mod source;
+mod writers;
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -87,7 +106,7 @@ fn time(column: &mut Column, batched: bool, source: &mut Source, slices: usize) 
 }
 
 fn measure(size: Size, options: &Options) {
-    let bytes = if options.test { 64 << 10 } else { size.table_bytes() };
+    let bytes = options.table_bytes(size);
     let with_huge = cfg!(feature = "huge-pages") && size == Size::Large;
     let pages: &[bool] = if with_huge { &[false, true] } else { &[false] };
 
@@ -175,5 +194,6 @@ fn main() {
     let Some(options) = Options::parse() else { return };
     for &size in &options.sizes {
         measure(size, &options);
+        writers::measure(size, &options);
     }
 }
