@@ -111,7 +111,7 @@ fn no_batch_allocates() {
 
 #[test]
 fn of_the_filter_that_grows_no_operation_allocates_but_growth() {
-    let filter = GrowableCuckooFilter::<u64>::builder().capacity(3000).memory_limit(150_000).build().unwrap();
+    let filter = GrowableCuckooFilter::<u64>::builder().capacity(3000).memory_limit(60_000).build().unwrap();
     let mut keys = 0..;
     while filter.tables() < 3 {
         filter.insert(&keys.next().unwrap()).unwrap();

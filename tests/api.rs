@@ -8,7 +8,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use concurrent_cuckoo_filter::{Builder, ConcurrentCuckooFilter, Encoding, InsertError};
+use concurrent_cuckoo_filter::{Builder, ConcurrentCuckooFilter, Encoding, GrowableCuckooFilter, InsertError};
 use support::{Identity, Raw};
 
 type Filter<T> = ConcurrentCuckooFilter<T>;
@@ -74,13 +74,23 @@ fn a_filter_is_send_and_sync_whatever_its_keys_are() {
 }
 
 #[test]
+fn a_small_filter_takes_little_memory() {
+    for (capacity, most) in [(100, 48.0), (1000, 24.0), (10_000, 16.0)] {
+        let bits = |bytes: usize| bytes as f64 * 8.0 / capacity as f64;
+        let one = bits(Filter::<u64>::with_capacity(capacity).memory_usage());
+        let growable = bits(GrowableCuckooFilter::<u64>::with_capacity(capacity).memory_usage());
+        assert!(one <= most && growable <= 2.0 * most, "{capacity}: {one} bits a key, growable {growable}");
+    }
+}
+
+#[test]
 fn any_capacity_is_met_without_rounding_to_powers_of_two() {
     for capacity in [0, 1, 2, 3, 5, 6, 7, 10, 11, 100, 1000, 10_007, 65_536, 65_537, 100_000, 1_000_003] {
         let filter = Filter::<u64>::with_capacity(capacity);
         assert!(filter.capacity() >= capacity && filter.slots() >= filter.capacity());
         if capacity >= 10_000 {
             let bits = filter.memory_usage() as f64 * 8.0 / capacity as f64;
-            let with_stripes = if capacity >= 1_000_000 { 13.4 } else { 30.0 };
+            let with_stripes = if capacity >= 1_000_000 { 13.4 } else { 16.0 };
             assert!(bits < with_stripes, "{bits} bits a key for {capacity}");
             assert!(filter.slots() as f64 <= 1.06 * capacity as f64, "{} slots for {capacity}", filter.slots());
         }
@@ -199,9 +209,9 @@ fn the_statistics_agree_with_each_other() {
     assert!(filter.false_positive_rate() < 0.55 * filter.max_false_positive_rate());
     assert!(filter.memory_usage() > filter.slots() / filter.slots_per_bucket() * 8);
     assert_eq!((filter.slots_per_bucket(), filter.fingerprint_bits()), (5, 14));
-    // The buckets, 16 KiB of stripes, and at most 64 cache lines to count on.
+    // The buckets, 2 KiB of stripes, and at most four pairs of cache lines to count on.
     let beside_buckets = filter.memory_usage() - filter.slots() / filter.slots_per_bucket() * 8;
-    assert!((16_384..16_384 + 64 * 128 + 400).contains(&beside_buckets), "{beside_buckets} bytes");
+    assert!((2048..2048 + 4 * 128 + 400).contains(&beside_buckets), "{beside_buckets} bytes");
 }
 
 #[test]

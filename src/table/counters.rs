@@ -3,8 +3,7 @@
 use std::sync::LazyLock;
 use std::thread::available_parallelism;
 
-use crossbeam_utils::CachePadded;
-
+use crate::machine::arch::at;
 use crate::machine::memory::boxed_slice;
 use crate::sync::{AtomicI64, Ordering, Tally};
 use crate::verify::fault::{self, Fault};
@@ -18,12 +17,19 @@ const MAX_SHARDS: usize = 64;
 /// All accesses are relaxed: these are statistics, that order nothing.
 #[derive(Debug)]
 pub(crate) struct Counters {
-    /// A power of two of them.
-    shards: Box<[CachePadded<Shard>]>,
+    /// A power of two of them, with one that is not used between any two: so they share no cache line, nor a pair of lines
+    /// that a processor loads together.
+    shards: Box<[Shard]>,
+    /// Their number, less one.
+    mask: usize,
 }
+
+/// The elements from one shard to the next.
+const STRIDE: usize = 2;
 
 /// What the threads that share a shard have counted: [`Counts`] says what.
 #[derive(Debug, Default)]
+#[repr(align(64))]
 struct Shard {
     /// One shard alone may be negative: an item may be inserted by one thread and removed by another.
     len: AtomicI64,
@@ -79,26 +85,38 @@ fn shards_for(buckets: usize) -> usize {
     static THREADS: LazyLock<usize> =
         LazyLock::new(|| available_parallelism().map_or(1, usize::from).next_power_of_two());
 
-    let worthwhile = (buckets / 256).next_power_of_two().min(MAX_SHARDS);
-    if worthwhile == 1 { 1 } else { worthwhile.min(*THREADS) }
+    let worthwhile = (buckets / 512).next_power_of_two().min(MAX_SHARDS);
+    // Asked with the first table in any case, for the first filter is built where memory is not short; a later table may be
+    // one that is added where it is.
+    worthwhile.min(*THREADS)
+}
+
+/// How many elements so many shards take.
+fn elements(shards: usize) -> usize {
+    (shards - 1) * STRIDE + 1
 }
 
 impl Counters {
     /// Counters for a table of so many buckets, or `None` if there is no memory for them.
     pub(crate) fn new(buckets: usize) -> Option<Self> {
-        Some(Self { shards: boxed_slice(shards_for(buckets), CachePadded::<Shard>::default)? })
+        let shards = shards_for(buckets);
+        Some(Self { shards: boxed_slice(elements(shards), Shard::default)?, mask: shards - 1 })
     }
 
     /// How many bytes [`new`](Self::new) asks the allocator for.
     pub(crate) fn memory_for(buckets: usize) -> usize {
-        shards_for(buckets) * size_of::<CachePadded<Shard>>()
+        elements(shards_for(buckets)) * size_of::<Shard>()
+    }
+
+    /// Those that are used.
+    fn shards(&self) -> impl Iterator<Item = &Shard> {
+        self.shards.iter().step_by(STRIDE)
     }
 
     /// The calling thread's shard.
     #[inline]
     fn shard(&self) -> &Shard {
-        let shard = thread_number() & (self.shards.len() - 1);
-        &self.shards[shard]
+        at(&self.shards, (thread_number() & self.mask) * STRIDE)
     }
 
     #[inline]
@@ -148,14 +166,14 @@ impl Counters {
 
     /// How many items there are: exact while no thread changes that. Each change made meanwhile may or may not be in it.
     pub(crate) fn len(&self) -> usize {
-        let sum: i64 = self.shards.iter().map(|shard| shard.len.load(Ordering::Relaxed)).sum();
+        let sum: i64 = self.shards().map(|shard| shard.len.load(Ordering::Relaxed)).sum();
         // A removal may have been counted where the insertion before it, in an earlier shard, was not.
         sum.max(0) as usize
     }
 
     /// All counts, each as exact as [`len`](Self::len), but not all of the same moment.
     pub(crate) fn counts(&self) -> Counts {
-        let of_shard = |shard: &CachePadded<Shard>| Counts {
+        let of_shard = |shard: &Shard| Counts {
             len: 0,
             relocations: shard.relocations.load(Ordering::Relaxed),
             longest_path: shard.longest_path.load(Ordering::Relaxed),
@@ -165,7 +183,7 @@ impl Counters {
             negatives_recorded: shard.negatives_recorded.load(Ordering::Relaxed),
             false_positives_recorded: shard.false_positives_recorded.load(Ordering::Relaxed),
         };
-        let counts = self.shards.iter().map(of_shard).fold(Counts::default(), Counts::merge);
+        let counts = self.shards().map(of_shard).fold(Counts::default(), Counts::merge);
         // By itself: a sum of shards that may be negative.
         Counts { len: self.len(), ..counts }
     }
@@ -175,14 +193,20 @@ impl Counters {
 #[cfg(not(ccf_model = "loom"))]
 #[inline]
 fn thread_number() -> usize {
+    use core::cell::Cell;
     use core::sync::atomic::AtomicUsize;
 
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    static NEXT: AtomicUsize = AtomicUsize::new(1);
     std::thread_local! {
-        static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed);
+        /// 0 before the first use. Computed lazily by hand, for what the standard library does takes two instructions more.
+        static NUMBER: Cell<usize> = const { Cell::new(0) };
     }
-    // While a thread's locals are being dropped, any number will do.
-    NUMBER.try_with(|number| *number).unwrap_or(0)
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        number.get()
+    })
 }
 
 /// loom's threads share one thread, and its models have too few buckets for a second shard.

@@ -21,9 +21,12 @@ pub(crate) struct Gates {
     locks: Box<[CachePadded<Mutex<()>>]>,
 }
 
-/// The number of gates where the coarsest table has so many buckets.
+/// How many buckets there are for each gate, while there are fewer than [`MAX_GATES`]. Models are to have a few gates.
+const BUCKETS_PER_GATE: usize = if cfg!(ccf_model) { 1 } else { 64 };
+
+/// The number of gates where the coarsest table has so many buckets: a power of two.
 fn gates_for(buckets: usize) -> usize {
-    buckets.checked_next_power_of_two().map_or(MAX_GATES, |count| count.min(MAX_GATES))
+    1 << (buckets / BUCKETS_PER_GATE).clamp(1, MAX_GATES).ilog2()
 }
 
 impl Gates {

@@ -21,7 +21,7 @@ impl Tables {
     pub(super) fn grow(&self, tables: usize) -> Growth {
         let _growth = if fault::injected(Fault::GrowWithoutLock) {
             None
-        } else if let Some(growth) = self.growth.try_lock() {
+        } else if let Some(growth) = self.growth.lock.try_lock() {
             Some(growth)
         } else {
             return Growth::UnderWay;
@@ -46,7 +46,7 @@ impl Tables {
         if additional == 0 {
             return Ok(());
         }
-        let _growth = self.growth.lock();
+        let _growth = self.growth.lock.lock();
         let tables = self.tables();
         let wanted = self.len().saturating_add(additional);
         let (mut capacity, mut needed) = (self.capacity(), self.memory_usage());
@@ -72,8 +72,9 @@ impl Tables {
         let mut built = [const { None }; MAX_TABLES];
         for (place, next) in built.iter_mut().zip(planned).rev() {
             let Some(next) = next else { continue };
-            let table = self.plan.build(next).ok_or(ReserveError::OutOfMemory { bytes: next.memory() })?;
-            *place = Some(table);
+            let out_of_memory = ReserveError::OutOfMemory { bytes: next.memory() };
+            self.tables.prepare(next.number).ok_or(out_of_memory)?;
+            *place = Some(self.plan.build(next).ok_or(out_of_memory)?);
         }
         for (number, table) in built.into_iter().enumerate() {
             table.into_iter().for_each(|table| self.publish(number, table));
@@ -90,7 +91,9 @@ impl Tables {
         if needed > limit {
             return Err(InsertError::MemoryLimit { len: self.len(), needed, limit });
         }
-        let table = self.plan.build(next).ok_or_else(|| InsertError::OutOfMemory { bytes: next.memory() })?;
+        let out_of_memory = || InsertError::OutOfMemory { bytes: next.memory() };
+        self.tables.prepare(number).ok_or_else(out_of_memory)?;
+        let table = self.plan.build(next).ok_or_else(out_of_memory)?;
         self.publish(number, table);
         Ok(())
     }
@@ -104,7 +107,7 @@ impl Tables {
             // For loom, which lets others go first only where something is done that they could notice.
             publish(0);
         }
-        self.tables[number].set(table).expect("one growth, one table");
+        self.tables.set(number, table);
         if !fault::injected(Fault::PublishBeforeSet) {
             publish(1);
         }

@@ -59,8 +59,6 @@
 //! while the lock is waited for or a table is built; nobody who holds a stripe waits for a gate or for the lock. So no
 //! deadlock.
 
-use std::sync::OnceLock;
-
 use crossbeam_utils::CachePadded;
 
 use crate::error::insert::{InsertBatchError, InsertError};
@@ -69,7 +67,8 @@ use crate::plan::batch::{BLOCK, Hashes, each_ahead, insert_each_ahead};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
 use crate::table::any::AnyTable;
 use crate::tables::gates::Gates;
-use crate::tables::growth_plan::{MAX_TABLES, Plan};
+use crate::tables::growth_plan::{Plan, memory_of_places};
+use crate::tables::places::Places;
 use crate::tables::search::Search;
 use crate::verify::fault::{self, Fault};
 use crate::word::layout::rate_of_any;
@@ -103,16 +102,29 @@ pub(super) enum Growth {
 #[derive(Debug)]
 pub(crate) struct Tables {
     /// The published ones, and for a moment one more, are set. Set under the lock `growth`.
-    pub(super) tables: [OnceLock<Box<dyn AnyTable>>; MAX_TABLES],
+    pub(super) tables: Places,
     pub(super) published: AtomicU64,
-    /// Apart from what lookups read: inserts try it again and again where growth is refused.
-    pub(super) growth: CachePadded<Mutex<()>>,
     pub(super) gates: Gates,
-    /// Apart from what lookups read, too.
-    pub(super) refused: CachePadded<Tally>,
+    /// Apart from what lookups read: inserts change it again and again where growth is refused.
+    pub(super) growth: CachePadded<Growing>,
     pub(super) plan: Plan,
     #[cfg(ccf_model = "loom")]
     pub(super) visits: AtomicU64,
+}
+
+/// What inserts change that find no room.
+#[derive(Debug)]
+pub(super) struct Growing {
+    /// Held while a table is added.
+    pub(super) lock: Mutex<()>,
+    /// The inserts that were refused.
+    refused: Tally,
+}
+
+impl Growing {
+    pub(super) fn new() -> CachePadded<Self> {
+        CachePadded::new(Self { lock: Mutex::new(()), refused: Tally::new(0) })
+    }
 }
 
 impl Tables {
@@ -127,14 +139,13 @@ impl Tables {
         }
         let built = Gates::new(plan.buckets).and_then(|gates| Some((gates, plan.build(first)?)));
         let (gates, table) = built.ok_or(Refusal::OutOfMemory { bytes })?;
-        let mut tables = [const { OnceLock::new() }; MAX_TABLES];
-        tables[0] = OnceLock::from(table);
+        let tables = Places::default();
+        tables.set(0, table);
         Ok(Self {
             tables,
             published: AtomicU64::new(1),
-            growth: CachePadded::new(Mutex::new(())),
             gates,
-            refused: CachePadded::new(Tally::new(0)),
+            growth: Growing::new(),
             plan,
             #[cfg(ccf_model = "loom")]
             visits: AtomicU64::new(0),
@@ -155,7 +166,7 @@ impl Tables {
         // first (tokio-rs/loom, issues 166 and 392); so it is told that one could, at least before each visit of a table.
         #[cfg(ccf_model = "loom")]
         self.visits.fetch_add(0, Ordering::Relaxed);
-        &**self.tables[number].get().expect("a table is set before it is published")
+        self.tables.get(number).expect("a table is set before it is published")
     }
 
     pub(crate) fn newest_first(&self) -> impl Iterator<Item = &dyn AnyTable> {
@@ -202,7 +213,7 @@ impl Tables {
 
     /// The error, counted.
     fn refused(&self, error: InsertError) -> InsertError {
-        self.refused.fetch_add(1, Ordering::Relaxed);
+        self.growth.refused.fetch_add(1, Ordering::Relaxed);
         error.of(FilterKind::Growable)
     }
 
@@ -265,7 +276,7 @@ impl Tables {
             // As long as there is room at all, nobody waits for a table and none is refused.
             match (self.attempt(hash, purpose, || self.newest(tables).insert(hash)), refused) {
                 (Err(InsertError::Full { .. }), Some(error)) => return Err(error),
-                (Err(InsertError::Full { .. }), None) => drop(self.growth.lock()),
+                (Err(InsertError::Full { .. }), None) => drop(self.growth.lock.lock()),
                 (settled, _) => return settled,
             }
         }
@@ -318,12 +329,13 @@ impl Tables {
     /// In bytes, with what the caller takes up.
     pub(crate) fn memory_usage(&self) -> usize {
         let tables: usize = self.newest_first().map(AnyTable::memory_usage).sum();
-        self.plan.memory_of_caller + Gates::memory_for(self.plan.buckets) + tables
+        let places: usize = (0..self.tables()).map(memory_of_places).sum();
+        self.plan.memory_of_caller + Gates::memory_for(self.plan.buckets) + places + tables
     }
 
     /// How many inserts were refused by the filter, and not only by a table.
     pub(crate) fn inserts_refused(&self) -> u64 {
-        self.refused.load(Ordering::Relaxed)
+        self.growth.refused.load(Ordering::Relaxed)
     }
 
     /// Counted by the oldest table, for they concern no table more than another.
@@ -373,7 +385,7 @@ impl Tables {
 impl Tables {
     /// Grows, whatever room there is.
     pub(crate) fn grow_anyway(&self) {
-        let _growth = self.growth.lock();
+        let _growth = self.growth.lock.lock();
         self.add_table(self.tables()).expect("a model has memory");
     }
 

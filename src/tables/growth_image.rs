@@ -1,9 +1,6 @@
 //! A filter that grows as a snapshot, there and back.
 
 use std::io;
-use std::sync::OnceLock;
-
-use crossbeam_utils::CachePadded;
 
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
@@ -12,10 +9,11 @@ use crate::plan::sizing;
 use crate::snapshot::format::{Begun, Saved};
 use crate::snapshot::parts::{wanted_number, wanted_of_number};
 use crate::snapshot::source::Source;
-use crate::sync::{AtomicU64, Mutex, Tally};
+use crate::sync::AtomicU64;
 use crate::tables::gates::Gates;
-use crate::tables::growth::Tables;
+use crate::tables::growth::{Growing, Tables};
 use crate::tables::growth_plan::{MAX_TABLES, Next, Plan, lowest_rate};
+use crate::tables::places::Places;
 
 impl Saved for Tables {
     const KIND: FilterKind = FilterKind::Growable;
@@ -60,7 +58,8 @@ impl Saved for Tables {
         source.reserve(bytes.saturating_add(memory_of_caller))?;
 
         let out_of_memory = || LoadError::OutOfMemory { bytes };
-        let mut tables = [const { OnceLock::new() }; MAX_TABLES];
+        let tables = Places::default();
+        tables.prepare(planned.len() - 1).ok_or_else(out_of_memory)?;
         for (number, &next) in planned.iter().enumerate().rev() {
             let stated = source.table_header()?;
             if (stated.shape, stated.buckets) != (next.shape, next.buckets) {
@@ -68,14 +67,13 @@ impl Saved for Tables {
             }
             let mut table = plan.build(next).ok_or_else(out_of_memory)?;
             source.words(&mut *table)?;
-            tables[number] = OnceLock::from(table);
+            tables.set(number, table);
         }
         Ok(Self {
             tables,
             published: AtomicU64::new(u64::from(number)),
-            growth: CachePadded::new(Mutex::new(())),
             gates: Gates::new(buckets).ok_or_else(out_of_memory)?,
-            refused: CachePadded::new(Tally::new(0)),
+            growth: Growing::new(),
             plan,
             #[cfg(ccf_model = "loom")]
             visits: AtomicU64::new(0),

@@ -5,6 +5,8 @@
 //! ones: it has the cheapest layout whose rate with every slot taken is at most that. So the sum over any number of tables stays below what was asked for, and so does the
 //! probability that one of the tables mistakes a key.
 
+use std::sync::OnceLock;
+
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
 use crate::table::any::AnyTable;
@@ -15,6 +17,18 @@ use crate::word::layout::{Encoding, Shape};
 
 /// The most tables. The address space ends first: with so many, a table of two buckets has grown to 4 PiB.
 pub(crate) const MAX_TABLES: usize = 48;
+
+/// How many tables have their places in the filter itself. Few filters have more, and a small one need not take memory for
+/// them.
+pub(super) const FIRST: usize = 4;
+
+/// Where a table stands (`tables/places.rs`).
+pub(super) type Place = OnceLock<Box<dyn AnyTable>>;
+
+/// How many bytes the places take up that are made with the table of this number.
+pub(super) fn memory_of_places(number: usize) -> usize {
+    if number == FIRST { (MAX_TABLES - FIRST) * size_of::<Place>() } else { 0 }
+}
 
 /// The share of what is left of the rate that the next table may use up.
 ///
@@ -65,6 +79,7 @@ pub(crate) struct Plan {
 /// One table of a plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Next {
+    pub(super) number: usize,
     pub(super) shape: Shape,
     pub(super) buckets: usize,
     pub(super) geometry: Nested,
@@ -77,10 +92,15 @@ impl Plan {
         let mut shapes = shapes(self.rate, self.encoding);
         let coarsest = shapes.next()?;
         let shape = if number == 0 { coarsest } else { shapes.nth(number - 1)? };
-        Some(Next { shape, buckets, geometry: Nested::new(self.buckets, coarsest.fingerprint_bits, number as u32) })
+        Some(Next {
+            number,
+            shape,
+            buckets,
+            geometry: Nested::new(self.buckets, coarsest.fingerprint_bits, number as u32),
+        })
     }
 
-    pub(super) fn build(&self, Next { shape, buckets, geometry }: Next) -> Option<Box<dyn AnyTable>> {
+    pub(super) fn build(&self, Next { shape, buckets, geometry, .. }: Next) -> Option<Box<dyn AnyTable>> {
         let pages = pages_for(buckets, self.pages);
         let table = build::nested(pages, shape, geometry, sizing::capacity_of(shape, buckets))?;
         if cfg!(ccf_model = "loom") {
@@ -100,6 +120,6 @@ impl Next {
 
     /// In bytes.
     pub(super) fn memory(&self) -> usize {
-        build::nested_memory_for(self.shape, self.buckets)
+        build::nested_memory_for(self.shape, self.buckets) + memory_of_places(self.number)
     }
 }

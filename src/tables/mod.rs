@@ -10,4 +10,5 @@ pub(crate) mod growth;
 #[cfg(feature = "snapshot")]
 mod growth_image;
 pub(crate) mod growth_plan;
+mod places;
 mod search;
