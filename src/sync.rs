@@ -41,11 +41,17 @@ impl<T> Mutex<T> {
     }
 }
 
+/// Locks if the lock is free. (Waits for it in a model, to which a try is one more step of no interest.)
+#[inline(always)]
+pub(crate) fn try_lock(mutex: &Mutex<()>) -> Option<MutexGuard<'_, ()>> {
+    if cfg!(ccf_model) { Some(mutex.lock()) } else { mutex.try_lock() }
+}
+
 /// Locks; calls `wait` first if the lock is not free. (Not in a model, to which a try is one more step of no interest.)
 #[inline(always)]
 pub(crate) fn lock(mutex: &Mutex<()>, wait: impl FnOnce()) -> MutexGuard<'_, ()> {
     #[cfg(not(ccf_model))]
-    if let Some(guard) = mutex.try_lock() {
+    if let Some(guard) = try_lock(mutex) {
         return guard;
     } else {
         wait();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ccf_loom::model::{Fault, Key, Seeded, Table};
-use common::{A, B, C, D, Role, role, table};
+use common::{A, B, C, D, E, F, Role, role, table};
 
 type Model = (Arc<Table>, Vec<Role>, Role);
 
@@ -82,12 +82,12 @@ model! {
 
 /// A batch of three, of which the second moves behind the reader's back.
 fn batch_against_relocation() -> Model {
-    let (before, moved, after) = (Key::new(4, C, D, 0), Key::new(4, A, B, 0), Key::new(4, D, C, 1));
+    let (before, moved, after) = (Key::new(6, E, F, 0), Key::new(6, A, B, 0), Key::new(6, F, E, 1));
     let reader = role(move |table| {
         assert_eq!(table.contains_batch([before, moved, after]), [true; 3], "a present key was missed");
     });
     let mover = role(move |table| assert!(table.relocate(moved.twin())));
-    let table = table(4, &[before, moved.twin(), after]);
+    let table = table(6, &[before, moved.twin(), after]);
     (table, vec![reader, mover], role(move |table| assert_eq!(table.scan(), 3)))
 }
 model! {
@@ -118,7 +118,7 @@ model! {
 /// and removes the old copy. A reader that sees the removal must see the twin, which neither it nor the remover has
 /// looked at.
 fn knowledge_is_passed_on() -> Model {
-    let (key, message) = (Key::new(4, A, B, 0), Key::new(4, C, D, 0));
+    let (key, message) = (Key::new(6, A, B, 0), Key::new(6, E, F, 0));
     let adder = role(move |table| {
         table.insert(key).expect("there is room");
         table.insert(message).expect("there is room");
@@ -129,7 +129,7 @@ fn knowledge_is_passed_on() -> Model {
         }
     });
     let finally = role(move |table| assert!(table.contains(key)));
-    (table(4, &[key.twin()]), vec![finds(key), remover, adder], finally)
+    (table(6, &[key.twin()]), vec![finds(key), remover, adder], finally)
 }
 model! {
     knowledge_is_passed_on, at least 1000,
@@ -161,7 +161,7 @@ model! {
 /// Two threads, of which each changes a key of its own and then looks for the other's; how many of them find it; and the
 /// keys.
 fn look_for_each_other(change: fn(&Table, Key)) -> (Vec<Role>, Arc<AtomicUsize>, [Key; 2]) {
-    let keys = [Key::new(4, A, B, 0), Key::new(4, C, D, 0)];
+    let keys = [Key::new(6, A, B, 0), Key::new(6, E, F, 0)];
     let found = Arc::new(AtomicUsize::new(0));
     let thread = |own: Key, other: Key| {
         let found = Arc::clone(&found);
@@ -177,7 +177,7 @@ fn look_for_each_other(change: fn(&Table, Key)) -> (Vec<Role>, Arc<AtomicUsize>,
 fn inserts_that_look_for_each_other() -> Model {
     let (roles, found, _) = look_for_each_other(|table, own| table.insert(own).expect("there is room"));
     let finally = role(move |_| assert!(found.load(Ordering::Relaxed) > 0, "neither has seen the other"));
-    let table = table(4, &[]);
+    let table = table(6, &[]);
     // loom takes the initial value of an atomic for one that a `SeqCst` load may always read; that of a `SeqCst`
     // exchange it treats right.
     table.clear();
@@ -194,7 +194,7 @@ fn removals_that_look_for_each_other() -> Model {
     let (roles, found, keys) =
         look_for_each_other(|table, own| assert!(table.remove(own), "a present item was not removed"));
     let finally = role(move |_| assert!(found.load(Ordering::Relaxed) < 2, "both were there after the other was gone"));
-    (table(4, &keys), roles, finally)
+    (table(6, &keys), roles, finally)
 }
 model! {
     removals_that_look_for_each_other, at least 60,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ccf_loom::model::{Fault, Key, Seeded, Table};
-use common::{A, B, C, D, Role, role, table};
+use common::{A, B, C, D, E, F, Role, role, table};
 
 type Model = (Arc<Table>, Vec<Role>, Role);
 
@@ -126,9 +126,9 @@ model! {
 
 /// Two items of two stripes are removed: both are counted.
 fn two_removals_of_two_classes() -> Model {
-    let (x, y) = (Key::new(4, A, B, 0), Key::new(4, C, D, 0));
+    let (x, y) = (Key::new(6, A, B, 0), Key::new(6, E, F, 0));
     let remover = |key: Key| role(move |table| assert!(table.remove(key), "a present item was not removed"));
-    (table(4, &[x, y]), vec![remover(x), remover(y)], ends_with(vec![(x, 0), (y, 0)]))
+    (table(6, &[x, y]), vec![remover(x), remover(y)], ends_with(vec![(x, 0), (y, 0)]))
 }
 model! {
     two_removals_of_two_classes, at least 4,

@@ -1,7 +1,9 @@
 //! What takes the processor's own instructions, or a call of the system: the library's one module with `unsafe` code.
 //!
-//! None of it changes what a program computes. Elsewhere, and under Miri, the hints are left out, and the comparison is
-//! made as in `word/bucket.rs`.
+//! None of it changes what a program computes. Elsewhere, and under Miri, the hints are left out, the comparison is made as
+//! in `word/bucket.rs`, and loops are compiled for what every processor of the target has.
+//!
+//! [`at`] and [`at_step`] are the two accesses without a bounds check.
 #![allow(unsafe_code, reason = "intrinsics and system calls are unsafe to call; each has its SAFETY note")]
 
 /// Asks the system to back this memory with huge pages (2 MiB on x86-64), of which a large table needs so few that the
@@ -38,6 +40,71 @@ pub(crate) fn prefetch<T>(list: &[T], index: usize) {
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = (list, index);
+}
+
+/// `list[index]`, without a comparison of the index with the length. Those would be a tenth of a lookup's instructions.
+///
+/// Only for an index that is below the length *by construction*, whatever a caller of the library does and whatever a snapshot
+/// holds. There are four such:
+///
+/// | list | index | why it is below the length |
+/// |---|---|---|
+/// | a table's words (`table/words.rs`) | a bucket | `Geometry` returns numbers below its count for any hash, any fingerprint and any such number (tested in `word/geometry_tests.rs`); a table has as many words as that |
+/// | a table's stripes (there) | a masked sum | the length is a power of two, and the mask is the length less one |
+/// | shards of counters (`table/counters.rs`) | a masked thread's number | the same |
+/// | a decode table (`word/bucket.rs`) | a word's rank | it is the top bits of the word, `rank_bits` of them (tested in `word/layout.rs`), and the table has `1 << rank_bits` entries |
+///
+/// Builds with debug assertions check it, and so do all tests; `ci/asan` runs them with AddressSanitizer besides.
+#[inline(always)]
+pub(crate) fn at<T>(list: &[T], index: usize) -> &T {
+    debug_assert!(index < list.len(), "{index} of {}", list.len());
+    // SAFETY: the index is one of those above.
+    unsafe { list.get_unchecked(index) }
+}
+
+/// `list[offset / STEP]`, likewise, for offsets that are multiples of `STEP`. Where that is the size of an element, the offset
+/// is its place in memory already, which spares an instruction.
+#[inline(always)]
+pub(crate) fn at_step<const STEP: usize, T>(list: &[T], offset: usize) -> &T {
+    debug_assert!(offset.is_multiple_of(STEP), "{offset} in steps of {STEP}");
+    if STEP != size_of::<T>() {
+        return at(list, offset / STEP);
+    }
+    debug_assert!(offset / STEP < list.len(), "{offset} in {} steps of {STEP}", list.len());
+    // SAFETY: the offset is a multiple of an element's size, and the element there is below the length as for `at`: the mask
+    // is that of the length less one, times `STEP`.
+    unsafe { &*list.as_ptr().byte_add(offset) }
+}
+
+/// Work in loops over arrays, which the compiler turns into vector instructions.
+pub(crate) trait Vectorized {
+    /// Must be `#[inline(always)]`, and so must be all that it calls in those loops: then it is compiled for the processor
+    /// that [`vectorized`] has found.
+    fn run(self);
+}
+
+/// Does the work, compiled for AVX2 where the processor has it, and else for what each processor of the target has.
+#[inline]
+pub(crate) fn vectorized(work: impl Vectorized) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn by_avx2(work: impl Vectorized) {
+            work.run();
+        }
+
+        // The standard library asks the processor once, and keeps the answer.
+        if is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt")
+        {
+            // SAFETY: the processor has all that the function is compiled for.
+            return unsafe { by_avx2(work) };
+        }
+    }
+    work.run();
 }
 
 /// Whether one of the lanes of 8, 16 or 32 bits in either word is `lane`; `None` for lanes of other widths.

@@ -21,17 +21,18 @@ pub(crate) const AHEAD: usize = 3;
 /// [`BLOCK`] only at the end.
 pub(crate) type Hashes<'a> = &'a mut dyn FnMut(&mut [u64; BLOCK]) -> usize;
 
-/// Calls `act` with the items of all hashes, in order and a block at a time, until it returns `false`. `prepare` has made
-/// each item of its hash some [`AHEAD`] blocks earlier.
+/// Calls `act` with what `prepare` has made of all hashes, in order and a block at a time, until it returns `false`; with
+/// how many there are in the block too. `prepare` has seen them some [`AHEAD`] blocks earlier. Of the last block it is given
+/// all the same [`BLOCK`] hashes: those beyond the end are the first again.
 #[inline(always)]
 pub(crate) fn for_each_block<P: Copy>(
     none: P,
     hashes: Hashes<'_>,
-    prepare: impl Fn(&[u64], &mut [P]),
-    mut act: impl FnMut(&[P]) -> bool,
+    prepare: impl Fn(&[u64; BLOCK], usize, &mut P),
+    mut act: impl FnMut(&P, usize) -> bool,
 ) {
     const RING: usize = AHEAD + 1;
-    let mut blocks = [[none; BLOCK]; RING];
+    let mut blocks = [none; RING];
     let mut lens = [0; RING];
     let mut buffer = [0; BLOCK];
     let (mut prepared, mut acted_on) = (0usize, 0usize);
@@ -40,11 +41,16 @@ pub(crate) fn for_each_block<P: Copy>(
         while more && prepared <= acted_on + AHEAD {
             let len = hashes(&mut buffer);
             more = len == BLOCK;
-            prepare(&buffer[..len], &mut blocks[prepared % RING][..len]);
+            if len == 0 {
+                break;
+            }
+            let any = buffer[0];
+            buffer[len..].fill(any);
+            prepare(&buffer, len, &mut blocks[prepared % RING]);
             lens[prepared % RING] = len;
             prepared += 1;
         }
-        if acted_on == prepared || !act(&blocks[acted_on % RING][..lens[acted_on % RING]]) {
+        if acted_on == prepared || !act(&blocks[acted_on % RING], lens[acted_on % RING]) {
             return;
         }
         acted_on += 1;
@@ -53,12 +59,12 @@ pub(crate) fn for_each_block<P: Copy>(
 
 /// Calls `act` with all hashes, in order and a block at a time, until it returns `false`; `ahead` has seen each some
 /// [`AHEAD`] blocks earlier.
-pub(crate) fn each_ahead(hashes: Hashes<'_>, ahead: impl Fn(&[u64]), act: impl FnMut(&[u64]) -> bool) {
-    let prepare = |hashes: &[u64], kept: &mut [u64]| {
-        ahead(hashes);
-        kept.copy_from_slice(hashes);
+pub(crate) fn each_ahead(hashes: Hashes<'_>, ahead: impl Fn(&[u64]), mut act: impl FnMut(&[u64]) -> bool) {
+    let prepare = |hashes: &[u64; BLOCK], len: usize, kept: &mut [u64; BLOCK]| {
+        ahead(&hashes[..len]);
+        *kept = *hashes;
     };
-    for_each_block(0, hashes, prepare, act);
+    for_each_block([0; BLOCK], hashes, prepare, |hashes, len| act(&hashes[..len]));
 }
 
 /// Calls `insert` with all hashes, in order, until it refuses one; `ahead` is as in [`each_ahead`].

@@ -1,6 +1,6 @@
 //! PURE: the format of a snapshot. How a table's words are read while others change them is described in `table/save.rs`.
 //!
-//! # The format, version 2
+//! # The format, version 3
 //! All numbers are little-endian. A *seal* is the CRC-32 (that of zlib and PNG) of all that precedes it except other seals,
 //! which check themselves.
 //!
@@ -8,7 +8,7 @@
 //! |---|---|
 //! | | **the header** |
 //! | 8 | `89 43 43 46 0d 0a 1a 0a`: not ASCII, `CCF`, and line ends that a transfer as text would change |
-//! | 2 | the version of the format: 2 |
+//! | 2 | the version of the format: 3. (Version 2 has the same bytes, but another arithmetic from hashes to buckets) |
 //! | 1 | the kind of filter: 1 for one table (`ConcurrentCuckooFilter`); 2 for a growable and 3 for a rotating filter |
 //! | 8 | the hasher's hash of a fixed probe (`snapshot/parts.rs`) |
 //! | 1 | the length `s` of the schema |

@@ -3,7 +3,7 @@
 use crate::machine::memory::Pages;
 use crate::table::any::AnyTable;
 use crate::table::words::{self, Table};
-use crate::word::geometry::Nested;
+use crate::word::geometry::{Buckets, Nested, WideBuckets};
 use crate::word::layout::{Layout, Plain, SHAPES, SemiSorted, Shape};
 
 /// `$body` with `$layout` standing for the layout of this shape.
@@ -35,7 +35,11 @@ macro_rules! with_layout {
 
 /// An empty table, or `None` if there is no memory for it.
 pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize, capacity: usize) -> Option<Box<dyn AnyTable>> {
-    with_layout!(shape, L => Some(Box::new(Table::<L>::on(pages, buckets, capacity)?)))
+    with_layout!(shape, L => if buckets <= Buckets::MOST {
+        Some(Box::new(Table::<L>::on(pages, buckets, capacity)?))
+    } else {
+        Some(Box::new(Table::<L, WideBuckets>::with_geometry(pages, WideBuckets::new(buckets), capacity)?))
+    })
 }
 
 /// An empty table with nested classes, or `None` if there is no memory for it.

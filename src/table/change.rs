@@ -1,5 +1,7 @@
 //! CONCURRENT: inserts, removals and `clear`. Where an insert finds no room, `table/relocate.rs` makes some.
 
+use core::hint::select_unpredictable;
+
 use crate::error::insert::InsertError;
 use crate::sync::Ordering;
 use crate::table::relocate::Purpose;
@@ -11,22 +13,50 @@ use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::Layout;
 
 impl<L: Layout, G: Geometry> Table<L, G> {
+    /// Adds a copy of the item of this hash.
+    #[inline(always)]
+    pub(super) fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
+        self.insert_as::<false>(self.item(hash), move || self.item(hash))
+    }
+
     /// Adds a copy of the item.
     #[cfg(any(test, ccf_model))]
     pub(crate) fn insert(&self, item: Item) -> Result<(), InsertError> {
-        if self.is_being_saved() { self.insert_as::<true>(item) } else { self.insert_as::<false>(item) }
+        if self.is_being_saved() {
+            self.insert_as::<true>(item, || item)
+        } else {
+            self.insert_as::<false>(item, || item)
+        }
     }
 
-    /// `insert`; `SAVED` says whether the table is being saved.
+    /// Adds a copy of the item, which `again` returns too; `SAVED` says whether the table is being saved.
     #[inline(always)]
-    pub(super) fn insert_as<const SAVED: bool>(&self, item: Item) -> Result<(), InsertError> {
-        self.insert_uncounted::<SAVED>(item)?;
+    pub(super) fn insert_as<const SAVED: bool>(
+        &self,
+        item: Item,
+        again: impl FnOnce() -> Item,
+    ) -> Result<(), InsertError> {
+        if !SAVED && self.put_at_once(item) {
+            self.counters.add_len(1);
+            return Ok(());
+        }
+        self.insert_anyhow::<SAVED>(again)
+    }
+
+    /// `insert` where that takes more than one step.
+    #[cold]
+    #[inline(never)]
+    fn insert_anyhow<const SAVED: bool>(&self, item: impl FnOnce() -> Item) -> Result<(), InsertError> {
+        self.insert_uncounted::<SAVED>(item())?;
         self.counters.add_len(1);
         Ok(())
     }
 
     #[inline(always)]
     pub(super) fn insert_uncounted<const SAVED: bool>(&self, item: Item) -> Result<(), InsertError> {
+        if !SAVED && self.put_at_once(item) {
+            return Ok(());
+        }
         while !self.put_in_either::<SAVED>(item) {
             self.make_room(item, Purpose::Insert)?;
         }
@@ -36,7 +66,22 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Adds a copy of the item, unless its buckets are full and the table holds as many items as it is meant for. Then
     /// that is the answer, without a search.
     #[inline(always)]
-    pub(super) fn insert_within_capacity_as<const SAVED: bool>(&self, item: Item) -> Result<(), InsertError> {
+    pub(super) fn insert_within_capacity_as<const SAVED: bool>(
+        &self,
+        item: Item,
+        again: impl FnOnce() -> Item,
+    ) -> Result<(), InsertError> {
+        if !SAVED && self.put_at_once(item) {
+            self.counters.add_len(1);
+            return Ok(());
+        }
+        self.insert_within_capacity_anyhow::<SAVED>(again)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert_within_capacity_anyhow<const SAVED: bool>(&self, item: impl FnOnce() -> Item) -> Result<(), InsertError> {
+        let item = item();
         if self.put_in_either::<SAVED>(item) {
             self.counters.add_len(1);
             return Ok(());
@@ -44,7 +89,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         // The sum of some counters: only now, for most inserts find room.
         let len = self.counters.len();
         if len < self.capacity {
-            return self.insert_as::<SAVED>(item);
+            return self.insert_anyhow::<SAVED>(|| item);
         }
         let copies = self.count(item);
         if copies == self.slots_of(item) {
@@ -53,13 +98,30 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Err(InsertError::full(len, self.capacity))
     }
 
+    /// Adds a copy of the item of this hash unless there is one.
+    #[inline(always)]
+    pub(super) fn insert_if_absent_hash(&self, hash: u64) -> Result<bool, InsertError> {
+        self.insert_if_absent_or_again(self.item(hash), move || self.item(hash))
+    }
+
     /// Adds a copy of the item unless there is one.
-    #[inline]
+    #[cfg(any(test, ccf_model))]
     pub(crate) fn insert_if_absent(&self, item: Item) -> Result<bool, InsertError> {
+        self.insert_if_absent_or_again(item, || item)
+    }
+
+    #[inline(always)]
+    fn insert_if_absent_or_again(&self, item: Item, again: impl FnOnce() -> Item + Copy) -> Result<bool, InsertError> {
         // Spares the lock where a lookup is enough. (Not in the model without the lock, where it would hide the bug.)
-        if !fault::injected(Fault::InsertIfAbsentWithoutLock) && self.contains(item) {
+        if !fault::injected(Fault::InsertIfAbsentWithoutLock) && self.contains_or_again(item, again) {
             return Ok(false);
         }
+        self.insert_if_absent_locked(again)
+    }
+
+    #[inline(never)]
+    fn insert_if_absent_locked(&self, item: impl FnOnce() -> Item) -> Result<bool, InsertError> {
+        let item = item();
         if self.is_being_saved() { self.insert_if_absent_saved(item) } else { self.insert_if_absent_as::<false>(item) }
     }
 
@@ -73,12 +135,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     fn insert_if_absent_as<const SAVED: bool>(&self, item: Item) -> Result<bool, InsertError> {
         loop {
             {
-                let _guard =
-                    self.stripe(item.first, item.second).lock_unless(Fault::InsertIfAbsentWithoutLock, &self.counters);
+                let _guard = self.stripe(item.sum).lock_unless(Fault::InsertIfAbsentWithoutLock, &self.counters);
                 if self.holds(item.first, item.fingerprint) || self.holds(item.second, item.fingerprint) {
                     return Ok(false);
                 }
-                if self.put_in_either::<SAVED>(item) {
+                if !SAVED && self.put_at_once(item) || self.put_in_either::<SAVED>(item) {
                     self.counters.add_len(1);
                     return Ok(true);
                 }
@@ -87,23 +148,68 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Removes a copy of the item, if there is one.
-    #[inline]
-    pub(crate) fn remove(&self, item: Item) -> bool {
+    /// Removes a copy of the item of this hash, if there is one.
+    #[inline(always)]
+    pub(super) fn remove_hash(&self, hash: u64) -> bool {
+        let item = self.item(hash);
         // No load of a processor's overtakes the taking of a lock; a prefetch does.
         self.prefetch(item);
-        self.remove_and(item, || self.counters.add_len(-1))
+        self.remove_or_again::<true>(item, move || self.item(hash))
     }
 
-    /// `remove`, with `count` called under the lock if there was a copy.
+    /// Removes a copy of the item, if there is one.
+    #[cfg(any(test, ccf_model))]
+    pub(crate) fn remove(&self, item: Item) -> bool {
+        self.remove_or_again::<true>(item, || item)
+    }
+
+    /// Removes a copy of the item, which `again` returns too. `COUNTED` says whether that is counted here, under the lock.
     #[inline(always)]
-    pub(super) fn remove_and(&self, item: Item, count: impl FnOnce()) -> bool {
-        let guard = self.stripe(item.first, item.second).lock_unless(Fault::RemoveWithoutLock, &self.counters);
+    pub(super) fn remove_or_again<const COUNTED: bool>(&self, item: Item, again: impl FnOnce() -> Item + Copy) -> bool {
+        let Some(guard) = self.stripe(item.sum).try_lock_unless(Fault::RemoveWithoutLock) else {
+            return self.remove_when_free::<COUNTED>(again);
+        };
+        // Both at once: a branch on which of the two holds it would be mispredicted half of the time.
+        let (first, second) = (self.look(item.first), self.look(item.second));
+        let (in_first, copy) = self.layout.place(first, second, item.fingerprint);
+        if !copy.exists() {
+            return false;
+        }
+        let bucket = select_unpredictable(in_first, item.first, item.second);
+        if !self.layout.confirms(copy, item.fingerprint)
+            || self.is_being_saved()
+            || !self.take_at_once(&guard, bucket, copy.word, self.layout.without_candidate(copy))
+        {
+            return self.remove_locked::<COUNTED>(guard, again);
+        }
+        if COUNTED {
+            self.counters.add_len(-1);
+        }
+        true
+    }
+
+    /// `remove` where the lock was not free.
+    #[cold]
+    #[inline(never)]
+    fn remove_when_free<const COUNTED: bool>(&self, item: impl FnOnce() -> Item) -> bool {
+        let item = item();
+        let guard = self.stripe(item.sum).lock_after_wait(&self.counters);
+        self.remove_locked::<COUNTED>(guard, || item)
+    }
+
+    /// `remove` under the lock where it takes more than one step.
+    #[cold]
+    #[inline(never)]
+    fn remove_locked<const COUNTED: bool>(&self, guard: Guard<'_>, item: impl FnOnce() -> Item) -> bool {
+        let item = item();
         for bucket in [item.first, item.second] {
-            if self.holds(bucket, item.fingerprint) {
+            let seen = self.look(bucket);
+            if self.layout.holds(seen, item.fingerprint) {
                 self.keep(bucket, Fault::RemoveKeepsNothing);
-                if self.bump_and_take(&guard, bucket, item.fingerprint, TakeFaults::REMOVE) {
-                    count();
+                if self.bump_and_take(&guard, bucket, seen, item.fingerprint, TakeFaults::REMOVE) {
+                    if COUNTED {
+                        self.counters.add_len(-1);
+                    }
                     return true;
                 }
             }

@@ -3,14 +3,14 @@
 use crate::error::insert::{InsertBatchError, InsertError};
 #[cfg(feature = "snapshot")]
 use crate::error::load::LoadError;
+use crate::machine::arch::{Vectorized, vectorized};
 use crate::plan::batch::{self, BLOCK, Hashes};
 use crate::table::any::AnyTable;
 use crate::table::counters::Counts;
-use crate::table::lookup::Match;
 #[cfg(feature = "snapshot")]
 use crate::table::save::TableSave;
 use crate::table::words::{Table, memory_for};
-use crate::word::geometry::{Geometry, Item};
+use crate::word::geometry::{Geometry, Items};
 use crate::word::layout::{Layout, Shape};
 
 /// The inserts of a table that is being saved, out of the way of all others. (They take what is in registers already.)
@@ -18,27 +18,37 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[cold]
     #[inline(never)]
     fn insert_saved(&self, hash: u64) -> Result<(), InsertError> {
-        self.insert_as::<true>(self.item(hash))
+        self.insert_as::<true>(self.item(hash), || self.item(hash))
     }
 
     #[cold]
     #[inline(never)]
     fn insert_within_capacity_saved(&self, hash: u64) -> Result<(), InsertError> {
-        self.insert_within_capacity_as::<true>(self.item(hash))
+        self.insert_within_capacity_as::<true>(self.item(hash), || self.item(hash))
     }
 
     #[cold]
     #[inline(never)]
-    fn insert_block_saved(&self, items: &[Item], refused: &mut Option<InsertError>) -> usize {
-        self.insert_block::<true>(items, refused)
+    fn insert_block_saved(
+        &self,
+        items: &Items<G::Index, BLOCK>,
+        len: usize,
+        refused: &mut Option<InsertError>,
+    ) -> usize {
+        self.insert_block::<true>(items, len, refused)
     }
 
     /// Inserts the items up to the first that is refused; how many. `refused` is told why that one was.
     #[inline(always)]
-    fn insert_block<const SAVED: bool>(&self, items: &[Item], refused: &mut Option<InsertError>) -> usize {
+    fn insert_block<const SAVED: bool>(
+        &self,
+        items: &Items<G::Index, BLOCK>,
+        len: usize,
+        refused: &mut Option<InsertError>,
+    ) -> usize {
         let mut inserted = 0;
-        for &item in items {
-            if let Err(mut error) = self.insert_uncounted::<SAVED>(item) {
+        for nth in 0..len {
+            if let Err(mut error) = self.insert_uncounted::<SAVED>(items.get(nth)) {
                 if let InsertError::Full { len, .. } = &mut error {
                     // Those before it in this block have yet to be counted.
                     *len += inserted;
@@ -53,9 +63,92 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 }
 
+/// A batch of lookups.
+struct Lookups<'a, L, G> {
+    table: &'a Table<L, G>,
+    hashes: Hashes<'a>,
+    answers: &'a mut dyn FnMut(&[bool]),
+}
+
+impl<L: Layout, G: Geometry> Vectorized for Lookups<'_, L, G> {
+    #[inline(always)]
+    fn run(self) {
+        let Self { table, hashes, answers } = self;
+        batch::for_each_block(
+            Items::NONE,
+            hashes,
+            |hashes, _, items| table.prepare_lookups(hashes, items),
+            |items, len| {
+                let mut found = [false; BLOCK];
+                table.contains_block(items, len, &mut found);
+                answers(&found[..len]);
+                true
+            },
+        );
+    }
+}
+
+/// A batch of inserts.
+struct Inserts<'a, L, G> {
+    table: &'a Table<L, G>,
+    hashes: Hashes<'a>,
+    inserted: &'a mut usize,
+    refused: &'a mut Option<InsertError>,
+}
+
+impl<L: Layout, G: Geometry> Vectorized for Inserts<'_, L, G> {
+    #[inline(always)]
+    fn run(self) {
+        let Self { table, hashes, inserted, refused } = self;
+        batch::for_each_block(
+            Items::NONE,
+            hashes,
+            |hashes, _, items| table.prepare(hashes, items),
+            |items, len| {
+                // Asked once for the block: a save that begins later overlaps the inserts.
+                *inserted += if table.is_being_saved() {
+                    table.insert_block_saved(items, len, refused)
+                } else {
+                    table.insert_block::<false>(items, len, refused)
+                };
+                refused.is_none()
+            },
+        );
+    }
+}
+
+/// A batch of removals.
+struct Removals<'a, L, G> {
+    table: &'a Table<L, G>,
+    hashes: Hashes<'a>,
+    answers: &'a mut dyn FnMut(&[bool]),
+}
+
+impl<L: Layout, G: Geometry> Vectorized for Removals<'_, L, G> {
+    #[inline(always)]
+    fn run(self) {
+        let Self { table, hashes, answers } = self;
+        batch::for_each_block(
+            Items::NONE,
+            hashes,
+            |hashes, _, items| table.prepare(hashes, items),
+            |items, len| {
+                let mut removed = [false; BLOCK];
+                for (nth, removed) in removed.iter_mut().enumerate().take(len) {
+                    let item = items.get(nth);
+                    *removed = table.remove_or_again::<false>(item, || item);
+                }
+                table.counters.add_len(-(removed.iter().filter(|&&removed| removed).count() as i64));
+                answers(&removed[..len]);
+                true
+            },
+        );
+    }
+}
+
 impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
     fn contains(&self, hash: u64) -> bool {
-        self.contains(self.item(hash))
+        self.contains_hash(hash)
     }
 
     fn count(&self, hash: u64) -> usize {
@@ -63,81 +156,44 @@ impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
     }
 
     fn insert(&self, hash: u64) -> Result<(), InsertError> {
-        if self.is_being_saved() { self.insert_saved(hash) } else { self.insert_as::<false>(self.item(hash)) }
+        if self.is_being_saved() { self.insert_saved(hash) } else { self.insert_hash(hash) }
     }
 
     fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError> {
         if self.is_being_saved() {
             self.insert_within_capacity_saved(hash)
         } else {
-            self.insert_within_capacity_as::<false>(self.item(hash))
+            self.insert_within_capacity_as::<false>(self.item(hash), move || self.item(hash))
         }
     }
 
     fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
-        self.insert_if_absent(self.item(hash))
+        self.insert_if_absent_hash(hash)
     }
 
     fn remove(&self, hash: u64) -> bool {
-        self.remove(self.item(hash))
+        self.remove_hash(hash)
     }
 
     fn prefetch(&self, hashes: &[u64]) {
         for &hash in hashes {
-            self.prefetched(hash);
+            self.prefetch(self.item(hash));
         }
     }
 
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        let mut found = [false; BLOCK];
-        let mut matched = [Match::default(); BLOCK];
-        batch::for_each_block(
-            Item::NONE,
-            hashes,
-            |hashes, items| self.prepare(hashes, items),
-            |items| {
-                self.contains_block(items, &mut found, &mut matched);
-                answers(&found[..items.len()]);
-                true
-            },
-        );
+        vectorized(Lookups { table: self, hashes, answers });
     }
 
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
         let mut inserted = 0;
         let mut refused = None;
-        batch::for_each_block(
-            Item::NONE,
-            hashes,
-            |hashes, items| self.prepare(hashes, items),
-            |items| {
-                // Asked once for the block: a save that begins later overlaps the inserts.
-                inserted += if self.is_being_saved() {
-                    self.insert_block_saved(items, &mut refused)
-                } else {
-                    self.insert_block::<false>(items, &mut refused)
-                };
-                refused.is_none()
-            },
-        );
+        vectorized(Inserts { table: self, hashes, inserted: &mut inserted, refused: &mut refused });
         refused.map_or(Ok(inserted), |error| Err(InsertBatchError { inserted, error }))
     }
 
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        batch::for_each_block(
-            Item::NONE,
-            hashes,
-            |hashes, items| self.prepare(hashes, items),
-            |items| {
-                let mut block = [false; BLOCK];
-                for (&item, removed) in items.iter().zip(&mut block) {
-                    *removed = self.remove_and(item, || ());
-                }
-                self.counters.add_len(-(block.iter().filter(|&&removed| removed).count() as i64));
-                answers(&block[..items.len()]);
-                true
-            },
-        );
+        vectorized(Removals { table: self, hashes, answers });
     }
 
     fn clear(&self) {

@@ -2,131 +2,170 @@
 
 use crate::machine::arch::prefetch;
 use crate::plan::batch::BLOCK;
-use crate::table::words::Table;
+use crate::table::words::{Table, look};
 use crate::verify::fault::{self, Fault};
 use crate::word::bucket::{Bucket, BucketOps, Candidate};
-use crate::word::geometry::{Geometry, Item};
+use crate::word::geometry::{Geometry, Index, Item, Items};
 use crate::word::layout::{Fingerprint, Layout};
 
-/// A candidate of a batch's lookup that has yet to be confirmed, and whose it is.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Match {
-    candidate: Candidate,
-    index: usize,
-}
+/// Tables of up to so many buckets are in the L2 cache, if they are used much. Lookups have other lookups to do while that
+/// answers.
+const NEAR: usize = (512 << 10) / size_of::<u64>();
 
 impl<L: Layout, G: Geometry> Table<L, G> {
-    /// Whether the table holds a copy of the item. Lock-free; see `table/stripe.rs` for why *false* is true.
+    /// Whether the table holds a copy of the item of this hash. Lock-free; see `table/stripe.rs` for why *false* is true.
     #[inline(always)]
+    pub(super) fn contains_hash(&self, hash: u64) -> bool {
+        // The hash is one register to keep for the rare look that has to be repeated, an item is four.
+        self.contains_or_again(self.item(hash), move || self.item(hash))
+    }
+
+    /// Whether the table holds a copy of the item.
+    #[cfg(any(test, ccf_model))]
     pub(crate) fn contains(&self, item: Item) -> bool {
-        let Item { fingerprint, first, second } = item;
-        self.look_once(
-            item,
-            |first, second| self.layout.either_contains(first, second, fingerprint),
-            || self.contains_exactly(first, second, fingerprint),
-            || self.contains_anew(first, second, fingerprint),
-        )
+        self.contains_or_again(item, move || item)
     }
 
-    /// `contains` where the first look was disturbed: counts that, and looks again.
+    /// Whether the table holds a copy of the item, which `again` returns too.
+    #[inline(always)]
+    pub(super) fn contains_or_again(&self, item: Item, again: impl FnOnce() -> Item + Copy) -> bool {
+        let verdict = |first, second| match self.layout.either_contains(first, second, item.fingerprint) {
+            Some(found) => found,
+            None => self.contains_exactly(again),
+        };
+        self.look_once(item, verdict, |_, _| self.contains_anew(again))
+    }
+
+    /// `contains` where the first look was disturbed: counts that, and looks again. A match would have been certain; but to
+    /// pass it on would take registers from all lookups that nobody disturbs.
     #[cold]
     #[inline(never)]
-    pub(super) fn contains_anew(&self, first: usize, second: usize, fingerprint: Fingerprint) -> bool {
+    fn contains_anew(&self, item: impl FnOnce() -> Item) -> bool {
         self.counters.lookup_retried();
-        self.contains_exactly(first, second, fingerprint)
+        self.contains_exactly(item)
     }
 
-    /// `contains` by looks that are never unsure, as many as it takes. (Its arguments fit in registers: an `Item` would
-    /// go through memory, which `contains` need not touch.)
+    /// `contains` by looks that are never unsure, as many as it takes.
     #[cold]
     #[inline(never)]
-    pub(super) fn contains_exactly(&self, first: usize, second: usize, fingerprint: Fingerprint) -> bool {
-        let item = Item { fingerprint, first, second };
-        let holds = |bucket| self.layout.holds(bucket, fingerprint);
+    pub(super) fn contains_exactly(&self, item: impl FnOnce() -> Item) -> bool {
+        let item = item();
+        let holds = |bucket| self.layout.holds(bucket, item.fingerprint);
+        let either_holds = |first, second| holds(first) || holds(second);
         loop {
-            let verdict = |first, second| Some(holds(first) || holds(second));
-            if let Some(found) = self.look_once(item, verdict, || None, || None) {
+            // What was found is certain in any case.
+            let found = |first, second| either_holds(first, second).then_some(true);
+            if let Some(found) = self.look_once(item, |first, second| Some(either_holds(first, second)), found) {
                 return found;
             }
             self.counters.lookup_retried();
         }
     }
 
-    /// One round of a lookup: what `verdict` says of the item's two buckets; or what `unsure` does if it says `None`, and
-    /// `disturbed` if it says *false* and that is not certain. (These are functions, not a third and a fourth answer to
-    /// be told apart, so that each is a jump to its cold path and nothing more.)
+    /// One round of a lookup: what `undisturbed` says of the item's two buckets; or what `disturbed` says of them if the
+    /// version has changed meanwhile.
+    ///
+    /// The version is compared before the words are: then few registers are taken, and each verdict has a branch of its
+    /// own, which goes the same way nearly always.
     #[inline(always)]
-    pub(super) fn look_once<R: From<bool>>(
+    pub(super) fn look_once<R>(
         &self,
         item: Item,
-        verdict: impl Fn(Bucket, Bucket) -> Option<bool>,
-        unsure: impl FnOnce() -> R,
-        disturbed: impl FnOnce() -> R,
+        undisturbed: impl FnOnce(Bucket, Bucket) -> R,
+        disturbed: impl FnOnce(Bucket, Bucket) -> R,
     ) -> R {
-        let stripe = self.stripe(item.first, item.second);
+        // Before the version, for no load comes before it that stands after it.
+        let words = &*self.words;
+        let stripe = self.stripe(item.sum);
         let version = stripe.version();
-        let first = self.look(item.first);
-        let second = self.look(item.second);
-        let Some(found) = verdict(first, second) else {
-            return unsure();
-        };
-        let version_is_still = fault::injected(Fault::LookupWithoutVersion) || stripe.is_still(version);
-        // One branch for both verdicts, which goes the same way nearly always: a hit validates too, though it need not.
-        if found | version_is_still { found.into() } else { disturbed() }
+        let first = look(words, item.first);
+        let second = look(words, item.second);
+        if fault::injected(Fault::LookupWithoutVersion) || stripe.is_still(version) {
+            undisturbed(first, second)
+        } else {
+            disturbed(first, second)
+        }
     }
 
-    /// `contains` for each item of a block.
+    /// `contains` for each of the first `len` items of a block.
     ///
-    /// Each lookup is the one of `contains`, its steps in the same order. But all are made before any candidate is
-    /// decoded and before any is repeated, so that no branch depends on what was found: nothing is mispredicted, and
-    /// the loads of many keys overlap.
+    /// Each lookup is the one of `contains`, its steps in the same order. But all are made before any word is compared,
+    /// before any candidate is decoded and before any look is repeated. So no branch depends on what was found, and
+    /// nothing is mispredicted; the loads of many keys overlap; and all words are compared in loops that are vectorized.
     #[inline(always)]
-    pub(crate) fn contains_block(&self, items: &[Item], answers: &mut [bool; BLOCK], matched: &mut [Match; BLOCK]) {
-        let mut matches = 0;
-        let mut disturbed = false;
-        for (index, (item, answer)) in items.iter().zip(&mut *answers).enumerate() {
-            let stripe = self.stripe(item.first, item.second);
+    pub(crate) fn contains_block(&self, items: &Items<G::Index, BLOCK>, len: usize, answers: &mut [bool; BLOCK]) {
+        let (mut firsts, mut seconds) = ([0; BLOCK], [0; BLOCK]);
+        let mut changes = 0;
+        // Read once: after a load of a version, the compiler would read them again.
+        let (words, stripes) = (&*self.words, self.stripes());
+        let mut look_at = |nth: usize| {
+            let stripe = stripes.get(items.sums[nth].get());
             let version = stripe.version();
-            let candidate = self.layout.candidate(self.look(item.first), self.look(item.second), item.fingerprint);
-            disturbed |= !stripe.is_still(version) && !fault::injected(Fault::LookupWithoutVersion);
-            *answer = candidate.exists();
-            if L::SEMI_SORTED {
-                // Kept only if it is one, by a step of 0 or 1 instead of a branch.
-                matched[matches % BLOCK] = Match { candidate, index };
-                matches += usize::from(candidate.exists());
+            firsts[nth] = look(words, items.firsts[nth].get()).0;
+            seconds[nth] = look(words, items.seconds[nth].get()).0;
+            changes |= stripe.changes_since(version);
+        };
+        if len == BLOCK {
+            // So many that the loop can be unrolled.
+            (0..BLOCK).for_each(&mut look_at);
+        } else {
+            (0..len.min(BLOCK)).for_each(&mut look_at);
+        }
+        let mut patterns = [0; BLOCK];
+        for (pattern, &fingerprint) in patterns.iter_mut().zip(&items.fingerprints) {
+            *pattern = self.layout.pattern(Fingerprint(fingerprint));
+        }
+        if L::SEMI_SORTED {
+            let mut candidates = [Candidate::default(); BLOCK];
+            for nth in 0..BLOCK {
+                candidates[nth] = self.layout.candidate_for(Bucket(firsts[nth]), Bucket(seconds[nth]), patterns[nth]);
+                answers[nth] = candidates[nth].exists();
+            }
+            // One bit for each, so that a loop over those that are set has no branch that depends on them but its end.
+            let mut matches =
+                answers.iter().enumerate().fold(0u32, |bits, (nth, &found)| bits | u32::from(found) << nth);
+            matches &= ((1u64 << len) - 1) as u32;
+            while matches != 0 {
+                let nth = matches.trailing_zeros() as usize % BLOCK;
+                matches &= matches - 1;
+                let fingerprint = Fingerprint(items.fingerprints[nth]);
+                answers[nth] =
+                    self.layout.confirms(candidates[nth], fingerprint) || self.contains_exactly(|| items.get(nth));
+            }
+        } else {
+            for nth in 0..BLOCK {
+                answers[nth] = self.layout.either_matches(Bucket(firsts[nth]), Bucket(seconds[nth]), patterns[nth]);
             }
         }
-        for &Match { candidate, index } in &matched[..matches] {
-            let Item { fingerprint, first, second } = items[index];
-            answers[index] =
-                self.layout.confirms(candidate, fingerprint) || self.contains_exactly(first, second, fingerprint);
-        }
-        if disturbed {
-            for (item, answer) in items.iter().zip(answers) {
-                *answer = *answer || self.contains_anew(item.first, item.second, item.fingerprint);
+        if changes != 0 && !fault::injected(Fault::LookupWithoutVersion) {
+            for (nth, answer) in answers.iter_mut().enumerate().take(len) {
+                *answer = *answer || self.contains_anew(|| items.get(nth));
             }
         }
     }
 
     /// How many copies of the item there are.
     pub(crate) fn count(&self, item: Item) -> usize {
-        let _guard = self.stripe(item.first, item.second).lock_unless(Fault::CountWithoutLock, &self.counters);
+        let _guard = self.stripe(item.sum).lock_unless(Fault::CountWithoutLock, &self.counters);
         self.copies(item)
-    }
-
-    /// The item, with its buckets on their way into the cache.
-    #[inline(always)]
-    pub(super) fn prefetched(&self, hash: u64) -> Item {
-        let item = self.item(hash);
-        self.prefetch(item);
-        item
     }
 
     /// The items of these hashes, with their buckets on their way into the cache.
     #[inline(always)]
-    pub(super) fn prepare(&self, hashes: &[u64], items: &mut [Item]) {
-        for (item, &hash) in items.iter_mut().zip(hashes) {
-            *item = self.prefetched(hash);
+    pub(super) fn prepare(&self, hashes: &[u64; BLOCK], items: &mut Items<G::Index, BLOCK>) {
+        self.buckets.items(self.layout, hashes, items);
+        for nth in 0..BLOCK {
+            self.prefetch(items.get(nth));
+        }
+    }
+
+    /// `prepare` for lookups, which find the buckets of a small table soon enough.
+    #[inline(always)]
+    pub(super) fn prepare_lookups(&self, hashes: &[u64; BLOCK], items: &mut Items<G::Index, BLOCK>) {
+        if self.words.len() > NEAR {
+            self.prepare(hashes, items);
+        } else {
+            self.buckets.items(self.layout, hashes, items);
         }
     }
 

@@ -66,7 +66,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Carries out one hop of a plan, if it still holds.
     pub(crate) fn relocate(&self, Hop { fingerprint, from, to }: Hop) -> bool {
-        let guard = self.stripe(from, to).lock_unless(Fault::RelocateWithoutLock, &self.counters);
+        let guard = self.stripe(self.buckets.sum(fingerprint)).lock_unless(Fault::RelocateWithoutLock, &self.counters);
         if !self.holds(from, fingerprint) && !fault::injected(Fault::RelocateWithoutRecheck) {
             return false;
         }
@@ -75,14 +75,15 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             self.keep(to, Fault::RelocateKeepsNoTarget);
         }
         if fault::injected(Fault::RelocateClearsFirst) {
-            return self.bump_and_take(&guard, from, fingerprint, TakeFaults::RELOCATE) && self.put(to, fingerprint);
+            return self.bump_and_take(&guard, from, self.look(from), fingerprint, TakeFaults::RELOCATE)
+                && self.put(to, fingerprint);
         }
         // From here to the take there are two copies, and at no moment none.
         self.put(to, fingerprint) && {
             if fault::injected(Fault::RelocateKeepsTargetLate) {
                 self.keep(to, Fault::RelocateKeepsNoTarget);
             }
-            self.bump_and_take(&guard, from, fingerprint, TakeFaults::RELOCATE);
+            self.bump_and_take(&guard, from, self.look(from), fingerprint, TakeFaults::RELOCATE);
             true
         }
     }

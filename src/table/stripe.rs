@@ -4,9 +4,10 @@
 //! # The state
 //! A table is an array of bucket words. A *class* is a fingerprint together with its *pair*, the two buckets that may
 //! hold it. Keys of one class cannot be told apart, so the table is a multiset of classes. The stripe of a class is
-//! that of its pair's lower-numbered bucket: a lock, and a counter, the *version*. While a table has no more buckets
-//! than [`MAX_STRIPES`], each has a version of its own; beyond that, buckets share them, as in MemC3, which costs a
-//! reader a needless second look now and then.
+//! a lock, and a counter, the *version*. Its pair chooses it: the sum of the two buckets' numbers modulo the number of
+//! buckets (`Item::sum`, which the arithmetic of `word/geometry.rs` has at hand). A table has one stripe for sixteen
+//! buckets, and at most [`MAX_STRIPES`]. So pairs share stripes, as in MemC3, which costs a reader a needless second look
+//! now and then.
 //!
 //! # The rules
 //! 1. A word changes by compare-exchange (in `clear`, by exchange): each change is one step, and nothing is torn.
@@ -24,9 +25,10 @@
 //! that is stopped, at any point, holds up no reader.
 //!
 //! # Why no lookup misses a copy that was there throughout
-//! A lookup reads the version (`n`), the first word, the second word, the version again. A match in either word is the
-//! answer *true*: a copy was there when that word was read. It answers *false* only if neither word matched and the
-//! version was `n` both times; else it looks again.
+//! A lookup reads the version (`n`), the first word, the second word, the version again. If the version was `n` both times,
+//! it answers *true* if either word matches, and else *false*. If not, it looks again. (A match would be enough for *true*,
+//! whatever the version, since a copy was there when that word was read. From the second look on it is; the first one
+//! compares the versions before the words, which takes fewer registers.)
 //!
 //! Number the critical sections of the stripe that bump by their bumps. For a lookup that answers *false*:
 //!
@@ -44,8 +46,8 @@
 //! `remove(y)` from the other together carry the only copy from here to there. It is why `remove` bumps: without that,
 //! two such moves hide `x` from a lookup in between.
 //!
-//! A lookup in a batch is made of the same steps in the same order. What it has found is decoded, and a look that was
-//! disturbed is repeated, after the first looks for other keys, which makes no difference to it.
+//! A lookup in a batch is made of the same steps in the same order. Its words are compared, what it has found is decoded,
+//! and a look that was disturbed is repeated, after the first looks for other keys, which makes no difference to it.
 //!
 //! A lookup looks again only after a bump, that is, after a step of some writer's: it takes no lock, waits for nobody, and
 //! writes nothing but, when it looks again, a count that nothing depends on (`table/counters.rs`). (It is the steps of writers that are counted here, not their operations: two inserts can, in
@@ -58,7 +60,7 @@
 //! | operation | takes effect |
 //! |---|---|
 //! | `insert` | at its compare-exchange; after each lookup that answered *false* without having seen it |
-//! | `remove`, `count` | in the order of their critical sections. Under the lock no copy is taken or moved, only added; so `count` is right at a moment between its two reads, and a *false* of `remove` at its first |
+//! | `remove`, `count` | in the order of their critical sections. Under the lock no copy is taken or moved, only added; so `count` is right at a moment between its two reads, and a *false* of `remove` at its first read |
 //! | `contains`, *true* | at the read that matched |
 //! | `contains`, *false* | after section `n`, and before each insert of the class that it has not seen |
 //! | `insert_if_absent` | *false*: when it saw a copy. *true*: after its look and after each *false* that has not seen it, before each plain `insert` of the class that its look has not seen, and otherwise at its compare-exchange. No other `insert_if_absent`, `remove` or `count` of the class can come in between |
@@ -119,6 +121,9 @@ use crate::verify::fault::{self, Fault};
 /// have small stacks (see `Table::clear`).
 pub(crate) const MAX_STRIPES: usize = if cfg!(ccf_model = "loom") { 4 } else { 1024 };
 
+/// How many buckets there are for each stripe, while there are fewer than [`MAX_STRIPES`]. Models are to have a few stripes.
+pub(crate) const BUCKETS_PER_STRIPE: usize = if cfg!(ccf_model) { 1 } else { size_of::<Stripe>() };
+
 /// One writer lock and one version counter.
 #[derive(Debug)]
 pub(crate) struct Stripe {
@@ -152,10 +157,33 @@ impl Stripe {
         self.version.load(Ordering::Relaxed) == version
     }
 
+    /// 0 if the version is still `version`, at the end of a lookup in a batch.
+    #[inline(always)]
+    pub(crate) fn changes_since(&self, version: u64) -> u64 {
+        // As in `is_still`.
+        self.version.load(Ordering::Relaxed) ^ version
+    }
+
     /// Locks; a lock that is not free at once is counted.
     #[inline]
     pub(crate) fn lock(&self, counters: &Counters) -> Guard<'_> {
         Guard { version: &self.version, _lock: Some(sync::lock(&self.lock, || counters.lock_waited())) }
+    }
+
+    /// Locks if that is possible at once, unless the model leaves that out.
+    #[inline(always)]
+    pub(crate) fn try_lock_unless(&self, fault: Fault) -> Option<Guard<'_>> {
+        if fault::injected(fault) {
+            return Some(Guard { version: &self.version, _lock: None });
+        }
+        let lock = sync::try_lock(&self.lock)?;
+        Some(Guard { version: &self.version, _lock: Some(lock) })
+    }
+
+    /// Locks, and counts that it was not free at once.
+    pub(crate) fn lock_after_wait(&self, counters: &Counters) -> Guard<'_> {
+        counters.lock_waited();
+        Guard { version: &self.version, _lock: Some(self.lock.lock()) }
     }
 
     /// Locks, unless the model leaves that out.

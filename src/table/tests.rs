@@ -8,7 +8,7 @@ use crate::error::insert::InsertError;
 use crate::table::any::AnyTable;
 use crate::table::words::Table;
 use crate::word::bucket::BucketOps;
-use crate::word::geometry::Item;
+use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::{Fingerprint, Layout, Plain, SemiSorted};
 
 /// A class: a fingerprint and its pair.
@@ -95,7 +95,8 @@ fn compare<L: Layout>(buckets: usize, operations: &[(u8, u64)]) {
         assert_eq!((0..buckets).map(occupied).sum::<usize>(), len, "what was found by looking into every bucket");
     }
     for (&(fingerprint, first, second), &copies) in &model {
-        let item = Item { fingerprint: Fingerprint(fingerprint), first, second };
+        let fingerprint = Fingerprint(fingerprint);
+        let item = Item { fingerprint, first, second, sum: table.buckets.sum(fingerprint) };
         assert_eq!(table.count(item), copies, "a failed insert, or any other, has changed something");
     }
 }

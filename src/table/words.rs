@@ -3,11 +3,12 @@
 
 use core::hint::select_unpredictable;
 
+use crate::machine::arch::{at, at_step};
 use crate::machine::memory::{Pages, boxed_slice, boxed_slice_on};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::counters::Counters;
 use crate::table::save::Saving;
-use crate::table::stripe::{Guard, MAX_STRIPES, Stripe};
+use crate::table::stripe::{BUCKETS_PER_STRIPE, Guard, MAX_STRIPES, Stripe};
 use crate::verify::fault::{self, Fault};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Geometry, Item};
@@ -21,8 +22,10 @@ pub(crate) struct Table<L, G = Buckets> {
     /// How many items the table is meant to hold; reported, not enforced.
     pub(super) capacity: usize,
     pub(crate) words: Box<[AtomicU64]>,
-    /// A power of two of them. Bucket `i` belongs to stripe `i` modulo their number.
+    /// A power of two of them.
     pub(super) stripes: Box<[Stripe]>,
+    /// The bits of a pair's sum that choose its stripe.
+    stripe_mask: usize,
     pub(crate) counters: Counters,
     /// One, in a box: an atomic in this very struct would have the compiler read the other fields anew after each access
     /// to a word, which costs a lookup two instructions and `insert_if_absent` twenty-five.
@@ -41,9 +44,10 @@ impl TakeFaults {
     pub(super) const RELOCATE: Self = Self { no_bump: Fault::RelocateWithoutBump, late_bump: Fault::RelocateBumpsLate };
 }
 
-/// The number of stripes for so many buckets.
+/// The number of stripes for so many buckets: a power of two.
 fn stripes_for(buckets: usize) -> usize {
-    buckets.checked_next_power_of_two().map_or(MAX_STRIPES, |count| count.min(MAX_STRIPES))
+    let most = (buckets / BUCKETS_PER_STRIPE).clamp(1, MAX_STRIPES);
+    1 << most.ilog2()
 }
 
 /// How many bytes a table of so many buckets asks the allocator for. The decode table comes on top, which all
@@ -72,12 +76,14 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// An empty table with these buckets, or `None` if there is no memory for it.
     pub(crate) fn with_geometry(pages: Pages, geometry: G, capacity: usize) -> Option<Self> {
         let buckets = geometry.count();
+        let stripes = boxed_slice(stripes_for(buckets), Stripe::new)?;
         Some(Self {
             layout: L::try_new()?,
             buckets: geometry,
             capacity,
             words: boxed_slice_on(pages, buckets, || AtomicU64::new(0))?,
-            stripes: boxed_slice(stripes_for(buckets), Stripe::new)?,
+            stripe_mask: (stripes.len() - 1) * BUCKETS_PER_STRIPE,
+            stripes,
             counters: Counters::new(buckets)?,
             saving: boxed_slice(1, Saving::new)?.try_into().ok()?,
         })
@@ -130,6 +136,29 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         L::SLOTS as usize * if item.second == item.first { 1 } else { 2 }
     }
 
+    /// Adds a copy of the item to the emptier of its buckets in one step; `false` if neither had room, or if another
+    /// thread was faster. It looks at each bucket once.
+    #[inline(always)]
+    pub(super) fn put_at_once(&self, item: Item) -> bool {
+        let (first, second) = (self.look(item.first), self.look(item.second));
+        let (in_first, in_second) = (self.layout.room(first), self.layout.room(second));
+        // The choice is as good as random: a branch on it would be mispredicted half of the time.
+        let swap = in_second > in_first;
+        let bucket = select_unpredictable(swap, item.second, item.first);
+        let seen = select_unpredictable(swap, second, first);
+        let Some(changed) = self.layout.add_to(seen, select_unpredictable(swap, in_second, in_first), item.fingerprint)
+        else {
+            return false;
+        };
+        if fault::injected(Fault::AddOverwrites) {
+            at(&self.words, bucket).store(changed.0, Ordering::SeqCst);
+            return true;
+        }
+        // As in `put`.
+        let success = fault::ordering(Fault::RelaxedAdd, Ordering::SeqCst);
+        at(&self.words, bucket).compare_exchange_weak(seen.0, changed.0, success, Ordering::Relaxed).is_ok()
+    }
+
     /// Adds a copy of the item to the emptier of its buckets, or to the other, if either has room.
     ///
     /// The emptier one, not simply the first with room (Mitzenmacher's "power of two choices"): that costs a second
@@ -161,10 +190,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     pub(crate) fn put(&self, bucket: usize, fingerprint: Fingerprint) -> bool {
         // Release: who sees this copy sees what its inserter saw.
         let success = fault::ordering(Fault::RelaxedAdd, Ordering::SeqCst);
-        self.change(bucket, success, Fault::AddOverwrites, |seen| self.layout.add(seen, fingerprint))
+        self.change(bucket, self.look(bucket), success, Fault::AddOverwrites, |seen| self.layout.add(seen, fingerprint))
     }
 
-    /// Takes a copy of the fingerprint out of the bucket, with the announcement that readers need. The guard is that of
+    /// Takes a copy of the fingerprint out of the bucket, which was seen to hold one, with the announcement that readers need. The guard is that of
     /// the copy's stripe.
     ///
     /// `false` if there is none, which the caller has excluded: while it holds the lock, nobody else can take it.
@@ -173,6 +202,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         &self,
         guard: &Guard<'_>,
         bucket: usize,
+        seen: Bucket,
         fingerprint: Fingerprint,
         faults: TakeFaults,
     ) -> bool {
@@ -181,8 +211,29 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
         // Release: who sees the copy gone sees the bump before it.
         let success = fault::ordering(Fault::RelaxedRemove, Ordering::SeqCst);
-        let taken = self.change(bucket, success, Fault::TakeOverwrites, |seen| self.layout.remove(seen, fingerprint));
+        let taken =
+            self.change(bucket, seen, success, Fault::TakeOverwrites, |seen| self.layout.remove(seen, fingerprint));
         if taken && fault::injected(faults.late_bump) {
+            guard.bump();
+        }
+        taken
+    }
+
+    /// `bump_and_take` where the bucket was seen as it is without the copy already; `false` if it has changed since then.
+    #[inline(always)]
+    pub(super) fn take_at_once(&self, guard: &Guard<'_>, bucket: usize, seen: Bucket, changed: Bucket) -> bool {
+        let TakeFaults { no_bump, late_bump } = TakeFaults::REMOVE;
+        if !fault::injected(no_bump) && !fault::injected(late_bump) {
+            guard.bump();
+        }
+        if fault::injected(Fault::TakeOverwrites) {
+            at(&self.words, bucket).store(changed.0, Ordering::SeqCst);
+            return true;
+        }
+        let success = fault::ordering(Fault::RelaxedRemove, Ordering::SeqCst);
+        let taken =
+            at(&self.words, bucket).compare_exchange_weak(seen.0, changed.0, success, Ordering::Relaxed).is_ok();
+        if taken && fault::injected(late_bump) {
             guard.bump();
         }
         taken
@@ -196,12 +247,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     pub(super) fn change(
         &self,
         bucket: usize,
+        mut seen: Bucket,
         success: Ordering,
         overwrites: Fault,
         changed: impl Fn(Bucket) -> Option<Bucket>,
     ) -> bool {
-        let word = &self.words[bucket];
-        let mut seen = self.look(bucket);
+        let word = at(&self.words, bucket);
         while let Some(changed) = changed(seen) {
             if fault::injected(overwrites) {
                 word.store(changed.0, Ordering::SeqCst);
@@ -217,14 +268,40 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     #[inline(always)]
     pub(crate) fn look(&self, bucket: usize) -> Bucket {
-        // Acquire: who sees a copy gone sees the bump that announced it, and who sees a copy sees what its inserter
-        // saw. SeqCst: see `table/stripe.rs`, *Across keys*.
-        Bucket(self.words[bucket].load(fault::ordering(Fault::RelaxedWordLoad, Ordering::SeqCst)))
+        look(&self.words, bucket)
     }
 
-    /// The stripe of the classes whose pair is these two buckets.
+    /// The stripe of the classes whose pair has this sum.
     #[inline(always)]
-    pub(super) fn stripe(&self, one: usize, other: usize) -> &Stripe {
-        &self.stripes[one.min(other) & (self.stripes.len() - 1)]
+    pub(super) fn stripe(&self, sum: usize) -> &Stripe {
+        self.stripes().get(sum)
     }
+
+    #[inline(always)]
+    pub(super) fn stripes(&self) -> Stripes<'_> {
+        Stripes { all: &self.stripes, mask: self.stripe_mask }
+    }
+}
+
+/// All stripes.
+#[derive(Clone, Copy)]
+pub(super) struct Stripes<'a> {
+    all: &'a [Stripe],
+    mask: usize,
+}
+
+impl<'a> Stripes<'a> {
+    /// The stripe of the classes whose pair has this sum.
+    #[inline(always)]
+    pub(super) fn get(self, sum: usize) -> &'a Stripe {
+        at_step::<BUCKETS_PER_STRIPE, _>(self.all, sum & self.mask)
+    }
+}
+
+/// What the bucket holds.
+#[inline(always)]
+pub(super) fn look(words: &[AtomicU64], bucket: usize) -> Bucket {
+    // Acquire: who sees a copy gone sees the bump that announced it, and who sees a copy sees what its inserter
+    // saw. SeqCst: see `table/stripe.rs`, *Across keys*.
+    Bucket(at(words, bucket).load(fault::ordering(Fault::RelaxedWordLoad, Ordering::SeqCst)))
 }

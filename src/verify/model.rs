@@ -14,12 +14,11 @@ use crate::machine::memory::Pages;
 use crate::plan::batch::BLOCK;
 use crate::plan::path::Hop;
 use crate::table::any::AnyTable;
-use crate::table::lookup::Match;
 use crate::table::plan::Plan as TablePlan;
 use crate::tables::growth::Tables;
 use crate::tables::growth_plan::Plan;
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::{Buckets, Geometry, Item, Nested};
+use crate::word::geometry::{Buckets, Geometry, Item, Items, Nested};
 use crate::word::layout::{Fingerprint, Layout, Plain, SemiSorted};
 
 /// Two slots to a bucket: the smallest that can be full, and hold two keys at once.
@@ -53,7 +52,8 @@ impl Key {
         // Multiples of an odd number run through all fingerprints, high bits and low.
         let fingerprints = (1..1_000_000u64).map(|n| L::new().fingerprint(n.wrapping_mul(0x9e37_79b9)));
         let fingerprint = fingerprints.filter(|&f| geometry.alternate(first, f) == second).nth(nth);
-        Self(Item { fingerprint: fingerprint.expect("some fingerprint leads there"), first, second })
+        let fingerprint = fingerprint.expect("some fingerprint leads there");
+        Self(Item { fingerprint, first, second, sum: geometry.sum(fingerprint) })
     }
 
     /// A key of the same class that tries the buckets the other way round.
@@ -79,7 +79,7 @@ pub struct Image<L> {
 impl<L: Layout> Image<L> {
     /// How many copies of the key are in it, in either bucket.
     pub fn count(&self, key: Key) -> usize {
-        let Item { fingerprint, first, second } = key.0;
+        let Item { fingerprint, first, second, .. } = key.0;
         let buckets = if first == second { vec![first] } else { vec![first, second] };
         buckets.into_iter().map(|bucket| self.layout.count(self.words[bucket], fingerprint)).sum()
     }
@@ -110,7 +110,9 @@ impl<L: Layout> Table<L> {
     /// [`ConcurrentCuckooFilter::contains_batch`](crate::ConcurrentCuckooFilter::contains_batch)
     pub fn contains_batch<const N: usize>(&self, keys: [Key; N]) -> [bool; N] {
         let mut answers = [false; BLOCK];
-        self.0.contains_block(&keys.map(|key| key.0), &mut answers, &mut [Match::default(); BLOCK]);
+        let mut items = Items::NONE;
+        keys.iter().enumerate().for_each(|(nth, key)| items.set(nth, key.0));
+        self.0.contains_block(&items, N, &mut answers);
         core::array::from_fn(|nth| answers[nth])
     }
 

@@ -15,7 +15,7 @@
 
 use core::hint::select_unpredictable;
 
-use crate::machine::arch::any_lane_is;
+use crate::machine::arch::{any_lane_is, at};
 use crate::word::layout::{Fingerprint, Layout};
 use crate::word::semisort::{self, STRIDE};
 
@@ -26,10 +26,10 @@ pub(crate) struct Bucket(pub(crate) u64);
 /// What the comparison of low parts found in an item's two buckets.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Candidate {
-    /// Not 0 if there is one; then, in a semi-sorted bucket, the lowest set bit is the top bit of its lane.
+    /// Not 0 if there is one. Then the lowest set bit is the top bit of its lane, under the same condition.
     lanes: u64,
-    /// The semi-sorted bucket that it is in.
-    word: Bucket,
+    /// The bucket that it is in, if semi-sorted or found by [`place`](BucketOps::place).
+    pub(crate) word: Bucket,
 }
 
 impl Candidate {
@@ -55,25 +55,33 @@ pub(crate) trait BucketOps: Layout {
         self.confirms(candidate, fingerprint).then_some(true)
     }
 
-    /// The slot in either bucket whose lane matches the fingerprint's low part.
+    /// The slot in either bucket whose lane matches the fingerprint's low part; if plain, only whether there is one.
     #[inline(always)]
     fn candidate(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> Candidate {
-        if !Self::SEMI_SORTED
-            && let Some(matched) = any_lane_is(first.0, second.0, fingerprint.0, Self::LANE_BITS)
-        {
-            return Candidate { lanes: matched.into(), word: first };
+        if Self::SEMI_SORTED {
+            return self.place(first, second, fingerprint).1;
         }
-        let pattern = pattern::<Self>(fingerprint);
-        let in_first = any_zero_lane::<Self>(first.0 ^ pattern);
-        let in_second = any_zero_lane::<Self>(second.0 ^ pattern);
-        if !Self::SEMI_SORTED {
-            return Candidate { lanes: in_first | in_second, word: first };
-        }
-        // A branch on *which* word matched would be mispredicted for half of all hits: conditional moves choose.
-        Candidate {
-            lanes: select_unpredictable(in_first != 0, in_first, in_second),
-            word: select_unpredictable(in_first != 0, first, second),
-        }
+        let found = any_lane_is(first.0, second.0, fingerprint.0, Self::LANE_BITS)
+            .unwrap_or_else(|| self.either_matches(first, second, self.pattern(fingerprint)));
+        Candidate { lanes: found.into(), word: first }
+    }
+
+    /// The fingerprint's low part in every lane.
+    #[inline(always)]
+    fn pattern(self, fingerprint: Fingerprint) -> u64 {
+        pattern::<Self>(fingerprint)
+    }
+
+    /// Whether a lane of either bucket is that of the pattern.
+    #[inline(always)]
+    fn either_matches(self, first: Bucket, second: Bucket, pattern: u64) -> bool {
+        any_zero_lane::<Self>(second.0 ^ pattern) | any_zero_lane::<Self>(first.0 ^ pattern) != 0
+    }
+
+    /// The slot in either bucket whose lane is that of the pattern.
+    #[inline(always)]
+    fn candidate_for(self, first: Bucket, second: Bucket, pattern: u64) -> Candidate {
+        self.place_for(first, second, pattern).1
     }
 
     /// Whether a candidate holds the whole fingerprint. If not, another one still may.
@@ -107,32 +115,46 @@ pub(crate) trait BucketOps: Layout {
         (Self::SLOTS - zero_lanes::<Self>(bucket.0).count_ones()) as usize
     }
 
-    /// A measure of how much room there is, to compare buckets by: 0 if there is none, and hardly ever less for more.
+    /// A measure of how much room there is, to compare buckets by: hardly ever less for more. For [`add_to`](Self::add_to),
+    /// which tells whether there is any.
     ///
-    /// It is the empty lanes as a bit mask, which is cheaper than their number. They stand together (at the low end if
-    /// semi-sorted; at the high end if plain, but for gaps that removals leave), so that a mask of more lanes is the
-    /// larger number too.
+    /// Plain: the empty lanes as a bit mask, which is cheaper than their number. They stand together at the high end, but
+    /// for gaps that removals leave, so that a mask of more lanes is the larger number too. Semi-sorted: the empty lanes
+    /// stand at the low end, so it is the number of low bits that are 0.
     #[inline(always)]
     fn room(self, bucket: Bucket) -> u64 {
-        zero_lanes::<Self>(bucket.0)
+        if Self::SEMI_SORTED {
+            (bucket.0 | 1 << (Self::SLOTS * Self::LANE_BITS)).trailing_zeros().into()
+        } else {
+            any_zero_lane::<Self>(bucket.0)
+        }
     }
 
     /// The bucket with one more copy of the fingerprint, or `None` if it is full.
     #[inline]
     fn add(self, bucket: Bucket, fingerprint: Fingerprint) -> Option<Bucket> {
-        if !self.has_room(bucket) {
-            return None;
-        }
+        self.add_to(bucket, self.room(bucket), fingerprint)
+    }
+
+    /// The same where [`room`](Self::room) is known.
+    #[inline(always)]
+    fn add_to(self, bucket: Bucket, room: u64, fingerprint: Fingerprint) -> Option<Bucket> {
         let low = u64::from(fingerprint.0) & Self::LANE;
         if !Self::SEMI_SORTED {
-            let lane_start = zero_lanes::<Self>(bucket.0).trailing_zeros() + 1 - Self::LANE_BITS;
+            if room == 0 {
+                return None;
+            }
+            let lane_start = room.trailing_zeros() + 1 - Self::LANE_BITS;
             return Some(Bucket(bucket.0 | low << lane_start));
+        }
+        let empty = room as u32 / Self::LANE_BITS;
+        if empty == 0 {
+            return None;
         }
         let nibble = nibble::<Self>(fingerprint);
         let list = self.sorted_nibbles(bucket);
         // The new lane goes above those with a smaller nibble, and above the empty ones, whose nibble is 0; all of these
         // move down by one.
-        let empty = lane_index::<Self>(bucket.0 | 1 << (Self::SLOTS * Self::LANE_BITS));
         let place = semisort::less_than(list, nibble, Self::SLOTS).max(empty) - 1;
         let lanes = shift_down::<Self>(bucket.0, place, Self::LANE_BITS) | low << (place * Self::LANE_BITS);
         let list = shift_down::<Self>(list.into(), place, STRIDE) as u32 | nibble << (place * STRIDE);
@@ -143,16 +165,42 @@ pub(crate) trait BucketOps: Layout {
     #[inline]
     fn remove(self, bucket: Bucket, fingerprint: Fingerprint) -> Option<Bucket> {
         let matches = self.matches(bucket, fingerprint);
-        if matches == 0 {
-            return None;
-        }
-        let place = lane_index::<Self>(matches);
+        (matches != 0).then(|| self.without(bucket, matches))
+    }
+
+    /// The bucket without the lowest of these lanes, which is one.
+    #[inline(always)]
+    fn without(self, bucket: Bucket, lanes: u64) -> Bucket {
+        let place = lane_index::<Self>(lanes);
         if !Self::SEMI_SORTED {
-            return Some(Bucket(bucket.0 & !(Self::LANE << (place * Self::LANE_BITS))));
+            return Bucket(bucket.0 & (!Self::LANE).rotate_left(place * Self::LANE_BITS));
         }
         let lanes = shift_up::<Self>(bucket.0, place, Self::LANE_BITS);
         let list = shift_up::<Self>(self.sorted_nibbles(bucket).into(), place, STRIDE) as u32;
-        Some(encode::<Self>(lanes, list))
+        encode::<Self>(lanes, list)
+    }
+
+    /// The slot in either bucket whose lane matches the fingerprint's low part, and whether it is in the first.
+    #[inline(always)]
+    fn place(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> (bool, Candidate) {
+        self.place_for(first, second, pattern::<Self>(fingerprint))
+    }
+
+    /// The same for the pattern of a fingerprint.
+    #[inline(always)]
+    fn place_for(self, first: Bucket, second: Bucket, pattern: u64) -> (bool, Candidate) {
+        let lanes_of_first = any_zero_lane::<Self>(first.0 ^ pattern);
+        let lanes_of_second = any_zero_lane::<Self>(second.0 ^ pattern);
+        // A branch on *which* word matched would be mispredicted half of the time: conditional moves choose.
+        let in_first = lanes_of_first != 0;
+        let lanes = select_unpredictable(in_first, lanes_of_first, lanes_of_second);
+        (in_first, Candidate { lanes, word: select_unpredictable(in_first, first, second) })
+    }
+
+    /// The candidate's bucket without it. It comes from [`place`](Self::place), which tells the lane.
+    #[inline(always)]
+    fn without_candidate(self, candidate: Candidate) -> Bucket {
+        self.without(candidate.word, candidate.lanes)
     }
 
     /// Whether additions and removals can lead to this word: no other has a meaning, and none is ever stored.
@@ -204,7 +252,7 @@ pub(crate) trait BucketOps: Layout {
     /// The list of a semi-sorted bucket's nibbles.
     #[inline(always)]
     fn sorted_nibbles(self, bucket: Bucket) -> u32 {
-        self.unrank()[(bucket.0 >> (Self::SLOTS * Self::LANE_BITS)) as usize]
+        *at(self.unrank(), (bucket.0 >> (Self::SLOTS * Self::LANE_BITS)) as usize)
     }
 }
 

@@ -29,7 +29,7 @@ fn check<L: Layout>(hashes: &[u64], one: u64, split: usize, order: prop::sample:
     assert_eq!(sorted(layout.fingerprints(bucket)), sorted(stored.clone()));
     assert_eq!(layout.occupied(bucket), stored.len());
     assert_eq!(layout.has_room(bucket), stored.len() < L::SLOTS as usize);
-    assert_eq!(layout.room(bucket) > 0, layout.has_room(bucket));
+    assert_eq!(layout.add_to(bucket, layout.room(bucket), one).is_some(), layout.has_room(bucket));
     assert!(layout.room(bucket) < layout.room(Bucket::default()) || stored.is_empty());
 
     let (first, second) = stored.split_at(split.min(stored.len()));
@@ -41,6 +41,19 @@ fn check<L: Layout>(hashes: &[u64], one: u64, split: usize, order: prop::sample:
             None => {
                 assert!(L::SEMI_SORTED && stored.iter().any(|g| g.0 ^ f.0 != 0 && (g.0 ^ f.0) as u64 & L::LANE == 0))
             }
+        }
+    }
+
+    for &f in stored.iter().chain([&one]) {
+        let (in_first, candidate) = layout.place(first_bucket, second_bucket, f);
+        assert!(candidate.exists() || !stored.contains(&f), "what is in is a candidate");
+        if candidate.exists() && layout.confirms(candidate, f) {
+            let held = if in_first { first } else { second };
+            let mut rest = held.to_vec();
+            rest.remove(held.iter().position(|&g| g == f).expect("it was confirmed"));
+            assert_eq!(candidate.word, if in_first { first_bucket } else { second_bucket });
+            let without = layout.without_candidate(candidate);
+            assert_eq!(sorted(layout.fingerprints(without)), sorted(rest), "all but one are left");
         }
     }
 

@@ -20,6 +20,8 @@
 //! 1, and the low part is of another width in each layout (which with plain and semi-sorted ones need not grow with the
 //! fingerprint). So [`nested`] makes it 1 beforehand, in the hash, for all layouts by the narrowest of them.
 
+use core::hint::select_unpredictable;
+
 use crate::word::layout::{Fingerprint, Layout, NEVER_ZERO};
 
 /// What the table knows of a key: its fingerprint and the two buckets that may hold it.
@@ -28,58 +30,227 @@ pub(crate) struct Item {
     pub(crate) fingerprint: Fingerprint,
     pub(crate) first: usize,
     pub(crate) second: usize,
+    /// `s(f)`. The two buckets add up to it modulo their number, so it stands for the pair: see [`Geometry::sum`].
+    pub(crate) sum: usize,
 }
 
-impl Item {
-    /// Fills what has yet to be computed.
-    pub(crate) const NONE: Self = Self { fingerprint: Fingerprint(0), first: 0, second: 0 };
+/// The items of `N` hashes, with an array for each part: a loop over one part is one that vector units can do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Items<I, const N: usize> {
+    pub(crate) fingerprints: [u32; N],
+    pub(crate) firsts: [I; N],
+    pub(crate) seconds: [I; N],
+    pub(crate) sums: [I; N],
+}
+
+impl<I: Index, const N: usize> Items<I, N> {
+    /// To be overwritten.
+    pub(crate) const NONE: Self =
+        Self { fingerprints: [0; N], firsts: [I::ZERO; N], seconds: [I::ZERO; N], sums: [I::ZERO; N] };
+
+    #[inline(always)]
+    pub(crate) fn get(&self, nth: usize) -> Item {
+        Item {
+            fingerprint: Fingerprint(self.fingerprints[nth]),
+            first: self.firsts[nth].get(),
+            second: self.seconds[nth].get(),
+            sum: self.sums[nth].get(),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn set(&mut self, nth: usize, item: Item) {
+        self.fingerprints[nth] = item.fingerprint.0;
+        self.firsts[nth] = I::new(item.first);
+        self.seconds[nth] = I::new(item.second);
+        self.sums[nth] = I::new(item.sum);
+    }
+}
+
+/// A bucket's number, as it is kept in [`Items`].
+pub(crate) trait Index: Copy + core::fmt::Debug {
+    const ZERO: Self;
+    fn new(bucket: usize) -> Self;
+    fn get(self) -> usize;
+}
+
+impl Index for u32 {
+    const ZERO: Self = 0;
+
+    #[inline(always)]
+    fn new(bucket: usize) -> Self {
+        bucket as u32
+    }
+
+    #[inline(always)]
+    fn get(self) -> usize {
+        self as usize
+    }
+}
+
+impl Index for usize {
+    const ZERO: Self = 0;
+
+    #[inline(always)]
+    fn new(bucket: usize) -> Self {
+        bucket
+    }
+
+    #[inline(always)]
+    fn get(self) -> usize {
+        self
+    }
 }
 
 /// The number of buckets, and the arithmetic that maps hashes onto them.
 pub(crate) trait Geometry: Copy + core::fmt::Debug + Send + Sync + 'static {
+    /// Holds every bucket's number.
+    type Index: Index;
+
     fn count(self) -> usize;
 
+    /// The items of keys with these hashes.
+    #[inline(always)]
+    fn items<L: Layout, const N: usize>(self, layout: L, hashes: &[u64; N], items: &mut Items<Self::Index, N>) {
+        for (nth, &hash) in hashes.iter().enumerate() {
+            items.set(nth, self.item(layout, hash));
+        }
+    }
+
     /// The item of a key with this hash.
-    fn item<L: Layout>(self, layout: L, hash: u64) -> Item;
+    #[inline(always)]
+    fn item<L: Layout>(self, layout: L, hash: u64) -> Item {
+        let (fingerprint, first) = self.first(layout, hash);
+        let sum = self.sum(fingerprint);
+        Item { fingerprint, first, second: self.other(sum, first), sum }
+    }
+
+    /// The fingerprint of a key with this hash, and the first of its two buckets.
+    fn first<L: Layout>(self, layout: L, hash: u64) -> (Fingerprint, usize);
+
+    /// A number below that of the buckets, which all items of one pair of buckets have in common.
+    fn sum(self, fingerprint: Fingerprint) -> usize;
+
+    /// The other bucket of a pair with this sum.
+    fn other(self, sum: usize, bucket: usize) -> usize;
 
     /// The other bucket of a fingerprint that is stored in `bucket`.
-    fn alternate(self, bucket: usize, fingerprint: Fingerprint) -> usize;
+    #[inline(always)]
+    fn alternate(self, bucket: usize, fingerprint: Fingerprint) -> usize {
+        self.other(self.sum(fingerprint), bucket)
+    }
 }
 
-/// The geometry of a table that stands alone, with any number of buckets.
+/// The geometry of a table that stands alone, with up to [`Buckets::MOST`] buckets.
+///
+/// It multiplies numbers of 32 bits, which vector units do too, several at a time (`plan/batch.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Buckets {
+    /// Three times, once for each use: so each is an operand that is read where it is used, and takes no register.
     count: u64,
+    count_for_sums: u64,
+    count_to_wrap: u32,
     /// 1 where the count is even, else 0: what makes `s(f)` odd.
-    even: u64,
+    even: u32,
 }
 
 impl Buckets {
+    /// Just less than 32 GiB of them.
+    pub(crate) const MOST: usize = u32::MAX as usize;
+
     pub(crate) fn new(count: usize) -> Self {
         assert!(count > 0, "a table has a bucket");
-        Self { count: count as u64, even: u64::from(count.is_multiple_of(2)) }
+        assert!(count <= Self::MOST, "there are `WideBuckets` for so many");
+        let even = u32::from(count.is_multiple_of(2));
+        Self { count: count as u64, count_for_sums: count as u64, count_to_wrap: count as u32, even }
     }
 }
 
 impl Geometry for Buckets {
+    type Index = u32;
+
+    /// One step after the other for all of them: all but the first are vectorized.
+    #[inline(always)]
+    fn items<L: Layout, const N: usize>(self, layout: L, hashes: &[u64; N], items: &mut Items<u32, N>) {
+        let mut mixed = [0; N];
+        for (mixed, &hash) in mixed.iter_mut().zip(hashes) {
+            *mixed = mix(hash);
+        }
+        let Items { fingerprints, firsts, seconds, sums } = items;
+        for (first, &hash) in firsts.iter_mut().zip(&mixed) {
+            *first = scale_by_halves(hash, self.count_to_wrap);
+        }
+        for (fingerprint, &hash) in fingerprints.iter_mut().zip(&mixed) {
+            *fingerprint = layout.fingerprint(hash).0;
+        }
+        for (sum, &fingerprint) in sums.iter_mut().zip(&*fingerprints) {
+            *sum = self.sum(Fingerprint(fingerprint)) as u32;
+        }
+        for ((second, &first), &sum) in seconds.iter_mut().zip(&*firsts).zip(&*sums) {
+            *second = self.other(sum as usize, first as usize) as u32;
+        }
+    }
+
     #[inline(always)]
     fn count(self) -> usize {
         self.count as usize
     }
 
     #[inline(always)]
-    fn item<L: Layout>(self, layout: L, hash: u64) -> Item {
+    fn first<L: Layout>(self, layout: L, hash: u64) -> (Fingerprint, usize) {
         let hash = mix(hash);
-        let fingerprint = layout.fingerprint(hash);
-        let first = scale(hash, self.count) as usize;
-        Item { fingerprint, first, second: self.alternate(first, fingerprint) }
+        (layout.fingerprint(hash), scale(hash, self.count) as usize)
     }
 
     #[inline(always)]
-    fn alternate(self, bucket: usize, fingerprint: Fingerprint) -> usize {
-        let sum = scale(spread(fingerprint), self.count) | self.even;
-        let (other, borrow) = sum.overflowing_sub(bucket as u64);
-        (if borrow { other.wrapping_add(self.count) } else { other }) as usize
+    fn sum(self, fingerprint: Fingerprint) -> usize {
+        (scale_half(spread_half(fingerprint), self.count_for_sums) as u32 | self.even) as usize
+    }
+
+    #[inline(always)]
+    fn other(self, sum: usize, bucket: usize) -> usize {
+        let (other, borrow) = (sum as u32).overflowing_sub(bucket as u32);
+        select_unpredictable(borrow, other.wrapping_add(self.count_to_wrap), other) as usize
+    }
+}
+
+/// The geometry of a table that stands alone, with any number of buckets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WideBuckets {
+    count: u64,
+    /// As in [`Buckets`].
+    even: u64,
+}
+
+impl WideBuckets {
+    pub(crate) fn new(count: usize) -> Self {
+        assert!(count > 0, "a table has a bucket");
+        Self { count: count as u64, even: u64::from(count.is_multiple_of(2)) }
+    }
+}
+
+impl Geometry for WideBuckets {
+    type Index = usize;
+
+    #[inline(always)]
+    fn count(self) -> usize {
+        self.count as usize
+    }
+
+    #[inline(always)]
+    fn first<L: Layout>(self, layout: L, hash: u64) -> (Fingerprint, usize) {
+        let hash = mix(hash);
+        (layout.fingerprint(hash), scale(hash, self.count) as usize)
+    }
+
+    #[inline(always)]
+    fn sum(self, fingerprint: Fingerprint) -> usize {
+        (scale(spread(fingerprint), self.count) | self.even) as usize
+    }
+
+    #[inline(always)]
+    fn other(self, sum: usize, bucket: usize) -> usize {
+        difference(sum as u64, bucket as u64, self.count) as usize
     }
 }
 
@@ -104,28 +275,32 @@ impl Nested {
 }
 
 impl Geometry for Nested {
+    type Index = usize;
+
     #[inline(always)]
     fn count(self) -> usize {
         self.count as usize
     }
 
     #[inline(always)]
-    fn item<L: Layout>(self, layout: L, hash: u64) -> Item {
+    fn first<L: Layout>(self, layout: L, hash: u64) -> (Fingerprint, usize) {
         // Nothing but bits of the hash, since these are not all 0.
         let fingerprint = Fingerprint((hash & ((1 << L::SHAPE.fingerprint_bits) - 1)) as u32);
         debug_assert_eq!(fingerprint, layout.fingerprint(hash), "`nested` has been here");
-        let first = scale(hash, self.count) as usize;
-        Item { fingerprint, first, second: self.alternate(first, fingerprint) }
+        (fingerprint, scale(hash, self.count) as usize)
+    }
+
+    /// Above, `s(f)` of table 0, as in [`WideBuckets`]; below, `g(f)`: the first bits of the fraction.
+    #[inline(always)]
+    fn sum(self, fingerprint: Fingerprint) -> usize {
+        let sum = scale(spread(Fingerprint(fingerprint.0 & self.coarse)), self.count);
+        (sum | (self.fine + 1)) as usize
     }
 
     #[inline(always)]
-    fn alternate(self, bucket: usize, fingerprint: Fingerprint) -> usize {
-        let bucket = bucket as u64;
-        // Above, `s(f)` of table 0, as in `Buckets`; below, `g(f)`: the first bits of the fraction.
-        let sum = scale(spread(Fingerprint(fingerprint.0 & self.coarse)), self.count);
-        let odd = sum & !self.fine | (self.fine + 1);
-        let (coarse, borrow) = odd.overflowing_sub(bucket & !self.fine);
-        let coarse = if borrow { coarse.wrapping_add(self.count) } else { coarse };
+    fn other(self, sum: usize, bucket: usize) -> usize {
+        let (sum, bucket) = (sum as u64, bucket as u64);
+        let coarse = difference(sum & !self.fine, bucket & !self.fine, self.count);
         (coarse | (sum ^ bucket) & self.fine) as usize
     }
 }
@@ -157,22 +332,49 @@ fn spread(fingerprint: Fingerprint) -> u64 {
     multiple ^ multiple >> 9
 }
 
+/// The same in 32 bits, by another multiple for the bits below: one instruction less, which vector units have too.
+#[inline(always)]
+fn spread_half(fingerprint: Fingerprint) -> u32 {
+    fingerprint.0.wrapping_mul((GOLDEN >> 32) as u32) ^ fingerprint.0.wrapping_mul(0x3c6f)
+}
+
 /// `x / 2⁶⁴` of `n`: maps a word onto `0..n` by its high bits, without a division.
 #[inline(always)]
 fn scale(x: u64, n: u64) -> u64 {
     ((u128::from(x) * u128::from(n)) >> 64) as u64
 }
 
+/// The same without a product of 128 bits, which vector units don't have.
+#[inline(always)]
+fn scale_by_halves(x: u64, n: u32) -> u32 {
+    let (high, low) = ((x >> 32) * u64::from(n), (x & 0xffff_ffff) * u64::from(n));
+    ((high + (low >> 32)) >> 32) as u32
+}
+
+/// `x / 2³²` of `n`, where `n` is at most 2³².
+#[inline(always)]
+fn scale_half(x: u32, n: u64) -> u64 {
+    (u64::from(x) * n) >> 32
+}
+
+/// `sum - bucket` modulo `count`, where both are below `count`.
+#[inline(always)]
+fn difference(sum: u64, bucket: u64, count: u64) -> u64 {
+    let (other, borrow) = sum.overflowing_sub(bucket);
+    if borrow { other.wrapping_add(count) } else { other }
+}
+
 /// Spreads every bit of a hash over all 64, so that a weak hasher (the identity, FxHash) still fills the table at the
 /// nominal rate.
 ///
-/// A bijection: it merges no two hashes. Two rounds of xor-shift and multiply; the constants are those of the `mix13`
-/// variant of David Stafford, *Better Bit Mixing* (2011), as in SplitMix64.
+/// The two halves of a product of 128 bits are folded into one: the low bits of the low half depend on the low bits of the
+/// hash, and those of the high half on its high bits. Both factors depend on the hash. Were one of them a constant, keys in
+/// equal steps would lead to buckets in equal steps, and the fingerprints of keys in one bucket would depend on their
+/// difference.
 #[inline(always)]
 fn mix(hash: u64) -> u64 {
-    let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    hash ^ (hash >> 31)
+    let product = u128::from(hash) * u128::from(hash ^ 0xbf58_476d_1ce4_e5b9);
+    ((product >> 64) as u64 ^ product as u64).wrapping_mul(0xffff_ffff_94d0_49bb)
 }
 
 #[cfg(test)]

@@ -11,20 +11,50 @@ proptest! {
         bucket in any::<u64>(),
         fingerprint in any::<u32>(),
     ) {
-        let (buckets, fingerprint) = (Buckets::new(count), Fingerprint(fingerprint));
-        let bucket = (bucket % count as u64) as usize;
-        let other = buckets.alternate(bucket, fingerprint);
-        prop_assert!(other < count);
-        prop_assert_eq!(buckets.alternate(other, fingerprint), bucket);
-        if count % 2 == 0 {
-            prop_assert_ne!(other % 2, bucket % 2, "one bucket of either parity");
+        check_alternates(WideBuckets::new(count), bucket, fingerprint);
+        if count <= Buckets::MOST {
+            check_alternates(Buckets::new(count), bucket, fingerprint);
         }
+    }
+
+    #[test]
+    fn the_items_of_many_hashes_are_those_of_each(
+        count in prop_oneof![1..100usize, 1..1usize << 20, Buckets::MOST - 100..=Buckets::MOST],
+        hashes in any::<[u64; 8]>(),
+    ) {
+        check_items(Buckets::new(count), Plain::<8, 8>::new(), hashes);
+        check_items(Buckets::new(count), SemiSorted::<5, 14>::new(), hashes);
+        check_items(Buckets::new(count), Plain::<2, 32>::new(), hashes);
+        check_items(WideBuckets::new(count), Plain::<4, 16>::new(), hashes);
+    }
+}
+
+fn check_alternates(buckets: impl Geometry, bucket: u64, fingerprint: u32) {
+    let (count, fingerprint) = (buckets.count(), Fingerprint(fingerprint));
+    let bucket = (bucket % count as u64) as usize;
+    let other = buckets.alternate(bucket, fingerprint);
+    assert!(other < count);
+    assert_eq!(buckets.alternate(other, fingerprint), bucket);
+    assert!(buckets.sum(fingerprint) < count);
+    assert_eq!((bucket as u64 + other as u64) % count as u64, buckets.sum(fingerprint) as u64, "of both buckets alike");
+    if count % 2 == 0 {
+        assert_ne!(other % 2, bucket % 2, "one bucket of either parity");
+    }
+}
+
+fn check_items<G: Geometry>(buckets: G, layout: impl Layout, hashes: [u64; 8]) {
+    let mut items = Items::NONE;
+    buckets.items(layout, &hashes, &mut items);
+    for (nth, &hash) in hashes.iter().enumerate() {
+        let item = items.get(nth);
+        assert_eq!(item, buckets.item(layout, hash));
+        assert!(item.first < buckets.count() && item.second < buckets.count());
     }
 }
 
 /// What a table takes for one key.
 fn class<L: Layout>(geometry: impl Geometry, layout: L, hash: u64) -> (u32, usize, usize) {
-    let Item { fingerprint, first, second } = geometry.item(layout, hash);
+    let Item { fingerprint, first, second, .. } = geometry.item(layout, hash);
     (fingerprint.0, first.min(second), first.max(second))
 }
 
@@ -191,23 +221,76 @@ fn two_hops_lead_to_as_many_buckets_as_there_are_pairs_of_fingerprints() {
     assert!(reached.len() > 255 * 254 * 9 / 10, "only {}", reached.len());
 }
 
-#[test]
-fn mixing_is_a_bijection_that_moves_every_bit() {
-    // Flipping one bit of the input flips each bit of the output about half the time.
-    let mut flips = [[0u32; 64]; 64];
-    let samples = if cfg!(miri) { 16 } else { 4096 };
-    for sample in 0..samples {
-        let x = sample << 32 | sample;
-        for (bit, counts) in flips.iter_mut().enumerate() {
-            let changed = mix(x) ^ mix(x ^ 1 << bit);
-            assert_ne!(changed, 0);
-            for (out, count) in counts.iter_mut().enumerate() {
-                *count += (changed >> out & 1) as u32;
-            }
-        }
+/// A set of hashes with a structure, as hashers that do little leave them: a function of a number, and its name.
+type Weak = (&'static str, fn(u64) -> u64);
+
+const WEAK: [Weak; 12] = [
+    ("numbers in a row", |n| n),
+    ("even numbers", |n| n << 1),
+    ("addresses", |n| 0x7f12_3400_0000 + n * 48),
+    ("multiples of 2¹²", |n| n << 12),
+    ("the upper half", |n| n << 32),
+    ("the upper quarter", |n| n << 48),
+    ("pairs of numbers", |n| (n & 0xff) << 32 | n >> 8),
+    ("both halves alike", |n| n << 32 | n),
+    ("decimals", |n| n * 1000),
+    ("floating point", |n| (n as f64).to_bits()),
+    ("FxHash", |n| n.wrapping_mul(0x517c_c1b7_2722_0a95)),
+    ("FxHash of the upper half", |n| (n << 32).wrapping_mul(0x517c_c1b7_2722_0a95)),
+];
+
+/// How many pairs of so many of these hashes are of one class.
+fn pairs_of_one_class(mix: fn(u64) -> u64, hash: fn(u64) -> u64, count: u64) -> f64 {
+    let layout = Plain::<8, 8>::new();
+    let mut classes: std::collections::HashMap<_, u64> = std::collections::HashMap::new();
+    for n in 0..count {
+        let hash = mix(hash(n));
+        let class = (layout.fingerprint(hash), scale(hash, 1 << 14));
+        *classes.entry((class.0.0, class.1)).or_default() += 1;
     }
-    if !cfg!(miri) {
-        let (low, high) = (samples as u32 * 4 / 10, samples as u32 * 6 / 10);
-        assert!(flips.iter().flatten().all(|count| (low..=high).contains(count)), "{flips:?}");
+    classes.values().map(|&n| n * (n - 1) / 2).sum::<u64>() as f64
+}
+
+/// Random classes have so many pairs.
+const PAIRS: u64 = 1 << 16;
+const EXPECTED: f64 = (PAIRS * (PAIRS - 1) / 2) as f64 / (255.0 * (1 << 14) as f64);
+
+#[test]
+#[cfg_attr(miri, ignore = "statistics need many hashes")]
+fn hashes_with_a_structure_are_spread_like_random_ones() {
+    for (name, hash) in WEAK {
+        let pairs = pairs_of_one_class(mix, hash, PAIRS);
+        assert!((EXPECTED * 0.7..EXPECTED * 1.3).contains(&pairs), "{name}: {pairs} pairs, not {EXPECTED}");
+    }
+}
+
+/// Why there is a product of 128 bits, both factors of which depend on the hash, and another one: without either, some of
+/// these hashes are far from random.
+#[test]
+#[cfg_attr(miri, ignore = "statistics need many hashes")]
+fn with_less_they_are_not() {
+    const LESS: [fn(u64) -> u64; 3] = [
+        |hash| hash,
+        |hash| hash.wrapping_mul(GOLDEN),
+        |hash| {
+            let product = u128::from(hash) * u128::from(GOLDEN);
+            (product >> 64) as u64 ^ product as u64
+        },
+    ];
+    for mix in LESS {
+        let far = |&(_, hash): &Weak| !(EXPECTED * 0.7..EXPECTED * 1.3).contains(&pairs_of_one_class(mix, hash, PAIRS));
+        assert!(WEAK.iter().any(far));
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "much arithmetic")]
+fn mixing_merges_no_hashes_that_are_near_each_other() {
+    for (name, hash) in WEAK {
+        let mut mixed: Vec<u64> = (0..PAIRS).map(|n| mix(hash(n))).collect();
+        mixed.sort_unstable();
+        let all = mixed.len();
+        mixed.dedup();
+        assert_eq!(mixed.len(), all, "{name}");
     }
 }

@@ -31,7 +31,7 @@ impl Forged {
         let probe = u64::from_le_bytes(genuine[11..19].try_into().unwrap());
         Self {
             magic: genuine[..8].try_into().unwrap(),
-            version: 2,
+            version: 3,
             kind: 1,
             probe,
             schema: b"u64".to_vec(),
@@ -91,9 +91,9 @@ fn what_is_forged_but_for_its_checksums_is_refused_each_for_its_reason() {
     };
     assert_refused!(forged(&|it| it.magic[1] = b'D'), LoadError::NotASnapshot, names "no snapshot");
     assert_refused!(
-        forged(&|it| it.version = 1),
-        LoadError::UnsupportedVersion { version: 1, supported: 2, .. },
-        names "version 1", "reads 2"
+        forged(&|it| it.version = 2),
+        LoadError::UnsupportedVersion { version: 2, supported: 3, .. },
+        names "version 2", "reads 3"
     );
     assert_refused!(
         forged(&|it| it.kind = 2),

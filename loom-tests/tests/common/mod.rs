@@ -14,6 +14,9 @@ pub const A: usize = 0;
 pub const B: usize = 1;
 pub const C: usize = 2;
 pub const D: usize = 3;
+// In a table of six buckets A and B share no stripe with E and F. (In one of four, A and B share it with C and D.)
+pub const E: usize = 4;
+pub const F: usize = 5;
 
 /// A role in a model: what one thread does to the table, or whatever is shared.
 pub type Role<Shared = Table> = Box<dyn FnOnce(&Shared) + Send>;
