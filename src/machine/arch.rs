@@ -78,33 +78,75 @@ pub(crate) fn at_step<const STEP: usize, T>(list: &[T], offset: usize) -> &T {
 
 /// Work in loops over arrays, which the compiler turns into vector instructions.
 pub(crate) trait Vectorized {
-    /// Must be `#[inline(always)]`, and so must be all that it calls in those loops: then it is compiled for the processor
-    /// that [`vectorized`] has found.
+    /// Must be `#[inline(always)]`, and so must be all that it calls in those loops: then it is compiled for the vector unit
+    /// that it is done by.
     fn run(self);
 }
 
-/// Does the work, compiled for AVX2 where the processor has it, and else for what each processor of the target has.
-#[inline]
-pub(crate) fn vectorized(work: impl Vectorized) {
+/// The vector units that loops are compiled for. On other architectures than x86-64 there is one: what each processor has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum VectorUnit {
+    /// What each processor of the target has: SSE2 on x86-64, NEON on AArch64.
+    Common,
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
-        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-        fn by_avx2(work: impl Vectorized) {
-            work.run();
-        }
+    Avx2,
+    /// AVX-512 as processors have it since 2019 (Ice Lake, Zen 4). Those before slow down where they use it.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    Avx512,
+}
 
-        // The standard library asks the processor once, and keeps the answer.
-        if is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("lzcnt")
-            && is_x86_feature_detected!("popcnt")
+impl VectorUnit {
+    /// The widest that this processor has. The standard library asks the processor once, and keeps the answer.
+    #[inline]
+    pub(crate) fn widest() -> Self {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
-            // SAFETY: the processor has all that the function is compiled for.
-            return unsafe { by_avx2(work) };
+            let avx2 = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("lzcnt")
+                && is_x86_feature_detected!("popcnt");
+            let avx512 = is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+                // The sign of those that came later.
+                && is_x86_feature_detected!("avx512vbmi2");
+            if avx2 && avx512 {
+                return Self::Avx512;
+            }
+            if avx2 {
+                return Self::Avx2;
+            }
         }
+        Self::Common
     }
-    work.run();
+
+    /// Does the work by this unit, or by the widest that there is if that is less.
+    #[inline]
+    pub(crate) fn run(self, work: impl Vectorized) {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        {
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+            fn by_avx2(work: impl Vectorized) {
+                work.run();
+            }
+
+            #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512dq,avx512vl")]
+            fn by_avx512(work: impl Vectorized) {
+                work.run();
+            }
+
+            match self.min(Self::widest()) {
+                // SAFETY: `widest` has seen that the processor has all that the function is compiled for.
+                Self::Avx512 => return unsafe { by_avx512(work) },
+                // SAFETY: likewise.
+                Self::Avx2 => return unsafe { by_avx2(work) },
+                Self::Common => (),
+            }
+        }
+        work.run();
+    }
 }
 
 /// Whether one of the lanes of 8, 16 or 32 bits in either word is `lane`; `None` for lanes of other widths.

@@ -3,7 +3,7 @@
 use crate::error::insert::{InsertBatchError, InsertError};
 #[cfg(feature = "snapshot")]
 use crate::error::load::LoadError;
-use crate::machine::arch::{Vectorized, vectorized};
+use crate::machine::arch::{VectorUnit, Vectorized};
 use crate::plan::batch::{self, BLOCK, Hashes};
 use crate::table::any::AnyTable;
 use crate::table::counters::Counts;
@@ -64,10 +64,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 }
 
 /// A batch of lookups.
-struct Lookups<'a, L, G> {
-    table: &'a Table<L, G>,
-    hashes: Hashes<'a>,
-    answers: &'a mut dyn FnMut(&[bool]),
+pub(super) struct Lookups<'a, L, G> {
+    pub(super) table: &'a Table<L, G>,
+    pub(super) hashes: Hashes<'a>,
+    pub(super) answers: &'a mut dyn FnMut(&[bool]),
 }
 
 impl<L: Layout, G: Geometry> Vectorized for Lookups<'_, L, G> {
@@ -182,18 +182,18 @@ impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
     }
 
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        vectorized(Lookups { table: self, hashes, answers });
+        VectorUnit::widest().run(Lookups { table: self, hashes, answers });
     }
 
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
         let mut inserted = 0;
         let mut refused = None;
-        vectorized(Inserts { table: self, hashes, inserted: &mut inserted, refused: &mut refused });
+        VectorUnit::widest().run(Inserts { table: self, hashes, inserted: &mut inserted, refused: &mut refused });
         refused.map_or(Ok(inserted), |error| Err(InsertBatchError { inserted, error }))
     }
 
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        vectorized(Removals { table: self, hashes, answers });
+        VectorUnit::widest().run(Removals { table: self, hashes, answers });
     }
 
     fn clear(&self) {

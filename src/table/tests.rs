@@ -5,7 +5,10 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use crate::error::insert::InsertError;
+use crate::machine::arch::VectorUnit;
+use crate::plan::batch::BLOCK;
 use crate::table::any::AnyTable;
+use crate::table::erased::Lookups;
 use crate::table::words::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::{Geometry, Item};
@@ -136,6 +139,50 @@ proptest! {
         let operations: Vec<_> = operations.into_iter().map(|(operation, hash)| (operation, hash % keys)).collect();
         run(buckets, &operations);
     }
+}
+
+/// Lookups in batches by every vector unit that this processor has, and by what each processor has.
+fn compare_vector_units<L: Layout>() {
+    const UNITS: &[VectorUnit] = &[
+        VectorUnit::Common,
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        VectorUnit::Avx2,
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        VectorUnit::Avx512,
+    ];
+    let table = Table::<L>::new(500, 0).expect("a small table");
+    let hash = |number: u64| number.wrapping_mul(0x2545_f491_4f6c_dd1d);
+    let len = 500 * u64::from(L::SLOTS) * 3 / 4;
+    (0..len).for_each(|number| table.insert(table.item(hash(number))).expect("room"));
+    // Present and absent ones, and a last block that is not full.
+    let asked: Vec<u64> = (0..2 * len + 5).map(|number| hash(number * 7 % (2 * len))).collect();
+    let expected: Vec<bool> = asked.iter().map(|&hash| table.contains(table.item(hash))).collect();
+    for unit in UNITS {
+        let (mut blocks, mut answers) = (asked.chunks(BLOCK), Vec::new());
+        let mut hashes = |block: &mut [u64; BLOCK]| {
+            let hashes = blocks.next().unwrap_or_default();
+            block[..hashes.len()].copy_from_slice(hashes);
+            hashes.len()
+        };
+        let answers_of = &mut |some: &[bool]| answers.extend_from_slice(some);
+        unit.run(Lookups { table: &table, hashes: &mut hashes, answers: answers_of });
+        assert_eq!(answers, expected, "{unit:?}, {:?}", L::SHAPE);
+    }
+}
+
+#[test]
+fn all_vector_units_find_the_same() {
+    compare_vector_units::<Plain<8, 8>>();
+    compare_vector_units::<Plain<7, 9>>();
+    compare_vector_units::<Plain<6, 10>>();
+    compare_vector_units::<SemiSorted<6, 12>>();
+    compare_vector_units::<Plain<5, 12>>();
+    compare_vector_units::<SemiSorted<5, 14>>();
+    compare_vector_units::<Plain<4, 16>>();
+    compare_vector_units::<SemiSorted<4, 17>>();
+    compare_vector_units::<Plain<3, 21>>();
+    compare_vector_units::<SemiSorted<3, 22>>();
+    compare_vector_units::<Plain<2, 32>>();
 }
 
 #[test]
