@@ -64,8 +64,9 @@ fn look_alikes(buckets: u64, lists: u64, tries: u64) -> Vec<Vec<u64>> {
 
 /// As in `src/word/geometry.rs`.
 fn mix(hash: u64) -> u64 {
-    let product = u128::from(hash) * u128::from(hash ^ 0xbf58_476d_1ce4_e5b9);
-    ((product >> 64) as u64 ^ product as u64).wrapping_mul(0xffff_ffff_94d0_49bb)
+    const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+    let product = u128::from(hash) * u128::from(hash.wrapping_mul(2).wrapping_add(GOLDEN));
+    ((product >> 64) as u64 ^ product as u64).wrapping_mul(GOLDEN)
 }
 
 #[test]

@@ -131,9 +131,9 @@ operations_on_keys! {
 
 batches! {
     ConcurrentCuckooFilter with removal:
-    /// In a table larger than the cache these are about twice as fast as one call for each key, inserts three times: while the
-    /// first keys are looked at, the buckets of the next hundred are on their way from memory. In one that fits in the cache
-    /// they gain little.
+    /// In a table larger than the cache these are two to three times as fast as one call for each key: while the first keys are
+    /// looked at, the buckets of the next are on their way from memory. In one that fits in the cache, lookups gain up to a
+    /// half by the processor's vector unit (AVX-512, or AVX2, if it has one), and inserts by being counted together.
 }
 
 operations_on_hashes!(ConcurrentCuckooFilter with removal);
@@ -178,6 +178,9 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
 
     /// The memory that the filter takes up, in bytes: all of it, but for the decode table of up to 256 KiB that all
     /// semi-sorted filters share.
+    ///
+    /// With the default rate that is 13.4 bits a key for a million keys or more, 15.4 for 10,000, 17.5 for 1,000 and 47 for 100:
+    /// a small filter leaves more slots free, and some 250 bytes are there in any case.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         size_of::<Self>() + self.core.memory_usage()

@@ -267,7 +267,8 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// The memory that the filter takes up, in bytes: all of it, but for the decode tables of up to 256 KiB each that
     /// all semi-sorted filters share.
     ///
-    /// Never more than [the limit](crate::GrowableBuilder::memory_limit), if one was set.
+    /// Never more than [the limit](crate::GrowableBuilder::memory_limit), if one was set. A filter that has not grown yet takes
+    /// 93 bits a key for 100 keys, 23 for 1,000, 19 for 10,000 and 13.5 for a million or more, with the default rate.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         self.core.memory_usage()
