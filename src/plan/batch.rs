@@ -21,18 +21,28 @@ pub(crate) const AHEAD: usize = 2;
 /// [`BLOCK`] only at the end.
 pub(crate) type Hashes<'a> = &'a mut dyn FnMut(&mut [u64; BLOCK]) -> usize;
 
-/// Calls `act` with what `prepare` has made of all hashes, in order and a block at a time, until it returns `false`; with
-/// how many there are in the block too. `prepare` has seen them some [`AHEAD`] blocks earlier. Of the last block it is given
-/// all the same [`BLOCK`] hashes: those beyond the end are the first again.
+/// The two steps of a batch. Methods, for closures can't be told to be inlined; where they are not, their loops are not
+/// compiled for the vector unit that the batch is done by.
+pub(crate) trait Steps {
+    /// What becomes of a block of hashes first.
+    type Prepared: Copy;
+
+    /// To be overwritten.
+    const NONE: Self::Prepared;
+
+    /// Sees a block of `len` hashes some [`AHEAD`] blocks before `act` does. The hashes beyond the end are the first again.
+    fn prepare(&self, hashes: &[u64; BLOCK], len: usize, prepared: &mut Self::Prepared);
+
+    /// Returns whether to go on.
+    fn act(&mut self, prepared: &Self::Prepared, len: usize) -> bool;
+}
+
+/// Takes these steps for all hashes, in order and a block at a time.
 #[inline(always)]
-pub(crate) fn for_each_block<P: Copy>(
-    none: P,
-    hashes: Hashes<'_>,
-    prepare: impl Fn(&[u64; BLOCK], usize, &mut P),
-    mut act: impl FnMut(&P, usize) -> bool,
-) {
-    const RING: usize = AHEAD + 1;
-    let mut blocks = [none; RING];
+pub(crate) fn for_each_block<S: Steps>(hashes: Hashes<'_>, steps: &mut S) {
+    // A power of two: remainders are bits then.
+    const RING: usize = (AHEAD + 1).next_power_of_two();
+    let mut blocks = [S::NONE; RING];
     let mut lens = [0; RING];
     let mut buffer = [0; BLOCK];
     let (mut prepared, mut acted_on) = (0usize, 0usize);
@@ -44,13 +54,15 @@ pub(crate) fn for_each_block<P: Copy>(
             if len == 0 {
                 break;
             }
-            let any = buffer[0];
-            buffer[len..].fill(any);
-            prepare(&buffer, len, &mut blocks[prepared % RING]);
+            if len < BLOCK {
+                let any = buffer[0];
+                buffer[len..].fill(any);
+            }
+            steps.prepare(&buffer, len, &mut blocks[prepared % RING]);
             lens[prepared % RING] = len;
             prepared += 1;
         }
-        if acted_on == prepared || !act(&blocks[acted_on % RING], lens[acted_on % RING]) {
+        if acted_on == prepared || !steps.act(&blocks[acted_on % RING], lens[acted_on % RING]) {
             return;
         }
         acted_on += 1;
@@ -59,12 +71,25 @@ pub(crate) fn for_each_block<P: Copy>(
 
 /// Calls `act` with all hashes, in order and a block at a time, until it returns `false`; `ahead` has seen each some
 /// [`AHEAD`] blocks earlier.
-pub(crate) fn each_ahead(hashes: Hashes<'_>, ahead: impl Fn(&[u64]), mut act: impl FnMut(&[u64]) -> bool) {
-    let prepare = |hashes: &[u64; BLOCK], len: usize, kept: &mut [u64; BLOCK]| {
-        ahead(&hashes[..len]);
-        *kept = *hashes;
-    };
-    for_each_block([0; BLOCK], hashes, prepare, |hashes, len| act(&hashes[..len]));
+pub(crate) fn each_ahead(hashes: Hashes<'_>, ahead: impl Fn(&[u64]), act: impl FnMut(&[u64]) -> bool) {
+    struct Ahead<A, F>(A, F);
+
+    impl<A: Fn(&[u64]), F: FnMut(&[u64]) -> bool> Steps for Ahead<A, F> {
+        type Prepared = [u64; BLOCK];
+
+        const NONE: Self::Prepared = [0; BLOCK];
+
+        fn prepare(&self, hashes: &[u64; BLOCK], len: usize, kept: &mut [u64; BLOCK]) {
+            (self.0)(&hashes[..len]);
+            *kept = *hashes;
+        }
+
+        fn act(&mut self, hashes: &[u64; BLOCK], len: usize) -> bool {
+            (self.1)(&hashes[..len])
+        }
+    }
+
+    for_each_block(hashes, &mut Ahead(ahead, act));
 }
 
 /// Calls `insert` with all hashes, in order, until it refuses one; `ahead` is as in [`each_ahead`].

@@ -4,7 +4,7 @@ use crate::error::insert::{InsertBatchError, InsertError};
 #[cfg(feature = "snapshot")]
 use crate::error::load::LoadError;
 use crate::machine::arch::{VectorUnit, Vectorized};
-use crate::plan::batch::{self, BLOCK, Hashes};
+use crate::plan::batch::{self, BLOCK, Hashes, Steps};
 use crate::table::any::AnyTable;
 use crate::table::counters::Counts;
 #[cfg(feature = "snapshot")]
@@ -63,86 +63,101 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 }
 
-/// A batch of lookups.
-pub(super) struct Lookups<'a, L, G> {
-    pub(super) table: &'a Table<L, G>,
+/// A batch: which hashes, and what is to be done with each block of them.
+pub(super) struct Batch<'a, S> {
     pub(super) hashes: Hashes<'a>,
-    pub(super) answers: &'a mut dyn FnMut(&[bool]),
+    pub(super) steps: S,
 }
 
-impl<L: Layout, G: Geometry> Vectorized for Lookups<'_, L, G> {
+impl<S: Steps> Vectorized for Batch<'_, S> {
     #[inline(always)]
-    fn run(self) {
-        let Self { table, hashes, answers } = self;
-        batch::for_each_block(
-            Items::NONE,
-            hashes,
-            |hashes, _, items| table.prepare_lookups(hashes, items),
-            |items, len| {
-                let mut found = [false; BLOCK];
-                table.contains_block(items, len, &mut found);
-                answers(&found[..len]);
-                true
-            },
-        );
+    fn run(mut self) {
+        batch::for_each_block(self.hashes, &mut self.steps);
     }
 }
 
-/// A batch of inserts.
+/// The steps of a batch of lookups.
+pub(super) struct Lookups<'a, L, G> {
+    pub(super) table: &'a Table<L, G>,
+    pub(super) answers: &'a mut dyn FnMut(&[bool]),
+}
+
+impl<L: Layout, G: Geometry> Steps for Lookups<'_, L, G> {
+    type Prepared = Items<G::Index, BLOCK>;
+
+    const NONE: Self::Prepared = Items::NONE;
+
+    #[inline(always)]
+    fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, items: &mut Self::Prepared) {
+        self.table.prepare_lookups(hashes, items);
+    }
+
+    #[inline(always)]
+    fn act(&mut self, items: &Self::Prepared, len: usize) -> bool {
+        let mut found = [false; BLOCK];
+        self.table.contains_block(items, len, &mut found);
+        (self.answers)(&found[..len]);
+        true
+    }
+}
+
+/// The steps of a batch of inserts.
 struct Inserts<'a, L, G> {
     table: &'a Table<L, G>,
-    hashes: Hashes<'a>,
     inserted: &'a mut usize,
     refused: &'a mut Option<InsertError>,
 }
 
-impl<L: Layout, G: Geometry> Vectorized for Inserts<'_, L, G> {
+impl<L: Layout, G: Geometry> Steps for Inserts<'_, L, G> {
+    type Prepared = Items<G::Index, BLOCK>;
+
+    const NONE: Self::Prepared = Items::NONE;
+
     #[inline(always)]
-    fn run(self) {
-        let Self { table, hashes, inserted, refused } = self;
-        batch::for_each_block(
-            Items::NONE,
-            hashes,
-            |hashes, _, items| table.prepare(hashes, items),
-            |items, len| {
-                // Asked once for the block: a save that begins later overlaps the inserts.
-                *inserted += if table.is_being_saved() {
-                    table.insert_block_saved(items, len, refused)
-                } else {
-                    table.insert_block::<false>(items, len, refused)
-                };
-                refused.is_none()
-            },
-        );
+    fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, items: &mut Self::Prepared) {
+        self.table.prepare(hashes, items);
+    }
+
+    #[inline(always)]
+    fn act(&mut self, items: &Self::Prepared, len: usize) -> bool {
+        // Asked once for the block: a save that begins later overlaps the inserts.
+        *self.inserted += if self.table.is_being_saved() {
+            self.table.insert_block_saved(items, len, self.refused)
+        } else {
+            self.table.insert_block::<false>(items, len, self.refused)
+        };
+        self.refused.is_none()
     }
 }
 
-/// A batch of removals.
+/// The steps of a batch of removals.
 struct Removals<'a, L, G> {
     table: &'a Table<L, G>,
-    hashes: Hashes<'a>,
     answers: &'a mut dyn FnMut(&[bool]),
 }
 
-impl<L: Layout, G: Geometry> Vectorized for Removals<'_, L, G> {
+impl<L: Layout, G: Geometry> Steps for Removals<'_, L, G> {
+    type Prepared = Items<G::Index, BLOCK>;
+
+    const NONE: Self::Prepared = Items::NONE;
+
     #[inline(always)]
-    fn run(self) {
-        let Self { table, hashes, answers } = self;
-        batch::for_each_block(
-            Items::NONE,
-            hashes,
-            |hashes, _, items| table.prepare(hashes, items),
-            |items, len| {
-                let mut removed = [false; BLOCK];
-                for (nth, removed) in removed.iter_mut().enumerate().take(len) {
-                    let item = items.get(nth);
-                    *removed = table.remove_or_again::<false>(item, || item);
-                }
-                table.counters.add_len(-(removed.iter().filter(|&&removed| removed).count() as i64));
-                answers(&removed[..len]);
-                true
-            },
-        );
+    fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, items: &mut Self::Prepared) {
+        self.table.prepare(hashes, items);
+    }
+
+    #[inline(always)]
+    fn act(&mut self, items: &Self::Prepared, len: usize) -> bool {
+        let mut removed = [false; BLOCK];
+        let mut count = 0;
+        for (nth, removed) in removed.iter_mut().enumerate().take(len) {
+            let item = items.get(nth);
+            *removed = self.table.remove_or_again::<false>(item, || item);
+            count += i64::from(*removed);
+        }
+        self.table.counters.add_len(-count);
+        (self.answers)(&removed[..len]);
+        true
     }
 }
 
@@ -182,18 +197,19 @@ impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
     }
 
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        VectorUnit::widest().run(Lookups { table: self, hashes, answers });
+        VectorUnit::widest().run(Batch { hashes, steps: Lookups { table: self, answers } });
     }
 
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
         let mut inserted = 0;
         let mut refused = None;
-        VectorUnit::widest().run(Inserts { table: self, hashes, inserted: &mut inserted, refused: &mut refused });
+        let steps = Inserts { table: self, inserted: &mut inserted, refused: &mut refused };
+        VectorUnit::widest().run(Batch { hashes, steps });
         refused.map_or(Ok(inserted), |error| Err(InsertBatchError { inserted, error }))
     }
 
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        VectorUnit::widest().run(Removals { table: self, hashes, answers });
+        VectorUnit::widest().run(Batch { hashes, steps: Removals { table: self, answers } });
     }
 
     fn clear(&self) {

@@ -2,7 +2,8 @@
 
 use crate::machine::arch::prefetch;
 use crate::plan::batch::BLOCK;
-use crate::table::words::{Table, look};
+use crate::sync::AtomicU64;
+use crate::table::words::{Stripes, Table, look};
 use crate::verify::fault::{self, Fault};
 use crate::word::bucket::{Bucket, BucketOps, Candidate};
 use crate::word::geometry::{Geometry, Index, Item, Items};
@@ -96,20 +97,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     pub(crate) fn contains_block(&self, items: &Items<G::Index, BLOCK>, len: usize, answers: &mut [bool; BLOCK]) {
         let (mut firsts, mut seconds) = ([0; BLOCK], [0; BLOCK]);
         let mut changes = 0;
-        // Read once: after a load of a version, the compiler would read them again.
-        let (words, stripes) = (&*self.words, self.stripes());
-        let mut look_at = |nth: usize| {
-            let stripe = stripes.get(items.sums[nth].get());
-            let version = stripe.version();
-            firsts[nth] = look(words, items.firsts[nth].get()).0;
-            seconds[nth] = look(words, items.seconds[nth].get()).0;
-            changes |= stripe.changes_since(version);
-        };
         if len == BLOCK {
-            // So many that the loop can be unrolled.
-            (0..BLOCK).for_each(&mut look_at);
+            changes |= self.look_at_all(items, &mut firsts, &mut seconds);
         } else {
-            (0..len.min(BLOCK)).for_each(&mut look_at);
+            for nth in 0..len.min(BLOCK) {
+                changes |= look_at_nth(&self.words, self.stripes(), items, nth, &mut firsts, &mut seconds);
+            }
         }
         let mut patterns = [0; BLOCK];
         for (pattern, &fingerprint) in patterns.iter_mut().zip(&items.fingerprints) {
@@ -122,8 +115,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 answers[nth] = candidates[nth].exists();
             }
             // One bit for each, so that a loop over those that are set has no branch that depends on them but its end.
-            let mut matches =
-                answers.iter().enumerate().fold(0u32, |bits, (nth, &found)| bits | u32::from(found) << nth);
+            let mut matches = 0;
+            for (nth, &found) in answers.iter().enumerate() {
+                matches |= u32::from(found) << nth;
+            }
             matches &= ((1u64 << len) - 1) as u32;
             while matches != 0 {
                 let nth = matches.trailing_zeros() as usize % BLOCK;
@@ -142,6 +137,25 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 *answer = *answer || self.contains_anew(|| items.get(nth));
             }
         }
+    }
+
+    /// [`look_at_nth`] for all items, four in each turn of the loop; the changes of any.
+    #[inline(always)]
+    fn look_at_all(
+        &self,
+        items: &Items<G::Index, BLOCK>,
+        firsts: &mut [u64; BLOCK],
+        seconds: &mut [u64; BLOCK],
+    ) -> u64 {
+        // Read once: after a load of a version, the compiler would read them again.
+        let (words, stripes) = (&*self.words, self.stripes());
+        let mut changes = 0;
+        for fourth in 0..BLOCK / 4 {
+            for nth in 4 * fourth..4 * fourth + 4 {
+                changes |= look_at_nth(words, stripes, items, nth, firsts, seconds);
+            }
+        }
+        changes
     }
 
     /// How many copies of the item there are.
@@ -175,4 +189,22 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         prefetch(&self.words, item.first);
         prefetch(&self.words, item.second);
     }
+}
+
+/// The steps of one lookup of a block: reads the version, both buckets, and the version again; returns 0 if it is still the
+/// same.
+#[inline(always)]
+fn look_at_nth<I: Index>(
+    words: &[AtomicU64],
+    stripes: Stripes<'_>,
+    items: &Items<I, BLOCK>,
+    nth: usize,
+    firsts: &mut [u64; BLOCK],
+    seconds: &mut [u64; BLOCK],
+) -> u64 {
+    let stripe = stripes.get(items.sums[nth].get());
+    let version = stripe.version();
+    firsts[nth] = look(words, items.firsts[nth].get()).0;
+    seconds[nth] = look(words, items.seconds[nth].get()).0;
+    stripe.changes_since(version)
 }

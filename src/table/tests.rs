@@ -8,7 +8,7 @@ use crate::error::insert::InsertError;
 use crate::machine::arch::VectorUnit;
 use crate::plan::batch::BLOCK;
 use crate::table::any::AnyTable;
-use crate::table::erased::Lookups;
+use crate::table::erased::{Batch, Lookups};
 use crate::table::words::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::{Geometry, Item};
@@ -165,7 +165,7 @@ fn compare_vector_units<L: Layout>() {
             hashes.len()
         };
         let answers_of = &mut |some: &[bool]| answers.extend_from_slice(some);
-        unit.run(Lookups { table: &table, hashes: &mut hashes, answers: answers_of });
+        unit.run(Batch { hashes: &mut hashes, steps: Lookups { table: &table, answers: answers_of } });
         assert_eq!(answers, expected, "{unit:?}, {:?}", L::SHAPE);
     }
 }

@@ -150,13 +150,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         else {
             return false;
         };
-        if fault::injected(Fault::AddOverwrites) {
-            at(&self.words, bucket).store(changed.0, Ordering::SeqCst);
-            return true;
-        }
-        // As in `put`.
-        let success = fault::ordering(Fault::RelaxedAdd, Ordering::SeqCst);
-        at(&self.words, bucket).compare_exchange_weak(seen.0, changed.0, success, Ordering::Relaxed).is_ok()
+        self.exchange(bucket, seen, changed, adding(), Fault::AddOverwrites).is_ok()
     }
 
     /// Adds a copy of the item to the emptier of its buckets, or to the other, if either has room.
@@ -188,9 +182,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Adds a copy of the fingerprint to the bucket, if it has room.
     #[inline]
     pub(crate) fn put(&self, bucket: usize, fingerprint: Fingerprint) -> bool {
-        // Release: who sees this copy sees what its inserter saw.
-        let success = fault::ordering(Fault::RelaxedAdd, Ordering::SeqCst);
-        self.change(bucket, self.look(bucket), success, Fault::AddOverwrites, |seen| self.layout.add(seen, fingerprint))
+        self.change(bucket, self.look(bucket), adding(), Fault::AddOverwrites, |seen| {
+            self.layout.add(seen, fingerprint)
+        })
     }
 
     /// Takes a copy of the fingerprint out of the bucket, which was seen to hold one, with the announcement that readers need. The guard is that of
@@ -209,10 +203,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         if !fault::injected(faults.no_bump) && !fault::injected(faults.late_bump) {
             guard.bump();
         }
-        // Release: who sees the copy gone sees the bump before it.
-        let success = fault::ordering(Fault::RelaxedRemove, Ordering::SeqCst);
         let taken =
-            self.change(bucket, seen, success, Fault::TakeOverwrites, |seen| self.layout.remove(seen, fingerprint));
+            self.change(bucket, seen, taking(), Fault::TakeOverwrites, |seen| self.layout.remove(seen, fingerprint));
         if taken && fault::injected(faults.late_bump) {
             guard.bump();
         }
@@ -226,13 +218,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         if !fault::injected(no_bump) && !fault::injected(late_bump) {
             guard.bump();
         }
-        if fault::injected(Fault::TakeOverwrites) {
-            at(&self.words, bucket).store(changed.0, Ordering::SeqCst);
-            return true;
-        }
-        let success = fault::ordering(Fault::RelaxedRemove, Ordering::SeqCst);
-        let taken =
-            at(&self.words, bucket).compare_exchange_weak(seen.0, changed.0, success, Ordering::Relaxed).is_ok();
+        let taken = self.exchange(bucket, seen, changed, taking(), Fault::TakeOverwrites).is_ok();
         if taken && fault::injected(late_bump) {
             guard.bump();
         }
@@ -252,18 +238,34 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         overwrites: Fault,
         changed: impl Fn(Bucket) -> Option<Bucket>,
     ) -> bool {
-        let word = at(&self.words, bucket);
         while let Some(changed) = changed(seen) {
-            if fault::injected(overwrites) {
-                word.store(changed.0, Ordering::SeqCst);
-                return true;
-            }
-            match word.compare_exchange_weak(seen.0, changed.0, success, Ordering::Relaxed) {
-                Ok(_) => return true,
-                Err(now) => seen = Bucket(now),
+            match self.exchange(bucket, seen, changed, success, overwrites) {
+                Ok(()) => return true,
+                Err(now) => seen = now,
             }
         }
         false
+    }
+
+    /// Changes a bucket that was seen as it is in one step, or else returns what it has become.
+    #[inline(always)]
+    fn exchange(
+        &self,
+        bucket: usize,
+        seen: Bucket,
+        changed: Bucket,
+        success: Ordering,
+        overwrites: Fault,
+    ) -> Result<(), Bucket> {
+        let word = at(&self.words, bucket);
+        if fault::injected(overwrites) {
+            word.store(changed.0, Ordering::SeqCst);
+            return Ok(());
+        }
+        match word.compare_exchange_weak(seen.0, changed.0, success, Ordering::Relaxed) {
+            Ok(_) => Ok(()),
+            Err(now) => Err(Bucket(now)),
+        }
     }
 
     #[inline(always)]
@@ -296,6 +298,20 @@ impl<'a> Stripes<'a> {
     pub(super) fn get(self, sum: usize) -> &'a Stripe {
         at_step::<BUCKETS_PER_STRIPE, _>(self.all, sum & self.mask)
     }
+}
+
+/// The ordering of an exchange that adds a copy.
+#[inline(always)]
+fn adding() -> Ordering {
+    // Release: who sees this copy sees what its inserter saw. SeqCst: see `table/stripe.rs`, *Across keys*.
+    fault::ordering(Fault::RelaxedAdd, Ordering::SeqCst)
+}
+
+/// The ordering of an exchange that takes a copy out.
+#[inline(always)]
+fn taking() -> Ordering {
+    // Release: who sees the copy gone sees the bump before it. SeqCst, as above.
+    fault::ordering(Fault::RelaxedRemove, Ordering::SeqCst)
 }
 
 /// What the bucket holds.
