@@ -102,9 +102,9 @@
 //! # Orderings
 //! | pair | release | acquire | carries |
 //! |---|---|---|---|
-//! | a | `Table::bump_and_take` and `Table::clear`: the store that takes a copy out | `Table::look` | the bump before it: who reads the word without that copy reads the new version |
+//! | a | `Table::take_at_once`, `Table::bump_and_take` and `Table::clear`: the store that takes a copy out | `Table::look` | the bump before it: who reads the word without that copy reads the new version |
 //! | b | `Guard::bump` | `Stripe::version`, the first of a lookup's two reads | the copy in the new place: who reads the new version sees it |
-//! | c | `Table::put`: the store that adds a copy | `Table::look` | what the inserter has done and seen before. Who learns from one copy that another must be there, and removes its twin, passes that on through *a* and *b* |
+//! | c | `Table::put_at_once` and `Table::put`: the store that adds a copy | `Table::look` | what the inserter has done and seen before. Who learns from one copy that another must be there, and removes its twin, passes that on through *a* and *b* |
 //! | d | the lock | the lock | what earlier holders did and saw |
 //!
 //! All changes of a word are read-modify-writes, so each release also reaches those who read a later value of the word.

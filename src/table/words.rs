@@ -187,8 +187,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         })
     }
 
-    /// Takes a copy of the fingerprint out of the bucket, which was seen to hold one, with the announcement that readers need. The guard is that of
-    /// the copy's stripe.
+    /// Takes a copy of the fingerprint out of the bucket, which was seen to hold one, with the announcement that readers
+    /// need. The guard is that of the copy's stripe.
     ///
     /// `false` if there is none, which the caller has excluded: while it holds the lock, nobody else can take it.
     #[inline]
