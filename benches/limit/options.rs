@@ -42,6 +42,7 @@ impl Options {
         };
         Some(Self { sizes, rounds, turn: Duration::from_millis(turn), test })
     }
+
     /// How large a table is, in bytes.
     pub(crate) fn table_bytes(&self, size: Size) -> usize {
         if self.test { 64 << 10 } else { size.table_bytes() }

@@ -7,7 +7,6 @@
 use std::hint::spin_loop;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use ahash::RandomState;
@@ -15,7 +14,7 @@ use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
 
 use super::options::Options;
 use super::source::BATCH;
-use super::support::filled::{Sample, on_threads};
+use super::support::filled::{Sample, on_new_threads};
 use super::support::keys::{Random, key};
 use super::support::ours::of_size;
 use super::support::plan::Size;
@@ -137,36 +136,6 @@ impl Changed {
         }
         sample
     }
-}
-
-/// [`on_threads`], but two threads are both new ones.
-///
-/// A filter counts its items in a few counters, so that threads need not share one. They are dealt out in turn: two new
-/// threads get different ones, as the threads of a pool do. The calling thread and a new one may well get the same, and
-/// then each change waits for it.
-fn on_new_threads<R: Send>(threads: u64, work: impl Fn(u64) -> R + Sync) -> (Duration, Vec<R>) {
-    if threads == 1 {
-        return on_threads(1, work);
-    }
-    let ready = AtomicU64::new(0);
-    let run = |thread| {
-        // They wait awake, so that no one's start is delayed by being woken.
-        ready.fetch_add(1, Ordering::AcqRel);
-        while ready.load(Ordering::Acquire) < threads {
-            thread::yield_now();
-        }
-        let start = Instant::now();
-        let result = work(thread);
-        (start, Instant::now(), result)
-    };
-    let run = &run;
-    let runs: Vec<_> = thread::scope(|scope| {
-        let writers: Vec<_> = (0..threads).map(|thread| scope.spawn(move || run(thread))).collect();
-        writers.into_iter().map(|writer| writer.join().expect("no panic")).collect()
-    });
-    let start = runs.iter().map(|run| run.0).min().expect("a thread");
-    let end = runs.iter().map(|run| run.1).max().expect("a thread");
-    (end - start, runs.into_iter().map(|run| run.2).collect())
 }
 
 /// What is timed. The number is a filter's, in [`CHANGED`].

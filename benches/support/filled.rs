@@ -334,6 +334,20 @@ fn mix<S: Subject>(subject: &S, present: &Range<u64>, absent: u64, count: u64, t
 
 /// Runs `work` on so many threads at once; returns the time from the first start to the last end, and the results.
 pub(crate) fn on_threads<R: Send>(threads: u64, work: impl Fn(u64) -> R + Sync) -> (Duration, Vec<R>) {
+    run_together(threads, true, work)
+}
+
+/// [`on_threads`], but where there are several threads, all are new ones.
+///
+/// A filter counts its items in a few counters, so that threads need not share one. They are dealt out in turn: two new
+/// threads get different ones, as the threads of a pool do. The calling thread and a new one may well get the same, and
+/// then each change waits for it.
+pub(crate) fn on_new_threads<R: Send>(threads: u64, work: impl Fn(u64) -> R + Sync) -> (Duration, Vec<R>) {
+    run_together(threads, false, work)
+}
+
+/// `caller` says whether the calling thread is one of several.
+fn run_together<R: Send>(threads: u64, caller: bool, work: impl Fn(u64) -> R + Sync) -> (Duration, Vec<R>) {
     if threads == 1 {
         let start = Instant::now();
         let result = work(0);
@@ -352,9 +366,9 @@ pub(crate) fn on_threads<R: Send>(threads: u64, work: impl Fn(u64) -> R + Sync) 
     };
     let run = &run;
     let runs: Vec<_> = thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|thread| scope.spawn(move || run(thread))).collect();
-        let first = run(0);
-        std::iter::once(first).chain(others.into_iter().map(|other| other.join().expect("no panic"))).collect()
+        let others: Vec<_> = (u64::from(caller)..threads).map(|thread| scope.spawn(move || run(thread))).collect();
+        let first = caller.then(|| run(0));
+        first.into_iter().chain(others.into_iter().map(|other| other.join().expect("no panic"))).collect()
     });
     let start = runs.iter().map(|run| run.0).min().expect("a thread");
     let end = runs.iter().map(|run| run.1).max().expect("a thread");

@@ -36,11 +36,20 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         item: Item,
         again: impl FnOnce() -> Item,
     ) -> Result<(), InsertError> {
-        if !SAVED && self.put_at_once(item) {
-            self.counters.add_len(1);
+        if !SAVED && self.insert_at_once(item) {
             return Ok(());
         }
         self.insert_anyhow::<SAVED>(again)
+    }
+
+    /// `insert` if that takes one step.
+    #[inline(always)]
+    fn insert_at_once(&self, item: Item) -> bool {
+        let added = self.put_at_once(item);
+        if added {
+            self.counters.add_len(1);
+        }
+        added
     }
 
     /// `insert` where that takes more than one step.
@@ -71,8 +80,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         item: Item,
         again: impl FnOnce() -> Item,
     ) -> Result<(), InsertError> {
-        if !SAVED && self.put_at_once(item) {
-            self.counters.add_len(1);
+        if !SAVED && self.insert_at_once(item) {
             return Ok(());
         }
         self.insert_within_capacity_anyhow::<SAVED>(again)

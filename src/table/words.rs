@@ -200,29 +200,17 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         fingerprint: Fingerprint,
         faults: TakeFaults,
     ) -> bool {
-        if !fault::injected(faults.no_bump) && !fault::injected(faults.late_bump) {
-            guard.bump();
-        }
-        let taken =
-            self.change(bucket, seen, taking(), Fault::TakeOverwrites, |seen| self.layout.remove(seen, fingerprint));
-        if taken && fault::injected(faults.late_bump) {
-            guard.bump();
-        }
-        taken
+        bump_and(guard, faults, || {
+            self.change(bucket, seen, taking(), Fault::TakeOverwrites, |seen| self.layout.remove(seen, fingerprint))
+        })
     }
 
     /// `bump_and_take` where the bucket was seen as it is without the copy already; `false` if it has changed since then.
     #[inline(always)]
     pub(super) fn take_at_once(&self, guard: &Guard<'_>, bucket: usize, seen: Bucket, changed: Bucket) -> bool {
-        let TakeFaults { no_bump, late_bump } = TakeFaults::REMOVE;
-        if !fault::injected(no_bump) && !fault::injected(late_bump) {
-            guard.bump();
-        }
-        let taken = self.exchange(bucket, seen, changed, taking(), Fault::TakeOverwrites).is_ok();
-        if taken && fault::injected(late_bump) {
-            guard.bump();
-        }
-        taken
+        bump_and(guard, TakeFaults::REMOVE, || {
+            self.exchange(bucket, seen, changed, taking(), Fault::TakeOverwrites).is_ok()
+        })
     }
 
     /// Changes a bucket in one step; `false` if that is not possible with what the bucket has become.
@@ -298,6 +286,19 @@ impl<'a> Stripes<'a> {
     pub(super) fn get(self, sum: usize) -> &'a Stripe {
         at_step::<BUCKETS_PER_STRIPE, _>(self.all, sum & self.mask)
     }
+}
+
+/// Announces that a copy is about to be taken out, and takes it; returns whether that was possible.
+#[inline(always)]
+fn bump_and(guard: &Guard<'_>, faults: TakeFaults, take: impl FnOnce() -> bool) -> bool {
+    if !fault::injected(faults.no_bump) && !fault::injected(faults.late_bump) {
+        guard.bump();
+    }
+    let taken = take();
+    if taken && fault::injected(faults.late_bump) {
+        guard.bump();
+    }
+    taken
 }
 
 /// The ordering of an exchange that adds a copy.
