@@ -33,21 +33,25 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         &self,
         items: &Items<G::Index, BLOCK>,
         len: usize,
+        coming: &Items<G::Index, BLOCK>,
         refused: &mut Option<InsertError>,
     ) -> usize {
-        self.insert_block::<true>(items, len, refused)
+        self.insert_block::<true>(items, len, coming, refused)
     }
 
-    /// Inserts the items up to the first that is refused; how many. `refused` is told why that one was.
+    /// Inserts the items up to the first that is refused; how many. `refused` is told why that one was. Asks for the buckets
+    /// of those to come.
     #[inline(always)]
     fn insert_block<const SAVED: bool>(
         &self,
         items: &Items<G::Index, BLOCK>,
         len: usize,
+        coming: &Items<G::Index, BLOCK>,
         refused: &mut Option<InsertError>,
     ) -> usize {
         let mut inserted = 0;
         for nth in 0..len {
+            self.prefetch(coming.get(nth));
             if let Err(mut error) = self.insert_uncounted::<SAVED>(items.get(nth)) {
                 if let InsertError::Full { len, .. } = &mut error {
                     // Those before it in this block have yet to be counted.
@@ -89,13 +93,20 @@ impl<L: Layout, G: Geometry> Steps for Lookups<'_, L, G> {
 
     #[inline(always)]
     fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, items: &mut Self::Prepared) {
-        self.table.prepare_lookups(hashes, items);
+        self.table.prepare(hashes, items);
     }
 
     #[inline(always)]
-    fn act(&mut self, items: &Self::Prepared, len: usize) -> bool {
+    fn ask(&self, items: &Self::Prepared) {
+        if self.table.is_far() {
+            self.table.ask(items);
+        }
+    }
+
+    #[inline(always)]
+    fn act(&mut self, items: &Self::Prepared, len: usize, coming: &Self::Prepared) -> bool {
         let mut found = [false; BLOCK];
-        self.table.contains_block(items, len, &mut found);
+        self.table.contains_block(items, len, self.table.is_far().then_some(coming), &mut found);
         (self.answers)(&found[..len]);
         true
     }
@@ -119,12 +130,17 @@ impl<L: Layout, G: Geometry> Steps for Inserts<'_, L, G> {
     }
 
     #[inline(always)]
-    fn act(&mut self, items: &Self::Prepared, len: usize) -> bool {
+    fn ask(&self, items: &Self::Prepared) {
+        self.table.ask(items);
+    }
+
+    #[inline(always)]
+    fn act(&mut self, items: &Self::Prepared, len: usize, coming: &Self::Prepared) -> bool {
         // Asked once for the block: a save that begins later overlaps the inserts.
         *self.inserted += if self.table.is_being_saved() {
-            self.table.insert_block_saved(items, len, self.refused)
+            self.table.insert_block_saved(items, len, coming, self.refused)
         } else {
-            self.table.insert_block::<false>(items, len, self.refused)
+            self.table.insert_block::<false>(items, len, coming, self.refused)
         };
         self.refused.is_none()
     }
@@ -147,10 +163,16 @@ impl<L: Layout, G: Geometry> Steps for Removals<'_, L, G> {
     }
 
     #[inline(always)]
-    fn act(&mut self, items: &Self::Prepared, len: usize) -> bool {
+    fn ask(&self, items: &Self::Prepared) {
+        self.table.ask(items);
+    }
+
+    #[inline(always)]
+    fn act(&mut self, items: &Self::Prepared, len: usize, coming: &Self::Prepared) -> bool {
         let mut removed = [false; BLOCK];
         let mut count = 0;
         for (nth, removed) in removed.iter_mut().enumerate().take(len) {
+            self.table.prefetch(coming.get(nth));
             let item = items.get(nth);
             *removed = self.table.remove_or_again::<false>(item, || item);
             count += i64::from(*removed);

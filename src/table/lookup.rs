@@ -93,12 +93,24 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Each lookup is the one of `contains`, its steps in the same order. But all are made before any word is compared,
     /// before any candidate is decoded and before any look is repeated. So no branch depends on what was found, and
     /// nothing is mispredicted; the loads of many keys overlap; and all words are compared in loops that are vectorized.
+    ///
+    /// Asks for the buckets of the items to come, if there are any.
     #[inline(always)]
-    pub(crate) fn contains_block(&self, items: &Items<G::Index, BLOCK>, len: usize, answers: &mut [bool; BLOCK]) {
+    pub(crate) fn contains_block(
+        &self,
+        items: &Items<G::Index, BLOCK>,
+        len: usize,
+        coming: Option<&Items<G::Index, BLOCK>>,
+        answers: &mut [bool; BLOCK],
+    ) {
         let (mut firsts, mut seconds) = ([0; BLOCK], [0; BLOCK]);
         let mut changes = 0;
         if len == BLOCK {
-            changes |= self.look_at_all(items, &mut firsts, &mut seconds);
+            changes |= if let Some(coming) = coming {
+                self.look_at_all::<true>(items, coming, &mut firsts, &mut seconds)
+            } else {
+                self.look_at_all::<false>(items, items, &mut firsts, &mut seconds)
+            };
         } else {
             for nth in 0..len.min(BLOCK) {
                 changes |= look_at_nth(&self.words, self.stripes(), items, nth, &mut firsts, &mut seconds);
@@ -139,11 +151,13 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// [`look_at_nth`] for all items, four in each turn of the loop; the changes of any.
+    /// [`look_at_nth`] for all items, four in each turn of the loop; the changes of any. If `ASK`, it asks for the buckets of
+    /// `coming`.
     #[inline(always)]
-    fn look_at_all(
+    fn look_at_all<const ASK: bool>(
         &self,
         items: &Items<G::Index, BLOCK>,
+        coming: &Items<G::Index, BLOCK>,
         firsts: &mut [u64; BLOCK],
         seconds: &mut [u64; BLOCK],
     ) -> u64 {
@@ -152,6 +166,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let mut changes = 0;
         for fourth in 0..BLOCK / 4 {
             for nth in 4 * fourth..4 * fourth + 4 {
+                if ASK {
+                    self.prefetch(coming.get(nth));
+                }
                 changes |= look_at_nth(words, stripes, items, nth, firsts, seconds);
             }
         }
@@ -164,23 +181,24 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.copies(item)
     }
 
-    /// The items of these hashes, with their buckets on their way into the cache.
+    /// The items of these hashes.
     #[inline(always)]
     pub(super) fn prepare(&self, hashes: &[u64; BLOCK], items: &mut Items<G::Index, BLOCK>) {
         self.buckets.items(self.layout, hashes, items);
+    }
+
+    /// Asks for the buckets of all these items.
+    #[inline(always)]
+    pub(super) fn ask(&self, items: &Items<G::Index, BLOCK>) {
         for nth in 0..BLOCK {
             self.prefetch(items.get(nth));
         }
     }
 
-    /// `prepare` for lookups, which find the buckets of a small table soon enough.
+    /// Whether it gains to ask for buckets before a lookup: those of a small table are found soon enough.
     #[inline(always)]
-    pub(super) fn prepare_lookups(&self, hashes: &[u64; BLOCK], items: &mut Items<G::Index, BLOCK>) {
-        if self.words.len() > NEAR {
-            self.prepare(hashes, items);
-        } else {
-            self.buckets.items(self.layout, hashes, items);
-        }
+    pub(super) fn is_far(&self) -> bool {
+        self.words.len() > NEAR
     }
 
     /// Asks for the item's buckets.

@@ -112,7 +112,7 @@ impl<L: Layout> Table<L> {
         let mut answers = [false; BLOCK];
         let mut items = Items::NONE;
         keys.iter().enumerate().for_each(|(nth, key)| items.set(nth, key.0));
-        self.0.contains_block(&items, N, &mut answers);
+        self.0.contains_block(&items, N, None, &mut answers);
         core::array::from_fn(|nth| answers[nth])
     }
 
