@@ -49,6 +49,23 @@ model! {
     for [FullWithoutConfirmation]
 }
 
+/// The same where relocations disturb each search: in the end the insert shuts them out.
+fn insert_against_one_relocation_after_another() -> Model {
+    let [x, a, b, z] = [0, 1, 2, 3].map(|nth| Key::new(2, A, B, nth));
+    let mover = role(move |table| {
+        for key in [x, x.twin(), x] {
+            table.relocate(key);
+        }
+    });
+    let inserter = role(move |table| table.insert(z).expect("there is room for one more"));
+    (table(2, &[x, a, b.twin()]), vec![mover, inserter], ends_with(vec![(x, 1), (a, 1), (b, 1), (z, 1)]))
+}
+model! {
+    insert_against_one_relocation_after_another, at least 60,
+    fails with "there is room for one more"
+    for [FullWithoutLocks]
+}
+
 /// Two items of one pair change places. (That a reader finds an item which two threads move to and fro is in
 /// `lookup.rs`.)
 fn relocations_that_cross() -> Model {

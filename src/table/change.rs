@@ -4,7 +4,7 @@ use core::hint::select_unpredictable;
 
 use crate::error::insert::InsertError;
 use crate::sync::Ordering;
-use crate::table::relocate::Purpose;
+use crate::table::relocate::{Effort, Purpose};
 use crate::table::stripe::{Guard, MAX_STRIPES};
 use crate::table::words::{Table, TakeFaults};
 use crate::verify::fault::{self, Fault};
@@ -66,8 +66,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         if !SAVED && self.put_at_once(item) {
             return Ok(());
         }
+        let mut effort = Effort::default();
         while !self.put_in_either::<SAVED>(item) {
-            self.make_room(item, Purpose::Insert)?;
+            if effort.is_enough() {
+                return self.insert_undisturbed(item, Purpose::Insert).map(|_| ());
+            }
+            self.make_room(item, Purpose::Insert, &mut effort)?;
         }
         Ok(())
     }
@@ -141,6 +145,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     #[inline(always)]
     fn insert_if_absent_as<const SAVED: bool>(&self, item: Item) -> Result<bool, InsertError> {
+        let mut effort = Effort::default();
         loop {
             {
                 let _guard = self.stripe(item.sum).lock_unless(Fault::InsertIfAbsentWithoutLock, &self.counters);
@@ -152,7 +157,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                     return Ok(true);
                 }
             }
-            self.make_room(item, Purpose::InsertIfAbsent)?;
+            if effort.is_enough() {
+                let added = self.insert_undisturbed(item, Purpose::InsertIfAbsent)?;
+                self.counters.add_len(i64::from(added));
+                return Ok(added);
+            }
+            self.make_room(item, Purpose::InsertIfAbsent, &mut effort)?;
         }
     }
 

@@ -2,10 +2,16 @@
 
 use crate::error::insert::InsertError;
 use crate::plan::path::{self, Hop, Outcome};
+use crate::table::stripe::Guard;
 use crate::table::words::{Table, TakeFaults};
 use crate::verify::fault::{self, Fault};
 use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::Layout;
+
+/// How many searches an insert makes while others change the table. After that, it makes one that nobody disturbs.
+///
+/// Alone, a refused insert needs two, and one that finds a path needs one. Each further search is the fault of others.
+const SEARCHES: u32 = if cfg!(ccf_model) { 2 } else { 4 };
 
 /// What room is made for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -15,24 +21,29 @@ pub(super) enum Purpose {
     InsertIfAbsent,
 }
 
+/// What an insert has done so far to find room.
+#[derive(Default)]
+pub(super) struct Effort {
+    searches: u32,
+    /// Of the last search that found no path: its trace, and how many bumps there had been when it ended.
+    in_vain: Option<(u64, u64)>,
+}
+
+impl Effort {
+    /// Whether others have disturbed the insert often enough that it is to shut them out.
+    pub(super) fn is_enough(&self) -> bool {
+        self.searches >= SEARCHES
+    }
+}
+
 impl<L: Layout, G: Geometry> Table<L, G> {
-    /// Makes room in one of the item's two buckets, which another insert may take before the caller does.
+    /// Makes room in one of the item's two buckets, if others let it. Another insert may take that room before the caller does.
     #[cold]
     #[inline(never)]
-    pub(super) fn make_room(&self, item: Item, purpose: Purpose) -> Result<(), InsertError> {
-        let mut last = None;
-        loop {
-            let look = |bucket| self.look(bucket);
-            let mut hops = 0;
-            let outcome = path::make_room(self.layout, self.buckets, item, look, |hop| {
-                let relocated = self.relocate(hop);
-                hops += u64::from(relocated);
-                relocated
-            });
-            if hops > 0 {
-                self.counters.relocated(hops);
-            }
-            let trace = match outcome {
+    pub(super) fn make_room(&self, item: Item, purpose: Purpose, effort: &mut Effort) -> Result<(), InsertError> {
+        while !effort.is_enough() {
+            effort.searches += 1;
+            let trace = match self.search(item, |hop| self.relocate(hop)) {
                 Outcome::Planned => return Ok(()),
                 Outcome::Nothing { trace } => trace,
             };
@@ -46,17 +57,75 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 return Err(InsertError::too_many(copies));
             }
             let bumps = self.settle();
-            let certain = last.is_some_and(|(last_trace, last_bumps)| {
+            let certain = effort.in_vain.is_some_and(|(last_trace, last_bumps)| {
                 last_bumps == bumps
                     || last_trace == trace && self.buckets.count() > path::BUDGET
                     || fault::injected(Fault::FullIgnoresVersions)
             });
             if certain || fault::injected(Fault::FullWithoutConfirmation) {
-                self.counters.insert_refused();
-                return Err(InsertError::full(self.counters.len(), self.capacity));
+                return Err(self.full());
             }
-            last = Some((trace, bumps));
+            effort.in_vain = Some((trace, bumps));
         }
+        Ok(())
+    }
+
+    /// Adds a copy of the item while nobody else takes any out; for `InsertIfAbsent`, unless there is one. Returns whether it
+    /// did.
+    ///
+    /// It holds the locks of all stripes, so other threads can only add copies. So each further turn of the loop is due to a
+    /// copy that another thread has added, and the free slots run out.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn insert_undisturbed(&self, item: Item, purpose: Purpose) -> Result<bool, InsertError> {
+        let guards = self.lock_all(Fault::FullWithoutLocks);
+        let is_present = || purpose == Purpose::InsertIfAbsent && self.copies(item) > 0;
+        loop {
+            if is_present() {
+                return Ok(false);
+            }
+            if self.put_in_either::<true>(item) {
+                return Ok(true);
+            }
+            let relocate = |hop: Hop| {
+                let stripe = self.stripes().number(self.buckets.sum(hop.fingerprint));
+                guards[stripe].as_ref().is_some_and(|guard| self.relocate_under(guard, hop))
+            };
+            if let Outcome::Planned = self.search(item, relocate) {
+                continue;
+            }
+            // Only now: what is full stays full, so this is a moment at which there is no room.
+            let copies = self.copies(item);
+            if copies > 0 && purpose == Purpose::InsertIfAbsent {
+                return Ok(false);
+            }
+            if copies == self.slots_of(item) {
+                self.counters.insert_refused();
+                return Err(InsertError::too_many(copies));
+            }
+            return Err(self.full());
+        }
+    }
+
+    /// Searches for a path to room for the item, and has its hops carried out.
+    fn search(&self, item: Item, relocate: impl Fn(Hop) -> bool) -> Outcome {
+        let look = |bucket| self.look(bucket);
+        let mut hops = 0;
+        let outcome = path::make_room(self.layout, self.buckets, item, look, |hop| {
+            let relocated = relocate(hop);
+            hops += u64::from(relocated);
+            relocated
+        });
+        if hops > 0 {
+            self.counters.relocated(hops);
+        }
+        outcome
+    }
+
+    /// The error of an insert that found no room, counted.
+    fn full(&self) -> InsertError {
+        self.counters.insert_refused();
+        InsertError::full(self.counters.len(), self.capacity)
     }
 
     /// Waits until each relocation and removal that is under way has ended; returns how many bumps there have been.
@@ -65,8 +134,14 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// Carries out one hop of a plan, if it still holds.
-    pub(crate) fn relocate(&self, Hop { fingerprint, from, to }: Hop) -> bool {
-        let guard = self.stripe(self.buckets.sum(fingerprint)).lock_unless(Fault::RelocateWithoutLock, &self.counters);
+    pub(crate) fn relocate(&self, hop: Hop) -> bool {
+        let guard =
+            self.stripe(self.buckets.sum(hop.fingerprint)).lock_unless(Fault::RelocateWithoutLock, &self.counters);
+        self.relocate_under(&guard, hop)
+    }
+
+    /// `relocate` under the lock of the fingerprint's stripe.
+    fn relocate_under(&self, guard: &Guard<'_>, Hop { fingerprint, from, to }: Hop) -> bool {
         if !self.holds(from, fingerprint) && !fault::injected(Fault::RelocateWithoutRecheck) {
             return false;
         }
@@ -75,7 +150,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             self.keep(to, Fault::RelocateKeepsNoTarget);
         }
         if fault::injected(Fault::RelocateClearsFirst) {
-            return self.bump_and_take(&guard, from, self.look(from), fingerprint, TakeFaults::RELOCATE)
+            return self.bump_and_take(guard, from, self.look(from), fingerprint, TakeFaults::RELOCATE)
                 && self.put(to, fingerprint);
         }
         // From here to the take there are two copies, and at no moment none.
@@ -83,7 +158,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             if fault::injected(Fault::RelocateKeepsTargetLate) {
                 self.keep(to, Fault::RelocateKeepsNoTarget);
             }
-            self.bump_and_take(&guard, from, self.look(from), fingerprint, TakeFaults::RELOCATE);
+            self.bump_and_take(guard, from, self.look(from), fingerprint, TakeFaults::RELOCATE);
             true
         }
     }

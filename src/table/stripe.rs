@@ -16,8 +16,8 @@
 //!    adds a copy needs neither.**
 //! 4. A relocation fills the new slot, then bumps, then clears the old slot, all under the lock. So there is a copy at
 //!    every moment.
-//! 5. A thread holds one of these locks at a time, and none while a caller's code runs. (Only `clear`, and a save for a
-//!    moment, hold all. They take them in order.) So no deadlock. While a table is being saved, every change has an
+//! 5. A thread holds one of these locks at a time, and none while a caller's code runs. (Only `clear`, a save for a
+//!    moment, and an insert that others keep disturbing hold all. They take them in order.) So no deadlock. While a table is being saved, every change has an
 //!    addition, and there is one more lock, which is taken last: see `table/save.rs`.
 //!
 //! An insert that finds room is one compare-exchange: no lock (except while a save is running), no version. MemC3 (section 4.3.2) makes its counter odd
@@ -88,13 +88,24 @@
 //! Where a search finds no path, the reason may be a hole that moved behind its back, or a relocation half done, whose
 //! item takes up two slots. So the insert passes once through all locks, searches again, and passes through all locks
 //! again. If no version has changed between the two passes, then no copy left its bucket during the second search, each
-//! bucket that it saw full was full until the end, and so there was a moment without any path. In a table of at most
-//! `path::BUDGET` buckets, where a search is exact, only this ends an insert: it tries for as long as others take
-//! copies out.
+//! bucket that it saw full was full until the end, and so there was a moment without any path.
+//!
+//! Others can disturb each of these searches. So after a few the insert takes the locks of all stripes, in order, and keeps
+//! them (`Table::insert_undisturbed`). From then on nobody else takes a copy out (rule 2), and no relocation is half done
+//! (rule 4). Others can only add. It searches once more:
+//!
+//! 1. *It finds no path.* Each bucket that it saw was full and stays full. So this is a moment without room, and the insert
+//!    is refused.
+//! 2. *It finds one and carries it out.* It holds the locks that this takes. Then it adds its copy, unless another thread
+//!    has taken the hole. In that case it searches again. Each such turn is due to a copy that another thread has added, and
+//!    while the locks are held nobody takes one out. So there are no more turns than free slots.
+//!
+//! Therefore an insert makes a bounded number of searches, whatever others do. In a table of at most `path::BUDGET` buckets a
+//! search is exact, and only the two conditions above end an insert without a place for its copy.
 //!
 //! In a larger table, a search that ends for its budget's sake says only that there is no room *near*, and other
-//! threads bump versions all the time far from the buckets in question. There it is enough that two searches, with a
-//! pass between them, saw the very same words. (That every one of these words was changed and changed back in time, and
+//! threads bump versions all the time far from the buckets in question. There it is also enough that two searches, with a
+//! pass between them, saw the very same words: that spares the others the locks. (That every one of these words was changed and changed back in time, and
 //! a hole always passed by, is possible on paper.)
 //!
 //! A failed insert has added nothing and taken nothing out, so it changes nothing.

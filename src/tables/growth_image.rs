@@ -14,6 +14,7 @@ use crate::tables::gates::Gates;
 use crate::tables::growth::{Growing, Tables};
 use crate::tables::growth_plan::{MAX_TABLES, Next, Plan, lowest_rate};
 use crate::tables::places::Places;
+use crate::verify::fault::{self, Fault};
 
 impl Saved for Tables {
     const KIND: FilterKind = FilterKind::Growable;
@@ -25,7 +26,13 @@ impl Saved for Tables {
         head[..2].copy_from_slice(&[tables as u8, wanted_number(self.plan.encoding)]);
         head[2..10].copy_from_slice(&(self.plan.buckets as u64).to_le_bytes());
         head[10..].copy_from_slice(&self.plan.rate.to_le_bytes());
-        Begun::new(Some(head), (0..tables).rev().map(|number| self.table(number)))
+        let turned = fault::injected(Fault::SaveOldestFirst);
+        let mut begun =
+            Begun::new(Some(head), (0..tables).map(|nth| self.table(if turned { nth } else { tables - 1 - nth })))?;
+        if turned {
+            begun.sections.reverse();
+        }
+        Ok(begun)
     }
 
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {

@@ -49,6 +49,8 @@ pub enum Fault {
     FullWithoutConfirmation,
     /// "Full" is reported by the second search that finds no path, whatever has moved meanwhile.
     FullIgnoresVersions,
+    /// An insert that others have disturbed makes its last search without the stripes' locks.
+    FullWithoutLocks,
     /// A save begins without the stripes' locks.
     SaveWithoutLocks,
     /// A save begins with one pass through the stripes' locks, instead of holding all.
@@ -69,6 +71,8 @@ pub enum Fault {
     KeepsLatestWord,
     /// Of several saves that are running, words are kept for one alone.
     KeepsForOneSave,
+    /// A save of several tables begins with the oldest one.
+    SaveOldestFirst,
     /// A lookup's loads of bucket words are relaxed.
     RelaxedWordLoad,
     /// A lookup's first load of the version is relaxed.

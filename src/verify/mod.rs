@@ -4,5 +4,7 @@
 pub(crate) mod fault;
 #[cfg(ccf_model)]
 pub mod model;
+#[cfg(ccf_model)]
+pub(crate) mod model_of_several;
 #[cfg(ccf_model = "steps")]
 pub(crate) mod steps;

@@ -4,21 +4,18 @@
 #![allow(private_bounds, private_interfaces, reason = "models name a layout, but do nothing with it")]
 
 pub use crate::verify::fault::{Fault, Seeded, inject};
+pub use crate::verify::model_of_several::{Generations, Growable, GrowableKey};
 #[cfg(ccf_model = "steps")]
 pub use crate::verify::steps::{Step, before_each_step};
 
 use std::io;
 
 use crate::error::insert::InsertError;
-use crate::machine::memory::Pages;
 use crate::plan::batch::BLOCK;
 use crate::plan::path::Hop;
 use crate::table::any::AnyTable;
-use crate::table::plan::Plan as TablePlan;
-use crate::tables::growth::Tables;
-use crate::tables::growth_plan::Plan;
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::{Buckets, Geometry, Item, Items, Nested};
+use crate::word::geometry::{Buckets, Geometry, Item, Items};
 use crate::word::layout::{Fingerprint, Layout, Plain, SemiSorted};
 
 /// Two slots to a bucket: the smallest that can be full, and hold two keys at once.
@@ -143,7 +140,13 @@ impl<L: Layout> Table<L> {
 
     /// `ConcurrentCuckooFilter::save`, but for the format.
     pub fn save(&self) -> Image<L> {
+        self.save_and_tell(|| ())
+    }
+
+    /// The same; calls `begun` once its moment is past.
+    pub fn save_and_tell(&self, begun: impl FnOnce()) -> Image<L> {
         let save = self.0.begin_save().expect("a model has memory");
+        begun();
         self.image(|chunk| self.0.read_image(&save, chunk))
     }
 
@@ -191,149 +194,6 @@ impl<L: Layout> Table<L> {
     /// How many looks were repeated because a version had changed, as counted.
     pub fn lookup_retries(&self) -> u64 {
         self.0.counts().lookup_retries
-    }
-
-    /// How many items there are, as counted.
-    #[allow(clippy::len_without_is_empty)]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-}
-
-/// What a rotating filter is made of: so many live generations, of tables of two buckets in the smallest layout.
-///
-/// A key is its hash. All have the same pair, for there is no other.
-#[derive(Debug)]
-pub struct Generations(crate::tables::generations::Generations);
-
-impl Generations {
-    /// Empty generations.
-    pub fn new(live: usize, rotate_when_full: bool) -> Self {
-        let plan = TablePlan::new(Smallest::SHAPE, 2, Pages::Usual);
-        Self(crate::tables::generations::Generations::new(plan, live, rotate_when_full).expect("a model has memory"))
-    }
-
-    /// [`RotatingCuckooFilter::contains`](crate::RotatingCuckooFilter::contains)
-    pub fn contains(&self, key: u64) -> bool {
-        self.0.contains(key)
-    }
-
-    /// [`RotatingCuckooFilter::insert`](crate::RotatingCuckooFilter::insert)
-    pub fn insert(&self, key: u64) -> Result<(), InsertError> {
-        self.0.insert(key)
-    }
-
-    /// [`RotatingCuckooFilter::insert_if_absent`](crate::RotatingCuckooFilter::insert_if_absent)
-    pub fn insert_if_absent(&self, key: u64) -> Result<bool, InsertError> {
-        self.0.insert_if_absent(key)
-    }
-
-    /// [`RotatingCuckooFilter::rotate`](crate::RotatingCuckooFilter::rotate)
-    pub fn rotate(&self) -> u64 {
-        self.0.rotate()
-    }
-
-    /// [`RotatingCuckooFilter::advance_to`](crate::RotatingCuckooFilter::advance_to)
-    pub fn advance_to(&self, tick: u64) {
-        self.0.advance_to(tick);
-    }
-
-    /// [`RotatingCuckooFilter::restart_clock`](crate::RotatingCuckooFilter::restart_clock)
-    pub fn restart_clock(&self, tick: u64) {
-        self.0.restart_clock(tick);
-    }
-
-    /// [`RotatingCuckooFilter::tick`](crate::RotatingCuckooFilter::tick)
-    pub fn tick(&self) -> Option<u64> {
-        self.0.tick()
-    }
-
-    /// [`RotatingCuckooFilter::generation`](crate::RotatingCuckooFilter::generation)
-    pub fn generation(&self) -> u64 {
-        self.0.generation()
-    }
-}
-
-/// A filter that grows: its first table has two buckets of two slots, its second four.
-#[derive(Debug)]
-pub struct Growable(Tables);
-
-/// A key of such a filter: its hash.
-///
-/// In the first table all keys have the same two buckets, and in the second one of two pairs.
-#[derive(Clone, Copy, Debug)]
-pub struct GrowableKey(u64);
-
-impl GrowableKey {
-    /// The `nth` fingerprint, with the `pair` (0 or 1) of the second table. Keys that differ in the pair alone are of one
-    /// class in the first table and of two in the second.
-    pub fn new(pair: u64, nth: usize) -> Self {
-        // Those that go with the first bucket's half of the second table: so all keys have one of two pairs.
-        let second = Nested::new(2, 32, 1);
-        let fingerprint = (1..256).filter(|&fingerprint| second.alternate(0, Fingerprint(fingerprint)) == 2).nth(nth);
-        Self(pair << 62 | u64::from(fingerprint.expect("half of all fingerprints")))
-    }
-
-    /// A key that is of the same class in all tables.
-    pub fn twin(self) -> Self {
-        Self(self.0 | 1 << 63)
-    }
-}
-
-#[allow(clippy::new_without_default)]
-impl Growable {
-    /// An empty filter with one table.
-    pub fn new() -> Self {
-        // A rate that only the layout with two slots meets.
-        let plan = Plan {
-            buckets: 2,
-            rate: 1e-7,
-            encoding: None,
-            pages: Pages::Usual,
-            memory_limit: usize::MAX,
-            memory_of_caller: 0,
-        };
-        Self(Tables::new(plan).expect("a model has memory"))
-    }
-
-    /// Adds a table.
-    pub fn grow(&self) {
-        self.0.grow_anyway();
-    }
-
-    /// Puts a copy of the key into a table, which has room.
-    pub fn place(&self, table: usize, key: GrowableKey) {
-        self.0.place(table, key.0);
-    }
-
-    /// [`GrowableCuckooFilter::contains`](crate::GrowableCuckooFilter::contains)
-    pub fn contains(&self, key: GrowableKey) -> bool {
-        self.0.contains(key.0)
-    }
-
-    /// [`GrowableCuckooFilter::count`](crate::GrowableCuckooFilter::count)
-    pub fn count(&self, key: GrowableKey) -> usize {
-        self.0.count(key.0)
-    }
-
-    /// [`GrowableCuckooFilter::insert`](crate::GrowableCuckooFilter::insert)
-    pub fn insert(&self, key: GrowableKey) -> Result<(), InsertError> {
-        self.0.insert(key.0)
-    }
-
-    /// [`GrowableCuckooFilter::insert_if_absent`](crate::GrowableCuckooFilter::insert_if_absent)
-    pub fn insert_if_absent(&self, key: GrowableKey) -> Result<bool, InsertError> {
-        self.0.insert_if_absent(key.0)
-    }
-
-    /// [`GrowableCuckooFilter::remove`](crate::GrowableCuckooFilter::remove)
-    pub fn remove(&self, key: GrowableKey) -> bool {
-        self.0.remove(key.0)
-    }
-
-    /// [`GrowableCuckooFilter::tables`](crate::GrowableCuckooFilter::tables)
-    pub fn tables(&self) -> usize {
-        self.0.tables()
     }
 
     /// How many items there are, as counted.

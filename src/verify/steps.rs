@@ -57,6 +57,11 @@ macro_rules! atomic {
                 Self(atomic::$name::new(value))
             }
 
+            /// No step: nobody else has it.
+            pub(crate) fn get_mut(&mut self) -> &mut $value {
+                self.0.get_mut()
+            }
+
             pub(crate) fn load(&self, ordering: Ordering) -> $value {
                 about_to(Step::Load);
                 self.0.load(ordering)

@@ -63,7 +63,7 @@ const REMOVE: Operation = |scene| {
     assert!(scene.table.remove(scene.present[2]), "a present key was not removed");
 };
 const COUNT: Operation = |scene| assert_eq!(scene.table.count(scene.present[2]), 1, "miscounted");
-const ROTATION: Operation = |scene| scene.generations.advance_to(1);
+const ROTATION: Operation = |scene| _ = scene.generations.advance_to(1);
 const OPERATIONS: [Operation; 4] = [INSERT, INSERT_IF_ABSENT, REMOVE, COUNT];
 
 /// The steps that an operation takes.
@@ -204,10 +204,10 @@ fn only_rotations_wait_for_a_stopped_rotation() {
             assert!(!waits(add), "an insert waited for a rotation");
             assert!((1..=3).all(|key| generations.contains(key)), "a present key was missed");
             let clearing = steps[..nth].contains(&Step::Unlock);
-            let same_tick = waits(|| generations.advance_to(1));
+            let same_tick = waits(|| _ = generations.advance_to(1));
             assert!(!(same_tick && clearing), "a tick that has taken effect is waited for");
             same_tick_waits += usize::from(same_tick);
-            next_tick_waits += usize::from(clearing && waits(|| generations.advance_to(2)));
+            next_tick_waits += usize::from(clearing && waits(|| _ = generations.advance_to(2)));
         });
         assert!((2..=3).all(|key| scene.generations.contains(key)), "a present key was missed");
     }

@@ -5,6 +5,7 @@
 //! - `full_tables`: inserts into the last slots;
 //! - `copies`: keys of which copies are added, removed and moved by several threads;
 //! - `saves`: a save among them;
+//! - `saves_of_several`: a save of a filter of several tables, while a key changes from one to the other;
 //! - `scene`: what a scene is, and how it is played.
 //!
 //! As with loom's models, each scene has its controls: with a step of the protocol left out it must fail, by the
@@ -17,4 +18,5 @@ mod copies;
 mod full_tables;
 mod paths;
 mod saves;
+mod saves_of_several;
 mod scene;

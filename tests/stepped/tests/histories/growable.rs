@@ -1,0 +1,323 @@
+//! Histories of a filter that grows: a multiset of keys, of which some look alike in its oldest table.
+//!
+//! Each thread removes only what it has inserted, as the filter's documentation asks for. So each removal must succeed.
+
+use ccf_steps::InsertError;
+use ccf_steps::model::{Fault, Growable, GrowableKey};
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use todc_utils::specifications::Specification;
+
+use crate::common::scaled;
+use crate::history::{Diary, Event, World, by_turns, on_real, under_shuttle, without};
+
+/// How many keys a world has. Two and two of them look alike in the oldest table.
+const KEYS: usize = 6;
+
+/// How many copies a pair of buckets holds, in each table.
+const SLOTS_OF_PAIR: usize = 4;
+
+/// How many copies of each key are in.
+type Copies = [u8; KEYS];
+
+/// What a thread asked of a key, and what it was told.
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    /// The filter was filled.
+    Given(Copies),
+    Insert(usize, Result<(), InsertError>),
+    InsertIfAbsent(usize, Result<bool, InsertError>),
+    Contains(usize, bool),
+    Remove(usize, bool),
+    Count(usize, usize),
+    /// Whether the filter that was loaded from a snapshot has the key; and whether inserts of its like were under way when
+    /// the save began. It may have those whenever they take effect.
+    Saved {
+        key: usize,
+        found: bool,
+        under_way: bool,
+    },
+}
+
+/// What the filter is meant to be: a multiset of keys.
+///
+/// Where a key is in, its copy must be found. Where only its like is in, either answer is right: it depends on which table
+/// the copy is in.
+struct Multiset;
+
+impl Specification for Multiset {
+    type State = Copies;
+    type Operation = Operation;
+
+    fn init() -> Copies {
+        [0; KEYS]
+    }
+
+    fn apply(operation: &Operation, &before: &Copies) -> (bool, Copies) {
+        let (mut more, mut less) = (before, before);
+        let is_in = |key: usize| before[key] > 0;
+        let alike = |key: usize| usize::from(before[key]) + usize::from(before[key ^ 1]);
+        let all: usize = before.iter().copied().map(usize::from).sum();
+        // A pair of buckets of the newest table is full, of copies of this class or of any.
+        let refusal_is_due = |key, error| match error {
+            InsertError::TooManyCopies { .. } => alike(key) >= SLOTS_OF_PAIR,
+            InsertError::Full { .. } => all >= SLOTS_OF_PAIR,
+            _ => false,
+        };
+        match *operation {
+            Operation::Given(copies) => (true, copies),
+            Operation::Insert(key, Ok(())) | Operation::InsertIfAbsent(key, Ok(true)) => {
+                more[key] += 1;
+                (matches!(operation, Operation::Insert(..)) || !is_in(key), more)
+            }
+            Operation::Insert(key, Err(error)) => (refusal_is_due(key, error), before),
+            Operation::InsertIfAbsent(key, Err(error)) => (!is_in(key) && refusal_is_due(key, error), before),
+            Operation::InsertIfAbsent(key, Ok(false)) | Operation::Contains(key, true) => (alike(key) > 0, before),
+            Operation::Contains(key, false) => (!is_in(key), before),
+            Operation::Remove(key, true) => {
+                less[key] = less[key].saturating_sub(1);
+                (is_in(key), less)
+            }
+            Operation::Remove(key, false) => (!is_in(key), before),
+            Operation::Count(key, count) => ((usize::from(before[key])..=alike(key)).contains(&count), before),
+            Operation::Saved { key, found: true, under_way } => (under_way || alike(key) > 0, before),
+            Operation::Saved { key, found: false, .. } => (!is_in(key), before),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Ask {
+    Insert,
+    InsertIfAbsent,
+    Contains,
+    /// To remove one of the thread's own.
+    Remove,
+    Count,
+    InsertBatch,
+    ContainsBatch,
+    RemoveBatch,
+    Save,
+}
+
+/// What a thread is to ask, of which key, and whether of the one that tries its buckets the other way round.
+#[derive(Clone, Copy)]
+struct Question {
+    ask: Ask,
+    key: usize,
+    twin: bool,
+}
+
+/// A filter to begin with, which keys of it are whose, and what each thread is to ask.
+struct Growing {
+    keys: [GrowableKey; KEYS],
+    filter: Growable,
+    given: Copies,
+    threads: Vec<(Vec<usize>, Vec<Question>)>,
+}
+
+impl Growing {
+    fn key(&self, key: usize, twin: bool) -> GrowableKey {
+        if twin { self.keys[key].twin() } else { self.keys[key] }
+    }
+
+    /// Three keys, from this one on.
+    fn several(&self, key: usize) -> [(usize, GrowableKey); 3] {
+        [0, 1, 2].map(|more| ((key + more) % KEYS, self.keys[(key + more) % KEYS]))
+    }
+}
+
+impl World for Growing {
+    type Operation = Operation;
+    type Specification = Multiset;
+    type Question = Question;
+    type Thread = Vec<usize>;
+
+    fn new(seed: u64) -> Self {
+        let random = &mut SmallRng::seed_from_u64(seed);
+        let keys = std::array::from_fn(|key| GrowableKey::new(key as u64 % 2, key / 2));
+        let filter = Growable::new();
+        // Most worlds are narrow: one or two keys that look alike, in two tables or soon in two, and few questions.
+        let narrow = random.random_ratio(3, 4);
+        let used = if narrow { random.random_range(1..=2) } else { random.random_range(1..=KEYS) };
+        let number = random.random_range(2..=4);
+        let mut threads = vec![(Vec::new(), Vec::new()); number];
+        let mut given = [0; KEYS];
+        for _ in 0..random.random_range(if narrow { 3..6 } else { 0..8 }) {
+            let key = random.random_range(0..used);
+            if filter.insert(keys[key]).is_ok() {
+                given[key] += 1;
+                threads[random.random_range(0..number)].0.push(key);
+            }
+        }
+        use Ask::*;
+        let asked = [
+            Insert,
+            Insert,
+            Insert,
+            Remove,
+            Remove,
+            Remove,
+            Contains,
+            Contains,
+            Contains,
+            InsertIfAbsent,
+            InsertIfAbsent,
+            Count,
+            InsertBatch,
+            ContainsBatch,
+            RemoveBatch,
+            Save,
+        ];
+        for (_, questions) in &mut threads {
+            questions.extend((0..if narrow { 9 } else { 24 } / number).map(|_| Question {
+                ask: *asked.choose(random).expect("not empty"),
+                key: random.random_range(0..used),
+                twin: random.random(),
+            }));
+        }
+        Self { keys, filter, given, threads }
+    }
+
+    fn given(&self) -> Operation {
+        Operation::Given(self.given)
+    }
+
+    fn threads(&self) -> Vec<(Vec<usize>, Vec<Question>)> {
+        self.threads.clone()
+    }
+
+    fn ask(&self, Question { ask, key, twin }: Question, own: &mut Vec<usize>, diary: &mut Diary<Operation>) {
+        let of_key = self.key(key, twin);
+        match ask {
+            Ask::Insert => diary.write(|| {
+                let result = self.filter.insert(of_key);
+                own.extend(result.is_ok().then_some(key));
+                Operation::Insert(key, result)
+            }),
+            Ask::InsertIfAbsent => diary.write(|| {
+                let result = self.filter.insert_if_absent(of_key);
+                own.extend((result == Ok(true)).then_some(key));
+                Operation::InsertIfAbsent(key, result)
+            }),
+            Ask::Contains => diary.write(|| Operation::Contains(key, self.filter.contains(of_key))),
+            Ask::Remove => {
+                if let Some(key) = own.pop() {
+                    diary.write(|| Operation::Remove(key, self.filter.remove(self.key(key, twin))));
+                }
+            }
+            Ask::Count => diary.write(|| Operation::Count(key, self.filter.count(of_key))),
+            Ask::InsertBatch => {
+                _ = diary.write_all(|| {
+                    let keys = self.several(key);
+                    let (inserted, error) = self.filter.insert_batch(&keys.map(|(_, key)| key));
+                    own.extend(keys[..inserted].iter().map(|&(key, _)| key));
+                    let results = keys.into_iter().zip((0..inserted).map(|_| Ok(())).chain(error.map(Err)));
+                    results.map(|((key, _), result)| Operation::Insert(key, result))
+                })
+            }
+            Ask::ContainsBatch => {
+                _ = diary.write_all(|| {
+                    let keys = self.several(key);
+                    let answers = self.filter.contains_batch(&keys.map(|(_, key)| key));
+                    keys.into_iter().zip(answers).map(|((key, _), answer)| Operation::Contains(key, answer))
+                })
+            }
+            Ask::RemoveBatch => {
+                _ = diary.write_all(|| {
+                    let keys = own.split_off(own.len().saturating_sub(2));
+                    let hashes: Vec<_> = keys.iter().map(|&key| self.key(key, twin)).collect();
+                    let answers = self.filter.remove_batch(&hashes);
+                    keys.into_iter().zip(answers).map(|(key, answer)| Operation::Remove(key, answer))
+                })
+            }
+            Ask::Save => {
+                let called = diary.time();
+                let mut begun = 0;
+                let loaded = self.filter.save_and_load(|| begun = diary.time());
+                for key in 0..KEYS {
+                    let found = loaded.contains(self.key(key, twin));
+                    diary.add(Event {
+                        called,
+                        answered: begun,
+                        operation: Operation::Saved { key, found, under_way: false },
+                    });
+                }
+            }
+        }
+    }
+
+    fn ask_at_last(&self, diary: &mut Diary<Operation>) {
+        for key in 0..KEYS {
+            diary.write(|| Operation::Count(key, self.filter.count(self.keys[key])));
+            diary.write(|| Operation::Contains(key, self.filter.contains(self.keys[key])));
+        }
+    }
+
+    fn complete(&self, events: &mut Vec<Event<Operation>>) -> bool {
+        let all = events.clone();
+        for event in events {
+            let during = *event;
+            let Operation::Saved { key, under_way, .. } = &mut event.operation else { continue };
+            *under_way = all.iter().any(|other| match other.operation {
+                Operation::Insert(inserted, Ok(())) | Operation::InsertIfAbsent(inserted, Ok(true)) => {
+                    inserted / 2 == *key / 2 && other.overlaps(&during)
+                }
+                _ => false,
+            });
+        }
+        true
+    }
+
+    fn audit(&self, events: &[Event<Operation>]) -> Result<(), String> {
+        let given: usize = self.given.iter().copied().map(usize::from).sum();
+        let (mut inserted, mut removed) = (given, 0);
+        for event in events {
+            match event.operation {
+                Operation::Insert(_, Ok(())) | Operation::InsertIfAbsent(_, Ok(true)) => inserted += 1,
+                Operation::Remove(_, true) => removed += 1,
+                _ => (),
+            }
+        }
+        let len = self.filter.len();
+        if len != inserted - removed {
+            return Err(format!("{inserted} inserted, {removed} removed, len {len}"));
+        }
+        // For each further table, a pair of the one before was full.
+        let tables = self.filter.tables();
+        if (tables - 1) * SLOTS_OF_PAIR > inserted {
+            return Err(format!("{tables} tables for {inserted} inserted keys"));
+        }
+        Ok(())
+    }
+}
+
+fn real_threads(seeds: u64, faults: &[Fault]) -> Result<(), String> {
+    by_turns(seeds, faults, &[on_real::<Growing>])
+}
+
+fn random_schedules(seeds: u64, faults: &[Fault]) -> Result<(), String> {
+    by_turns(seeds, faults, &[under_shuttle::<Growing>])
+}
+
+#[test]
+fn histories_of_real_threads_are_linearizable() {
+    real_threads(scaled(5000, "CCF_HISTORIES") as u64, &[]).unwrap_or_else(|violation| panic!("{violation}"));
+}
+
+#[test]
+fn histories_under_random_schedules_are_linearizable() {
+    random_schedules(scaled(200, "CCF_HISTORIES") as u64, &[]).unwrap_or_else(|violation| panic!("{violation}"));
+}
+
+without! {
+    random_schedules, in at most 40_000 worlds:
+    CountWithoutGate, GrowWithoutLock, GrowWithoutRecheck, InsertIfAbsentWithoutGate, PublishBeforeSet, RemoveOldestFirst
+}
+without! {
+    real_threads, in at most 1_000_000 worlds:
+    GrowWithoutLock, GrowWithoutRecheck, InsertIfAbsentWithoutGate, PublishBeforeSet, RemoveOldestFirst,
+    #[ignore = "takes minutes: three threads must pause at just the right steps"]
+    LookupOldestFirst
+}

@@ -1,0 +1,204 @@
+//! What a history is: how threads make one, and how it is checked.
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use ccf_steps::model::{Fault, Seeded};
+use todc_utils::linearizability::WGLChecker;
+use todc_utils::linearizability::history::{Action, History};
+use todc_utils::specifications::Specification;
+
+use crate::common::{Job, job, on_real_threads, on_shuttle_threads, under_schedules};
+
+/// An operation that has ended: when it was called and when it answered, and what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Event<O> {
+    pub(crate) called: usize,
+    pub(crate) answered: usize,
+    pub(crate) operation: O,
+}
+
+impl<O> Event<O> {
+    /// Whether the two were under way at the same time.
+    pub(crate) fn overlaps<P>(&self, other: &Event<P>) -> bool {
+        self.called < other.answered && other.called < self.answered
+    }
+}
+
+/// What a thread writes down.
+pub(crate) struct Diary<O> {
+    clock: Arc<AtomicUsize>,
+    events: Vec<Event<O>>,
+}
+
+impl<O> Diary<O> {
+    /// The present moment. No two are the same.
+    pub(crate) fn time(&self) -> usize {
+        self.clock.fetch_add(1, Ordering::SeqCst)
+    }
+
+    /// Writes down an operation.
+    pub(crate) fn write(&mut self, ask: impl FnOnce() -> O) {
+        let _ = self.write_all(|| [ask()]);
+    }
+
+    /// Writes down operations that were under way together; returns them.
+    pub(crate) fn write_all<I: IntoIterator<Item = O>>(&mut self, ask: impl FnOnce() -> I) -> &[Event<O>] {
+        let called = self.time();
+        let operations = ask();
+        let answered = self.time();
+        let before = self.events.len();
+        self.events.extend(operations.into_iter().map(|operation| Event { called, answered, operation }));
+        &self.events[before..]
+    }
+
+    /// Adds an operation that has been under way at that time.
+    pub(crate) fn add(&mut self, event: Event<O>) {
+        self.events.push(event);
+    }
+}
+
+/// A filter to begin with, and what each thread is to ask of it.
+pub(crate) trait World: Send + Sync + 'static {
+    /// What was asked and answered.
+    type Operation: Copy + Debug + Send + 'static;
+    /// What the filter is meant to be.
+    type Specification: Specification<Operation = Self::Operation>;
+    type Question: Copy + Send + 'static;
+    /// What a thread keeps in mind.
+    type Thread: Send + 'static;
+
+    /// Another one for each seed.
+    fn new(seed: u64) -> Self;
+
+    /// What the filter holds to begin with, as an operation.
+    fn given(&self) -> Self::Operation;
+
+    /// What each thread is to ask, and what it has in mind at first.
+    fn threads(&self) -> Vec<(Self::Thread, Vec<Self::Question>)>;
+
+    fn ask(&self, question: Self::Question, thread: &mut Self::Thread, diary: &mut Diary<Self::Operation>);
+
+    /// Asks what there is to ask when all threads have ended.
+    fn ask_at_last(&self, diary: &mut Diary<Self::Operation>);
+
+    /// Adds to the history what follows from all of it; `false` if it is one of which the specification says nothing.
+    fn complete(&self, events: &mut Vec<Event<Self::Operation>>) -> bool;
+
+    /// Looks at what no operation asks for.
+    fn audit(&self, _events: &[Event<Self::Operation>]) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Has all questions asked, on threads that `run` runs, and says what is wrong with the answers.
+fn play<W: World>(world: Arc<W>, run: impl FnOnce(Vec<Job>)) -> Result<(), String> {
+    let clock = Arc::new(AtomicUsize::new(1));
+    let diary = || Diary { clock: Arc::clone(&clock), events: Vec::new() };
+    let all = Arc::new(Mutex::new(Vec::new()));
+    let asker = |(mut thread, questions): (W::Thread, Vec<W::Question>)| {
+        let (world, all, mut diary) = (Arc::clone(&world), Arc::clone(&all), diary());
+        job(move || {
+            questions.into_iter().for_each(|question| world.ask(question, &mut thread, &mut diary));
+            all.lock().expect("nobody fails").append(&mut diary.events);
+        })
+    };
+    run(world.threads().into_iter().map(asker).collect());
+    let mut last = diary();
+    world.ask_at_last(&mut last);
+    let mut events = std::mem::take(&mut *all.lock().expect("nobody fails"));
+    events.append(&mut last.events);
+    if !world.complete(&mut events) {
+        return Ok(());
+    }
+
+    let given = world.given();
+    // Each operation is a process of its own: so those of one batch may take effect in any order.
+    let mut times = vec![(0, 0, Action::Call(given)), (0, 0, Action::Response(given))];
+    for (nth, &Event { called, answered, operation }) in events.iter().enumerate() {
+        times.push((called, nth + 1, Action::Call(operation)));
+        times.push((answered, nth + 1, Action::Response(operation)));
+    }
+    times.sort_by_key(|&(time, ..)| time);
+    let history = times.iter().map(|(_, process, action)| (*process, action.clone())).collect();
+    if !WGLChecker::<W::Specification>::is_linearizable(History::from_actions(history)) {
+        events.sort_by_key(|event| event.called);
+        let lines = events
+            .iter()
+            .map(|Event { called, answered, operation }| format!("\n{called:4} to {answered:4}: {operation:?}"));
+        return Err(format!("not linearizable, given {given:?}:{}", lines.collect::<String>()));
+    }
+    world.audit(&events)
+}
+
+/// What went wrong, also where that was a panic.
+fn caught(play: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(play)).unwrap_or_else(|panic| {
+        let message = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        Err(format!("a panic: {}", message.unwrap_or("of another kind")))
+    })
+}
+
+/// Checks so many histories of real threads, from a seed on; the first violation, if there is one.
+pub(crate) fn on_real<W: World>(seeds: Range<u64>, faults: &[Fault]) -> Result<(), String> {
+    seeds.into_iter().try_for_each(|seed| {
+        let result = caught(|| play(Arc::new(W::new(seed)), |jobs| on_real_threads(seed, faults, jobs)));
+        result.map_err(|violation| format!("seed {seed}: {violation}"))
+    })
+}
+
+/// The same under shuttle's schedules: some of each kind for each world.
+pub(crate) fn under_shuttle<W: World>(seeds: Range<u64>, faults: &[Fault]) -> Result<(), String> {
+    const SCHEDULES: usize = 10;
+    seeds.into_iter().try_for_each(|seed| {
+        let first = Arc::new(Mutex::new(Ok(())));
+        let (result, faults) = (Arc::clone(&first), faults.to_vec());
+        let model = move || {
+            let world = Arc::new(W::new(seed));
+            let _seeded = Seeded::bugs(&faults);
+            let played = play(world, on_shuttle_threads);
+            let first = &mut *result.lock().expect("nobody fails");
+            if first.is_ok() {
+                *first = played;
+            }
+        };
+        let all = caught(|| {
+            under_schedules(seed, SCHEDULES, model);
+            Ok(())
+        });
+        let first = first.lock().map_or_else(|_| all.clone(), |first| first.clone());
+        first.and(all).map_err(|violation| format!("seed {seed}: {violation}"))
+    })
+}
+
+/// Checks the histories of some seeds, with some faults.
+pub(crate) type Check = fn(Range<u64>, &[Fault]) -> Result<(), String>;
+
+/// Checks histories of several kinds of worlds, by turns.
+pub(crate) fn by_turns(seeds: u64, faults: &[Fault], checks: &[Check]) -> Result<(), String> {
+    const TURN: u64 = 50;
+    let mut turns = (0..seeds).step_by(TURN as usize).map(|from| from..(from + TURN).min(seeds));
+    turns.try_for_each(|seeds| checks.iter().try_for_each(|check| check(seeds.clone(), faults)))
+}
+
+/// With any of these steps left out, some history is not linearizable.
+macro_rules! without {
+    ($histories:ident, in at most $seeds:literal worlds: $($(#[$attribute:meta])? $fault:ident),*) => {
+        mod $histories {
+            use ccf_steps::model::Fault;
+            $(
+                #[test]
+                $(#[$attribute])?
+                #[allow(non_snake_case)]
+                fn $fault() {
+                    let violation = super::$histories($seeds, &[Fault::$fault]).expect_err("the bug was not found");
+                    println!("{}", violation.lines().next().unwrap_or_default());
+                }
+            )*
+        }
+    };
+}
+pub(crate) use without;
