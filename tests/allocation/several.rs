@@ -80,8 +80,10 @@ fn load_of_several_tables_allocates_no_more_than_the_limit_and_reports_what_is_r
 }
 
 #[cfg(feature = "serde")]
-mod without_a_limit {
+mod deserialized {
+    use concurrent_cuckoo_filter::Loader;
     use serde::Deserialize;
+    use serde::de::DeserializeSeed;
 
     use super::*;
 
@@ -114,6 +116,11 @@ mod without_a_limit {
             assert!(held <= factor * bytes.len(), "{} bytes have become {held}", bytes.len());
             assert!(peak_at_once <= held, "{peak_at_once} for {held}");
             assert!(peak_one_by_one <= held + COLLECTED * bytes.len(), "{peak_one_by_one} for {held}");
+            // With a limit, nothing is held beside the filter.
+            let json = serde_json::to_string(&bytes).unwrap();
+            let loader = Loader::<$Filter, _>::new(Fixed::default(), held);
+            let (loaded, peak) = peak_of(|| loader.deserialize(&mut serde_json::Deserializer::from_str(&json)));
+            assert!(loaded.is_ok() && peak <= held, "{peak} for {held}");
         };
     }
 
@@ -157,16 +164,20 @@ mod without_a_limit {
         }
     }
 
-    /// Each head is right, states tables of 1 GiB, and is all that there is.
+    /// Each header is right, up to that of a table of 1 GiB, of which ten bytes are there.
     #[test]
     fn tables_that_are_stated_and_not_there_are_not_allocated() {
         let claimed = (1u64 << 27).to_le_bytes();
-        let mut bytes = saved!(growable(0.001, 1))[..SECTIONS + 10].to_vec();
+        let claim = |snapshot: &[u8]| {
+            let mut bytes = snapshot[..SECTIONS + 25].to_vec();
+            bytes[SECTIONS + 3..SECTIONS + 11].copy_from_slice(&claimed);
+            bytes
+        };
+        let seals = [HEADER - 8, HEADER - 4, SECTIONS - 4, SECTIONS + 11];
+        let mut bytes = claim(&saved!(growable(0.001, 1)));
         bytes[HEADER + 2..HEADER + 10].copy_from_slice(&claimed);
-        let growable = resealed(bytes, &[HEADER - 8, HEADER - 4, SECTIONS - 4]);
-        let mut bytes = saved!(rotating(100, 2))[..SECTIONS + 25].to_vec();
-        bytes[SECTIONS + 3..SECTIONS + 11].copy_from_slice(&claimed);
-        let rotating = resealed(bytes, &[HEADER - 8, HEADER - 4, SECTIONS - 4, SECTIONS + 11]);
+        let growable = resealed(bytes, &seals);
+        let rotating = resealed(claim(&saved!(rotating(100, 2))), &seals);
 
         let of_growable = peaks::<Growable>(&growable).map(|(refused, peak)| (refused.unwrap_err(), peak));
         let of_rotating = peaks::<Rotating>(&rotating).map(|(refused, peak)| (refused.unwrap_err(), peak));
