@@ -71,8 +71,8 @@ fn load_of_several_tables_allocates_no_more_than_the_limit_and_reports_what_is_r
         };
     }
     // For each table words, stripes, shards, what saves need and the box; then the gates.
-    check!(Growable, growable(0.001, 1), requests 6, boxes |nth: usize| nth % 5 == 0);
-    check!(Growable, growable(0.001, 4), requests 21, boxes |nth: usize| nth % 5 == 0);
+    check!(Growable, growable(0.001, 1), requests 6, boxes |nth: usize| nth.is_multiple_of(5));
+    check!(Growable, growable(0.001, 4), requests 21, boxes |nth: usize| nth.is_multiple_of(5));
     // The places of later tables come first, or the ring.
     check!(Growable, growable(0.001, 6), requests 32, boxes |nth: usize| nth > 1 && nth % 5 == 1);
     check!(Rotating, rotating(100, 2), requests 17, boxes |nth: usize| nth > 1 && nth % 5 == 1);
@@ -136,7 +136,7 @@ mod deserialized {
             seals.push(bytes.len() + 11);
             bytes.extend(&genuine[section..section + 3]);
             bytes.extend((2u64 << number).to_le_bytes());
-            bytes.extend(vec![0; 4 + (8 * 2 << number) + 8]);
+            bytes.extend(vec![0; 4 + (16 << number) + 8]);
             let buckets = u64::from_le_bytes(genuine[section + 3..section + 11].try_into().unwrap());
             section += 23 + 8 * buckets as usize;
         }
