@@ -8,13 +8,8 @@ use concurrent_cuckoo_filter::LoadError;
 /// A hasher that is always the same.
 type Fixed = BuildHasherDefault<DefaultHasher>;
 
-type OneTable = ConcurrentCuckooFilter<u64, Fixed>;
 type Growable = GrowableCuckooFilter<u64, Fixed>;
 type Rotating = RotatingCuckooFilter<u64, Fixed>;
-
-/// Of what a growable filter's snapshot has: the end of the header, what follows on its tables, and the first section.
-const HEADER: usize = 44;
-const SECTIONS: usize = HEADER + 18 + 4;
 
 fn growable(rate: f64, tables: usize) -> Growable {
     let builder = Growable::builder_with_hasher(Fixed::default()).capacity(0).false_positive_rate(rate);
@@ -36,18 +31,6 @@ macro_rules! saved {
         $filter.save(&mut bytes).unwrap();
         bytes
     }};
-}
-
-/// The snapshot with its seals, which are at these places, as its bytes want them.
-fn resealed(mut bytes: Vec<u8>, seals: &[usize]) -> Vec<u8> {
-    let mut sum = crc32fast::Hasher::new();
-    let mut begin = 0;
-    for &seal in seals {
-        sum.update(&bytes[begin..seal]);
-        begin = seal + 4;
-        bytes[seal..begin].copy_from_slice(&sum.clone().finalize().to_le_bytes());
-    }
-    bytes
 }
 
 #[test]
@@ -87,6 +70,12 @@ mod deserialized {
 
     use super::*;
 
+    type OneTable = ConcurrentCuckooFilter<u64, Fixed>;
+
+    /// Of what a growable filter's snapshot has: the end of the header, what follows on its tables, and the first section.
+    const HEADER: usize = 44;
+    const SECTIONS: usize = HEADER + 18 + 4;
+
     /// By how much a filter may be larger than its bytes, as the documentation of `Deserialize` says.
     const FACTOR: usize = 12;
 
@@ -122,6 +111,18 @@ mod deserialized {
             let (loaded, peak) = peak_of(|| loader.deserialize(&mut serde_json::Deserializer::from_str(&json)));
             assert!(loaded.is_ok() && peak <= held, "{peak} for {held}");
         };
+    }
+
+    /// The snapshot with its seals, which are at these places, as its bytes want them.
+    fn resealed(mut bytes: Vec<u8>, seals: &[usize]) -> Vec<u8> {
+        let mut sum = crc32fast::Hasher::new();
+        let mut begin = 0;
+        for &seal in seals {
+            sum.update(&bytes[begin..seal]);
+            begin = seal + 4;
+            bytes[seal..begin].copy_from_slice(&sum.clone().finalize().to_le_bytes());
+        }
+        bytes
     }
 
     /// A snapshot of a growable filter whose first table has two buckets, which no builder makes: the tables are as small as
