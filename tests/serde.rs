@@ -7,7 +7,7 @@ use concurrent_cuckoo_filter::{
     ConcurrentCuckooFilter, GrowableCuckooFilter, Loader, RotatingCuckooFilter, SameByDefault, StableHasher,
     StableState,
 };
-use serde::de::DeserializeSeed;
+use serde::de::{DeserializeSeed, IntoDeserializer, SeqAccess, value};
 
 /// A hasher whose default is always the same.
 #[derive(Clone)]
@@ -139,6 +139,35 @@ fn a_snapshot_that_cannot_be_loaded_is_refused_before_the_rest_of_it_is_read() {
     assert!(refused(3, "u64").contains("expected"), "only if all is well the rest is read");
     assert!(refused(4, "u64").contains("another hasher"));
     assert!(refused(3, "u32").contains(r#""u64", and "u32" was expected"#));
+}
+
+/// A sequence that must not be asked again once it has ended: no format needs to bear that.
+struct Strict<'a> {
+    bytes: std::slice::Iter<'a, u8>,
+    ended: bool,
+}
+
+impl<'de> SeqAccess<'de> for Strict<'_> {
+    type Error = value::Error;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, value::Error> {
+        assert!(!self.ended, "it has ended");
+        self.ended = self.bytes.len() == 0;
+        self.bytes.next().map(|&byte| seed.deserialize(byte.into_deserializer())).transpose()
+    }
+}
+
+#[test]
+fn a_sequence_that_has_ended_is_not_asked_again() {
+    let bytes = snapshot(&filter());
+    for len in [0, 7, 40, 59, 2000, bytes.len() - 1, bytes.len()] {
+        for limit in [1 << 20, usize::MAX] {
+            let sequence = Strict { bytes: bytes[..len].iter(), ended: false };
+            let loader = Loader::<Filter, _>::new(Fixed::default(), limit);
+            let loaded = loader.deserialize(value::SeqAccessDeserializer::new(sequence));
+            assert_eq!(loaded.is_ok(), len == bytes.len(), "{len} bytes: {loaded:?}");
+        }
+    }
 }
 
 #[test]

@@ -63,10 +63,8 @@ const HEADER: usize = 36;
 const HEAD: usize = HEADER + 4 + 4;
 const SECTIONS: usize = HEAD + 18 + 4;
 
-/// The snapshot with its seals as its bytes want them: after the header, what its kind has to say, each section's header,
-/// and at the end.
-fn resealed(bytes: &[u8]) -> Vec<u8> {
-    let mut bytes = bytes.to_vec();
+/// Where the seals of a snapshot are: after the header, what its kind has to say, each section's header, and at the end.
+fn seals(bytes: &[u8]) -> Vec<usize> {
     let mut seals = vec![HEADER, HEADER + 4, SECTIONS - 4];
     let mut section = SECTIONS;
     while section + 4 < bytes.len() {
@@ -75,6 +73,17 @@ fn resealed(bytes: &[u8]) -> Vec<u8> {
         section += 15 + 8 * buckets as usize + 8;
     }
     seals.push(bytes.len() - 4);
+    seals
+}
+
+/// The snapshot with its seals as its bytes want them.
+fn resealed(bytes: &[u8]) -> Vec<u8> {
+    resealed_at(seals(bytes), bytes)
+}
+
+/// The same for a snapshot that does not say right where its seals are.
+fn resealed_at(seals: Vec<usize>, bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
     let mut sum = crc32fast::Hasher::new();
     let mut begin = 0;
     for seal in seals {
@@ -242,6 +251,11 @@ fn what_is_forged_but_for_its_checksums_is_refused_each_for_its_reason() {
     assert!(forged(HEAD + 2, &((1u64 << 56) - 1).to_le_bytes()).is_none());
     let second = SECTIONS + (genuine.len() - SECTIONS - 4) / 3;
     assert!(matches!(forged(second, &[1, 4, 17]), Some(LoadError::UnexpectedTable { number: 1, .. })));
+    // Only the number is another one, and not the buckets that follow.
+    let mut changed = genuine.clone();
+    changed[second + 3] ^= 2;
+    let refused = Rotating::load(&resealed_at(seals(&genuine), &changed)[..], state(), 1 << 30).err();
+    assert!(matches!(refused, Some(LoadError::UnexpectedTable { number: 1, .. })), "{refused:?}");
     let count = genuine.len() - 12;
     assert!(matches!(forged(count, &[0]), Some(LoadError::WrongCount { stated: 0, counted: 10, .. })));
 }

@@ -171,8 +171,8 @@ impl<'de, F: FromSnapshot<S>, S> Visitor<'de> for Snapshot<F, S> {
     }
 
     /// For formats that have no bytes, such as JSON: read as they come, so that a snapshot that can't be loaded is refused
-    /// where that shows. Where there is a memory limit, nothing is held beside the filter; where there is none, all bytes are,
-    /// so that no more is allocated than there are.
+    /// where that shows. With a memory limit, nothing is held beside the filter. Without one, all bytes are there before a table
+    /// is allocated, so that they bound the filter.
     fn visit_seq<A: SeqAccess<'de>>(self, sequence: A) -> Result<F, A::Error> {
         let mut numbers = Numbers { sequence, ended: false, error: None };
         match self.0.read_sequence(&mut numbers) {

@@ -53,21 +53,25 @@ impl Saved for Tables {
         let buckets = buckets as usize;
         let plan =
             Plan { buckets, rate, encoding, pages: Pages::DEFAULT, memory_limit: source.limit(), memory_of_caller };
-        let mut planned: Vec<Next> = (0..MAX_TABLES).map_while(|number| plan.table(number)).collect();
-        let most = planned.len() as u8;
+        // No vector: nothing is allocated before the limit is known to suffice.
+        let mut planned = [const { None }; MAX_TABLES];
+        planned.iter_mut().zip(plan.all()).for_each(|(place, next)| *place = Some(next));
+        let most = planned.iter().flatten().count() as u8;
         if number == 0 || number > most {
             return Err(LoadError::InvalidTables { tables: number, least: 1, most });
         }
-        planned.truncate(usize::from(number));
-        let in_all = planned.iter().fold(0usize, |sum, next| sum.saturating_add(next.buckets));
+        let planned: &[Option<Next>] = &planned[..usize::from(number)];
+        let in_all = planned.iter().flatten().fold(0usize, |sum, next| sum.saturating_add(next.buckets));
         source.expect_tables(planned.len(), in_all, 0)?;
-        let bytes = planned.iter().fold(Gates::memory_for(buckets), |sum, next| sum.saturating_add(next.memory()));
+        let bytes =
+            planned.iter().flatten().fold(Gates::memory_for(buckets), |sum, next| sum.saturating_add(next.memory()));
         source.reserve(bytes.saturating_add(memory_of_caller))?;
 
         let out_of_memory = || LoadError::OutOfMemory { bytes };
         let tables = Places::default();
         tables.prepare(planned.len() - 1).ok_or_else(out_of_memory)?;
-        for (number, &next) in planned.iter().enumerate().rev() {
+        for &next in planned.iter().flatten().rev() {
+            let number = next.number;
             let stated = source.table_header()?;
             if (stated.shape, stated.buckets) != (next.shape, next.buckets) {
                 return Err(LoadError::UnexpectedTable { number });

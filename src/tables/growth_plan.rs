@@ -86,18 +86,19 @@ pub(super) struct Next {
 }
 
 impl Plan {
+    /// All tables that fit in the address space, in order.
+    pub(super) fn all(&self) -> impl Iterator<Item = Next> {
+        let mut shapes = shapes(self.rate, self.encoding).peekable();
+        let coarsest = shapes.peek().map_or(0, |shape| shape.fingerprint_bits);
+        shapes.enumerate().map_while(move |(number, shape)| {
+            let buckets = self.buckets.checked_mul(1 << number).filter(|&buckets| buckets <= sizing::LARGEST)?;
+            Some(Next { number, shape, buckets, geometry: Nested::new(self.buckets, coarsest, number as u32) })
+        })
+    }
+
     /// The table of that number, if it fits in the address space.
     pub(super) fn table(&self, number: usize) -> Option<Next> {
-        let buckets = self.buckets.checked_mul(1 << number).filter(|&buckets| buckets <= sizing::LARGEST)?;
-        let mut shapes = shapes(self.rate, self.encoding);
-        let coarsest = shapes.next()?;
-        let shape = if number == 0 { coarsest } else { shapes.nth(number - 1)? };
-        Some(Next {
-            number,
-            shape,
-            buckets,
-            geometry: Nested::new(self.buckets, coarsest.fingerprint_bits, number as u32),
-        })
+        self.all().nth(number)
     }
 
     pub(super) fn build(&self, Next { shape, buckets, geometry, .. }: Next) -> Option<Box<dyn AnyTable>> {

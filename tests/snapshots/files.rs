@@ -99,6 +99,24 @@ fn a_file_that_is_missing_or_cut_short_is_an_error_that_says_so() {
     assert_eq!(Filter::load(&mut file, state(), 1 << 20).unwrap().len(), 10);
 }
 
+/// As from a program that decompresses a snapshot: nobody knows how much will come.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_pipe_is_read_like_a_file() {
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+
+    let mut snapshot = Vec::new();
+    filter(10).save(&mut snapshot).unwrap();
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    let path = PathBuf::from(format!("/proc/self/fd/{}", reader.as_raw_fd()));
+    let loaded = thread::scope(|scope| {
+        scope.spawn(move || writer.write_all(&snapshot).unwrap());
+        load(&path)
+    });
+    assert_eq!(loaded.len(), 10);
+}
+
 /// What a process has left behind that died is deleted by a later save, but not what may be another save's.
 #[test]
 fn abandoned_files_are_deleted() {

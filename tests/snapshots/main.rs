@@ -6,7 +6,7 @@
 //! - `refusals`: damaged, foreign and forged bytes, and the memory limit;
 //! - `schemas`: what a snapshot is of, and what the caller has it take along;
 //! - `files`: snapshots that replace a file, and processes that are killed meanwhile;
-//! - `seeds`: what the fuzzer begins with;
+//! - `seeds`: what the fuzzer begins with, for filters of several tables too;
 //! - `filters`, `writers`: what these share.
 #![cfg(all(feature = "snapshot", feature = "stable-hash"))]
 

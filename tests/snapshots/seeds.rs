@@ -1,7 +1,15 @@
 //! The seeds of the fuzzer.
 
-use crate::filters::{build, builder, saved};
+use concurrent_cuckoo_filter::{GrowableCuckooFilter, RotatingCuckooFilter};
+
+use crate::filters::{build, builder, saved, state};
 use crate::support::LAYOUTS;
+
+/// The mode of a seed: how much the fuzzer repairs, whether it expects the key type's schema, which kind of filter it loads,
+/// and in which way. The numbers are those of `tests/fuzz/load.rs`.
+fn mode(repaired: u8, of_type: bool, kind: u8, way: u8) -> u8 {
+    repaired | u8::from(of_type) << 2 | kind << 3 | way << 5
+}
 
 /// Writes what the fuzzer begins with. Each seed is a mode, which `tests/fuzz/load.rs` explains, and a snapshot.
 /// `cargo test --all-features --test snapshots writes_seeds -- --ignored`.
@@ -10,18 +18,55 @@ use crate::support::LAYOUTS;
 fn writes_seeds() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fuzz/seeds");
     std::fs::create_dir_all(folder).unwrap();
-    let write = |name: &str, mode: usize, snapshot: &[u8]| {
-        std::fs::write(format!("{folder}/{name}"), [&[mode as u8 % 8][..], snapshot].concat()).unwrap();
+    let write = |name: &str, mode: u8, snapshot: &[u8]| {
+        std::fs::write(format!("{folder}/{name}"), [&[mode][..], snapshot].concat()).unwrap();
     };
 
     // Every layout: a full table of the least size, and one that is partly filled.
-    for (mode, layout) in LAYOUTS.into_iter().enumerate() {
+    for (number, layout) in (0u8..).zip(LAYOUTS) {
         for capacity in [0, 30] {
             let filter = build(layout, capacity);
             let items = [filter.capacity() as u64, 12][usize::from(capacity > 0)];
             (0..items).for_each(|key| filter.insert(&key).unwrap());
+            let mode = mode(number % 4, number % 8 >= 4, 0, 0);
             write(&format!("{:?}-{}-{capacity}", filter.encoding(), layout.2), mode, &saved(&filter));
         }
+    }
+
+    // Small growable filters of one to three tables, and rotating ones of two to four generations, with and without a tick:
+    // once with the least repair and once with the most, in all ways.
+    let mut way = (0..5).cycle();
+    let mut each = |name: &str, kind: u8, snapshot: &[u8]| {
+        for repaired in [1, 3] {
+            write(&format!("{name}-{repaired}"), mode(repaired, true, kind, way.next().unwrap()), snapshot);
+        }
+    };
+    for (layout, tables) in [(1, 1), (1, 3), (3, 2), (4, 3), (7, 1), (8, 2)] {
+        let (encoding, rate, slots, _) = LAYOUTS[layout];
+        let builder = GrowableCuckooFilter::<u64>::builder().capacity(10).false_positive_rate(rate).encoding(encoding);
+        let filter = builder.hasher(state()).build().unwrap();
+        (0..).take_while(|_| filter.tables() < tables).for_each(|key| filter.insert(&key).unwrap());
+        let mut bytes = Vec::new();
+        filter.save(&mut bytes).unwrap();
+        each(&format!("growable-{encoding:?}-{slots}-{tables}"), 1, &bytes);
+    }
+    for (layout, generations) in [(0, 2), (2, 3), (5, 4), (6, 2), (9, 3)] {
+        let (encoding, rate, slots, _) = LAYOUTS[layout];
+        let builder = RotatingCuckooFilter::<u64>::builder().generation_capacity(8).generations(generations);
+        let builder = builder.false_positive_rate(rate * generations as f64).encoding(encoding);
+        let filter = builder.rotate_when_full(layout % 2 == 0).hasher(state()).build().unwrap();
+        let mut bytes = Vec::new();
+        for tick in 0..generations as u64 + 2 {
+            (8 * tick..8 * tick + 6).for_each(|key| filter.insert(&key).unwrap());
+            filter.rotate();
+        }
+        filter.save(&mut bytes).unwrap();
+        each(&format!("rotating-{encoding:?}-{slots}-{generations}"), 2, &bytes);
+        filter.advance_to(1 << 40);
+        filter.insert(&1).unwrap();
+        bytes.clear();
+        filter.begin_save().unwrap().position(7).attachment(*b"x").write_to(&mut bytes).unwrap();
+        each(&format!("rotating-{encoding:?}-{slots}-{generations}-tick"), 2, &bytes);
     }
 
     // Snapshots with a position and an attachment. One has a schema of its own, which a loader for the key type's refuses.
@@ -30,11 +75,11 @@ fn writes_seeds() {
     let mut bytes = Vec::new();
     let save = filter.begin_save().unwrap().position(0x0123_4567_89ab_cdef).attachment(*b"eu-west");
     save.write_to(&mut bytes).unwrap();
-    write("position-attachment", 6, &bytes);
+    write("position-attachment", mode(2, true, 0, 0), &bytes);
 
     let filter = builder().capacity(30).schema("user, version 2").build().unwrap();
     (0..12).for_each(|key| filter.insert(&key).unwrap());
     bytes.clear();
     filter.begin_save().unwrap().position(0).attachment([0x55; 100]).write_to(&mut bytes).unwrap();
-    write("schema-position-attachment", 1, &bytes);
+    write("schema-position-attachment", mode(1, false, 0, 0), &bytes);
 }

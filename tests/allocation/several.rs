@@ -1,0 +1,194 @@
+//! What is asked of the allocator by loads of filters of several tables, and by what is deserialized without a limit.
+
+use std::hash::{BuildHasherDefault, DefaultHasher};
+
+use super::*;
+use concurrent_cuckoo_filter::LoadError;
+
+/// A hasher that is always the same.
+type Fixed = BuildHasherDefault<DefaultHasher>;
+
+type Growable = GrowableCuckooFilter<u64, Fixed>;
+type Rotating = RotatingCuckooFilter<u64, Fixed>;
+
+fn growable(rate: f64, tables: usize) -> Growable {
+    let builder = Growable::builder_with_hasher(Fixed::default()).capacity(0).false_positive_rate(rate);
+    let filter = builder.build().unwrap();
+    while filter.tables() < tables {
+        filter.reserve(filter.capacity() + 1).unwrap();
+    }
+    filter
+}
+
+fn rotating(capacity: usize, generations: usize) -> Rotating {
+    let builder = Rotating::builder_with_hasher(Fixed::default()).generation_capacity(capacity);
+    builder.generations(generations).build().unwrap()
+}
+
+macro_rules! saved {
+    ($filter:expr) => {{
+        let mut bytes = Vec::new();
+        $filter.save(&mut bytes).unwrap();
+        bytes
+    }};
+}
+
+#[test]
+fn load_of_several_tables_allocates_no_more_than_the_limit_and_reports_what_is_refused() {
+    /// Loads a filter that takes so many bytes, by so many requests, of which those that `boxes` names can't be refused.
+    macro_rules! check {
+        ($Filter:ident, $filter:expr, requests $count:expr, boxes $is_box:expr) => {
+            let filter = $filter;
+            let (bytes, needed) = (saved!(filter), filter.memory_usage());
+            let load = |limit| $Filter::load(&bytes[..], Fixed::default(), limit);
+            let (loaded, requests) = watch(|| load(needed));
+            assert_eq!(loaded.unwrap().memory_usage(), needed);
+            assert_eq!((requests.bytes + size_of::<$Filter>(), requests.count), (needed, $count), "{filter:?}");
+            let (refused, requests) = watch(|| load(needed - 1));
+            assert!(matches!(refused, Err(LoadError::MemoryLimit { .. })), "{refused:?}");
+            assert_eq!(requests.count, 0, "it is refused before anything is allocated");
+            for nth in (1..=$count).filter(|nth| !$is_box(*nth)) {
+                let refused = refuse(nth, || load(needed));
+                assert!(matches!(refused, Err(LoadError::OutOfMemory { .. })), "request {nth}: {refused:?}");
+            }
+        };
+    }
+    // For each table words, stripes, shards, what saves need and the box; then the gates.
+    check!(Growable, growable(0.001, 1), requests 6, boxes |nth: usize| nth.is_multiple_of(5));
+    check!(Growable, growable(0.001, 4), requests 21, boxes |nth: usize| nth.is_multiple_of(5));
+    // The places of later tables come first, or the ring.
+    check!(Growable, growable(0.001, 6), requests 32, boxes |nth: usize| nth > 1 && nth % 5 == 1);
+    check!(Rotating, rotating(100, 2), requests 17, boxes |nth: usize| nth > 1 && nth % 5 == 1);
+    check!(Rotating, rotating(1, 7), requests 42, boxes |nth: usize| nth > 1 && nth % 5 == 1);
+}
+
+#[cfg(feature = "serde")]
+mod deserialized {
+    use concurrent_cuckoo_filter::Loader;
+    use serde::Deserialize;
+    use serde::de::DeserializeSeed;
+
+    use super::*;
+
+    type OneTable = ConcurrentCuckooFilter<u64, Fixed>;
+
+    /// Of what a growable filter's snapshot has: the end of the header, what follows on its tables, and the first section.
+    const HEADER: usize = 44;
+    const SECTIONS: usize = HEADER + 18 + 4;
+
+    /// By how much a filter may be larger than its bytes, as the documentation of `Deserialize` says.
+    const FACTOR: usize = 12;
+
+    /// The same, from so many bytes on.
+    const FACTOR_OF_LARGE: usize = 2;
+    const LARGE: usize = 128 << 10;
+
+    /// How often the bytes may be there besides, where they come one by one.
+    const COLLECTED: usize = 3;
+
+    /// Deserializes the bytes, at once and one by one; how much the filter takes up, and how much there is at most.
+    fn peaks<F: for<'de> Deserialize<'de>>(bytes: &[u8]) -> [(Result<F, String>, usize); 2] {
+        let (postcard, json) = (postcard::to_stdvec(bytes).unwrap(), serde_json::to_string(bytes).unwrap());
+        [
+            peak_of(|| postcard::from_bytes(&postcard).map_err(|error| error.to_string())),
+            peak_of(|| serde_json::from_str(&json).map_err(|error| error.to_string())),
+        ]
+    }
+
+    macro_rules! check {
+        ($Filter:ident, $bytes:expr) => {
+            let bytes = $bytes;
+            let [(at_once, peak_at_once), (one_by_one, peak_one_by_one)] = peaks::<$Filter>(&bytes);
+            let held = at_once.unwrap().memory_usage();
+            assert_eq!(one_by_one.unwrap().memory_usage(), held);
+            let factor = if bytes.len() < LARGE { FACTOR } else { FACTOR_OF_LARGE };
+            assert!(held <= factor * bytes.len(), "{} bytes have become {held}", bytes.len());
+            assert!(peak_at_once <= held, "{peak_at_once} for {held}");
+            assert!(peak_one_by_one <= held + COLLECTED * bytes.len(), "{peak_one_by_one} for {held}");
+            // With a limit, nothing is held beside the filter.
+            let json = serde_json::to_string(&bytes).unwrap();
+            let loader = Loader::<$Filter, _>::new(Fixed::default(), held);
+            let (loaded, peak) = peak_of(|| loader.deserialize(&mut serde_json::Deserializer::from_str(&json)));
+            assert!(loaded.is_ok() && peak <= held, "{peak} for {held}");
+        };
+    }
+
+    /// The snapshot with its seals, which are at these places, as its bytes want them.
+    fn resealed(mut bytes: Vec<u8>, seals: &[usize]) -> Vec<u8> {
+        let mut sum = crc32fast::Hasher::new();
+        let mut begin = 0;
+        for &seal in seals {
+            sum.update(&bytes[begin..seal]);
+            begin = seal + 4;
+            bytes[seal..begin].copy_from_slice(&sum.clone().finalize().to_le_bytes());
+        }
+        bytes
+    }
+
+    /// A snapshot of a growable filter whose first table has two buckets, which no builder makes: the tables are as small as
+    /// they can be.
+    fn tiny_tables(rate: f64, tables: usize) -> Vec<u8> {
+        let genuine = saved!(growable(rate, tables));
+        let mut bytes = genuine[..SECTIONS].to_vec();
+        bytes[HEADER + 2..HEADER + 10].copy_from_slice(&2u64.to_le_bytes());
+        let mut seals = vec![HEADER - 8, HEADER - 4, SECTIONS - 4];
+        let mut section = SECTIONS;
+        for number in (0..tables).rev() {
+            seals.push(bytes.len() + 11);
+            bytes.extend(&genuine[section..section + 3]);
+            bytes.extend((2u64 << number).to_le_bytes());
+            bytes.extend(vec![0; 4 + (16 << number) + 8]);
+            let buckets = u64::from_le_bytes(genuine[section + 3..section + 11].try_into().unwrap());
+            section += 23 + 8 * buckets as usize;
+        }
+        seals.push(bytes.len());
+        bytes.extend([0; 4]);
+        resealed(bytes, &seals)
+    }
+
+    #[test]
+    fn a_filter_takes_up_to_twelve_times_its_bytes_and_large_ones_twice() {
+        for rate in [0.9, 0.001, 1e-7] {
+            for tables in 1..12 {
+                check!(Growable, tiny_tables(rate, tables));
+                check!(Growable, saved!(growable(rate, tables)));
+            }
+        }
+        for capacity in [1, 2, 10, 30, 100, 1000, 10_000, 100_000] {
+            let builder = OneTable::builder_with_hasher(Fixed::default()).capacity(capacity);
+            check!(OneTable, saved!(builder.build().unwrap()));
+            for generations in [2, 3, 16, 255] {
+                if capacity * generations <= 1_000_000 {
+                    check!(Rotating, saved!(rotating(capacity, generations)));
+                }
+            }
+        }
+    }
+
+    /// Each header is right, up to that of a table of 1 GiB, of which ten bytes are there.
+    #[test]
+    fn tables_that_are_stated_and_not_there_are_not_allocated() {
+        let claimed = (1u64 << 27).to_le_bytes();
+        let claim = |snapshot: &[u8]| {
+            let mut bytes = snapshot[..SECTIONS + 25].to_vec();
+            bytes[SECTIONS + 3..SECTIONS + 11].copy_from_slice(&claimed);
+            bytes
+        };
+        let seals = [HEADER - 8, HEADER - 4, SECTIONS - 4, SECTIONS + 11];
+        let mut bytes = claim(&saved!(growable(0.001, 1)));
+        bytes[HEADER + 2..HEADER + 10].copy_from_slice(&claimed);
+        let growable = resealed(bytes, &seals);
+        let rotating = resealed(claim(&saved!(rotating(100, 2))), &seals);
+
+        let of_growable = peaks::<Growable>(&growable).map(|(refused, peak)| (refused.unwrap_err(), peak));
+        let of_rotating = peaks::<Rotating>(&rotating).map(|(refused, peak)| (refused.unwrap_err(), peak));
+        for (error, peak) in of_growable.into_iter().chain(of_rotating) {
+            assert!(peak < 2_000, "{peak} bytes: {error}");
+        }
+        // The other format has no room for a message.
+        let [_, (refused, _)] = peaks::<Growable>(&growable);
+        assert!(refused.unwrap_err().contains("cut short"));
+        let [_, (refused, _)] = peaks::<Rotating>(&rotating);
+        assert!(refused.unwrap_err().contains("cut short"));
+    }
+}

@@ -1,0 +1,144 @@
+//! What is asked of the allocator by saves and loads.
+
+use std::io;
+
+use super::*;
+use concurrent_cuckoo_filter::{LoadError, StableState};
+
+type Filter = ConcurrentCuckooFilter<u64, StableState>;
+
+fn state() -> StableState {
+    StableState::with_key([5; 16])
+}
+
+fn filter((encoding, rate, ..): Layout, keys: u64) -> Filter {
+    let builder = ConcurrentCuckooFilter::<u64>::builder().capacity(keys as usize).false_positive_rate(rate);
+    let filter = builder.encoding(encoding).hasher(state()).build().unwrap();
+    (0..keys).for_each(|key| filter.insert(&key).unwrap());
+    filter
+}
+
+fn saved(filter: &Filter) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    filter.save(&mut bytes).unwrap();
+    bytes
+}
+
+/// 62 bytes, of which 59 are the headers, with all their checksums right.
+#[test]
+fn a_header_that_claims_137_gb_is_refused_before_anything_is_allocated() {
+    let mut bytes = saved(&filter(LAYOUTS[5], 10));
+    bytes.truncate(62);
+    bytes[47..55].copy_from_slice(&(1u64 << 34).to_le_bytes());
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(&bytes[..36]);
+    sum.update(&bytes[44..55]);
+    bytes[55..59].copy_from_slice(&sum.finalize().to_le_bytes());
+
+    let limit = 100 << 20;
+    let (loaded, requests) = watch(|| Filter::load(&bytes[..], state(), limit));
+    assert_eq!(requests.count, 0);
+    assert!(matches!(loaded, Err(LoadError::MemoryLimit { needed, .. }) if needed > 137_000_000_000), "{loaded:?}");
+}
+
+/// As JSON, of which nobody knows how long it is, and without a limit: nothing is allocated before the bytes are there.
+#[cfg(feature = "serde")]
+#[test]
+fn a_header_that_claims_1_gb_allocates_nothing_where_numbers_come_one_by_one() {
+    use serde::de::DeserializeSeed;
+
+    let mut bytes = saved(&filter(LAYOUTS[5], 10));
+    bytes.truncate(62);
+    bytes[47..55].copy_from_slice(&(1u64 << 27).to_le_bytes());
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(&bytes[..36]);
+    sum.update(&bytes[44..55]);
+    bytes[55..59].copy_from_slice(&sum.finalize().to_le_bytes());
+    let json = serde_json::to_string(&bytes).unwrap();
+    let loader = concurrent_cuckoo_filter::Loader::<Filter, _>::new(state(), usize::MAX);
+    let (loaded, requests) = watch(|| loader.deserialize(&mut serde_json::Deserializer::from_str(&json)));
+    let error = loaded.unwrap_err().to_string();
+    assert!(error.contains("cut short") && requests.bytes < 10_000, "{error}, {} bytes", requests.bytes);
+}
+
+#[test]
+fn load_allocates_no_more_than_the_limit_and_reports_what_is_refused() {
+    for layout in LAYOUTS {
+        for keys in [0, 1, 100, 3000, 100_000] {
+            let filter = filter(layout, keys);
+            let bytes = saved(&filter);
+            let load = || Filter::load(&bytes[..], state(), filter.memory_usage());
+            let (loaded, requests) = watch(load);
+            assert_eq!(requests.bytes + size_of::<Filter>(), loaded.unwrap().memory_usage());
+            // But for the box around the table, which can't be refused.
+            for nth in 1..requests.count {
+                let error = refuse(nth, load).expect_err("refused");
+                let needed = requests.bytes - requests.last;
+                assert!(matches!(error, LoadError::OutOfMemory { bytes, .. } if bytes == needed), "{error:?}");
+                assert!(error.to_string().contains(&format!("{needed} bytes")), "{error}");
+            }
+            // What is refused later asks for no more.
+            let mut damaged = bytes.clone();
+            *damaged.last_mut().unwrap() ^= 1;
+            let (loaded, requests) = watch(|| Filter::load(&damaged[..], state(), filter.memory_usage()));
+            assert!(loaded.is_err() && requests.bytes < filter.memory_usage());
+        }
+    }
+}
+
+/// Runs once, in the first write of a bucket's word.
+struct Meanwhile<F: FnMut()> {
+    writes: usize,
+    act: F,
+}
+
+impl<F: FnMut()> io::Write for Meanwhile<F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writes += 1;
+        // Header and section have fourteen parts.
+        if self.writes == 15 {
+            (self.act)();
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_save_makes_no_copy_and_a_removal_meanwhile_keeps_one_word() {
+    let filter = filter(LAYOUTS[5], 100_000);
+    let (saved, requests) = watch(|| filter.save(io::sink()));
+    saved.unwrap();
+    assert!(requests.count == 3 && requests.bytes * 100 < filter.memory_usage(), "{} bytes", requests.bytes);
+
+    let mut during = None;
+    let act = || during = Some(watch(|| (0..100).for_each(|key| assert!(filter.remove(&key)))).1);
+    filter.save(Meanwhile { writes: 0, act }).unwrap();
+    let during = during.unwrap();
+    assert!(during.count <= 100 && during.bytes <= 64 * 100, "{} requests, {} bytes", during.count, during.bytes);
+    assert!(during.bytes > 0);
+
+    // So does an insert, where nobody has removed anything before.
+    let mut during = None;
+    let act = || during = Some(watch(|| (0..100).for_each(|key| filter.insert(&key).unwrap())).1);
+    filter.save(Meanwhile { writes: 0, act }).unwrap();
+    let during = during.unwrap();
+    assert!(during.bytes > 0 && during.bytes <= 3 * 64 * 100, "{} requests, {} bytes", during.count, during.bytes);
+}
+
+#[test]
+fn memory_that_is_refused_during_a_save_fails_the_save_and_nothing_else() {
+    let filter = filter(LAYOUTS[5], 100_000);
+    for nth in 1..=3 {
+        let error = refuse(nth, || filter.save(io::sink())).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::OutOfMemory, "request {nth}");
+    }
+    let act = || assert!(refuse(1, || (0..100).all(|key| filter.remove(&key))));
+    let error = filter.save(Meanwhile { writes: 0, act }).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
+    assert!(error.to_string().contains("a faster writer"), "{error}");
+    assert_eq!(Filter::load(&saved(&filter)[..], state(), usize::MAX).unwrap().len(), 99_900);
+}

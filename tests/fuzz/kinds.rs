@@ -1,0 +1,211 @@
+//! The kinds of filters: how each is loaded, saved and used.
+
+use std::hash::BuildHasher;
+
+use concurrent_cuckoo_filter::{
+    Advance, ConcurrentCuckooFilter, FromSnapshot, GrowableCuckooFilter, Loader, RotatingCuckooFilter, SameByDefault,
+    StableHasher, StableState,
+};
+use serde::Deserialize;
+use serde::de::DeserializeSeed;
+
+/// A hasher with the key of the tests, so that their snapshots are seeds; it is always the same.
+#[derive(Clone)]
+pub struct Fixed(StableState);
+
+impl Default for Fixed {
+    fn default() -> Self {
+        Self(StableState::with_key(*b"a key for tests."))
+    }
+}
+
+impl BuildHasher for Fixed {
+    type Hasher = StableHasher;
+
+    fn build_hasher(&self) -> StableHasher {
+        self.0.build_hasher()
+    }
+}
+
+impl SameByDefault for Fixed {}
+
+pub type OneTable = ConcurrentCuckooFilter<u64, Fixed>;
+pub type Growable = GrowableCuckooFilter<u64, Fixed>;
+pub type Rotating = RotatingCuckooFilter<u64, Fixed>;
+
+/// How a snapshot is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By [`Loader::read`]. What follows the snapshot is left.
+    Stream,
+    /// Through serde, from a format that has bytes: all of them at once.
+    Bytes,
+    /// Through serde, from a format that has only numbers: one by one.
+    Numbers,
+}
+
+impl Way {
+    /// The snapshot as this way wants it.
+    pub fn encode(self, snapshot: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Stream => snapshot.to_vec(),
+            // Its length, and then the bytes.
+            Self::Bytes => postcard::to_stdvec(snapshot).unwrap(),
+            Self::Numbers => serde_json::to_vec(snapshot).unwrap(),
+        }
+    }
+
+    /// Loads a filter of this schema and at most so many bytes, and how many bytes are left. The error is its message.
+    ///
+    /// Without a limit it is deserialized by its type, which expects the schema of `u64`.
+    pub fn load<F: Kind>(self, encoded: &[u8], schema: &str, limit: Option<usize>) -> Result<(F, usize), String> {
+        let loader = || Loader::<F, _>::new(Fixed::default(), limit.unwrap_or(usize::MAX)).schema(schema);
+        match self {
+            Self::Stream => {
+                let mut rest = encoded;
+                let loaded = loader().read(&mut rest).map_err(|error| error.to_string())?;
+                Ok((loaded.filter, rest.len()))
+            }
+            Self::Bytes => match limit {
+                Some(_) => loader().deserialize(&mut postcard::Deserializer::from_bytes(encoded)),
+                None => postcard::from_bytes(encoded),
+            }
+            .map(|filter| (filter, 0))
+            .map_err(|error| error.to_string()),
+            Self::Numbers => match limit {
+                Some(_) => loader().deserialize(&mut serde_json::Deserializer::from_slice(encoded)),
+                None => serde_json::from_slice(encoded),
+            }
+            .map(|filter| (filter, 0))
+            .map_err(|error| error.to_string()),
+        }
+    }
+}
+
+/// A kind of filter.
+pub trait Kind: FromSnapshot<Fixed> + for<'de> Deserialize<'de> {
+    /// Its number in the format.
+    const NUMBER: u8;
+
+    fn memory_usage(&self) -> usize;
+
+    /// A snapshot with this position and this attachment.
+    fn snapshot(&self, position: Option<u64>, attachment: &[u8]) -> Vec<u8>;
+
+    /// Does everything with the filter once or twice, and checks what can be checked.
+    fn use_it(&self);
+}
+
+macro_rules! kind {
+    ($number:literal: $Filter:ty, $use_it:path) => {
+        impl Kind for $Filter {
+            const NUMBER: u8 = $number;
+
+            fn memory_usage(&self) -> usize {
+                self.memory_usage()
+            }
+
+            fn snapshot(&self, position: Option<u64>, attachment: &[u8]) -> Vec<u8> {
+                let save = self.begin_save().unwrap().attachment(attachment);
+                let save = if let Some(position) = position { save.position(position) } else { save };
+                let mut snapshot = Vec::new();
+                save.write_to(&mut snapshot).unwrap();
+                snapshot
+            }
+
+            fn use_it(&self) {
+                assert!(!format!("{self:?} {:?}", self.stats()).is_empty());
+                $use_it(self);
+                self.clear();
+                assert!(self.is_empty());
+            }
+        }
+    };
+}
+
+kind! { 1: OneTable, use_one_table }
+kind! { 2: Growable, use_growable }
+kind! { 3: Rotating, use_rotating }
+
+/// So many hashes that are spread over all buckets.
+fn hashes(count: u64) -> impl Iterator<Item = u64> {
+    (0..count).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
+
+/// Adds copies of a few hashes and takes them out again, where the filter counts its copies.
+macro_rules! add_and_remove {
+    ($filter:ident) => {
+        let len = $filter.len();
+        for hash in hashes(20) {
+            let count = $filter.count_hash(hash);
+            assert_eq!($filter.contains_hash(hash), count > 0);
+            if $filter.insert_hash(hash).is_ok() {
+                assert_eq!(($filter.count_hash(hash), $filter.len()), (count + 1, len + 1));
+                assert!($filter.remove_hash(hash));
+            }
+            assert_eq!($filter.count_hash(hash), count);
+            if $filter.insert_hash_if_absent(hash) == Ok(true) {
+                assert!(count == 0 && $filter.remove_hash(hash));
+            }
+        }
+        assert_eq!($filter.len(), len);
+    };
+}
+
+fn use_one_table(filter: &OneTable) {
+    add_and_remove!(filter);
+}
+
+fn use_growable(filter: &Growable) {
+    add_and_remove!(filter);
+    // Up to the moment of growth and beyond, where that is near.
+    let (len, tables) = (filter.len(), filter.tables());
+    let mut added = Vec::new();
+    for hash in hashes(400).skip(20) {
+        if filter.tables() > tables || filter.insert_hash(hash).is_err() {
+            break;
+        }
+        added.push(hash);
+    }
+    assert_eq!(filter.len(), len + added.len());
+    assert!(added.iter().all(|&hash| filter.contains_hash(hash)), "an older table has hidden a key");
+    assert!(added.iter().all(|&hash| filter.remove_hash(hash)));
+    assert_eq!(filter.len(), len);
+    let wanted = filter.capacity().saturating_sub(len) + 1;
+    assert!(filter.reserve(wanted).is_err() || filter.capacity() >= len + wanted);
+}
+
+fn use_rotating(filter: &Rotating) {
+    // The clock.
+    match filter.tick() {
+        Some(tick) => {
+            assert_eq!(filter.advance_to(tick), Advance::Current);
+            if tick > 0 {
+                assert_eq!(filter.advance_to(tick - 1), Advance::Behind { by: 1 });
+            }
+        }
+        None => assert_eq!(filter.advance_to(7), Advance::Origin),
+    }
+    for hash in hashes(20) {
+        let was_in = filter.contains_hash(hash);
+        match filter.insert_hash_if_absent(hash) {
+            Ok(added) => assert!(added != was_in && filter.contains_hash(hash)),
+            Err(_) => assert!(!was_in && !filter.contains_hash(hash)),
+        }
+        assert!(filter.insert_hash(hash).is_err() || filter.contains_hash(hash));
+    }
+
+    // The age of what was loaded, and of one key more: it is in until the last rotation but one, and then all is out.
+    filter.rotate();
+    filter.insert_hash(1).unwrap();
+    for _ in 1..filter.generations() {
+        let next = (filter.generation() + 1) % (1 << 56);
+        assert_eq!(filter.rotate(), next);
+        assert!(filter.contains_hash(1), "it has expired too soon");
+    }
+    filter.rotate();
+    assert!(filter.is_empty() && !filter.contains_hash(1));
+
+    filter.restart_clock(3);
+    assert_eq!((filter.tick(), filter.advance_to(5)), (Some(3), Advance::Rotated { ticks: 2 }));
+}

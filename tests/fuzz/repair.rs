@@ -1,0 +1,240 @@
+//! Makes a snapshot right in part, so that the fuzzer need not guess a checksum. The offsets are those of the format in
+//! `src/snapshot/format.rs`.
+
+use std::sync::LazyLock;
+
+use concurrent_cuckoo_filter::Encoding;
+
+use crate::kinds::{Fixed, Growable, Kind, OneTable, Rotating};
+
+/// Where the number of the kind is.
+const KIND: usize = 10;
+
+/// Where the length of the schema is.
+const SCHEMA: usize = 19;
+
+/// What the header has after the schema: a flag, a position, the length of the attachment, a seal.
+const AFTER_SCHEMA: usize = 17;
+
+/// What growable and rotating filters state beside their tables.
+const HEAD: usize = 18;
+
+const SEAL: usize = 4;
+
+/// What a section has beside its words: layout, number of buckets, a seal; the count.
+const SECTION: usize = 23;
+
+/// The bytes before the schema, up to the probe: the same in all snapshots with that key, except for the kind. Making them
+/// also allocates what a process allocates only once: the decode tables of the semi-sorted layouts, and what finds the
+/// number of processors.
+static HEADER: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut header = Vec::new();
+    for rate in [0.003, 0.001, 1e-4, 2e-6] {
+        let builder = OneTable::builder_with_hasher(Fixed::default()).capacity(100_000).false_positive_rate(rate);
+        header = builder.encoding(Encoding::SemiSorted).build().unwrap().snapshot(None, &[]);
+    }
+    header.truncate(SCHEMA);
+    header
+});
+
+/// A rate and an encoding of growable filters, as their snapshots state them, and the layouts of the tables that follow.
+struct Growth {
+    encoding: u8,
+    rate: [u8; 8],
+    layouts: Vec<[u8; 3]>,
+}
+
+/// The most tables of a growable filter that the repair makes: more don't fit into the longest input.
+const TABLES: usize = 7;
+
+static GROWTHS: LazyLock<Vec<Growth>> = LazyLock::new(|| {
+    use Encoding::{Plain, SemiSorted};
+
+    let asked = [
+        (0.9, None),
+        (0.3, Some(Plain)),
+        (0.03, None),
+        (0.03, Some(SemiSorted)),
+        (0.001, None),
+        (0.001, Some(Plain)),
+        (1e-4, Some(SemiSorted)),
+        (1e-6, None),
+    ];
+    asked.map(|(rate, encoding)| growth(rate, encoding)).into()
+});
+
+fn growth(rate: f64, encoding: Option<Encoding>) -> Growth {
+    let builder = Growable::builder_with_hasher(Fixed::default()).capacity(1).false_positive_rate(rate).schema("");
+    let builder = if let Some(encoding) = encoding { builder.encoding(encoding) } else { builder };
+    let filter = builder.build().unwrap();
+    while filter.tables() < TABLES {
+        filter.reserve(filter.capacity() + 1).unwrap();
+    }
+    let snapshot = filter.snapshot(None, &[]);
+    let head = &snapshot[SCHEMA + 1 + AFTER_SCHEMA + SEAL..][..HEAD];
+    let mut sections = &snapshot[SCHEMA + 1 + AFTER_SCHEMA + SEAL + HEAD + SEAL..];
+    let mut layouts = Vec::new();
+    while sections.len() > SECTION {
+        let buckets = number(&sections[3..11]);
+        layouts.push(sections[..3].try_into().unwrap());
+        sections = &sections[SECTION + 8 * buckets as usize..];
+    }
+    // The newest table comes first.
+    layouts.reverse();
+    Growth { encoding: head[1], rate: head[10..].try_into().unwrap(), layouts }
+}
+
+/// Makes what the repair needs, so that no input pays for it.
+pub fn prepare() {
+    LazyLock::force(&HEADER);
+    LazyLock::force(&GROWTHS);
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().unwrap())
+}
+
+/// The schema that the snapshot states, or as much of it as is there.
+pub fn stated_schema(bytes: &[u8]) -> String {
+    let (len, rest) = bytes.get(SCHEMA..).and_then(<[u8]>::split_first).unwrap_or((&0, &[]));
+    String::from_utf8_lossy(&rest[..rest.len().min(usize::from(*len))]).into_owned()
+}
+
+/// The position and the attachment of a snapshot that was accepted.
+pub fn label(snapshot: &[u8]) -> (Option<u64>, &[u8]) {
+    let stated = &snapshot[SCHEMA + 1 + usize::from(snapshot[SCHEMA])..];
+    let attached = u32::from_le_bytes(stated[9..13].try_into().unwrap()) as usize;
+    ((stated[0] == 1).then(|| number(&stated[1..9])), &stated[AFTER_SCHEMA..AFTER_SCHEMA + attached])
+}
+
+/// Makes right what `level` asks for, in a snapshot of a filter of that kind: 1 the seals; 2 also the header; 3 also the
+/// numbers that say how many tables of which layouts and how many buckets there are, by the length, and what these hold.
+///
+/// Schema and position stay as they are. From level 2 on, the flag of the position is 0 or 1, and the attachment is no longer
+/// than there is room for.
+pub fn repair(bytes: &mut [u8], level: u8, kind: u8) {
+    let Some(&schema) = bytes.get(SCHEMA) else { return };
+    let flag = SCHEMA + 1 + usize::from(schema);
+    let head_len = if kind == OneTable::NUMBER { 0 } else { HEAD + SEAL };
+    // What the attachment and the tables share.
+    let Some(room) = bytes.len().checked_sub(flag + AFTER_SCHEMA + SEAL + head_len + SEAL) else { return };
+    if level == 0 {
+        return;
+    }
+
+    let length = flag + 9..flag + 13;
+    let mut attached = u32::from_le_bytes(bytes[length.clone()].try_into().unwrap()) as usize;
+    if level >= 2 {
+        bytes[..SCHEMA].copy_from_slice(&HEADER);
+        bytes[KIND] = kind;
+        bytes[flag] &= 1;
+        attached %= room + 1;
+        bytes[length.clone()].copy_from_slice(&(attached as u32).to_le_bytes());
+    }
+    let attachment = length.end + SEAL..length.end + SEAL + attached.min(room);
+    let head = attachment.end + SEAL..attachment.end + SEAL + head_len;
+    if level == 3 {
+        let (before, tables) = bytes.split_at_mut(head.end);
+        let len = tables.len() - SEAL;
+        make_fit(&mut before[head.clone()], &mut tables[..len], kind);
+    }
+
+    let mut seals = vec![length.end, attachment.end];
+    let mut tables = 1;
+    if kind != OneTable::NUMBER {
+        seals.push(head.end - SEAL);
+        tables = bytes[head.start];
+    }
+    let mut section = head.end;
+    for _ in 0..tables {
+        let Some(words) = (bytes.len() - section).checked_sub(SECTION + SEAL) else { break };
+        seals.push(section + 11);
+        let buckets = number(&bytes[section + 3..section + 11]).min(words as u64 / 8);
+        section += SECTION + 8 * buckets as usize;
+    }
+    seals.push(section);
+    let mut sum = crc32fast::Hasher::new();
+    let mut begin = 0;
+    for seal in seals {
+        sum.update(&bytes[begin..seal]);
+        begin = seal + SEAL;
+        bytes[seal..begin].copy_from_slice(&sum.clone().finalize().to_le_bytes());
+    }
+}
+
+/// Makes a filter of that kind of `sections`: as many tables as `head` asks for, or as fit, and as large as they can be.
+fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
+    let len = sections.len();
+    let mut next = 0;
+    let mut section = |layout: Option<[u8; 3]>, buckets: usize| {
+        let end = next + SECTION + 8 * buckets;
+        let section = &mut sections[next..end];
+        next = end;
+        if let Some(layout) = layout {
+            section[..3].copy_from_slice(&layout);
+        }
+        section[3..11].copy_from_slice(&(buckets as u64).to_le_bytes());
+        hold_what_it_can(section);
+        [section[0], section[1], section[2]]
+    };
+    match kind {
+        OneTable::NUMBER if len >= SECTION + 8 => {
+            section(None, buckets_in(len));
+        }
+        Growable::NUMBER => {
+            // So many of the least size, each twice as large as the one before.
+            let fit = |tables: usize| SECTION * tables + 8 * 2 * ((1 << tables) - 1) <= len;
+            let Some(tables) = (1..=1 + usize::from(head[0]) % TABLES).rev().find(|&tables| fit(tables)) else {
+                return;
+            };
+            let growth = &GROWTHS[usize::from(head[1]) % GROWTHS.len()];
+            let first = (len - SECTION * tables) / 8 / ((1 << tables) - 1) / 2 * 2;
+            head[..2].copy_from_slice(&[tables as u8, growth.encoding]);
+            head[2..10].copy_from_slice(&(first as u64).to_le_bytes());
+            head[10..HEAD].copy_from_slice(&growth.rate);
+            for number in (0..tables).rev() {
+                section(Some(growth.layouts[number]), first << number);
+            }
+        }
+        Rotating::NUMBER if len >= 2 * (SECTION + 8) => {
+            let live = usize::from(head[0]).clamp(2, len / (SECTION + 8));
+            let buckets = buckets_in(len / live);
+            head[0] = live as u8;
+            head[1] &= 1;
+            // The highest byte of the generation.
+            head[9] = 0;
+            let layout = section(None, buckets);
+            (1..live).for_each(|_| _ = section(Some(layout), buckets));
+        }
+        _ => (),
+    }
+}
+
+/// The most buckets of a table whose section has so many bytes, which is enough for one.
+fn buckets_in(len: usize) -> usize {
+    match (len - SECTION) / 8 {
+        1 => 1,
+        fit => fit / 2 * 2,
+    }
+}
+
+/// States how many copies a section has, if it states a layout. The bits that a plain bucket never sets are cleared.
+fn hold_what_it_can(section: &mut [u8]) {
+    let (header, rest) = section.split_at_mut(15);
+    let [encoding, slots, bits] = [header[0], header[1], header[2]].map(u32::from);
+    let Some(lane) = bits.checked_sub(4 * encoding).filter(|&lane| (1..=32).contains(&lane)) else { return };
+    if encoding > 1 || slots * lane > 64 {
+        return;
+    }
+    let (words, count) = rest.split_at_mut(rest.len() - 8);
+    let mut copies = 0u64;
+    for bytes in words.chunks_exact_mut(8) {
+        let mut word = number(bytes);
+        if encoding == 0 {
+            word &= u64::MAX.checked_shr(64 - slots * lane).unwrap_or(0);
+        }
+        copies += (0..slots).filter(|slot| word >> (slot * lane) & ((1 << lane) - 1) != 0).count() as u64;
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    count.copy_from_slice(&copies.to_le_bytes());
+}
