@@ -31,9 +31,6 @@ const SETTINGS: [Setting; 9] = [
 /// How many keys a batch has.
 const BATCH: u64 = 100;
 
-/// How often a thread saves.
-const BETWEEN_SAVES: Duration = Duration::from_millis(50);
-
 /// What the threads of a round do.
 #[derive(Clone, Copy, Debug)]
 enum Work {
@@ -149,12 +146,14 @@ impl Round {
                 held: Vec::new(),
                 tally,
             };
-            let mut saved = Instant::now();
+            let mut next_save = Instant::now();
             while Instant::now() < end {
                 worker.step(reserves);
-                if cfg!(feature = "snapshot") && id == 1 && saved.elapsed() > BETWEEN_SAVES {
+                if cfg!(feature = "snapshot") && id == 1 && Instant::now() > next_save {
+                    let began = Instant::now();
                     worker.save();
-                    saved = Instant::now();
+                    // A quarter of its time.
+                    next_save = Instant::now() + 3 * began.elapsed();
                 }
             }
             worker.held

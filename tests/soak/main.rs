@@ -11,9 +11,9 @@
 //!
 //! `CCF_SOAK_SECONDS=3600 cargo test --release --all-features --test soak -- --ignored --nocapture soak_growable`
 //!
-//! Without `--all-features` the rounds have no saves. A violation ends the soak with the seed of its round.
-//! `CCF_SOAK_SEED` set to that begins with the same round: the same filter and the same keys; only the threads meet in
-//! other ways.
+//! Without `--all-features` the rounds have no saves. A violation ends the soak with the seed of its round, and so does a
+//! round that never ends. `CCF_SOAK_SEED` set to that begins with the same round: the same filter and the same keys; only
+//! the threads meet in other ways.
 
 mod growable;
 mod one_table;

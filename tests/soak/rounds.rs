@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::BuildHasher;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,9 +33,14 @@ pub(crate) fn soak<R: Round>() {
     let first = first_seed();
     println!("{} s, CCF_SOAK_SEED={first}", duration.as_secs());
 
+    let current = Arc::new(AtomicU64::new(first));
+    let watched = Arc::downgrade(&current);
+    thread::spawn(move || end_with_a_round_that_does_not(&watched));
+
     let (start, mut minutes) = (Instant::now(), 0);
     let (mut all, mut parts) = (Tally::default(), BTreeMap::<_, Tally>::new());
     for seed in first.. {
+        current.store(seed, Ordering::Relaxed);
         let (kinds, tally) = run::<R>(seed, Duration::from_millis(300));
         all.add(&tally);
         kinds.into_iter().for_each(|kind| parts.entry(kind).or_default().add(&tally));
@@ -51,6 +57,17 @@ pub(crate) fn soak<R: Round>() {
     }
     println!("{:42} {all}", "all");
     println!("no violation in {} s", start.elapsed().as_secs());
+}
+
+/// Ends the process if a round takes as long as a hundred do: an operation that never ends is a violation too.
+fn end_with_a_round_that_does_not(current: &Weak<AtomicU64>) {
+    while let Some(seed) = current.upgrade().map(|current| current.load(Ordering::Relaxed)) {
+        thread::sleep(Duration::from_secs(120));
+        if current.upgrade().is_some_and(|current| current.load(Ordering::Relaxed) == seed) {
+            eprintln!("a round does not end: CCF_SOAK_SEED={seed} begins with it");
+            std::process::exit(1);
+        }
+    }
 }
 
 /// A few short rounds, for every run of the tests.
