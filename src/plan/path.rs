@@ -100,13 +100,13 @@ const ROOT: u16 = u16::MAX;
 
 impl Node {
     /// To be overwritten.
-    const NONE: Self = Self { bucket: 0, fingerprint: Fingerprint(0), parent: ROOT };
+    const NONE: Self = Self { bucket: 0, fingerprint: Fingerprint(0), parent: 0 };
 }
 
 /// The queue of one search, which is also the tree of its paths. It is on the stack, for no operation allocates.
-struct Search<'a> {
+struct Search<'a, const N: usize> {
     /// As many as the budget, of which the first `len` are in the queue.
-    nodes: &'a mut [Node],
+    nodes: &'a mut [Node; N],
     len: usize,
     /// The buckets in the queue, by number; used in tables of at most `BUDGET` buckets, where it makes the search
     /// exact.
@@ -114,8 +114,8 @@ struct Search<'a> {
     trace: u64,
 }
 
-impl<'a> Search<'a> {
-    fn new(nodes: &'a mut [Node]) -> Self {
+impl<'a, const N: usize> Search<'a, N> {
+    fn new(nodes: &'a mut [Node; N]) -> Self {
         Self { nodes, len: 0, seen: [0; BUDGET / 64], trace: 0 }
     }
 
@@ -137,7 +137,7 @@ impl<'a> Search<'a> {
             }
         }
         let mut next = 0;
-        while next < self.len && self.len < self.nodes.len() {
+        while next < self.len && self.len < N {
             let from = self.nodes[next].bucket;
             for fingerprint in layout.fingerprints(look(from)) {
                 let node = Node { bucket: buckets.alternate(from, fingerprint), fingerprint, parent: next as u16 };
@@ -159,7 +159,7 @@ impl<'a> Search<'a> {
         node: Node,
         look: &impl Fn(usize) -> Bucket,
     ) -> bool {
-        if self.len == self.nodes.len() {
+        if self.len == N {
             return false;
         }
         // A larger table is so much larger than the budget that a search hardly ever meets a bucket twice, and a plan
