@@ -1,6 +1,6 @@
 //! How long a writer's single operation takes at worst.
 //!
-//! `cargo bench --bench progress --features snapshot [-- --quick | --size=small|l2|large]`
+//! `cargo bench --bench progress --features snapshot [-- --quick | --size=small|l2|large | --only=changes|refused|several]`
 //!
 //! Four and eight threads work on one filter, at 95 to 99 % load, and each operation is timed for itself: in processor time,
 //! which tells how many steps it took, and by the clock, which also counts what it waited for and how long its thread was
@@ -108,12 +108,18 @@ fn main() {
     });
     let only = options.value("--size");
     let wanted = |size: &str| only.map_or(!options.quick && !options.test || size == "small", |only| only == size);
+    let part = options.value("--only");
+    let wants = |name: &str| part.is_none_or(|part| part == name);
     for (size, bytes) in SIZES.into_iter().filter(|(size, _)| wanted(size)) {
-        changes(bytes, size, time, &options);
-        if size == "small" {
+        if wants("changes") {
+            changes(bytes, size, time, &options);
+        }
+        if wants("refused") && size == "small" {
             refusals(bytes, time, &options);
             refusals(bytes / 32, time, &options);
         }
-        several(bytes, size, time, &options);
+        if wants("several") {
+            several(bytes, size, time, &options);
+        }
     }
 }
