@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use concurrent_cuckoo_filter::{
-    BuildError, FilterKind, GrowableBuilder, GrowableCuckooFilter, InsertError, ReserveError,
+    BuildError, ConcurrentCuckooFilter, FilterKind, GrowableBuilder, GrowableCuckooFilter, InsertError, ReserveError,
 };
 use support::{Identity, Random, Raw, plausible};
 
@@ -225,6 +225,57 @@ fn the_memory_limit_is_kept_and_named() {
     );
     assert!(error.to_string().contains(&format!("{} bytes", sizes[0])), "{error}");
     assert!(builder(1000, 0.001).memory_limit(sizes[0]).build().is_ok());
+}
+
+/// The memory of filters of 10,000 to so many keys, just before they grow and just after: each time beside that of one
+/// table for as many keys, and in bits a key.
+fn memory_around_growth(rate: f64, keys: usize) -> [Vec<[f64; 2]>; 2] {
+    let mut around = [Vec::new(), Vec::new()];
+    for first in [100, 1000, 10_000, 100_000] {
+        let filter = builder(first, rate).build().unwrap();
+        let (mut tables, mut before) = (1, filter.memory_usage());
+        for number in 0..keys as u64 {
+            filter.insert(&key(number)).unwrap();
+            if filter.tables() > tables {
+                let (len, after) = (filter.len(), filter.memory_usage());
+                let one = ConcurrentCuckooFilter::<u64>::builder().capacity(len).false_positive_rate(rate);
+                let one = one.build().unwrap().memory_usage() as f64;
+                for (around, memory) in around.iter_mut().zip([before, after]).filter(|_| len >= 10_000) {
+                    around.push([memory as f64 / one, memory as f64 * 8.0 / len as f64]);
+                }
+                (tables, before) = (filter.tables(), after);
+            }
+        }
+    }
+    around
+}
+
+/// The figures in the documentation of `GrowableCuckooFilter`.
+#[test]
+#[cfg_attr(miri, ignore = "needs many keys")]
+fn the_documented_memory_is_that_of_the_filter() {
+    for rate in [0.3, 0.03, 0.01, 0.004, 0.001, 1e-4, 1e-5, 4e-6, 2e-6, 1e-6] {
+        let around = memory_around_growth(rate, if rate == 0.001 { 1_600_000 } else { 150_000 });
+        let of = |around: &[[f64; 2]], unit: usize| {
+            let sorted = || around.iter().map(|figures| figures[unit]);
+            (sorted().fold(f64::INFINITY, f64::min), sorted().fold(0.0, f64::max))
+        };
+        let [before, after] = around.each_ref().map(|around| of(around, 0));
+        let [bits_before, bits_after] = around.each_ref().map(|around| of(around, 1));
+        println!("{rate:8}: {before:.2?} tables, {bits_before:.1?} bits before; {after:.2?}, {bits_after:.1?} after");
+        let within = |(least, most): (f64, f64), from: f64, to: f64| least > from && most < to;
+        if rate == 0.001 {
+            assert!(within(before, 1.05, 1.95) && within(after, 2.55, 3.75), "of one table: {before:?}, {after:?}");
+            assert!(
+                within(bits_before, 15.5, 29.5) && within(bits_after, 34.5, 56.5),
+                "{bits_before:?}, {bits_after:?}"
+            );
+            assert!(before.1 > 1.8 && after.1 > 3.6, "less than is documented: {before:?}, {after:?}");
+        } else {
+            let most = if rate == 2e-6 { 5.45 } else { 4.35 };
+            assert!(before.0 > 1.0 && after.1 < most, "{rate}: {before:?}, {after:?}");
+        }
+    }
 }
 
 #[test]

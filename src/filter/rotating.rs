@@ -139,6 +139,10 @@ operations_on_keys! {
     /// rotate. A key that is in is left as it is, and expires when it would have: its life is counted from the call that
     /// got `true`. It may expire in the very moment when another call gets `false` for it: it had been seen.
     ///
+    /// With [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full), **a call that gets `false` may have rotated**. It has
+    /// if it found the key absent and the generation full, and if a plain [`insert`](Self::insert) then added the key, or one
+    /// that looks like it, to the new generation first.
+    ///
     /// For one key in a thousand or so (the [false-positive rate](Self::false_positive_rate)) another is mistaken for it,
     /// and it is not added.
     ///

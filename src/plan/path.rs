@@ -27,7 +27,7 @@ pub(crate) const BUDGET: usize = 2048;
 
 /// The budgets of the first two tries, which nearly all searches end within.
 ///
-/// A search begins by clearing its scratch space, 16 bytes for each bucket of the budget, and that of the full one
+/// A search begins by clearing its scratch space, 14 bytes for each bucket of the budget, and that of the full one
 /// takes longer than most searches. What a try has looked at is in the cache when the next begins anew.
 const FIRST_BUDGET: usize = 32;
 const SECOND_BUDGET: usize = 256;
@@ -74,7 +74,9 @@ fn try_within<const N: usize, L: Layout, G: Geometry>(
     look: &impl Fn(usize) -> Bucket,
     carry_out: &mut impl FnMut(Hop) -> bool,
 ) -> Option<Outcome> {
-    let mut search = Search::<N>::new();
+    // Here, and not in `Search`: to be moved, it would take up the stack twice.
+    let mut nodes = [Node::NONE; N];
+    let mut search = Search::new(&mut nodes);
     if let Some(leaf) = search.run(layout, buckets, item, look) {
         search.hand_on(leaf, carry_out);
         return Some(Outcome::Planned);
@@ -84,7 +86,9 @@ fn try_within<const N: usize, L: Layout, G: Geometry>(
 }
 
 /// A bucket to look at, and the fingerprint that moves into it from its parent's bucket if the path leads through it.
+/// Packed, for 2,048 of them are on the stack: each takes 14 bytes instead of 16.
 #[derive(Clone, Copy)]
+#[repr(Rust, packed(2))]
 struct Node {
     bucket: usize,
     fingerprint: Fingerprint,
@@ -94,9 +98,15 @@ struct Node {
 /// The parent of the item's own two buckets.
 const ROOT: u16 = u16::MAX;
 
-/// The queue of one search, which is also the tree of its paths; on the stack, for no operation allocates.
-struct Search<const N: usize> {
-    nodes: [Node; N],
+impl Node {
+    /// To be overwritten.
+    const NONE: Self = Self { bucket: 0, fingerprint: Fingerprint(0), parent: 0 };
+}
+
+/// The queue of one search, which is also the tree of its paths. It is on the stack, for no operation allocates.
+struct Search<'a, const N: usize> {
+    /// As many as the budget, of which the first `len` are in the queue.
+    nodes: &'a mut [Node; N],
     len: usize,
     /// The buckets in the queue, by number; used in tables of at most `BUDGET` buckets, where it makes the search
     /// exact.
@@ -104,14 +114,9 @@ struct Search<const N: usize> {
     trace: u64,
 }
 
-impl<const N: usize> Search<N> {
-    fn new() -> Self {
-        Self {
-            nodes: [Node { bucket: 0, fingerprint: Fingerprint(0), parent: ROOT }; N],
-            len: 0,
-            seen: [0; BUDGET / 64],
-            trace: 0,
-        }
+impl<'a, const N: usize> Search<'a, N> {
+    fn new(nodes: &'a mut [Node; N]) -> Self {
+        Self { nodes, len: 0, seen: [0; BUDGET / 64], trace: 0 }
     }
 
     /// Returns the node of the nearest bucket with room.

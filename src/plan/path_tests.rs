@@ -147,7 +147,8 @@ fn how_far_searches_go() {
         (0..items).for_each(|hash| table.insert(table.item(hash as u64)).expect("tables take more"));
         let mut longer = [0; LIMITS.len()];
         for hash in items..items + SEARCHES {
-            let mut search = Search::<BUDGET>::new();
+            let mut nodes = [Node::NONE; BUDGET];
+            let mut search = Search::new(&mut nodes);
             search.run(L::new(), Buckets::new(BUCKETS), table.item(hash as u64), &|bucket| table.look(bucket));
             LIMITS.iter().zip(&mut longer).for_each(|(&limit, longer)| *longer += usize::from(search.len > limit));
         }

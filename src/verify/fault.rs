@@ -72,6 +72,7 @@ pub enum Fault {
     /// Of several saves that are running, words are kept for one alone.
     KeepsForOneSave,
     /// A save of several tables begins with the oldest one.
+    #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots are of several tables"))]
     SaveOldestFirst,
     /// A lookup's loads of bucket words are relaxed.
     RelaxedWordLoad,

@@ -26,8 +26,9 @@ impl Hasher for Identity {
         self.0
     }
 
-    fn write(&mut self, _: &[u8]) {
-        unreachable!("the keys are written as one u64")
+    /// Keys are written as one u64. Only the fixed key by which snapshots know a hasher has bytes.
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |hash, &byte| hash.rotate_left(8) ^ u64::from(byte));
     }
 
     fn write_u64(&mut self, hash: u64) {

@@ -1,0 +1,125 @@
+//! How long a writer's single operation takes at worst.
+//!
+//! `cargo bench --bench progress --features snapshot [-- --quick | --size=small|l2|large | --only=changes|refused|several]`
+//!
+//! Four and eight threads work on one filter, at 95 to 99 % load, and each operation is timed for itself: in processor time,
+//! which tells how many steps it took, and by the clock, which also counts what it waited for and how long its thread was
+//! not on a processor. With more threads than cores the longest of these times are the scheduler's. Shown are the average
+//! and the times within which 99.9 % and 99.99 % of the operations end, and the longest, in microseconds. The clocks
+//! themselves take what the first row says. Without the feature `snapshot` the beginning of saves is left out.
+
+mod churn;
+mod clock;
+mod refused;
+mod several;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::time::Duration;
+
+use churn::{Churn, SETTINGS};
+use clock::Times;
+use refused::Refused;
+use support::options::Options;
+use support::report::align;
+
+/// What a size is called, and how large the table is. No search in a small one ends for its budget's sake.
+const SIZES: [(&str, usize); 3] = [("small", 2048 * 8), ("l2", 512 << 10), ("large", 64 << 20)];
+
+/// The rows of a table, under what they are of.
+struct Report(Vec<Vec<String>>);
+
+impl Report {
+    fn new() -> Self {
+        let head = ["", "threads"].into_iter().chain(Times::HEAD).map(String::from).collect();
+        Self(vec![head])
+    }
+
+    fn add(&mut self, name: &str, threads: u64, times: &Times) {
+        if times.count() > 0 {
+            let of = [name.to_owned(), threads.to_string()];
+            self.0.push(of.into_iter().chain(times.row()).collect());
+        }
+    }
+
+    fn print(&self, title: &str, options: &Options) {
+        if !options.test {
+            println!("## {title}: microseconds\n\n{}", align(&self.0, 1));
+        }
+    }
+}
+
+/// The operations of threads on one table.
+fn changes(bytes: usize, size: &str, time: Duration, options: &Options) {
+    for setting in SETTINGS {
+        let mut report = Report::new();
+        let mut nothing = Times::default();
+        (0..100_000).for_each(|_| nothing.time(|| ()));
+        report.add("nothing", 1, &nothing);
+        let churn = Churn::new(bytes, setting);
+        for threads in [1, 4, 8] {
+            eprintln!("{size}, {}, {} threads", setting.name, threads);
+            churn.run(threads, time).named().iter().for_each(|(name, times)| report.add(name, threads, times));
+            #[cfg(feature = "snapshot")]
+            report.add("a save's beginning", threads, &churn.saves(threads, time));
+        }
+        let (name, load) = (setting.name, setting.load * 100.0);
+        report.print(&format!("{size}: one table, {name}, at {load:.0} % load"), options);
+    }
+}
+
+/// Inserts that are refused.
+fn refusals(bytes: usize, time: Duration, options: &Options) {
+    let mut report = Report::new();
+    let refused = Refused::new(bytes);
+    for writers in [0, 1, 3, 7] {
+        eprintln!("refused beside {writers} writers");
+        let refusals = refused.run(writers, 100_000, time);
+        let name = match refusals.waited_for {
+            0 => format!("beside {writers} writers"),
+            waited_for => format!("beside {writers} writers, which let it through {waited_for} times"),
+        };
+        report.add(&name, writers + 1, &refusals.times);
+    }
+    report.print(&format!("an insert that is refused, {} buckets", bytes / 8), options);
+}
+
+/// Filters of several tables.
+fn several(bytes: usize, size: &str, time: Duration, options: &Options) {
+    let mut report = Report::new();
+    for threads in [4, 8] {
+        eprintln!("{size}, growth and rotation, {threads} threads");
+        let (inserts, reserve) = several::growth(bytes, threads);
+        report.add("insert, while the filter grows", threads, &inserts);
+        report.add("reserve, one table", 1, &reserve);
+        let (rotate, inserts) = several::rotation(bytes, threads, time);
+        report.add("rotate", threads, &rotate);
+        report.add("insert, while the filter rotates", threads, &inserts);
+    }
+    report.print(&format!("{size}: filters of several tables"), options);
+}
+
+fn main() {
+    let Some(options) = Options::parse() else { return };
+    let time = Duration::from_millis(match (options.test, options.quick) {
+        (true, _) => 2,
+        (false, true) => 1000,
+        (false, false) => 10_000,
+    });
+    let only = options.value("--size");
+    let wanted = |size: &str| only.map_or(!options.quick && !options.test || size == "small", |only| only == size);
+    let part = options.value("--only");
+    let wants = |name: &str| part.is_none_or(|part| part == name);
+    for (size, bytes) in SIZES.into_iter().filter(|(size, _)| wanted(size)) {
+        if wants("changes") {
+            changes(bytes, size, time, &options);
+        }
+        if wants("refused") && size == "small" {
+            refusals(bytes, time, &options);
+            refusals(bytes / 32, time, &options);
+        }
+        if wants("several") {
+            several(bytes, size, time, &options);
+        }
+    }
+}

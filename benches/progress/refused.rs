@@ -1,0 +1,124 @@
+//! Inserts that are refused, of a key whose two buckets are filled by copies of it and of a second key.
+//!
+//! No copy in these two buckets can be anywhere else. So a search ends at once, and what takes time is to make sure that
+//! there was no room: the insert looks again for as long as others take copies out, wherever in the table they do.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ahash::RandomState;
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
+
+use crate::clock::Times;
+use crate::support::keys::Random;
+use crate::support::ours;
+
+type Filter = ConcurrentCuckooFilter<u64, RandomState>;
+
+/// How full the table is otherwise: the others always find room.
+const LOAD: f64 = 0.5;
+
+/// How many keys of its own a writer has in the table.
+const HELD: usize = 64;
+
+/// How long an insert is waited for. Then the writers pause until it has ended.
+const LONGEST: Duration = Duration::from_secs(2);
+
+/// What inserts took that are refused, and how many the writers had to wait for.
+pub(crate) struct Refusals {
+    pub(crate) times: Times,
+    pub(crate) waited_for: u64,
+}
+
+pub(crate) struct Refused {
+    filter: Filter,
+    /// The hash of a key that is refused.
+    hash: u64,
+}
+
+impl Refused {
+    pub(crate) fn new(bytes: usize) -> Self {
+        let build = |capacity| ours::builder().capacity(capacity).build().expect("a valid filter");
+        let filter = ours::of_size(bytes, 5, build);
+        let (hash, other) = colliding(&filter);
+        let room = 2 * filter.slots_per_bucket();
+        for nth in 0..room {
+            let hash = if nth % 2 == 0 { hash } else { other };
+            filter.insert_hash(hash).expect("so many copies fill both buckets");
+        }
+        let mut random = Random(7);
+        while filter.len() < (filter.slots() as f64 * LOAD) as usize {
+            // Some keys have the same two buckets.
+            _ = filter.insert_hash(random.next());
+        }
+        Self { filter, hash }
+    }
+
+    /// What it took to be refused, again and again, while so many others insert and remove.
+    pub(crate) fn run(&self, writers: u64, most: u64, time: Duration) -> Refusals {
+        // Odd while an insert is under way that is timed.
+        let (attempts, ended) = (AtomicU64::new(0), AtomicBool::new(false));
+        let mut refusals = Refusals { times: Times::default(), waited_for: 0 };
+        thread::scope(|scope| {
+            let writers: Vec<_> = (0..writers)
+                .map(|writer| {
+                    let (attempts, ended) = (&attempts, &ended);
+                    scope.spawn(move || self.write(writer, attempts, ended))
+                })
+                .collect();
+            let begin = Instant::now();
+            while refusals.times.count() < most && begin.elapsed() < time {
+                attempts.fetch_add(1, Ordering::Relaxed);
+                let began = Instant::now();
+                let refused = refusals.times.time(|| self.filter.insert_hash(self.hash));
+                refusals.waited_for += u64::from(began.elapsed() > LONGEST);
+                attempts.fetch_add(1, Ordering::Relaxed);
+                assert!(matches!(refused, Err(InsertError::Full { .. })), "{refused:?}");
+            }
+            ended.store(true, Ordering::Relaxed);
+            writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
+        });
+        refusals
+    }
+
+    fn write(&self, writer: u64, attempts: &AtomicU64, ended: &AtomicBool) {
+        let mut random = Random(writer << 32 | 1);
+        let mut held = [None; HELD];
+        let (mut attempt, mut since) = (0, Instant::now());
+        while !ended.load(Ordering::Relaxed) {
+            for place in &mut held {
+                place.iter().for_each(|&hash| assert!(self.filter.remove_hash(hash), "it was inserted"));
+                let hash = random.next();
+                *place = self.filter.insert_hash(hash).is_ok().then_some(hash);
+            }
+            let now = attempts.load(Ordering::Relaxed);
+            if now != attempt {
+                (attempt, since) = (now, Instant::now());
+            }
+            while attempt % 2 == 1 && since.elapsed() > LONGEST && attempts.load(Ordering::Relaxed) == attempt {
+                thread::yield_now();
+            }
+        }
+        held.into_iter().flatten().for_each(|hash| assert!(self.filter.remove_hash(hash), "it was inserted"));
+    }
+}
+
+/// The hashes of two keys that the filter, which is empty, tells apart but puts into the same two buckets.
+fn colliding(filter: &Filter) -> (u64, u64) {
+    let hash = 0x1234_5678_9abc_def0;
+    let copies = (0..).take_while(|_| filter.insert_hash(hash).is_ok()).count();
+    let mut random = Random(1);
+    // The two buckets are full. Of all keys, only those are refused that have no other.
+    let other = loop {
+        let other = random.next();
+        match filter.insert_hash(other) {
+            Ok(()) => assert!(filter.remove_hash(other), "it was just inserted"),
+            Err(InsertError::Full { .. }) => break other,
+            // It looks like the first one.
+            Err(_) => {}
+        }
+    };
+    (0..copies).for_each(|_| assert!(filter.remove_hash(hash), "so many were inserted"));
+    (hash, other)
+}

@@ -1,0 +1,365 @@
+//! The soak of a filter that grows: at rates at which keys are mistaken for each other all the time, and at low ones;
+//! from a first table that holds all to one that holds a thousandth; with memory limits and without.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasherDefault;
+use std::time::{Duration, Instant};
+
+use concurrent_cuckoo_filter::{Encoding, GrowableBuilder, GrowableCuckooFilter, InsertError, ReserveError};
+
+use crate::removable::Ground;
+use crate::rounds::{self, THREADS, Tally, on_all_threads, pick};
+use crate::support::{Identity, Random, Raw};
+
+type Filter = GrowableCuckooFilter<Raw, BuildHasherDefault<Identity>>;
+
+/// A rate, and the encoding of all tables, if one is asked for.
+type Setting = (f64, Option<Encoding>);
+
+const SETTINGS: [Setting; 9] = [
+    (0.5, None),
+    (0.3, Some(Encoding::Plain)),
+    (0.1, None),
+    (0.03, Some(Encoding::SemiSorted)),
+    (0.01, None),
+    (0.001, None),
+    (0.001, Some(Encoding::Plain)),
+    (2e-4, Some(Encoding::SemiSorted)),
+    (1e-7, None),
+];
+
+/// How many keys a batch has.
+const BATCH: u64 = 100;
+
+/// What the threads of a round do.
+#[derive(Clone, Copy, Debug)]
+enum Work {
+    /// All operations, on keys of their own and twins of permanent keys. If `reserves`, they also ask for room.
+    Churn { reserves: bool },
+    /// Race to be the one that adds a key.
+    AddOnce,
+    /// Clear the filter amid inserts and removals.
+    Clear,
+}
+
+/// A filter and what is done to it.
+#[derive(Debug)]
+pub(crate) struct Round {
+    setting: Setting,
+    size: &'static str,
+    /// What the first table was asked to hold.
+    first: u64,
+    limit: Option<usize>,
+    work: Work,
+    ground: Ground<Filter>,
+}
+
+fn builder((rate, encoding): Setting, first: u64) -> GrowableBuilder<Raw, BuildHasherDefault<Identity>> {
+    let builder = GrowableCuckooFilter::builder().hasher(BuildHasherDefault::default());
+    let builder = builder.capacity(first as usize).false_positive_rate(rate);
+    encoding.map_or(builder.clone(), |encoding| builder.encoding(encoding))
+}
+
+impl rounds::Round for Round {
+    fn new(seed: u64) -> Self {
+        let mut random = Random(seed);
+        let setting = SETTINGS[seed as usize % SETTINGS.len()];
+        let (size, items) = match random.below(12) {
+            0..5 => ("hundreds of keys", 20 + random.below(1000)),
+            5..11 => ("thousands of keys", 1000 + random.below(20_000)),
+            _ => ("100,000 keys", 100_000),
+        };
+        let first = items >> random.below(11);
+        let work = match random.below(8) {
+            0..3 => Work::Churn { reserves: false },
+            3 => Work::Churn { reserves: true },
+            4..6 => Work::AddOnce,
+            _ => Work::Clear,
+        };
+        let filter = builder(setting, first).build().expect("a valid filter");
+        // Of a limited filter, the limit is often in the midst of its growth.
+        let limit = (random.below(3) == 0).then(|| filter.memory_usage() + random.below(4 * items) as usize);
+        let filter = limit.map_or(filter, |limit| {
+            builder(setting, first).memory_limit(limit).build().expect("the limit allows the first table")
+        });
+        Self { setting, size, first, limit, work, ground: Ground { seed, items, filter } }
+    }
+
+    fn kinds(&self) -> [String; 2] {
+        let (rate, encoding) = self.setting;
+        let encoding = encoding.map_or_else(|| "any".to_owned(), |encoding| format!("{encoding:?}"));
+        [format!("rate {rate}, {encoding}"), format!("{:?}: {}", self.work, self.size)]
+    }
+
+    fn run(&self, time: Duration) -> Tally {
+        let tally = match self.work {
+            Work::Churn { reserves } => self.churn(reserves, time),
+            Work::AddOnce => self.add_once(time),
+            Work::Clear => self.ground.clear_amid_changes(),
+        };
+        self.check_limit();
+        tally
+    }
+}
+
+impl Round {
+    fn check_limit(&self) {
+        let memory = self.ground.filter.memory_usage();
+        assert!(self.limit.is_none_or(|limit| memory <= limit), "the memory limit was passed");
+    }
+
+    /// Counts an insert; what it returned, unless it was refused, which takes a reason.
+    fn taken<T>(&self, result: Result<T, InsertError>, tally: &mut Tally) -> Option<T> {
+        match &result {
+            // Copies and twins can fill a pair of buckets.
+            Ok(_) | Err(InsertError::TooManyCopies { .. } | InsertError::Full { .. }) => {}
+            Err(InsertError::MemoryLimit { needed, limit, .. }) => {
+                assert!(self.limit == Some(*limit) && needed > limit, "it was refused memory that it may take");
+                self.check_limit();
+            }
+            Err(error) => panic!("refused for no reason: {error}"),
+        }
+        tally.taken(result)
+    }
+
+    fn churn(&self, reserves: bool, time: Duration) -> Tally {
+        let (ground, filter) = (&self.ground, &self.ground.filter);
+        let mut tally = Tally::default();
+        let share = Random(!ground.seed).below(80) + 10;
+        let permanent = ground.fill(ground.items * share / 100, &mut tally);
+        let alike = permanent.iter().take(8).flat_map(|&key| {
+            let alone = builder(self.setting, self.first).build().expect("as before");
+            ground.alike(&alone, key)
+        });
+        let twins: Vec<_> = alike.chain(permanent.clone()).collect();
+        let quota = (ground.items - permanent.len() as u64) / THREADS + 1;
+        let end = Instant::now() + time;
+        let held = on_all_threads(&mut tally, |id, tally| {
+            let random = Random(ground.seed ^ id << 56);
+            let mut worker = Worker {
+                round: self,
+                id,
+                random,
+                permanent: &permanent,
+                twins: &twins,
+                quota,
+                held: Vec::new(),
+                tally,
+            };
+            let mut next_save = Instant::now();
+            while Instant::now() < end {
+                worker.step(reserves);
+                if cfg!(feature = "snapshot") && id == 1 && Instant::now() > next_save {
+                    let began = Instant::now();
+                    worker.save();
+                    // A quarter of its time.
+                    next_save = Instant::now() + 3 * began.elapsed();
+                }
+            }
+            worker.held
+        });
+        // It grows only where the newest table is a quarter full. The next one has at most twice its slots, and all that
+        // are older together have at most eight thirds of its slots.
+        let most = permanent.len() as u64 + THREADS * (2 * quota + BATCH);
+        let capacity = filter.capacity() as u64;
+        assert!(reserves || filter.tables() == 1 || capacity <= 24 * most, "it grew to {capacity} for {most} keys");
+        self.take_out_every_copy(&[permanent, held.concat()].concat(), &mut tally);
+        tally
+    }
+
+    fn add_once(&self, time: Duration) -> Tally {
+        let (ground, filter) = (&self.ground, &self.ground.filter);
+        let mut tally = Tally::default();
+        let contested = ground.items / 4;
+        let mut permanent: Vec<_> = (0..contested).map(|index| ground.key(0, index)).collect();
+        permanent.retain(|key| self.taken(filter.insert_if_absent(key), &mut tally).unwrap_or(false));
+        let end = Instant::now() + time;
+        let won = on_all_threads(&mut tally, |id, tally| {
+            let mut random = Random(ground.seed ^ id << 56);
+            let mut won = Vec::new();
+            let keys = (contested..ground.items).map(|index| ground.key(0, index));
+            for key in keys.take_while(|_| Instant::now() < end) {
+                if let Some(added) = self.taken(filter.insert_if_absent(&key), tally) {
+                    ground.check_present(key, tally);
+                    won.extend(added.then_some(key));
+                }
+                for key in pick(&permanent, &mut random).into_iter().chain(pick(&won, &mut random)) {
+                    ground.check_present(key, tally);
+                }
+            }
+            won
+        });
+        let copies = [permanent, won.concat()].concat();
+        let keys: HashSet<_> = copies.iter().map(|key| key.0).collect();
+        assert_eq!(keys.len(), copies.len(), "a key was added twice");
+        self.take_out_every_copy(&copies, &mut tally);
+        tally
+    }
+
+    /// The end of a round: whether the filter, quiet by now, holds these copies and nothing else. The same of a snapshot.
+    fn take_out_every_copy(&self, copies: &[Raw], tally: &mut Tally) {
+        let filter = &self.ground.filter;
+        assert_eq!(filter.len(), copies.len(), "the length is wrong");
+        let mut known = HashMap::new();
+        copies.iter().for_each(|key| *known.entry(key.0).or_insert(0) += 1);
+        assert!(known.iter().all(|(&key, &known)| filter.count(&Raw(key)) >= known), "a copy was lost");
+        tally.counts += known.len() as u64;
+        #[cfg(feature = "snapshot")]
+        {
+            let loaded = reloaded(filter.begin_save().expect("there is memory"));
+            assert_eq!((loaded.len(), loaded.tables()), (filter.len(), filter.tables()), "the snapshot differs");
+            assert!(
+                known.keys().all(|&key| loaded.count(&Raw(key)) == filter.count(&Raw(key))),
+                "a copy was not saved"
+            );
+            assert!(copies.iter().all(|key| loaded.remove(key)) && loaded.is_empty(), "a copy was not saved");
+            tally.saves += 1;
+        }
+        let (by_batch, one_by_one) = copies.split_at(copies.len() / 2);
+        let mut removed = Vec::new();
+        filter.remove_batch(by_batch, &mut removed);
+        assert!(removed.iter().all(|&removed| removed), "a copy was lost");
+        assert!(one_by_one.iter().all(|key| filter.remove(key)), "a copy was lost");
+        tally.removals += copies.len() as u64;
+        self.ground.check_empty(tally);
+    }
+}
+
+/// A thread of a churn.
+struct Worker<'a> {
+    round: &'a Round,
+    id: u64,
+    random: Random,
+    permanent: &'a [Raw],
+    twins: &'a [Raw],
+    /// How many copies it has in the filter, on average.
+    quota: u64,
+    /// Those.
+    held: Vec<Raw>,
+    tally: &'a mut Tally,
+}
+
+impl Worker<'_> {
+    fn step(&mut self, reserves: bool) {
+        let (ground, filter) = (&self.round.ground, &self.round.ground.filter);
+        match self.random.below(256) {
+            0 => self.insert_batch(),
+            1 => {
+                let from = self.held.len().saturating_sub(self.random.below(BATCH) as usize);
+                let (keys, mut removed) = (self.held.split_off(from), Vec::new());
+                filter.remove_batch(&keys, &mut removed);
+                assert!(
+                    removed.len() == keys.len() && removed.iter().all(|&removed| removed),
+                    "not removed by a batch"
+                );
+                self.tally.removals += keys.len() as u64;
+            }
+            2 => {
+                let mut keys = self.held.clone();
+                keys.truncate(BATCH as usize);
+                keys.extend((0..BATCH).filter_map(|_| pick(self.permanent, &mut self.random)));
+                let mut found = Vec::new();
+                filter.contains_batch(&keys, &mut found);
+                assert!(found.len() == keys.len() && found.iter().all(|&found| found), "missed by a batch");
+                self.tally.lookups += keys.len() as u64;
+            }
+            3 if reserves => {
+                let additional = self.random.below(self.quota) as usize;
+                match filter.reserve(additional) {
+                    Ok(()) => assert!(filter.capacity() >= additional, "there is no room though it was reserved"),
+                    Err(ReserveError::MemoryLimit { needed, limit, .. }) => {
+                        assert!(self.round.limit == Some(limit) && needed > limit, "memory that it may take");
+                    }
+                    Err(error) => panic!("refused for no reason: {error}"),
+                }
+            }
+            4..12 => {
+                if let Some(key) = pick(&self.held, &mut self.random) {
+                    let known = self.held.iter().filter(|&&held| held == key).count();
+                    assert!(filter.count(&key) >= known, "copies were not counted");
+                    self.tally.counts += 1;
+                }
+            }
+            12..20 => {
+                // Where it answers `true` it has added a copy, which is this thread's then.
+                if (self.held.len() as u64) < 2 * self.quota {
+                    let key = ground.key(self.id, self.random.below(2 * self.quota));
+                    let added = self.round.taken(filter.insert_if_absent(&key), self.tally);
+                    self.held.extend(added.and_then(|added| added.then_some(key)));
+                }
+                for key in pick(self.permanent, &mut self.random).into_iter().chain(pick(&self.held, &mut self.random))
+                {
+                    self.tally.inserts += 1;
+                    assert_eq!(filter.insert_if_absent(&key), Ok(false), "a present key was added");
+                }
+            }
+            _ => self.insert_or_remove(),
+        }
+        for key in pick(self.permanent, &mut self.random).into_iter().chain(pick(&self.held, &mut self.random)) {
+            ground.check_present(key, self.tally);
+        }
+    }
+
+    fn insert_or_remove(&mut self) {
+        let (ground, filter) = (&self.round.ground, &self.round.ground.filter);
+        if self.held.len() as u64 <= self.random.below(2 * self.quota) {
+            let twin = pick(self.twins, &mut self.random).filter(|_| self.random.below(4) == 0);
+            let key = twin.unwrap_or_else(|| ground.key(self.id, self.random.below(2 * self.quota)));
+            let taken = self.round.taken(filter.insert(&key), self.tally);
+            self.held.extend(taken.map(|()| key));
+        } else {
+            let key = self.held.swap_remove(self.random.below(self.held.len() as u64) as usize);
+            self.tally.removals += 1;
+            assert!(filter.remove(&key), "a present key was not removed");
+        }
+    }
+
+    fn insert_batch(&mut self) {
+        let (ground, filter) = (&self.round.ground, &self.round.ground.filter);
+        let room = (2 * self.quota + BATCH).saturating_sub(self.held.len() as u64);
+        let len = self.random.below(BATCH).min(room);
+        let keys: Vec<_> = (0..len).map(|_| ground.key(self.id, self.random.below(2 * self.quota))).collect();
+        let inserted = match filter.insert_batch(&keys) {
+            Ok(inserted) => {
+                assert_eq!(inserted, keys.len(), "a batch was not finished");
+                inserted
+            }
+            Err(refused) => {
+                let refusal: Option<()> = self.round.taken(Err(refused.error), self.tally);
+                assert!(refusal.is_none() && refused.inserted < keys.len(), "more went in than there were");
+                refused.inserted
+            }
+        };
+        self.tally.inserts += inserted as u64;
+        self.held.extend_from_slice(&keys[..inserted]);
+    }
+
+    #[cfg(not(feature = "snapshot"))]
+    fn save(&self) {}
+
+    /// Saves amid the changes of the others. What is in throughout is in the snapshot, as often as it is in the filter,
+    /// though this thread removes a part of it before the snapshot is written.
+    #[cfg(feature = "snapshot")]
+    fn save(&mut self) {
+        let filter = &self.round.ground.filter;
+        let save = filter.begin_save().expect("there is memory");
+        let in_it = self.held.clone();
+        for _ in 0..self.held.len().min(50) {
+            let key = self.held.pop().expect("so many");
+            assert!(filter.remove(&key), "a present key was not removed");
+            self.tally.removals += 1;
+        }
+        let loaded = reloaded(save);
+        assert!(in_it.iter().chain(self.permanent).all(|key| loaded.contains(key)), "a present key was not saved");
+        assert!(in_it.iter().chain(self.permanent).all(|key| loaded.remove(key)), "a copy was not saved");
+        self.tally.saves += 1;
+    }
+}
+
+/// The filter that a snapshot is loaded as.
+#[cfg(feature = "snapshot")]
+fn reloaded(save: concurrent_cuckoo_filter::Save<'_>) -> Filter {
+    let mut bytes = Vec::new();
+    save.write_to(&mut bytes).expect("there is memory");
+    Filter::load(&bytes[..], BuildHasherDefault::default(), usize::MAX).expect("it was just saved")
+}

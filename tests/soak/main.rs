@@ -1,0 +1,55 @@
+//! Soaks: round after round, threads at random work on a filter of another layout, size and load. Every step is checked,
+//! and in the end every copy that is in the filter.
+//!
+//! - `one_table`: a `ConcurrentCuckooFilter`;
+//! - `growable`: a `GrowableCuckooFilter`;
+//! - `rotating`, `rotating_worker`: a `RotatingCuckooFilter`;
+//! - `removable`: what the first two share;
+//! - `rounds`: what all share.
+//!
+//! A soak of one of them:
+//!
+//! `CCF_SOAK_SECONDS=3600 cargo test --release --all-features --test soak -- --ignored --nocapture soak_growable`
+//!
+//! Without `--all-features` the rounds have no saves. A violation ends the soak with the seed of its round, and so does a
+//! round that never ends. `CCF_SOAK_SEED` set to that begins with the same round: the same filter and the same keys; only
+//! the threads meet in other ways.
+
+mod growable;
+mod one_table;
+mod removable;
+mod rotating;
+mod rotating_worker;
+mod rounds;
+#[path = "../support/mod.rs"]
+mod support;
+
+use rounds::{sample, soak};
+
+#[test]
+#[ignore = "as long as CCF_SOAK_SECONDS, 60 by default; run it in release mode with --nocapture"]
+fn soak_one_table() {
+    soak::<one_table::Round>();
+}
+
+#[test]
+#[ignore = "as long as CCF_SOAK_SECONDS, 60 by default; run it in release mode with --nocapture"]
+fn soak_growable() {
+    soak::<growable::Round>();
+}
+
+#[test]
+#[ignore = "as long as CCF_SOAK_SECONDS, 60 by default; run it in release mode with --nocapture"]
+fn soak_rotating() {
+    soak::<rotating::Round>();
+}
+
+/// A few short rounds of each soak.
+#[test]
+#[cfg_attr(miri, ignore = "too long")]
+fn a_sample_of_each_soak() {
+    sample::<one_table::Round>(6);
+    sample::<growable::Round>(6);
+    // Two for each way to rotate.
+    sample::<rotating::Round>(6);
+}

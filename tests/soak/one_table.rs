@@ -1,0 +1,169 @@
+//! The soak of one table: of every layout, from one bucket to 200,000 slots, up to overfull.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use crate::removable::Ground;
+use crate::rounds::{self, THREADS, Tally, on_all_threads, pick};
+use crate::support::{Filter, LAYOUTS, Layout, Random, Raw, build};
+
+/// How many buckets an insert looks at before it gives up: in a table of no more, it finds room wherever there is any.
+const SEARCH_BUDGET: usize = 2048;
+
+/// What the threads of a round do.
+#[derive(Clone, Copy, Debug)]
+enum Work {
+    /// Insert, remove, look up and count keys of their own and twins of permanent keys.
+    Churn,
+    /// Race to be the one that adds a key.
+    AddOnce,
+    /// Clear the table amid inserts and removals.
+    Clear,
+}
+
+/// A table and what is done to it.
+#[derive(Debug)]
+pub(crate) struct Round {
+    layout: Layout,
+    size: &'static str,
+    work: Work,
+    /// From 95 % of the capacity of the table to 5 % more items than it has slots.
+    ground: Ground<Filter>,
+}
+
+impl rounds::Round for Round {
+    fn new(seed: u64) -> Self {
+        let mut random = Random(seed);
+        let layout = LAYOUTS[seed as usize % LAYOUTS.len()];
+        let slots = layout.2 as u64;
+        let (size, capacity) = match random.below(12) {
+            0..4 => ("a few buckets", 1 + random.below(8 * slots)),
+            4..8 => ("hundreds of buckets", slots * (100 + random.below(200))),
+            8..11 => ("thousands of buckets", slots * (1100 + random.below(5000))),
+            _ => ("200,000 slots", 180_000),
+        };
+        // Churn takes much longer than the others.
+        let work = match random.below(5) {
+            0 => Work::Churn,
+            1..3 => Work::AddOnce,
+            _ => Work::Clear,
+        };
+        let filter = build(capacity, layout.0, layout.1);
+        let (least, most) = (filter.capacity() as u64 * 95 / 100, filter.slots() as u64 * 105 / 100);
+        let items = least + random.below(most - least + 1);
+        Self { layout, size, work, ground: Ground { seed, items, filter } }
+    }
+
+    fn kinds(&self) -> [String; 2] {
+        let (encoding, _, slots, bits) = self.layout;
+        [format!("{slots} by {bits}, {encoding:?}"), format!("{:?}: {}", self.work, self.size)]
+    }
+
+    fn run(&self, time: Duration) -> Tally {
+        match self.work {
+            Work::Churn => self.churn(time),
+            Work::AddOnce => self.add_once(time),
+            Work::Clear => self.ground.clear_amid_changes(),
+        }
+    }
+}
+
+impl Round {
+    /// An empty filter of the same layout and size.
+    fn another_filter(&self) -> Filter {
+        build(self.ground.filter.capacity() as u64, self.layout.0, self.layout.1)
+    }
+
+    fn churn(&self, time: Duration) -> Tally {
+        let (ground, filter) = (&self.ground, &self.ground.filter);
+        let mut tally = Tally::default();
+        let share = Random(!ground.seed).below(50) + 45;
+        let permanent = ground.fill(ground.items * share / 100, &mut tally);
+        let alike = permanent.iter().take(8).flat_map(|&key| ground.alike(&self.another_filter(), key));
+        let twins: Vec<_> = alike.chain(permanent.clone()).collect();
+        // How many copies a thread has in the table, on average.
+        let quota = (ground.items - permanent.len() as u64) / THREADS + 1;
+        let end = Instant::now() + time;
+        let held = on_all_threads(&mut tally, |id, tally| {
+            let mut random = Random(ground.seed ^ id << 56);
+            let mut held = Vec::new();
+            while Instant::now() < end {
+                if held.len() as u64 <= random.below(2 * quota) {
+                    let twin = pick(&twins, &mut random).filter(|_| random.below(4) == 0);
+                    let key = twin.unwrap_or_else(|| ground.key(id, random.below(2 * quota)));
+                    held.extend(tally.taken(filter.insert(&key)).map(|()| key));
+                } else {
+                    let key = held.swap_remove(random.below(held.len() as u64) as usize);
+                    tally.removals += 1;
+                    assert!(filter.remove(&key), "a present key was not removed");
+                }
+                let present = pick(&held, &mut random);
+                for key in pick(&permanent, &mut random).into_iter().chain(present) {
+                    ground.check_present(key, tally);
+                }
+                if let Some(key) = present.filter(|_| random.below(32) == 0) {
+                    let known = held.iter().filter(|&&held| held == key).count();
+                    let count = filter.count(&key);
+                    tally.counts += 1;
+                    assert!(count >= known, "copies were not counted");
+                    assert!(count <= 2 * filter.slots_per_bucket(), "more copies were counted than there is room");
+                }
+            }
+            held
+        });
+        self.take_out_every_copy(&[permanent, held.concat()].concat(), &mut tally);
+        tally
+    }
+
+    fn add_once(&self, time: Duration) -> Tally {
+        let (ground, filter) = (&self.ground, &self.ground.filter);
+        let mut tally = Tally::default();
+        let contested = ground.items / 2;
+        let mut permanent: Vec<_> = (0..contested).map(|index| ground.key(0, index)).collect();
+        permanent.retain(|key| tally.taken(filter.insert_if_absent(key)).unwrap_or(false));
+        let end = Instant::now() + time;
+        let won = on_all_threads(&mut tally, |id, tally| {
+            let mut random = Random(ground.seed ^ id << 56);
+            let mut won = Vec::new();
+            let keys = (contested..ground.items).map(|index| ground.key(0, index));
+            for key in keys.take_while(|_| Instant::now() < end) {
+                if let Some(added) = tally.taken(filter.insert_if_absent(&key)) {
+                    ground.check_present(key, tally);
+                    won.extend(added.then_some(key));
+                }
+                for key in pick(&permanent, &mut random).into_iter().chain(pick(&won, &mut random)) {
+                    ground.check_present(key, tally);
+                }
+            }
+            won
+        });
+        let copies = [permanent, won.concat()].concat();
+        let keys: HashSet<_> = copies.iter().map(|key| key.0).collect();
+        assert_eq!(keys.len(), copies.len(), "a key was added twice");
+        assert!(copies.iter().all(|key| filter.count(key) == 1), "a key was added in spite of another like it");
+        self.take_out_every_copy(&copies, &mut tally);
+        tally
+    }
+
+    /// The end of a round: whether the table, quiet by now, holds these copies and nothing else.
+    fn take_out_every_copy(&self, copies: &[Raw], tally: &mut Tally) {
+        let filter = &self.ground.filter;
+        assert_eq!(filter.len(), copies.len(), "the length is wrong");
+        // The same, put in by one thread alone. In what order makes no difference, but to a search that gives up.
+        let model = self.another_filter();
+        let all_fit = copies.iter().all(|key| model.insert(key).is_ok());
+        let searches_are_exact = filter.slots() <= SEARCH_BUDGET * filter.slots_per_bucket();
+        assert!(all_fit || !searches_are_exact, "copies that fitted together do not fit in another order");
+        let mut known = HashMap::new();
+        copies.iter().for_each(|key| *known.entry(key.0).or_insert(0) += 1);
+        for (&key, &known) in &known {
+            let count = filter.count(&Raw(key));
+            assert!(count >= known, "a copy was lost");
+            assert!(!all_fit || count == model.count(&Raw(key)), "there are copies that nobody added");
+        }
+        assert!(copies.iter().all(|key| filter.remove(key)), "a copy was lost");
+        tally.counts += known.len() as u64;
+        tally.removals += copies.len() as u64;
+        self.ground.check_empty(tally);
+    }
+}

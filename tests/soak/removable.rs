@@ -1,0 +1,103 @@
+//! What the soaks share of the filters that can remove: their keys, and the rounds that are the same for both.
+
+use std::fmt::Debug;
+use std::hash::BuildHasherDefault;
+
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, MembershipFilter};
+
+use crate::rounds::{THREADS, Tally, key, on_all_threads};
+use crate::support::{Identity, Raw};
+
+/// Of keys: all threads, each thread, and those that look like another's.
+pub(crate) const OWNERS: u64 = THREADS + 2;
+
+/// A filter that can remove.
+pub(crate) trait Removable: MembershipFilter<Raw> + Sync {
+    fn remove(&self, key: &Raw) -> bool;
+}
+
+macro_rules! removable {
+    ($Filter:ident) => {
+        impl Removable for $Filter<Raw, BuildHasherDefault<Identity>> {
+            fn remove(&self, key: &Raw) -> bool {
+                $Filter::remove(self, key)
+            }
+        }
+    };
+}
+
+removable!(ConcurrentCuckooFilter);
+removable!(GrowableCuckooFilter);
+
+/// A filter, and how many items there are to be in it, more or less.
+#[derive(Debug)]
+pub(crate) struct Ground<F> {
+    pub(crate) seed: u64,
+    pub(crate) items: u64,
+    pub(crate) filter: F,
+}
+
+impl<F: Removable> Ground<F> {
+    /// The keys of an owner: 0 for those of all, 1 to [`THREADS`] for those of a thread, and one more for look-alikes.
+    pub(crate) fn key(&self, owner: u64, index: u64) -> Raw {
+        key(self.seed, owner, index)
+    }
+
+    #[track_caller]
+    pub(crate) fn check_present(&self, key: Raw, tally: &mut Tally) {
+        tally.lookups += 1;
+        assert!(self.filter.contains(&key), "a present key was missed");
+    }
+
+    /// Puts so many keys in, or as many as there is room for.
+    pub(crate) fn fill(&self, items: u64, tally: &mut Tally) -> Vec<Raw> {
+        let keys = (0..items).map(|index| self.key(0, index));
+        keys.take_while(|key| tally.taken(self.filter.insert(key)).is_some()).collect()
+    }
+
+    /// Keys that the filter `alone`, which is empty, cannot tell apart from this one, as far as a search of 100,000 meets
+    /// any. Half of them have its two buckets the other way round, and so carry its copy to and fro when they come and go.
+    pub(crate) fn alike(&self, alone: &F, key: Raw) -> Vec<Raw> {
+        alone.insert(&key).expect("it is empty");
+        (0..100_000).map(|index| self.key(OWNERS - 1, index)).filter(|other| alone.contains(other)).collect()
+    }
+
+    /// A round in which a thread clears the filter amid the inserts and removals of others.
+    pub(crate) fn clear_amid_changes(&self) -> Tally {
+        let mut tally = Tally::default();
+        let old = self.fill(self.items, &mut tally);
+        // Which of these were added after the sweep had passed is open.
+        let fresh = on_all_threads(&mut tally, |id, tally| {
+            let mut fresh = Vec::new();
+            match id {
+                1 => self.filter.clear(),
+                2 => old.iter().for_each(|key| {
+                    tally.removals += 1;
+                    self.filter.remove(key);
+                }),
+                _ => {
+                    let keys = (0..self.items / 4).map(|index| self.key(id, index));
+                    fresh.extend(keys.filter(|key| tally.taken(self.filter.insert(key)).is_some()));
+                }
+            }
+            fresh
+        });
+        let left = self.filter.len();
+        let removed = fresh.iter().flatten().filter(|key| self.filter.remove(key)).count();
+        tally.removals += fresh.iter().flatten().count() as u64;
+        assert_eq!(removed, left, "the length is wrong, or an old key outlived the clearing");
+        self.check_empty(&mut tally);
+        tally
+    }
+
+    /// Asks for all keys that the round may have used, and for others, up to a million in all.
+    pub(crate) fn check_empty(&self, tally: &mut Tally) {
+        assert!(self.filter.is_empty(), "the length is not 0 when all copies are removed");
+        let each = (50 * self.items).min(1_000_000 / OWNERS).max(2 * self.items + 2);
+        for owner in 0..OWNERS {
+            let found = (0..each).any(|index| self.filter.contains(&self.key(owner, index)));
+            assert!(!found, "there is a copy that nobody knows of");
+        }
+        tally.lookups += OWNERS * each;
+    }
+}

@@ -1,0 +1,181 @@
+//! What all soaks share: rounds that follow from a seed, their threads, and the count of what was tried.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::hash::BuildHasher;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use concurrent_cuckoo_filter::InsertError;
+
+use crate::support::{Random, Raw};
+
+/// How many threads work on a filter.
+pub(crate) const THREADS: u64 = 4;
+
+/// A filter and what is done to it. All of it follows from the seed.
+pub(crate) trait Round: fmt::Debug + Sized {
+    fn new(seed: u64) -> Self;
+
+    /// The kinds of rounds that this one belongs to. What was tried is told for each of them.
+    fn kinds(&self) -> [String; 2];
+
+    /// Has the threads work, for so long at most, and checks every step. Panics at a violation.
+    fn run(&self, time: Duration) -> Tally;
+}
+
+/// Round after round, for `CCF_SOAK_SECONDS`.
+pub(crate) fn soak<R: Round>() {
+    let duration = Duration::from_secs(setting("CCF_SOAK_SECONDS").unwrap_or(60));
+    let first = first_seed();
+    println!("{} s, CCF_SOAK_SEED={first}", duration.as_secs());
+
+    let current = Arc::new(AtomicU64::new(first));
+    let watched = Arc::downgrade(&current);
+    thread::spawn(move || end_with_a_round_that_does_not(&watched));
+
+    let (start, mut minutes) = (Instant::now(), 0);
+    let (mut all, mut parts) = (Tally::default(), BTreeMap::<_, Tally>::new());
+    for seed in first.. {
+        current.store(seed, Ordering::Relaxed);
+        let (kinds, tally) = run::<R>(seed, Duration::from_millis(300));
+        all.add(&tally);
+        kinds.into_iter().for_each(|kind| parts.entry(kind).or_default().add(&tally));
+        if start.elapsed() >= duration {
+            break;
+        }
+        if start.elapsed().as_secs() / 60 > minutes {
+            minutes = start.elapsed().as_secs() / 60;
+            println!("{minutes:4} min: {all}; no violation up to seed {seed}");
+        }
+    }
+    for (name, tally) in parts {
+        println!("{name:42} {tally}");
+    }
+    println!("{:42} {all}", "all");
+    println!("no violation in {} s", start.elapsed().as_secs());
+}
+
+/// Ends the process if a round takes as long as a hundred do: an operation that never ends is a violation too.
+fn end_with_a_round_that_does_not(current: &Weak<AtomicU64>) {
+    while let Some(seed) = current.upgrade().map(|current| current.load(Ordering::Relaxed)) {
+        thread::sleep(Duration::from_secs(120));
+        if current.upgrade().is_some_and(|current| current.load(Ordering::Relaxed) == seed) {
+            eprintln!("a round does not end: CCF_SOAK_SEED={seed} begins with it");
+            std::process::exit(1);
+        }
+    }
+}
+
+/// A few short rounds, for every run of the tests.
+pub(crate) fn sample<R: Round>(rounds: u64) {
+    let first = first_seed();
+    for seed in first..first + rounds {
+        let (kinds, tally) = run::<R>(seed, Duration::from_millis(60));
+        println!("{:42} {tally}", kinds.join(", "));
+    }
+}
+
+/// The round of this seed: what kinds it is of, and what was tried.
+fn run<R: Round>(seed: u64, time: Duration) -> ([String; 2], Tally) {
+    let violation = |round: &dyn fmt::Debug| -> ! {
+        panic!("the violation above: CCF_SOAK_SEED={seed} begins with this round, {round:?}")
+    };
+    let round = panic::catch_unwind(|| R::new(seed)).unwrap_or_else(|_| violation(&"which could not begin"));
+    let tally = panic::catch_unwind(AssertUnwindSafe(|| round.run(time))).unwrap_or_else(|_| violation(&round));
+    (round.kinds(), Tally { rounds: 1, ..tally })
+}
+
+fn setting(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|value| value.parse().expect("a number"))
+}
+
+fn first_seed() -> u64 {
+    setting("CCF_SOAK_SEED").unwrap_or_else(|| std::hash::RandomState::new().hash_one(0) >> 16)
+}
+
+/// A key of a round: by its owner, which is a thread or a purpose, and a number below 2^40. No two are the same.
+pub(crate) fn key(seed: u64, owner: u64, index: u64) -> Raw {
+    Raw(Random(seed.rotate_left(32) ^ owner << 40 ^ index).next())
+}
+
+/// Runs `work` on all threads, which are numbered from 1, and returns what it returns on each.
+pub(crate) fn on_all_threads<R: Send>(tally: &mut Tally, work: impl Fn(u64, &mut Tally) -> R + Sync) -> Vec<R> {
+    let begin = Barrier::new(THREADS as usize);
+    let on_one = &|id| {
+        let mut tally = Tally::default();
+        begin.wait();
+        (work(id, &mut tally), tally)
+    };
+    let ended: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = (1..=THREADS).map(|id| scope.spawn(move || on_one(id))).collect();
+        threads.into_iter().map(|thread| thread.join()).collect()
+    });
+    let ended = ended.into_iter().map(|ended| ended.unwrap_or_else(|violation| panic::resume_unwind(violation)));
+    let add = |(result, of_one): (R, Tally)| {
+        tally.add(&of_one);
+        result
+    };
+    ended.map(add).collect()
+}
+
+/// One of these, unless there is none.
+pub(crate) fn pick<T: Copy>(from: &[T], random: &mut Random) -> Option<T> {
+    (!from.is_empty()).then(|| from[random.below(from.len() as u64) as usize])
+}
+
+/// Operations that were tried, and rounds. Each key of a batch counts as one.
+#[derive(Default)]
+pub(crate) struct Tally {
+    pub(crate) rounds: u64,
+    pub(crate) lookups: u64,
+    pub(crate) inserts: u64,
+    /// Of the inserts.
+    pub(crate) refused: u64,
+    pub(crate) removals: u64,
+    pub(crate) counts: u64,
+    pub(crate) rotations: u64,
+    /// Snapshots that were written, loaded and compared.
+    pub(crate) saves: u64,
+}
+
+impl Tally {
+    /// Counts an insert; what it returned, unless it was refused.
+    pub(crate) fn taken<T>(&mut self, result: Result<T, InsertError>) -> Option<T> {
+        self.inserts += 1;
+        self.refused += u64::from(result.is_err());
+        result.ok()
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.rounds += other.rounds;
+        self.lookups += other.lookups;
+        self.inserts += other.inserts;
+        self.refused += other.refused;
+        self.removals += other.removals;
+        self.counts += other.counts;
+        self.rotations += other.rotations;
+        self.saves += other.saves;
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rounds, lookups, inserts, refused, removals, counts, rotations, saves } = self;
+        let operations = lookups + inserts + removals + counts;
+        write!(
+            f,
+            "{rounds:6} rounds, {operations:12} operations: {lookups} lookups, {inserts} inserts ({refused} refused), \
+             {removals} removals, {counts} counts"
+        )?;
+        for (number, name) in [(rotations, "rotations"), (saves, "saves")] {
+            if *number > 0 {
+                write!(f, ", {number} {name}")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,204 @@
+//! The stack that operations need. Each runs on a thread with a small stack, in a process of its own, for an overflow ends
+//! the process.
+//!
+//! What each needs, found by bisection, is printed by
+//! `cargo test --all-features --test stack -- --ignored --nocapture what_each_operation_needs`. A build without
+//! optimizations, by `CARGO_PROFILE_TEST_OPT_LEVEL=0`, needs the most.
+
+#![cfg(not(miri))]
+
+use std::process::{Command, Stdio};
+use std::thread;
+
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, RotatingCuckooFilter};
+
+/// The stack on which every operation runs, in bytes.
+const ENOUGH: usize = 64 << 10;
+
+/// What the process that runs one operation is told: the operation's number and how many bytes of stack it has.
+const OPERATION: &str = "CCF_TEST_STACK_OPERATION";
+const BYTES: &str = "CCF_TEST_STACK_BYTES";
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// What an operation is called, and what gets ready to run it.
+type Operation = (&'static str, fn() -> Work);
+
+type One = ConcurrentCuckooFilter<u64>;
+type Growable = GrowableCuckooFilter<u64>;
+type Rotating = RotatingCuckooFilter<u64>;
+
+/// So many keys are in a table that is full. It has more buckets than a search looks at.
+const KEYS: u64 = 15_000;
+
+/// A rate for each of the layouts that are chosen if no encoding is asked for.
+const RATES: [f64; 8] = [0.07, 0.03, 0.012, 0.003, 0.001, 0.0001, 2e-6, 1e-9];
+
+/// Full filters of one table.
+fn full() -> Vec<One> {
+    let fill = |rate| {
+        let filter = One::builder().capacity(KEYS as usize).false_positive_rate(rate).build().unwrap();
+        (0..).take_while(|key| filter.insert(key).is_ok()).for_each(drop);
+        filter
+    };
+    RATES.map(fill).into()
+}
+
+/// Filters of one table, full but for some keys.
+fn nearly_full() -> Vec<One> {
+    full().into_iter().inspect(|filter| (0..50).for_each(|key| assert!(filter.remove(&key)))).collect()
+}
+
+/// Filters of some tables.
+fn grown() -> Vec<Growable> {
+    let fill = |rate| {
+        let filter = Growable::builder().capacity(100).false_positive_rate(rate).build().unwrap();
+        (0..KEYS).for_each(|key| filter.insert(&key).unwrap());
+        filter
+    };
+    [0.1, 0.001, 1e-6].map(fill).into()
+}
+
+/// Filters whose current generation is full.
+fn rotating(rotate_when_full: bool) -> Vec<Rotating> {
+    let fill = |rate| {
+        let builder = Rotating::builder().generation_capacity(KEYS as usize).false_positive_rate(rate);
+        let filter = builder.rotate_when_full(rotate_when_full).build().unwrap();
+        (0..KEYS).for_each(|key| filter.insert(&key).unwrap());
+        filter
+    };
+    [0.1, 0.001, 1e-6].map(fill).into()
+}
+
+/// New keys.
+fn new() -> impl Iterator<Item = u64> {
+    1 << 40..(1 << 40) + 2 * KEYS
+}
+
+/// The work is done for each of these filters.
+fn on_each<F: Send + 'static>(filters: Vec<F>, work: impl Fn(&F) + Send + 'static) -> Work {
+    Box::new(move || filters.iter().for_each(work))
+}
+
+macro_rules! batches {
+    ($filters:expr, $operation:ident) => {
+        on_each($filters, |filter| {
+            let (keys, mut answers): (Vec<u64>, _) = ((0..1000).collect(), Vec::new());
+            filter.$operation(&keys, &mut answers);
+            assert_eq!(answers.len(), 1000);
+        })
+    };
+}
+
+macro_rules! saves {
+    ($filters:expr) => {
+        on_each($filters, |filter| {
+            #[cfg(feature = "snapshot")]
+            filter.save(std::io::sink()).unwrap();
+            _ = filter;
+        })
+    };
+}
+
+const OPERATIONS: [Operation; 27] = [
+    ("nothing", || Box::new(|| ())),
+    ("insert that relocates", || on_each(nearly_full(), |filter| (0..50).for_each(|key| _ = filter.insert(&key)))),
+    ("insert that is refused", || on_each(full(), |filter| assert!(new().any(|key| filter.insert(&key).is_err())))),
+    ("insert_if_absent that is refused", || {
+        on_each(full(), |filter| assert!(new().any(|key| filter.insert_if_absent(&key).is_err())))
+    }),
+    ("contains", || on_each(full(), |filter| assert!(filter.contains(&1)))),
+    ("remove", || on_each(full(), |filter| assert!(filter.remove(&1)))),
+    ("count", || on_each(full(), |filter| assert!(filter.count(&1) > 0))),
+    ("clear", || on_each(full(), One::clear)),
+    ("contains_batch", || batches!(full(), contains_batch)),
+    ("insert_batch that is refused", || {
+        on_each(full(), |filter| {
+            let keys: Vec<u64> = new().collect();
+            assert!(filter.insert_batch(&keys).is_err());
+        })
+    }),
+    ("remove_batch", || batches!(full(), remove_batch)),
+    ("save", || saves!(full())),
+    ("growable: insert that grows", || {
+        on_each(grown(), |filter| {
+            let tables = filter.tables();
+            new().take_while(|_| filter.tables() == tables).for_each(|key| filter.insert(&key).unwrap());
+        })
+    }),
+    ("growable: insert_if_absent that grows", || {
+        on_each(grown(), |filter| {
+            let tables = filter.tables();
+            new().take_while(|_| filter.tables() == tables).for_each(|key| _ = filter.insert_if_absent(&key).unwrap());
+        })
+    }),
+    ("growable: remove", || on_each(grown(), |filter| assert!((0..100).all(|key| filter.remove(&key))))),
+    ("growable: count", || on_each(grown(), |filter| assert!((0..100).all(|key| filter.count(&key) > 0)))),
+    ("growable: clear", || on_each(grown(), Growable::clear)),
+    ("growable: reserve", || on_each(grown(), |filter| filter.reserve(100_000).unwrap())),
+    ("growable: contains_batch", || batches!(grown(), contains_batch)),
+    ("growable: remove_batch", || batches!(grown(), remove_batch)),
+    ("growable: save", || saves!(grown())),
+    ("rotating: insert that rotates", || {
+        on_each(rotating(true), |filter| {
+            new().take_while(|_| filter.generation() == 0).for_each(|key| filter.insert(&key).unwrap());
+        })
+    }),
+    ("rotating: insert_if_absent that rotates", || {
+        on_each(rotating(true), |filter| {
+            new().take_while(|_| filter.generation() == 0).for_each(|key| _ = filter.insert_if_absent(&key).unwrap());
+        })
+    }),
+    ("rotating: advance_to", || {
+        on_each(rotating(false), |filter| (7..20).for_each(|tick| _ = filter.advance_to(tick)))
+    }),
+    ("rotating: clear", || on_each(rotating(false), Rotating::clear)),
+    ("rotating: contains_batch", || batches!(rotating(false), contains_batch)),
+    ("rotating: save", || saves!(rotating(false))),
+];
+
+/// By which the test sees that an overflow is noticed.
+const TOO_MUCH: Operation = ("too much", || Box::new(|| _ = std::hint::black_box([0u8; ENOUGH])));
+
+/// Whether the operation gets by with so many bytes.
+fn runs_within(operation: usize, bytes: usize) -> bool {
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "runs_one_operation", "--ignored"])
+        .env(OPERATION, operation.to_string())
+        .env(BYTES, bytes.to_string())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    child.unwrap().success()
+}
+
+#[test]
+#[ignore = "for the processes that the others start"]
+fn runs_one_operation() {
+    let number = |name| std::env::var(name).expect("it is set").parse::<usize>().expect("a number");
+    let work = OPERATIONS.get(number(OPERATION)).unwrap_or(&TOO_MUCH).1();
+    thread::Builder::new().stack_size(number(BYTES)).spawn(work).unwrap().join().unwrap();
+}
+
+#[test]
+fn every_operation_runs_on_a_small_stack() {
+    for (number, (name, _)) in OPERATIONS.iter().enumerate() {
+        assert!(runs_within(number, ENOUGH), "{name}: {ENOUGH} bytes of stack are not enough, or it has failed");
+    }
+    let too_much = OPERATIONS.len();
+    assert!(runs_within(too_much, 4 * ENOUGH) && !runs_within(too_much, ENOUGH), "an overflow is not noticed");
+}
+
+#[test]
+#[ignore = "a measurement: run it with --nocapture"]
+fn what_each_operation_needs() {
+    for (number, (name, _)) in OPERATIONS.iter().enumerate() {
+        let (mut too_few, mut enough) = (0, 256);
+        assert!(runs_within(number, enough << 10), "{name} fails");
+        while enough - too_few > 4 {
+            let middle = (too_few + enough) / 2;
+            *(if runs_within(number, middle << 10) { &mut enough } else { &mut too_few }) = middle;
+        }
+        println!("{name:42} {enough:4} KiB");
+    }
+}
