@@ -117,7 +117,8 @@
 //!     that look like his own, at `buckets · 2ᶠ / 2` questions each: some 600,000 in a default filter of 300 keys,
 //!     1.7 billion in one of a million.
 //!   - *Whatever they know*, no present key is missed, none is lost unless it is removed, and lookups take as long as
-//!     ever. A refused insert is slow, 20 to 700 µs: it searches up to 2,048 buckets, twice.
+//!     ever. A refused insert is slow, 20 to 700 µs in a full table: it searches up to 2,048 buckets, twice. If others disturb
+//!     that, it searches a third time and holds up all writers meanwhile. More it never does.
 //!   - The default hasher is ahash, which is keyed, but no cryptographic function. Where much is at stake, take
 //!     [`std::hash::RandomState`], which is SipHash, and slower.
 //! - **The default hasher's hashes are not stable** between processes, versions and processors. Don't store them. For snapshots that are to survive a restart, an upgrade or a move, take `StableState` (feature

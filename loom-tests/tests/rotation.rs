@@ -186,7 +186,7 @@ model! {
 
 /// Two threads bring the same tick: one of them rotates, and when either goes on, the rotation has taken effect.
 fn two_of_one_tick() -> Model {
-    let start = generations(2, |generations| generations.advance_to(0));
+    let start = generations(2, |generations| _ = generations.advance_to(0));
     let caller = || {
         role(|generations| {
             generations.advance_to(1);
@@ -204,7 +204,7 @@ model! {
 
 /// One thread rotates by its clock and then begins a new one. Whoever sees the new clock sees the rotation.
 fn new_clock() -> Model {
-    let start = generations(2, |generations| generations.advance_to(10));
+    let start = generations(2, |generations| _ = generations.advance_to(10));
     let starter = role(|generations| {
         generations.advance_to(11);
         generations.restart_clock(5);

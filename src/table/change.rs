@@ -238,25 +238,28 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Removes every copy that is there when it begins.
     pub(crate) fn clear(&self) {
         // All locks, so that no relocation carries a copy past this sweep.
-        let guards = self.lock_all(Fault::ClearWithoutLocks);
-        if !fault::injected(Fault::ClearWithoutBump) {
-            guards.iter().flatten().for_each(Guard::bump);
-        }
-        let mut copies = 0;
-        for word in &self.words {
-            // As in `bump_and_take`.
-            let removed = Bucket(word.swap(0, fault::ordering(Fault::RelaxedClear, Ordering::SeqCst)));
-            copies += self.layout.occupied(removed);
-        }
-        self.counters.add_len(-(copies as i64));
+        self.with_all_locked(Fault::ClearWithoutLocks, || {
+            if !fault::injected(Fault::ClearWithoutBump) {
+                self.stripes.iter().for_each(|stripe| stripe.held().bump());
+            }
+            let mut copies = 0;
+            for word in &self.words {
+                // As in `bump_and_take`.
+                let removed = Bucket(word.swap(0, fault::ordering(Fault::RelaxedClear, Ordering::SeqCst)));
+                copies += self.layout.occupied(removed);
+            }
+            self.counters.add_len(-(copies as i64));
+        });
     }
 
-    /// Locks all stripes, unless the model leaves that out. In order, and nobody waits for a lock while holding another.
-    pub(crate) fn lock_all(&self, fault: Fault) -> [Option<Guard<'_>>; MAX_STRIPES] {
-        let mut guards = [const { None }; MAX_STRIPES];
-        for (guard, stripe) in guards.iter_mut().zip(&self.stripes) {
-            *guard = Some(stripe.lock_unless(fault, &self.counters));
+    /// Calls `work` with the locks of all stripes, unless the model leaves that out. They are taken in order, and nobody waits
+    /// for a lock while holding another.
+    pub(crate) fn with_all_locked<R>(&self, fault: Fault, work: impl FnOnce() -> R) -> R {
+        // 8 bytes each, in place: they are up to 8 KiB of the stack.
+        let mut locks = [const { None }; MAX_STRIPES];
+        for (lock, stripe) in locks.iter_mut().zip(&self.stripes) {
+            *lock = stripe.lock_unless(fault, &self.counters).into_lock();
         }
-        guards
+        work()
     }
 }

@@ -24,8 +24,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             self.settle();
             return Ok(save);
         }
-        let _guards = self.lock_all(Fault::SaveWithoutLocks);
-        self.saving().begin(kept)
+        self.with_all_locked(Fault::SaveWithoutLocks, || self.saving().begin(kept))
     }
 
     /// Reads the image and hands it on, in the order of the buckets and a chunk at a time; returns how many copies are in

@@ -2,7 +2,7 @@
 
 use crate::error::insert::InsertError;
 use crate::plan::path::{self, Hop, Outcome};
-use crate::table::stripe::Guard;
+use crate::table::stripe::{Guard, Stripe};
 use crate::table::words::{Table, TakeFaults};
 use crate::verify::fault::{self, Fault};
 use crate::word::geometry::{Geometry, Item};
@@ -10,8 +10,11 @@ use crate::word::layout::Layout;
 
 /// How many searches an insert makes while others change the table. After that, it makes one that nobody disturbs.
 ///
-/// Alone, a refused insert needs two, and one that finds a path needs one. Each further search is the fault of others.
+/// Alone, an insert that finds a path needs one. More are needed where others have taken the room that it has made.
 const SEARCHES: u32 = if cfg!(ccf_model) { 2 } else { 4 };
+
+/// How many of these may be in vain. Alone, a refused insert needs as many.
+const SEARCHES_IN_VAIN: u32 = 2;
 
 /// What room is made for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,14 +28,16 @@ pub(super) enum Purpose {
 #[derive(Default)]
 pub(super) struct Effort {
     searches: u32,
-    /// Of the last search that found no path: its trace, and how many bumps there had been when it ended.
-    in_vain: Option<(u64, u64)>,
+    /// Those that found no path.
+    in_vain: u32,
+    /// Of the last of those: its trace, and how many bumps there had been when it ended.
+    last: Option<(u64, u64)>,
 }
 
 impl Effort {
     /// Whether others have disturbed the insert often enough that it is to shut them out.
     pub(super) fn is_enough(&self) -> bool {
-        self.searches >= SEARCHES
+        self.searches >= SEARCHES || self.in_vain >= SEARCHES_IN_VAIN
     }
 }
 
@@ -57,7 +62,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 return Err(InsertError::too_many(copies));
             }
             let bumps = self.settle();
-            let certain = effort.in_vain.is_some_and(|(last_trace, last_bumps)| {
+            let certain = effort.last.is_some_and(|(last_trace, last_bumps)| {
                 last_bumps == bumps
                     || last_trace == trace && self.buckets.count() > path::BUDGET
                     || fault::injected(Fault::FullIgnoresVersions)
@@ -65,7 +70,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             if certain || fault::injected(Fault::FullWithoutConfirmation) {
                 return Err(self.full());
             }
-            effort.in_vain = Some((trace, bumps));
+            effort.in_vain += 1;
+            effort.last = Some((trace, bumps));
         }
         Ok(())
     }
@@ -78,33 +84,31 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[cold]
     #[inline(never)]
     pub(super) fn insert_undisturbed(&self, item: Item, purpose: Purpose) -> Result<bool, InsertError> {
-        let guards = self.lock_all(Fault::FullWithoutLocks);
-        let is_present = || purpose == Purpose::InsertIfAbsent && self.copies(item) > 0;
-        loop {
-            if is_present() {
-                return Ok(false);
+        self.with_all_locked(Fault::FullWithoutLocks, || {
+            let is_present = || purpose == Purpose::InsertIfAbsent && self.copies(item) > 0;
+            loop {
+                if is_present() {
+                    return Ok(false);
+                }
+                if self.put_in_either::<true>(item) {
+                    return Ok(true);
+                }
+                let relocate = |hop: Hop| self.relocate_under(&self.stripe_of(hop).held(), hop);
+                if let Outcome::Planned = self.search(item, relocate) {
+                    continue;
+                }
+                // Only now: what is full stays full, so this is a moment at which there is no room.
+                if is_present() {
+                    return Ok(false);
+                }
+                let copies = self.copies(item);
+                if copies == self.slots_of(item) {
+                    self.counters.insert_refused();
+                    return Err(InsertError::too_many(copies));
+                }
+                return Err(self.full());
             }
-            if self.put_in_either::<true>(item) {
-                return Ok(true);
-            }
-            let relocate = |hop: Hop| {
-                let stripe = self.stripes().number(self.buckets.sum(hop.fingerprint));
-                guards[stripe].as_ref().is_some_and(|guard| self.relocate_under(guard, hop))
-            };
-            if let Outcome::Planned = self.search(item, relocate) {
-                continue;
-            }
-            // Only now: what is full stays full, so this is a moment at which there is no room.
-            let copies = self.copies(item);
-            if copies > 0 && purpose == Purpose::InsertIfAbsent {
-                return Ok(false);
-            }
-            if copies == self.slots_of(item) {
-                self.counters.insert_refused();
-                return Err(InsertError::too_many(copies));
-            }
-            return Err(self.full());
-        }
+        })
     }
 
     /// Searches for a path to room for the item, and has its hops carried out.
@@ -138,6 +142,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let guard =
             self.stripe(self.buckets.sum(hop.fingerprint)).lock_unless(Fault::RelocateWithoutLock, &self.counters);
         self.relocate_under(&guard, hop)
+    }
+
+    fn stripe_of(&self, hop: Hop) -> &Stripe {
+        self.stripe(self.buckets.sum(hop.fingerprint))
     }
 
     /// `relocate` under the lock of the fingerprint's stripe.

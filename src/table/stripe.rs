@@ -145,8 +145,8 @@ pub(crate) struct Stripe {
 /// A locked stripe: the right to take copies of its classes out of their buckets.
 pub(crate) struct Guard<'a> {
     version: &'a AtomicU64,
-    /// `None` only where a model leaves the lock out.
-    _lock: Option<MutexGuard<'a, ()>>,
+    /// `None` where the locks of all stripes are held elsewhere, or where a model leaves the lock out.
+    lock: Option<MutexGuard<'a, ()>>,
 }
 
 impl Stripe {
@@ -178,33 +178,43 @@ impl Stripe {
     /// Locks; a lock that is not free at once is counted.
     #[inline]
     pub(crate) fn lock(&self, counters: &Counters) -> Guard<'_> {
-        Guard { version: &self.version, _lock: Some(sync::lock(&self.lock, || counters.lock_waited())) }
+        Guard { version: &self.version, lock: Some(sync::lock(&self.lock, || counters.lock_waited())) }
     }
 
     /// Locks if that is possible at once, unless the model leaves that out.
     #[inline(always)]
     pub(crate) fn try_lock_unless(&self, fault: Fault) -> Option<Guard<'_>> {
         if fault::injected(fault) {
-            return Some(Guard { version: &self.version, _lock: None });
+            return Some(self.held());
         }
         let lock = sync::try_lock(&self.lock)?;
-        Some(Guard { version: &self.version, _lock: Some(lock) })
+        Some(Guard { version: &self.version, lock: Some(lock) })
     }
 
     /// Locks, and counts that it was not free at once.
     pub(crate) fn lock_after_wait(&self, counters: &Counters) -> Guard<'_> {
         counters.lock_waited();
-        Guard { version: &self.version, _lock: Some(self.lock.lock()) }
+        Guard { version: &self.version, lock: Some(self.lock.lock()) }
     }
 
     /// Locks, unless the model leaves that out.
     #[inline]
     pub(crate) fn lock_unless(&self, fault: Fault, counters: &Counters) -> Guard<'_> {
-        if fault::injected(fault) { Guard { version: &self.version, _lock: None } } else { self.lock(counters) }
+        if fault::injected(fault) { self.held() } else { self.lock(counters) }
+    }
+
+    /// The right that goes with the lock, for who holds the locks of all stripes.
+    pub(crate) fn held(&self) -> Guard<'_> {
+        Guard { version: &self.version, lock: None }
     }
 }
 
-impl Guard<'_> {
+impl<'a> Guard<'a> {
+    /// The lock alone.
+    pub(crate) fn into_lock(self) -> Option<MutexGuard<'a, ()>> {
+        self.lock
+    }
+
     /// Announces that a copy is about to be taken out of its bucket.
     #[inline]
     pub(crate) fn bump(&self) {

@@ -286,11 +286,6 @@ impl<'a> Stripes<'a> {
     pub(super) fn get(self, sum: usize) -> &'a Stripe {
         at_step::<BUCKETS_PER_STRIPE, _>(self.all, sum & self.mask)
     }
-
-    /// The number of that stripe.
-    pub(super) fn number(self, sum: usize) -> usize {
-        (sum & self.mask) / BUCKETS_PER_STRIPE
-    }
 }
 
 /// Announces that a copy is about to be taken out, and takes it; returns whether that was possible.
