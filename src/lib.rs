@@ -83,8 +83,8 @@
 //!
 //! A lookup reads two cache lines of the table and one of the stripes, which stays in the cache, and writes nothing. In a
 //! table larger than the cache it takes as long as these take to come, and few lookups overlap. So where many keys are at
-//! hand, look them up by [`contains_batch`](ConcurrentCuckooFilter::contains_batch), which is about twice as fast there;
-//! inserts and removals gain two to three times. The feature `huge-pages` (off by default; see `Builder::huge_pages`)
+//! hand, look them up by [`contains_batch`](ConcurrentCuckooFilter::contains_batch), which is about four times as fast there;
+//! inserts and removals gain as much or more. The feature `huge-pages` (off by default; see `Builder::huge_pages`)
 //! adds to that, on Linux. What is to be expected of many threads stands on the page [`scaling`].
 //!
 //! # What filters do not implement
