@@ -45,7 +45,7 @@ impl Schema {
 
 /// The type's name, if it is not too long: else its beginning, and a checksum of all of it.
 #[cfg(feature = "snapshot")]
-fn default_name(name: &'static str) -> Cow<'static, str> {
+fn default_name(name: &str) -> Cow<'_, str> {
     if name.len() <= MAX_SCHEMA {
         return Cow::Borrowed(name);
     }
@@ -63,11 +63,11 @@ mod tests {
 
     #[test]
     fn long_names_are_cut_and_told_apart_by_a_checksum() {
-        let [one, other] = ["x", "y"].map(|end| &*Box::leak(format!("{}é{end}", "a".repeat(245)).into_boxed_str()));
-        assert_eq!(default_name(one).len(), 248, "it fits");
-        let [one, other] = [one, other].map(|name| &*Box::leak(format!("{}{name}", "b".repeat(8)).into_boxed_str()));
-        assert_eq!((one.len(), other.len()), (256, 256));
-        let (one, other) = (default_name(one), default_name(other));
+        let names = ["x", "y"].map(|end| format!("{}é{end}", "a".repeat(245)));
+        assert_eq!(default_name(&names[0]).len(), 248, "it fits");
+        let names = names.map(|name| format!("{}{name}", "b".repeat(8)));
+        assert_eq!(names.each_ref().map(String::len), [256, 256]);
+        let [one, other] = names.each_ref().map(|name| default_name(name));
         assert_ne!(one, other);
         assert!(one.len() <= MAX_SCHEMA && other.len() <= MAX_SCHEMA, "{one} {other}");
     }
