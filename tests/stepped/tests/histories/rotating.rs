@@ -209,11 +209,10 @@ impl Rotating {
                 Operation::Insert(key, Ok(())) | Operation::InsertIfAbsent(key, Ok(true)) => {
                     diary.add(Event { operation: Operation::Refresh(key), ..*event });
                 }
-                Operation::Insert(key, Err(_)) => diary.add(Event {
-                    // Or it has not: in the end it makes no difference any more.
-                    answered: usize::MAX,
-                    operation: Operation::LeaveBehind(key, generations.end - 1),
-                    ..*event
+                // Or it has not: in the end it makes no difference any more.
+                Operation::Insert(key, Err(_)) => generations.clone().for_each(|generation| {
+                    let operation = Operation::LeaveBehind(key, generation);
+                    diary.add(Event { answered: usize::MAX, operation, ..*event });
                 }),
                 _ => (),
             }
@@ -362,7 +361,8 @@ impl World for Rotating {
             *expired =
                 (when_full as usize + rotations.iter().filter(|other| other.overlaps(&until_written)).count()) as u8;
             for other in all.iter().filter(|other| other.overlaps(&during)) {
-                if let Operation::Insert(key, Ok(())) | Operation::InsertIfAbsent(key, Ok(true)) = other.operation {
+                // One that is refused may have left a copy behind.
+                if let Operation::Insert(key, _) | Operation::InsertIfAbsent(key, Ok(true)) = other.operation {
                     under_way[key] = true;
                 }
             }
