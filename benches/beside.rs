@@ -140,13 +140,13 @@ fn main() {
     for (name, bytes) in [("16 KiB", 16 << 10)].into_iter().chain(sizes) {
         let head = ["", "writer apart", "writer beside", "beside over apart", "writes"];
         let mut rows = vec![head.map(String::from).to_vec()];
-        eprintln!("{}: ours", name);
+        eprintln!("{name}: ours");
         rows.extend(measure::<Ours<Default5x14>>(bytes, rounds, time));
         rows.extend(measure::<Ours<Plain4x16>>(bytes, rounds, time));
-        eprintln!("{}: atomic-cuckoo-filter", name);
+        eprintln!("{name}: atomic-cuckoo-filter");
         rows.extend(measure::<AtomicCuckooFilter>(bytes, rounds, time));
         if !options.test {
-            println!("## {}: lookups of one thread, millions a second, while another writes", name);
+            println!("## {name}: lookups of one thread, millions a second, while another writes");
             println!("(writes: keys that come and go, millions a second)\n\n{}", align(&rows, 1));
         }
     }

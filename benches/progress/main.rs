@@ -74,12 +74,7 @@ fn refusals(bytes: usize, time: Duration, options: &Options) {
     let refused = Refused::new(bytes);
     for writers in [0, 1, 3, 7] {
         eprintln!("refused beside {writers} writers");
-        let refusals = refused.run(writers, 100_000, time);
-        let name = match refusals.waited_for {
-            0 => format!("beside {writers} writers"),
-            waited_for => format!("beside {writers} writers, which let it through {waited_for} times"),
-        };
-        report.add(&name, writers + 1, &refusals.times);
+        report.add(&format!("beside {writers} writers"), writers + 1, &refused.run(writers, 100_000, time));
     }
     report.print(&format!("an insert that is refused, {} buckets", bytes / 8), options);
 }

@@ -1,9 +1,9 @@
 //! Inserts that are refused, of a key whose two buckets are filled by copies of it and of a second key.
 //!
 //! No copy in these two buckets can be anywhere else. So a search ends at once, and what takes time is to make sure that
-//! there was no room: the insert looks again for as long as others take copies out, wherever in the table they do.
+//! there was no room, while others take copies out wherever in the table they are.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,15 +21,6 @@ const LOAD: f64 = 0.5;
 
 /// How many keys of its own a writer has in the table.
 const HELD: usize = 64;
-
-/// How long an insert is waited for. Then the writers pause until it has ended.
-const LONGEST: Duration = Duration::from_secs(2);
-
-/// What inserts took that are refused, and how many the writers had to wait for.
-pub(crate) struct Refusals {
-    pub(crate) times: Times,
-    pub(crate) waited_for: u64,
-}
 
 pub(crate) struct Refused {
     filter: Filter,
@@ -56,48 +47,30 @@ impl Refused {
     }
 
     /// What it took to be refused, again and again, while so many others insert and remove.
-    pub(crate) fn run(&self, writers: u64, most: u64, time: Duration) -> Refusals {
-        // Odd while an insert is under way that is timed.
-        let (attempts, ended) = (AtomicU64::new(0), AtomicBool::new(false));
-        let mut refusals = Refusals { times: Times::default(), waited_for: 0 };
+    pub(crate) fn run(&self, writers: u64, most: u64, time: Duration) -> Times {
+        let ended = &AtomicBool::new(false);
+        let mut times = Times::default();
         thread::scope(|scope| {
-            let writers: Vec<_> = (0..writers)
-                .map(|writer| {
-                    let (attempts, ended) = (&attempts, &ended);
-                    scope.spawn(move || self.write(writer, attempts, ended))
-                })
-                .collect();
+            let writers: Vec<_> = (0..writers).map(|writer| scope.spawn(move || self.write(writer, ended))).collect();
             let begin = Instant::now();
-            while refusals.times.count() < most && begin.elapsed() < time {
-                attempts.fetch_add(1, Ordering::Relaxed);
-                let began = Instant::now();
-                let refused = refusals.times.time(|| self.filter.insert_hash(self.hash));
-                refusals.waited_for += u64::from(began.elapsed() > LONGEST);
-                attempts.fetch_add(1, Ordering::Relaxed);
+            while times.count() < most && begin.elapsed() < time {
+                let refused = times.time(|| self.filter.insert_hash(self.hash));
                 assert!(matches!(refused, Err(InsertError::Full { .. })), "{refused:?}");
             }
             ended.store(true, Ordering::Relaxed);
             writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
         });
-        refusals
+        times
     }
 
-    fn write(&self, writer: u64, attempts: &AtomicU64, ended: &AtomicBool) {
+    fn write(&self, writer: u64, ended: &AtomicBool) {
         let mut random = Random(writer << 32 | 1);
         let mut held = [None; HELD];
-        let (mut attempt, mut since) = (0, Instant::now());
         while !ended.load(Ordering::Relaxed) {
             for place in &mut held {
                 place.iter().for_each(|&hash| assert!(self.filter.remove_hash(hash), "it was inserted"));
                 let hash = random.next();
                 *place = self.filter.insert_hash(hash).is_ok().then_some(hash);
-            }
-            let now = attempts.load(Ordering::Relaxed);
-            if now != attempt {
-                (attempt, since) = (now, Instant::now());
-            }
-            while attempt % 2 == 1 && since.elapsed() > LONGEST && attempts.load(Ordering::Relaxed) == attempt {
-                thread::yield_now();
             }
         }
         held.into_iter().flatten().for_each(|hash| assert!(self.filter.remove_hash(hash), "it was inserted"));

@@ -25,7 +25,8 @@ pub(crate) fn growth(bytes: usize, threads: u64) -> (Times, Times) {
     let (_, results) = on_new_threads(threads, |_| {
         let mut times = Times::default();
         while filter.tables() < 4 {
-            for number in next.fetch_add(64, Ordering::Relaxed)..next.load(Ordering::Relaxed) {
+            let first = next.fetch_add(64, Ordering::Relaxed);
+            for number in first..first + 64 {
                 times.time(|| filter.insert(&key(number))).expect("it grows");
             }
         }

@@ -58,8 +58,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 return Ok(());
             }
             if copies == self.slots_of(item) {
-                self.counters.insert_refused();
-                return Err(InsertError::too_many(copies));
+                return Err(self.refusal(item, copies));
             }
             let bumps = self.settle();
             let certain = effort.last.is_some_and(|(last_trace, last_bumps)| {
@@ -68,7 +67,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                     || fault::injected(Fault::FullIgnoresVersions)
             });
             if certain || fault::injected(Fault::FullWithoutConfirmation) {
-                return Err(self.full());
+                return Err(self.refusal(item, copies));
             }
             effort.in_vain += 1;
             effort.last = Some((trace, bumps));
@@ -85,28 +84,21 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[inline(never)]
     pub(super) fn insert_undisturbed(&self, item: Item, purpose: Purpose) -> Result<bool, InsertError> {
         self.with_all_locked(Fault::FullWithoutLocks, || {
-            let is_present = || purpose == Purpose::InsertIfAbsent && self.copies(item) > 0;
+            // Another thread has added it meanwhile: no room is needed any more.
+            let suffice = |copies| purpose == Purpose::InsertIfAbsent && copies > 0;
             loop {
-                if is_present() {
+                if suffice(self.copies(item)) {
                     return Ok(false);
                 }
                 if self.put_in_either::<true>(item) {
                     return Ok(true);
                 }
                 let relocate = |hop: Hop| self.relocate_under(&self.stripe_of(hop).held(), hop);
-                if let Outcome::Planned = self.search(item, relocate) {
-                    continue;
+                if let Outcome::Nothing { .. } = self.search(item, relocate) {
+                    // Only now: what is full stays full, so this is a moment at which there is no room.
+                    let copies = self.copies(item);
+                    return if suffice(copies) { Ok(false) } else { Err(self.refusal(item, copies)) };
                 }
-                // Only now: what is full stays full, so this is a moment at which there is no room.
-                if is_present() {
-                    return Ok(false);
-                }
-                let copies = self.copies(item);
-                if copies == self.slots_of(item) {
-                    self.counters.insert_refused();
-                    return Err(InsertError::too_many(copies));
-                }
-                return Err(self.full());
             }
         })
     }
@@ -126,10 +118,14 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         outcome
     }
 
-    /// The error of an insert that found no room, counted.
-    fn full(&self) -> InsertError {
+    /// The error of an insert that found no room for the item, of which there are so many copies; counted.
+    fn refusal(&self, item: Item, copies: usize) -> InsertError {
         self.counters.insert_refused();
-        InsertError::full(self.counters.len(), self.capacity)
+        if copies == self.slots_of(item) {
+            InsertError::too_many(copies)
+        } else {
+            InsertError::full(self.counters.len(), self.capacity)
+        }
     }
 
     /// Waits until each relocation and removal that is under way has ended; returns how many bumps there have been.

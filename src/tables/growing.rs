@@ -51,11 +51,10 @@ impl Tables {
         let wanted = self.len().saturating_add(additional);
         let (mut capacity, mut needed) = (self.capacity(), self.memory_usage());
         let mut planned = [const { None }; MAX_TABLES];
-        for (number, place) in planned.iter_mut().enumerate().skip(tables) {
+        for (place, next) in planned.iter_mut().zip(self.plan.all()).skip(tables) {
             if capacity >= wanted {
                 break;
             }
-            let Some(next) = self.plan.table(number) else { break };
             capacity = capacity.saturating_add(next.capacity());
             needed = needed.saturating_add(next.memory());
             *place = Some(next);

@@ -24,17 +24,21 @@ fn saved(filter: &Filter) -> Vec<u8> {
     bytes
 }
 
-/// 62 bytes, of which 59 are the headers, with all their checksums right.
-#[test]
-fn a_header_that_claims_137_gb_is_refused_before_anything_is_allocated() {
+/// A header that claims so many buckets: 62 bytes, of which 59 are the headers, with all their checksums right.
+fn claiming(buckets: u64) -> Vec<u8> {
     let mut bytes = saved(&filter(LAYOUTS[5], 10));
     bytes.truncate(62);
-    bytes[47..55].copy_from_slice(&(1u64 << 34).to_le_bytes());
+    bytes[47..55].copy_from_slice(&buckets.to_le_bytes());
     let mut sum = crc32fast::Hasher::new();
     sum.update(&bytes[..36]);
     sum.update(&bytes[44..55]);
     bytes[55..59].copy_from_slice(&sum.finalize().to_le_bytes());
+    bytes
+}
 
+#[test]
+fn a_header_that_claims_137_gb_is_refused_before_anything_is_allocated() {
+    let bytes = claiming(1 << 34);
     let limit = 100 << 20;
     let (loaded, requests) = watch(|| Filter::load(&bytes[..], state(), limit));
     assert_eq!(requests.count, 0);
@@ -47,14 +51,7 @@ fn a_header_that_claims_137_gb_is_refused_before_anything_is_allocated() {
 fn a_header_that_claims_1_gb_allocates_nothing_where_numbers_come_one_by_one() {
     use serde::de::DeserializeSeed;
 
-    let mut bytes = saved(&filter(LAYOUTS[5], 10));
-    bytes.truncate(62);
-    bytes[47..55].copy_from_slice(&(1u64 << 27).to_le_bytes());
-    let mut sum = crc32fast::Hasher::new();
-    sum.update(&bytes[..36]);
-    sum.update(&bytes[44..55]);
-    bytes[55..59].copy_from_slice(&sum.finalize().to_le_bytes());
-    let json = serde_json::to_string(&bytes).unwrap();
+    let json = serde_json::to_string(&claiming(1 << 27)).unwrap();
     let loader = concurrent_cuckoo_filter::Loader::<Filter, _>::new(state(), usize::MAX);
     let (loaded, requests) = watch(|| loader.deserialize(&mut serde_json::Deserializer::from_str(&json)));
     let error = loaded.unwrap_err().to_string();

@@ -1,7 +1,7 @@
 //! The soak of a filter that grows: at rates at which keys are mistaken for each other all the time, and at low ones;
 //! from a first table that holds all to one that holds a thousandth; with memory limits and without.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::time::{Duration, Instant};
 
@@ -168,30 +168,9 @@ impl Round {
     }
 
     fn add_once(&self, time: Duration) -> Tally {
-        let (ground, filter) = (&self.ground, &self.ground.filter);
         let mut tally = Tally::default();
-        let contested = ground.items / 4;
-        let mut permanent: Vec<_> = (0..contested).map(|index| ground.key(0, index)).collect();
-        permanent.retain(|key| self.taken(filter.insert_if_absent(key), &mut tally).unwrap_or(false));
-        let end = Instant::now() + time;
-        let won = on_all_threads(&mut tally, |id, tally| {
-            let mut random = Random(ground.seed ^ id << 56);
-            let mut won = Vec::new();
-            let keys = (contested..ground.items).map(|index| ground.key(0, index));
-            for key in keys.take_while(|_| Instant::now() < end) {
-                if let Some(added) = self.taken(filter.insert_if_absent(&key), tally) {
-                    ground.check_present(key, tally);
-                    won.extend(added.then_some(key));
-                }
-                for key in pick(&permanent, &mut random).into_iter().chain(pick(&won, &mut random)) {
-                    ground.check_present(key, tally);
-                }
-            }
-            won
-        });
-        let copies = [permanent, won.concat()].concat();
-        let keys: HashSet<_> = copies.iter().map(|key| key.0).collect();
-        assert_eq!(keys.len(), copies.len(), "a key was added twice");
+        let contested = self.ground.items / 4;
+        let copies = self.ground.race_to_add(contested, time, &mut tally, |result, tally| self.taken(result, tally));
         self.take_out_every_copy(&copies, &mut tally);
         tally
     }

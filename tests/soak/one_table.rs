@@ -1,6 +1,6 @@
 //! The soak of one table: of every layout, from one bucket to 200,000 slots, up to overfull.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::removable::Ground;
@@ -116,31 +116,13 @@ impl Round {
     }
 
     fn add_once(&self, time: Duration) -> Tally {
-        let (ground, filter) = (&self.ground, &self.ground.filter);
         let mut tally = Tally::default();
-        let contested = ground.items / 2;
-        let mut permanent: Vec<_> = (0..contested).map(|index| ground.key(0, index)).collect();
-        permanent.retain(|key| tally.taken(filter.insert_if_absent(key)).unwrap_or(false));
-        let end = Instant::now() + time;
-        let won = on_all_threads(&mut tally, |id, tally| {
-            let mut random = Random(ground.seed ^ id << 56);
-            let mut won = Vec::new();
-            let keys = (contested..ground.items).map(|index| ground.key(0, index));
-            for key in keys.take_while(|_| Instant::now() < end) {
-                if let Some(added) = tally.taken(filter.insert_if_absent(&key)) {
-                    ground.check_present(key, tally);
-                    won.extend(added.then_some(key));
-                }
-                for key in pick(&permanent, &mut random).into_iter().chain(pick(&won, &mut random)) {
-                    ground.check_present(key, tally);
-                }
-            }
-            won
-        });
-        let copies = [permanent, won.concat()].concat();
-        let keys: HashSet<_> = copies.iter().map(|key| key.0).collect();
-        assert_eq!(keys.len(), copies.len(), "a key was added twice");
-        assert!(copies.iter().all(|key| filter.count(key) == 1), "a key was added in spite of another like it");
+        let contested = self.ground.items / 2;
+        let copies = self.ground.race_to_add(contested, time, &mut tally, |result, tally| tally.taken(result));
+        assert!(
+            copies.iter().all(|key| self.ground.filter.count(key) == 1),
+            "a key was added in spite of another like it"
+        );
         self.take_out_every_copy(&copies, &mut tally);
         tally
     }

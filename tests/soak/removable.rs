@@ -1,12 +1,13 @@
 //! What the soaks share of the filters that can remove: their keys, and the rounds that are the same for both.
 
-use std::fmt::Debug;
+use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
+use std::time::{Duration, Instant};
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, MembershipFilter};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, InsertError, MembershipFilter};
 
-use crate::rounds::{THREADS, Tally, key, on_all_threads};
-use crate::support::{Identity, Raw};
+use crate::rounds::{THREADS, Tally, key, on_all_threads, pick};
+use crate::support::{Identity, Random, Raw};
 
 /// Of keys: all threads, each thread, and those that look like another's.
 pub(crate) const OWNERS: u64 = THREADS + 2;
@@ -60,6 +61,39 @@ impl<F: Removable> Ground<F> {
     pub(crate) fn alike(&self, alone: &F, key: Raw) -> Vec<Raw> {
         alone.insert(&key).expect("it is empty");
         (0..100_000).map(|index| self.key(OWNERS - 1, index)).filter(|other| alone.contains(other)).collect()
+    }
+
+    /// The threads race to be the one that adds a key, of those from `contested` on; those below are in before. `taken` counts
+    /// an insert and tells what it returned, unless it was refused. Returns the keys that were added.
+    pub(crate) fn race_to_add(
+        &self,
+        contested: u64,
+        time: Duration,
+        tally: &mut Tally,
+        taken: impl Fn(Result<bool, InsertError>, &mut Tally) -> Option<bool> + Sync,
+    ) -> Vec<Raw> {
+        let mut permanent: Vec<_> = (0..contested).map(|index| self.key(0, index)).collect();
+        permanent.retain(|key| taken(self.filter.insert_if_absent(key), tally).unwrap_or(false));
+        let end = Instant::now() + time;
+        let won = on_all_threads(tally, |id, tally| {
+            let mut random = Random(self.seed ^ id << 56);
+            let mut won = Vec::new();
+            let keys = (contested..self.items).map(|index| self.key(0, index));
+            for key in keys.take_while(|_| Instant::now() < end) {
+                if let Some(added) = taken(self.filter.insert_if_absent(&key), tally) {
+                    self.check_present(key, tally);
+                    won.extend(added.then_some(key));
+                }
+                for key in pick(&permanent, &mut random).into_iter().chain(pick(&won, &mut random)) {
+                    self.check_present(key, tally);
+                }
+            }
+            won
+        });
+        let copies = [permanent, won.concat()].concat();
+        let keys: HashSet<_> = copies.iter().map(|key| key.0).collect();
+        assert_eq!(keys.len(), copies.len(), "a key was added twice");
+        copies
     }
 
     /// A round in which a thread clears the filter amid the inserts and removals of others.

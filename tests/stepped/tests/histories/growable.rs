@@ -3,14 +3,13 @@
 //! Each thread removes only what it has inserted, as the filter's documentation asks for. So each removal must succeed.
 
 use ccf_steps::InsertError;
-use ccf_steps::model::{Fault, Growable, GrowableKey};
+use ccf_steps::model::{Growable, GrowableKey};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use todc_utils::specifications::Specification;
 
-use crate::common::scaled;
-use crate::history::{Diary, Event, World, by_turns, on_real, under_shuttle, without};
+use crate::history::{Diary, Event, World, histories_of, must_hold, without};
 
 /// How many keys a world has. Two and two of them look alike in the oldest table.
 const KEYS: usize = 6;
@@ -293,22 +292,16 @@ impl World for Growing {
     }
 }
 
-fn real_threads(seeds: u64, faults: &[Fault]) -> Result<(), String> {
-    by_turns(seeds, faults, &[on_real::<Growing>])
-}
-
-fn random_schedules(seeds: u64, faults: &[Fault]) -> Result<(), String> {
-    by_turns(seeds, faults, &[under_shuttle::<Growing>])
-}
+histories_of!(Growing);
 
 #[test]
 fn histories_of_real_threads_are_linearizable() {
-    real_threads(scaled(5000, "CCF_HISTORIES") as u64, &[]).unwrap_or_else(|violation| panic!("{violation}"));
+    must_hold(real_threads, 5000);
 }
 
 #[test]
 fn histories_under_random_schedules_are_linearizable() {
-    random_schedules(scaled(200, "CCF_HISTORIES") as u64, &[]).unwrap_or_else(|violation| panic!("{violation}"));
+    must_hold(random_schedules, 200);
 }
 
 without! {

@@ -11,7 +11,7 @@ use todc_utils::linearizability::WGLChecker;
 use todc_utils::linearizability::history::{Action, History};
 use todc_utils::specifications::Specification;
 
-use crate::common::{Job, job, on_real_threads, on_shuttle_threads, under_schedules};
+use crate::common::{Job, job, on_real_threads, on_shuttle_threads, scaled, under_schedules};
 
 /// An operation that has ended: when it was called and when it answered, and what.
 #[derive(Clone, Copy, Debug)]
@@ -183,6 +183,25 @@ pub(crate) fn by_turns(seeds: u64, faults: &[Fault], checks: &[Check]) -> Result
     let mut turns = (0..seeds).step_by(TURN as usize).map(|from| from..(from + TURN).min(seeds));
     turns.try_for_each(|seeds| checks.iter().try_for_each(|check| check(seeds.clone(), faults)))
 }
+
+/// No history of so many seeds, or as many times more as `CCF_HISTORIES` says, may be a violation.
+pub(crate) fn must_hold(histories: fn(u64, &[Fault]) -> Result<(), String>, seeds: usize) {
+    histories(scaled(seeds, "CCF_HISTORIES") as u64, &[]).unwrap_or_else(|violation| panic!("{violation}"));
+}
+
+/// Both ways to make histories of these worlds, by turns.
+macro_rules! histories_of {
+    ($($World:ty),+) => {
+        fn real_threads(seeds: u64, faults: &[ccf_steps::model::Fault]) -> Result<(), String> {
+            $crate::history::by_turns(seeds, faults, &[$($crate::history::on_real::<$World>),+])
+        }
+
+        fn random_schedules(seeds: u64, faults: &[ccf_steps::model::Fault]) -> Result<(), String> {
+            $crate::history::by_turns(seeds, faults, &[$($crate::history::under_shuttle::<$World>),+])
+        }
+    };
+}
+pub(crate) use histories_of;
 
 /// With any of these steps left out, some history is not linearizable.
 macro_rules! without {

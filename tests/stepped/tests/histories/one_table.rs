@@ -1,14 +1,13 @@
 //! Histories of one table: a multiset of classes.
 
 use ccf_steps::InsertError;
-use ccf_steps::model::{AnyLayout, Fault, Key, Smallest, Table, Usual};
+use ccf_steps::model::{AnyLayout, Key, Smallest, Table, Usual};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use todc_utils::specifications::Specification;
 
-use crate::common::scaled;
-use crate::history::{Diary, Event, World, by_turns, on_real, under_shuttle, without};
+use crate::history::{Diary, Event, World, histories_of, must_hold, without};
 
 /// How many classes of keys a world has, at most.
 const CLASSES: usize = 8;
@@ -273,22 +272,16 @@ impl<L: AnyLayout + 'static> World for OneTable<L> {
     }
 }
 
-fn real_threads(seeds: u64, faults: &[Fault]) -> Result<(), String> {
-    by_turns(seeds, faults, &[on_real::<OneTable<Smallest>>, on_real::<OneTable<Usual>>])
-}
-
-fn random_schedules(seeds: u64, faults: &[Fault]) -> Result<(), String> {
-    by_turns(seeds, faults, &[under_shuttle::<OneTable<Smallest>>, under_shuttle::<OneTable<Usual>>])
-}
+histories_of!(OneTable<Smallest>, OneTable<Usual>);
 
 #[test]
 fn histories_of_real_threads_are_linearizable() {
-    real_threads(scaled(5000, "CCF_HISTORIES") as u64, &[]).unwrap_or_else(|violation| panic!("{violation}"));
+    must_hold(real_threads, 5000);
 }
 
 #[test]
 fn histories_under_random_schedules_are_linearizable() {
-    random_schedules(scaled(200, "CCF_HISTORIES") as u64, &[]).unwrap_or_else(|violation| panic!("{violation}"));
+    must_hold(random_schedules, 200);
 }
 
 without! {

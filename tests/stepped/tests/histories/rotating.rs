@@ -3,15 +3,14 @@
 //! A world has fewer rotations than live generations while its threads are at work, so that only keys that were given can
 //! expire meanwhile. How long the others live is asked in the end.
 
-use ccf_steps::model::{Fault, Generations};
+use ccf_steps::model::Generations;
 use ccf_steps::{Advance, InsertError};
 use rand::rngs::SmallRng;
 use rand::seq::{IndexedMutRandom, IndexedRandom};
 use rand::{Rng, SeedableRng};
 use todc_utils::specifications::Specification;
 
-use crate::common::scaled;
-use crate::history::{Diary, Event, World, by_turns, on_real, under_shuttle, without};
+use crate::history::{Diary, Event, World, histories_of, must_hold, without};
 
 /// How many keys a world has.
 const KEYS: usize = 6;
@@ -379,22 +378,16 @@ impl World for Rotating {
     }
 }
 
-fn real_threads(seeds: u64, faults: &[Fault]) -> Result<(), String> {
-    by_turns(seeds, faults, &[on_real::<Rotating>])
-}
-
-fn random_schedules(seeds: u64, faults: &[Fault]) -> Result<(), String> {
-    by_turns(seeds, faults, &[under_shuttle::<Rotating>])
-}
+histories_of!(Rotating);
 
 #[test]
 fn histories_of_real_threads_are_linearizable() {
-    real_threads(scaled(5000, "CCF_HISTORIES") as u64, &[]).unwrap_or_else(|violation| panic!("{violation}"));
+    must_hold(real_threads, 5000);
 }
 
 #[test]
 fn histories_under_random_schedules_are_linearizable() {
-    random_schedules(scaled(200, "CCF_HISTORIES") as u64, &[]).unwrap_or_else(|violation| panic!("{violation}"));
+    must_hold(random_schedules, 200);
 }
 
 without! {
