@@ -171,7 +171,7 @@ pub mod scaling {}
 pub mod beyond_one_process {}
 
 pub use error::build::BuildError;
-pub use error::insert::{InsertBatchError, InsertError, ReserveError};
+pub use error::insert::{InsertBatchError, InsertError, ReserveError, ValueTooLarge};
 pub use error::kind::FilterKind;
 #[cfg(feature = "snapshot")]
 pub use error::load::LoadError;
@@ -180,6 +180,8 @@ pub use filter::concurrent::ConcurrentCuckooFilter;
 pub use filter::concurrent_builder::Builder;
 pub use filter::growable::GrowableCuckooFilter;
 pub use filter::growable_builder::GrowableBuilder;
+pub use filter::maplet::ConcurrentCuckooMaplet;
+pub use filter::maplet_builder::MapletBuilder;
 pub use filter::membership::MembershipFilter;
 pub use filter::rotating::RotatingCuckooFilter;
 pub use filter::rotating_builder::RotatingBuilder;
@@ -197,6 +199,7 @@ pub use tables::clock::Advance;
 #[cfg(ccf_model)]
 pub use verify::model;
 pub use word::layout::Encoding;
+pub use word::values::Values;
 
 /// The README's example, as a test.
 #[cfg(doctest)]

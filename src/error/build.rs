@@ -33,6 +33,15 @@ pub enum BuildError {
         /// The number asked for.
         generations: usize,
     },
+    /// Of a [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet), no number of value bits was given.
+    ValueBitsMissing,
+    /// The number of value bits of a [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet) is not between 1 and 16, both
+    /// included.
+    #[non_exhaustive]
+    InvalidValueBits {
+        /// The number asked for.
+        value_bits: u32,
+    },
     /// The false-positive rate is no number between 0 and 1, both excluded.
     #[non_exhaustive]
     InvalidRate {
@@ -48,6 +57,8 @@ pub enum BuildError {
         encoding: Option<Encoding>,
         /// How many generations a lookup looks into; 1 where there are none.
         generations: usize,
+        /// How many bits a value has; 0 where there are no values.
+        value_bits: u32,
         /// The rate asked for.
         rate: f64,
         /// The lowest possible one, in the encoding asked for if there was one.
@@ -100,11 +111,20 @@ impl fmt::Display for BuildError {
                 "{generations} live generations were asked for; there must be 2 to 255 (4 forget a key after 3 to 4 \
                  periods)"
             ),
+            Self::ValueBitsMissing => {
+                write!(
+                    f,
+                    "no number of value bits was given for the ConcurrentCuckooMaplet; call MapletBuilder::value_bits"
+                )
+            }
+            Self::InvalidValueBits { value_bits } => {
+                write!(f, "values of {value_bits} bits were asked for; there must be 1 to 16")
+            }
             Self::InvalidRate { rate } => write!(
                 f,
                 "the false-positive rate was {rate:?}; it must be more than 0 and less than 1 (0.001 is one in a thousand)"
             ),
-            Self::RateTooLow { filter, encoding, generations, rate, lowest } => {
+            Self::RateTooLow { filter, encoding, generations, value_bits, rate, lowest } => {
                 write!(f, "a false-positive rate of {rate:e} is too low: the lowest that a {filter} ")?;
                 match encoding {
                     Some(Encoding::Plain) => write!(f, "with Encoding::Plain ")?,
@@ -114,7 +134,13 @@ impl fmt::Display for BuildError {
                 if *filter == FilterKind::Rotating {
                     write!(f, "of {generations} generations ")?;
                 }
+                if *value_bits > 0 {
+                    write!(f, "with values of {value_bits} bits ")?;
+                }
                 write!(f, "can have is {lowest:e}; choose that rate or a higher one")?;
+                if *value_bits > 1 {
+                    write!(f, ", or fewer value bits")?;
+                }
                 if *filter == FilterKind::Rotating && *generations > 2 {
                     write!(f, ", or fewer generations")?;
                 }

@@ -30,6 +30,16 @@ pub enum InsertError {
         /// How many it is made for.
         capacity: usize,
     },
+    /// The value has more bits than the values of this [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet).
+    ///
+    /// Build it with more [value bits](crate::MapletBuilder::value_bits), or number what the values stand for from 0.
+    #[non_exhaustive]
+    ValueTooLarge {
+        /// The value.
+        value: u16,
+        /// How many bits a value may have.
+        value_bits: u32,
+    },
     /// The filter already holds as many copies of this key as the key's two buckets have slots.
     ///
     /// Copies of one key can be nowhere else. Use
@@ -88,16 +98,28 @@ impl InsertError {
 impl fmt::Display for InsertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Full { filter: FilterKind::Concurrent, len, capacity } if len < capacity => write!(
+            Self::Full { filter: filter @ (FilterKind::Concurrent | FilterKind::Maplet), len, capacity }
+                if len < capacity =>
+            {
+                write!(
+                    f,
+                    "the {filter} has no room for this key: other keys fill its buckets, although it holds only {len} keys \
+                     and is made for {capacity}; use insert_if_absent if keys are inserted repeatedly, or a hasher that is \
+                     keyed with a secret"
+                )
+            }
+            Self::Full { filter: filter @ (FilterKind::Concurrent | FilterKind::Maplet), len, capacity } => write!(
                 f,
-                "the ConcurrentCuckooFilter has no room for this key: other keys fill its buckets, although the filter holds \
-                 only {len} keys and is made for {capacity}; use insert_if_absent if keys are inserted repeatedly, or a \
-                 hasher that is keyed with a secret"
+                "the {filter} is full: it holds {len} keys and is made for {capacity}; remove some keys, or build a larger \
+                 one"
             ),
-            Self::Full { filter: FilterKind::Concurrent, len, capacity } => write!(
+            Self::ValueTooLarge { value, value_bits } => {
+                ValueTooLarge { value: *value, value_bits: *value_bits }.fmt(f)
+            }
+            Self::TooManyCopies { filter: FilterKind::Maplet, copies } => write!(
                 f,
-                "the ConcurrentCuckooFilter is full: it holds {len} keys and is made for {capacity}; remove some keys, or \
-                 build a larger filter"
+                "the ConcurrentCuckooMaplet already holds {copies} values of this key, all that the key's two buckets have \
+                 room for; remove some of them"
             ),
             Self::Full { filter: FilterKind::Rotating, len, capacity } => write!(
                 f,
@@ -135,6 +157,43 @@ impl fmt::Display for InsertError {
 }
 
 impl Error for InsertError {}
+
+/// A value that has more bits than the values of a [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet). Nothing has
+/// changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ValueTooLarge {
+    /// The value.
+    pub value: u16,
+    /// How many bits a value may have.
+    pub value_bits: u32,
+}
+
+impl ValueTooLarge {
+    pub(crate) fn new(value: u16, value_bits: u32) -> Self {
+        Self { value, value_bits }
+    }
+}
+
+impl fmt::Display for ValueTooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let &Self { value, value_bits } = self;
+        write!(
+            f,
+            "the value {value} is too large: values of {value_bits} bits are at most {}; number them from 0, or build the \
+             ConcurrentCuckooMaplet with more value_bits",
+            (1u32 << value_bits) - 1
+        )
+    }
+}
+
+impl Error for ValueTooLarge {}
+
+impl From<ValueTooLarge> for InsertError {
+    fn from(ValueTooLarge { value, value_bits }: ValueTooLarge) -> Self {
+        Self::ValueTooLarge { value, value_bits }
+    }
+}
 
 /// Why a batch of inserts ended early, and where.
 ///

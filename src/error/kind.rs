@@ -12,6 +12,8 @@ pub enum FilterKind {
     Growable,
     /// A [`RotatingCuckooFilter`](crate::RotatingCuckooFilter).
     Rotating,
+    /// A [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet).
+    Maplet,
 }
 
 impl FilterKind {
@@ -22,13 +24,16 @@ impl FilterKind {
             Self::Concurrent => 1,
             Self::Growable => 2,
             Self::Rotating => 3,
+            Self::Maplet => 4,
         }
     }
 
     /// The type that has this number.
     #[cfg(feature = "snapshot")]
     pub(crate) fn of_number(number: u8) -> Option<Self> {
-        [Self::Concurrent, Self::Growable, Self::Rotating].into_iter().find(|kind| kind.number() == number)
+        [Self::Concurrent, Self::Growable, Self::Rotating, Self::Maplet]
+            .into_iter()
+            .find(|kind| kind.number() == number)
     }
 
     /// The name of the type's builder.
@@ -37,6 +42,7 @@ impl FilterKind {
             Self::Concurrent => "Builder",
             Self::Growable => "GrowableBuilder",
             Self::Rotating => "RotatingBuilder",
+            Self::Maplet => "MapletBuilder",
         }
     }
 }
@@ -47,6 +53,7 @@ impl fmt::Display for FilterKind {
             Self::Concurrent => "ConcurrentCuckooFilter",
             Self::Growable => "GrowableCuckooFilter",
             Self::Rotating => "RotatingCuckooFilter",
+            Self::Maplet => "ConcurrentCuckooMaplet",
         })
     }
 }

@@ -98,6 +98,14 @@ pub enum LoadError {
         /// The lowest possible one; 1 is above the highest.
         lowest: f64,
     },
+    /// No maplet has values of so many bits.
+    #[non_exhaustive]
+    InvalidValueBits {
+        /// How many bits.
+        value_bits: u8,
+        /// The most possible; the fewest is 1.
+        most: u8,
+    },
     /// No generation has such a number.
     #[non_exhaustive]
     InvalidGeneration {
@@ -255,6 +263,9 @@ impl fmt::Display for LoadError {
                 "the snapshot states a false-positive rate of {rate:?}; the lowest is {lowest:e}, and all are below 1; \
                  rebuild the filter"
             ),
+            Self::InvalidValueBits { value_bits, most } => {
+                write!(f, "the snapshot states values of {value_bits} bits; there are 1 to {most}; rebuild the maplet")
+            }
             Self::InvalidGeneration { generation, largest } => write!(
                 f,
                 "the snapshot states {generation} as the number of a generation; the largest is {largest}; rebuild the filter"

@@ -10,12 +10,12 @@ use crate::error::insert::{InsertBatchError, InsertError};
 use crate::filter::batch_key::BatchKey;
 use crate::filter::batches::{batches, blocks};
 use crate::filter::membership::MembershipFilter;
-use crate::filter::operations::{operation_on_a_key, operations_on_hashes, operations_on_keys, properties};
+use crate::filter::operations::{membership, operation_on_a_key, operations_on_hashes, operations_on_keys, properties};
 use crate::filter::sealed::Sealed;
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
-use crate::table::any::AnyTable;
+use crate::table::any::{AnyTable, FilterTable};
 use crate::word::layout::Encoding;
 
 /// A cuckoo filter that many threads share: an approximate, concurrent multiset of keys of type `T`.
@@ -39,7 +39,7 @@ use crate::word::layout::Encoding;
 /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
 /// ```
 pub struct ConcurrentCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
-    pub(super) core: Box<dyn AnyTable>,
+    pub(super) core: Box<dyn FilterTable>,
     pub(super) hasher: S,
     #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots state it"))]
     pub(super) schema: Schema,
@@ -138,10 +138,12 @@ batches! {
 
 operations_on_hashes!(ConcurrentCuckooFilter with removal);
 
-properties!(ConcurrentCuckooFilter);
+properties!(ConcurrentCuckooFilter made by "with_capacity(1000)");
+
+membership!(ConcurrentCuckooFilter);
 
 impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
-    pub(super) fn from_parts(core: Box<dyn AnyTable>, hasher: S, schema: Schema) -> Self {
+    pub(super) fn from_parts(core: Box<dyn FilterTable>, hasher: S, schema: Schema) -> Self {
         Self { core, hasher, schema, key: PhantomData }
     }
 
@@ -219,7 +221,8 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
-        Stats::of([&*self.core], self.memory_usage(), self.false_positive_rate(), self.max_false_positive_rate())
+        let table: &dyn AnyTable = &*self.core;
+        Stats::of([table], self.memory_usage(), self.false_positive_rate(), self.max_false_positive_rate())
     }
 
     /// How the fingerprints of a bucket are stored.

@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::filter::concurrent::ConcurrentCuckooFilter;
-use crate::filter::settings::{Settings, constructors, settings_of_all};
+use crate::filter::settings::{Settings, constructors, setting_of_encoding, settings_of_all};
 use crate::hasher::default::DefaultHashBuilder;
 use crate::table::words;
 use crate::word::layout::Encoding;
@@ -38,6 +38,7 @@ pub struct Builder<T: ?Sized, S = DefaultHashBuilder> {
 }
 
 settings_of_all!(Builder);
+setting_of_encoding!(Builder);
 
 impl<T: ?Sized, S> Builder<T, S> {
     fn with_hasher(hasher: S) -> Self {

@@ -10,11 +10,12 @@ use crate::error::insert::{InsertBatchError, InsertError, ReserveError};
 use crate::filter::batch_key::BatchKey;
 use crate::filter::batches::{batches, blocks};
 use crate::filter::membership::MembershipFilter;
-use crate::filter::operations::{operation_on_a_key, operations_on_hashes, operations_on_keys, properties};
+use crate::filter::operations::{membership, operation_on_a_key, operations_on_hashes, operations_on_keys, properties};
 use crate::filter::sealed::Sealed;
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
+use crate::table::any::AnyTable;
 use crate::tables::growth::Tables;
 use crate::word::geometry::nested;
 
@@ -195,7 +196,9 @@ batches! {
 
 operations_on_hashes!(GrowableCuckooFilter with removal);
 
-properties!(GrowableCuckooFilter);
+properties!(GrowableCuckooFilter made by "with_capacity(1000)");
+
+membership!(GrowableCuckooFilter);
 
 impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     pub(super) fn from_parts(core: Tables, hasher: S, schema: Schema) -> Self {
@@ -311,7 +314,8 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
         let rates = (self.false_positive_rate(), self.max_false_positive_rate());
         // Where a table refused what another took, the filter did not.
         let inserts_refused = self.core.inserts_refused();
-        Stats { inserts_refused, ..Stats::of(self.core.newest_first(), self.memory_usage(), rates.0, rates.1) }
+        let tables = self.core.newest_first().map(|table| table as &dyn AnyTable);
+        Stats { inserts_refused, ..Stats::of(tables, self.memory_usage(), rates.0, rates.1) }
     }
 
     /// Removes all keys that are in the filter when the call begins. The tables stay, empty.

@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::filter::growable::GrowableCuckooFilter;
-use crate::filter::settings::{Settings, constructors, settings_of_all};
+use crate::filter::settings::{Settings, constructors, setting_of_encoding, settings_of_all};
 use crate::hasher::default::DefaultHashBuilder;
 use crate::tables::growth::{Refusal, Tables};
 use crate::tables::growth_plan::{self, Plan};
@@ -57,6 +57,7 @@ struct Own {
 }
 
 settings_of_all!(GrowableBuilder);
+setting_of_encoding!(GrowableBuilder);
 
 impl<T: ?Sized, S> GrowableBuilder<T, S> {
     fn with_hasher(hasher: S) -> Self {

@@ -158,7 +158,7 @@ pub(super) use operations_on_hashes;
 
 /// What a filter tells of itself and is told, in the same words for all.
 macro_rules! properties {
-    ($Filter:ident) => {
+    ($Filter:ident made by $made:literal) => {
         /// What is known of the filter as a whole.
         impl<T: ?Sized, S> $Filter<T, S> {
             /// Whether the filter holds no keys; as exact as [`len`](Self::len).
@@ -192,7 +192,7 @@ macro_rules! properties {
             /// ```
             #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
             /// # let database = |_: &str| None::<u32>;
-            #[doc = concat!("# let filter = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
+            #[doc = concat!("# let filter = ", stringify!($Filter), "::<str>::", $made, ";")]
             /// let mut negatives = 0;
             /// for name in ["a", "b", "c"] {
             ///     if !filter.contains(name) {
@@ -203,6 +203,7 @@ macro_rules! properties {
             /// }
             /// filter.record_negatives(negatives);
             /// assert_eq!(filter.stats().observed_false_positive_rate(), Some(0.0));
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             pub fn record_negatives(&self, count: u64) {
                 self.core.record_negatives(count);
@@ -218,7 +219,13 @@ macro_rules! properties {
         // A key's `Hash` may panic, but it runs before a table is touched: no panic can leave the filter half changed.
         impl<T: ?Sized, S: UnwindSafe> UnwindSafe for $Filter<T, S> {}
         impl<T: ?Sized, S: RefUnwindSafe> RefUnwindSafe for $Filter<T, S> {}
+    };
+}
+pub(super) use properties;
 
+/// The trait that all filters have in common.
+macro_rules! membership {
+    ($Filter:ident) => {
         impl<T: ?Sized, S> Sealed for $Filter<T, S> {}
 
         impl<T: Hash + ?Sized, S: BuildHasher> MembershipFilter<T> for $Filter<T, S> {
@@ -286,4 +293,4 @@ macro_rules! properties {
         }
     };
 }
-pub(super) use properties;
+pub(super) use membership;

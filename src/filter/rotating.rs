@@ -11,11 +11,12 @@ use crate::error::insert::{InsertBatchError, InsertError};
 use crate::filter::batch_key::BatchKey;
 use crate::filter::batches::{batches, blocks};
 use crate::filter::membership::MembershipFilter;
-use crate::filter::operations::{operation_on_a_key, operations_on_hashes, operations_on_keys, properties};
+use crate::filter::operations::{membership, operation_on_a_key, operations_on_hashes, operations_on_keys, properties};
 use crate::filter::sealed::Sealed;
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
+use crate::table::any::AnyTable;
 use crate::tables::clock::Advance;
 use crate::tables::generations::Generations;
 use crate::word::layout::rate_of_any;
@@ -173,7 +174,9 @@ batches! {
 
 operations_on_hashes!(RotatingCuckooFilter);
 
-properties!(RotatingCuckooFilter);
+properties!(RotatingCuckooFilter made by "with_capacity(1000)");
+
+membership!(RotatingCuckooFilter);
 
 impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
     pub(super) fn from_parts(core: Generations, hasher: S, schema: Schema) -> Self {
@@ -381,7 +384,8 @@ impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
     pub fn stats(&self) -> Stats {
         let len = self.len();
         let rates = (self.false_positive_rate(), self.max_false_positive_rate());
-        let of_all = Stats::of(self.core.tables(), self.memory_usage(), rates.0, rates.1);
+        let of_all =
+            Stats::of(self.core.tables().map(|table| table as &dyn AnyTable), self.memory_usage(), rates.0, rates.1);
         let clock = self.core.clock_counts();
         Stats {
             len,

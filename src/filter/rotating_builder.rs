@@ -6,9 +6,9 @@ use core::marker::PhantomData;
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::filter::rotating::RotatingCuckooFilter;
-use crate::filter::settings::{Settings, constructors, settings_of_all};
+use crate::filter::settings::{Settings, constructors, setting_of_encoding, settings_of_all};
 use crate::hasher::default::DefaultHashBuilder;
-use crate::table::any::AnyTable;
+use crate::table::any::FilterTable;
 use crate::table::words;
 use crate::tables::gates::Gates;
 use crate::tables::generations::{Generations, MAX_GENERATIONS, MIN_GENERATIONS};
@@ -56,6 +56,7 @@ struct Own {
 }
 
 settings_of_all!(RotatingBuilder);
+setting_of_encoding!(RotatingBuilder);
 
 impl<T: ?Sized, S> RotatingBuilder<T, S> {
     fn with_hasher(hasher: S) -> Self {
@@ -153,7 +154,7 @@ impl<T: ?Sized, S> RotatingBuilder<T, S> {
         let tables = generations + 1;
         let plan = settings.plan(of_one, generations, tables)?;
         let built = Generations::new(plan, generations, rotate_when_full).ok_or_else(|| {
-            let of_one = size_of::<Box<dyn AnyTable>>() + words::memory_for(plan.buckets);
+            let of_one = size_of::<Box<dyn FilterTable>>() + words::memory_for(plan.buckets);
             BuildError::OutOfMemory { bytes: tables * of_one + Gates::memory_for(plan.buckets) }
         })?;
         Ok(RotatingCuckooFilter::from_parts(built, hasher, settings.schema))

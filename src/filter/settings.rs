@@ -20,12 +20,14 @@ pub(super) struct Settings {
     pub(super) encoding: Option<Encoding>,
     pub(super) pages: Pages,
     pub(super) schema: Schema,
+    /// 0 in a filter.
+    pub(super) payload_bits: u32,
 }
 
 impl Settings {
     pub(super) fn new(filter: FilterKind) -> Self {
         let (pages, schema) = (Pages::DEFAULT, Schema::default());
-        Self { filter, capacity: None, rate: DEFAULT_RATE, encoding: None, pages, schema }
+        Self { filter, capacity: None, rate: DEFAULT_RATE, encoding: None, pages, schema, payload_bits: 0 }
     }
 
     /// The capacity, if one was given, and if everything else is what it can be by itself.
@@ -44,8 +46,8 @@ impl Settings {
     pub(super) fn plan(&self, capacity: usize, looked_into: usize, tables: usize) -> Result<Plan, BuildError> {
         let (rate, looked_into) = (self.rate, looked_into as f64);
         // Of so many answers, each wrong with a `looked_into`th of the rate, one is wrong with at most the rate.
-        let shape = Shape::cheapest(rate / looked_into, self.encoding).ok_or_else(|| {
-            let of_one = Shape::lowest_rate(self.encoding);
+        let shape = Shape::cheapest(rate / looked_into, self.encoding, self.payload_bits).ok_or_else(|| {
+            let of_one = Shape::lowest_rate(self.encoding, self.payload_bits);
             let mut lowest = of_one * looked_into;
             while lowest / looked_into < of_one {
                 lowest = lowest.next_up();
@@ -56,8 +58,8 @@ impl Settings {
     }
 
     pub(super) fn rate_too_low(&self, lowest: f64, generations: usize) -> BuildError {
-        let &Self { filter, encoding, rate, .. } = self;
-        BuildError::RateTooLow { filter, encoding, generations, rate, lowest }
+        let &Self { filter, encoding, payload_bits: value_bits, rate, .. } = self;
+        BuildError::RateTooLow { filter, encoding, generations, value_bits, rate, lowest }
     }
 
     /// The number of buckets for that capacity, if so many such tables fit in the address space.
@@ -70,8 +72,8 @@ impl Settings {
     }
 }
 
-/// The settings that read alike in all builders.
-macro_rules! settings_of_all {
+/// The choice of the encoding.
+macro_rules! setting_of_encoding {
     ($Builder:ident) => {
         impl<T: ?Sized, S> $Builder<T, S> {
             /// Restricts the choice of the layout to one encoding of the buckets.
@@ -83,7 +85,15 @@ macro_rules! settings_of_all {
                 self.settings.encoding = Some(encoding);
                 self
             }
+        }
+    };
+}
+pub(super) use setting_of_encoding;
 
+/// The settings that read alike in all builders.
+macro_rules! settings_of_all {
+    ($Builder:ident) => {
+        impl<T: ?Sized, S> $Builder<T, S> {
             /// Whether to ask the system for huge pages for each table of 4 MiB or more: yes, if not called.
             ///
             /// In a large table, each lookup touches two pages whose place in memory the processor has long forgotten.

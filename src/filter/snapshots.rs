@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::error::load::LoadError;
 use crate::filter::concurrent::ConcurrentCuckooFilter;
 use crate::filter::growable::GrowableCuckooFilter;
+use crate::filter::maplet::ConcurrentCuckooMaplet;
 use crate::filter::rotating::RotatingCuckooFilter;
 use crate::snapshot::format::Saved;
 use crate::snapshot::loader::{FromSnapshot, Loaded, Loader};
@@ -16,7 +17,7 @@ use crate::snapshot::schema::Schema;
 use crate::snapshot::source::Source;
 
 macro_rules! snapshots {
-    ($Filter:ident of $Core:ty: saved: $(#[$save:meta])* loaded: $(#[$load:meta])*) => {
+    ($Filter:ident of $Core:ty, with $insert:literal: saved: $(#[$save:meta])* loaded: $(#[$load:meta])*) => {
         /// Snapshots: the filter as bytes, to survive a restart or to travel. Only with the feature `snapshot`.
         ///
         /// A snapshot is of use only to those who have the same hasher, and **not every hasher is the same tomorrow**:
@@ -38,8 +39,7 @@ macro_rules! snapshots {
         #[doc = concat!("type Revoked = ", stringify!($Filter), "<str, StableState>;")]
         ///
         /// let hasher = StableState::with_key(*b"sixteen secrets!"); // from the configuration
-        /// let revoked = Revoked::with_capacity_and_hasher(1000, hasher.clone());
-        /// revoked.insert("token-17")?;
+        #[doc = $insert]
         /// # let folder = std::env::temp_dir().join(format!("snapshots-{}", std::process::id()));
         /// # std::fs::create_dir_all(&folder)?;
         #[doc = concat!("# let path = folder.join(\"", stringify!($Filter), "\");")]
@@ -189,7 +189,8 @@ macro_rules! snapshots {
 }
 
 snapshots! {
-    ConcurrentCuckooFilter of Box<dyn crate::table::any::AnyTable>:
+    ConcurrentCuckooFilter of Box<dyn crate::table::any::FilterTable>,
+    with "let revoked = Revoked::with_capacity_and_hasher(1000, hasher.clone());\nrevoked.insert(\"token-17\")?;":
     saved:
     /// The snapshot of a filter of text is `71 + 8 · buckets` bytes long, a little less than
     /// [`memory_usage`](Self::memory_usage).
@@ -197,7 +198,16 @@ snapshots! {
 }
 
 snapshots! {
-    GrowableCuckooFilter of crate::tables::growth::Tables:
+    ConcurrentCuckooMaplet of Box<dyn crate::table::any::MapletTable>,
+    with "let revoked = Revoked::builder_with_hasher(hasher.clone()).capacity(1000).value_bits(4).build()?;\nrevoked.insert(\"token-17\", 3)?;":
+    saved:
+    /// The snapshot of a maplet of text is `76 + 8 · buckets` bytes long. The values are in it.
+    loaded:
+}
+
+snapshots! {
+    GrowableCuckooFilter of crate::tables::growth::Tables,
+    with "let revoked = Revoked::with_capacity_and_hasher(1000, hasher.clone());\nrevoked.insert(\"token-17\")?;":
     saved:
     /// Tables that are added meanwhile are not in the snapshot. What layouts the tables have follows from the rate, by
     /// arithmetic on floating-point numbers. A machine on which that comes to others, which can be at rates just between two
@@ -210,7 +220,8 @@ snapshots! {
 }
 
 snapshots! {
-    RotatingCuckooFilter of crate::tables::generations::Generations:
+    RotatingCuckooFilter of crate::tables::generations::Generations,
+    with "let revoked = Revoked::with_capacity_and_hasher(1000, hasher.clone());\nrevoked.insert(\"token-17\")?;":
     saved:
     /// The snapshot is of the generation and the tick of its moment: the first [`advance_to`](Self::advance_to) after loading
     /// has as many generations expire as periods have passed since. (If the clock is another one after loading, call

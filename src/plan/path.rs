@@ -11,7 +11,7 @@
 
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Geometry, Item};
-use crate::word::layout::{Fingerprint, Layout};
+use crate::word::layout::{Entry, Layout};
 
 /// How many buckets a search looks at before it gives up.
 ///
@@ -32,10 +32,10 @@ pub(crate) const BUDGET: usize = 2048;
 const FIRST_BUDGET: usize = 32;
 const SECOND_BUDGET: usize = 256;
 
-/// One hop of a plan: move `fingerprint` from bucket `from` to bucket `to`.
+/// One hop of a plan: move `entry` from bucket `from` to bucket `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hop {
-    pub(crate) fingerprint: Fingerprint,
+    pub(crate) entry: Entry,
     pub(crate) from: usize,
     pub(crate) to: usize,
 }
@@ -85,13 +85,13 @@ fn try_within<const N: usize, L: Layout, G: Geometry>(
     (search.len < N || N == BUDGET).then_some(Outcome::Nothing { trace: search.trace })
 }
 
-/// A bucket to look at, and the fingerprint that moves into it from its parent's bucket if the path leads through it.
+/// A bucket to look at, and the entry that moves into it from its parent's bucket if the path leads through it.
 /// Packed, for 2,048 of them are on the stack: each takes 14 bytes instead of 16.
 #[derive(Clone, Copy)]
 #[repr(Rust, packed(2))]
 struct Node {
     bucket: usize,
-    fingerprint: Fingerprint,
+    entry: Entry,
     parent: u16,
 }
 
@@ -100,7 +100,7 @@ const ROOT: u16 = u16::MAX;
 
 impl Node {
     /// To be overwritten.
-    const NONE: Self = Self { bucket: 0, fingerprint: Fingerprint(0), parent: 0 };
+    const NONE: Self = Self { bucket: 0, entry: Entry(0), parent: 0 };
 }
 
 /// The queue of one search, which is also the tree of its paths. It is on the stack, for no operation allocates.
@@ -132,15 +132,16 @@ impl<'a, const N: usize> Search<'a, N> {
         look: &impl Fn(usize) -> Bucket,
     ) -> Option<usize> {
         for bucket in [item.first, item.second] {
-            if self.visit(layout, buckets, Node { bucket, fingerprint: item.fingerprint, parent: ROOT }, look) {
+            if self.visit(layout, buckets, Node { bucket, entry: item.entry, parent: ROOT }, look) {
                 return Some(self.len - 1);
             }
         }
         let mut next = 0;
         while next < self.len && self.len < N {
             let from = self.nodes[next].bucket;
-            for fingerprint in layout.fingerprints(look(from)) {
-                let node = Node { bucket: buckets.alternate(from, fingerprint), fingerprint, parent: next as u16 };
+            for entry in layout.entries(look(from)) {
+                let bucket = buckets.alternate(from, layout.fingerprint_of(entry));
+                let node = Node { bucket, entry, parent: next as u16 };
                 if self.visit(layout, buckets, node, look) {
                     return Some(self.len - 1);
                 }
@@ -182,7 +183,7 @@ impl<'a, const N: usize> Search<'a, N> {
         let mut to = self.nodes[leaf];
         while to.parent != ROOT {
             let from = self.nodes[usize::from(to.parent)];
-            if !carry_out(Hop { fingerprint: to.fingerprint, from: from.bucket, to: to.bucket }) {
+            if !carry_out(Hop { entry: to.entry, from: from.bucket, to: to.bucket }) {
                 return;
             }
             to = from;

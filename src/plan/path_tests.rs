@@ -6,7 +6,7 @@ use super::*;
 use crate::plan::sizing;
 use crate::table::words::Table;
 use crate::word::geometry::Buckets;
-use crate::word::layout::{Plain, SemiSorted, Shape};
+use crate::word::layout::{OfFilter, Plain, SemiSorted, Shape};
 
 /// How far each bucket that can be reached from the item's two is from them: by a search of another kind, to a
 /// fixed point.
@@ -15,8 +15,8 @@ fn distances<L: Layout>(layout: L, buckets: Buckets, item: Item, words: &[Bucket
     loop {
         let mut nearer = Vec::new();
         for (&from, &distance) in distances.iter().filter(|&(&from, _)| !layout.has_room(words[from])) {
-            for fingerprint in layout.fingerprints(words[from]) {
-                let to = buckets.alternate(from, fingerprint);
+            for entry in layout.entries(words[from]) {
+                let to = buckets.alternate(from, layout.fingerprint_of(entry));
                 if distances.get(&to).is_none_or(|&known| known > distance + 1) {
                     nearer.push((to, distance + 1));
                 }
@@ -33,13 +33,13 @@ fn distances<L: Layout>(layout: L, buckets: Buckets, item: Item, words: &[Bucket
 
 /// Fills a table of plain words to the given share, each item in a bucket of its own, and plans the insert of one
 /// more.
-fn check<L: Layout>(count: usize, hashes: &[u64], one: u64) {
+fn check<L: OfFilter>(count: usize, hashes: &[u64], one: u64) {
     let (layout, buckets) = (L::new(), Buckets::new(count));
     let mut words = vec![Bucket::default(); count];
     for &hash in hashes {
         let item = buckets.item(layout, hash);
         for bucket in [item.first, item.second] {
-            if let Some(added) = layout.add(words[bucket], item.fingerprint) {
+            if let Some(added) = layout.add(words[bucket], item.entry) {
                 words[bucket] = added;
                 break;
             }
@@ -56,10 +56,14 @@ fn check<L: Layout>(count: usize, hashes: &[u64], one: u64) {
         buckets,
         item,
         |bucket| words[bucket],
-        |Hop { fingerprint, from, to }| {
-            assert_eq!(buckets.alternate(from, fingerprint), to, "a hop leads to the alternate bucket");
-            after[to] = layout.add(after[to], fingerprint).expect("each hop finds the room that the last one left");
-            after[from] = layout.remove(after[from], fingerprint).expect("what is to be moved is there");
+        |Hop { entry, from, to }| {
+            assert_eq!(
+                buckets.alternate(from, layout.fingerprint_of(entry)),
+                to,
+                "a hop leads to the alternate bucket"
+            );
+            after[to] = layout.add(after[to], entry).expect("each hop finds the room that the last one left");
+            after[from] = layout.remove(after[from], entry).expect("what is to be moved is there");
             hops += 1;
             true
         },
@@ -96,8 +100,8 @@ fn a_plan_is_dropped_at_the_first_hop_that_fails() {
     let (layout, buckets) = (Plain::<2, 32>::new(), Buckets::new(1 << 20));
     // Buckets are full until the search has looked at thirty of them: the path has several hops.
     let looks = std::cell::Cell::new(0);
-    let full = [1, 2].into_iter().map(Fingerprint);
-    let full = full.fold(Bucket::default(), |bucket, f| layout.add(bucket, f).expect("two slots"));
+    let full = [1, 2].into_iter().map(Entry);
+    let full = full.fold(Bucket::default(), |bucket, entry| layout.add(bucket, entry).expect("two slots"));
     let look = |_| {
         looks.set(looks.get() + 1);
         if looks.get() > 30 { Bucket::default() } else { full }
@@ -115,8 +119,8 @@ fn a_plan_is_dropped_at_the_first_hop_that_fails() {
 #[test]
 fn a_search_looks_at_no_more_buckets_than_its_budget() {
     let (layout, buckets) = (SemiSorted::<5, 14>::new(), Buckets::new(1 << 30));
-    let full = (0..5).map(|i| layout.fingerprint(i * 0x1357_9bdf));
-    let full = full.fold(Bucket::default(), |bucket, f| layout.add(bucket, f).expect("five slots"));
+    let full = (0..5).map(|i| layout.entry(layout.fingerprint(i * 0x1357_9bdf), 0));
+    let full = full.fold(Bucket::default(), |bucket, entry| layout.add(bucket, entry).expect("five slots"));
     let mut seen = std::cell::RefCell::new(std::collections::HashSet::new());
     let look = |bucket| {
         seen.borrow_mut().insert(bucket);
@@ -139,8 +143,8 @@ fn how_far_searches_go() {
     const BUCKETS: usize = 1 << 19;
     const SEARCHES: usize = 4_000_000;
     const LIMITS: [usize; 8] = [16, 32, 64, 128, 256, 512, 1024, BUDGET - 1];
-    fn row<L: Layout>(beyond: usize) -> String {
-        let Shape { encoding, slots, fingerprint_bits } = L::SHAPE;
+    fn row<L: OfFilter>(beyond: usize) -> String {
+        let Shape { encoding, slots, fingerprint_bits, .. } = L::SHAPE;
         let (all, capacity) = (BUCKETS * slots as usize, sizing::capacity_of(L::SHAPE, BUCKETS));
         let items = capacity + (all - capacity) * beyond / 4;
         let table = Table::<L>::new(BUCKETS, 0).expect("a few megabytes");

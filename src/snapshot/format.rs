@@ -9,7 +9,7 @@
 //! | | **the header** |
 //! | 8 | `89 43 43 46 0d 0a 1a 0a`: not ASCII, `CCF`, and line ends that a transfer as text would change |
 //! | 2 | the version of the format: 3. (Version 2 has the same bytes, but another arithmetic from hashes to buckets) |
-//! | 1 | the kind of filter: 1 for one table (`ConcurrentCuckooFilter`); 2 for a growable and 3 for a rotating filter |
+//! | 1 | the kind of filter: 1 for one table (`ConcurrentCuckooFilter`); 2 for a growable and 3 for a rotating filter; 4 for a maplet (`ConcurrentCuckooMaplet`) |
 //! | 8 | the hasher's hash of a fixed probe (`snapshot/parts.rs`) |
 //! | 1 | the length `s` of the schema |
 //! | s | the schema, in UTF-8: what the keys are |
@@ -31,10 +31,13 @@
 //! | 8 | the number of the current generation, below 2⁵⁶ |
 //! | 8 | one more than the last tick of the caller's clock, or 0 if there was none |
 //! | 4 | a seal |
+//! | | *for kind 4:* |
+//! | 1 | the bits of a value |
+//! | 4 | a seal |
 //! | | **a section for each table**: for kind 2 from the newest to the oldest, for kind 3 from that of the oldest live generation to the current one |
 //! | 1 | the encoding of the buckets: 0 plain, 1 semi-sorted |
 //! | 1 | the slots of a bucket |
-//! | 1 | the bits of a fingerprint |
+//! | 1 | the bits of a fingerprint, without those of a value |
 //! | 8 | the number `n` of buckets |
 //! | 4 | a seal |
 //! | 8·n | the buckets, each a word (`word/bucket.rs`) |
@@ -56,7 +59,7 @@
 //!   snapshot states.
 //!
 //! # How long
-//! A snapshot of one table has `68 + s + a + 8·n` bytes. Numbers that say how much is to be read or allocated are used only
+//! A snapshot of one table has `68 + s + a + 8·n` bytes, that of a maplet five more. Numbers that say how much is to be read or allocated are used only
 //! after the seal that follows them (the length of the schema excepted, which is 255 at most). Any change of one bit, and of
 //! several within 32 in a row, is certain to be found; others pass one time in four billion. A seal protects from accidents,
 //! not from an adversary, who can compute it too: he can make any snapshot that is one. It can't make the library do what it
@@ -84,14 +87,35 @@ pub(crate) trait Saved: Sized {
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError>;
 }
 
-/// What a kind of filter states beside its tables: of both kinds that do, it is as long.
-pub(crate) type Head = [u8; 18];
+/// What a kind of filter states beside its tables.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    bytes: [u8; Self::MOST],
+    len: usize,
+}
+
+impl Head {
+    const MOST: usize = 18;
+
+    /// Of a filter of one table.
+    pub(crate) const NONE: Self = Self { bytes: [0; Self::MOST], len: 0 };
+
+    pub(crate) fn of(stated: &[u8]) -> Self {
+        let mut head = Self { len: stated.len(), ..Self::NONE };
+        head.bytes[..stated.len()].copy_from_slice(stated);
+        head
+    }
+
+    /// Empty if nothing is stated, not even a seal.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
 
 /// A save that has begun.
 #[derive(Debug)]
 pub(crate) struct Begun<'a> {
-    /// What this kind of filter states beside its tables, if it is not one table.
-    pub(crate) head: Option<Head>,
+    pub(crate) head: Head,
     /// The tables, in the order in which they are to be written.
     pub(crate) sections: Vec<Section<'a>>,
 }
@@ -105,7 +129,7 @@ pub(crate) struct Section<'a> {
 
 impl<'a> Begun<'a> {
     /// Begins a save of each of the tables, in this order.
-    pub(crate) fn new(head: Option<Head>, tables: impl ExactSizeIterator<Item = &'a dyn AnyTable>) -> io::Result<Self> {
+    pub(crate) fn new(head: Head, tables: impl ExactSizeIterator<Item = &'a dyn AnyTable>) -> io::Result<Self> {
         let mut sections = Vec::new();
         sections.try_reserve_exact(tables.len())?;
         for table in tables {

@@ -124,7 +124,7 @@ impl<'a> Save<'a> {
         let Self { kind, probe, schema, position, attachment, begun } = self;
         let mut sink = Sink::new(to);
         sink.header(&Header { kind, probe, schema: &schema, position, attachment: &attachment })?;
-        begun.head.iter().try_for_each(|head| sink.head(head))?;
+        sink.head(begun.head)?;
         begun.sections.into_iter().try_for_each(|section| sink.section(section))?;
         sink.end()
     }

@@ -56,14 +56,17 @@ impl<'a> Sink<'a> {
     }
 
     /// What a kind of filter states beside its tables.
-    pub(crate) fn head(&mut self, head: &Head) -> io::Result<()> {
-        self.put(head)?;
+    pub(crate) fn head(&mut self, head: Head) -> io::Result<()> {
+        if head.bytes().is_empty() {
+            return Ok(());
+        }
+        self.put(head.bytes())?;
         self.seal()
     }
 
     /// A table. The memory that the save has kept of it is free when it is written.
     pub(crate) fn section(&mut self, Section { table, save }: Section<'_>) -> io::Result<()> {
-        let Shape { encoding, slots, fingerprint_bits } = table.shape();
+        let Shape { encoding, slots, fingerprint_bits, payload_bits: _ } = table.shape();
         self.put(&[encoding_number(encoding), slots as u8, fingerprint_bits as u8])?;
         self.put(&(table.buckets() as u64).to_le_bytes())?;
         self.seal()?;

@@ -12,7 +12,7 @@ use crate::snapshot::schema::MAX_SCHEMA;
 use crate::table::any::AnyTable;
 use crate::table::plan::Plan;
 use crate::table::save::CHUNK;
-use crate::word::layout::{SHAPES, Shape};
+use crate::word::layout::Shape;
 
 /// What a table takes beside its words: the header of its section, with a seal, and the count after them.
 const SECTION: u64 = 23;
@@ -188,8 +188,8 @@ impl<'a> Source<'a> {
         Ok(Label { position: (has_position == 1).then_some(position), attachment })
     }
 
-    /// Reads the header of a section: what its table is to be.
-    pub(crate) fn table_header(&mut self) -> Result<Plan, LoadError> {
+    /// Reads the header of a section: what its table is to be, with so many payload bits.
+    pub(crate) fn table_header(&mut self, payload_bits: u32) -> Result<Plan, LoadError> {
         let [encoding, slots, fingerprint_bits] = self.take()?;
         let buckets = u64::from_le_bytes(self.take()?);
         self.header_seal()?;
@@ -197,8 +197,8 @@ impl<'a> Source<'a> {
             (encoding_number(shape.encoding), shape.slots, shape.fingerprint_bits)
                 == (encoding, slots.into(), fingerprint_bits.into())
         };
-        let shape =
-            SHAPES.into_iter().find(is_it).ok_or(LoadError::UnknownLayout { encoding, slots, fingerprint_bits })?;
+        let shape = Shape::with(None, payload_bits).find(is_it);
+        let shape = shape.ok_or(LoadError::UnknownLayout { encoding, slots, fingerprint_bits })?;
         let possible = buckets == 1 || buckets != 0 && buckets.is_multiple_of(2) && buckets <= sizing::LARGEST as u64;
         if !possible {
             return Err(LoadError::InvalidBuckets { buckets, largest: sizing::LARGEST as u64 });

@@ -3,32 +3,24 @@
 //! An operation costs one indirect call, which the processor predicts; in return every constant of the layout is a
 //! constant of the code.
 
+use core::cell::Cell;
 use core::fmt::Debug;
 
 use crate::error::insert::{InsertBatchError, InsertError};
 #[cfg(feature = "snapshot")]
 use crate::error::load::LoadError;
-use crate::plan::batch::Hashes;
+use crate::plan::batch::{BLOCK, Hashes};
 use crate::table::counters::Counts;
 #[cfg(feature = "snapshot")]
 use crate::table::save::TableSave;
 use crate::word::layout::Shape;
+use crate::word::values::Values;
 
-/// A `Table` of any layout. The keys come as hashes.
+/// A `Table` of any layout: what filters and maplets have in common. The keys come as hashes.
 pub(crate) trait AnyTable: Debug + Send + Sync {
     fn contains(&self, hash: u64) -> bool;
-    fn count(&self, hash: u64) -> usize;
-    fn insert(&self, hash: u64) -> Result<(), InsertError>;
-    /// `insert` where that takes no relocation or the table is below its capacity; otherwise an error, without a search.
-    fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError>;
-    fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError>;
-    fn remove(&self, hash: u64) -> bool;
-    /// Asks for the buckets of these hashes, which are then on their way into the cache.
-    fn prefetch(&self, hashes: &[u64]);
     /// Calls `answers` with those to all hashes, in order and a block at a time.
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
-    fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError>;
-    fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     fn clear(&self);
     fn len(&self) -> usize;
     /// All that the table has counted since it was made, `len` included.
@@ -38,8 +30,6 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     fn capacity(&self) -> usize;
     fn buckets(&self) -> usize;
     fn shape(&self) -> Shape;
-    /// The lower-numbered of the two buckets that may hold this hash's fingerprint: the same for all of its class.
-    fn lower_bucket(&self, hash: u64) -> usize;
     /// In bytes.
     fn memory_usage(&self) -> usize;
     /// Begins a save, at this moment: see `save.rs`.
@@ -65,3 +55,38 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
         self.shape().false_positive_rate(load * buckets_of_an_item / 2.0)
     }
 }
+
+/// A `Table` as filters use it: its slots hold fingerprints and nothing else.
+pub(crate) trait FilterTable: AnyTable {
+    fn count(&self, hash: u64) -> usize;
+    fn insert(&self, hash: u64) -> Result<(), InsertError>;
+    /// `insert` where that takes no relocation or the table is below its capacity; otherwise an error, without a search.
+    fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError>;
+    fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError>;
+    fn remove(&self, hash: u64) -> bool;
+    /// Asks for the buckets of these hashes, which are then on their way into the cache.
+    fn prefetch(&self, hashes: &[u64]);
+    fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError>;
+    fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
+    /// The lower-numbered of the two buckets that may hold this hash's fingerprint: the same for all of its class.
+    fn lower_bucket(&self, hash: u64) -> usize;
+}
+
+/// A `Table` as maplets use it: its slots hold a value beside the fingerprint, in the payload.
+pub(crate) trait MapletTable: AnyTable {
+    fn values(&self, hash: u64) -> Values;
+    fn count_value(&self, hash: u64, value: u16) -> usize;
+    fn insert_value(&self, hash: u64, value: u16) -> Result<(), InsertError>;
+    /// The values that were found; none if the value was added.
+    fn insert_value_if_absent(&self, hash: u64, value: u16) -> Result<Values, InsertError>;
+    fn remove_value(&self, hash: u64, value: u16) -> bool;
+    fn replace_value(&self, hash: u64, old: u16, new: u16) -> bool;
+    fn values_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values]));
+    /// `hashes` puts the values that go with a block into `values`.
+    fn insert_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues) -> Result<usize, InsertBatchError>;
+    /// Likewise.
+    fn remove_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues, answers: &mut dyn FnMut(&[bool]));
+}
+
+/// The values that go with a block of hashes.
+pub(crate) type BlockOfValues = Cell<[u16; BLOCK]>;

@@ -1,10 +1,10 @@
 //! Tables of a layout that is chosen at run time.
 
 use crate::machine::memory::Pages;
-use crate::table::any::AnyTable;
+use crate::table::any::{FilterTable, MapletTable};
 use crate::table::words::{self, Table};
 use crate::word::geometry::{Buckets, Nested, WideBuckets};
-use crate::word::layout::{Layout, Plain, SHAPES, SemiSorted, Shape};
+use crate::word::layout::{Layout, OfFilter, Plain, SHAPES, SemiSorted, Shape, WithPayload};
 
 /// `$body` with `$layout` standing for the layout of this shape.
 macro_rules! with_layout {
@@ -33,18 +33,50 @@ macro_rules! with_layout {
     };
 }
 
+/// The same for a layout that slots with a payload are made from.
+macro_rules! with_layout_for_payload {
+    ($shape:expr, $layout:ident => $body:expr) => {
+        with_layout!($shape.without_payload(), $layout => $body;
+            SemiSorted<6, 12>,
+            SemiSorted<5, 14>,
+            SemiSorted<4, 17>,
+            SemiSorted<3, 22>,
+            Plain<2, 32>)
+    };
+}
+
 /// An empty table, or `None` if there is no memory for it.
-pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize, capacity: usize) -> Option<Box<dyn AnyTable>> {
-    with_layout!(shape, L => if buckets <= Buckets::MOST {
-        Some(Box::new(Table::<L>::on(pages, buckets, capacity)?))
-    } else {
-        Some(Box::new(Table::<L, WideBuckets>::with_geometry(pages, WideBuckets::new(buckets), capacity)?))
+pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize, capacity: usize) -> Option<Box<dyn FilterTable>> {
+    with_layout!(shape, L => {
+        let layout = L::try_new()?;
+        if buckets <= Buckets::MOST {
+            Some(Box::new(Table::with_geometry(pages, layout, Buckets::new(buckets), capacity)?))
+        } else {
+            Some(Box::new(Table::with_geometry(pages, layout, WideBuckets::new(buckets), capacity)?))
+        }
+    })
+}
+
+/// An empty table whose slots have a payload, or `None` if there is no memory for it.
+pub(crate) fn with_payload(
+    pages: Pages,
+    shape: Shape,
+    buckets: usize,
+    capacity: usize,
+) -> Option<Box<dyn MapletTable>> {
+    with_layout_for_payload!(shape, L => {
+        let layout = WithPayload::<L>::try_of(shape)?;
+        if buckets <= Buckets::MOST {
+            Some(Box::new(Table::with_geometry(pages, layout, Buckets::new(buckets), capacity)?))
+        } else {
+            Some(Box::new(Table::with_geometry(pages, layout, WideBuckets::new(buckets), capacity)?))
+        }
     })
 }
 
 /// An empty table with nested classes, or `None` if there is no memory for it.
-pub(crate) fn nested(pages: Pages, shape: Shape, geometry: Nested, capacity: usize) -> Option<Box<dyn AnyTable>> {
-    with_layout!(shape, L => Some(Box::new(Table::<L, Nested>::with_geometry(pages, geometry, capacity)?)))
+pub(crate) fn nested(pages: Pages, shape: Shape, geometry: Nested, capacity: usize) -> Option<Box<dyn FilterTable>> {
+    with_layout!(shape, L => Some(Box::new(Table::with_geometry(pages, L::try_new()?, geometry, capacity)?)))
 }
 
 /// The memory that such a table takes up, in bytes.
@@ -52,8 +84,13 @@ pub(crate) fn nested_memory_for(shape: Shape, buckets: usize) -> usize {
     with_layout!(shape, L => size_of::<Table<L, Nested>>()) + words::memory_for(buckets)
 }
 
-/// What [`AnyTable::memory_usage`] of a table that stands alone will be.
+/// What `AnyTable::memory_usage` of a table that stands alone will be.
 #[cfg(feature = "snapshot")]
 pub(crate) fn memory_usage(shape: Shape, buckets: usize) -> usize {
-    with_layout!(shape, L => size_of::<Table<L>>()) + words::memory_for(buckets)
+    let own = if shape.payload_bits == 0 {
+        with_layout!(shape, L => size_of::<Table<L>>())
+    } else {
+        with_layout_for_payload!(shape, L => size_of::<Table<WithPayload<L>>>())
+    };
+    own + words::memory_for(buckets)
 }

@@ -103,7 +103,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         if len < self.capacity {
             return self.insert_anyhow::<SAVED>(|| item);
         }
-        let copies = self.count(item);
+        let copies = self.copies_locked(item);
         if copies == self.slots_of(item) {
             return Err(InsertError::too_many(copies));
         }
@@ -149,7 +149,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         loop {
             {
                 let _guard = self.stripe(item.sum).lock_unless(Fault::InsertIfAbsentWithoutLock, &self.counters);
-                if self.holds(item.first, item.fingerprint) || self.holds(item.second, item.fingerprint) {
+                if self.holds(item.first, self.fingerprint(item)) || self.holds(item.second, self.fingerprint(item)) {
                     return Ok(false);
                 }
                 if !SAVED && self.put_at_once(item) || self.put_in_either::<SAVED>(item) {
@@ -158,7 +158,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 }
             }
             if effort.is_enough() {
-                let added = self.insert_undisturbed(item, Purpose::InsertIfAbsent)?;
+                let added = self.insert_undisturbed(item, Purpose::InsertIfAbsent)?.is_none();
                 self.counters.add_len(i64::from(added));
                 return Ok(added);
             }
@@ -189,12 +189,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         };
         // Both at once: a branch on which of the two holds it would be mispredicted half of the time.
         let (first, second) = (self.look(item.first), self.look(item.second));
-        let (in_first, copy) = self.layout.place(first, second, item.fingerprint);
+        let (in_first, copy) = self.layout.place(first, second, item.entry);
         if !copy.exists() {
             return false;
         }
         let bucket = select_unpredictable(in_first, item.first, item.second);
-        if !self.layout.confirms(copy, item.fingerprint)
+        if !self.layout.confirms(copy, self.fingerprint(item))
             || self.is_being_saved()
             || !self.take_at_once(&guard, bucket, copy.word, self.layout.without_candidate(copy))
         {
@@ -222,9 +222,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let item = item();
         for bucket in [item.first, item.second] {
             let seen = self.look(bucket);
-            if self.layout.holds(seen, item.fingerprint) {
+            if self.layout.holds_entry(seen, item.entry) {
                 self.keep(bucket, Fault::RemoveKeepsNothing);
-                if self.bump_and_take(&guard, bucket, seen, item.fingerprint, TakeFaults::REMOVE) {
+                if self.bump_and_take(&guard, bucket, seen, item.entry, TakeFaults::REMOVE) {
                     if COUNTED {
                         self.counters.add_len(-1);
                     }

@@ -5,13 +5,14 @@ use crate::error::insert::{InsertBatchError, InsertError};
 use crate::error::load::LoadError;
 use crate::machine::arch::{VectorUnit, Vectorized};
 use crate::plan::batch::{self, BLOCK, Hashes, Steps};
-use crate::table::any::AnyTable;
+use crate::table::any::{AnyTable, BlockOfValues, FilterTable, MapletTable};
 use crate::table::counters::Counts;
 #[cfg(feature = "snapshot")]
 use crate::table::save::TableSave;
 use crate::table::words::{Table, memory_for};
-use crate::word::geometry::{Geometry, Items};
-use crate::word::layout::{Layout, Shape};
+use crate::word::geometry::{Geometry, Index, Items};
+use crate::word::layout::{Fingerprint, Layout, Shape};
+use crate::word::values::Values;
 
 /// The inserts of a table that is being saved, out of the way of all others. (They take what is in registers already.)
 impl<L: Layout, G: Geometry> Table<L, G> {
@@ -19,6 +20,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[inline(never)]
     fn insert_saved(&self, hash: u64) -> Result<(), InsertError> {
         self.insert_as::<true>(self.item(hash), || self.item(hash))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert_value_saved(&self, hash: u64, value: u16) -> Result<(), InsertError> {
+        self.insert_as::<true>(self.item_with(hash, value), || self.item_with(hash, value))
     }
 
     #[cold]
@@ -112,14 +119,36 @@ impl<L: Layout, G: Geometry> Steps for Lookups<'_, L, G> {
     }
 }
 
+/// The payloads that go with the blocks of a batch.
+trait Payloads {
+    /// Adds them to the items of a block.
+    fn add_to<L: Layout, I: Index>(&self, layout: L, items: &mut Items<I, BLOCK>);
+}
+
+/// In a filter there are none.
+impl Payloads for () {
+    #[inline(always)]
+    fn add_to<L: Layout, I: Index>(&self, _: L, _: &mut Items<I, BLOCK>) {}
+}
+
+impl Payloads for &BlockOfValues {
+    #[inline(always)]
+    fn add_to<L: Layout, I: Index>(&self, layout: L, items: &mut Items<I, BLOCK>) {
+        for (entry, value) in items.entries.iter_mut().zip(self.get()) {
+            *entry = layout.entry(Fingerprint(*entry), value).0;
+        }
+    }
+}
+
 /// The steps of a batch of inserts.
-struct Inserts<'a, L, G> {
+struct Inserts<'a, L, G, P> {
     table: &'a Table<L, G>,
+    payloads: P,
     inserted: &'a mut usize,
     refused: &'a mut Option<InsertError>,
 }
 
-impl<L: Layout, G: Geometry> Steps for Inserts<'_, L, G> {
+impl<L: Layout, G: Geometry, P: Payloads> Steps for Inserts<'_, L, G, P> {
     type Prepared = Items<G::Index, BLOCK>;
 
     const NONE: Self::Prepared = Items::NONE;
@@ -127,6 +156,7 @@ impl<L: Layout, G: Geometry> Steps for Inserts<'_, L, G> {
     #[inline(always)]
     fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, items: &mut Self::Prepared) {
         self.table.prepare(hashes, items);
+        self.payloads.add_to(self.table.layout, items);
     }
 
     #[inline(always)]
@@ -147,12 +177,13 @@ impl<L: Layout, G: Geometry> Steps for Inserts<'_, L, G> {
 }
 
 /// The steps of a batch of removals.
-struct Removals<'a, L, G> {
+struct Removals<'a, L, G, P> {
     table: &'a Table<L, G>,
+    payloads: P,
     answers: &'a mut dyn FnMut(&[bool]),
 }
 
-impl<L: Layout, G: Geometry> Steps for Removals<'_, L, G> {
+impl<L: Layout, G: Geometry, P: Payloads> Steps for Removals<'_, L, G, P> {
     type Prepared = Items<G::Index, BLOCK>;
 
     const NONE: Self::Prepared = Items::NONE;
@@ -160,6 +191,7 @@ impl<L: Layout, G: Geometry> Steps for Removals<'_, L, G> {
     #[inline(always)]
     fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, items: &mut Self::Prepared) {
         self.table.prepare(hashes, items);
+        self.payloads.add_to(self.table.layout, items);
     }
 
     #[inline(always)]
@@ -183,55 +215,59 @@ impl<L: Layout, G: Geometry> Steps for Removals<'_, L, G> {
     }
 }
 
+/// The steps of a batch of lookups of values.
+pub(super) struct ValueLookups<'a, L, G> {
+    pub(super) table: &'a Table<L, G>,
+    pub(super) answers: &'a mut dyn FnMut(&[Values]),
+}
+
+impl<L: Layout, G: Geometry> Steps for ValueLookups<'_, L, G> {
+    type Prepared = Items<G::Index, BLOCK>;
+
+    const NONE: Self::Prepared = Items::NONE;
+
+    #[inline(always)]
+    fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, items: &mut Self::Prepared) {
+        self.table.prepare(hashes, items);
+    }
+
+    #[inline(always)]
+    fn ask(&self, items: &Self::Prepared) {
+        if self.table.is_far() {
+            self.table.ask(items);
+        }
+    }
+
+    #[inline(always)]
+    fn act(&mut self, items: &Self::Prepared, len: usize, coming: &Self::Prepared) -> bool {
+        let mut found = [Values::EMPTY; BLOCK];
+        self.table.values_block(items, len, self.table.is_far().then_some(coming), &mut found);
+        (self.answers)(&found[..len]);
+        true
+    }
+}
+
+impl<L: Layout, G: Geometry> Table<L, G> {
+    fn insert_all(&self, hashes: Hashes<'_>, payloads: impl Payloads) -> Result<usize, InsertBatchError> {
+        let mut inserted = 0;
+        let mut refused = None;
+        let steps = Inserts { table: self, payloads, inserted: &mut inserted, refused: &mut refused };
+        VectorUnit::widest().run(Batch { hashes, steps });
+        refused.map_or(Ok(inserted), |error| Err(InsertBatchError { inserted, error }))
+    }
+
+    fn remove_all(&self, hashes: Hashes<'_>, payloads: impl Payloads, answers: &mut dyn FnMut(&[bool])) {
+        VectorUnit::widest().run(Batch { hashes, steps: Removals { table: self, payloads, answers } });
+    }
+}
+
 impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
     fn contains(&self, hash: u64) -> bool {
         self.contains_hash(hash)
     }
 
-    fn count(&self, hash: u64) -> usize {
-        self.count(self.item(hash))
-    }
-
-    fn insert(&self, hash: u64) -> Result<(), InsertError> {
-        if self.is_being_saved() { self.insert_saved(hash) } else { self.insert_hash(hash) }
-    }
-
-    fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError> {
-        if self.is_being_saved() {
-            self.insert_within_capacity_saved(hash)
-        } else {
-            self.insert_within_capacity_as::<false>(self.item(hash), move || self.item(hash))
-        }
-    }
-
-    fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
-        self.insert_if_absent_hash(hash)
-    }
-
-    fn remove(&self, hash: u64) -> bool {
-        self.remove_hash(hash)
-    }
-
-    fn prefetch(&self, hashes: &[u64]) {
-        for &hash in hashes {
-            self.prefetch(self.item(hash));
-        }
-    }
-
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         VectorUnit::widest().run(Batch { hashes, steps: Lookups { table: self, answers } });
-    }
-
-    fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
-        let mut inserted = 0;
-        let mut refused = None;
-        let steps = Inserts { table: self, inserted: &mut inserted, refused: &mut refused };
-        VectorUnit::widest().run(Batch { hashes, steps });
-        refused.map_or(Ok(inserted), |error| Err(InsertBatchError { inserted, error }))
-    }
-
-    fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        VectorUnit::widest().run(Batch { hashes, steps: Removals { table: self, answers } });
     }
 
     fn clear(&self) {
@@ -263,12 +299,7 @@ impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
     }
 
     fn shape(&self) -> Shape {
-        L::SHAPE
-    }
-
-    fn lower_bucket(&self, hash: u64) -> usize {
-        let item = self.item(hash);
-        item.first.min(item.second)
+        self.layout.shape()
     }
 
     fn memory_usage(&self) -> usize {
@@ -288,5 +319,95 @@ impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
     #[cfg(feature = "snapshot")]
     fn load(&mut self, next: &mut dyn FnMut(&mut [u64]) -> Result<(), LoadError>) -> Result<u64, LoadError> {
         self.fill(next)
+    }
+}
+
+impl<L: Layout, G: Geometry> FilterTable for Table<L, G> {
+    fn count(&self, hash: u64) -> usize {
+        self.count(self.item(hash))
+    }
+
+    fn insert(&self, hash: u64) -> Result<(), InsertError> {
+        if self.is_being_saved() { self.insert_saved(hash) } else { self.insert_hash(hash) }
+    }
+
+    fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError> {
+        if self.is_being_saved() {
+            self.insert_within_capacity_saved(hash)
+        } else {
+            self.insert_within_capacity_as::<false>(self.item(hash), move || self.item(hash))
+        }
+    }
+
+    fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
+        self.insert_if_absent_hash(hash)
+    }
+
+    fn remove(&self, hash: u64) -> bool {
+        self.remove_hash(hash)
+    }
+
+    fn prefetch(&self, hashes: &[u64]) {
+        for &hash in hashes {
+            self.prefetch(self.item(hash));
+        }
+    }
+
+    fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
+        self.insert_all(hashes, ())
+    }
+
+    fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        self.remove_all(hashes, (), answers);
+    }
+
+    fn lower_bucket(&self, hash: u64) -> usize {
+        let item = self.item(hash);
+        item.first.min(item.second)
+    }
+}
+
+impl<L: Layout, G: Geometry> MapletTable for Table<L, G> {
+    fn values(&self, hash: u64) -> Values {
+        self.values_or_again(self.item(hash), move || self.item(hash))
+    }
+
+    fn count_value(&self, hash: u64, value: u16) -> usize {
+        self.count(self.item_with(hash, value))
+    }
+
+    fn insert_value(&self, hash: u64, value: u16) -> Result<(), InsertError> {
+        if self.is_being_saved() {
+            self.insert_value_saved(hash, value)
+        } else {
+            self.insert_as::<false>(self.item_with(hash, value), move || self.item_with(hash, value))
+        }
+    }
+
+    fn insert_value_if_absent(&self, hash: u64, value: u16) -> Result<Values, InsertError> {
+        self.insert_if_absent_telling(self.item_with(hash, value))
+    }
+
+    fn remove_value(&self, hash: u64, value: u16) -> bool {
+        let item = self.item_with(hash, value);
+        // As in `remove_hash`.
+        self.prefetch(item);
+        self.remove_or_again::<true>(item, move || self.item_with(hash, value))
+    }
+
+    fn replace_value(&self, hash: u64, old: u16, new: u16) -> bool {
+        self.replace(self.item_with(hash, old), self.item_with(hash, new))
+    }
+
+    fn values_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values])) {
+        VectorUnit::widest().run(Batch { hashes, steps: ValueLookups { table: self, answers } });
+    }
+
+    fn insert_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues) -> Result<usize, InsertBatchError> {
+        self.insert_all(hashes, values)
+    }
+
+    fn remove_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues, answers: &mut dyn FnMut(&[bool])) {
+        self.remove_all(hashes, values, answers);
     }
 }

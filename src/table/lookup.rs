@@ -30,7 +30,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Whether the table holds a copy of the item, which `again` returns too.
     #[inline(always)]
     pub(super) fn contains_or_again(&self, item: Item, again: impl FnOnce() -> Item + Copy) -> bool {
-        let verdict = |first, second| match self.layout.either_contains(first, second, item.fingerprint) {
+        let verdict = |first, second| match self.layout.either_contains(first, second, self.fingerprint(item)) {
             Some(found) => found,
             None => self.contains_exactly(again),
         };
@@ -51,7 +51,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[inline(never)]
     pub(super) fn contains_exactly(&self, item: impl FnOnce() -> Item) -> bool {
         let item = item();
-        let holds = |bucket| self.layout.holds(bucket, item.fingerprint);
+        let holds = |bucket| self.layout.holds(bucket, self.fingerprint(item));
         let either_holds = |first, second| holds(first) || holds(second);
         loop {
             // What was found is certain in any case.
@@ -117,7 +117,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             }
         }
         let mut patterns = [0; BLOCK];
-        for (pattern, &fingerprint) in patterns.iter_mut().zip(&items.fingerprints) {
+        for (pattern, &fingerprint) in patterns.iter_mut().zip(&items.entries) {
             *pattern = self.layout.pattern(Fingerprint(fingerprint));
         }
         if L::SEMI_SORTED {
@@ -135,7 +135,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             while matches != 0 {
                 let nth = matches.trailing_zeros() as usize % BLOCK;
                 matches &= matches - 1;
-                let fingerprint = Fingerprint(items.fingerprints[nth]);
+                let fingerprint = Fingerprint(items.entries[nth]);
                 answers[nth] =
                     self.layout.confirms(candidates[nth], fingerprint) || self.contains_exactly(|| items.get(nth));
             }
@@ -177,6 +177,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// How many copies of the item there are.
     pub(crate) fn count(&self, item: Item) -> usize {
+        let _guard = self.stripe(item.sum).lock_unless(Fault::CountWithoutLock, &self.counters);
+        self.copies_of_item(item)
+    }
+
+    /// How many copies of the item's class there are.
+    pub(super) fn copies_locked(&self, item: Item) -> usize {
         let _guard = self.stripe(item.sum).lock_unless(Fault::CountWithoutLock, &self.counters);
         self.copies(item)
     }

@@ -11,7 +11,10 @@ pub(crate) mod plan;
 mod relocate;
 pub(crate) mod save;
 pub(crate) mod stripe;
+mod values;
 pub(crate) mod words;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod values_tests;

@@ -2,7 +2,7 @@
 
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
-use crate::table::any::AnyTable;
+use crate::table::any::{FilterTable, MapletTable};
 use crate::table::build;
 use crate::word::layout::Shape;
 
@@ -25,12 +25,17 @@ impl Plan {
     }
 
     /// An empty table as planned, or `None` if there is no memory for it.
-    pub(crate) fn table(self) -> Option<Box<dyn AnyTable>> {
+    pub(crate) fn table(self) -> Option<Box<dyn FilterTable>> {
         build::new(self.pages, self.shape, self.buckets, sizing::capacity_of(self.shape, self.buckets))
     }
 
+    /// The same with payloads.
+    pub(crate) fn table_with_payload(self) -> Option<Box<dyn MapletTable>> {
+        build::with_payload(self.pages, self.shape, self.buckets, sizing::capacity_of(self.shape, self.buckets))
+    }
+
     /// So many such tables, or `None` if there is no memory for them.
-    pub(crate) fn tables(self, count: usize) -> Option<Box<[Box<dyn AnyTable>]>> {
+    pub(crate) fn tables(self, count: usize) -> Option<Box<[Box<dyn FilterTable>]>> {
         let mut tables = Vec::new();
         tables.try_reserve_exact(count).ok()?;
         for _ in 0..count {
@@ -40,7 +45,7 @@ impl Plan {
         Some(tables.into_boxed_slice())
     }
 
-    /// What [`AnyTable::memory_usage`] of such a table will be.
+    /// What `AnyTable::memory_usage` of such a table will be.
     #[cfg(feature = "snapshot")]
     pub(crate) fn memory_usage(self) -> usize {
         build::memory_usage(self.shape, self.buckets)

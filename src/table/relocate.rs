@@ -5,8 +5,10 @@ use crate::plan::path::{self, Hop, Outcome};
 use crate::table::stripe::{Guard, Stripe};
 use crate::table::words::{Table, TakeFaults};
 use crate::verify::fault::{self, Fault};
+use crate::word::bucket::BucketOps;
 use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::Layout;
+use crate::word::values::Values;
 
 /// How many searches an insert makes while others change the table. After that, it makes one that nobody disturbs.
 ///
@@ -52,7 +54,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 Outcome::Planned => return Ok(()),
                 Outcome::Nothing { trace } => trace,
             };
-            let copies = self.count(item);
+            let copies = self.copies_locked(item);
             if copies > 0 && purpose == Purpose::InsertIfAbsent && !fault::injected(Fault::FullThoughPresent) {
                 // Another thread has added it meanwhile: no room is needed any more.
                 return Ok(());
@@ -75,29 +77,30 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Ok(())
     }
 
-    /// Adds a copy of the item while nobody else takes any out; for `InsertIfAbsent`, unless there is one. Returns whether it
-    /// did.
+    /// Adds a copy of the item while nobody else takes any out; for `InsertIfAbsent`, unless there is one of its class. Returns
+    /// the payloads of those, or `None` if it was added.
     ///
     /// It holds the locks of all stripes, so other threads can only add copies. So each further turn of the loop is due to a
     /// copy that another thread has added, and the free slots run out.
     #[cold]
     #[inline(never)]
-    pub(super) fn insert_undisturbed(&self, item: Item, purpose: Purpose) -> Result<bool, InsertError> {
+    pub(super) fn insert_undisturbed(&self, item: Item, purpose: Purpose) -> Result<Option<Values>, InsertError> {
         self.with_all_locked(Fault::FullWithoutLocks, || {
             // Another thread has added it meanwhile: no room is needed any more.
             let suffice = |copies| purpose == Purpose::InsertIfAbsent && copies > 0;
             loop {
                 if suffice(self.copies(item)) {
-                    return Ok(false);
+                    return Ok(Some(self.values_locked(item)));
                 }
                 if self.put_in_either::<true>(item) {
-                    return Ok(true);
+                    return Ok(None);
                 }
                 let relocate = |hop: Hop| self.relocate_under(&self.stripe_of(hop).held(), hop);
                 if let Outcome::Nothing { .. } = self.search(item, relocate) {
                     // Only now: what is full stays full, so this is a moment at which there is no room.
                     let copies = self.copies(item);
-                    return if suffice(copies) { Ok(false) } else { Err(self.refusal(item, copies)) };
+                    let present = suffice(copies).then(|| self.values_locked(item));
+                    return if present.is_some() { Ok(present) } else { Err(self.refusal(item, copies)) };
                 }
             }
         })
@@ -135,18 +138,17 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Carries out one hop of a plan, if it still holds.
     pub(crate) fn relocate(&self, hop: Hop) -> bool {
-        let guard =
-            self.stripe(self.buckets.sum(hop.fingerprint)).lock_unless(Fault::RelocateWithoutLock, &self.counters);
+        let guard = self.stripe_of(hop).lock_unless(Fault::RelocateWithoutLock, &self.counters);
         self.relocate_under(&guard, hop)
     }
 
     fn stripe_of(&self, hop: Hop) -> &Stripe {
-        self.stripe(self.buckets.sum(hop.fingerprint))
+        self.stripe(self.buckets.sum(self.layout.fingerprint_of(hop.entry)))
     }
 
-    /// `relocate` under the lock of the fingerprint's stripe.
-    fn relocate_under(&self, guard: &Guard<'_>, Hop { fingerprint, from, to }: Hop) -> bool {
-        if !self.holds(from, fingerprint) && !fault::injected(Fault::RelocateWithoutRecheck) {
+    /// `relocate` under the lock of the entry's stripe.
+    fn relocate_under(&self, guard: &Guard<'_>, Hop { entry, from, to }: Hop) -> bool {
+        if !self.layout.holds_entry(self.look(from), entry) && !fault::injected(Fault::RelocateWithoutRecheck) {
             return false;
         }
         self.keep(from, Fault::RelocateKeepsNoSource);
@@ -154,15 +156,15 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             self.keep(to, Fault::RelocateKeepsNoTarget);
         }
         if fault::injected(Fault::RelocateClearsFirst) {
-            return self.bump_and_take(guard, from, self.look(from), fingerprint, TakeFaults::RELOCATE)
-                && self.put(to, fingerprint);
+            return self.bump_and_take(guard, from, self.look(from), entry, TakeFaults::RELOCATE)
+                && self.put(to, entry);
         }
         // From here to the take there are two copies, and at no moment none.
-        self.put(to, fingerprint) && {
+        self.put(to, entry) && {
             if fault::injected(Fault::RelocateKeepsTargetLate) {
                 self.keep(to, Fault::RelocateKeepsNoTarget);
             }
-            self.bump_and_take(guard, from, self.look(from), fingerprint, TakeFaults::RELOCATE);
+            self.bump_and_take(guard, from, self.look(from), entry, TakeFaults::RELOCATE);
             true
         }
     }

@@ -12,13 +12,13 @@ use crate::table::erased::{Batch, Lookups};
 use crate::table::words::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::{Geometry, Item};
-use crate::word::layout::{Fingerprint, Layout, Plain, SemiSorted};
+use crate::word::layout::{Entry, Fingerprint, OfFilter, Plain, SemiSorted};
 
 /// A class: a fingerprint and its pair.
 type Class = (u32, usize, usize);
 
 fn class(item: Item) -> Class {
-    (item.fingerprint.0, item.first.min(item.second), item.first.max(item.second))
+    (item.entry.0, item.first.min(item.second), item.first.max(item.second))
 }
 
 /// Whether all copies fit in the buckets of their pairs: decided by another way, augmenting paths over an
@@ -48,7 +48,7 @@ fn fits(copies: &[Class], buckets: usize, slots: usize) -> bool {
 }
 
 /// Runs the operations on a table and on a plain multiset of classes; every answer must be the same.
-fn compare<L: Layout>(buckets: usize, operations: &[(u8, u64)]) {
+fn compare<L: OfFilter>(buckets: usize, operations: &[(u8, u64)]) {
     let table = Table::<L>::new(buckets, 0).expect("a small table");
     let mut model: HashMap<Class, usize> = HashMap::new();
     for &(operation, hash) in operations {
@@ -98,8 +98,8 @@ fn compare<L: Layout>(buckets: usize, operations: &[(u8, u64)]) {
         assert_eq!((0..buckets).map(occupied).sum::<usize>(), len, "what was found by looking into every bucket");
     }
     for (&(fingerprint, first, second), &copies) in &model {
-        let fingerprint = Fingerprint(fingerprint);
-        let item = Item { fingerprint, first, second, sum: table.buckets.sum(fingerprint) };
+        let sum = table.buckets.sum(Fingerprint(fingerprint));
+        let item = Item { entry: Entry(fingerprint), first, second, sum };
         assert_eq!(table.count(item), copies, "a failed insert, or any other, has changed something");
     }
 }
@@ -142,7 +142,7 @@ proptest! {
 }
 
 /// Lookups in batches by every vector unit that this processor has, and by what each processor has.
-fn compare_vector_units<L: Layout>() {
+fn compare_vector_units<L: OfFilter>() {
     const UNITS: &[VectorUnit] = &[
         VectorUnit::Common,
         #[cfg(all(target_arch = "x86_64", not(miri)))]

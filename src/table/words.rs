@@ -12,7 +12,9 @@ use crate::table::stripe::{BUCKETS_PER_STRIPE, Guard, MAX_STRIPES, Stripe};
 use crate::verify::fault::{self, Fault};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Geometry, Item};
-use crate::word::layout::{Fingerprint, Layout};
+#[cfg(test)]
+use crate::word::layout::OfFilter;
+use crate::word::layout::{Entry, Fingerprint, Layout};
 
 /// A concurrent multiset of items.
 #[derive(Debug)]
@@ -41,6 +43,7 @@ pub(super) struct TakeFaults {
 
 impl TakeFaults {
     pub(super) const REMOVE: Self = Self { no_bump: Fault::RemoveWithoutBump, late_bump: Fault::RemoveBumpsLate };
+    pub(super) const REPLACE: Self = Self { no_bump: Fault::ReplaceWithoutBump, late_bump: Fault::ReplaceBumpsLate };
     pub(super) const RELOCATE: Self = Self { no_bump: Fault::RelocateWithoutBump, late_bump: Fault::RelocateBumpsLate };
 }
 
@@ -59,26 +62,21 @@ pub(crate) fn memory_for(buckets: usize) -> usize {
         + size_of::<Saving>()
 }
 
-impl<L: Layout> Table<L> {
-    /// An empty table, for tests and models.
-    #[cfg(any(test, ccf_model))]
+#[cfg(test)]
+impl<L: OfFilter> Table<L> {
+    /// An empty table.
     pub(crate) fn new(buckets: usize, capacity: usize) -> Option<Self> {
-        Self::on(Pages::Usual, buckets, capacity)
-    }
-
-    /// An empty table, or `None` if there is no memory for it.
-    pub(crate) fn on(pages: Pages, buckets: usize, capacity: usize) -> Option<Self> {
-        Self::with_geometry(pages, Buckets::new(buckets), capacity)
+        Self::with_geometry(Pages::Usual, L::try_new()?, Buckets::new(buckets), capacity)
     }
 }
 
 impl<L: Layout, G: Geometry> Table<L, G> {
-    /// An empty table with these buckets, or `None` if there is no memory for it.
-    pub(crate) fn with_geometry(pages: Pages, geometry: G, capacity: usize) -> Option<Self> {
+    /// An empty table with this layout and these buckets, or `None` if there is no memory for it.
+    pub(crate) fn with_geometry(pages: Pages, layout: L, geometry: G, capacity: usize) -> Option<Self> {
         let buckets = geometry.count();
         let stripes = boxed_slice(stripes_for(buckets), Stripe::new)?;
         Some(Self {
-            layout: L::try_new()?,
+            layout,
             buckets: geometry,
             capacity,
             words: boxed_slice_on(pages, buckets, || AtomicU64::new(0))?,
@@ -92,6 +90,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[inline(always)]
     pub(crate) fn item(&self, hash: u64) -> Item {
         self.buckets.item(self.layout, hash)
+    }
+
+    /// The fingerprint of the item.
+    #[inline(always)]
+    pub(super) fn fingerprint(&self, item: Item) -> Fingerprint {
+        self.layout.fingerprint_of(item.entry)
     }
 
     #[inline(always)]
@@ -116,22 +120,31 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Whether the bucket holds a copy of the fingerprint.
+    /// Whether the bucket holds a copy of the fingerprint, with any payload.
     #[inline]
     pub(crate) fn holds(&self, bucket: usize, fingerprint: Fingerprint) -> bool {
         self.layout.holds(self.look(bucket), fingerprint)
     }
 
-    /// How many copies of the item its buckets hold; under the lock, or it may count one twice that is being moved.
+    /// How many copies of the item's class its buckets hold; under the lock, or it may count one twice that is being moved.
     pub(super) fn copies(&self, item: Item) -> usize {
-        let mut copies = self.layout.count(self.look(item.first), item.fingerprint);
+        self.in_buckets_of(item, |bucket| self.layout.count(bucket, self.fingerprint(item)))
+    }
+
+    /// How many copies of the item its buckets hold; under the lock, likewise.
+    pub(super) fn copies_of_item(&self, item: Item) -> usize {
+        self.in_buckets_of(item, |bucket| self.layout.count_entry(bucket, item.entry))
+    }
+
+    fn in_buckets_of(&self, item: Item, count: impl Fn(Bucket) -> usize) -> usize {
+        let mut copies = count(self.look(item.first));
         if item.second != item.first {
-            copies += self.layout.count(self.look(item.second), item.fingerprint);
+            copies += count(self.look(item.second));
         }
         copies
     }
 
-    /// How many copies of the item its buckets could hold.
+    /// How many copies of the item's class its buckets could hold.
     pub(super) fn slots_of(&self, item: Item) -> usize {
         L::SLOTS as usize * if item.second == item.first { 1 } else { 2 }
     }
@@ -146,7 +159,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let swap = in_second > in_first;
         let bucket = select_unpredictable(swap, item.second, item.first);
         let seen = select_unpredictable(swap, second, first);
-        let Some(changed) = self.layout.add_to(seen, select_unpredictable(swap, in_second, in_first), item.fingerprint)
+        let Some(changed) = self.layout.add_to(seen, select_unpredictable(swap, in_second, in_first), item.entry)
         else {
             return false;
         };
@@ -172,22 +185,20 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                     return false;
                 }
                 self.keep(bucket, Fault::InsertKeepsNothing);
-                self.put(bucket, item.fingerprint)
+                self.put(bucket, item.entry)
             })
         } else {
-            self.put(emptier, item.fingerprint) || self.put(other, item.fingerprint)
+            self.put(emptier, item.entry) || self.put(other, item.entry)
         }
     }
 
-    /// Adds a copy of the fingerprint to the bucket, if it has room.
+    /// Adds a copy of the entry to the bucket, if it has room.
     #[inline]
-    pub(crate) fn put(&self, bucket: usize, fingerprint: Fingerprint) -> bool {
-        self.change(bucket, self.look(bucket), adding(), Fault::AddOverwrites, |seen| {
-            self.layout.add(seen, fingerprint)
-        })
+    pub(crate) fn put(&self, bucket: usize, entry: Entry) -> bool {
+        self.change(bucket, self.look(bucket), adding(), Fault::AddOverwrites, |seen| self.layout.add(seen, entry))
     }
 
-    /// Takes a copy of the fingerprint out of the bucket, which was seen to hold one, with the announcement that readers
+    /// Takes a copy of the entry out of the bucket, which was seen to hold one, with the announcement that readers
     /// need. The guard is that of the copy's stripe.
     ///
     /// `false` if there is none, which the caller has excluded: while it holds the lock, nobody else can take it.
@@ -197,15 +208,36 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         guard: &Guard<'_>,
         bucket: usize,
         seen: Bucket,
-        fingerprint: Fingerprint,
+        entry: Entry,
         faults: TakeFaults,
     ) -> bool {
         bump_and(guard, faults, || {
-            self.change(bucket, seen, taking(), Fault::TakeOverwrites, |seen| self.layout.remove(seen, fingerprint))
+            self.change(bucket, seen, taking(), Fault::TakeOverwrites, |seen| self.layout.remove(seen, entry))
         })
     }
 
-    /// `bump_and_take` where the bucket was seen as it is without the copy already; `false` if it has changed since then.
+    /// Gives a copy of an entry in the bucket, which was seen to hold one, another payload. As `bump_and_take` otherwise.
+    pub(super) fn bump_and_replace(
+        &self,
+        guard: &Guard<'_>,
+        bucket: usize,
+        seen: Bucket,
+        old: Entry,
+        new: Entry,
+    ) -> bool {
+        if fault::injected(Fault::ReplaceTakesFirst) {
+            return self.bump_and_take(guard, bucket, seen, old, TakeFaults::REPLACE) && self.put(bucket, new);
+        }
+        if fault::injected(Fault::ReplaceAddsFirst) {
+            return self.put(bucket, new)
+                && self.bump_and_take(guard, bucket, self.look(bucket), old, TakeFaults::REPLACE);
+        }
+        bump_and(guard, TakeFaults::REPLACE, || {
+            self.change(bucket, seen, taking(), Fault::TakeOverwrites, |seen| self.layout.replace(seen, old, new))
+        })
+    }
+
+    /// `bump_and_take` or `bump_and_replace` where the bucket was seen as it is to become already; `false` if it has changed since then.
     #[inline(always)]
     pub(super) fn take_at_once(&self, guard: &Guard<'_>, bucket: usize, seen: Bucket, changed: Bucket) -> bool {
         bump_and(guard, TakeFaults::REMOVE, || {

@@ -63,7 +63,7 @@ use crate::error::insert::{InsertBatchError, InsertError};
 use crate::error::kind::FilterKind;
 use crate::plan::batch::{Hashes, insert_each_ahead};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
-use crate::table::any::AnyTable;
+use crate::table::any::{AnyTable, FilterTable};
 use crate::table::plan::Plan;
 use crate::tables::gates::Gates;
 use crate::tables::search::Search;
@@ -125,7 +125,7 @@ pub(crate) struct ClockCounts {
 #[derive(Debug)]
 pub(crate) struct Generations {
     /// A ring of the live ones and the spare.
-    pub(super) tables: Box<[Box<dyn AnyTable>]>,
+    pub(super) tables: Box<[Box<dyn FilterTable>]>,
     pub(super) gates: Gates,
     /// A [`Now`].
     pub(super) now: AtomicU64,
@@ -293,7 +293,7 @@ impl Generations {
 
     /// The tables of the live generations, the newest first.
     #[inline(always)]
-    fn live(&self, now: Now) -> impl Iterator<Item = &dyn AnyTable> {
+    fn live(&self, now: Now) -> impl Iterator<Item = &dyn FilterTable> {
         let (older, newer) = self.tables.split_at(now.table() + 1);
         older.iter().rev().chain(newer.iter().rev()).take(self.live_generations()).map(|table| &**table)
     }
@@ -319,7 +319,7 @@ impl Generations {
     }
 
     /// All tables, the spare too.
-    pub(crate) fn tables(&self) -> impl Iterator<Item = &dyn AnyTable> {
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &dyn FilterTable> {
         self.tables.iter().map(|table| &**table)
     }
 
@@ -343,7 +343,7 @@ impl Generations {
     }
 
     /// One of the tables, for what is the same in all.
-    pub(crate) fn any_table(&self) -> &dyn AnyTable {
+    pub(crate) fn any_table(&self) -> &dyn FilterTable {
         &*self.tables[0]
     }
 
@@ -357,7 +357,7 @@ impl Generations {
 /// A rotation that has taken effect, whose table has yet to be cleared.
 pub(super) struct Cleaning<'a> {
     now: Now,
-    expired: &'a dyn AnyTable,
+    expired: &'a dyn FilterTable,
     /// `None` only where a model leaves the lock out.
     _lock: Option<MutexGuard<'a, ()>>,
 }

@@ -4,10 +4,10 @@ use std::io;
 
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
-use crate::snapshot::format::{Begun, Saved};
+use crate::snapshot::format::{Begun, Head, Saved};
 use crate::snapshot::source::{Source, TABLE_HEADER};
 use crate::sync::Ordering;
-use crate::table::any::AnyTable;
+use crate::table::any::{AnyTable, FilterTable};
 use crate::tables::gates::Gates;
 use crate::tables::generations::{Generations, MAX_GENERATIONS, MIN_GENERATIONS, Now};
 
@@ -25,7 +25,7 @@ impl Saved for Generations {
         head[10..].copy_from_slice(&next_tick.to_le_bytes());
         let ring = self.tables.len();
         let ages = (0..self.live_generations()).rev();
-        Begun::new(Some(head), ages.map(|age| &*self.tables[(now.table() + ring - age) % ring]))
+        Begun::new(Head::of(&head), ages.map(|age| &*self.tables[(now.table() + ring - age) % ring] as &dyn AnyTable))
     }
 
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
@@ -48,16 +48,16 @@ impl Saved for Generations {
             return Err(LoadError::UnknownFlags { flags });
         }
         let live = usize::from(live);
-        let plan = source.table_header()?;
+        let plan = source.table_header(0)?;
         source.expect_tables(live, plan.buckets.saturating_mul(live), TABLE_HEADER)?;
         let ring = live + 1;
-        let of_one = size_of::<Box<dyn AnyTable>>() + plan.memory_usage();
+        let of_one = size_of::<Box<dyn FilterTable>>() + plan.memory_usage();
         let bytes = of_one.saturating_mul(ring).saturating_add(Gates::memory_for(plan.buckets));
         source.reserve(bytes.saturating_add(memory_of_caller))?;
         let mut loaded = Self::new(plan, live, flags == 1).ok_or(LoadError::OutOfMemory { bytes })?;
         for (number, table) in loaded.tables[..live].iter_mut().enumerate() {
             // The first one's header has been read.
-            if number > 0 && source.table_header()? != plan {
+            if number > 0 && source.table_header(0)? != plan {
                 return Err(LoadError::UnexpectedTable { number });
             }
             source.words(&mut **table)?;

@@ -4,7 +4,7 @@
 use crate::error::insert::{InsertError, ReserveError};
 use crate::error::kind::FilterKind;
 use crate::sync::Ordering;
-use crate::table::any::AnyTable;
+use crate::table::any::FilterTable;
 use crate::tables::growth::{Growth, Tables};
 use crate::tables::growth_plan::MAX_TABLES;
 use crate::verify::fault::{self, Fault};
@@ -98,7 +98,7 @@ impl Tables {
     }
 
     /// Puts the table of that number, the next one, in its place and announces it. Under the lock for growth.
-    fn publish(&self, number: usize, table: Box<dyn AnyTable>) {
+    fn publish(&self, number: usize, table: Box<dyn FilterTable>) {
         // SeqCst: see above, *The moment of growth*.
         let publish = |tables| self.published.fetch_add(tables, Ordering::SeqCst);
         if fault::injected(Fault::PublishBeforeSet) {

@@ -65,7 +65,7 @@ use crate::error::insert::{InsertBatchError, InsertError};
 use crate::error::kind::FilterKind;
 use crate::plan::batch::{BLOCK, Hashes, each_ahead, insert_each_ahead};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
-use crate::table::any::AnyTable;
+use crate::table::any::{AnyTable, FilterTable};
 use crate::tables::gates::Gates;
 use crate::tables::growth_plan::{Plan, memory_of_places};
 use crate::tables::places::Places;
@@ -161,7 +161,7 @@ impl Tables {
 
     /// The table of that number, which is published.
     #[inline(always)]
-    pub(super) fn table(&self, number: usize) -> &dyn AnyTable {
+    pub(super) fn table(&self, number: usize) -> &dyn FilterTable {
         // A change that changes nothing and orders nothing. A thread's own loads hide from loom that another one could come
         // first (tokio-rs/loom, issues 166 and 392); so it is told that one could, at least before each visit of a table.
         #[cfg(ccf_model = "loom")]
@@ -169,13 +169,13 @@ impl Tables {
         self.tables.get(number).expect("a table is set before it is published")
     }
 
-    pub(crate) fn newest_first(&self) -> impl Iterator<Item = &dyn AnyTable> {
+    pub(crate) fn newest_first(&self) -> impl Iterator<Item = &dyn FilterTable> {
         (0..self.tables()).rev().map(|number| self.table(number))
     }
 
     /// All tables in the order for a search, unless the model turns it round.
     #[inline(always)]
-    fn in_order(&self, oldest_first: Fault) -> impl Iterator<Item = &dyn AnyTable> {
+    fn in_order(&self, oldest_first: Fault) -> impl Iterator<Item = &dyn FilterTable> {
         let tables = self.tables();
         let turned = fault::injected(oldest_first);
         (0..tables).map(move |nth| self.table(if turned { nth } else { tables - 1 - nth }))
@@ -362,15 +362,15 @@ impl Tables {
         self.rate_at(|_, _| 1.0)
     }
 
-    fn rate_at(&self, load: impl Fn(&dyn AnyTable, f64) -> f64) -> f64 {
+    fn rate_at(&self, load: impl Fn(&dyn FilterTable, f64) -> f64) -> f64 {
         let of_each =
-            |table: &dyn AnyTable| table.shape().nested_false_positive_rate(load(table, table.slots() as f64));
+            |table: &dyn FilterTable| table.shape().nested_false_positive_rate(load(table, table.slots() as f64));
         rate_of_any(self.newest_first().map(of_each))
     }
 
     /// The newest of so many tables.
     #[inline(always)]
-    pub(super) fn newest(&self, tables: usize) -> &dyn AnyTable {
+    pub(super) fn newest(&self, tables: usize) -> &dyn FilterTable {
         self.table(tables - 1)
     }
 

@@ -6,10 +6,11 @@ use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
-use crate::snapshot::format::{Begun, Saved};
+use crate::snapshot::format::{Begun, Head, Saved};
 use crate::snapshot::parts::{wanted_number, wanted_of_number};
 use crate::snapshot::source::Source;
 use crate::sync::AtomicU64;
+use crate::table::any::AnyTable;
 use crate::tables::gates::Gates;
 use crate::tables::growth::{Growing, Tables};
 use crate::tables::growth_plan::{MAX_TABLES, Next, Plan, lowest_rate};
@@ -27,8 +28,10 @@ impl Saved for Tables {
         head[2..10].copy_from_slice(&(self.plan.buckets as u64).to_le_bytes());
         head[10..].copy_from_slice(&self.plan.rate.to_le_bytes());
         let turned = fault::injected(Fault::SaveOldestFirst);
-        let mut begun =
-            Begun::new(Some(head), (0..tables).map(|nth| self.table(if turned { nth } else { tables - 1 - nth })))?;
+        let mut begun = Begun::new(
+            Head::of(&head),
+            (0..tables).map(|nth| self.table(if turned { nth } else { tables - 1 - nth }) as &dyn AnyTable),
+        )?;
         if turned {
             begun.sections.reverse();
         }
@@ -72,7 +75,7 @@ impl Saved for Tables {
         tables.prepare(planned.len() - 1).ok_or_else(out_of_memory)?;
         for &next in planned.iter().flatten().rev() {
             let number = next.number;
-            let stated = source.table_header()?;
+            let stated = source.table_header(0)?;
             if (stated.shape, stated.buckets) != (next.shape, next.buckets) {
                 return Err(LoadError::UnexpectedTable { number });
             }

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
-use crate::table::any::AnyTable;
+use crate::table::any::FilterTable;
 use crate::table::build;
 use crate::table::plan::pages_for;
 use crate::word::geometry::Nested;
@@ -23,7 +23,7 @@ pub(crate) const MAX_TABLES: usize = 48;
 pub(super) const FIRST: usize = 4;
 
 /// Where a table stands (`tables/places.rs`).
-pub(super) type Place = OnceLock<Box<dyn AnyTable>>;
+pub(super) type Place = OnceLock<Box<dyn FilterTable>>;
 
 /// How many bytes the places take up that are made with the table of this number.
 pub(super) fn memory_of_places(number: usize) -> usize {
@@ -101,7 +101,7 @@ impl Plan {
         self.all().nth(number)
     }
 
-    pub(super) fn build(&self, Next { shape, buckets, geometry, .. }: Next) -> Option<Box<dyn AnyTable>> {
+    pub(super) fn build(&self, Next { shape, buckets, geometry, .. }: Next) -> Option<Box<dyn FilterTable>> {
         let pages = pages_for(buckets, self.pages);
         let table = build::nested(pages, shape, geometry, sizing::capacity_of(shape, buckets))?;
         if cfg!(ccf_model = "loom") {

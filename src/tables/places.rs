@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use crate::machine::memory::boxed_slice;
-use crate::table::any::AnyTable;
+use crate::table::any::FilterTable;
 use crate::tables::growth_plan::{FIRST, MAX_TABLES, Place};
 
 /// A place for each table.
@@ -17,7 +17,7 @@ pub(crate) struct Places {
 impl Places {
     /// The table of that number, if there is one.
     #[inline(always)]
-    pub(super) fn get(&self, number: usize) -> Option<&dyn AnyTable> {
+    pub(super) fn get(&self, number: usize) -> Option<&dyn FilterTable> {
         let place = match self.first.get(number) {
             Some(place) => place,
             None => self.later.get()?.get(number - FIRST)?,
@@ -36,7 +36,7 @@ impl Places {
     }
 
     /// Puts the table of that number into its place, which is empty and prepared.
-    pub(super) fn set(&self, number: usize, table: Box<dyn AnyTable>) {
+    pub(super) fn set(&self, number: usize, table: Box<dyn FilterTable>) {
         let place = match self.first.get(number) {
             Some(place) => place,
             None => &self.later.get().expect("it was prepared")[number - FIRST],

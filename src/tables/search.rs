@@ -5,7 +5,7 @@
 //! second, and so on: in each table they are a batch, so that its loads overlap.
 
 use crate::plan::batch::{BLOCK, Hashes};
-use crate::table::any::AnyTable;
+use crate::table::any::FilterTable;
 
 /// How many lookups are under way at a time: enough that the beginning of each table's batch, which has to wait for
 /// memory, weighs little. They take up 11 KiB of the stack.
@@ -58,7 +58,7 @@ impl Search {
     }
 
     /// Looks into these tables, in their order, for all that are missing.
-    pub(super) fn look_into<'a>(&mut self, tables: impl Iterator<Item = &'a dyn AnyTable>) {
+    pub(super) fn look_into<'a>(&mut self, tables: impl Iterator<Item = &'a dyn FilterTable>) {
         for table in tables {
             if self.is_over() {
                 return;

@@ -27,6 +27,22 @@ pub enum Fault {
     RemoveWithoutLock,
     /// A lookup that found nothing does not look at the version again.
     LookupWithoutVersion,
+    /// A lookup of values looks at each word once.
+    ValuesLookOnce,
+    /// A lookup of values looks at the first word twice and at the second once.
+    ValuesLookAgainOnce,
+    /// A replacement takes no lock.
+    ReplaceWithoutLock,
+    /// A replacement does not bump the version.
+    ReplaceWithoutBump,
+    /// A replacement bumps the version only after it has changed the payload.
+    ReplaceBumpsLate,
+    /// A replacement takes the old entry out before it adds the new one.
+    ReplaceTakesFirst,
+    /// A replacement adds the new entry before it takes the old one out.
+    ReplaceAddsFirst,
+    /// A replacement does not keep, for a save, the word that it changes.
+    ReplaceKeepsNothing,
     /// `insert_if_absent` takes no lock.
     InsertIfAbsentWithoutLock,
     /// `count` takes no lock.
@@ -132,7 +148,7 @@ pub(crate) const fn injected(_fault: Fault) -> bool {
 #[cfg(ccf_model)]
 std::thread_local! {
     /// One bit for each fault that is switched on.
-    static INJECTED: core::cell::Cell<u64> = const { core::cell::Cell::new(0) };
+    static INJECTED: core::cell::Cell<u128> = const { core::cell::Cell::new(0) };
 }
 
 /// Whether `fault` is switched on in this model.

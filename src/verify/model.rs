@@ -11,12 +11,14 @@ pub use crate::verify::steps::{Step, before_each_step};
 use std::io;
 
 use crate::error::insert::InsertError;
+use crate::machine::memory::Pages;
 use crate::plan::batch::BLOCK;
 use crate::plan::path::Hop;
 use crate::table::any::AnyTable;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Geometry, Item, Items};
-use crate::word::layout::{Fingerprint, Layout, Plain, SemiSorted};
+use crate::word::layout::{Entry, Layout, OfFilter, Plain, SemiSorted, WithPayload};
+use crate::word::values::Values;
 
 /// Two slots to a bucket: the smallest that can be full, and hold two keys at once.
 pub type Smallest = Plain<2, 32>;
@@ -24,10 +26,26 @@ pub type Smallest = Plain<2, 32>;
 /// The layout that a filter has if none is asked for.
 pub type Usual = SemiSorted<5, 14>;
 
-/// Any layout. (The crate's own trait can't be named outside.)
-pub trait AnyLayout: Layout {}
+/// The smallest with a value of two bits in each slot.
+pub type SmallestOfValues = WithPayload<Smallest>;
 
-impl<L: Layout> AnyLayout for L {}
+/// Any layout. (The crate's own trait can't be named outside.)
+pub trait AnyLayout: Layout {
+    /// The layout, with values of two bits if it has any.
+    fn of_model() -> Self;
+}
+
+impl<L: OfFilter> AnyLayout for L {
+    fn of_model() -> Self {
+        Self::new()
+    }
+}
+
+impl<L: OfFilter> AnyLayout for WithPayload<L> {
+    fn of_model() -> Self {
+        Self::try_of(L::SHAPE.with_payload(2).expect("it leaves enough")).expect("a model has memory")
+    }
+}
 
 /// A table of a given number of buckets.
 #[derive(Debug)]
@@ -44,13 +62,13 @@ impl Key {
     }
 
     /// The same for another layout.
-    pub fn of<L: Layout>(buckets: usize, first: usize, second: usize, nth: usize) -> Self {
+    pub fn of<L: AnyLayout>(buckets: usize, first: usize, second: usize, nth: usize) -> Self {
         let geometry = Buckets::new(buckets);
         // Multiples of an odd number run through all fingerprints, high bits and low.
-        let fingerprints = (1..1_000_000u64).map(|n| L::new().fingerprint(n.wrapping_mul(0x9e37_79b9)));
+        let fingerprints = (1..1_000_000u64).map(|n| L::of_model().fingerprint(n.wrapping_mul(0x9e37_79b9)));
         let fingerprint = fingerprints.filter(|&f| geometry.alternate(first, f) == second).nth(nth);
         let fingerprint = fingerprint.expect("some fingerprint leads there");
-        Self(Item { fingerprint, first, second, sum: geometry.sum(fingerprint) })
+        Self(Item { entry: L::of_model().entry(fingerprint, 0), first, second, sum: geometry.sum(fingerprint) })
     }
 
     /// A key of the same class that tries the buckets the other way round.
@@ -58,11 +76,16 @@ impl Key {
         Self(Item { first: self.0.second, second: self.0.first, ..self.0 })
     }
 
+    /// The key with this value, in a table of values.
+    pub fn with<L: AnyLayout>(self, value: u16) -> Self {
+        Self(self.0.with(L::of_model(), value))
+    }
+
     /// A key of another class with the same low part, which a lookup of this key takes for a candidate. In a semi-sorted
     /// table of two buckets: there every class has the same pair.
-    pub fn lookalike<L: Layout>(self) -> Self {
+    pub fn lookalike<L: AnyLayout>(self) -> Self {
         assert!(L::SEMI_SORTED && self.0.first + self.0.second == 1, "its pair is another one");
-        Self(Item { fingerprint: Fingerprint(self.0.fingerprint.0 ^ 1 << L::LANE_BITS), ..self.0 })
+        Self(Item { entry: Entry(self.0.entry.0 ^ 1 << L::LANE_BITS), ..self.0 })
     }
 }
 
@@ -73,12 +96,12 @@ pub struct Image<L> {
     layout: L,
 }
 
-impl<L: Layout> Image<L> {
+impl<L: AnyLayout> Image<L> {
     /// How many copies of the key are in it, in either bucket.
     pub fn count(&self, key: Key) -> usize {
-        let Item { fingerprint, first, second, .. } = key.0;
+        let Item { entry, first, second, .. } = key.0;
         let buckets = if first == second { vec![first] } else { vec![first, second] };
-        buckets.into_iter().map(|bucket| self.layout.count(self.words[bucket], fingerprint)).sum()
+        buckets.into_iter().map(|bucket| self.layout.count_entry(self.words[bucket], entry)).sum()
     }
 
     /// How many copies of any key are in it.
@@ -87,15 +110,17 @@ impl<L: Layout> Image<L> {
     }
 }
 
-impl<L: Layout> Table<L> {
+impl<L: AnyLayout> Table<L> {
     /// An empty table.
     pub fn new(buckets: usize) -> Self {
-        Self(crate::table::words::Table::new(buckets, buckets).expect("a model has memory"))
+        let (layout, geometry) = (L::of_model(), Buckets::new(buckets));
+        let table = crate::table::words::Table::with_geometry(Pages::Usual, layout, geometry, buckets);
+        Self(table.expect("a model has memory"))
     }
 
     /// Puts a copy of the key into the bucket that it tries first, which has room.
     pub fn place(&self, key: Key) {
-        assert!(self.0.put(key.0.first, key.0.fingerprint), "there is room to begin with");
+        assert!(self.0.put(key.0.first, key.0.entry), "there is room to begin with");
         self.0.counters.add_len(1);
     }
 
@@ -126,6 +151,21 @@ impl<L: Layout> Table<L> {
     /// [`ConcurrentCuckooFilter::insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent)
     pub fn insert_if_absent(&self, key: Key) -> Result<bool, InsertError> {
         self.0.insert_if_absent(key.0)
+    }
+
+    /// [`ConcurrentCuckooMaplet::values`](crate::ConcurrentCuckooMaplet::values)
+    pub fn values(&self, key: Key) -> Values {
+        self.0.values(key.0)
+    }
+
+    /// [`ConcurrentCuckooMaplet::insert_if_absent`](crate::ConcurrentCuckooMaplet::insert_if_absent)
+    pub fn insert_if_absent_telling(&self, key: Key) -> Result<Values, InsertError> {
+        self.0.insert_if_absent_telling(key.0)
+    }
+
+    /// [`ConcurrentCuckooMaplet::replace`](crate::ConcurrentCuckooMaplet::replace)
+    pub fn replace(&self, old: Key, new: u16) -> bool {
+        self.0.replace(old.0, old.with::<L>(new).0)
     }
 
     /// [`ConcurrentCuckooFilter::remove`](crate::ConcurrentCuckooFilter::remove)
@@ -166,19 +206,19 @@ impl<L: Layout> Table<L> {
             words.extend(chunk.iter().copied().map(Bucket));
             Ok(())
         });
-        let image = Image { words, layout: L::new() };
+        let image = Image { words, layout: L::of_model() };
         assert_eq!(copies.expect("a model has memory"), image.copies() as u64);
         image
     }
 
     /// One hop of a plan: moves a copy of the key from the bucket that it tries first to the other.
     pub fn relocate(&self, key: Key) -> bool {
-        self.0.relocate(Hop { fingerprint: key.0.fingerprint, from: key.0.first, to: key.0.second })
+        self.0.relocate(Hop { entry: key.0.entry, from: key.0.first, to: key.0.second })
     }
 
     /// Whether the bucket that the key tries first holds a copy: one look, without a lock.
     pub fn first_holds(&self, key: Key) -> bool {
-        self.0.holds(key.0.first, key.0.fingerprint)
+        L::of_model().holds_entry(self.0.look(key.0.first), key.0.entry)
     }
 
     /// How many slots a bucket has.
@@ -188,7 +228,7 @@ impl<L: Layout> Table<L> {
 
     /// How many items there are, by a look into every bucket.
     pub fn scan(&self) -> usize {
-        (0..self.0.buckets()).map(|bucket| L::new().occupied(self.0.look(bucket))).sum()
+        (0..self.0.buckets()).map(|bucket| L::of_model().occupied(self.0.look(bucket))).sum()
     }
 
     /// How many looks were repeated because a version had changed, as counted.

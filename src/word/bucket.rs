@@ -13,11 +13,17 @@
 //! whether there is room, and adding drops lane 0, an empty one, and shifts the lanes below the new one down. *Decode
 //! late*: a fingerprint's low part is compared first, and the rank is decoded only where a lane matched.
 
+//! # Payloads
+//! A payload stands in the lane, above the fingerprint's low part, which is never 0; so a lane is 0 only if its slot is empty,
+//! with a payload too. What asks for a *fingerprint* leaves the payloads out of the comparison. What asks for an *entry*
+//! compares them too. In a filter there are none, and both are the same.
+
 use core::hint::select_unpredictable;
 
 use crate::machine::arch::{any_lane_is, at};
-use crate::word::layout::{Fingerprint, Layout};
+use crate::word::layout::{Entry, Fingerprint, Layout};
 use crate::word::semisort::{self, STRIDE};
+use crate::word::values::Values;
 
 /// A bucket's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -59,9 +65,10 @@ pub(crate) trait BucketOps: Layout {
     #[inline(always)]
     fn candidate(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> Candidate {
         if Self::SEMI_SORTED {
-            return self.place(first, second, fingerprint).1;
+            return self.candidate_for(first, second, self.pattern(fingerprint));
         }
-        let found = any_lane_is(first.0, second.0, fingerprint.0, Self::LANE_BITS)
+        let (a, b) = (self.fingerprints_of(first), self.fingerprints_of(second));
+        let found = any_lane_is(a, b, fingerprint.0, Self::LANE_BITS)
             .unwrap_or_else(|| self.either_matches(first, second, self.pattern(fingerprint)));
         Candidate { lanes: found.into(), word: first }
     }
@@ -69,38 +76,58 @@ pub(crate) trait BucketOps: Layout {
     /// The fingerprint's low part in every lane.
     #[inline(always)]
     fn pattern(self, fingerprint: Fingerprint) -> u64 {
-        pattern::<Self>(fingerprint)
+        pattern::<Self>(fingerprint.0)
+    }
+
+    /// The bucket's lanes without their payloads.
+    #[inline(always)]
+    fn fingerprints_of(self, bucket: Bucket) -> u64 {
+        bucket.0 & !self.payloads()
     }
 
     /// Whether a lane of either bucket is that of the pattern.
     #[inline(always)]
     fn either_matches(self, first: Bucket, second: Bucket, pattern: u64) -> bool {
-        any_zero_lane::<Self>(second.0 ^ pattern) | any_zero_lane::<Self>(first.0 ^ pattern) != 0
+        let (first, second) = (self.fingerprints_of(first), self.fingerprints_of(second));
+        any_zero_lane::<Self>(second ^ pattern) | any_zero_lane::<Self>(first ^ pattern) != 0
     }
 
     /// The slot in either bucket whose lane is that of the pattern.
     #[inline(always)]
     fn candidate_for(self, first: Bucket, second: Bucket, pattern: u64) -> Candidate {
-        self.place_for(first, second, pattern).1
+        let lanes_of = |bucket| any_zero_lane::<Self>(self.fingerprints_of(bucket) ^ pattern);
+        choose(first, second, lanes_of(first), lanes_of(second)).1
     }
 
     /// Whether a candidate holds the whole fingerprint. If not, another one still may.
     #[inline(always)]
     fn confirms(self, candidate: Candidate, fingerprint: Fingerprint) -> bool {
         let Candidate { lanes, word } = candidate;
-        !Self::SEMI_SORTED || nibble_at::<Self>(self.sorted_nibbles(word), lanes) == nibble::<Self>(fingerprint)
+        !Self::SEMI_SORTED || nibble_at::<Self>(self.sorted_nibbles(word), lanes) == nibble::<Self>(fingerprint.0)
     }
 
-    /// How many copies of the fingerprint the bucket holds.
+    /// How many entries with the fingerprint the bucket holds.
     #[inline]
     fn count(self, bucket: Bucket, fingerprint: Fingerprint) -> usize {
         self.matches(bucket, fingerprint).count_ones() as usize
+    }
+
+    /// How many copies of the entry the bucket holds.
+    #[inline]
+    fn count_entry(self, bucket: Bucket, entry: Entry) -> usize {
+        self.matches_of_entry(bucket, entry).count_ones() as usize
     }
 
     /// Whether the bucket holds the fingerprint.
     #[inline]
     fn holds(self, bucket: Bucket, fingerprint: Fingerprint) -> bool {
         self.matches(bucket, fingerprint) != 0
+    }
+
+    /// Whether the bucket holds the entry.
+    #[inline]
+    fn holds_entry(self, bucket: Bucket, entry: Entry) -> bool {
+        self.matches_of_entry(bucket, entry) != 0
     }
 
     /// Whether a slot is empty.
@@ -130,42 +157,50 @@ pub(crate) trait BucketOps: Layout {
         }
     }
 
-    /// The bucket with one more copy of the fingerprint, or `None` if it is full.
+    /// The bucket with one more copy of the entry, or `None` if it is full.
     #[inline]
-    fn add(self, bucket: Bucket, fingerprint: Fingerprint) -> Option<Bucket> {
-        self.add_to(bucket, self.room(bucket), fingerprint)
+    fn add(self, bucket: Bucket, entry: Entry) -> Option<Bucket> {
+        self.add_to(bucket, self.room(bucket), entry)
     }
 
     /// The same where [`room`](Self::room) is known.
     #[inline(always)]
-    fn add_to(self, bucket: Bucket, room: u64, fingerprint: Fingerprint) -> Option<Bucket> {
-        let low = u64::from(fingerprint.0) & Self::LANE;
+    fn add_to(self, bucket: Bucket, room: u64, entry: Entry) -> Option<Bucket> {
+        let lane = u64::from(entry.0) & Self::LANE;
         if !Self::SEMI_SORTED {
             if room == 0 {
                 return None;
             }
             let lane_start = room.trailing_zeros() + 1 - Self::LANE_BITS;
-            return Some(Bucket(bucket.0 | low << lane_start));
+            return Some(Bucket(bucket.0 | lane << lane_start));
         }
         let empty = room as u32 / Self::LANE_BITS;
         if empty == 0 {
             return None;
         }
-        let nibble = nibble::<Self>(fingerprint);
+        let nibble = nibble::<Self>(entry.0);
         let list = self.sorted_nibbles(bucket);
         // The new lane goes above those with a smaller nibble, and above the empty ones, whose nibble is 0; all of these
         // move down by one.
         let place = semisort::less_than(list, nibble, Self::SLOTS).max(empty) - 1;
-        let lanes = shift_down::<Self>(bucket.0, place, Self::LANE_BITS) | low << (place * Self::LANE_BITS);
+        let lanes = shift_down::<Self>(bucket.0, place, Self::LANE_BITS) | lane << (place * Self::LANE_BITS);
         let list = shift_down::<Self>(list.into(), place, STRIDE) as u32 | nibble << (place * STRIDE);
         Some(encode::<Self>(lanes, list))
     }
 
-    /// The bucket with one copy of the fingerprint less, or `None` if it holds none.
+    /// The bucket with one copy of the entry less, or `None` if it holds none.
     #[inline]
-    fn remove(self, bucket: Bucket, fingerprint: Fingerprint) -> Option<Bucket> {
-        let matches = self.matches(bucket, fingerprint);
+    fn remove(self, bucket: Bucket, entry: Entry) -> Option<Bucket> {
+        let matches = self.matches_of_entry(bucket, entry);
         (matches != 0).then(|| self.without(bucket, matches))
+    }
+
+    /// The bucket with another payload in one copy of the entry, or `None` if it holds none.
+    #[inline]
+    fn replace(self, bucket: Bucket, old: Entry, new: Entry) -> Option<Bucket> {
+        debug_assert_eq!(self.fingerprint_of(old), self.fingerprint_of(new));
+        let matches = self.matches_of_entry(bucket, old);
+        (matches != 0).then(|| replace_at::<Self>(bucket, matches, old, new))
     }
 
     /// The bucket without the lowest of these lanes, which is one.
@@ -180,21 +215,11 @@ pub(crate) trait BucketOps: Layout {
         encode::<Self>(lanes, list)
     }
 
-    /// The slot in either bucket whose lane matches the fingerprint's low part, and whether it is in the first.
+    /// The slot in either bucket whose lane is that of the entry, and whether it is in the first.
     #[inline(always)]
-    fn place(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> (bool, Candidate) {
-        self.place_for(first, second, pattern::<Self>(fingerprint))
-    }
-
-    /// The same for the pattern of a fingerprint.
-    #[inline(always)]
-    fn place_for(self, first: Bucket, second: Bucket, pattern: u64) -> (bool, Candidate) {
-        let lanes_of_first = any_zero_lane::<Self>(first.0 ^ pattern);
-        let lanes_of_second = any_zero_lane::<Self>(second.0 ^ pattern);
-        // A branch on *which* word matched would be mispredicted half of the time: conditional moves choose.
-        let in_first = lanes_of_first != 0;
-        let lanes = select_unpredictable(in_first, lanes_of_first, lanes_of_second);
-        (in_first, Candidate { lanes, word: select_unpredictable(in_first, first, second) })
+    fn place(self, first: Bucket, second: Bucket, entry: Entry) -> (bool, Candidate) {
+        let lanes_of = |bucket: Bucket| any_zero_lane::<Self>(bucket.0 ^ pattern::<Self>(entry.0));
+        choose(first, second, lanes_of(first), lanes_of(second))
     }
 
     /// The candidate's bucket without it. It comes from [`place`](Self::place), which tells the lane.
@@ -203,9 +228,19 @@ pub(crate) trait BucketOps: Layout {
         self.without(candidate.word, candidate.lanes)
     }
 
+    /// The candidate's bucket with another payload in its place, likewise.
+    #[inline(always)]
+    fn replace_candidate(self, candidate: Candidate, old: Entry, new: Entry) -> Bucket {
+        replace_at::<Self>(candidate.word, candidate.lanes, old, new)
+    }
+
     /// Whether additions and removals can lead to this word: no other has a meaning, and none is ever stored.
     #[cfg_attr(not(any(feature = "snapshot", test)), allow(dead_code, reason = "only snapshots come from elsewhere"))]
     fn is_valid(self, bucket: Bucket) -> bool {
+        // No slot has a payload and no fingerprint.
+        if zero_lanes::<Self>(self.fingerprints_of(bucket)) != zero_lanes::<Self>(bucket.0) {
+            return false;
+        }
         if !Self::SEMI_SORTED {
             return bucket.0 & !all::<Self>(Self::LANE_BITS) == 0;
         }
@@ -219,21 +254,60 @@ pub(crate) trait BucketOps: Layout {
             && u64::from(list) & ((1 << (empty * STRIDE)) - 1) == 0
     }
 
-    /// The fingerprints in the bucket.
+    /// The entries in the bucket.
     #[inline]
-    fn fingerprints(self, bucket: Bucket) -> impl Iterator<Item = Fingerprint> {
+    fn entries(self, bucket: Bucket) -> impl Iterator<Item = Entry> {
         let list = if Self::SEMI_SORTED { self.sorted_nibbles(bucket) } else { 0 };
         (0..Self::SLOTS).filter_map(move |j| {
-            let low = (bucket.0 >> (j * Self::LANE_BITS)) & Self::LANE;
+            let lane = (bucket.0 >> (j * Self::LANE_BITS)) & Self::LANE;
             let high = if Self::SEMI_SORTED { u64::from((list >> (STRIDE * j)) & 15) << Self::LANE_BITS } else { 0 };
-            (low != 0).then_some(Fingerprint((high | low) as u32))
+            (lane != 0).then_some(Entry((high | lane) as u32))
         })
+    }
+
+    /// The payloads of all entries with the fingerprint in either bucket.
+    #[inline(always)]
+    fn values(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> Values {
+        let pattern = self.pattern(fingerprint);
+        let mut in_first = zero_lanes::<Self>(self.fingerprints_of(first) ^ pattern);
+        let mut in_second = zero_lanes::<Self>(self.fingerprints_of(second) ^ pattern);
+        let mut values = Values::EMPTY;
+        // Mostly there is none, or one: which of the two buckets it is in can't be predicted, how many there are can.
+        while in_first | in_second != 0 {
+            let first_has = in_first != 0;
+            let word = select_unpredictable(first_has, first, second);
+            let lanes = select_unpredictable(first_has, in_first, in_second);
+            (in_first, in_second) =
+                (in_first & in_first.wrapping_sub(1), select_unpredictable(first_has, in_second, lanes & (lanes - 1)));
+            if !Self::SEMI_SORTED
+                || nibble_at::<Self>(self.sorted_nibbles(word), lanes) == nibble::<Self>(fingerprint.0)
+            {
+                let lane = word.0 >> (lane_index::<Self>(lanes) * Self::LANE_BITS);
+                values.insert(((lane & self.payload()) >> self.payload_shift()) as u16);
+            }
+        }
+        values
     }
 
     /// The lanes, by their top bits, that hold the fingerprint.
     #[inline]
     fn matches(self, bucket: Bucket, fingerprint: Fingerprint) -> u64 {
-        let lanes = zero_lanes::<Self>(bucket.0 ^ pattern::<Self>(fingerprint));
+        self.confirmed(
+            bucket,
+            zero_lanes::<Self>(self.fingerprints_of(bucket) ^ self.pattern(fingerprint)),
+            fingerprint.0,
+        )
+    }
+
+    /// The lanes, by their top bits, that hold the entry.
+    #[inline]
+    fn matches_of_entry(self, bucket: Bucket, entry: Entry) -> u64 {
+        self.confirmed(bucket, zero_lanes::<Self>(bucket.0 ^ pattern::<Self>(entry.0)), entry.0)
+    }
+
+    /// Those of the lanes whose nibble is that of the entry, or fingerprint, with these bits.
+    #[inline(always)]
+    fn confirmed(self, bucket: Bucket, lanes: u64, bits: u32) -> u64 {
         if lanes == 0 || !Self::SEMI_SORTED {
             return lanes;
         }
@@ -241,7 +315,7 @@ pub(crate) trait BucketOps: Layout {
         let (mut matches, mut rest) = (0, lanes);
         while rest != 0 {
             let lowest = rest & rest.wrapping_neg();
-            if nibble_at::<Self>(list, lowest) == nibble::<Self>(fingerprint) {
+            if nibble_at::<Self>(list, lowest) == nibble::<Self>(bits) {
                 matches |= lowest;
             }
             rest ^= lowest;
@@ -258,16 +332,33 @@ pub(crate) trait BucketOps: Layout {
 
 impl<L: Layout> BucketOps for L {}
 
-/// The fingerprint's low part in every lane.
+/// Of the buckets whose matching lanes these are, one that has any, and whether it is the first.
+///
+/// A branch on *which* word matched would be mispredicted half of the time: conditional moves choose.
 #[inline(always)]
-fn pattern<L: Layout>(fingerprint: Fingerprint) -> u64 {
-    (u64::from(fingerprint.0) & L::LANE) * L::ONES
+fn choose(first: Bucket, second: Bucket, lanes_of_first: u64, lanes_of_second: u64) -> (bool, Candidate) {
+    let in_first = lanes_of_first != 0;
+    let lanes = select_unpredictable(in_first, lanes_of_first, lanes_of_second);
+    (in_first, Candidate { lanes, word: select_unpredictable(in_first, first, second) })
 }
 
-/// The part of the fingerprint that a semi-sorted bucket stores in its rank.
+/// The bucket with `new` in the lowest of these lanes, where `old` is. They differ in nothing but the payload, so the order of
+/// the lanes stays.
 #[inline(always)]
-fn nibble<L: Layout>(fingerprint: Fingerprint) -> u32 {
-    fingerprint.0 >> L::LANE_BITS
+fn replace_at<L: Layout>(bucket: Bucket, lanes: u64, old: Entry, new: Entry) -> Bucket {
+    Bucket(bucket.0 ^ u64::from(old.0 ^ new.0) << (lane_index::<L>(lanes) * L::LANE_BITS))
+}
+
+/// What these bits of an entry, or a fingerprint, are in a lane, in every lane.
+#[inline(always)]
+fn pattern<L: Layout>(bits: u32) -> u64 {
+    (u64::from(bits) & L::LANE) * L::ONES
+}
+
+/// The part of these bits that a semi-sorted bucket stores in its rank.
+#[inline(always)]
+fn nibble<L: Layout>(bits: u32) -> u32 {
+    bits >> L::LANE_BITS
 }
 
 /// The top bit of the lowest lane that is 0, perhaps with top bits above it; nothing if no lane is 0.

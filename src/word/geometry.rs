@@ -22,22 +22,32 @@
 
 use core::hint::select_unpredictable;
 
-use crate::word::layout::{Fingerprint, Layout, NEVER_ZERO};
+use crate::word::layout::{Entry, Fingerprint, Layout, NEVER_ZERO};
 
-/// What the table knows of a key: its fingerprint and the two buckets that may hold it.
+/// What the table knows of a key: its fingerprint and the two buckets that may hold it, which are its *class*; and, where slots
+/// have a payload, that of the copy in question, beside the fingerprint in its entry. 0 until it is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
-    pub(crate) fingerprint: Fingerprint,
+    pub(crate) entry: Entry,
     pub(crate) first: usize,
     pub(crate) second: usize,
     /// `s(f)`. The two buckets add up to it modulo their number, so it stands for the pair: see [`Geometry::sum`].
     pub(crate) sum: usize,
 }
 
-/// The items of `N` hashes, with an array for each part: a loop over one part is one that vector units can do.
+impl Item {
+    /// The same class with this payload.
+    #[inline(always)]
+    pub(crate) fn with<L: Layout>(self, layout: L, payload: u16) -> Self {
+        Self { entry: layout.entry(layout.fingerprint_of(self.entry), payload), ..self }
+    }
+}
+
+/// The classes of `N` hashes, with an array for each part: a loop over one part is one that vector units can do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Items<I, const N: usize> {
-    pub(crate) fingerprints: [u32; N],
+    /// Without payloads, until they are added.
+    pub(crate) entries: [u32; N],
     pub(crate) firsts: [I; N],
     pub(crate) seconds: [I; N],
     pub(crate) sums: [I; N],
@@ -46,12 +56,12 @@ pub(crate) struct Items<I, const N: usize> {
 impl<I: Index, const N: usize> Items<I, N> {
     /// To be overwritten.
     pub(crate) const NONE: Self =
-        Self { fingerprints: [0; N], firsts: [I::ZERO; N], seconds: [I::ZERO; N], sums: [I::ZERO; N] };
+        Self { entries: [0; N], firsts: [I::ZERO; N], seconds: [I::ZERO; N], sums: [I::ZERO; N] };
 
     #[inline(always)]
     pub(crate) fn get(&self, nth: usize) -> Item {
         Item {
-            fingerprint: Fingerprint(self.fingerprints[nth]),
+            entry: Entry(self.entries[nth]),
             first: self.firsts[nth].get(),
             second: self.seconds[nth].get(),
             sum: self.sums[nth].get(),
@@ -60,7 +70,7 @@ impl<I: Index, const N: usize> Items<I, N> {
 
     #[inline(always)]
     pub(crate) fn set(&mut self, nth: usize, item: Item) {
-        self.fingerprints[nth] = item.fingerprint.0;
+        self.entries[nth] = item.entry.0;
         self.firsts[nth] = I::new(item.first);
         self.seconds[nth] = I::new(item.second);
         self.sums[nth] = I::new(item.sum);
@@ -122,7 +132,7 @@ pub(crate) trait Geometry: Copy + core::fmt::Debug + Send + Sync + 'static {
     fn item<L: Layout>(self, layout: L, hash: u64) -> Item {
         let (fingerprint, first) = self.first(layout, hash);
         let sum = self.sum(fingerprint);
-        Item { fingerprint, first, second: self.other(sum, first), sum }
+        Item { entry: layout.entry(fingerprint, 0), first, second: self.other(sum, first), sum }
     }
 
     /// The fingerprint of a key with this hash, and the first of its two buckets.
@@ -176,7 +186,7 @@ impl Geometry for Buckets {
         for (mixed, &hash) in mixed.iter_mut().zip(hashes) {
             *mixed = mix(hash);
         }
-        let Items { fingerprints, firsts, seconds, sums } = items;
+        let Items { entries: fingerprints, firsts, seconds, sums } = items;
         for (first, &hash) in firsts.iter_mut().zip(&mixed) {
             *first = scale_by_halves(hash, self.count_to_wrap);
         }

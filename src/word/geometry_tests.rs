@@ -1,5 +1,5 @@
 use super::*;
-use crate::word::layout::{Plain, SemiSorted};
+use crate::word::layout::{OfFilter, Plain, SemiSorted};
 use proptest::prelude::*;
 
 proptest! {
@@ -54,8 +54,8 @@ fn check_items<G: Geometry>(buckets: G, layout: impl Layout, hashes: [u64; 8]) {
 
 /// What a table takes for one key.
 fn class<L: Layout>(geometry: impl Geometry, layout: L, hash: u64) -> (u32, usize, usize) {
-    let Item { fingerprint, first, second, .. } = geometry.item(layout, hash);
-    (fingerprint.0, first.min(second), first.max(second))
+    let Item { entry, first, second, .. } = geometry.item(layout, hash);
+    (entry.0, first.min(second), first.max(second))
 }
 
 /// Two hashes that often share what a small table sees of them: a few high bits, and the low bits but for a few.
@@ -77,7 +77,7 @@ fn alike() -> impl Strategy<Value = (u64, u64)> {
 }
 
 /// Counts the pairs that are one class in the finer table.
-fn check_that_classes_nest<C: Layout, F: Layout>(coarsest: usize, levels: [u32; 2], hashes: (u64, u64)) -> bool {
+fn check_that_classes_nest<C: OfFilter, F: OfFilter>(coarsest: usize, levels: [u32; 2], hashes: (u64, u64)) -> bool {
     let bits = C::SHAPE.fingerprint_bits;
     let (one, other) = (without_zero(hashes.0), without_zero(hashes.1));
     let [coarser, finer] = levels.map(|level| Nested::new(coarsest, bits, level));
@@ -110,7 +110,7 @@ proptest! {
     /// Of a fingerprint in a finer table, the bits that the first table stores are its fingerprint there.
     #[test]
     fn fingerprints_nest(hash in alike()) {
-        fn bits_of<L: Layout>(hash: u64) -> u64 {
+        fn bits_of<L: OfFilter>(hash: u64) -> u64 {
             let fingerprint = L::new().fingerprint(hash).0.into();
             assert_eq!(fingerprint, hash & ((1 << L::SHAPE.fingerprint_bits) - 1), "{:?} changed it", L::SHAPE);
             assert_ne!(fingerprint & L::LANE, 0, "{:?}: an empty slot", L::SHAPE);

@@ -22,9 +22,18 @@ pub enum Encoding {
     SemiSorted,
 }
 
-/// One item's fingerprint: the bits of its hash that the filter stores. Its low `lane_bits` are never all 0.
+/// One key's fingerprint: the bits of its hash that the filter stores. Its low part, which stands in the lane, is never 0.
+///
+/// Where slots have a payload, the bits that the payload takes in an [`Entry`] are 0 here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Fingerprint(pub(crate) u32);
+
+/// What a slot holds: a fingerprint and, if slots have one, a payload.
+///
+/// From the low end: the fingerprint's low part; the payload; and, in a semi-sorted layout, the fingerprint's top four bits.
+/// The first two stand in the lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Entry(pub(crate) u32);
 
 /// A row of [`SHAPES`]: what distinguishes one layout from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +41,11 @@ pub(crate) struct Shape {
     pub(crate) encoding: Encoding,
     pub(crate) slots: u32,
     pub(crate) fingerprint_bits: u32,
+    /// 0 in a filter.
+    pub(crate) payload_bits: u32,
 }
 
-/// Every layout, by memory per slot and then by speed. `Table` is compiled for each of them: see `table/build.rs`.
+/// Every layout of a filter, by memory per slot and then by speed. `Table` is compiled for each of them: see `table/build.rs`.
 pub(crate) const SHAPES: [Shape; 11] = [
     Shape::plain(8, 8),
     Shape::plain(7, 9),
@@ -49,37 +60,75 @@ pub(crate) const SHAPES: [Shape; 11] = [
     Shape::plain(2, 32),
 ];
 
+/// Those of them that slots with a payload are made from.
+///
+/// A payload takes its bits from the lane, and semi-sorted buckets have a bit or more for each slot to spare. So they have the
+/// lower rate of those that take as much memory; only a payload that leaves too little of a lane needs a plain bucket.
+pub(crate) const SHAPES_WITH_PAYLOAD: [Shape; 5] = [
+    Shape::semi_sorted(6, 12),
+    Shape::semi_sorted(5, 14),
+    Shape::semi_sorted(4, 17),
+    Shape::semi_sorted(3, 22),
+    Shape::plain(2, 32),
+];
+
 /// The bits of a fingerprint that a semi-sorted bucket stores in its rank.
 pub(crate) const NIBBLE_BITS: u32 = 4;
+
+/// The fewest bits that a payload leaves of a fingerprint's low part.
+///
+/// With one bit, the low part would always be 1, and with two, one of three values: so the bits would hardly tell keys apart.
+const LEAST_LOW_BITS: u32 = 3;
+
+/// The most bits of a payload.
+pub(crate) const MOST_PAYLOAD_BITS: u32 = 16;
 
 /// The low bits of a hash that `geometry::nested` never returns as 0: as many as the narrowest low part of a fingerprint has.
 pub(crate) const NEVER_ZERO: u32 = 8;
 
 impl Shape {
     pub(crate) const fn plain(slots: u32, fingerprint_bits: u32) -> Self {
-        Self { encoding: Encoding::Plain, slots, fingerprint_bits }
+        Self { encoding: Encoding::Plain, slots, fingerprint_bits, payload_bits: 0 }
     }
 
     pub(crate) const fn semi_sorted(slots: u32, fingerprint_bits: u32) -> Self {
-        Self { encoding: Encoding::SemiSorted, slots, fingerprint_bits }
+        Self { encoding: Encoding::SemiSorted, slots, fingerprint_bits, payload_bits: 0 }
+    }
+
+    /// This shape, of a filter, with so many bits of each fingerprint given to a payload; `None` if that leaves too few.
+    pub(crate) fn with_payload(self, bits: u32) -> Option<Self> {
+        let left = self.low_bits().checked_sub(bits)?;
+        let fingerprint_bits = self.fingerprint_bits - bits;
+        (left >= LEAST_LOW_BITS).then_some(Self { fingerprint_bits, payload_bits: bits, ..self })
+    }
+
+    /// The shape of a filter that has as many bits for each slot.
+    pub(crate) fn without_payload(self) -> Self {
+        Self { fingerprint_bits: self.fingerprint_bits + self.payload_bits, payload_bits: 0, ..self }
     }
 
     /// The bits of a fingerprint that stand in a lane.
-    pub(crate) const fn lane_bits(self) -> u32 {
+    pub(crate) const fn low_bits(self) -> u32 {
         match self.encoding {
             Encoding::Plain => self.fingerprint_bits,
             Encoding::SemiSorted => self.fingerprint_bits - NIBBLE_BITS,
         }
     }
 
-    /// The cheapest shape whose rate with every slot taken is at most `rate`, of `encoding` if one is asked for.
-    pub(crate) fn cheapest(rate: f64, encoding: Option<Encoding>) -> Option<Self> {
-        Self::of(encoding).find(|shape| shape.false_positive_rate(1.0) <= rate)
+    /// The bits of a lane.
+    pub(crate) const fn lane_bits(self) -> u32 {
+        self.low_bits() + self.payload_bits
     }
 
-    /// The lowest rate that any shape reaches with every slot taken, of `encoding` if one is asked for.
-    pub(crate) fn lowest_rate(encoding: Option<Encoding>) -> f64 {
-        Self::of(encoding).map(|shape| shape.false_positive_rate(1.0)).fold(1.0, f64::min)
+    /// The cheapest shape whose rate with every slot taken is at most `rate`, of `encoding` if one is asked for, with so many
+    /// payload bits.
+    pub(crate) fn cheapest(rate: f64, encoding: Option<Encoding>, payload_bits: u32) -> Option<Self> {
+        Self::with(encoding, payload_bits).find(|shape| shape.false_positive_rate(1.0) <= rate)
+    }
+
+    /// The lowest rate that any such shape reaches with every slot taken; 1 if there is none.
+    pub(crate) fn lowest_rate(encoding: Option<Encoding>, payload_bits: u32) -> f64 {
+        Self::with(encoding, payload_bits).map(|shape| shape.false_positive_rate(1.0)).fold(1.0, f64::min)
     }
 
     /// The cheapest shape whose rate in a table with nested classes, with every slot taken, is at most `rate`.
@@ -92,6 +141,15 @@ impl Shape {
         Self::of(encoding).map(|shape| shape.nested_false_positive_rate(1.0)).fold(1.0, f64::min)
     }
 
+    /// The shapes of `encoding`, or all, with so many payload bits, by memory per slot.
+    pub(crate) fn with(encoding: Option<Encoding>, payload_bits: u32) -> impl Iterator<Item = Self> {
+        Self::of(encoding).filter_map(move |shape| match payload_bits {
+            0 => Some(shape),
+            bits if SHAPES_WITH_PAYLOAD.contains(&shape) => shape.with_payload(bits),
+            _ => None,
+        })
+    }
+
     fn of(encoding: Option<Encoding>) -> impl Iterator<Item = Self> {
         SHAPES.into_iter().filter(move |shape| encoding.is_none_or(|wanted| wanted == shape.encoding))
     }
@@ -102,7 +160,7 @@ impl Shape {
     /// 5.1). Two random fingerprints are equal with probability `Σ p²` over their values, which is `2⁻ᶠ` but for the
     /// low part 1, twice as likely as the others.
     pub(crate) fn false_positive_rate(self, load: f64) -> f64 {
-        self.rate(load, self.lane_bits())
+        self.rate(load, self.low_bits())
     }
 
     /// The same for a table with nested classes, whose low part that is never 0 is the narrowest of all layouts
@@ -128,6 +186,7 @@ pub(crate) fn rate_of_any(rates: impl Iterator<Item = f64>) -> f64 {
 
 /// A layout as a type, so that every constant of its word-wide tricks is one for the compiler too.
 pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
+    /// The shape of a filter with this layout: its slots hold fingerprints and nothing else.
     const SHAPE: Shape;
 
     const SLOTS: u32 = Self::SHAPE.slots;
@@ -146,7 +205,63 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     };
     /// The highest bit of every lane.
     const TOPS: u64 = Self::ONES << (Self::LANE_BITS - 1);
+    /// All bits of an entry.
+    const ENTRY: u64 = (1 << Self::SHAPE.fingerprint_bits) - 1;
 
+    /// Rank to sorted nibbles, where the layout is semi-sorted.
+    fn unrank(&self) -> &'static [u32];
+
+    /// The bits of an entry that are a payload, in its place. They are those of the first lane too.
+    ///
+    /// A constant 0 in the layouts of filters: so whatever is done about it there is nothing.
+    #[inline(always)]
+    fn payload(self) -> u64 {
+        0
+    }
+
+    /// The same in every lane.
+    #[inline(always)]
+    fn payloads(self) -> u64 {
+        0
+    }
+
+    /// How far a payload stands from the low end of its lane: the bits of a fingerprint's low part.
+    #[inline(always)]
+    fn payload_shift(self) -> u32 {
+        Self::LANE_BITS
+    }
+
+    /// The shape, the payload included.
+    fn shape(self) -> Shape {
+        Self::SHAPE
+    }
+
+    /// The fingerprint in the low bits of a mixed hash.
+    ///
+    /// A lane whose low part is 0 means "empty slot", so a low part of 0 becomes 1; [`Shape::false_positive_rate`] counts
+    /// what that costs.
+    #[inline(always)]
+    fn fingerprint(self, hash: u64) -> Fingerprint {
+        let bits = hash & (Self::ENTRY & !self.payload());
+        Fingerprint((bits + u64::from(bits & Self::LANE < 1)) as u32)
+    }
+
+    /// The fingerprint with a payload.
+    #[inline(always)]
+    fn entry(self, fingerprint: Fingerprint, payload: u16) -> Entry {
+        let payload = u64::from(payload) << self.payload_shift() & self.payload();
+        Entry(fingerprint.0 | payload as u32)
+    }
+
+    /// The fingerprint of an entry.
+    #[inline(always)]
+    fn fingerprint_of(self, entry: Entry) -> Fingerprint {
+        Fingerprint(entry.0 & !(self.payload() as u32))
+    }
+}
+
+/// A layout that its type alone describes: that of a filter.
+pub(crate) trait OfFilter: Layout {
     /// The layout, or `None` if there is no memory for its decode table.
     fn try_new() -> Option<Self>;
 
@@ -154,19 +269,6 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     #[cfg(any(test, ccf_model))]
     fn new() -> Self {
         Self::try_new().expect("memory for the decode table")
-    }
-
-    /// Rank to sorted nibbles, where the layout is semi-sorted.
-    fn unrank(&self) -> &'static [u32];
-
-    /// The fingerprint in the low bits of a mixed hash.
-    ///
-    /// A lane of 0 means "empty slot", so a low part of 0 becomes 1; [`Shape::false_positive_rate`] counts what that
-    /// costs.
-    #[inline(always)]
-    fn fingerprint(&self, hash: u64) -> Fingerprint {
-        let bits = hash & ((1 << Self::SHAPE.fingerprint_bits) - 1);
-        Fingerprint((bits + u64::from(bits & Self::LANE < 1)) as u32)
     }
 }
 
@@ -185,21 +287,19 @@ pub struct SemiSorted<const SLOTS: u32, const FINGERPRINT_BITS: u32> {
 impl<const SLOTS: u32, const FINGERPRINT_BITS: u32> Layout for Plain<SLOTS, FINGERPRINT_BITS> {
     const SHAPE: Shape = Shape::plain(SLOTS, FINGERPRINT_BITS);
 
-    fn try_new() -> Option<Self> {
-        Some(Self)
-    }
-
     fn unrank(&self) -> &'static [u32] {
         unreachable!("a plain bucket has no rank")
     }
 }
 
+impl<const SLOTS: u32, const FINGERPRINT_BITS: u32> OfFilter for Plain<SLOTS, FINGERPRINT_BITS> {
+    fn try_new() -> Option<Self> {
+        Some(Self)
+    }
+}
+
 impl<const SLOTS: u32, const FINGERPRINT_BITS: u32> Layout for SemiSorted<SLOTS, FINGERPRINT_BITS> {
     const SHAPE: Shape = Shape::semi_sorted(SLOTS, FINGERPRINT_BITS);
-
-    fn try_new() -> Option<Self> {
-        Some(Self { unrank: semisort::unrank_table(SLOTS)? })
-    }
 
     #[inline(always)]
     fn unrank(&self) -> &'static [u32] {
@@ -207,9 +307,66 @@ impl<const SLOTS: u32, const FINGERPRINT_BITS: u32> Layout for SemiSorted<SLOTS,
     }
 }
 
+impl<const SLOTS: u32, const FINGERPRINT_BITS: u32> OfFilter for SemiSorted<SLOTS, FINGERPRINT_BITS> {
+    fn try_new() -> Option<Self> {
+        Some(Self { unrank: semisort::unrank_table(SLOTS)? })
+    }
+}
+
 impl<const SLOTS: u32, const FINGERPRINT_BITS: u32> core::fmt::Debug for SemiSorted<SLOTS, FINGERPRINT_BITS> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "SemiSorted<{SLOTS}, {FINGERPRINT_BITS}>")
+    }
+}
+
+/// The layout `L` with some bits of each lane given to a payload.
+///
+/// How many is known at run time only. With a type for each number there would be sixteen times as many tables to compile,
+/// for two or three instructions of a lookup.
+#[allow(unreachable_pub, reason = "models name it, through `verify/model.rs`")]
+#[derive(Clone, Copy, Debug)]
+pub struct WithPayload<L> {
+    layout: L,
+    payload: u64,
+    payloads: u64,
+    payload_shift: u32,
+}
+
+#[allow(private_bounds, reason = "models name it, and do nothing with it")]
+impl<L: OfFilter> WithPayload<L> {
+    /// The layout of this shape, or `None` if there is no memory for its decode table.
+    pub(crate) fn try_of(shape: Shape) -> Option<Self> {
+        assert_eq!(shape.without_payload(), L::SHAPE, "the caller has chosen the layout by it");
+        let payload = ((1 << shape.payload_bits) - 1) << shape.low_bits();
+        Some(Self { layout: L::try_new()?, payload, payloads: payload * L::ONES, payload_shift: shape.low_bits() })
+    }
+}
+
+impl<L: Layout> Layout for WithPayload<L> {
+    const SHAPE: Shape = L::SHAPE;
+
+    #[inline(always)]
+    fn unrank(&self) -> &'static [u32] {
+        self.layout.unrank()
+    }
+
+    #[inline(always)]
+    fn payload(self) -> u64 {
+        self.payload
+    }
+
+    #[inline(always)]
+    fn payloads(self) -> u64 {
+        self.payloads
+    }
+
+    #[inline(always)]
+    fn payload_shift(self) -> u32 {
+        self.payload_shift
+    }
+
+    fn shape(self) -> Shape {
+        L::SHAPE.with_payload(L::LANE_BITS - self.payload_shift).expect("it was made of such a shape")
     }
 }
 
@@ -236,38 +393,61 @@ mod tests {
     /// can take.
     #[test]
     fn the_rate_is_that_of_the_fingerprints_values() {
-        fn check<L: Layout>() {
-            let bits = L::SHAPE.fingerprint_bits;
+        fn check<L: Layout>(layout: L) {
+            let (shape, bits) = (layout.shape(), L::SHAPE.fingerprint_bits);
             let mut times = vec![0u64; 1 << bits];
-            (0..1 << bits).for_each(|hash| times[L::new().fingerprint(hash).0 as usize] += 1);
+            (0..1 << bits).for_each(|hash| times[layout.fingerprint(hash).0 as usize] += 1);
             let equal = times.iter().map(|n| n * n).sum::<u64>() as f64 / 2f64.powi(2 * bits as i32);
             for load in [0.0, 0.5, 1.0] {
                 let expected = 1.0 - (1.0 - equal).powf(2.0 * f64::from(L::SLOTS) * load);
-                let given = L::SHAPE.false_positive_rate(load);
-                assert!((given - expected).abs() <= 1e-9, "{:?} at load {load}: {given} for {expected}", L::SHAPE);
+                let given = shape.false_positive_rate(load);
+                assert!((given - expected).abs() <= 1e-9, "{shape:?} at load {load}: {given} for {expected}");
             }
         }
-        check::<Plain<8, 8>>();
-        check::<Plain<5, 12>>();
-        check::<SemiSorted<6, 12>>();
-        check::<SemiSorted<5, 14>>();
+        check(Plain::<8, 8>::new());
+        check(Plain::<5, 12>::new());
+        check(SemiSorted::<6, 12>::new());
+        check(SemiSorted::<5, 14>::new());
+        for bits in 1..=7 {
+            let shape = Shape::semi_sorted(5, 14).with_payload(bits).expect("it leaves enough");
+            check(WithPayload::<SemiSorted<5, 14>>::try_of(shape).expect("memory"));
+        }
     }
 
     #[test]
     fn the_cheapest_shape_that_meets_the_rate_is_taken() {
         let plain = Some(Encoding::Plain);
         let semi_sorted = Some(Encoding::SemiSorted);
-        assert_eq!(Shape::cheapest(0.5, None), Some(Shape::plain(8, 8)));
-        assert_eq!(Shape::cheapest(0.02, None), Some(Shape::plain(6, 10)));
-        assert_eq!(Shape::cheapest(0.01, None), Some(Shape::semi_sorted(6, 12)));
-        assert_eq!(Shape::cheapest(0.0025, None), Some(Shape::plain(5, 12)), "as small as semi-sorted, and quicker");
-        assert_eq!(Shape::cheapest(0.0025, semi_sorted), Some(Shape::semi_sorted(5, 14)));
-        assert_eq!(Shape::cheapest(0.001, None), Some(Shape::semi_sorted(5, 14)));
-        assert_eq!(Shape::cheapest(0.0001, None), Some(Shape::semi_sorted(4, 17)));
-        assert_eq!(Shape::cheapest(0.0001, plain), Some(Shape::plain(3, 21)));
-        assert_eq!(Shape::cheapest(2e-6, None), Some(Shape::semi_sorted(3, 22)));
-        assert_eq!(Shape::cheapest(2e-9, None), Some(Shape::plain(2, 32)));
-        assert_eq!(Shape::cheapest(1e-10, None), None);
-        assert_eq!(Shape::cheapest(1e-6, semi_sorted), None);
+        assert_eq!(Shape::cheapest(0.5, None, 0), Some(Shape::plain(8, 8)));
+        assert_eq!(Shape::cheapest(0.02, None, 0), Some(Shape::plain(6, 10)));
+        assert_eq!(Shape::cheapest(0.01, None, 0), Some(Shape::semi_sorted(6, 12)));
+        assert_eq!(Shape::cheapest(0.0025, None, 0), Some(Shape::plain(5, 12)), "as small as semi-sorted, and quicker");
+        assert_eq!(Shape::cheapest(0.0025, semi_sorted, 0), Some(Shape::semi_sorted(5, 14)));
+        assert_eq!(Shape::cheapest(0.001, None, 0), Some(Shape::semi_sorted(5, 14)));
+        assert_eq!(Shape::cheapest(0.0001, None, 0), Some(Shape::semi_sorted(4, 17)));
+        assert_eq!(Shape::cheapest(0.0001, plain, 0), Some(Shape::plain(3, 21)));
+        assert_eq!(Shape::cheapest(2e-6, None, 0), Some(Shape::semi_sorted(3, 22)));
+        assert_eq!(Shape::cheapest(2e-9, None, 0), Some(Shape::plain(2, 32)));
+        assert_eq!(Shape::cheapest(1e-10, None, 0), None);
+        assert_eq!(Shape::cheapest(1e-6, semi_sorted, 0), None);
+    }
+
+    #[test]
+    fn the_cheapest_shape_has_room_for_the_payload() {
+        let with = |shape: Shape, bits| shape.with_payload(bits);
+        assert_eq!(Shape::cheapest(0.06, None, 4), with(Shape::semi_sorted(6, 12), 4));
+        assert_eq!(Shape::cheapest(0.011, None, 4), with(Shape::semi_sorted(5, 14), 4));
+        assert_eq!(Shape::cheapest(0.001, None, 4), with(Shape::semi_sorted(4, 17), 4));
+        assert_eq!(Shape::cheapest(0.0004, None, 8), with(Shape::semi_sorted(3, 22), 8));
+        assert_eq!(Shape::cheapest(0.0001, None, 16), with(Shape::plain(2, 32), 16));
+        assert_eq!(Shape::cheapest(0.5, None, 16), with(Shape::plain(2, 32), 16));
+        assert_eq!(Shape::cheapest(0.00001, None, 16), None);
+        for bits in 1..=MOST_PAYLOAD_BITS {
+            assert!(Shape::lowest_rate(None, bits) < 0.0001, "{bits}");
+            for shape in Shape::with(None, bits) {
+                assert!(SHAPES_WITH_PAYLOAD.contains(&shape.without_payload()) && shape.payload_bits == bits);
+                assert!(shape.fingerprint_bits >= 7 && shape.low_bits() >= LEAST_LOW_BITS, "{shape:?}");
+            }
+        }
     }
 }

@@ -5,3 +5,4 @@ pub(crate) mod bucket;
 pub(crate) mod geometry;
 pub(crate) mod layout;
 pub(crate) mod semisort;
+pub(crate) mod values;
