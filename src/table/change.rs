@@ -196,7 +196,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let bucket = select_unpredictable(in_first, item.first, item.second);
         if !self.layout.confirms(copy, self.fingerprint(item))
             || self.is_being_saved()
-            || !self.take_at_once(&guard, bucket, copy.word, self.layout.without_candidate(copy))
+            || !self.take_at_once(&guard, bucket, copy.word, self.layout.without_candidate(copy), TakeFaults::REMOVE)
         {
             return self.remove_locked::<COUNTED>(guard, again);
         }

@@ -8,7 +8,7 @@ use crate::plan::batch::BLOCK;
 use crate::sync::AtomicU64;
 use crate::table::relocate::{Effort, Purpose};
 use crate::table::stripe::{Guard, Stripe};
-use crate::table::words::{Stripes, Table, look};
+use crate::table::words::{Stripes, Table, TakeFaults, look};
 use crate::verify::fault::{self, Fault};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Geometry, Index, Item, Items};
@@ -157,8 +157,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let changed = self.layout.replace_candidate(copy, old.entry, new.entry);
         if !self.layout.confirms(copy, self.fingerprint(old))
             || self.is_being_saved()
-            || cfg!(ccf_model)
-            || !self.take_at_once(&guard, bucket, copy.word, changed)
+            || fault::injected(Fault::ReplaceTakesFirst)
+            || fault::injected(Fault::ReplaceAddsFirst)
+            || !self.take_at_once(&guard, bucket, copy.word, changed, TakeFaults::REPLACE)
         {
             return self.replace_locked(guard, old, new);
         }

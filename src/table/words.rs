@@ -38,13 +38,15 @@ pub(crate) struct Table<L, G = Buckets> {
 #[derive(Clone, Copy)]
 pub(super) struct TakeFaults {
     no_bump: Fault,
-    late_bump: Fault,
+    /// None where a late bump does no harm.
+    late_bump: Option<Fault>,
 }
 
 impl TakeFaults {
-    pub(super) const REMOVE: Self = Self { no_bump: Fault::RemoveWithoutBump, late_bump: Fault::RemoveBumpsLate };
-    pub(super) const REPLACE: Self = Self { no_bump: Fault::ReplaceWithoutBump, late_bump: Fault::ReplaceBumpsLate };
-    pub(super) const RELOCATE: Self = Self { no_bump: Fault::RelocateWithoutBump, late_bump: Fault::RelocateBumpsLate };
+    pub(super) const REMOVE: Self = Self { no_bump: Fault::RemoveWithoutBump, late_bump: Some(Fault::RemoveBumpsLate) };
+    pub(super) const REPLACE: Self = Self { no_bump: Fault::ReplaceWithoutBump, late_bump: None };
+    pub(super) const RELOCATE: Self =
+        Self { no_bump: Fault::RelocateWithoutBump, late_bump: Some(Fault::RelocateBumpsLate) };
 }
 
 /// The number of stripes for so many buckets: a power of two.
@@ -239,10 +241,15 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// `bump_and_take` or `bump_and_replace` where the bucket was seen as it is to become already; `false` if it has changed since then.
     #[inline(always)]
-    pub(super) fn take_at_once(&self, guard: &Guard<'_>, bucket: usize, seen: Bucket, changed: Bucket) -> bool {
-        bump_and(guard, TakeFaults::REMOVE, || {
-            self.exchange(bucket, seen, changed, taking(), Fault::TakeOverwrites).is_ok()
-        })
+    pub(super) fn take_at_once(
+        &self,
+        guard: &Guard<'_>,
+        bucket: usize,
+        seen: Bucket,
+        changed: Bucket,
+        faults: TakeFaults,
+    ) -> bool {
+        bump_and(guard, faults, || self.exchange(bucket, seen, changed, taking(), Fault::TakeOverwrites).is_ok())
     }
 
     /// Changes a bucket in one step; `false` if that is not possible with what the bucket has become.
@@ -323,11 +330,12 @@ impl<'a> Stripes<'a> {
 /// Announces that a copy is about to be taken out, and takes it; returns whether that was possible.
 #[inline(always)]
 fn bump_and(guard: &Guard<'_>, faults: TakeFaults, take: impl FnOnce() -> bool) -> bool {
-    if !fault::injected(faults.no_bump) && !fault::injected(faults.late_bump) {
+    let late = faults.late_bump.is_some_and(fault::injected);
+    if !fault::injected(faults.no_bump) && !late {
         guard.bump();
     }
     let taken = take();
-    if taken && fault::injected(faults.late_bump) {
+    if taken && late {
         guard.bump();
     }
     taken

@@ -35,8 +35,6 @@ pub enum Fault {
     ReplaceWithoutLock,
     /// A replacement does not bump the version.
     ReplaceWithoutBump,
-    /// A replacement bumps the version only after it has changed the payload.
-    ReplaceBumpsLate,
     /// A replacement takes the old entry out before it adds the new one.
     ReplaceTakesFirst,
     /// A replacement adds the new entry before it takes the old one out.

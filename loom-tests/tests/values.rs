@@ -1,0 +1,171 @@
+//! Lookups of values, and what changes values: what a key is found to have is what it had at one moment.
+//!
+//! (What a lookup's later looks at the same words are for is what loom cannot show: its blind spot is a thread's second load of a
+//! word. The scenes of `tests/stepped/tests/schedules/values.rs` do.)
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use ccf_loom::model::{Fault, Key, Seeded, SmallestOfValues};
+use common::{A, B};
+
+type Table = ccf_loom::model::Table<SmallestOfValues>;
+type Role = common::Role<Table>;
+type Model = (Arc<Table>, Vec<Role>, Role);
+
+fn role(run: impl FnOnce(&Table) + Send + 'static) -> Role {
+    Box::new(run)
+}
+
+/// The `nth` class whose pair is the buckets `A` and `B`, with a value.
+fn key(nth: usize, value: u16) -> Key {
+    Key::of::<SmallestOfValues>(2, A, B, nth).with::<SmallestOfValues>(value)
+}
+
+/// A table of two buckets, with these keys in the first of their buckets.
+fn table(keys: &[Key]) -> Arc<Table> {
+    let table = Table::new(2);
+    for &key in keys {
+        table.place(key);
+    }
+    Arc::new(table)
+}
+
+/// The values of the first class are one of these sets.
+fn finds(sets: &'static [&'static [u16]]) -> Role {
+    role(move |table| {
+        let values = table.values(key(0, 0));
+        assert!(sets.contains(&values.as_slice()), "a key never had the values {values:?}");
+    })
+}
+
+/// The item moves from the bucket that the lookup reads first to the one that it reads second.
+fn relocation_ahead_of_the_reader() -> Model {
+    let mover = role(move |table| assert!(table.relocate(key(0, 1))));
+    (table(&[key(0, 1)]), vec![finds(&[&[1]]), mover], finds(&[&[1]]))
+}
+model! {
+    relocation_ahead_of_the_reader, at least 100,
+    fails with "a key never had the values"
+    for [RelocateClearsFirst]
+}
+
+/// The item moves from the bucket that the lookup reads second to the one that it reads first.
+fn relocation_behind_the_reader() -> Model {
+    let mover = role(move |table| assert!(table.relocate(key(0, 1).twin())));
+    (table(&[key(0, 1).twin()]), vec![finds(&[&[1]]), mover], finds(&[&[1]]))
+}
+model! {
+    relocation_behind_the_reader, at least 100,
+    fails with "a key never had the values"
+    for [RelocateClearsFirst, ValuesLookOnce + RelocateWithoutBump]
+}
+
+/// A value is replaced: a lookup finds the old one or the new one.
+fn replacement_under_the_reader() -> Model {
+    let writer = role(|table| assert!(table.replace(key(0, 1), 2)));
+    (table(&[key(0, 1)]), vec![finds(&[&[1], &[2]]), writer], finds(&[&[2]]))
+}
+model! {
+    replacement_under_the_reader, at least 60,
+    fails with "a key never had the values"
+    for [ReplaceTakesFirst, ReplaceAddsFirst]
+}
+
+/// A value is moved to the bucket that a lookup reads second, and replaced there.
+fn relocation_and_replacement() -> Model {
+    let writer = role(|table| {
+        assert!(table.relocate(key(0, 1)));
+        assert!(table.replace(key(0, 1), 2));
+    });
+    (table(&[key(0, 1)]), vec![finds(&[&[1], &[2]]), writer], finds(&[&[2]]))
+}
+model! {
+    relocation_and_replacement, at least 100,
+    fails with "a key never had the values"
+    for [ReplaceTakesFirst, ReplaceAddsFirst]
+}
+
+/// A relocation and a replacement of one item, each on a thread of its own: in the end there is the new value and nothing else.
+fn replacement_against_relocation() -> Model {
+    let mover = role(|table| _ = table.relocate(key(0, 1)));
+    let replacer = role(|table| assert!(table.replace(key(0, 1), 2), "the value was there throughout"));
+    let finally = role(|table| {
+        assert_eq!(table.values(key(0, 0)).as_slice(), [2], "the old value is left");
+        assert_eq!((table.scan(), table.len()), (1, 1), "an item was lost or doubled");
+    });
+    (table(&[key(0, 1)]), vec![mover, replacer], finally)
+}
+model! {
+    replacement_against_relocation, at least 10,
+    fails with "the old value is left"
+    for [ReplaceWithoutLock]
+}
+
+/// Of two threads that replace one value, one is told that it did.
+fn two_replacements() -> Model {
+    let done = Arc::new(AtomicUsize::new(0));
+    let replacer = |new| {
+        let done = Arc::clone(&done);
+        role(move |table| {
+            done.fetch_add(usize::from(table.replace(key(0, 1), new)), Ordering::Relaxed);
+        })
+    };
+    let roles = vec![replacer(2), replacer(3)];
+    let finally = role(move |table| {
+        assert_eq!(done.load(Ordering::Relaxed), 1, "one value was replaced twice, or not at all");
+        assert_eq!(table.scan(), 1);
+    });
+    (table(&[key(0, 1)]), roles, finally)
+}
+model! {
+    two_replacements, at least 10,
+    fails with "one value was replaced twice, or not at all"
+    for [ReplaceWithoutLock + TakeOverwrites]
+}
+
+/// Of two threads that add a value to a key without one, one does, and the other is told its value.
+fn two_insert_if_absent() -> Model {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let adder = |value: u16| {
+        let told = Arc::clone(&told);
+        role(move |table| {
+            let found = table.insert_if_absent_telling(key(0, value)).expect("there is room");
+            told.lock().expect("nobody panics").push((value, found));
+        })
+    };
+    let roles = vec![adder(1), adder(2)];
+    let finally = role(move |table| {
+        let told = told.lock().expect("nobody panics");
+        let added: Vec<u16> = told.iter().filter(|(_, found)| found.is_empty()).map(|&(value, _)| value).collect();
+        assert_eq!(added.len(), 1, "not one of them has added its value");
+        assert!(told.iter().all(|(_, found)| found.is_empty() || found.as_slice() == added));
+        assert_eq!(table.values(key(0, 0)).as_slice(), added);
+    });
+    (table(&[]), roles, finally)
+}
+model! {
+    two_insert_if_absent, at least 10,
+    fails with "not one of them has added its value"
+    for [InsertIfAbsentWithoutLock]
+}
+
+/// A save begins, then a value is replaced: the image has the old one.
+fn save_against_replacement() -> Model {
+    let table = table(&[key(0, 1).twin()]);
+    table.begin_save();
+    let saver = role(|table| {
+        let image = table.end_save();
+        assert_eq!([1, 2].map(|value| image.count(key(0, value))), [1, 0], "the image has a value that came later");
+    });
+    let replacer = role(|table| assert!(table.replace(key(0, 1), 2)));
+    (table, vec![saver, replacer], finds(&[&[2]]))
+}
+model! {
+    save_against_replacement, at least 10,
+    fails with "the image has a value that came later"
+    for [ReplaceKeepsNothing]
+}
