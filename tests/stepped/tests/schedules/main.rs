@@ -6,6 +6,7 @@
 //! - `copies`: keys of which copies are added, removed and moved by several threads;
 //! - `saves`: a save among them;
 //! - `saves_of_several`: a save of a filter of several tables, while a key changes from one to the other;
+//! - `values`: values that come and go while they are looked up;
 //! - `scene`: what a scene is, and how it is played.
 //!
 //! As with loom's models, each scene has its controls: with a step of the protocol left out it must fail, by the
@@ -20,3 +21,4 @@ mod paths;
 mod saves;
 mod saves_of_several;
 mod scene;
+mod values;
