@@ -199,7 +199,7 @@ pub use tables::clock::Advance;
 #[cfg(ccf_model)]
 pub use verify::model;
 pub use word::layout::Encoding;
-pub use word::values::Values;
+pub use word::values::{Values, ValuesIter};
 
 /// The README's example, as a test.
 #[cfg(doctest)]

@@ -7,7 +7,7 @@
 //! a lock, and a counter, the *version*. Its pair chooses it: the sum of the two buckets' numbers modulo the number of
 //! buckets (`Item::sum`, which the arithmetic of `word/geometry.rs` has at hand). A table has one stripe for sixteen
 //! buckets, and at most [`MAX_STRIPES`]. So pairs share stripes, as in MemC3, which costs a reader a needless second look
-//! now and then.
+//! now and then. (In a maplet, copies also have values. `table/values.rs` says what that adds.)
 //!
 //! # The rules
 //! 1. A word changes by compare-exchange (in `clear`, by exchange): each change is one step, and nothing is torn.

@@ -1,5 +1,57 @@
-//! CONCURRENT: what only a table with payloads does: lookups of values, and their replacement. The argument for both stands in
-//! `table/stripe.rs`, *Values*.
+//! CONCURRENT: what only a table with payloads does, that is, that of a maplet: lookups of values, and their replacement.
+//!
+//! # Items
+//! In a maplet each copy of a class also has a value, its *payload*. A class with a value is an *item*, and the table is a
+//! multiset of items. **The class knows nothing of the value.** It alone decides bucket, alternate bucket and stripe. So the rules
+//! and the proofs of `table/stripe.rs` hold here too: what they say of copies, read of items. Two operations are new.
+//!
+//! # `replace`
+//! It changes the value in its word by one compare-exchange, under the lock of the class's stripe and after a bump. For the rules
+//! it is a store that takes one item out and adds another. So at every moment there is the one or the other, and never both.
+//!
+//! It takes the lock for the sake of relocations. One that has filled the new slot and not yet cleared the old one would leave the
+//! old value behind.
+//!
+//! # All values of a key
+//! A lookup reads the version, and then the first word `F` and the second word `S` by turns: `F S F S F`. It reads the version
+//! again. If that is still the same, and all `F` are equal, and both `S` are, then the answer is the set of the values of the
+//! class in `F` and `S`. If not, it looks again.
+//!
+//! *The answer is what the key had at one moment.* Let `n` be the version, and number the critical sections of the stripe by their
+//! bumps, as the proof for `contains` does.
+//!
+//! 1. What sections before `n` took was gone before the first look. What a section after `n` took was still there at the last look
+//!    at its word: else that look would have shown the section's bump, and the version would not be `n`.
+//! 2. So only section `n` took anything from `F` between two of these looks. It makes one store that takes from a word.
+//!    (`clear` takes all from each word, also by one store.)
+//! 3. The looks at `F` leave two spans between them, and the store falls into one of these at most. In the other one, `F` only
+//!    gained. It was equal at both ends, so it did not change at all.
+//! 4. In that span `S` was read. At that moment the key had the values in `F` and in `S`. Both looks at `S` saw the same, so it does not matter which of
+//!    the spans it is.
+//!
+//! An item that is relocated is in both words for a moment. The answer is a set, so that makes no difference.
+//!
+//! *Why not fewer looks.* With one look at each word: a thread adds `x` to the first one after it was read, and then `y` to the
+//! second one before it is read. The answer has `y` without `x`. With two looks at `F` and one at `S`, step 3 has no second span:
+//! section `n` is a removal of `x` from `F` that has bumped and not yet taken. The lookup reads `n`, and `x` in `F`. Then `x` is taken,
+//! `y` is added to `S`, and `S` is read. Then `z` is added to `S`, and `x` to `F` again. The lookup finds `F` as it was. It answers `x` and `y`, which the key had without `z` at
+//! no moment. `tests/stepped/tests/schedules/values.rs` has both.
+//!
+//! *Why `replace` bumps.* Else it could take from `F` in each of the spans, and put back what it took.
+//!
+//! A lookup looks again only after a bump or another change of one of its two words, that is, after a step of some writer's. So it is
+//! lock-free, as `contains` is.
+//!
+//! # Linearizability
+//! Over the multiset of items, and for all keys together as in `table/stripe.rs`:
+//!
+//! | operation | takes effect |
+//! |---|---|
+//! | `insert`, `remove`, `count` of an item | as there |
+//! | `contains` | as there: whether there is any item of the class |
+//! | `values` | at the look at the second word that step 4 speaks of |
+//! | `replace` | *true*: at its compare-exchange. *false*: at its first read, as `remove` |
+//! | `insert_if_absent` | that tells values: when it has seen them, as `values`; or under the lock, where nothing is taken, at its look at the second word between two equal looks at the first. That adds: as there |
 
 use core::hint::select_unpredictable;
 
@@ -8,10 +60,10 @@ use crate::plan::batch::BLOCK;
 use crate::sync::AtomicU64;
 use crate::table::relocate::{Effort, Purpose};
 use crate::table::stripe::{Guard, Stripe};
-use crate::table::words::{Stripes, Table, TakeFaults, look};
+use crate::table::words::{Table, TakeFaults, look};
 use crate::verify::fault::{self, Fault};
-use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::{Geometry, Index, Item, Items};
+use crate::word::bucket::{Bucket, BucketOps, Candidate};
+use crate::word::geometry::{Geometry, Item, Items};
 use crate::word::layout::{Fingerprint, Layout};
 use crate::word::values::Values;
 
@@ -31,9 +83,13 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// The payloads of all copies of the item's class, which `again` returns too. Lock-free.
     #[inline(always)]
     pub(super) fn values_or_again(&self, item: Item, again: impl FnOnce() -> Item) -> Values {
+        // Before the version, for no load comes before it that stands after it.
         let words = &*self.words;
-        let (first, second, changes) = look_twice(words, self.stripe(item.sum), item.first, item.second);
-        if changes == 0 { self.layout.values(first, second, self.fingerprint(item)) } else { self.values_anew(again) }
+        match look_twice(words, self.stripe(item.sum), item.first, item.second) {
+            // The item has no payload.
+            Some((first, second)) => self.layout.values(first, second, Fingerprint(item.entry.0)),
+            None => self.values_anew(again),
+        }
     }
 
     /// `values` where the first look was disturbed.
@@ -43,8 +99,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let item = item();
         loop {
             self.counters.lookup_retried();
-            let (first, second, changes) = look_twice(&self.words, self.stripe(item.sum), item.first, item.second);
-            if changes == 0 {
+            if let Some((first, second)) = look_twice(&self.words, self.stripe(item.sum), item.first, item.second) {
                 return self.layout.values(first, second, self.fingerprint(item));
             }
         }
@@ -62,35 +117,46 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         coming: Option<&Items<G::Index, BLOCK>>,
         found: &mut [Values; BLOCK],
     ) {
+        // Read once: after a load of a version, the compiler would read them again.
         let (words, stripes) = (&*self.words, self.stripes());
-        let (mut firsts, mut seconds) = ([0; BLOCK], [0; BLOCK]);
-        let mut changes = 0;
+        let (mut firsts, mut seconds) = ([Bucket(0); BLOCK], [Bucket(0); BLOCK]);
+        let mut disturbed = false;
         for nth in 0..BLOCK {
             if let Some(coming) = coming {
                 self.prefetch(coming.get(nth));
             }
-            changes |= look_twice_at_nth(words, stripes, items, nth, &mut firsts, &mut seconds);
+            let item = items.get(nth);
+            match look_twice(words, stripes.get(item.sum), item.first, item.second) {
+                Some(seen) => (firsts[nth], seconds[nth]) = seen,
+                None => disturbed = true,
+            }
         }
         let mut patterns = [0; BLOCK];
         for (pattern, &fingerprint) in patterns.iter_mut().zip(&items.entries) {
             *pattern = self.layout.pattern(Fingerprint(fingerprint));
         }
-        let mut matching = [false; BLOCK];
+        let mut candidates = [Candidate::default(); BLOCK];
+        let mut exist = [false; BLOCK];
         for nth in 0..BLOCK {
-            matching[nth] = self.layout.either_matches(Bucket(firsts[nth]), Bucket(seconds[nth]), patterns[nth]);
+            candidates[nth] = self.layout.only_candidate(firsts[nth], seconds[nth], patterns[nth]);
+            exist[nth] = candidates[nth].exists();
         }
         // One bit for each, as in `contains_block`.
         let mut matches = 0;
-        for (nth, &found) in matching.iter().enumerate() {
-            matches |= u32::from(found) << nth;
+        for (nth, &exists) in exist.iter().enumerate() {
+            matches |= u32::from(exists) << nth;
         }
         matches &= ((1u64 << len) - 1) as u32;
         while matches != 0 {
             let nth = matches.trailing_zeros() as usize % BLOCK;
             matches &= matches - 1;
-            found[nth] = self.layout.values(Bucket(firsts[nth]), Bucket(seconds[nth]), Fingerprint(items.entries[nth]));
+            let fingerprint = Fingerprint(items.entries[nth]);
+            found[nth] = self
+                .layout
+                .value_of_candidate(candidates[nth], fingerprint)
+                .unwrap_or_else(|| self.layout.all_values(firsts[nth], seconds[nth], fingerprint));
         }
-        if changes != 0 {
+        if disturbed {
             for (nth, values) in found.iter_mut().enumerate().take(len) {
                 *values = self.values_anew(|| items.get(nth));
             }
@@ -189,40 +255,18 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 }
 
-/// One round of a lookup of values: both words, and 0 if they are what was there at one moment.
+/// One round of a lookup of values: both words as they were at one moment, or `None` if it was disturbed.
 ///
 /// Reads the version, then the words five times by turns, then the version again.
 #[inline(always)]
-fn look_twice(words: &[AtomicU64], stripe: &Stripe, first: usize, second: usize) -> (Bucket, Bucket, u64) {
+fn look_twice(words: &[AtomicU64], stripe: &Stripe, first: usize, second: usize) -> Option<(Bucket, Bucket)> {
     let version = stripe.version();
-    let word = look(words, first);
-    let other = look(words, second);
-    let mut changes = 0;
-    if !fault::injected(Fault::ValuesLookOnce) {
-        changes |= look(words, first).0 ^ word.0;
-        if !fault::injected(Fault::ValuesLookAgainOnce) {
-            changes |= look(words, second).0 ^ other.0;
-            changes |= look(words, first).0 ^ word.0;
-        }
-    }
-    if !fault::injected(Fault::LookupWithoutVersion) {
-        changes |= stripe.changes_since(version);
-    }
-    (word, other, changes)
-}
-
-/// [`look_twice`] for one item of a block; returns its changes.
-#[inline(always)]
-fn look_twice_at_nth<I: Index>(
-    words: &[AtomicU64],
-    stripes: Stripes<'_>,
-    items: &Items<I, BLOCK>,
-    nth: usize,
-    firsts: &mut [u64; BLOCK],
-    seconds: &mut [u64; BLOCK],
-) -> u64 {
-    let stripe = stripes.get(items.sums[nth].get());
-    let (first, second, changes) = look_twice(words, stripe, items.firsts[nth].get(), items.seconds[nth].get());
-    (firsts[nth], seconds[nth]) = (first.0, second.0);
-    changes
+    let seen = (look(words, first), look(words, second));
+    let once = fault::injected(Fault::ValuesLookOnce);
+    let again = once || look(words, first) == seen.0;
+    let twice = once
+        || fault::injected(Fault::ValuesLookAgainOnce)
+        || again && look(words, second) == seen.1 && look(words, first) == seen.0;
+    let still = fault::injected(Fault::LookupWithoutVersion) || again && twice && stripe.is_still(version);
+    (again && twice && still).then_some(seen)
 }

@@ -82,7 +82,7 @@ pub(crate) trait BucketOps: Layout {
     /// The bucket's lanes without their payloads.
     #[inline(always)]
     fn fingerprints_of(self, bucket: Bucket) -> u64 {
-        bucket.0 & !self.payloads()
+        bucket.0 & self.of_fingerprints()
     }
 
     /// Whether a lane of either bucket is that of the pattern.
@@ -268,22 +268,51 @@ pub(crate) trait BucketOps: Layout {
     /// The payloads of all entries with the fingerprint in either bucket.
     #[inline(always)]
     fn values(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> Values {
-        let pattern = self.pattern(fingerprint);
-        let mut in_first = zero_lanes::<Self>(self.fingerprints_of(first) ^ pattern);
-        let mut in_second = zero_lanes::<Self>(self.fingerprints_of(second) ^ pattern);
+        let candidate = self.only_candidate(first, second, self.pattern(fingerprint));
+        if !candidate.exists() {
+            return Values::EMPTY;
+        }
+        self.value_of_candidate(candidate, fingerprint).unwrap_or_else(|| self.all_values(first, second, fingerprint))
+    }
+
+    /// The slot in either bucket whose lane is that of the pattern; if there seem to be several, all bits of `lanes` are set.
+    #[inline(always)]
+    fn only_candidate(self, first: Bucket, second: Bucket, pattern: u64) -> Candidate {
+        let lanes_of = |bucket| any_zero_lane::<Self>(self.fingerprints_of(bucket) ^ pattern);
+        let (lanes_of_first, lanes_of_second) = (lanes_of(first), lanes_of(second));
+        let in_first = lanes_of_first != 0;
+        let word = select_unpredictable(in_first, first, second);
+        let lanes = lanes_of_first | lanes_of_second;
+        // Several in one bucket, or one in each.
+        let several = lanes & lanes.wrapping_sub(1) | lanes_of_first & lanes_of_second;
+        Candidate { lanes: if several != 0 { u64::MAX } else { lanes }, word }
+    }
+
+    /// The payload of a candidate, if it is the only one and holds the whole fingerprint.
+    #[inline(always)]
+    fn value_of_candidate(self, candidate: Candidate, fingerprint: Fingerprint) -> Option<Values> {
+        if candidate.lanes == u64::MAX || !self.confirms(candidate, fingerprint) {
+            return None;
+        }
+        Some(Values::of(self.payload_at(candidate.word, candidate.lanes), Self::LANE_BITS - self.payload_shift()))
+    }
+
+    /// The payload in the lowest of these lanes.
+    #[inline(always)]
+    fn payload_at(self, bucket: Bucket, lanes: u64) -> u16 {
+        let lane = (bucket.0 >> (lane_index::<Self>(lanes) * Self::LANE_BITS)) & Self::LANE;
+        (lane >> self.payload_shift()) as u16
+    }
+
+    /// `values` where there are several candidates, or one that is none.
+    #[inline(never)]
+    fn all_values(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> Values {
         let mut values = Values::EMPTY;
-        // Mostly there is none, or one: which of the two buckets it is in can't be predicted, how many there are can.
-        while in_first | in_second != 0 {
-            let first_has = in_first != 0;
-            let word = select_unpredictable(first_has, first, second);
-            let lanes = select_unpredictable(first_has, in_first, in_second);
-            (in_first, in_second) =
-                (in_first & in_first.wrapping_sub(1), select_unpredictable(first_has, in_second, lanes & (lanes - 1)));
-            if !Self::SEMI_SORTED
-                || nibble_at::<Self>(self.sorted_nibbles(word), lanes) == nibble::<Self>(fingerprint.0)
-            {
-                let lane = word.0 >> (lane_index::<Self>(lanes) * Self::LANE_BITS);
-                values.insert(((lane & self.payload()) >> self.payload_shift()) as u16);
+        for bucket in [first, second] {
+            let mut lanes = self.matches(bucket, fingerprint);
+            while lanes != 0 {
+                values = values.with(self.payload_at(bucket, lanes), Self::LANE_BITS - self.payload_shift());
+                lanes &= lanes - 1;
             }
         }
         values

@@ -113,7 +113,7 @@ fn check_lookups<L: Layout>(
     let mut payloads: Vec<u16> = stored.iter().filter(has_it).map(payload).collect();
     payloads.sort_unstable();
     payloads.dedup();
-    assert_eq!(layout.values(first_bucket, second_bucket, fingerprint).as_slice(), payloads);
+    assert_eq!(layout.values(first_bucket, second_bucket, fingerprint).iter().collect::<Vec<_>>(), payloads);
 }
 
 /// A layout of `L` with so many payload bits.

@@ -211,18 +211,24 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     /// Rank to sorted nibbles, where the layout is semi-sorted.
     fn unrank(&self) -> &'static [u32];
 
-    /// The bits of an entry that are a payload, in its place. They are those of the first lane too.
+    /// The bits of an entry but those of a payload.
     ///
-    /// A constant 0 in the layouts of filters: so whatever is done about it there is nothing.
+    /// A constant in the layouts of filters, where it is all of them. So whatever is done about payloads is nothing there.
     #[inline(always)]
-    fn payload(self) -> u64 {
-        0
+    fn of_fingerprint(self) -> u64 {
+        Self::ENTRY
     }
 
-    /// The same in every lane.
+    /// The bits of a bucket but those of payloads. In a filter, the constant that has them all.
     #[inline(always)]
-    fn payloads(self) -> u64 {
-        0
+    fn of_fingerprints(self) -> u64 {
+        u64::MAX
+    }
+
+    /// The bits of an entry that are a payload, in its place. They are those of the first lane too.
+    #[inline(always)]
+    fn payload(self) -> u64 {
+        Self::ENTRY & !self.of_fingerprint()
     }
 
     /// How far a payload stands from the low end of its lane: the bits of a fingerprint's low part.
@@ -242,7 +248,7 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     /// what that costs.
     #[inline(always)]
     fn fingerprint(self, hash: u64) -> Fingerprint {
-        let bits = hash & (Self::ENTRY & !self.payload());
+        let bits = hash & self.of_fingerprint();
         Fingerprint((bits + u64::from(bits & Self::LANE < 1)) as u32)
     }
 
@@ -256,7 +262,7 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     /// The fingerprint of an entry.
     #[inline(always)]
     fn fingerprint_of(self, entry: Entry) -> Fingerprint {
-        Fingerprint(entry.0 & !(self.payload() as u32))
+        Fingerprint(entry.0 & self.of_fingerprint() as u32)
     }
 }
 
@@ -327,8 +333,8 @@ impl<const SLOTS: u32, const FINGERPRINT_BITS: u32> core::fmt::Debug for SemiSor
 #[derive(Clone, Copy, Debug)]
 pub struct WithPayload<L> {
     layout: L,
-    payload: u64,
-    payloads: u64,
+    of_fingerprint: u64,
+    of_fingerprints: u64,
     payload_shift: u32,
 }
 
@@ -338,7 +344,12 @@ impl<L: OfFilter> WithPayload<L> {
     pub(crate) fn try_of(shape: Shape) -> Option<Self> {
         assert_eq!(shape.without_payload(), L::SHAPE, "the caller has chosen the layout by it");
         let payload = ((1 << shape.payload_bits) - 1) << shape.low_bits();
-        Some(Self { layout: L::try_new()?, payload, payloads: payload * L::ONES, payload_shift: shape.low_bits() })
+        Some(Self {
+            layout: L::try_new()?,
+            of_fingerprint: L::ENTRY & !payload,
+            of_fingerprints: !(payload * L::ONES),
+            payload_shift: shape.low_bits(),
+        })
     }
 }
 
@@ -351,13 +362,13 @@ impl<L: Layout> Layout for WithPayload<L> {
     }
 
     #[inline(always)]
-    fn payload(self) -> u64 {
-        self.payload
+    fn of_fingerprint(self) -> u64 {
+        self.of_fingerprint
     }
 
     #[inline(always)]
-    fn payloads(self) -> u64 {
-        self.payloads
+    fn of_fingerprints(self) -> u64 {
+        self.of_fingerprints
     }
 
     #[inline(always)]
@@ -373,6 +384,7 @@ impl<L: Layout> Layout for WithPayload<L> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::word::values::LIST_BITS;
 
     #[test]
     fn every_shape_fits_in_a_word_and_they_are_ordered_by_memory() {
@@ -446,6 +458,7 @@ mod tests {
             assert!(Shape::lowest_rate(None, bits) < 0.0001, "{bits}");
             for shape in Shape::with(None, bits) {
                 assert!(SHAPES_WITH_PAYLOAD.contains(&shape.without_payload()) && shape.payload_bits == bits);
+                assert!(2 * shape.slots * bits <= LIST_BITS);
                 assert!(shape.fingerprint_bits >= 7 && shape.low_bits() >= LEAST_LOW_BITS, "{shape:?}");
             }
         }

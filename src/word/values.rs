@@ -1,16 +1,12 @@
 //! Pure: the set of values that a lookup in a maplet finds.
 
 use core::fmt;
-
-use crate::word::semisort::MAX_SLOTS;
-
-/// The most entries that the two buckets of a key can hold.
-const MOST: usize = 2 * MAX_SLOTS as usize;
+use core::iter::FusedIterator;
 
 /// The values of one key, as [`ConcurrentCuckooMaplet::values`](crate::ConcurrentCuckooMaplet::values) finds them: a set of at
 /// most 12, in ascending order.
 ///
-/// It is on the stack, and takes 26 bytes.
+/// It is on the stack, and takes 16 bytes.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
@@ -23,81 +19,97 @@ const MOST: usize = 2 * MAX_SLOTS as usize;
 /// for segment in values {
 ///     println!("segment {segment} may hold it");
 /// }
-/// assert_eq!(values.mask().map(|mask| mask & 0b10_0000_1000), Some(0b10_0000_1000));
+/// let both = 1 << 3 | 1 << 9;
+/// assert_eq!(values.mask().map(|mask| mask & both), Some(both));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Values {
-    /// Ascending; those from `len` on are 0.
-    values: [u16; MOST],
-    len: u8,
-}
+// From the low end: the list, each value in as many bits as the maplet's values have; in 8 bits, how many these are, or 0 in an
+// empty set; in 8 bits, how many values there are. So it is two registers, and a function can return it in them.
+#[derive(Clone, Copy)]
+pub struct Values(u128);
+
+/// The bits of the list. The slots of two buckets times the bits of a payload are no more in any layout.
+pub(crate) const LIST_BITS: u32 = 96;
+
+/// Where the number of bits of a value stands, and where that of the values does.
+const WIDTH_AT: u32 = 104;
+const LEN_AT: u32 = 112;
 
 impl Values {
-    pub(crate) const EMPTY: Self = Self { values: [0; MOST], len: 0 };
+    pub(crate) const EMPTY: Self = Self(0);
 
-    /// Adds a value, unless it is there.
+    /// The set of one value, which has so many bits.
     #[inline(always)]
-    pub(crate) fn insert(&mut self, value: u16) {
-        if self.len == 0 {
-            self.values[0] = value;
-            self.len = 1;
-        } else {
-            self.insert_among(value);
-        }
+    pub(crate) fn of(value: u16, bits: u32) -> Self {
+        Self(u128::from(value) | u128::from(bits) << WIDTH_AT | 1 << LEN_AT)
     }
 
-    #[inline(never)]
-    fn insert_among(&mut self, value: u16) {
-        if let Err(place) = self.as_slice().binary_search(&value) {
-            self.values.copy_within(place..usize::from(self.len), place + 1);
-            self.values[place] = value;
-            self.len += 1;
+    /// The set with another value, unless it is there.
+    pub(crate) fn with(self, value: u16, bits: u32) -> Self {
+        if self.is_empty() {
+            return Self::of(value, bits);
         }
+        if self.contains(value) {
+            return self;
+        }
+        let place = bits * self.iter().take_while(|&less| less < value).count() as u32;
+        let list = self.0 & ((1 << LIST_BITS) - 1);
+        let (below, above) = (list & ((1 << place) - 1), list >> place << (place + bits));
+        let counts = (self.0 >> LIST_BITS << LIST_BITS) + (1 << LEN_AT);
+        Self(below | u128::from(value) << place | above | counts)
+    }
+
+    /// How many bits each value has; 0 in an empty set.
+    #[inline(always)]
+    fn width(self) -> u32 {
+        (self.0 >> WIDTH_AT) as u32 & 0xff
     }
 
     /// The values, in ascending order.
     #[inline]
     #[must_use]
-    pub fn as_slice(&self) -> &[u16] {
-        &self.values[..usize::from(self.len)]
-    }
-
-    /// The values, in ascending order.
-    #[inline]
-    pub fn iter(&self) -> core::iter::Copied<core::slice::Iter<'_, u16>> {
-        self.as_slice().iter().copied()
+    pub fn iter(&self) -> ValuesIter {
+        ValuesIter { rest: self.0 & ((1 << LIST_BITS) - 1), width: self.width(), len: self.len() }
     }
 
     /// Whether the value is one of them.
     #[inline]
     #[must_use]
     pub fn contains(&self, value: u16) -> bool {
-        self.as_slice().contains(&value)
+        self.iter().any(|one| one == value)
     }
 
     /// How many there are, up to 12.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
-        usize::from(self.len)
+        (self.0 >> LEN_AT) as usize
     }
 
     /// Whether there is none: the key is not in, for certain.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.0 == 0
     }
 
-    /// The values as a bit mask, with bit `v` for value `v`; `None` if one of them is above 63, which takes more than 6 value
-    /// bits.
+    /// The values as a bit mask, with bit `v` for value `v`, of a maplet of at most 6 value bits; `None` of one with more, unless
+    /// there is no value.
     #[inline]
     #[must_use]
     pub fn mask(&self) -> Option<u64> {
-        self.iter().try_fold(0, |mask, value| Some(mask | 1u64.checked_shl(value.into())?))
+        (self.width() <= 6).then(|| self.iter().fold(0, |mask, value| mask | 1 << (value & 63)))
     }
 }
+
+/// Sets are equal if they have the same values.
+impl PartialEq for Values {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Values {}
 
 /// The values as a set.
 impl fmt::Debug for Values {
@@ -108,23 +120,52 @@ impl fmt::Debug for Values {
 
 impl IntoIterator for Values {
     type Item = u16;
-    type IntoIter = core::iter::Take<core::array::IntoIter<u16, MOST>>;
+    type IntoIter = ValuesIter;
 
     #[inline]
-    fn into_iter(self) -> Self::IntoIter {
-        self.values.into_iter().take(self.len())
-    }
-}
-
-impl<'a> IntoIterator for &'a Values {
-    type Item = u16;
-    type IntoIter = core::iter::Copied<core::slice::Iter<'a, u16>>;
-
-    #[inline]
-    fn into_iter(self) -> Self::IntoIter {
+    fn into_iter(self) -> ValuesIter {
         self.iter()
     }
 }
+
+impl IntoIterator for &Values {
+    type Item = u16;
+    type IntoIter = ValuesIter;
+
+    #[inline]
+    fn into_iter(self) -> ValuesIter {
+        self.iter()
+    }
+}
+
+/// The values of a [`Values`], in ascending order.
+#[derive(Clone, Debug)]
+pub struct ValuesIter {
+    rest: u128,
+    width: u32,
+    len: usize,
+}
+
+impl Iterator for ValuesIter {
+    type Item = u16;
+
+    #[inline]
+    fn next(&mut self) -> Option<u16> {
+        self.len = self.len.checked_sub(1)?;
+        let value = self.rest as u64 & ((1 << self.width) - 1);
+        self.rest >>= self.width;
+        Some(value as u16)
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.len, Some(self.len))
+    }
+}
+
+impl ExactSizeIterator for ValuesIter {}
+
+impl FusedIterator for ValuesIter {}
 
 #[cfg(test)]
 mod tests {
@@ -134,24 +175,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn they_are_a_set(inserted in proptest::collection::vec(0u16..20, 0..MOST)) {
-            let mut values = Values::EMPTY;
-            inserted.iter().for_each(|&value| values.insert(value));
+        fn they_are_a_set(bits in 1..=16u32, inserted in proptest::collection::vec(any::<u16>(), 0..12)) {
+            let most = (LIST_BITS / bits) as usize;
+            let inserted: Vec<u16> = inserted.into_iter().take(most).map(|value| value & u16::MAX >> (16 - bits)).collect();
+            let values = inserted.iter().fold(Values::EMPTY, |values, &value| values.with(value, bits));
             let expected: BTreeSet<u16> = inserted.into_iter().collect();
             prop_assert_eq!(values.iter().collect::<Vec<_>>(), expected.iter().copied().collect::<Vec<_>>());
-            prop_assert_eq!(values.into_iter().collect::<BTreeSet<_>>(), expected.clone());
-            prop_assert_eq!(values.len(), expected.len());
+            prop_assert_eq!(values.iter().len(), expected.len());
+            prop_assert_eq!((values.len(), values.is_empty()), (expected.len(), expected.is_empty()));
             prop_assert!((0..20).all(|value| values.contains(value) == expected.contains(&value)));
-            prop_assert_eq!(values.mask(), Some(expected.iter().map(|value| 1 << value).sum()));
+            prop_assert_eq!(format!("{:?}", values), format!("{:?}", expected));
+            let mask = expected.iter().try_fold(0, |mask, &value| (bits <= 6).then(|| mask | 1u64 << value));
+            prop_assert_eq!(values.mask(), mask);
+            // However wide they are.
+            let wide = expected.iter().rev().take(6).fold(Values::EMPTY, |values, &value| values.with(value, 16));
+            prop_assert_eq!(wide == values, expected.len() <= 6);
         }
-    }
-
-    #[test]
-    fn values_above_63_have_no_mask() {
-        let mut values = Values::EMPTY;
-        values.insert(63);
-        assert_eq!(values.mask(), Some(1 << 63));
-        values.insert(64);
-        assert_eq!(values.mask(), None);
     }
 }
