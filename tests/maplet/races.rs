@@ -1,0 +1,135 @@
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+
+use crate::maplet;
+
+/// How long each race lasts.
+const LENGTH: Duration = Duration::from_millis(if cfg!(miri) { 50 } else { 1500 });
+
+/// Keys with two values each: one that stays, and one that is replaced all the time.
+///
+/// A thread changes each key's second value from `v` to `v + 1`, and the number that it has come to is known before and after.
+#[test]
+fn values_that_change_all_the_time_hide_no_value_that_stays() {
+    for (bits, rate) in [(4, 0.06), (4, 0.011), (8, 0.05), (12, 0.01), (16, 0.001)] {
+        let maplet = maplet(600, bits, rate);
+        let most = (1u32 << bits) - 1;
+        // 0 stays; the others go round from 1 on.
+        let next = |value: u16| if u32::from(value) == most { 1 } else { value + 1 };
+        let keys: Vec<u64> = (0..maplet.capacity() as u64 / 4).collect();
+        for key in &keys {
+            maplet.insert(key, 0).expect("there is room");
+            maplet.insert(key, 1).expect("there is room");
+        }
+        let (done, lookups) = (AtomicBool::new(false), AtomicU64::new(0));
+        let last = thread::scope(|threads| {
+            let replacer = threads.spawn(|| {
+                let mut value = 1;
+                while !done.load(Ordering::Relaxed) {
+                    for key in &keys {
+                        assert_eq!(maplet.replace(key, value, next(value)), Ok(true), "its value was there");
+                    }
+                    value = next(value);
+                }
+                value
+            });
+            threads.spawn(|| {
+                // Others come and go, so that the table is full now and then, and items are relocated.
+                let mut others = Vec::new();
+                let mut other = 1 << 40;
+                while !done.load(Ordering::Relaxed) {
+                    while maplet.insert(&other, 0).is_ok() {
+                        others.push(other);
+                        other += 1;
+                    }
+                    others.drain(..others.len() / 2).for_each(|other| assert!(maplet.remove(&other, 0)));
+                }
+                others.iter().for_each(|other| assert!(maplet.remove(other, 0)));
+            });
+            for batched in [false, true] {
+                let (maplet, keys, done, lookups) = (&maplet, &keys, &done, &lookups);
+                threads.spawn(move || {
+                    let start = Instant::now();
+                    let check = |values: concurrent_cuckoo_filter::Values| {
+                        assert!(values.contains(0), "a value that stays was missed");
+                        assert!(values.len() > 1, "a value that is replaced was missed");
+                    };
+                    while start.elapsed() < LENGTH / 5 {
+                        if batched {
+                            maplet.values_batch(keys, check);
+                        } else {
+                            keys.iter().for_each(|key| check(maplet.values(key)));
+                        }
+                        lookups.fetch_add(keys.len() as u64, Ordering::Relaxed);
+                    }
+                    done.store(true, Ordering::Relaxed);
+                });
+            }
+            replacer.join().expect("no thread fails")
+        });
+        keys.iter().for_each(|key| assert!(maplet.remove(key, last) && maplet.remove(key, 0)));
+        assert!(lookups.load(Ordering::Relaxed) > 0);
+        assert!(maplet.is_empty(), "{maplet:?}: what was removed was there, and nothing else is");
+        assert!(maplet.stats().relocations > 0, "{maplet:?}: items were moved");
+    }
+}
+
+/// Of all threads that add a value to a key without one, one does. All others are told which.
+#[test]
+fn of_all_that_race_to_own_a_key_one_does_and_the_others_are_told() {
+    const THREADS: u16 = 4;
+    const KEYS: u64 = if cfg!(miri) { 20 } else { 20_000 };
+    let maplet =
+        ConcurrentCuckooMaplet::<u64>::builder().capacity(KEYS as usize).value_bits(16).build().expect("valid");
+    let told: Vec<Vec<Option<u16>>> = thread::scope(|threads| {
+        let race = |own: u16| {
+            let maplet = &maplet;
+            move || {
+                let owner = |key| {
+                    let found = maplet.insert_if_absent(&key, own).expect("there is room");
+                    // A look-alike's value can be told; then there is one more.
+                    (found.len() <= 1).then(|| found.into_iter().next().unwrap_or(own))
+                };
+                (0..KEYS).map(owner).collect()
+            }
+        };
+        let threads: Vec<_> = (0..THREADS).map(|own| threads.spawn(race(own))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no thread fails")).collect()
+    });
+    for key in 0..KEYS as usize {
+        let owners: Vec<u16> = told.iter().filter_map(|told| told[key]).collect();
+        assert!(owners.windows(2).all(|two| two[0] == two[1]), "key {key} has several owners: {owners:?}");
+    }
+    assert!(maplet.len() as u64 <= KEYS);
+}
+
+/// One value wanders from key to key's other value by `replace` on two threads: exactly one of two that replace it succeeds.
+#[test]
+fn a_value_is_replaced_once() {
+    let maplet = maplet(100, 8, 0.001);
+    maplet.insert(&1, 0).expect("there is room");
+    let (rounds, done) = (AtomicU64::new(0), AtomicU64::new(0));
+    thread::scope(|threads| {
+        for _ in 0..2 {
+            threads.spawn(|| {
+                let start = Instant::now();
+                while start.elapsed() < LENGTH / 5 {
+                    let values = maplet.values(&1);
+                    assert_eq!(values.len(), 1, "the old one or the new one");
+                    let old = values.into_iter().next().expect("there is one");
+                    if maplet.replace(&1, old, (old + 1) % 256).expect("it has few bits") {
+                        done.fetch_add(1, Ordering::Relaxed);
+                    }
+                    rounds.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!((maplet.len(), maplet.values(&1).len()), (1, 1));
+    let expected = (done.load(Ordering::Relaxed) % 256) as u16;
+    assert!(maplet.values(&1).contains(expected), "each replacement has counted once");
+    assert!(rounds.load(Ordering::Relaxed) > 0);
+}
