@@ -27,6 +27,9 @@
 //! # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
 //! ```
 //!
+//! A [`GrowableCuckooFilter`] takes any number of keys, a [`RotatingCuckooFilter`] forgets keys after some time, and a
+//! [`ConcurrentCuckooMaplet`] remembers a value of a few bits for each key: which of several places may hold it.
+//!
 //! # Which layout
 //!
 //! A bucket is one 64-bit word of `b` slots, with a fingerprint of `f` bits in each. [`Builder::false_positive_rate`]
