@@ -69,7 +69,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let mut effort = Effort::default();
         while !self.put_in_either::<SAVED>(item) {
             if effort.is_enough() {
-                return self.insert_undisturbed(item, Purpose::Insert).map(|_| ());
+                return self.is_inserted_undisturbed(item, Purpose::Insert).map(|_| ());
             }
             self.make_room(item, Purpose::Insert, &mut effort)?;
         }
@@ -158,7 +158,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 }
             }
             if effort.is_enough() {
-                let added = self.insert_undisturbed(item, Purpose::InsertIfAbsent)?.is_none();
+                let added = self.is_inserted_undisturbed(item, Purpose::InsertIfAbsent)?;
                 self.counters.add_len(i64::from(added));
                 return Ok(added);
             }

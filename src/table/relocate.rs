@@ -77,6 +77,13 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Ok(())
     }
 
+    /// [`insert_undisturbed`](Self::insert_undisturbed), for who need not know the payloads: whether it was added.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn is_inserted_undisturbed(&self, item: Item, purpose: Purpose) -> Result<bool, InsertError> {
+        Ok(self.insert_undisturbed(item, purpose)?.is_none())
+    }
+
     /// Adds a copy of the item while nobody else takes any out; for `InsertIfAbsent`, unless there is one of its class. Returns
     /// the payloads of those, or `None` if it was added.
     ///

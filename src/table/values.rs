@@ -13,34 +13,39 @@
 //! old value behind.
 //!
 //! # All values of a key
-//! A lookup reads the version, and then the first word `F` and the second word `S` by turns: `F S F S F`. It reads the version
-//! again. If that is still the same, and all `F` are equal, and both `S` are, then the answer is the set of the values of the
-//! class in `F` and `S`. If not, it looks again.
+//! A lookup reads the version, then the first word `F` and the second word `S`, and `F` again. It reads the version again. If that
+//! is still the same, and both looks at `F` saw the same, then it has the answer, provided that the two words have at most one item
+//! of the class. If they have several, it looks longer, at `F S F S F` between its two looks at the version. All `F` and both `S`
+//! must be equal. The answer is the set of the values that the words have. If anything differs, it looks again, and longer. (In a
+//! batch each lookup looks so from the first.)
 //!
 //! *The answer is what the key had at one moment.* Let `n` be the version, and number the critical sections of the stripe by their
 //! bumps, as the proof for `contains` does.
 //!
-//! 1. What sections before `n` took was gone before the first look. What a section after `n` took was still there at the last look
-//!    at its word: else that look would have shown the section's bump, and the version would not be `n`.
-//! 2. So only section `n` took anything from `F` between two of these looks. It makes one store that takes from a word.
-//!    (`clear` takes all from each word, also by one store.)
-//! 3. The looks at `F` leave two spans between them, and the store falls into one of these at most. In the other one, `F` only
-//!    gained. It was equal at both ends, so it did not change at all.
-//! 4. In that span `S` was read. At that moment the key had the values in `F` and in `S`. Both looks at `S` saw the same, so it does not matter which of
-//!    the spans it is.
+//! 1. What sections before `n` took was gone before the first look. What a section after `n` took was still there at the last
+//!    look at its word: else that look would have shown the section's bump, and the version would not be `n`.
+//! 2. So only section `n` takes anything between two of these looks, by one store, from one word. It found what it takes before it
+//!    bumped, and nobody else takes that. So until it is taken it is there, at all looks that come before. (`clear` takes from all
+//!    words, also by one store from each. Its documentation says what that leads to.)
+//! 3. *Several items.* The looks at `F` leave two spans between them, and the store falls into one of these at most. In the other
+//!    one, `F` only gained. It was equal at both ends, so it did not change at all. In that span `S` was read. At that moment the key
+//!    had the values in `F` and in `S`. Both looks at `S` saw the same, so it does not matter which of the spans it is.
+//! 4. *One item, or none.* If section `n` takes nothing from `F` between the two looks at it, then `F` did not change, as in 3. So at
+//!    the look at `S` the key had what was found. If it does take an item from `F` there, that is the one item which both looks saw. Then `S` had
+//!    none when it was read, and until then it had only gained. So at the first look at `F` the key had that item and no other.
 //!
 //! An item that is relocated is in both words for a moment. The answer is a set, so that makes no difference.
 //!
-//! *Why not fewer looks.* With one look at each word: a thread adds `x` to the first one after it was read, and then `y` to the
-//! second one before it is read. The answer has `y` without `x`. With two looks at `F` and one at `S`, step 3 has no second span:
-//! section `n` is a removal of `x` from `F` that has bumped and not yet taken. The lookup reads `n`, and `x` in `F`. Then `x` is taken,
-//! `y` is added to `S`, and `S` is read. Then `z` is added to `S`, and `x` to `F` again. The lookup finds `F` as it was. It answers `x` and `y`, which the key had without `z` at
-//! no moment. `tests/stepped/tests/schedules/values.rs` has both.
+//! *Why not fewer looks.* With one look at each word: a thread adds `x` to `F` after that was read, and then `y` to `S` before that is
+//! read. The answer has `y` without `x`. With `F S F` where there are several: section `n` is a removal of `x` from `F` that has
+//! bumped and not yet taken. The lookup reads `n`, and `x` in `F`. Then `x` is taken, `y` is added to `S`, and `S` is read. Then `z`
+//! is added to `S`, and `x` to `F` again. The lookup finds `F` as it was and answers `x` and `y`. At no moment the key had these
+//! without `z`. `tests/stepped/tests/schedules/values.rs` has both.
 //!
 //! *Why `replace` bumps.* Else it could take from `F` in each of the spans, and put back what it took.
 //!
-//! A lookup looks again only after a bump or another change of one of its two words, that is, after a step of some writer's. So it is
-//! lock-free, as `contains` is.
+//! A lookup looks again only after a bump or another change of one of its two words, that is, after a step of some writer's. So it
+//! is lock-free, as `contains` is.
 //!
 //! # Linearizability
 //! Over the multiset of items, and for all keys together as in `table/stripe.rs`:
@@ -49,9 +54,9 @@
 //! |---|---|
 //! | `insert`, `remove`, `count` of an item | as there |
 //! | `contains` | as there: whether there is any item of the class |
-//! | `values` | at the look at the second word that step 4 speaks of |
+//! | `values` | at the moment that steps 3 and 4 speak of |
 //! | `replace` | *true*: at its compare-exchange. *false*: at its first read, as `remove` |
-//! | `insert_if_absent` | that tells values: when it has seen them, as `values`; or under the lock, where nothing is taken, at its look at the second word between two equal looks at the first. That adds: as there |
+//! | `insert_if_absent` | where it tells values: as `values`; or, under the lock, where nothing is taken, at its look at the second word, which comes between two equal looks at the first. Where it adds: as there |
 
 use core::hint::select_unpredictable;
 
@@ -62,7 +67,7 @@ use crate::table::relocate::{Effort, Purpose};
 use crate::table::stripe::{Guard, Stripe};
 use crate::table::words::{Table, TakeFaults, look};
 use crate::verify::fault::{self, Fault};
-use crate::word::bucket::{Bucket, BucketOps, Candidate};
+use crate::word::bucket::{Bucket, BucketOps, OnlyCandidate};
 use crate::word::geometry::{Geometry, Item, Items};
 use crate::word::layout::{Fingerprint, Layout};
 use crate::word::values::Values;
@@ -85,23 +90,37 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     pub(super) fn values_or_again(&self, item: Item, again: impl FnOnce() -> Item) -> Values {
         // Before the version, for no load comes before it that stands after it.
         let words = &*self.words;
-        match look_twice(words, self.stripe(item.sum), item.first, item.second) {
-            // The item has no payload.
-            Some((first, second)) => self.layout.values(first, second, Fingerprint(item.entry.0)),
-            None => self.values_anew(again),
+        let Some((first, second)) = look_thrice(words, self.stripe(item.sum), item.first, item.second) else {
+            return self.values_anew(again);
+        };
+        // The item has no payload.
+        let fingerprint = Fingerprint(item.entry.0);
+        let OnlyCandidate { candidate, several } =
+            self.layout.only_candidate(first, second, self.layout.pattern(fingerprint));
+        if !candidate.exists() {
+            return Values::EMPTY;
         }
+        if several != 0 { self.values_of_several(again) } else { self.layout.value_of(candidate, fingerprint) }
     }
 
-    /// `values` where the first look was disturbed.
+    /// `values` where the first look was disturbed: counts that, and looks again.
     #[cold]
     #[inline(never)]
     fn values_anew(&self, item: impl FnOnce() -> Item) -> Values {
+        self.counters.lookup_retried();
+        self.values_of_several(item)
+    }
+
+    /// `values` where the first look has found several candidates.
+    #[inline(never)]
+    fn values_of_several(&self, item: impl FnOnce() -> Item) -> Values {
         let item = item();
         loop {
-            self.counters.lookup_retried();
-            if let Some((first, second)) = look_twice(&self.words, self.stripe(item.sum), item.first, item.second) {
+            let looked = look_five_times(&self.words, self.stripe(item.sum), item.first, item.second);
+            if let Some((first, second)) = looked {
                 return self.layout.values(first, second, self.fingerprint(item));
             }
+            self.counters.lookup_retried();
         }
     }
 
@@ -126,7 +145,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 self.prefetch(coming.get(nth));
             }
             let item = items.get(nth);
-            match look_twice(words, stripes.get(item.sum), item.first, item.second) {
+            match look_five_times(words, stripes.get(item.sum), item.first, item.second) {
                 Some(seen) => (firsts[nth], seconds[nth]) = seen,
                 None => disturbed = true,
             }
@@ -135,11 +154,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         for (pattern, &fingerprint) in patterns.iter_mut().zip(&items.entries) {
             *pattern = self.layout.pattern(Fingerprint(fingerprint));
         }
-        let mut candidates = [Candidate::default(); BLOCK];
+        let (mut in_firsts, mut in_seconds) = ([0; BLOCK], [0; BLOCK]);
         let mut exist = [false; BLOCK];
         for nth in 0..BLOCK {
-            candidates[nth] = self.layout.only_candidate(firsts[nth], seconds[nth], patterns[nth]);
-            exist[nth] = candidates[nth].exists();
+            [in_firsts[nth], in_seconds[nth]] = self.layout.all_candidates(firsts[nth], seconds[nth], patterns[nth]);
+            exist[nth] = in_firsts[nth] | in_seconds[nth] != 0;
         }
         // One bit for each, as in `contains_block`.
         let mut matches = 0;
@@ -151,10 +170,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             let nth = matches.trailing_zeros() as usize % BLOCK;
             matches &= matches - 1;
             let fingerprint = Fingerprint(items.entries[nth]);
-            found[nth] = self
-                .layout
-                .value_of_candidate(candidates[nth], fingerprint)
-                .unwrap_or_else(|| self.layout.all_values(firsts[nth], seconds[nth], fingerprint));
+            found[nth] = self.layout.values_of(firsts[nth], seconds[nth], in_firsts[nth], in_seconds[nth], fingerprint);
         }
         if disturbed {
             for (nth, values) in found.iter_mut().enumerate().take(len) {
@@ -255,11 +271,20 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 }
 
-/// One round of a lookup of values: both words as they were at one moment, or `None` if it was disturbed.
-///
-/// Reads the version, then the words five times by turns, then the version again.
+/// One round of a lookup of values: both words, or `None` if it was disturbed. Where they have at most one item of the class, that
+/// is what there was at one moment.
 #[inline(always)]
-fn look_twice(words: &[AtomicU64], stripe: &Stripe, first: usize, second: usize) -> Option<(Bucket, Bucket)> {
+fn look_thrice(words: &[AtomicU64], stripe: &Stripe, first: usize, second: usize) -> Option<(Bucket, Bucket)> {
+    let version = stripe.version();
+    let seen = (look(words, first), look(words, second));
+    let same = fault::injected(Fault::ValuesLookOnce) || look(words, first) == seen.0;
+    let still = fault::injected(Fault::LookupWithoutVersion) || same && stripe.is_still(version);
+    (same && still).then_some(seen)
+}
+
+/// One round of a lookup of values: both words as they were at one moment, or `None` if it was disturbed.
+#[inline(always)]
+fn look_five_times(words: &[AtomicU64], stripe: &Stripe, first: usize, second: usize) -> Option<(Bucket, Bucket)> {
     let version = stripe.version();
     let seen = (look(words, first), look(words, second));
     let once = fault::injected(Fault::ValuesLookOnce);

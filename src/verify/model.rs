@@ -29,6 +29,9 @@ pub type Usual = SemiSorted<5, 14>;
 /// The smallest with a value of two bits in each slot.
 pub type SmallestOfValues = WithPayload<Smallest>;
 
+/// The usual layout with a value of two bits in each slot.
+pub type UsualOfValues = WithPayload<Usual>;
+
 /// Any layout. (The crate's own trait can't be named outside.)
 pub trait AnyLayout: Layout {
     /// The layout, with values of two bits if it has any.

@@ -45,6 +45,14 @@ impl Candidate {
     }
 }
 
+/// The candidate, if there is only one.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct OnlyCandidate {
+    pub(crate) candidate: Candidate,
+    /// Not 0 if there are several, or seem to be.
+    pub(crate) several: u64,
+}
+
 /// What every layout can do with a bucket.
 pub(crate) trait BucketOps: Layout {
     /// Whether either bucket holds the fingerprint; `None` in the rare case that takes a second look, with `count`.
@@ -265,55 +273,69 @@ pub(crate) trait BucketOps: Layout {
         })
     }
 
-    /// The payloads of all entries with the fingerprint in either bucket.
+    /// The slots in both buckets whose lanes are that of the pattern, if there are not several.
     #[inline(always)]
-    fn values(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> Values {
-        let candidate = self.only_candidate(first, second, self.pattern(fingerprint));
-        if !candidate.exists() {
+    fn only_candidate(self, first: Bucket, second: Bucket, pattern: u64) -> OnlyCandidate {
+        let lanes_of = |bucket| any_zero_lane::<Self>(self.fingerprints_of(bucket) ^ pattern);
+        let (in_first, in_second) = (lanes_of(first), lanes_of(second));
+        let word = select_unpredictable(in_first != 0, first, second);
+        let lanes = in_first | in_second;
+        // In one bucket, or one in each.
+        let several = lanes & lanes.wrapping_sub(1) | in_first & in_second;
+        OnlyCandidate { candidate: Candidate { lanes, word }, several }
+    }
+
+    /// The payloads of all entries with the fingerprint, where there is one candidate.
+    #[inline(always)]
+    fn value_of(self, candidate: Candidate, fingerprint: Fingerprint) -> Values {
+        if !self.confirms(candidate, fingerprint) {
             return Values::EMPTY;
         }
-        self.value_of_candidate(candidate, fingerprint).unwrap_or_else(|| self.all_values(first, second, fingerprint))
-    }
-
-    /// The slot in either bucket whose lane is that of the pattern; if there seem to be several, all bits of `lanes` are set.
-    #[inline(always)]
-    fn only_candidate(self, first: Bucket, second: Bucket, pattern: u64) -> Candidate {
-        let lanes_of = |bucket| any_zero_lane::<Self>(self.fingerprints_of(bucket) ^ pattern);
-        let (lanes_of_first, lanes_of_second) = (lanes_of(first), lanes_of(second));
-        let in_first = lanes_of_first != 0;
-        let word = select_unpredictable(in_first, first, second);
-        let lanes = lanes_of_first | lanes_of_second;
-        // Several in one bucket, or one in each.
-        let several = lanes & lanes.wrapping_sub(1) | lanes_of_first & lanes_of_second;
-        Candidate { lanes: if several != 0 { u64::MAX } else { lanes }, word }
-    }
-
-    /// The payload of a candidate, if it is the only one and holds the whole fingerprint.
-    #[inline(always)]
-    fn value_of_candidate(self, candidate: Candidate, fingerprint: Fingerprint) -> Option<Values> {
-        if candidate.lanes == u64::MAX || !self.confirms(candidate, fingerprint) {
-            return None;
-        }
-        Some(Values::of(self.payload_at(candidate.word, candidate.lanes), Self::LANE_BITS - self.payload_shift()))
+        Values::of(self.payload_at(candidate.word, candidate.lanes), self.payload_bits())
     }
 
     /// The payload in the lowest of these lanes.
     #[inline(always)]
     fn payload_at(self, bucket: Bucket, lanes: u64) -> u16 {
-        let lane = (bucket.0 >> (lane_index::<Self>(lanes) * Self::LANE_BITS)) & Self::LANE;
-        (lane >> self.payload_shift()) as u16
+        // The payload is the upper end of its lane: the lane's top bit to the top of the word, and down again.
+        let to_the_top = 63 ^ lanes.trailing_zeros();
+        (bucket.0 << to_the_top >> 1 >> (63 - self.payload_bits())) as u16
     }
 
-    /// `values` where there are several candidates, or one that is none.
-    #[inline(never)]
-    fn all_values(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> Values {
+    /// The payloads of all entries with the fingerprint in either bucket.
+    #[inline]
+    fn values(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> Values {
+        let [in_first, in_second] = self.all_candidates(first, second, self.pattern(fingerprint));
+        self.values_of(first, second, in_first, in_second, fingerprint)
+    }
+
+    /// The lanes of each bucket, by their top bits, whose low part is that of the pattern.
+    #[inline(always)]
+    fn all_candidates(self, first: Bucket, second: Bucket, pattern: u64) -> [u64; 2] {
+        [first, second].map(|bucket| zero_lanes::<Self>(self.fingerprints_of(bucket) ^ pattern))
+    }
+
+    /// The payloads of all entries with the fingerprint, where these lanes are the candidates.
+    #[inline(always)]
+    fn values_of(
+        self,
+        first: Bucket,
+        second: Bucket,
+        mut in_first: u64,
+        mut in_second: u64,
+        fingerprint: Fingerprint,
+    ) -> Values {
         let mut values = Values::EMPTY;
-        for bucket in [first, second] {
-            let mut lanes = self.matches(bucket, fingerprint);
-            while lanes != 0 {
-                values = values.with(self.payload_at(bucket, lanes), Self::LANE_BITS - self.payload_shift());
-                lanes &= lanes - 1;
+        while in_first | in_second != 0 {
+            // Which of the buckets it is can't be predicted.
+            let has = in_first != 0;
+            let word = select_unpredictable(has, first, second);
+            let lanes = select_unpredictable(has, in_first, in_second);
+            if self.confirms(Candidate { lanes, word }, fingerprint) {
+                values = values.with(self.payload_at(word, lanes), self.payload_bits());
             }
+            in_second &= select_unpredictable(has, u64::MAX, lanes - 1);
+            in_first &= in_first.wrapping_sub(1);
         }
         values
     }

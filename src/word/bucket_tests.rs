@@ -114,6 +114,13 @@ fn check_lookups<L: Layout>(
     payloads.sort_unstable();
     payloads.dedup();
     assert_eq!(layout.values(first_bucket, second_bucket, fingerprint).iter().collect::<Vec<_>>(), payloads);
+    let OnlyCandidate { candidate, several } =
+        layout.only_candidate(first_bucket, second_bucket, layout.pattern(fingerprint));
+    assert!(candidate.exists() || payloads.is_empty(), "what is in is a candidate");
+    assert!(several != 0 || stored.iter().filter(has_it).count() <= 1, "all of them are");
+    if candidate.exists() && several == 0 {
+        assert_eq!(layout.value_of(candidate, fingerprint).iter().collect::<Vec<_>>(), payloads);
+    }
 }
 
 /// A layout of `L` with so many payload bits.

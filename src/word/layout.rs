@@ -231,10 +231,16 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
         Self::ENTRY & !self.of_fingerprint()
     }
 
+    /// How many bits a payload has.
+    #[inline(always)]
+    fn payload_bits(self) -> u32 {
+        0
+    }
+
     /// How far a payload stands from the low end of its lane: the bits of a fingerprint's low part.
     #[inline(always)]
     fn payload_shift(self) -> u32 {
-        Self::LANE_BITS
+        Self::LANE_BITS - self.payload_bits()
     }
 
     /// The shape, the payload included.
@@ -335,7 +341,7 @@ pub struct WithPayload<L> {
     layout: L,
     of_fingerprint: u64,
     of_fingerprints: u64,
-    payload_shift: u32,
+    payload_bits: u32,
 }
 
 #[allow(private_bounds, reason = "models name it, and do nothing with it")]
@@ -348,7 +354,7 @@ impl<L: OfFilter> WithPayload<L> {
             layout: L::try_new()?,
             of_fingerprint: L::ENTRY & !payload,
             of_fingerprints: !(payload * L::ONES),
-            payload_shift: shape.low_bits(),
+            payload_bits: shape.payload_bits,
         })
     }
 }
@@ -372,12 +378,12 @@ impl<L: Layout> Layout for WithPayload<L> {
     }
 
     #[inline(always)]
-    fn payload_shift(self) -> u32 {
-        self.payload_shift
+    fn payload_bits(self) -> u32 {
+        self.payload_bits
     }
 
     fn shape(self) -> Shape {
-        L::SHAPE.with_payload(L::LANE_BITS - self.payload_shift).expect("it was made of such a shape")
+        L::SHAPE.with_payload(self.payload_bits).expect("it was made of such a shape")
     }
 }
 

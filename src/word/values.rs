@@ -41,14 +41,23 @@ impl Values {
     /// The set of one value, which has so many bits.
     #[inline(always)]
     pub(crate) fn of(value: u16, bits: u32) -> Self {
-        Self(u128::from(value) | u128::from(bits) << WIDTH_AT | 1 << LEN_AT)
+        Self(u128::from(value) | u128::from(Self::counts_of_one(bits)) << 64)
+    }
+
+    /// The upper half of a set of one value with so many bits.
+    #[inline(always)]
+    fn counts_of_one(bits: u32) -> u64 {
+        1 << (LEN_AT - 64) | u64::from(bits) << (WIDTH_AT - 64)
     }
 
     /// The set with another value, unless it is there.
+    #[inline(always)]
     pub(crate) fn with(self, value: u16, bits: u32) -> Self {
-        if self.is_empty() {
-            return Self::of(value, bits);
-        }
+        if self.is_empty() { Self::of(value, bits) } else { self.with_another(value, bits) }
+    }
+
+    #[inline(never)]
+    fn with_another(self, value: u16, bits: u32) -> Self {
         if self.contains(value) {
             return self;
         }
@@ -98,7 +107,15 @@ impl Values {
     #[inline]
     #[must_use]
     pub fn mask(&self) -> Option<u64> {
-        (self.width() <= 6).then(|| self.iter().fold(0, |mask, value| mask | 1 << (value & 63)))
+        if self.width() > 6 {
+            return None;
+        }
+        // There is one, as a rule.
+        Some(if self.len() == 1 {
+            1 << (self.0 as u64 & 63)
+        } else {
+            self.iter().fold(0, |mask, value| mask | 1 << (value & 63))
+        })
     }
 }
 
