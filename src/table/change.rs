@@ -22,7 +22,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Adds a copy of the item.
     #[cfg(any(test, ccf_model))]
     pub(crate) fn insert(&self, item: Item) -> Result<(), InsertError> {
-        if self.is_being_saved() {
+        if self.layout.payload_bits() > 0 {
+            self.insert_with_value(item)
+        } else if self.is_being_saved() {
             self.insert_as::<true>(item, || item)
         } else {
             self.insert_as::<false>(item, || item)

@@ -24,12 +24,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     #[cold]
     #[inline(never)]
-    fn insert_value_saved(&self, hash: u64, value: u16) -> Result<(), InsertError> {
-        self.insert_as::<true>(self.item_with(hash, value), || self.item_with(hash, value))
-    }
-
-    #[cold]
-    #[inline(never)]
     fn insert_within_capacity_saved(&self, hash: u64) -> Result<(), InsertError> {
         self.insert_within_capacity_as::<true>(self.item(hash), || self.item(hash))
     }
@@ -43,13 +37,13 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         coming: &Items<G::Index, BLOCK>,
         refused: &mut Option<InsertError>,
     ) -> usize {
-        self.insert_block::<true>(items, len, coming, refused)
+        self.insert_block::<true, ()>(items, len, coming, refused)
     }
 
     /// Inserts the items up to the first that is refused; how many. `refused` is told why that one was. Asks for the buckets
     /// of those to come.
     #[inline(always)]
-    fn insert_block<const SAVED: bool>(
+    fn insert_block<const SAVED: bool, P: Payloads>(
         &self,
         items: &Items<G::Index, BLOCK>,
         len: usize,
@@ -59,7 +53,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let mut inserted = 0;
         for nth in 0..len {
             self.prefetch(coming.get(nth));
-            if let Err(mut error) = self.insert_uncounted::<SAVED>(items.get(nth)) {
+            let item = items.get(nth);
+            let added = if P::ANY { self.insert_value_uncounted(item) } else { self.insert_uncounted::<SAVED>(item) };
+            if let Err(mut error) = added {
                 if let InsertError::Full { len, .. } = &mut error {
                     // Those before it in this block have yet to be counted.
                     *len += inserted;
@@ -121,17 +117,24 @@ impl<L: Layout, G: Geometry> Steps for Lookups<'_, L, G> {
 
 /// The payloads that go with the blocks of a batch.
 trait Payloads {
+    /// Whether there are any.
+    const ANY: bool;
+
     /// Adds them to the items of a block.
     fn add_to<L: Layout, I: Index>(&self, layout: L, items: &mut Items<I, BLOCK>);
 }
 
 /// In a filter there are none.
 impl Payloads for () {
+    const ANY: bool = false;
+
     #[inline(always)]
     fn add_to<L: Layout, I: Index>(&self, _: L, _: &mut Items<I, BLOCK>) {}
 }
 
 impl Payloads for &BlockOfValues {
+    const ANY: bool = true;
+
     #[inline(always)]
     fn add_to<L: Layout, I: Index>(&self, layout: L, items: &mut Items<I, BLOCK>) {
         for (entry, value) in items.entries.iter_mut().zip(self.get()) {
@@ -167,10 +170,10 @@ impl<L: Layout, G: Geometry, P: Payloads> Steps for Inserts<'_, L, G, P> {
     #[inline(always)]
     fn act(&mut self, items: &Self::Prepared, len: usize, coming: &Self::Prepared) -> bool {
         // Asked once for the block: a save that begins later overlaps the inserts.
-        *self.inserted += if self.table.is_being_saved() {
+        *self.inserted += if !P::ANY && self.table.is_being_saved() {
             self.table.insert_block_saved(items, len, coming, self.refused)
         } else {
-            self.table.insert_block::<false>(items, len, coming, self.refused)
+            self.table.insert_block::<false, P>(items, len, coming, self.refused)
         };
         self.refused.is_none()
     }
@@ -377,11 +380,7 @@ impl<L: Layout, G: Geometry> MapletTable for Table<L, G> {
     }
 
     fn insert_value(&self, hash: u64, value: u16) -> Result<(), InsertError> {
-        if self.is_being_saved() {
-            self.insert_value_saved(hash, value)
-        } else {
-            self.insert_as::<false>(self.item_with(hash, value), move || self.item_with(hash, value))
-        }
+        self.insert_with_value(self.item_with(hash, value))
     }
 
     fn insert_value_if_absent(&self, hash: u64, value: u16) -> Result<Values, InsertError> {

@@ -104,18 +104,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         answers: &mut [bool; BLOCK],
     ) {
         let (mut firsts, mut seconds) = ([0; BLOCK], [0; BLOCK]);
-        let mut changes = 0;
-        if len == BLOCK {
-            changes |= if let Some(coming) = coming {
-                self.look_at_all::<true>(items, coming, &mut firsts, &mut seconds)
-            } else {
-                self.look_at_all::<false>(items, items, &mut firsts, &mut seconds)
-            };
-        } else {
-            for nth in 0..len.min(BLOCK) {
-                changes |= look_at_nth(&self.words, self.stripes(), items, nth, &mut firsts, &mut seconds);
-            }
-        }
+        let changes = self.look_at_block(items, len, coming, &mut firsts, &mut seconds);
         let mut patterns = [0; BLOCK];
         for (pattern, &fingerprint) in patterns.iter_mut().zip(&items.entries) {
             *pattern = self.layout.pattern(Fingerprint(fingerprint));
@@ -149,6 +138,30 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 *answer = *answer || self.contains_anew(|| items.get(nth));
             }
         }
+    }
+
+    /// [`look_at_nth`] for the first `len` items; the changes of any. Asks for the buckets of `coming`, if there are any.
+    #[inline(always)]
+    pub(super) fn look_at_block(
+        &self,
+        items: &Items<G::Index, BLOCK>,
+        len: usize,
+        coming: Option<&Items<G::Index, BLOCK>>,
+        firsts: &mut [u64; BLOCK],
+        seconds: &mut [u64; BLOCK],
+    ) -> u64 {
+        if len == BLOCK {
+            return if let Some(coming) = coming {
+                self.look_at_all::<true>(items, coming, firsts, seconds)
+            } else {
+                self.look_at_all::<false>(items, items, firsts, seconds)
+            };
+        }
+        let mut changes = 0;
+        for nth in 0..len.min(BLOCK) {
+            changes |= look_at_nth(&self.words, self.stripes(), items, nth, firsts, seconds);
+        }
+        changes
     }
 
     /// [`look_at_nth`] for all items, four in each turn of the loop; the changes of any. If `ASK`, it asks for the buckets of

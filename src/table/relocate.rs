@@ -3,6 +3,7 @@
 use crate::error::insert::InsertError;
 use crate::plan::path::{self, Hop, Outcome};
 use crate::table::stripe::{Guard, Stripe};
+use crate::table::values::bump_to_add;
 use crate::table::words::{Table, TakeFaults};
 use crate::verify::fault::{self, Fault};
 use crate::word::bucket::BucketOps;
@@ -98,6 +99,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             loop {
                 if suffice(self.copies(item)) {
                     return Ok(Some(self.values_locked(item)));
+                }
+                if self.layout.payload_bits() > 0 {
+                    bump_to_add(&self.stripe(item.sum).held());
                 }
                 if self.put_in_either::<true>(item) {
                     return Ok(None);

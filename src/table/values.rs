@@ -1,71 +1,61 @@
-//! CONCURRENT: what only a table with payloads does, that is, that of a maplet: lookups of values, and their replacement.
+//! CONCURRENT: what only a table with payloads does, that is, that of a maplet: values that are added, found and replaced.
 //!
 //! # Items
 //! In a maplet each copy of a class also has a value, its *payload*. A class with a value is an *item*, and the table is a
-//! multiset of items. **The class knows nothing of the value.** It alone decides bucket, alternate bucket and stripe. So the rules
-//! and the proofs of `table/stripe.rs` hold here too: what they say of copies, read of items. Two operations are new.
+//! multiset of items. **The class knows nothing of the value.** It alone decides bucket, alternate bucket and stripe. So the
+//! protocol is that of `table/stripe.rs`, with "item" for "copy", and one rule more:
 //!
-//! # `replace`
-//! It changes the value in its word by one compare-exchange, under the lock of the class's stripe and after a bump. For the rules
-//! it is a store that takes one item out and adds another. So at every moment there is the one or the other, and never both.
-//!
-//! It takes the lock for the sake of relocations. One that has filled the new slot and not yet cleared the old one would leave the
-//! old value behind.
+//! **In a maplet a store that adds an item is made under the lock of its class's stripe and after a bump too.** Only a relocation
+//! puts a copy of what is there already into a second bucket before it bumps. So each critical section, after its bump, makes one store that
+//! changes anything, in one word: an insert adds, a removal takes, a relocation takes the old copy, and `replace` changes the value
+//! in its place by one compare-exchange. (`clear` takes from all words, by one store from each.)
 //!
 //! # All values of a key
-//! A lookup reads the version, then the first word `F` and the second word `S`, and `F` again. It reads the version again. If that
-//! is still the same, and both looks at `F` saw the same, then it has the answer, provided that the two words have at most one item
-//! of the class. If they have several, it looks longer, at `F S F S F` between its two looks at the version. All `F` and both `S`
-//! must be equal. The answer is the set of the values that the words have. If anything differs, it looks again, and longer. (In a
-//! batch each lookup looks so from the first.)
+//! A lookup reads the version, the first word, the second word, and the version again, as `contains` does. If the version was `n`
+//! both times, the answer is the set of the values of the class in both words. If not, it looks again.
 //!
-//! *The answer is what the key had at one moment.* Let `n` be the version, and number the critical sections of the stripe by their
-//! bumps, as the proof for `contains` does.
+//! *The answer is what the key had at one moment.* Number the critical sections of the stripe by their bumps.
 //!
-//! 1. What sections before `n` took was gone before the first look. What a section after `n` took was still there at the last
-//!    look at its word: else that look would have shown the section's bump, and the version would not be `n`.
-//! 2. So only section `n` takes anything between two of these looks, by one store, from one word. It found what it takes before it
-//!    bumped, and nobody else takes that. So until it is taken it is there, at all looks that come before. (`clear` takes from all
-//!    words, also by one store from each. Its documentation says what that leads to.)
-//! 3. *Several items.* The looks at `F` leave two spans between them, and the store falls into one of these at most. In the other
-//!    one, `F` only gained. It was equal at both ends, so it did not change at all. In that span `S` was read. At that moment the key
-//!    had the values in `F` and in `S`. Both looks at `S` saw the same, so it does not matter which of the spans it is.
-//! 4. *One item, or none.* If section `n` takes nothing from `F` between the two looks at it, then `F` did not change, as in 3. So at
-//!    the look at `S` the key had what was found. If it does take an item from `F` there, that is the one item which both looks saw. Then `S` had
-//!    none when it was read, and until then it had only gained. So at the first look at `F` the key had that item and no other.
+//! 1. What sections before `n` did, it sees: it read `n`, and the lock passes the rest on.
+//! 2. What a section after `n` did after its bump, it does not see: who reads a word that has such a store in it reads the bump too,
+//!    and the second version would not be `n`. It may see the second copy that a relocation has put in place before its bump. As the
+//!    answer is a set, that makes no difference.
+//! 3. What is left is the one store of section `n`. It is in one of the two words, and the look at that word sees it or not. So both words
+//!    together are the state after it, or the state before. Either was the state at the look at that word.
 //!
-//! An item that is relocated is in both words for a moment. The answer is a set, so that makes no difference.
+//! So an item that is there throughout is found; and while a value is replaced, there is the old one or the new one at each moment.
 //!
-//! *Why not fewer looks.* With one look at each word: a thread adds `x` to `F` after that was read, and then `y` to `S` before that is
-//! read. The answer has `y` without `x`. With `F S F` where there are several: section `n` is a removal of `x` from `F` that has
-//! bumped and not yet taken. The lookup reads `n`, and `x` in `F`. Then `x` is taken, `y` is added to `S`, and `S` is read. Then `z`
-//! is added to `S`, and `x` to `F` again. The lookup finds `F` as it was and answers `x` and `y`. At no moment the key had these
-//! without `z`. `tests/stepped/tests/schedules/values.rs` has both.
+//! *Why additions bump.* Else a thread adds `x` to the first word after it was read, and then `y` to the second before it is read,
+//! and the answer has `y` without `x`.
 //!
-//! *Why `replace` bumps.* Else it could take from `F` in each of the spans, and put back what it took.
+//! *Why they take the lock.* `insert_if_absent` finds none under the lock, and then adds its value. If an insert could come between,
+//! a lookup could find that value alone, and `insert_if_absent` would have been told of none. (In a filter that is no harm: who finds
+//! either copy is told the same.)
 //!
-//! A lookup looks again only after a bump or another change of one of its two words, that is, after a step of some writer's. So it
-//! is lock-free, as `contains` is.
+//! *Why `replace` takes the lock.* A relocation that has filled the new slot and not yet cleared the old one would leave the old
+//! value behind.
+//!
+//! `clear` empties one word after the other, so a lookup may find a set that the key had at no moment, of values that it had. The
+//! documentation says so.
 //!
 //! # Linearizability
 //! Over the multiset of items, and for all keys together as in `table/stripe.rs`:
 //!
 //! | operation | takes effect |
 //! |---|---|
-//! | `insert`, `remove`, `count` of an item | as there |
-//! | `contains` | as there: whether there is any item of the class |
-//! | `values` | at the moment that steps 3 and 4 speak of |
-//! | `replace` | *true*: at its compare-exchange. *false*: at its first read, as `remove` |
-//! | `insert_if_absent` | where it tells values: as `values`; or, under the lock, where nothing is taken, at its look at the second word, which comes between two equal looks at the first. Where it adds: as there |
+//! | `insert`, `remove`, `replace` | at their compare-exchange. *false*: at any moment under the lock |
+//! | `insert_if_absent` | at its compare-exchange; where it tells values, as `values`, or at any moment under the lock |
+//! | `count` | at any moment under the lock |
+//! | `values`, `contains` | at the moment that step 3 speaks of; `contains` may also take effect as in a filter |
+//! | an insert that fails | at the moment without room that `table/stripe.rs` describes |
 
 use core::hint::select_unpredictable;
 
 use crate::error::insert::InsertError;
 use crate::plan::batch::BLOCK;
-use crate::sync::AtomicU64;
 use crate::table::relocate::{Effort, Purpose};
-use crate::table::stripe::{Guard, Stripe};
-use crate::table::words::{Table, TakeFaults, look};
+use crate::table::stripe::Guard;
+use crate::table::words::{Table, TakeFaults};
 use crate::verify::fault::{self, Fault};
 use crate::word::bucket::{Bucket, BucketOps, OnlyCandidate};
 use crate::word::geometry::{Geometry, Item, Items};
@@ -87,20 +77,19 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// The payloads of all copies of the item's class, which `again` returns too. Lock-free.
     #[inline(always)]
-    pub(super) fn values_or_again(&self, item: Item, again: impl FnOnce() -> Item) -> Values {
-        // Before the version, for no load comes before it that stands after it.
-        let words = &*self.words;
-        let Some((first, second)) = look_thrice(words, self.stripe(item.sum), item.first, item.second) else {
-            return self.values_anew(again);
-        };
+    pub(super) fn values_or_again(&self, item: Item, again: impl FnOnce() -> Item + Copy) -> Values {
         // The item has no payload.
         let fingerprint = Fingerprint(item.entry.0);
-        let OnlyCandidate { candidate, several } =
-            self.layout.only_candidate(first, second, self.layout.pattern(fingerprint));
-        if !candidate.exists() {
-            return Values::EMPTY;
-        }
-        if several != 0 { self.values_of_several(again) } else { self.layout.value_of(candidate, fingerprint) }
+        let found = |first, second| {
+            let OnlyCandidate { candidate, several } =
+                self.layout.only_candidate(first, second, self.layout.pattern(fingerprint));
+            if !candidate.exists() {
+                return Values::EMPTY;
+            }
+            // Out of the way: it would take registers from all lookups that find one.
+            if several != 0 { self.values_of_several(again) } else { self.layout.value_of(candidate, fingerprint) }
+        };
+        self.look_once(item, found, |_, _| self.values_anew(again))
     }
 
     /// `values` where the first look was disturbed: counts that, and looks again.
@@ -111,14 +100,14 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.values_of_several(item)
     }
 
-    /// `values` where the first look has found several candidates.
+    /// `values` where the first look has found several candidates, by looks that are never unsure, as many as it takes.
     #[inline(never)]
     fn values_of_several(&self, item: impl FnOnce() -> Item) -> Values {
         let item = item();
         loop {
-            let looked = look_five_times(&self.words, self.stripe(item.sum), item.first, item.second);
-            if let Some((first, second)) = looked {
-                return self.layout.values(first, second, self.fingerprint(item));
+            let found = |first, second| Some(self.layout.values(first, second, self.fingerprint(item)));
+            if let Some(values) = self.look_once(item, found, |_, _| None) {
+                return values;
             }
             self.counters.lookup_retried();
         }
@@ -129,27 +118,15 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     ///
     /// As in [`contains_block`](Self::contains_block), all words are read before any is compared.
     #[inline(always)]
-    pub(super) fn values_block(
+    pub(crate) fn values_block(
         &self,
         items: &Items<G::Index, BLOCK>,
         len: usize,
         coming: Option<&Items<G::Index, BLOCK>>,
         found: &mut [Values; BLOCK],
     ) {
-        // Read once: after a load of a version, the compiler would read them again.
-        let (words, stripes) = (&*self.words, self.stripes());
-        let (mut firsts, mut seconds) = ([Bucket(0); BLOCK], [Bucket(0); BLOCK]);
-        let mut disturbed = false;
-        for nth in 0..BLOCK {
-            if let Some(coming) = coming {
-                self.prefetch(coming.get(nth));
-            }
-            let item = items.get(nth);
-            match look_five_times(words, stripes.get(item.sum), item.first, item.second) {
-                Some(seen) => (firsts[nth], seconds[nth]) = seen,
-                None => disturbed = true,
-            }
-        }
+        let (mut firsts, mut seconds) = ([0; BLOCK], [0; BLOCK]);
+        let changes = self.look_at_block(items, len, coming, &mut firsts, &mut seconds);
         let mut patterns = [0; BLOCK];
         for (pattern, &fingerprint) in patterns.iter_mut().zip(&items.entries) {
             *pattern = self.layout.pattern(Fingerprint(fingerprint));
@@ -157,7 +134,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let (mut in_firsts, mut in_seconds) = ([0; BLOCK], [0; BLOCK]);
         let mut exist = [false; BLOCK];
         for nth in 0..BLOCK {
-            [in_firsts[nth], in_seconds[nth]] = self.layout.all_candidates(firsts[nth], seconds[nth], patterns[nth]);
+            [in_firsts[nth], in_seconds[nth]] =
+                self.layout.all_candidates(Bucket(firsts[nth]), Bucket(seconds[nth]), patterns[nth]);
             exist[nth] = in_firsts[nth] | in_seconds[nth] != 0;
         }
         // One bit for each, as in `contains_block`.
@@ -169,21 +147,64 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         while matches != 0 {
             let nth = matches.trailing_zeros() as usize % BLOCK;
             matches &= matches - 1;
+            let (first, second) = (Bucket(firsts[nth]), Bucket(seconds[nth]));
             let fingerprint = Fingerprint(items.entries[nth]);
-            found[nth] = self.layout.values_of(firsts[nth], seconds[nth], in_firsts[nth], in_seconds[nth], fingerprint);
+            found[nth] = self.layout.values_of(first, second, in_firsts[nth], in_seconds[nth], fingerprint);
         }
-        if disturbed {
+        if changes != 0 && !fault::injected(Fault::LookupWithoutVersion) {
             for (nth, values) in found.iter_mut().enumerate().take(len) {
                 *values = self.values_anew(|| items.get(nth));
             }
         }
     }
 
+    /// Adds a copy of the item.
+    #[inline(always)]
+    pub(super) fn insert_with_value(&self, item: Item) -> Result<(), InsertError> {
+        self.insert_value_uncounted(item)?;
+        self.counters.add_len(1);
+        Ok(())
+    }
+
+    /// The same without counting it.
+    #[inline(always)]
+    pub(super) fn insert_value_uncounted(&self, item: Item) -> Result<(), InsertError> {
+        // As in `remove_hash`.
+        self.prefetch(item);
+        if let Some(guard) = self.stripe(item.sum).try_lock_unless(Fault::AddValueWithoutLock)
+            && !self.is_being_saved()
+            && self.bump_and_add_at_once(&guard, item)
+        {
+            return Ok(());
+        }
+        self.insert_value_anyhow(item)
+    }
+
+    /// The same where it takes more than one step.
+    #[cold]
+    #[inline(never)]
+    fn insert_value_anyhow(&self, item: Item) -> Result<(), InsertError> {
+        let mut effort = Effort::default();
+        loop {
+            {
+                let guard = self.stripe(item.sum).lock_unless(Fault::AddValueWithoutLock, &self.counters);
+                if self.bump_and_add(&guard, item) {
+                    return Ok(());
+                }
+            }
+            if effort.is_enough() {
+                return self.insert_undisturbed(item, Purpose::Insert).map(|_| ());
+            }
+            self.make_room(item, Purpose::Insert, &mut effort)?;
+        }
+    }
+
     /// Adds a copy of the item unless there is one of its class. Returns the payloads that were found; none if it was added.
     pub(crate) fn insert_if_absent_telling(&self, item: Item) -> Result<Values, InsertError> {
+        let class = item.with(self.layout, 0);
         // Spares the lock where a lookup is enough. (Not in the model without the lock, where it would hide the bug.)
         if !fault::injected(Fault::InsertIfAbsentWithoutLock) {
-            let found = self.values_or_again(item, move || item);
+            let found = self.values_or_again(class, move || class);
             if !found.is_empty() {
                 return Ok(found);
             }
@@ -191,12 +212,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let mut effort = Effort::default();
         loop {
             {
-                let _guard = self.stripe(item.sum).lock_unless(Fault::InsertIfAbsentWithoutLock, &self.counters);
+                let guard = self.stripe(item.sum).lock_unless(Fault::InsertIfAbsentWithoutLock, &self.counters);
                 let found = self.values_locked(item);
                 if !found.is_empty() {
                     return Ok(found);
                 }
-                if self.put_in_either::<true>(item) {
+                if self.bump_and_add(&guard, item) {
                     self.counters.add_len(1);
                     return Ok(Values::EMPTY);
                 }
@@ -210,15 +231,22 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// The payloads of all copies of the item's class, for who holds the lock of its stripe: nobody takes any out.
+    /// Adds a copy of the item under the lock of its stripe, if a bucket of its own has room.
+    fn bump_and_add(&self, guard: &Guard<'_>, item: Item) -> bool {
+        bump_to_add(guard);
+        self.put_in_either::<true>(item)
+    }
+
+    /// The same in one step, while there is no save; `false` also if another thread was faster.
+    #[inline(always)]
+    fn bump_and_add_at_once(&self, guard: &Guard<'_>, item: Item) -> bool {
+        bump_to_add(guard);
+        self.put_at_once(item)
+    }
+
+    /// The payloads of all copies of the item's class, for who holds the lock of its stripe: nobody changes them.
     pub(super) fn values_locked(&self, item: Item) -> Values {
-        loop {
-            let first = self.look(item.first);
-            let second = self.look(item.second);
-            if self.look(item.first) == first || fault::injected(Fault::ValuesLookOnce) {
-                return self.layout.values(first, second, self.fingerprint(item));
-            }
-        }
+        self.layout.values(self.look(item.first), self.look(item.second), self.fingerprint(item))
     }
 
     /// Gives a copy of one item the payload of the other, which is of the same class; `false` if there is none.
@@ -271,27 +299,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 }
 
-/// One round of a lookup of values: both words, or `None` if it was disturbed. Where they have at most one item of the class, that
-/// is what there was at one moment.
+/// Announces that an item is about to be added.
 #[inline(always)]
-fn look_thrice(words: &[AtomicU64], stripe: &Stripe, first: usize, second: usize) -> Option<(Bucket, Bucket)> {
-    let version = stripe.version();
-    let seen = (look(words, first), look(words, second));
-    let same = fault::injected(Fault::ValuesLookOnce) || look(words, first) == seen.0;
-    let still = fault::injected(Fault::LookupWithoutVersion) || same && stripe.is_still(version);
-    (same && still).then_some(seen)
-}
-
-/// One round of a lookup of values: both words as they were at one moment, or `None` if it was disturbed.
-#[inline(always)]
-fn look_five_times(words: &[AtomicU64], stripe: &Stripe, first: usize, second: usize) -> Option<(Bucket, Bucket)> {
-    let version = stripe.version();
-    let seen = (look(words, first), look(words, second));
-    let once = fault::injected(Fault::ValuesLookOnce);
-    let again = once || look(words, first) == seen.0;
-    let twice = once
-        || fault::injected(Fault::ValuesLookAgainOnce)
-        || again && look(words, second) == seen.1 && look(words, first) == seen.0;
-    let still = fault::injected(Fault::LookupWithoutVersion) || again && twice && stripe.is_still(version);
-    (again && twice && still).then_some(seen)
+pub(super) fn bump_to_add(guard: &Guard<'_>) {
+    if !fault::injected(Fault::AddValueWithoutBump) {
+        guard.bump();
+    }
 }

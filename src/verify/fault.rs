@@ -27,10 +27,10 @@ pub enum Fault {
     RemoveWithoutLock,
     /// A lookup that found nothing does not look at the version again.
     LookupWithoutVersion,
-    /// A lookup of values looks at each word once.
-    ValuesLookOnce,
-    /// A lookup of values looks at the first word twice and at the second once.
-    ValuesLookAgainOnce,
+    /// An insert of a value takes no lock.
+    AddValueWithoutLock,
+    /// What adds a value does not bump the version.
+    AddValueWithoutBump,
     /// A replacement takes no lock.
     ReplaceWithoutLock,
     /// A replacement does not bump the version.

@@ -8,9 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use ccf_steps::model::{
-    AnyLayout, Fault, Key, Seeded, SmallestOfValues, Table, UsualOfValues, before_each_step, inject,
-};
+use ccf_steps::model::{AnyLayout, Fault, Key, Seeded, SmallestOfValues, Table, before_each_step};
 use proptest::prelude::*;
 
 /// What others do.
@@ -19,29 +17,22 @@ enum Change {
     /// Adds a value; to the second bucket, if both have as much room.
     Insert(u16, bool),
     Remove(u16),
-    /// Takes the value, by a removal that has raised the version before the lookup began, and has not got further yet.
-    RemoveAtLast(u16),
     Replace(u16, u16),
     /// Moves a copy from one bucket to the other: from the second one or from the first one.
     Relocate(u16, bool),
 }
 
-use Change::{Insert, Relocate, Remove, RemoveAtLast, Replace};
+use Change::{Insert, Relocate, Remove, Replace};
 
 fn key<L: AnyLayout>(value: u16, second_first: bool) -> Key {
     let key = Key::of::<L>(2, 0, 1, 0).with::<L>(value);
     if second_first { key.twin() } else { key }
 }
 
-fn change<L: AnyLayout>(table: &Table<L>, change: Change, faults: &[Fault]) {
+fn change<L: AnyLayout>(table: &Table<L>, change: Change) {
     match change {
         Insert(value, second_first) => _ = table.insert(key::<L>(value, second_first)),
         Remove(value) => _ = table.remove(key::<L>(value, false)),
-        RemoveAtLast(value) => {
-            inject(&[Fault::RemoveWithoutBump]);
-            assert!(table.remove(key::<L>(value, false)));
-            inject(faults);
-        }
         Replace(old, new) => _ = table.replace(key::<L>(old, false), new),
         Relocate(value, second_first) => _ = table.relocate(key::<L>(value, second_first)),
     }
@@ -53,16 +44,14 @@ fn values_now<L: AnyLayout>(table: &Table<L>) -> BTreeSet<u16> {
 }
 
 /// What a lookup finds while these changes are made, some before each of its steps, with these faults; and what the key had from
-/// the first to the last. `placed` are there to begin with, each in its first bucket.
+/// the first to the last.
 fn look<L: AnyLayout + 'static>(
-    placed: &[Key],
     given: &[Change],
     changes: &[Vec<Change>],
     faults: &'static [Fault],
 ) -> (BTreeSet<u16>, Vec<BTreeSet<u16>>) {
     let table = Rc::new(Table::<L>::new(2));
-    placed.iter().for_each(|&key| table.place(key));
-    given.iter().for_each(|&given| change(&table, given, &[]));
+    given.iter().for_each(|&given| change(&table, given));
     let had = Rc::new(RefCell::new(vec![values_now(&table)]));
     let (step, changing) = (Cell::new(0), Cell::new(false));
     let (of_others, history, changes) = (Rc::clone(&table), Rc::clone(&had), changes.to_vec());
@@ -72,7 +61,7 @@ fn look<L: AnyLayout + 'static>(
             return;
         }
         for &one in changes.get(step.replace(step.get() + 1)).into_iter().flatten() {
-            change(&of_others, one, faults);
+            change(&of_others, one);
             history.borrow_mut().push(values_now(&of_others));
         }
         changing.set(false);
@@ -100,49 +89,30 @@ proptest! {
         given in prop::collection::vec(change_strategy(), 0..4),
         changes in prop::collection::vec(prop::collection::vec(change_strategy(), 0..3), 0..12),
     ) {
-        let (found, had) = look::<SmallestOfValues>(&[], &given, &changes, &[]);
+        let (found, had) = look::<SmallestOfValues>(&given, &changes, &[]);
         prop_assert!(had.contains(&found), "{:?} was found, and the key had {:?}", found, had);
     }
 }
 
-/// The steps of a lookup's first look: the version, the first bucket, the second one, the first one again, the version. If it
-/// finds several values, it looks again, at the version and then at the buckets by turns.
-const FIRST_LOOK: usize = 5;
-
-/// Between the looks at one bucket the value in the other is replaced and replaced back, each time: all words are the same at each
-/// look, and yet at no moment.
+/// Without the version, or where changes do not raise it, the same lookups find what the key never had.
 #[test]
-fn values_that_are_replaced_to_and_fro_are_not_taken_for_those_of_one_moment() {
-    // The first bucket has 1 or 0, the second 2 or 3. It is never 1 and 2 together.
-    let given = [Insert(1, false), Insert(3, true)];
-    let second_is_2 = vec![Replace(1, 0), Replace(3, 2)];
-    let first_is_1 = vec![Replace(2, 3), Replace(0, 1)];
-    let by_turns = [second_is_2.clone(), first_is_1.clone(), second_is_2, first_is_1];
-    let changes: Vec<_> = vec![vec![]; FIRST_LOOK + 2].into_iter().chain(by_turns).collect();
-    let (found, had) = look::<SmallestOfValues>(&[], &given, &changes, &[]);
-    assert!(had.contains(&found), "{found:?} was found, and the key had {had:?}");
-
-    let (found, had) = look::<SmallestOfValues>(&[], &given, &changes, &[Fault::ReplaceWithoutBump]);
-    assert!(!had.contains(&found), "without its bump a replacement is not noticed: {found:?} of {had:?}");
-}
-
-/// A removal has announced what it takes and not yet taken it when a lookup begins. While the lookup looks, the value is taken,
-/// two others come, and the first one comes back.
-#[test]
-fn a_value_that_goes_and_comes_back_is_not_taken_for_one_that_stays() {
-    let other = |nth| Key::of::<UsualOfValues>(2, 0, 1, nth);
-    // The first bucket is full of one value and others' items. The second has more room than the first will have, until the two
-    // others are there. And it has another value already, so that the lookup finds several.
-    let one = key::<UsualOfValues>(1, false);
-    let placed = [other(1), other(2), other(3), other(4), one, other(5).twin()];
-    let given = [Insert(0, true)];
-    let changes: Vec<_> = vec![vec![]; FIRST_LOOK + 2]
-        .into_iter()
-        .chain([vec![RemoveAtLast(1), Insert(2, false)], vec![Insert(3, false), Insert(1, false)]])
-        .collect();
-    let (found, had) = look::<UsualOfValues>(&placed, &given, &changes, &[]);
-    assert!(had.contains(&found), "{found:?} was found, and the key had {had:?}");
-
-    let (found, had) = look::<UsualOfValues>(&placed, &given, &changes, &[Fault::ValuesLookAgainOnce]);
-    assert!(!had.contains(&found), "one look at the second bucket is not enough: {found:?} of {had:?}");
+fn without_a_step_a_lookup_finds_what_the_key_never_had() {
+    // A look is at the version, the first bucket, the second one, and the version. If it finds several values, there is another.
+    let in_the_first_look = |changes: &[Change]| vec![vec![], vec![], changes.to_vec()];
+    let in_the_second = |changes: &[Change]| [vec![vec![]; 4], in_the_first_look(changes)].concat();
+    // The first bucket has 1 or 0, the second 3 or 2. It is never 1 and 2 together.
+    let two = [Insert(1, false), Insert(3, true)];
+    let replaced = in_the_second(&[Replace(1, 0), Replace(3, 2)]);
+    let cases: [(&[Change], _, &'static [Fault]); 3] = [
+        // To the bucket that was read, and then to the other.
+        (&[], in_the_first_look(&[Insert(1, false), Insert(2, true)]), &[Fault::AddValueWithoutBump]),
+        (&two, replaced.clone(), &[Fault::LookupWithoutVersion]),
+        (&two, replaced, &[Fault::ReplaceWithoutBump]),
+    ];
+    for (given, changes, faults) in cases {
+        let (found, had) = look::<SmallestOfValues>(given, &changes, &[]);
+        assert!(had.contains(&found), "{found:?} was found, and the key had {had:?}");
+        let (found, had) = look::<SmallestOfValues>(given, &changes, faults);
+        assert!(!had.contains(&found), "{faults:?} is not noticed: {found:?} of {had:?}");
+    }
 }

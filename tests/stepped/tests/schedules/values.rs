@@ -1,7 +1,10 @@
 //! Values that come and go while they are looked up. (loom can't show these: its blind spot is a thread's second load of a
 //! word.)
 
-use ccf_steps::model::{Key, SmallestOfValues, Table, UsualOfValues};
+use std::sync::{Arc, Mutex};
+
+use ccf_steps::Values;
+use ccf_steps::model::{Key, SmallestOfValues, Table};
 
 use crate::scene::{A, B, Scene, scene};
 
@@ -36,55 +39,76 @@ fn one_value_after_the_other() -> Scene<SmallestOfValues> {
 scene! {
     one_value_after_the_other,
     fails with "a key never had the values"
-    for [ValuesLookOnce]
+    for [AddValueWithoutBump]
 }
 
-/// The same for `insert_if_absent`, which looks under the lock if the key was absent before.
-fn one_value_after_the_other_before_an_insert_if_absent() -> Scene<SmallestOfValues> {
-    Scene::new(2, &others())
-        .role(|table| {
-            let values = table.insert_if_absent_telling(key(0, 3)).expect("there is room");
-            let sets: [&[u16]; 3] = [&[], &[1], &[1, 2]];
-            assert!(sets.contains(&&values.iter().collect::<Vec<_>>()[..]), "a key never had the values {values:?}");
+/// One thread adds a value unless there is one. Another adds one without asking, and then looks. If the first was told that
+/// there is none, the second finds both.
+fn an_insert_if_absent_against_an_insert() -> Scene<SmallestOfValues> {
+    let told = Arc::new(Mutex::new(None));
+    let (telling, seen) = (Arc::clone(&told), Arc::new(Mutex::new(None)));
+    let seeing = Arc::clone(&seen);
+    Scene::new(2, &[])
+        .role(move |table| {
+            let values = table.insert_if_absent_telling(key(0, 1)).expect("there is room");
+            *telling.lock().expect("nobody fails") = Some(values);
         })
-        .role(|table| {
-            // The second one is refused if the other thread has added its own.
-            for key in [key(0, 1), key(0, 2).twin()] {
-                let _ = table.insert(key);
-            }
+        .role(move |table| {
+            table.insert(key(0, 2)).expect("there is room");
+            *seeing.lock().expect("nobody fails") = Some(table.values(key(0, 0)));
+        })
+        .finally(move |_| {
+            let list = |values: &Mutex<Option<Values>>| -> Vec<u16> {
+                values.lock().expect("nobody fails").expect("it was asked").iter().collect()
+            };
+            let both = (list(&told), list(&seen));
+            let possible = [(vec![], vec![1, 2]), (vec![2], vec![2])];
+            assert!(possible.contains(&both), "no order leads to these answers: {both:?}");
         })
 }
 scene! {
-    one_value_after_the_other_before_an_insert_if_absent,
-    fails with "a key never had the values"
-    for [ValuesLookOnce]
+    an_insert_if_absent_against_an_insert,
+    fails with "no order leads to these answers"
+    for [AddValueWithoutLock, InsertIfAbsentWithoutLock]
 }
 
-/// A removal has announced what it takes and not yet taken it when a lookup begins. While the lookup looks, the value is taken,
-/// two others come, and the first one comes back.
-fn a_value_goes_and_comes_back() -> Scene<UsualOfValues> {
-    let key = |nth, value| Key::of::<UsualOfValues>(2, A, B, nth).with::<UsualOfValues>(value);
-    // `A` is full of one value and others' items. `B` has more room than `A` will have, until the two others are there. And it
-    // has another value already, so that the lookup finds several.
-    let given = [key(0, 1), key(1, 0), key(2, 0), key(3, 0), key(4, 0), key(0, 0).twin(), key(5, 0).twin()];
-    Scene::new(2, &given)
-        .role(move |table| {
+/// While a lookup looks, a value is taken, two others come, and the first one comes back.
+fn a_value_goes_and_comes_back() -> Scene<SmallestOfValues> {
+    Scene::new(2, &[key(0, 1), key(1, 0)])
+        .role(|table| {
             let values: Vec<u16> = table.values(key(0, 0)).iter().collect();
-            let sets: [&[u16]; 5] = [&[0, 1], &[0], &[0, 2], &[0, 2, 3], &[0, 1, 2, 3]];
+            let sets: [&[u16]; 5] = [&[1], &[], &[2], &[2, 3], &[1, 2, 3]];
             assert!(sets.contains(&&values[..]), "a key never had the values {values:?}");
         })
-        .role(move |table| {
+        .role(|table| {
             assert!(table.remove(key(0, 1)));
-            for value in [2, 3, 1] {
-                table.insert(key(0, value)).expect("there is room");
+            for key in [key(0, 2), key(0, 3).twin(), key(0, 1)] {
+                table.insert(key).expect("there is room");
             }
         })
-        .ends_with(given.into_iter().chain([key(0, 2), key(0, 3)]).map(|key| (key, 1)).collect())
+        .ends_with(vec![(key(0, 1), 1), (key(0, 2), 1), (key(0, 3), 1), (key(1, 0), 1)])
 }
 scene! {
     a_value_goes_and_comes_back,
     fails with "a key never had the values"
-    for [ValuesLookOnce]
+    for [AddValueWithoutBump]
+}
+
+/// A value in the bucket that is read first is replaced, and then one in the other.
+fn one_replacement_after_the_other() -> Scene<SmallestOfValues> {
+    Scene::new(2, &[key(0, 1), key(0, 3).twin()])
+        .role(|table| {
+            let values: Vec<u16> = table.values(key(0, 0)).iter().collect();
+            let sets: [&[u16]; 3] = [&[1, 3], &[0, 3], &[0, 2]];
+            assert!(sets.contains(&&values[..]), "a key never had the values {values:?}");
+        })
+        .role(|table| assert!(table.replace(key(0, 1), 0) && table.replace(key(0, 3), 2)))
+        .ends_with(vec![(key(0, 0), 1), (key(0, 2), 1)])
+}
+scene! {
+    one_replacement_after_the_other,
+    fails with "a key never had the values"
+    for [ReplaceWithoutBump, LookupWithoutVersion]
 }
 
 /// Values change all the time while the items are moved, and the one that stays is always found.
@@ -116,5 +140,5 @@ fn a_value_that_stays_among_others_that_change() -> Scene<SmallestOfValues> {
 scene! {
     a_value_that_stays_among_others_that_change,
     fails with "a key never had the values"
-    for [RelocateClearsFirst, ReplaceTakesFirst]
+    for [RelocateClearsFirst, RelocateWithoutBump, ReplaceTakesFirst]
 }
