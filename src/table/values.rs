@@ -55,7 +55,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     ///
     /// As in [`contains_block`](Self::contains_block), all words are read before any is compared.
     #[inline(always)]
-    pub(super) fn values_block(
+    pub(crate) fn values_block(
         &self,
         items: &Items<G::Index, BLOCK>,
         len: usize,

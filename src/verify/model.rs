@@ -29,6 +29,9 @@ pub type Usual = SemiSorted<5, 14>;
 /// The smallest with a value of two bits in each slot.
 pub type SmallestOfValues = WithPayload<Smallest>;
 
+/// The layout that a filter has if none is asked for, with a value of two bits in each slot.
+pub type UsualOfValues = WithPayload<Usual>;
+
 /// Any layout. (The crate's own trait can't be named outside.)
 pub trait AnyLayout: Layout {
     /// The layout, with values of two bits if it has any.
@@ -156,6 +159,15 @@ impl<L: AnyLayout> Table<L> {
     /// [`ConcurrentCuckooMaplet::values`](crate::ConcurrentCuckooMaplet::values)
     pub fn values(&self, key: Key) -> Values {
         self.0.values(key.0)
+    }
+
+    /// [`ConcurrentCuckooMaplet::values_batch`](crate::ConcurrentCuckooMaplet::values_batch)
+    pub fn values_batch<const N: usize>(&self, keys: [Key; N]) -> [Values; N] {
+        let mut answers = [Values::EMPTY; BLOCK];
+        let mut items = Items::NONE;
+        keys.iter().enumerate().for_each(|(nth, key)| items.set(nth, key.0.with(L::of_model(), 0)));
+        self.0.values_block(&items, N, None, &mut answers);
+        core::array::from_fn(|nth| answers[nth])
     }
 
     /// [`ConcurrentCuckooMaplet::insert_if_absent`](crate::ConcurrentCuckooMaplet::insert_if_absent)
