@@ -89,6 +89,20 @@ model! {
     for [ReplaceTakesFirst, ReplaceAddsFirst]
 }
 
+/// A value is replaced in the bucket that a lookup reads first, and then moved to the other.
+fn replacement_and_relocation() -> Model {
+    let writer = role(|table| {
+        assert!(table.replace(key(0, 1), 2));
+        assert!(table.relocate(key(0, 2)));
+    });
+    (table(&[key(0, 1)]), vec![finds(&[&[1], &[2]]), writer], finds(&[&[2]]))
+}
+model! {
+    replacement_and_relocation, at least 100,
+    fails with "a key never had the values"
+    for [ReplaceAddsFirst]
+}
+
 /// A relocation and a replacement of one item, each on a thread of its own: in the end there is the new value and nothing else.
 fn replacement_against_relocation() -> Model {
     let mover = role(|table| _ = table.relocate(key(0, 1)));

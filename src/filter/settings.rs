@@ -68,7 +68,7 @@ impl Settings {
         if capacity > largest {
             return Err(BuildError::CapacityTooLarge { filter: self.filter, capacity, largest });
         }
-        Ok(sizing::buckets_for(shape, capacity))
+        Ok(sizing::buckets_for(shape, capacity).max(shape.least_buckets()))
     }
 }
 

@@ -199,7 +199,8 @@ impl<'a> Source<'a> {
         };
         let shape = Shape::with(None, payload_bits).find(is_it);
         let shape = shape.ok_or(LoadError::UnknownLayout { encoding, slots, fingerprint_bits })?;
-        let possible = buckets == 1 || buckets != 0 && buckets.is_multiple_of(2) && buckets <= sizing::LARGEST as u64;
+        let possible = buckets == 1 && shape.least_buckets() == 1
+            || buckets != 0 && buckets.is_multiple_of(2) && buckets <= sizing::LARGEST as u64;
         if !possible {
             return Err(LoadError::InvalidBuckets { buckets, largest: sizing::LARGEST as u64 });
         }

@@ -3,7 +3,6 @@
 use crate::error::insert::InsertError;
 use crate::plan::path::{self, Hop, Outcome};
 use crate::table::stripe::{Guard, Stripe};
-use crate::table::values::bump_to_add;
 use crate::table::words::{Table, TakeFaults};
 use crate::verify::fault::{self, Fault};
 use crate::word::bucket::BucketOps;
@@ -100,9 +99,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 if suffice(self.copies(item)) {
                     return Ok(Some(self.values_locked(item)));
                 }
-                if self.layout.payload_bits() > 0 {
-                    bump_to_add(&self.stripe(item.sum).held());
-                }
+                self.bump_to_add(&self.stripe(item.sum).held(), Fault::AddValueWithoutBump);
                 if self.put_in_either::<true>(item) {
                     return Ok(None);
                 }
@@ -170,6 +167,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             return self.bump_and_take(guard, from, self.look(from), entry, TakeFaults::RELOCATE)
                 && self.put(to, entry);
         }
+        self.bump_to_add(guard, Fault::RelocateAddsWithoutBump);
         // From here to the take there are two copies, and at no moment none.
         self.put(to, entry) && {
             if fault::injected(Fault::RelocateKeepsTargetLate) {

@@ -5,28 +5,32 @@
 //! multiset of items. **The class knows nothing of the value.** It alone decides bucket, alternate bucket and stripe. So the
 //! protocol is that of `table/stripe.rs`, with "item" for "copy", and one rule more:
 //!
-//! **In a maplet a store that adds an item is made under the lock of its class's stripe and after a bump too.** Only a relocation
-//! puts a copy of what is there already into a second bucket before it bumps. So each critical section, after its bump, makes one store that
-//! changes anything, in one word: an insert adds, a removal takes, a relocation takes the old copy, and `replace` changes the value
-//! in its place by one compare-exchange. (`clear` takes from all words, by one store from each.)
+//! **In a maplet every store is made under the lock of its class's stripe, and is preceded by a bump of its own.** Also one that
+//! adds: an insert's, and that by which a relocation fills the new slot. So between two bumps of a stripe there is one store at most
+//! that changes anything of its classes, in one word. An insert adds, a removal takes, a relocation adds and then takes, and
+//! `replace` changes the value in its place by one compare-exchange. (`clear` takes from all words, by one store from each.)
 //!
 //! # All values of a key
 //! A lookup reads the version, the first word, the second word, and the version again, as `contains` does. If the version was `n`
 //! both times, the answer is the set of the values of the class in both words. If not, it looks again.
 //!
-//! *The answer is what the key had at one moment.* Number the critical sections of the stripe by their bumps.
+//! *The answer is what the key had at one moment.* Number the bumps of the stripe, and each store by the bump before it.
 //!
-//! 1. What sections before `n` did, it sees: it read `n`, and the lock passes the rest on.
-//! 2. What a section after `n` did after its bump, it does not see: who reads a word that has such a store in it reads the bump too,
-//!    and the second version would not be `n`. It may see the second copy that a relocation has put in place before its bump. As the
-//!    answer is a set, that makes no difference.
-//! 3. What is left is the one store of section `n`. It is in one of the two words, and the look at that word sees it or not. So both words
-//!    together are the state after it, or the state before. Either was the state at the look at that word.
+//! 1. The lookup sees all stores before the one of number `n`. It read `n`, and what comes before that bump on its thread, or by the
+//!    lock, comes with it.
+//! 2. It sees no store after the one of number `n`. Who reads a word that has such a store in it reads the bump before that store
+//!    too, and the second version would not be `n`.
+//! 3. What is left is the one store of number `n`. It is in one of the two words, and the look at that word sees it or not. So both
+//!    words together are the state after it, or the state before. Either was the state at the look at that word. (The two words are
+//!    never the same one: a maplet has two buckets at least, and then an item's two differ.)
+//!
+//! An item that is being relocated is in both words for a moment. The answer is a set, so that makes no difference.
 //!
 //! So an item that is there throughout is found; and while a value is replaced, there is the old one or the new one at each moment.
 //!
 //! *Why additions bump.* Else a thread adds `x` to the first word after it was read, and then `y` to the second before it is read,
-//! and the answer has `y` without `x`.
+//! and the answer has `y` without `x`. And a relocation can carry to the second word what the lookup has missed in the first: `x` is
+//! replaced by `y` there, just after it was read; then `y` is put into the second word, and the answer has both.
 //!
 //! *Why they take the lock.* `insert_if_absent` finds none under the lock, and then adds its value. If an insert could come between,
 //! a lookup could find that value alone, and `insert_if_absent` would have been told of none. (In a filter that is no harm: who finds
@@ -231,16 +235,24 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
+    /// Announces, in a table with payloads, that a copy is about to be added.
+    #[inline(always)]
+    pub(super) fn bump_to_add(&self, guard: &Guard<'_>, left_out: Fault) {
+        if self.layout.payload_bits() > 0 && !fault::injected(left_out) {
+            guard.bump();
+        }
+    }
+
     /// Adds a copy of the item under the lock of its stripe, if a bucket of its own has room.
     fn bump_and_add(&self, guard: &Guard<'_>, item: Item) -> bool {
-        bump_to_add(guard);
+        self.bump_to_add(guard, Fault::AddValueWithoutBump);
         self.put_in_either::<true>(item)
     }
 
     /// The same in one step, while there is no save; `false` also if another thread was faster.
     #[inline(always)]
     fn bump_and_add_at_once(&self, guard: &Guard<'_>, item: Item) -> bool {
-        bump_to_add(guard);
+        self.bump_to_add(guard, Fault::AddValueWithoutBump);
         self.put_at_once(item)
     }
 
@@ -296,13 +308,5 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             self.keep(bucket, Fault::ReplaceKeepsNothing);
             self.bump_and_replace(&guard, bucket, seen, old.entry, new.entry)
         })
-    }
-}
-
-/// Announces that an item is about to be added.
-#[inline(always)]
-pub(super) fn bump_to_add(guard: &Guard<'_>) {
-    if !fault::injected(Fault::AddValueWithoutBump) {
-        guard.bump();
     }
 }

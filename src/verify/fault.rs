@@ -29,8 +29,10 @@ pub enum Fault {
     LookupWithoutVersion,
     /// An insert of a value takes no lock.
     AddValueWithoutLock,
-    /// What adds a value does not bump the version.
+    /// An insert of a value does not bump the version.
     AddValueWithoutBump,
+    /// A relocation of a value does not bump the version before it fills the new slot.
+    RelocateAddsWithoutBump,
     /// A replacement takes no lock.
     ReplaceWithoutLock,
     /// A replacement does not bump the version.

@@ -29,22 +29,29 @@ pub type Usual = SemiSorted<5, 14>;
 /// The smallest with a value of two bits in each slot.
 pub type SmallestOfValues = WithPayload<Smallest>;
 
-/// The usual layout with a value of two bits in each slot.
+/// The layout that a filter has if none is asked for, with a value of two bits in each slot.
 pub type UsualOfValues = WithPayload<Usual>;
 
 /// Any layout. (The crate's own trait can't be named outside.)
 pub trait AnyLayout: Layout {
+    /// The fewest buckets that a table of this layout has.
+    const LEAST_BUCKETS: usize;
+
     /// The layout, with values of two bits if it has any.
     fn of_model() -> Self;
 }
 
 impl<L: OfFilter> AnyLayout for L {
+    const LEAST_BUCKETS: usize = 1;
+
     fn of_model() -> Self {
         Self::new()
     }
 }
 
 impl<L: OfFilter> AnyLayout for WithPayload<L> {
+    const LEAST_BUCKETS: usize = 2;
+
     fn of_model() -> Self {
         Self::try_of(L::SHAPE.with_payload(2).expect("it leaves enough")).expect("a model has memory")
     }
@@ -159,6 +166,15 @@ impl<L: AnyLayout> Table<L> {
     /// [`ConcurrentCuckooMaplet::values`](crate::ConcurrentCuckooMaplet::values)
     pub fn values(&self, key: Key) -> Values {
         self.0.values(key.0)
+    }
+
+    /// [`ConcurrentCuckooMaplet::values_batch`](crate::ConcurrentCuckooMaplet::values_batch)
+    pub fn values_batch<const N: usize>(&self, keys: [Key; N]) -> [Values; N] {
+        let mut answers = [Values::EMPTY; BLOCK];
+        let mut items = Items::NONE;
+        keys.iter().enumerate().for_each(|(nth, key)| items.set(nth, key.0.with(L::of_model(), 0)));
+        self.0.values_block(&items, N, None, &mut answers);
+        core::array::from_fn(|nth| answers[nth])
     }
 
     /// [`ConcurrentCuckooMaplet::insert_if_absent`](crate::ConcurrentCuckooMaplet::insert_if_absent)

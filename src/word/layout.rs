@@ -107,6 +107,14 @@ impl Shape {
         Self { fingerprint_bits: self.fingerprint_bits + self.payload_bits, payload_bits: 0, ..self }
     }
 
+    /// The fewest buckets that a table has.
+    ///
+    /// With one bucket a lookup would look twice at one word. In a maplet it could find a value at the first look and the one that
+    /// it is replaced by at the second (`table/values.rs`).
+    pub(crate) fn least_buckets(self) -> usize {
+        if self.payload_bits == 0 { 1 } else { 2 }
+    }
+
     /// The bits of a fingerprint that stand in a lane.
     pub(crate) const fn low_bits(self) -> u32 {
         match self.encoding {

@@ -99,15 +99,16 @@ proptest! {
 fn without_a_step_a_lookup_finds_what_the_key_never_had() {
     // A look is at the version, the first bucket, the second one, and the version. If it finds several values, there is another.
     let in_the_first_look = |changes: &[Change]| vec![vec![], vec![], changes.to_vec()];
-    let in_the_second = |changes: &[Change]| [vec![vec![]; 4], in_the_first_look(changes)].concat();
+    let after = |steps, changes: Vec<Vec<Change>>| [vec![vec![]; steps], changes].concat();
     // The first bucket has 1 or 0, the second 3 or 2. It is never 1 and 2 together.
     let two = [Insert(1, false), Insert(3, true)];
-    let replaced = in_the_second(&[Replace(1, 0), Replace(3, 2)]);
+    let replaced = in_the_first_look(&[Replace(1, 0), Replace(3, 2)]);
     let cases: [(&[Change], _, &'static [Fault]); 3] = [
         // To the bucket that was read, and then to the other.
         (&[], in_the_first_look(&[Insert(1, false), Insert(2, true)]), &[Fault::AddValueWithoutBump]),
-        (&two, replaced.clone(), &[Fault::LookupWithoutVersion]),
-        (&two, replaced, &[Fault::ReplaceWithoutBump]),
+        (&two, after(4, replaced.clone()), &[Fault::ReplaceWithoutBump]),
+        // Then the second look at the version is missing.
+        (&two, after(3, replaced), &[Fault::LookupWithoutVersion]),
     ];
     for (given, changes, faults) in cases {
         let (found, had) = look::<SmallestOfValues>(given, &changes, &[]);

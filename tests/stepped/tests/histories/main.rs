@@ -7,8 +7,10 @@
 //! and Verifying Concurrent Objects*, 1993) with Lowe's memory of what was tried, in the crate `todc-utils`.
 //!
 //! - `one_table`: the filter of one table is a multiset of classes;
+//! - `values`: the table whose slots carry values is a multiset of pairs of a class and a value;
 //! - `growable`: the filter of several tables is a multiset of keys, some of which look alike in its oldest table;
 //! - `rotating`: each key has a number of rotations to live;
+//! - `room`: the buckets of the first two, and which inserts may be refused;
 //! - `history`: what a history is, and how it is made and checked.
 //!
 //! A batch counts as so many operations, and a save as an operation at the moment of its beginning.
@@ -20,4 +22,6 @@ mod common;
 mod growable;
 mod history;
 mod one_table;
+mod room;
 mod rotating;
+mod values;

@@ -8,36 +8,7 @@ use rand::{Rng, SeedableRng};
 use todc_utils::specifications::Specification;
 
 use crate::history::{Diary, Event, World, histories_of, must_hold, without};
-
-/// How many classes of keys a world has, at most.
-const CLASSES: usize = 8;
-
-/// How many copies there are of each class.
-type Copies = [u8; CLASSES];
-
-/// The buckets of each class, and how many copies a bucket holds.
-#[derive(Clone, Copy, Debug)]
-struct Room {
-    slots: usize,
-    buckets: usize,
-    pairs: [(usize, usize); CLASSES],
-}
-
-impl Room {
-    /// Whether these copies fit in the table, however they must be placed: whether no set of buckets has more copies
-    /// with both ends in it than slots (Hall's theorem).
-    ///
-    /// Where one more copy fits, a path leads to a free slot, whatever the placement is now. So an insert may be
-    /// refused if and only if this says no.
-    fn fits(&self, copies: Copies) -> bool {
-        (1..1u32 << self.buckets).all(|set| {
-            let inside = |bucket: usize| set >> bucket & 1 == 1;
-            let both = self.pairs.iter().map(|&(one, other)| inside(one) && inside(other));
-            let held = copies.iter().zip(both).map(|(&copies, both)| usize::from(copies) * usize::from(both));
-            held.sum::<usize>() <= self.slots * set.count_ones() as usize
-        })
-    }
-}
+use crate::room::{CLASSES, Copies, Room};
 
 /// What a thread asked of a class of keys, and what it was told.
 #[derive(Clone, Copy, Debug)]
@@ -88,11 +59,7 @@ impl Specification for Multiset {
         let (mut more, mut less) = (before, before);
         more[class] += 1;
         less[class] = less[class].saturating_sub(1);
-        let refusal_is_due = |error| match error {
-            InsertError::Full { .. } => !room.fits(more),
-            InsertError::TooManyCopies { copies: reported, .. } => reported == copies && !room.fits(more),
-            _ => false,
-        };
+        let refusal_is_due = |error| room.refuses(class, before, error);
         match answer {
             Answer::Insert(Ok(())) => (true, more),
             Answer::Insert(Err(error)) => (refusal_is_due(error), before),
@@ -146,29 +113,15 @@ impl<L: AnyLayout + 'static> World for OneTable<L> {
         let random = &mut SmallRng::seed_from_u64(seed);
         // Some worlds are narrow: keys of one or two classes in two buckets.
         let narrow = random.random_ratio(1, 3);
-        let buckets = if narrow { 2 } else { *[1, 2, 4, 4, 6, 8].choose(random).expect("not empty") };
-        let table = Table::<L>::new(buckets);
-        let slots = table.slots_per_bucket();
-
-        let mut pairs = [(0, 0); CLASSES];
-        for class in 0..CLASSES {
-            pairs[class] = match random.random_range(0..=class) {
-                // A pair that an earlier class has.
-                earlier if earlier < class && random.random() => pairs[earlier],
-                _ if buckets == 1 => (0, 0),
-                // Of two buckets, one is even and one is odd.
-                _ => (random.random_range(0..buckets / 2) * 2, random.random_range(0..buckets / 2) * 2 + 1),
-            };
-        }
-        let keys = std::array::from_fn(|class| Key::of::<L>(buckets, pairs[class].0, pairs[class].1, class));
+        let (room, table, keys) = Room::with_table::<L>(narrow, random);
 
         // Full but for a few slots, unless the keys that are in use leave some free.
         let used = random.random_range(if narrow { 1..=2 } else { 3..=CLASSES });
         let free = random.random_range(0..4);
         let mut given = [0; CLASSES];
-        for _ in 0..slots * buckets * 4 {
+        for _ in 0..room.slots() * 4 {
             let class = random.random_range(0..used);
-            if table.len() + free < slots * buckets && table.insert(keys[class]).is_ok() {
+            if table.len() + free < room.slots() && table.insert(keys[class]).is_ok() {
                 given[class] += 1;
             }
         }
@@ -195,7 +148,7 @@ impl<L: AnyLayout + 'static> World for OneTable<L> {
             twin: random.random(),
         };
         let questions = (0..threads).map(|_| (0..36 / threads).map(|_| question()).collect()).collect();
-        Self { room: Room { slots, buckets, pairs }, keys, table, given, questions }
+        Self { room, keys, table, given, questions }
     }
 
     fn given(&self) -> Operation {

@@ -111,6 +111,23 @@ scene! {
     for [ReplaceWithoutBump, LookupWithoutVersion]
 }
 
+/// A value is replaced in the bucket that is read first, and then moved to the other.
+fn a_replacement_and_then_a_relocation() -> Scene<SmallestOfValues> {
+    Scene::new(2, &[key(0, 1)])
+        .role(|table| {
+            let values: Vec<u16> = table.values(key(0, 0)).iter().collect();
+            let sets: [&[u16]; 2] = [&[1], &[2]];
+            assert!(sets.contains(&&values[..]), "a key never had the values {values:?}");
+        })
+        .role(|table| assert!(table.replace(key(0, 1), 2) && table.relocate(key(0, 2))))
+        .ends_with(vec![(key(0, 2), 1)])
+}
+scene! {
+    a_replacement_and_then_a_relocation,
+    fails with "a key never had the values"
+    for [RelocateAddsWithoutBump]
+}
+
 /// Values change all the time while the items are moved, and the one that stays is always found.
 fn a_value_that_stays_among_others_that_change() -> Scene<SmallestOfValues> {
     let move_to_and_fro = |table: &Table<SmallestOfValues>| {

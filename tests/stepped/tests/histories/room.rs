@@ -1,0 +1,73 @@
+//! The buckets that the classes of a world share, and how much room they have.
+
+use ccf_steps::InsertError;
+use ccf_steps::model::{AnyLayout, Key, Table};
+use rand::Rng;
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+
+/// How many classes of keys a world has, at most.
+pub(crate) const CLASSES: usize = 8;
+
+/// How many copies there are of each class.
+pub(crate) type Copies = [u8; CLASSES];
+
+/// The buckets of each class, and how many copies a bucket holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    slots_of_bucket: usize,
+    buckets: usize,
+    pairs: [(usize, usize); CLASSES],
+}
+
+impl Room {
+    /// An empty table, and a key of each class. A narrow one has two buckets.
+    pub(crate) fn with_table<L: AnyLayout>(narrow: bool, random: &mut SmallRng) -> (Self, Table<L>, [Key; CLASSES]) {
+        let buckets = if narrow { 2 } else { *[1, 2, 4, 4, 6, 8].choose(random).expect("not empty") };
+        let buckets = buckets.max(L::LEAST_BUCKETS);
+        let mut pairs = [(0, 0); CLASSES];
+        for class in 0..CLASSES {
+            pairs[class] = match random.random_range(0..=class) {
+                // A pair that an earlier class has.
+                earlier if earlier < class && random.random() => pairs[earlier],
+                _ if buckets == 1 => (0, 0),
+                // Of two buckets, one is even and one is odd.
+                _ => (random.random_range(0..buckets / 2) * 2, random.random_range(0..buckets / 2) * 2 + 1),
+            };
+        }
+        let keys = std::array::from_fn(|class| Key::of::<L>(buckets, pairs[class].0, pairs[class].1, class));
+        let table = Table::new(buckets);
+        (Self { slots_of_bucket: table.slots_per_bucket(), buckets, pairs }, table, keys)
+    }
+
+    /// How many slots the table has.
+    pub(crate) fn slots(&self) -> usize {
+        self.slots_of_bucket * self.buckets
+    }
+
+    /// Whether an insert of a copy of the class may be refused with this error, while these are there.
+    pub(crate) fn refuses(&self, class: usize, copies: Copies, error: InsertError) -> bool {
+        let mut more = copies;
+        more[class] += 1;
+        let error_is_due = match error {
+            InsertError::Full { .. } => true,
+            InsertError::TooManyCopies { copies: reported, .. } => reported == usize::from(copies[class]),
+            _ => false,
+        };
+        error_is_due && !self.fits(more)
+    }
+
+    /// Whether these copies fit in the table, however they must be placed: whether no set of buckets has more copies
+    /// with both ends in it than slots (Hall's theorem).
+    ///
+    /// Where one more copy fits, a path leads to a free slot, whatever the placement is now. So an insert may be
+    /// refused if and only if this says no.
+    fn fits(&self, copies: Copies) -> bool {
+        (1..1u32 << self.buckets).all(|set| {
+            let inside = |bucket: usize| set >> bucket & 1 == 1;
+            let both = self.pairs.iter().map(|&(one, other)| inside(one) && inside(other));
+            let held = copies.iter().zip(both).map(|(&copies, both)| usize::from(copies) * usize::from(both));
+            held.sum::<usize>() <= self.slots_of_bucket * set.count_ones() as usize
+        })
+    }
+}
