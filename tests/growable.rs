@@ -264,7 +264,8 @@ fn the_documented_memory_is_that_of_the_filter() {
         let [bits_before, bits_after] = around.each_ref().map(|around| of(around, 1));
         println!("{rate:8}: {before:.2?} tables, {bits_before:.1?} bits before; {after:.2?}, {bits_after:.1?} after");
         let within = |(least, most): (f64, f64), from: f64, to: f64| least > from && most < to;
-        if rate == 0.001 {
+        // Elsewhere locks and counters are padded to fewer bytes, or to more.
+        if rate == 0.001 && cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
             assert!(within(before, 1.05, 1.95) && within(after, 2.55, 3.75), "of one table: {before:?}, {after:?}");
             assert!(
                 within(bits_before, 15.5, 29.5) && within(bits_after, 34.5, 56.5),

@@ -7,6 +7,7 @@
 
 #![cfg(not(miri))]
 
+use std::hint::black_box;
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -14,6 +15,9 @@ use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, Rot
 
 /// The stack on which every operation runs, in bytes.
 const ENOUGH: usize = 64 << 10;
+
+/// The least that any system gives a thread (AArch64's). So a thread has this much more, and it is used up first.
+const BALLAST: usize = 128 << 10;
 
 /// What the process that runs one operation is told: the operation's number and how many bytes of stack it has.
 const OPERATION: &str = "CCF_TEST_STACK_OPERATION";
@@ -158,7 +162,7 @@ const OPERATIONS: [Operation; 27] = [
 ];
 
 /// By which the test sees that an overflow is noticed.
-const TOO_MUCH: Operation = ("too much", || Box::new(|| _ = std::hint::black_box([0u8; ENOUGH])));
+const TOO_MUCH: Operation = ("too much", || Box::new(|| _ = black_box([0u8; ENOUGH])));
 
 /// Whether the operation gets by with so many bytes.
 fn runs_within(operation: usize, bytes: usize) -> bool {
@@ -177,7 +181,13 @@ fn runs_within(operation: usize, bytes: usize) -> bool {
 fn runs_one_operation() {
     let number = |name| std::env::var(name).expect("it is set").parse::<usize>().expect("a number");
     let work = OPERATIONS.get(number(OPERATION)).unwrap_or(&TOO_MUCH).1();
-    thread::Builder::new().stack_size(number(BYTES)).spawn(work).unwrap().join().unwrap();
+    let above = || {
+        let mut ballast = [0u8; BALLAST];
+        black_box(&mut ballast);
+        work();
+        black_box(&ballast);
+    };
+    thread::Builder::new().stack_size(BALLAST + number(BYTES)).spawn(above).unwrap().join().unwrap();
 }
 
 #[test]

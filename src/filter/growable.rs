@@ -64,12 +64,12 @@ use crate::word::geometry::nested;
 ///   [`memory_usage`](Self::memory_usage) change. A key that is in throughout a lookup is found, growth or not.
 /// - **Memory:** each table is twice as large as the one before. A filter of 10,000 keys or more takes up 1.1 to 1.9 times
 ///   what one table for its keys would, just before it grows, and 2.6 to 3.7 times just after: 16 to 29 bits a key, then 35
-///   to 56. (That is at the default rate. At others it is up to 4.3 times just after growth, and 5.4 times at rates near
-///   2 · 10⁻⁶. `cargo test --test growable documented -- --nocapture` prints all of it.) A later table needs more bits for a
-///   key, because its rate is tighter: in a filter for 0.1 %, 13.2 in the first table, 16.8 in the next three, 23.2 from then
-///   on. [`GrowableBuilder::memory_limit`](crate::GrowableBuilder::memory_limit) bounds the memory. Tables are given back only
-///   with the filter. But room that removals leave is used again, so a filter whose keys come and go at constant length
-///   does not grow.
+///   to 56. (That is at the default rate, on x86-64 and AArch64. At other rates it is up to 4.3 times just after growth, and
+///   5.4 times near 2 · 10⁻⁶. `cargo test --test growable documented -- --nocapture` prints all of it.) A later table needs
+///   more bits for a key, because its rate is tighter: in a filter for 0.1 %, 13.2 in the first table, 16.8 in the next three,
+///   23.2 from then on. [`GrowableBuilder::memory_limit`](crate::GrowableBuilder::memory_limit) bounds the memory. Tables are
+///   given back only with the filter. But room that removals leave is used again, so a filter whose keys come and go at
+///   constant length does not grow.
 /// - Nothing allocates after construction but growth, and changes while the filter is being saved.
 ///
 /// # Consistency

@@ -94,7 +94,8 @@ proptest! {
     #[test]
     fn the_nested_alternate_is_its_own_inverse(
         half in prop_oneof![1..50usize, 1..1usize << 20],
-        level in 0..16u32,
+        // No more buckets than there can be.
+        level in 0..if cfg!(target_pointer_width = "64") { 16u32 } else { 8 },
         bits in 8..=32u32,
         bucket in any::<u64>(),
         fingerprint in any::<u32>(),

@@ -93,7 +93,7 @@ fn churn_by_batches(slots_to_fill: f64, encoding: Encoding, rate: f64, capacity:
     let write = |id: u64| {
         let mut random = Random(!id);
         // Those that are in come last; they go round.
-        let mut own: VecDeque<Raw> = hashes((id as usize + 1) << 32, churned).collect();
+        let mut own: VecDeque<Raw> = hashes((id as usize + 1) << 24, churned).collect();
         let mut inside = 0;
         let mut answers = Vec::new();
         for _ in 0..scaled(2000) {
