@@ -261,3 +261,20 @@ fn a_refused_insert_is_undone_and_the_map_made_anew() {
     assert!((0_u32..80).all(|number| store.get(&number.to_le_bytes()).unwrap().is_some()));
     assert_eq!(store.segments().len(), 4);
 }
+
+#[test]
+fn files_of_merged_segments_go_with_their_last_reader() {
+    let directory = scratch();
+    let store = Store::open(directory.path(), small(Strategy::Maplet)).unwrap();
+    for number in 0_u32..3 {
+        store.put(&number.to_le_bytes(), b"value").unwrap();
+        store.flush().unwrap();
+    }
+    let there = || (0..5).filter(|number| store.engine.path(*number).exists()).collect::<Vec<_>>();
+    let reader = store.list.load_full();
+    store.compact(0..2).unwrap();
+    assert_eq!(there(), [0, 1, 2, 3]);
+    assert!(reader.segments()[0].get(&2_u32.to_le_bytes()).unwrap().is_some());
+    drop(reader);
+    assert_eq!(there(), [0, 3]);
+}
