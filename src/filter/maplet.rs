@@ -63,8 +63,9 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     ///
     /// The maplet is a multiset of pairs: a pair that is inserted twice must be removed twice.
     ///
-    /// Cost: that of [`ConcurrentCuckooFilter::insert`](crate::ConcurrentCuckooFilter::insert). As a rule two cache lines are
-    /// read and one of them is written, without a lock.
+    /// Cost: as a rule two cache lines read and one of them written, with one stripe locked for a few instructions. (A filter's
+    /// [`insert`](crate::ConcurrentCuckooFilter::insert) takes no lock. Here it does, so that all operations on a key have one
+    /// order.) Where both buckets of the key are full, that of a filter's insert which relocates.
     ///
     /// # Errors
     /// [`InsertError::ValueTooLarge`] if the value has too many bits; [`InsertError::Full`] or
@@ -124,7 +125,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// [`replace`](Self::replace) changes a value, that is the old one or the new one.
     ///
     /// Lock-free: it takes no lock, writes no shared memory and waits for nobody. It looks again, and counts that for
-    /// [`stats`](Self::stats), only if another thread has just changed something in the key's buckets or their stripe.
+    /// [`stats`](Self::stats), only if another thread has just changed something in the same stripe.
     ///
     /// Cost: two cache lines of the table, and one of the stripes, which stay in the cache.
     #[inline]
@@ -140,7 +141,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// Whether the key is in, with any value: `false` is certain, `true` is wrong for a share of absent keys, the
     /// [false-positive rate](Self::false_positive_rate).
     ///
-    /// As [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), also in its cost.
+    /// As [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), also in its cost. Inserts of others can
+    /// make it look again too.
     #[inline]
     #[must_use]
     pub fn contains<Q>(&self, key: &Q) -> bool

@@ -82,7 +82,7 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// How many (key, value) pairs the maplet must be able to hold. Required; 0 is allowed.
     ///
     /// Any number goes, with no rounding to powers of two: see [`ConcurrentCuckooMaplet::capacity`] for what it promises. A key
-    /// with three values counts as three.
+    /// with three values counts as three. A maplet has two buckets at least.
     pub fn capacity(mut self, pairs: usize) -> Self {
         self.settings.capacity = Some(pairs);
         self
