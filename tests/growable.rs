@@ -279,6 +279,16 @@ fn the_documented_memory_is_that_of_the_filter() {
     }
 }
 
+/// The figures in the documentation of `memory_usage`.
+#[test]
+#[cfg_attr(miri, ignore = "builds large tables")]
+fn the_documented_memory_is_that_of_a_filter_that_has_not_grown() {
+    for (keys, bits) in [(100, 93.0), (1000, 23.0), (10_000, 19.0), (1_000_000, 13.5)] {
+        let measured = builder(keys, 0.001).build().unwrap().memory_usage() as f64 * 8.0 / keys as f64;
+        assert!((measured - bits).abs() < 0.6, "{keys} keys: {measured}");
+    }
+}
+
 #[test]
 fn copies_of_one_key_do_not_make_the_filter_grow() {
     let filter = builder(100, 0.001).build().unwrap();
@@ -338,6 +348,7 @@ fn room_that_was_reserved_is_there_and_no_insert_has_to_grow() {
         assert!(filter.capacity() >= 50 + additional);
         let (tables, memory) = (filter.tables(), filter.memory_usage());
         filter.reserve(additional).unwrap();
+        filter.reserve(filter.capacity() - 50).unwrap();
         assert_eq!((filter.tables(), filter.memory_usage()), (tables, memory), "there is room already");
         (50..50 + additional as u64).for_each(|key| filter.insert(&key).unwrap());
         assert_eq!((filter.tables(), filter.len()), (tables, 50 + additional), "no insert has grown it");
@@ -355,6 +366,10 @@ fn room_that_cannot_be_reserved_is_an_error_that_says_why_and_changes_nothing() 
     assert!(needed > 100_000 && limit == 20_000);
     assert!(error.to_string().contains(&needed.to_string()) && error.to_string().contains("20000"), "{error}");
     assert_eq!((filter.tables(), filter.memory_usage(), filter.capacity()), before);
+    // Who follows the advice and raises the limit has the room.
+    let filter = GrowableCuckooFilter::<u64>::builder().capacity(100).memory_limit(needed).build().unwrap();
+    filter.reserve(100_000).unwrap();
+    assert_eq!(filter.memory_usage(), needed);
 
     let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
     let before = (filter.tables(), filter.memory_usage(), filter.capacity());

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, FilterKind, GrowableCuckooFilter, LoadError, RotatingCuckooFilter, StableState,
+    BuildError, ConcurrentCuckooFilter, FilterKind, GrowableCuckooFilter, LoadError, RotatingCuckooFilter, StableState,
 };
 
 type Growable = GrowableCuckooFilter<u64, StableState>;
@@ -116,7 +116,9 @@ fn refuses_damage<F>(bytes: &[u8], load: impl Fn(&[u8]) -> Result<F, LoadError>)
 
 #[test]
 fn a_growable_filter_comes_back_as_it_was_and_goes_on_growing() {
-    for rate in [0.3, 0.001, 1e-6] {
+    let too_low = GrowableCuckooFilter::<u64>::builder().capacity(100).false_positive_rate(1e-12).build();
+    let Err(BuildError::RateTooLow { lowest, .. }) = too_low else { panic!("{too_low:?}") };
+    for rate in [0.3, 0.001, 1e-6, lowest] {
         let filter = growable(100, rate);
         (0..20_000).for_each(|key| filter.insert(&key).unwrap());
         (0..5_000).for_each(|key| assert!(filter.remove(&key)));

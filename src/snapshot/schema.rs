@@ -63,12 +63,15 @@ mod tests {
 
     #[test]
     fn long_names_are_cut_and_told_apart_by_a_checksum() {
-        let names = ["x", "y"].map(|end| format!("{}é{end}", "a".repeat(245)));
-        assert_eq!(default_name(&names[0]).len(), 248, "it fits");
-        let names = names.map(|name| format!("{}{name}", "b".repeat(8)));
-        assert_eq!(names.each_ref().map(String::len), [256, 256]);
-        let [one, other] = names.each_ref().map(|name| default_name(name));
-        assert_ne!(one, other);
-        assert!(one.len() <= MAX_SCHEMA && other.len() <= MAX_SCHEMA, "{one} {other}");
+        let fits = "a".repeat(MAX_SCHEMA);
+        assert_eq!(default_name(&fits), fits);
+        // As much as there is room for, and no half of a letter.
+        for (beginning, len) in [("b", MAX_SCHEMA), ("é", MAX_SCHEMA - 1)] {
+            let names = ["x", "y"].map(|end| format!("{}{beginning}{}{end}", "a".repeat(245), "c".repeat(9)));
+            let [one, other] = names.each_ref().map(|name| default_name(name));
+            assert_ne!(one, other);
+            assert_eq!((one.len(), other.len()), (len, len), "{one} {other}");
+            assert!(one.starts_with(&"a".repeat(245)), "{one}");
+        }
     }
 }

@@ -145,3 +145,19 @@ fn memory_that_is_refused_during_a_save_fails_the_save_and_nothing_else() {
     assert!(error.to_string().contains("a faster writer"), "{error}");
     assert_eq!(Filter::load(&saved(&filter)[..], state(), usize::MAX).unwrap().len(), 99_900);
 }
+
+/// It makes a copy of the filter, for which there may be no memory.
+#[cfg(feature = "serde")]
+#[test]
+fn memory_that_is_refused_to_a_serialization_is_an_error() {
+    let filter = filter(LAYOUTS[5], 3000);
+    let serialize = || serde_json::to_writer(io::sink(), &filter);
+    // The first one makes a list of saves, which the filter keeps.
+    serialize().unwrap();
+    let (serialized, requests) = watch(serialize);
+    serialized.unwrap();
+    for nth in 1..=requests.count {
+        let error = refuse(nth, serialize).expect_err("refused").to_string();
+        assert!(error.contains("memory"), "request {nth}: {error}");
+    }
+}

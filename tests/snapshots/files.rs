@@ -127,7 +127,8 @@ fn abandoned_files_are_deleted() {
         (".revoked.ccf.0123456789abcdef.partial", Some(old)),
         (".revoked.ccf.0123456789abcde0.partial", None),
         (".other.ccf.0123456789abcdef.partial", Some(old)),
-        (".revoked.ccf.download.partial", Some(old)),
+        (".revoked.ccf.20261122.partial", Some(old)),
+        (".revoked.ccf.before-migration.partial", Some(old)),
         (".revoked.ccf.index.0123456789abcdef.partial", Some(old)),
         ("revoked.ccf.partial", Some(old)),
     ] {
@@ -138,7 +139,8 @@ fn abandoned_files_are_deleted() {
     let left = [
         ".other.ccf.0123456789abcdef.partial",
         ".revoked.ccf.0123456789abcde0.partial",
-        ".revoked.ccf.download.partial",
+        ".revoked.ccf.20261122.partial",
+        ".revoked.ccf.before-migration.partial",
         ".revoked.ccf.index.0123456789abcdef.partial",
         "revoked.ccf",
         "revoked.ccf.partial",
@@ -173,6 +175,80 @@ fn permissions_and_links_are_kept() {
     assert_eq!(folder.names(), ["current", "revoked.ccf"]);
 }
 
+/// Only root may give files away, so otherwise there is nothing to see.
+#[cfg(unix)]
+#[test]
+fn the_owner_and_the_group_are_kept() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+
+    let folder = Folder::new("owner");
+    let path = folder.0.join("revoked.ccf");
+    filter(10).save_to_path(&path).unwrap();
+    let made = fs::metadata(&path).unwrap();
+    if made.uid() != 0 {
+        return;
+    }
+    for (owner, group) in [(1234, 5678), (1234, made.gid()), (0, 5678)] {
+        chown(&path, Some(owner), Some(group)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o660)).unwrap();
+        filter(20).save_to_path(&path).unwrap();
+        let saved = fs::metadata(&path).unwrap();
+        assert_eq!((saved.uid(), saved.gid(), saved.mode() & 0o777), (owner, group, 0o660));
+    }
+}
+
+/// A process that may not give the file to the group of the old one. Only root can begin such a process.
+#[cfg(unix)]
+#[test]
+fn a_group_that_could_not_read_the_old_file_cannot_read_the_new_one() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+
+    const NOBODY: u32 = 65_534;
+    let (folder, program) = (Folder::new("group"), Folder::new("program"));
+    let path = folder.0.join("revoked.ccf");
+    filter(10).save_to_path(&path).unwrap();
+    if fs::metadata(&path).unwrap().uid() != 0 {
+        return;
+    }
+    // Where everybody may read it.
+    let copy = program.0.join("snapshots");
+    fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o664)).unwrap();
+    let child = Command::new(copy)
+        .args(["--exact", "files::saves_once", "--ignored"])
+        .env(CHILD, &folder.0)
+        .current_dir("/")
+        .stdout(Stdio::null())
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .status();
+    assert!(child.unwrap().success());
+    let saved = fs::metadata(&path).unwrap();
+    assert_eq!((load(&path).len(), saved.uid(), saved.gid(), saved.mode() & 0o777), (20, NOBODY, NOBODY, 0o604));
+}
+
+#[test]
+fn a_file_name_alone_is_in_the_current_folder() {
+    let folder = Folder::new("current");
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "files::saves_once", "--ignored"])
+        .env(CHILD, "")
+        .current_dir(&folder.0)
+        .stdout(Stdio::null())
+        .status();
+    assert!(child.unwrap().success());
+    assert_eq!((load(&folder.0.join("revoked.ccf")).len(), folder.names()), (20, vec!["revoked.ccf".to_owned()]));
+}
+
+#[test]
+#[ignore = "the child of the tests before"]
+fn saves_once() {
+    let Some(folder) = std::env::var_os(CHILD) else { return };
+    filter(20).save_to_path(Path::new(&folder).join("revoked.ccf")).unwrap();
+}
+
 #[test]
 fn many_threads_may_save_to_one_path() {
     let folder = Folder::new("threads");
@@ -188,7 +264,7 @@ fn many_threads_may_save_to_one_path() {
     assert_eq!(folder.names(), ["revoked.ccf"]);
 }
 
-/// The folder in which the child of the next test saves.
+/// The folder in which the child of a test saves.
 const CHILD: &str = "CCF_TEST_SAVES_INTO";
 
 /// Another process saves again and again, and is killed at some moment; whenever that is, there is a whole snapshot.
@@ -235,4 +311,30 @@ fn saves_for_ever() {
         filter.insert(&key).unwrap();
         filter.save_to_path(&path).unwrap();
     }
+}
+
+/// As on a disk that is full: another process may write no file of more than a few KiB.
+#[cfg(unix)]
+#[test]
+fn a_save_that_fails_half_way_leaves_the_old_file_and_nothing_else() {
+    let folder = Folder::new("full");
+    let path = folder.0.join("revoked.ccf");
+    filter(10).save_to_path(&path).unwrap();
+    let child = Command::new("sh")
+        // Without the signal that would end it.
+        .args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$0\" --exact files::saves_too_much --ignored"])
+        .arg(std::env::current_exe().unwrap())
+        .env(CHILD, &folder.0)
+        .stdout(Stdio::null())
+        .status();
+    assert!(child.unwrap().success());
+    assert_eq!((load(&path).len(), folder.names()), (10, vec!["revoked.ccf".to_owned()]));
+}
+
+#[test]
+#[ignore = "the child of the test before"]
+fn saves_too_much() {
+    let Some(folder) = std::env::var_os(CHILD) else { return };
+    let error = filter(20_000).save_to_path(Path::new(&folder).join("revoked.ccf")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::FileTooLarge);
 }

@@ -1,5 +1,7 @@
 //! What is saved is loaded, in every layout; the bytes themselves.
 
+use std::io::{self, ErrorKind, Read};
+
 use crate::filters::{Filter, build, builder, load, saved, small_filters, state};
 use crate::support::{LAYOUTS, plausible};
 
@@ -89,4 +91,30 @@ fn what_follows_a_snapshot_is_left_unread() {
         assert_eq!(saved(&loaded), saved(&filter));
     }
     assert_eq!(rest, b"and so on");
+}
+
+/// Like a socket: it has a few bytes at a time, and now and then a signal comes in between.
+struct InPieces<'a> {
+    bytes: &'a [u8],
+    calls: usize,
+}
+
+impl Read for InPieces<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        self.calls += 1;
+        if self.calls.is_multiple_of(3) {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        let len = to.len().min(self.calls % 5 + 1);
+        self.bytes.read(&mut to[..len])
+    }
+}
+
+#[test]
+fn a_reader_may_give_a_few_bytes_at_a_time_and_be_interrupted() {
+    for filter in small_filters() {
+        let bytes = saved(&filter);
+        let loaded = Filter::load(InPieces { bytes: &bytes, calls: 0 }, state(), 1 << 20).unwrap();
+        assert_eq!(saved(&loaded), bytes);
+    }
 }
