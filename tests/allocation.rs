@@ -8,9 +8,9 @@ use std::panic::catch_unwind;
 use std::ptr;
 
 use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooFilter, GrowableCuckooFilter, InsertError, RotatingCuckooFilter,
+    BuildError, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, GrowableCuckooFilter, InsertError, RotatingCuckooFilter,
 };
-use support::{LAYOUTS, Layout};
+use support::{LAYOUTS, Layout, MAPLET_LAYOUTS};
 
 /// The system's allocator, which notes what each thread asks for, and refuses one request when told to.
 struct Watched;
@@ -122,6 +122,47 @@ fn no_batch_allocates() {
         assert!(filter.is_empty());
     });
     assert_eq!(requests.count, 0);
+}
+
+#[test]
+fn no_operation_of_a_maplet_allocates_nor_does_a_batch() {
+    for (value_bits, rate, ..) in MAPLET_LAYOUTS {
+        let builder = ConcurrentCuckooMaplet::<u64>::builder().capacity(3000).value_bits(value_bits);
+        let maplet = builder.false_positive_rate(rate).build().unwrap();
+        let (keys, value): (Vec<u64>, _) = ((0..5000).collect(), |key: u64| (key % 2) as u16);
+        let pairs = || keys.iter().map(|key| (key, value(*key)));
+        let mut answers = Vec::with_capacity(2 * keys.len());
+        let ((), requests) = watch(|| {
+            // To the brim and beyond, so that paths are searched and inserts refused.
+            let held = (0..).find(|&key| maplet.insert(&key, value(key)).is_err()).unwrap();
+            for key in 0..held {
+                let values = maplet.values(&key);
+                assert!(values.contains(value(key)) && values.iter().all(|value| maplet.count(&key, value) > 0));
+                assert!(maplet.contains(&key));
+            }
+            (held..held + 100).for_each(|key| _ = maplet.insert_if_absent(&key, 1));
+            (0..held / 2).for_each(|key| assert_eq!(maplet.replace(&key, value(key), 1 - value(key)), Ok(true)));
+            (0..held / 2).for_each(|key| assert!(maplet.remove(&key, 1 - value(key))));
+            (0..held / 4).for_each(|key| assert!(maplet.insert_if_absent(&key, 1).is_ok()));
+            // More copies than there is room for, and a value that is too large.
+            (0..30).for_each(|_| _ = maplet.insert(&held, 1));
+            let too_large = 1u16.checked_shl(value_bits).unwrap_or(u16::MAX);
+            assert!(value_bits == 16 || maplet.insert(&held, too_large).is_err() && !maplet.remove(&held, too_large));
+            assert!(
+                maplet.stats().inserts_refused > 0 && maplet.load_factor() > 0.0 && maplet.false_positive_rate() > 0.0
+            );
+            maplet.clear();
+
+            let held = maplet.insert_batch(pairs()).unwrap_err().inserted;
+            let mut found = 0;
+            maplet.values_batch(&keys, |values| found += usize::from(!values.is_empty()));
+            assert!(found >= held);
+            maplet.contains_batch(&keys, &mut answers);
+            maplet.remove_batch(pairs().take(held), &mut answers);
+            assert!(maplet.is_empty());
+        });
+        assert_eq!(requests.count, 0, "{maplet:?}");
+    }
 }
 
 #[test]

@@ -4,8 +4,8 @@
 use std::hash::{BuildHasher, BuildHasherDefault};
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, GrowableCuckooFilter, Loader, RotatingCuckooFilter, SameByDefault, StableHasher,
-    StableState,
+    ConcurrentCuckooFilter, ConcurrentCuckooMaplet, GrowableCuckooFilter, Loader, RotatingCuckooFilter, SameByDefault,
+    StableHasher, StableState,
 };
 use serde::de::{DeserializeSeed, IntoDeserializer, SeqAccess, value};
 
@@ -220,4 +220,45 @@ fn filters_of_several_tables_are_serialized_too() {
     let seed = Loader::<GrowableCuckooFilter<u64, _>, _>::new(Fixed::default(), growable.memory_usage() - 1);
     let refused = seed.deserialize(&mut serde_json::Deserializer::from_str(&json)).unwrap_err();
     assert!(refused.to_string().contains("the limit is"), "{refused}");
+}
+
+#[test]
+fn maplets_are_serialized_too() {
+    type Maplet = ConcurrentCuckooMaplet<u64, Fixed>;
+    let builder = Maplet::builder_with_hasher(Fixed::default()).capacity(1000);
+    let maplet = builder.value_bits(12).false_positive_rate(0.01).build().unwrap();
+    (0..1000).for_each(|key| maplet.insert(&key, 4 * key as u16 + 3).unwrap());
+    let mut snapshot = Vec::new();
+    maplet.save(&mut snapshot).unwrap();
+
+    let (bytes, json) = (postcard::to_stdvec(&maplet).unwrap(), serde_json::to_string(&maplet).unwrap());
+    assert!(bytes.ends_with(&snapshot) && bytes.len() <= snapshot.len() + 4);
+    assert_eq!(json, serde_json::to_string(&snapshot).unwrap());
+    let loader = |limit| Loader::<Maplet, _>::new(Fixed::default(), limit);
+    let of_json = |limit| loader(limit).deserialize(&mut serde_json::Deserializer::from_str(&json));
+    let of_bytes = |limit| loader(limit).deserialize(&mut postcard::Deserializer::from_bytes(&bytes));
+    let needed = maplet.memory_usage();
+    for loaded in [
+        postcard::from_bytes(&bytes).unwrap(),
+        serde_json::from_str(&json).unwrap(),
+        of_bytes(needed).unwrap(),
+        of_json(needed).unwrap(),
+    ] {
+        assert_eq!(format!("{loaded:?}"), format!("{maplet:?}"));
+        assert!((0..2000).all(|key| loaded.values(&key) == maplet.values(&key)));
+        assert!((0..1000).all(|key| loaded.values(&key).contains(4 * key as u16 + 3)));
+    }
+    assert!(of_bytes(needed - 1).is_err());
+    assert!(of_json(needed - 1).unwrap_err().to_string().contains(&format!("the limit is {}", needed - 1)));
+
+    // A damaged one, one that is cut short, and those of the other type.
+    let mut damaged = snapshot.clone();
+    damaged[1000] ^= 1;
+    assert!(postcard::from_bytes::<Maplet>(&postcard::to_stdvec(&Bytes(&damaged)).unwrap()).is_err());
+    let short = serde_json::to_string(&snapshot[..snapshot.len() - 1]).unwrap();
+    assert!(serde_json::from_str::<Maplet>(&short).unwrap_err().to_string().contains("cut short"));
+    let other = serde_json::from_str::<Filter>(&json).unwrap_err().to_string();
+    assert!(other.contains("of a ConcurrentCuckooMaplet, and a ConcurrentCuckooFilter"), "{other}");
+    let other = postcard::from_bytes::<Maplet>(&postcard::to_stdvec(&filter()).unwrap());
+    assert!(other.is_err(), "a filter is no maplet");
 }

@@ -11,7 +11,9 @@ use std::hint::black_box;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, RotatingCuckooFilter};
+use concurrent_cuckoo_filter::{
+    ConcurrentCuckooFilter, ConcurrentCuckooMaplet, GrowableCuckooFilter, RotatingCuckooFilter,
+};
 
 /// The stack on which every operation runs, in bytes.
 const ENOUGH: usize = 64 << 10;
@@ -31,6 +33,7 @@ type Operation = (&'static str, fn() -> Work);
 type One = ConcurrentCuckooFilter<u64>;
 type Growable = GrowableCuckooFilter<u64>;
 type Rotating = RotatingCuckooFilter<u64>;
+type Maplet = ConcurrentCuckooMaplet<u64>;
 
 /// So many keys are in a table that is full. It has more buckets than a search looks at.
 const KEYS: u64 = 15_000;
@@ -74,6 +77,22 @@ fn rotating(rotate_when_full: bool) -> Vec<Rotating> {
     [0.1, 0.001, 1e-6].map(fill).into()
 }
 
+/// Full maplets of each layout, in which each key has the value 1.
+fn full_maplets() -> Vec<Maplet> {
+    let fill = |(value_bits, rate)| {
+        let builder = Maplet::builder().capacity(KEYS as usize).value_bits(value_bits);
+        let maplet = builder.false_positive_rate(rate).build().unwrap();
+        (0..).take_while(|key| maplet.insert(key, 1).is_ok()).for_each(drop);
+        maplet
+    };
+    [(4, 0.06), (4, 0.011), (4, 0.001), (8, 0.001), (16, 0.001)].map(fill).into()
+}
+
+/// Maplets, full but for some keys.
+fn nearly_full_maplets() -> Vec<Maplet> {
+    full_maplets().into_iter().inspect(|maplet| (0..50).for_each(|key| assert!(maplet.remove(&key, 1)))).collect()
+}
+
 /// New keys.
 fn new() -> impl Iterator<Item = u64> {
     1 << 40..(1 << 40) + 2 * KEYS
@@ -104,7 +123,7 @@ macro_rules! saves {
     };
 }
 
-const OPERATIONS: [Operation; 27] = [
+const OPERATIONS: [Operation; 41] = [
     ("nothing", || Box::new(|| ())),
     ("insert that relocates", || on_each(nearly_full(), |filter| (0..50).for_each(|key| _ = filter.insert(&key)))),
     ("insert that is refused", || on_each(full(), |filter| assert!(new().any(|key| filter.insert(&key).is_err())))),
@@ -159,6 +178,46 @@ const OPERATIONS: [Operation; 27] = [
     ("rotating: clear", || on_each(rotating(false), Rotating::clear)),
     ("rotating: contains_batch", || batches!(rotating(false), contains_batch)),
     ("rotating: save", || saves!(rotating(false))),
+    ("maplet: insert that relocates", || {
+        on_each(nearly_full_maplets(), |maplet| (0..50).for_each(|key| _ = maplet.insert(&key, 1)))
+    }),
+    ("maplet: insert that is refused", || {
+        on_each(full_maplets(), |maplet| assert!(new().any(|key| maplet.insert(&key, 1).is_err())))
+    }),
+    ("maplet: insert_if_absent that is refused", || {
+        on_each(full_maplets(), |maplet| assert!(new().any(|key| maplet.insert_if_absent(&key, 1).is_err())))
+    }),
+    ("maplet: values", || {
+        on_each(full_maplets(), |maplet| assert!((0..99).all(|key| maplet.values(&key).contains(1))))
+    }),
+    ("maplet: contains", || on_each(full_maplets(), |maplet| assert!(maplet.contains(&1)))),
+    ("maplet: replace", || {
+        on_each(full_maplets(), |maplet| assert!((0..99).all(|key| maplet.replace(&key, 1, 2) == Ok(true))))
+    }),
+    ("maplet: remove", || on_each(full_maplets(), |maplet| assert!((0..99).all(|key| maplet.remove(&key, 1))))),
+    ("maplet: count", || on_each(full_maplets(), |maplet| assert!((0..99).all(|key| maplet.count(&key, 1) > 0)))),
+    ("maplet: clear", || on_each(full_maplets(), Maplet::clear)),
+    ("maplet: values_batch", || {
+        on_each(full_maplets(), |maplet| {
+            let keys: Vec<u64> = (0..1000).collect();
+            maplet.values_batch(&keys, |values| assert!(values.contains(1)));
+        })
+    }),
+    ("maplet: contains_batch", || batches!(full_maplets(), contains_batch)),
+    ("maplet: insert_batch that is refused", || {
+        on_each(full_maplets(), |maplet| {
+            let keys: Vec<u64> = new().collect();
+            assert!(maplet.insert_batch(keys.iter().map(|key| (key, 1))).is_err());
+        })
+    }),
+    ("maplet: remove_batch", || {
+        on_each(full_maplets(), |maplet| {
+            let (keys, mut removed): (Vec<u64>, _) = ((0..1000).collect(), Vec::new());
+            maplet.remove_batch(keys.iter().map(|key| (key, 1)), &mut removed);
+            assert!(removed.len() == 1000 && removed.iter().all(|&removed| removed));
+        })
+    }),
+    ("maplet: save", || saves!(full_maplets())),
 ];
 
 /// By which the test sees that an overflow is noticed.

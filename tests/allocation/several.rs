@@ -71,6 +71,7 @@ mod deserialized {
     use super::*;
 
     type OneTable = ConcurrentCuckooFilter<u64, Fixed>;
+    type Maplet = ConcurrentCuckooMaplet<u64, Fixed>;
 
     /// Of what a growable filter's snapshot has: the end of the header, what follows on its tables, and the first section.
     const HEADER: usize = 44;
@@ -157,6 +158,8 @@ mod deserialized {
         for capacity in [1, 2, 10, 30, 100, 1000, 10_000, 100_000] {
             let builder = OneTable::builder_with_hasher(Fixed::default()).capacity(capacity);
             check!(OneTable, saved!(builder.build().unwrap()));
+            let builder = Maplet::builder_with_hasher(Fixed::default()).capacity(capacity);
+            check!(Maplet, saved!(builder.value_bits(4).build().unwrap()));
             for generations in [2, 3, 16, 255] {
                 if capacity * generations <= 1_000_000 {
                     check!(Rotating, saved!(rotating(capacity, generations)));

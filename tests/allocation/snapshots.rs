@@ -2,10 +2,12 @@
 
 use std::io;
 
+use super::support::MapletLayout;
 use super::*;
 use concurrent_cuckoo_filter::{LoadError, StableState};
 
 type Filter = ConcurrentCuckooFilter<u64, StableState>;
+type Maplet = ConcurrentCuckooMaplet<u64, StableState>;
 
 fn state() -> StableState {
     StableState::with_key([5; 16])
@@ -16,6 +18,13 @@ fn filter((encoding, rate, ..): Layout, keys: u64) -> Filter {
     let filter = builder.encoding(encoding).hasher(state()).build().unwrap();
     (0..keys).for_each(|key| filter.insert(&key).unwrap());
     filter
+}
+
+fn maplet((value_bits, rate, ..): MapletLayout, keys: u64) -> Maplet {
+    let builder = Maplet::builder_with_hasher(state()).capacity(keys as usize).value_bits(value_bits);
+    let maplet = builder.false_positive_rate(rate).build().unwrap();
+    (0..keys).for_each(|key| maplet.insert(&key, (key % 2) as u16).unwrap());
+    maplet
 }
 
 fn saved(filter: &Filter) -> Vec<u8> {
@@ -66,27 +75,45 @@ fn a_header_that_claims_1_gb_allocates_nothing_where_numbers_come_one_by_one() {
 
 #[test]
 fn load_allocates_no_more_than_the_limit_and_reports_what_is_refused() {
-    for layout in LAYOUTS {
-        for keys in [0, 1, 100, 3000, 100_000] {
+    for keys in [0, 1, 100, 3000, 100_000] {
+        for layout in LAYOUTS {
             let filter = filter(layout, keys);
-            let bytes = saved(&filter);
-            let load = || Filter::load(&bytes[..], state(), filter.memory_usage());
-            let (loaded, requests) = watch(load);
-            assert_eq!(requests.bytes + size_of::<Filter>(), loaded.unwrap().memory_usage());
-            // But for the box around the table, which can't be refused.
-            for nth in 1..requests.count {
-                let error = refuse(nth, load).expect_err("refused");
-                let needed = requests.bytes - requests.last;
-                assert!(matches!(error, LoadError::OutOfMemory { bytes, .. } if bytes == needed), "{error:?}");
-                assert!(error.to_string().contains(&format!("{needed} bytes")), "{error}");
-            }
-            // What is refused later asks for no more.
-            let mut damaged = bytes.clone();
-            *damaged.last_mut().unwrap() ^= 1;
-            let (loaded, requests) = watch(|| Filter::load(&damaged[..], state(), filter.memory_usage()));
-            assert!(loaded.is_err() && requests.bytes < filter.memory_usage());
+            assert_allocates_no_more(&saved(&filter), filter.memory_usage(), size_of::<Filter>(), |bytes| {
+                Ok(Filter::load(bytes, state(), filter.memory_usage())?.memory_usage())
+            });
+        }
+        for layout in MAPLET_LAYOUTS {
+            let maplet = maplet(layout, keys);
+            let mut bytes = Vec::new();
+            maplet.save(&mut bytes).unwrap();
+            assert_allocates_no_more(&bytes, maplet.memory_usage(), size_of::<Maplet>(), |bytes| {
+                Ok(Maplet::load(bytes, state(), maplet.memory_usage())?.memory_usage())
+            });
         }
     }
+}
+
+/// What is loaded from these bytes, by `load`, takes up so much memory, and so much of that is not allocated.
+fn assert_allocates_no_more(
+    bytes: &[u8],
+    memory: usize,
+    itself: usize,
+    load: impl Fn(&[u8]) -> Result<usize, LoadError>,
+) {
+    let (loaded, requests) = watch(|| load(bytes));
+    assert_eq!((requests.bytes + itself, loaded.unwrap()), (memory, memory));
+    // But for the box around the table, which can't be refused.
+    for nth in 1..requests.count {
+        let error = refuse(nth, || load(bytes)).expect_err("refused");
+        let needed = requests.bytes - requests.last;
+        assert!(matches!(error, LoadError::OutOfMemory { bytes, .. } if bytes == needed), "{error:?}");
+        assert!(error.to_string().contains(&format!("{needed} bytes")), "{error}");
+    }
+    // What is refused later asks for no more.
+    let mut damaged = bytes.to_vec();
+    *damaged.last_mut().unwrap() ^= 1;
+    let (loaded, requests) = watch(|| load(&damaged));
+    assert!(loaded.is_err() && requests.bytes < memory);
 }
 
 /// Runs once, in the first write of a bucket's word.

@@ -1,10 +1,13 @@
-//! Filters with a hasher of a known key; their snapshots, and how to load these.
+//! Filters and maplets with a hasher of a known key; their snapshots, and how to load these.
 
-use concurrent_cuckoo_filter::{Builder, ConcurrentCuckooFilter, LoadError, StableState};
+use concurrent_cuckoo_filter::{
+    Builder, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, LoadError, MapletBuilder, StableState,
+};
 
-use crate::support::{LAYOUTS, Layout};
+use crate::support::{LAYOUTS, Layout, MAPLET_LAYOUTS, MapletLayout};
 
 pub(crate) type Filter = ConcurrentCuckooFilter<u64, StableState>;
+pub(crate) type Maplet = ConcurrentCuckooMaplet<u64, StableState>;
 
 pub(crate) fn state() -> StableState {
     StableState::with_key(*b"a key for tests.")
@@ -30,6 +33,29 @@ pub(crate) fn load(bytes: &[u8]) -> Result<Filter, LoadError> {
     Filter::load(bytes, state(), 1 << 30)
 }
 
+pub(crate) fn build_maplet((value_bits, rate, ..): MapletLayout, capacity: usize) -> Maplet {
+    maplet_builder().capacity(capacity).value_bits(value_bits).false_positive_rate(rate).build().unwrap()
+}
+
+pub(crate) fn maplet_builder() -> MapletBuilder<u64, StableState> {
+    ConcurrentCuckooMaplet::<u64, _>::builder_with_hasher(state())
+}
+
+/// A value of a key, of so many bits. Of the keys up to `2^value_bits` no two have the same.
+pub(crate) fn value_of(key: u64, value_bits: u32) -> u16 {
+    (key.wrapping_mul(0x9e37_79b9) % (1 << value_bits)) as u16
+}
+
+pub(crate) fn saved_maplet(maplet: &Maplet) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    maplet.save(&mut bytes).unwrap();
+    bytes
+}
+
+pub(crate) fn load_maplet(bytes: &[u8]) -> Result<Maplet, LoadError> {
+    Maplet::load(bytes, state(), 1 << 30)
+}
+
 /// A filter of every layout, with a few keys in it.
 pub(crate) fn small_filters() -> impl Iterator<Item = Filter> {
     LAYOUTS.into_iter().map(|layout| {
@@ -37,4 +63,46 @@ pub(crate) fn small_filters() -> impl Iterator<Item = Filter> {
         (0..15).for_each(|key| filter.insert(&key).unwrap());
         filter
     })
+}
+
+/// Maplets of every layout, with a few keys in each, one of which has two values.
+pub(crate) fn small_maplets() -> impl Iterator<Item = Maplet> {
+    MAPLET_LAYOUTS.into_iter().map(|layout| {
+        let maplet = build_maplet(layout, 20);
+        (0..15).for_each(|key| maplet.insert(&key, value_of(key, layout.0)).unwrap());
+        maplet.insert(&1, value_of(2, layout.0)).unwrap();
+        maplet
+    })
+}
+
+/// A small snapshot of a filter or a maplet.
+pub(crate) struct Small {
+    /// What it is of, for messages.
+    pub(crate) of: String,
+    pub(crate) bytes: Vec<u8>,
+    /// How much memory what is loaded takes up.
+    pub(crate) needed: usize,
+    /// How many bytes a maplet states beside its table, with a seal.
+    pub(crate) head: usize,
+    /// Loads it, or bytes like it, with a memory limit.
+    pub(crate) load: fn(&[u8], usize) -> Result<(), LoadError>,
+}
+
+/// Those of [`small_filters`] and [`small_maplets`].
+pub(crate) fn small_snapshots() -> impl Iterator<Item = Small> {
+    let filters = small_filters().map(|filter| Small {
+        of: format!("{filter:?}"),
+        bytes: saved(&filter),
+        needed: filter.memory_usage(),
+        head: 0,
+        load: |bytes, limit| Filter::load(bytes, state(), limit).map(drop),
+    });
+    let maplets = small_maplets().map(|maplet| Small {
+        of: format!("{maplet:?}"),
+        bytes: saved_maplet(&maplet),
+        needed: maplet.memory_usage(),
+        head: 5,
+        load: |bytes, limit| Maplet::load(bytes, state(), limit).map(drop),
+    });
+    filters.chain(maplets)
 }

@@ -1,4 +1,4 @@
-//! Snapshots of one table: what they hold, saves while others are at work, and bytes that must be refused.
+//! Snapshots of one table, that of a filter or a maplet: what they hold, saves while others are at work, and bytes that must be refused.
 //! `cargo test --all-features --test snapshots`.
 //!
 //! - `round_trip`: what is saved is loaded again, in the documented format;
@@ -6,7 +6,7 @@
 //! - `refusals`: damaged, foreign and forged bytes, and the memory limit;
 //! - `schemas`: what a snapshot is of, and what the caller has it take along;
 //! - `files`: snapshots that replace a file, and processes that are killed meanwhile;
-//! - `seeds`: what the fuzzer begins with, for filters of several tables too;
+//! - `seeds`: what the fuzzer begins with, for all kinds of filters;
 //! - `filters`, `writers`: what these share.
 #![cfg(all(feature = "snapshot", feature = "stable-hash"))]
 

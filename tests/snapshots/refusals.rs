@@ -5,7 +5,9 @@ use std::io::{self, ErrorKind};
 
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, FilterKind, LoadError, StableState};
 
-use crate::filters::{Filter, build, load, saved, small_filters, state};
+use crate::filters::{
+    Filter, Small, build, load, load_maplet, saved, saved_maplet, small_filters, small_maplets, small_snapshots, state,
+};
 use crate::support::LAYOUTS;
 
 /// A snapshot of one table, with all its seals, of which each part may be wrong.
@@ -19,6 +21,8 @@ struct Forged {
     position: u64,
     attached: u32,
     attachment: Vec<u8>,
+    /// What a maplet states.
+    value_bits: Option<u8>,
     layout: [u8; 3],
     buckets: u64,
     words: Vec<u64>,
@@ -39,11 +43,17 @@ impl Forged {
             position: 0,
             attached: 0,
             attachment: Vec::new(),
+            value_bits: None,
             layout: [1, 5, 14],
             buckets: 2,
             words: vec![0; 2],
             count: 0,
         }
+    }
+
+    /// A snapshot of a maplet with four value bits.
+    fn of_maplet() -> Self {
+        Self { kind: 4, value_bits: Some(4), layout: [1, 5, 10], ..Self::new() }
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -60,6 +70,7 @@ impl Forged {
         put(&[&[self.schema.len() as u8], &self.schema, &[self.flag], &self.position.to_le_bytes()], false);
         put(&[&self.attached.to_le_bytes()], true);
         put(&[&self.attachment], true);
+        self.value_bits.into_iter().for_each(|bits| put(&[&[bits]], true));
         put(&[&self.layout, &self.buckets.to_le_bytes()], true);
         self.words.iter().for_each(|word| put(&[&word.to_le_bytes()], false));
         put(&[&self.count.to_le_bytes()], true);
@@ -67,7 +78,10 @@ impl Forged {
     }
 
     fn refusal(&self) -> LoadError {
-        load(&self.bytes()).expect_err("it is wrong")
+        match self.value_bits {
+            None => load(&self.bytes()).expect_err("it is wrong"),
+            Some(_) => load_maplet(&self.bytes()).expect_err("it is wrong"),
+        }
     }
 }
 
@@ -179,35 +193,107 @@ fn what_is_forged_but_for_its_checksums_is_refused_each_for_its_reason() {
 }
 
 #[test]
-fn no_snapshot_of_which_a_bit_or_a_few_have_changed_is_loaded() {
+fn a_forged_snapshot_of_a_maplet_is_refused_for_its_reason() {
+    load_maplet(&Forged::of_maplet().bytes()).expect("nothing is wrong with this one");
+
+    for value_bits in [0, 17, 255] {
+        assert_refused!(
+            Forged { value_bits: Some(value_bits), ..Forged::of_maplet() }.refusal(),
+            LoadError::InvalidValueBits { value_bits: named, most: 16, .. } if *named == value_bits,
+            names format!("values of {value_bits} bits"), "1 to 16"
+        );
+    }
+    // Value bits that the layout has no room for, those of a filter among the fingerprint's, and layouts of filters alone.
+    for (value_bits, layout) in [
+        (4, [1, 5, 14]),
+        (5, [1, 5, 10]),
+        (3, [1, 5, 10]),
+        (8, [1, 5, 6]),
+        (16, [1, 3, 6]),
+        (4, [0, 4, 12]),
+        (4, [0; 3]),
+    ] {
+        assert_refused!(
+            Forged { value_bits: Some(value_bits), layout, ..Forged::of_maplet() }.refusal(),
+            LoadError::UnknownLayout { encoding, slots, fingerprint_bits, .. }
+                if [*encoding, *slots, *fingerprint_bits] == layout,
+            names format!("encoding {}, {} slots and {} bits", layout[0], layout[1], layout[2])
+        );
+    }
+    load(&Forged { buckets: 1, words: vec![0], ..Forged::new() }.bytes()).expect("a filter may have one bucket");
+    for buckets in [0, 1, 3, u64::MAX] {
+        assert_refused!(
+            Forged { buckets, words: vec![0], ..Forged::of_maplet() }.refusal(),
+            LoadError::InvalidBuckets { buckets: named, .. } if *named == buckets,
+            names buckets
+        );
+    }
+    let mut count = Forged { count: 1, ..Forged::of_maplet() };
+    assert_refused!(count.refusal(), LoadError::WrongCount { stated: 1, counted: 0, .. }, names "states 1 ", "has 0");
+    // The lowest bit of a fingerprint, and of a value, in the last lane: after the empty ones.
+    let (of_fingerprint, of_value) = (1 << 40, 1 << 46);
+    count.words[1] = of_fingerprint | of_value;
+    load_maplet(&count.bytes()).expect("this one is as it should be");
+    // A value without a fingerprint.
+    count.words[1] = of_value;
+    assert_refused!(count.refusal(), LoadError::DamagedBucket { bucket: 1, .. }, names "bucket 1");
+    let mut plain = Forged { value_bits: Some(16), layout: [0, 2, 16], count: 2, ..Forged::of_maplet() };
+    plain.words[1] = 7 << 16 | 5 | 5 << 32;
+    load_maplet(&plain.bytes()).expect("this one is as it should be");
+    for word in [7 << 16, 7 << 48 | 5, 7 << 16 | 5 << 32] {
+        plain.words[1] = word;
+        assert_refused!(plain.refusal(), LoadError::DamagedBucket { bucket: 1, .. }, names "bucket 1");
+    }
+}
+
+#[test]
+fn a_filter_is_not_loaded_as_a_maplet_nor_a_maplet_as_a_filter() {
+    for maplet in small_maplets() {
+        assert_refused!(
+            load(&saved_maplet(&maplet)).expect_err("a maplet"),
+            LoadError::WrongKind { kind: 4, expected: FilterKind::Concurrent, .. },
+            names "ConcurrentCuckooMaplet", "ConcurrentCuckooFilter"
+        );
+    }
     for filter in small_filters() {
-        let bytes = saved(&filter);
+        assert_refused!(
+            load_maplet(&saved(&filter)).expect_err("a filter"),
+            LoadError::WrongKind { kind: 1, expected: FilterKind::Maplet, .. },
+            names "ConcurrentCuckooMaplet", "ConcurrentCuckooFilter"
+        );
+    }
+}
+
+#[test]
+fn no_snapshot_of_which_a_bit_or_a_few_have_changed_is_loaded() {
+    for Small { of, bytes, load, .. } in small_snapshots() {
+        let load = |bytes: &[u8]| load(bytes, 1 << 30);
         for bit in 0..8 * bytes.len() {
             let mut changed = bytes.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            assert!(load(&changed).is_err(), "bit {bit} of {filter:?}");
+            assert!(load(&changed).is_err(), "bit {bit} of {of}");
             // Four bytes from here on, cleared or swapped.
             let end = bytes.len().min(bit / 8 + 4);
             changed.copy_from_slice(&bytes);
             changed[bit / 8..end].reverse();
             changed[bit / 8..end][0] ^= bit as u8 % 8;
-            assert!(changed == bytes || load(&changed).is_err(), "bytes {}..{end} of {filter:?}", bit / 8);
+            assert!(changed == bytes || load(&changed).is_err(), "bytes {}..{end} of {of}", bit / 8);
         }
     }
 }
 
 #[test]
 fn a_snapshot_that_is_cut_short_is_said_to_be() {
-    for filter in small_filters() {
-        let bytes = saved(&filter);
+    for Small { bytes, head, load, .. } in small_snapshots() {
         for len in 0..bytes.len() {
-            let error = load(&bytes[..len]).expect_err("it is cut short");
+            let error = load(&bytes[..len], 1 << 30).expect_err("it is cut short");
             let LoadError::Truncated { available, expected, .. } = error else { panic!("{len} bytes: {error:?}") };
             assert_eq!(available, len as u64);
             // What the shortest snapshot has; once the length of the schema is known, with that; and from the header of the
             // table on, all.
             let all = bytes.len() as u64;
-            assert_eq!(expected, if len >= 59 { all } else { 76 + if len >= 20 { 3 } else { 0 } }, "{len} bytes");
+            let least = 76 + if len >= 20 { 3 } else { 0 };
+            assert_eq!(expected, if len >= 59 + head { all } else { least }, "{len} bytes");
             assert!(error.to_string().contains(&format!("there are {len} bytes of at least {expected};")), "{error}");
         }
     }
@@ -234,12 +320,10 @@ fn a_hasher_with_another_key_is_refused_and_so_is_another_hasher() {
 
 #[test]
 fn the_memory_limit_is_exact() {
-    for filter in small_filters() {
-        let bytes = saved(&filter);
-        let needed = filter.memory_usage();
-        assert!(Filter::load(&bytes[..], state(), needed).is_ok());
+    for Small { of, bytes, needed, load, .. } in small_snapshots() {
+        assert!(load(&bytes, needed).is_ok(), "{of}");
         assert_refused!(
-            Filter::load(&bytes[..], state(), needed - 1).expect_err("one byte too many"),
+            load(&bytes, needed - 1).expect_err("one byte too many"),
             LoadError::MemoryLimit { needed: named, limit, .. } if *named == needed && *limit == needed - 1,
             names needed, needed - 1
         );

@@ -2,8 +2,11 @@
 
 use std::io::{self, ErrorKind, Read};
 
-use crate::filters::{Filter, build, builder, load, saved, small_filters, state};
-use crate::support::{LAYOUTS, plausible};
+use crate::filters::{
+    Filter, build, build_maplet, builder, load, load_maplet, maplet_builder, saved, saved_maplet, small_filters, state,
+    value_of,
+};
+use crate::support::{LAYOUTS, MAPLET_LAYOUTS, plausible};
 
 #[test]
 fn what_is_saved_is_loaded_in_every_layout() {
@@ -34,6 +37,42 @@ fn what_is_saved_is_loaded_in_every_layout() {
             (keys / 2..keys / 2 + 10.min(keys / 4)).for_each(|key| assert!(loaded.remove(&key)));
             assert!(loaded.is_empty());
             (0..keys).for_each(|key| loaded.insert(&key).unwrap());
+        }
+    }
+}
+
+#[test]
+fn what_is_saved_of_a_maplet_is_loaded_in_every_layout_with_its_values() {
+    for layout @ (value_bits, _, slots, fingerprint_bits) in MAPLET_LAYOUTS {
+        for capacity in [0, 20, 3000, 30_000] {
+            let maplet = build_maplet(layout, capacity);
+            assert_eq!((maplet.slots_per_bucket(), maplet.fingerprint_bits()), (slots, fingerprint_bits));
+            let keys = maplet.capacity() as u64;
+            let value = |key| value_of(key, value_bits);
+            (0..keys).for_each(|key| maplet.insert(&key, value(key)).unwrap());
+            (0..keys / 3).for_each(|key| assert!(maplet.remove(&key, value(key))));
+            (keys / 3..keys / 2).for_each(|key| assert_eq!(maplet.replace(&key, value(key), value(key) ^ 1), Ok(true)));
+            let value = |key| value(key) ^ u16::from(key < keys / 2);
+            // Keys with a value more, or with two copies of one.
+            let more = keys / 2..keys / 2 + 10.min(keys / 8);
+            more.clone().for_each(|key| maplet.insert(&key, value(key + key % 2)).unwrap());
+            let bytes = saved_maplet(&maplet);
+            assert_eq!(bytes.len(), 76 + 8 * maplet.slots() / slots);
+
+            let loaded = load_maplet(&bytes).unwrap();
+            assert_eq!(format!("{loaded:?}"), format!("{maplet:?}"));
+            assert_eq!((loaded.value_bits(), loaded.memory_usage()), (value_bits, maplet.memory_usage()));
+            for key in 0..2 * keys {
+                assert_eq!(loaded.values(&key), maplet.values(&key), "{key} of {maplet:?}");
+                assert_eq!(loaded.count(&key, value(key)), maplet.count(&key, value(key)), "{key} of {maplet:?}");
+            }
+            assert!((keys / 3..keys).all(|key| loaded.values(&key).contains(value(key))));
+            assert_eq!(saved_maplet(&loaded), bytes, "{maplet:?}");
+
+            more.for_each(|key| assert!(loaded.remove(&key, value(key + key % 2))));
+            (keys / 3..keys).for_each(|key| assert!(loaded.remove(&key, value(key))));
+            assert!(loaded.is_empty());
+            (0..keys).for_each(|key| loaded.insert(&key, value(key)).unwrap());
         }
     }
 }
@@ -77,6 +116,41 @@ const GOLDEN: [&str; 28] = [
     "0000000000290400",
     "0c00000000000000", // taken slots
     "ed4c219a",         // seal
+];
+
+/// Likewise.
+#[test]
+fn a_snapshot_of_a_maplet_has_these_bytes() {
+    let maplet = maplet_builder().capacity(6).value_bits(4).build().unwrap();
+    (0..6).for_each(|key| maplet.insert(&key, 10 + key as u16).unwrap());
+    let hex: String = saved_maplet(&maplet).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hex, GOLDEN_MAPLET.concat());
+}
+
+/// The checksums were computed by another program too, and the values 10 to 15 found in the lanes.
+const GOLDEN_MAPLET: [&str; 22] = [
+    "894343460d0a1a0a", // the magic
+    "0300",             // version
+    "04",               // kind
+    "6a14525321e64671", // the hash of the probe
+    "03",               // length of the schema
+    "753634",           // the schema
+    "00",               // no position
+    "0000000000000000",
+    "00000000",         // length of the attachment
+    "7f726fe4",         // seal
+    "7f726fe4",         // seal
+    "04",               // bits of a value
+    "4b283115",         // seal
+    "01",               // semi-sorted
+    "04",               // slots
+    "0d",               // bits of a fingerprint without them
+    "0200000000000000", // buckets
+    "2d187ab4",         // seal
+    "00208c326905bf57", // the buckets
+    "00209ffb5f63ace2",
+    "0600000000000000", // taken slots
+    "763430fe",         // seal
 ];
 
 #[test]

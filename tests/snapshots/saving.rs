@@ -7,8 +7,8 @@ use std::thread;
 
 use concurrent_cuckoo_filter::Loader;
 
-use crate::filters::{Filter, build, builder, load, saved, state};
-use crate::support::LAYOUTS;
+use crate::filters::{Filter, build, build_maplet, builder, load, load_maplet, saved, state};
+use crate::support::{LAYOUTS, MAPLET_LAYOUTS};
 use crate::writers::{Acting, Keeping, Slow};
 
 /// At 95 % load, where most inserts relocate. Of the keys, no two are of one class, so that `count` is exact.
@@ -220,4 +220,74 @@ fn saves_at_the_same_time_do_not_disturb_each_other() {
         }
     });
     assert_eq!(inside.into_inner(), ends);
+}
+
+/// At a load where inserts relocate. Of the keys, no two are of one class, so that each has the values that it was given and no
+/// other.
+#[test]
+fn each_key_whose_value_is_replaced_has_the_old_or_the_new_one_in_the_snapshot() {
+    for layout in [MAPLET_LAYOUTS[4], MAPLET_LAYOUTS[9]] {
+        let maplet = build_maplet(layout, 30_000);
+        let slots = maplet.slots();
+        let mut candidates = 0..;
+        let mut keys = |count: usize| -> Vec<u64> {
+            let is_new = |key: &u64| maplet.insert_if_absent(key, 1).unwrap().is_empty();
+            candidates.by_ref().filter(is_new).take(count).collect()
+        };
+        let share = maplet.capacity() / 4;
+        let (changed, late, moved) = (keys(share), keys(share), keys(share));
+        let churned = keys(maplet.capacity() - 3 * share);
+        for round in 0..6 {
+            let mut bytes = Vec::new();
+            let (writes, ended) = (AtomicUsize::new(0), AtomicBool::new(false));
+            thread::scope(|scope| {
+                let (maplet, writes, ended) = (&maplet, &writes, &ended);
+                let (changed, late, churned) = (&changed, &late, &churned);
+                scope.spawn(move || {
+                    while !ended.load(Ordering::Relaxed) {
+                        for (old, new) in [(1, 6), (6, 1)] {
+                            changed.iter().for_each(|key| assert_eq!(maplet.replace(key, old, new), Ok(true)));
+                        }
+                    }
+                });
+                scope.spawn(move || {
+                    while !ended.load(Ordering::Relaxed) {
+                        for keys in churned.chunks(100) {
+                            keys.iter().for_each(|key| assert!(maplet.remove(key, 1)));
+                            keys.iter().for_each(|key| maplet.insert(key, 1).unwrap());
+                        }
+                    }
+                });
+                scope.spawn(move || {
+                    // When the save has certainly begun.
+                    while writes.load(Ordering::Relaxed) < 12 {
+                        thread::yield_now();
+                    }
+                    late.iter().for_each(|key| assert_eq!(maplet.replace(key, 1, 7), Ok(true)));
+                });
+                maplet.save(Slow { bytes: &mut bytes, writes }).unwrap();
+                ended.store(true, Ordering::Relaxed);
+            });
+            let loaded = load_maplet(&bytes).unwrap();
+            let copies = |key, values: &[u16]| values.iter().map(|&value| loaded.count(key, value)).sum::<usize>();
+            for key in &changed {
+                assert_eq!(loaded.values(key).len(), 1, "round {round}: {key} has {:?}", loaded.values(key));
+                assert_eq!(copies(key, &[1, 6]), 1, "round {round}: {key} has {:?}", loaded.values(key));
+            }
+            for key in &late {
+                assert_eq!(copies(key, &[1]), 1, "round {round}: {key} had it when the save began");
+                assert_eq!(copies(key, &[7]), 0, "round {round}: {key} was given it after the save had begun");
+            }
+            for key in &moved {
+                assert_eq!(
+                    (copies(key, &[1]), loaded.values(key).len()),
+                    (1, 1),
+                    "round {round}: {key} kept its value"
+                );
+            }
+            // As it was before.
+            late.iter().for_each(|key| assert_eq!(maplet.replace(key, 7, 1), Ok(true)));
+        }
+        assert!(maplet.stats().relocations > 0 && maplet.len() < slots, "{maplet:?}: items were moved");
+    }
 }

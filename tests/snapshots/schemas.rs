@@ -8,7 +8,7 @@ use concurrent_cuckoo_filter::{
     BuildError, ConcurrentCuckooFilter, GrowableCuckooFilter, LoadError, Loader, RotatingCuckooFilter, StableState,
 };
 
-use crate::filters::{Filter, builder, saved, state};
+use crate::filters::{Filter, Maplet, builder, maplet_builder, saved, state};
 
 /// That a snapshot of a filter of `T` loads as one of `T`, and as one of `U` is refused with an error that names both.
 fn assert_told_apart<T: ?Sized + Borrow<Q>, Q: Hash + ?Sized, U: ?Sized>(key: &Q, names: [&str; 2]) {
@@ -112,6 +112,21 @@ fn position_and_attachment_come_back() {
     let error = filter.begin_save().unwrap().attachment([0; 65_537]).write_to(&mut bytes).unwrap_err();
     assert_eq!((error.kind(), bytes.len()), (io::ErrorKind::InvalidInput, 0));
     assert!(error.to_string().contains("65537 bytes") && error.to_string().contains("65536"), "{error}");
+}
+
+#[test]
+fn maplets_have_them_too() {
+    let maplet = maplet_builder().capacity(10).value_bits(4).schema("segment of key").build().unwrap();
+    maplet.insert(&1, 5).unwrap();
+    let mut bytes = Vec::new();
+    maplet.begin_save().unwrap().position(17).attachment("eu-west").write_to(&mut bytes).unwrap();
+    let loader = || Loader::<Maplet, _>::new(state(), 1 << 20);
+    let loaded = loader().schema("segment of key").read(&bytes[..]).unwrap();
+    assert_eq!((loaded.position, &*loaded.attachment), (Some(17), &b"eu-west"[..]));
+    assert_eq!(loaded.filter.schema(), "segment of key");
+    assert!(loaded.filter.values(&1).contains(5));
+    let error = loader().read(&bytes[..]).unwrap_err();
+    assert!(matches!(&error, LoadError::OtherSchema { schema, .. } if schema == "segment of key"), "{error:?}");
 }
 
 #[test]

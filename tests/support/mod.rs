@@ -72,6 +72,23 @@ pub const LAYOUTS: [Layout; 11] = [
     (Encoding::Plain, 1e-9, 2, 32),
 ];
 
+/// Value bits and a rate, and the slots of a bucket and the bits of a fingerprint that they lead to in a maplet.
+pub type MapletLayout = (u32, f64, usize, u32);
+
+/// Each of the five layouts of a maplet: once with the most value bits that it has room for, and once with fewer.
+pub const MAPLET_LAYOUTS: [MapletLayout; 10] = [
+    (1, 0.01, 6, 11),
+    (5, 0.2, 6, 7),
+    (4, 0.011, 5, 10),
+    (7, 0.2, 5, 7),
+    (4, 0.001, 4, 13),
+    (10, 0.2, 4, 7),
+    (8, 0.001, 3, 14),
+    (15, 0.2, 3, 7),
+    (1, 1e-8, 2, 31),
+    (16, 0.001, 2, 16),
+];
+
 /// A small generator of random numbers: each thread has its own.
 pub struct Random(pub u64);
 
