@@ -9,7 +9,7 @@ const ASKED: [f64; 5] = [0.2, 0.012, 0.001_05, 0.000_024, 1e-8];
 /// `cargo test --release --test maplet measured -- --nocapture` prints the table.
 #[test]
 fn measured_rates_and_loads_are_those_that_were_computed() {
-    const ABSENT: u64 = if cfg!(debug_assertions) { 100_000 } else { 2_000_000 };
+    const ABSENT: u64 = if cfg!(debug_assertions) { 100_000 } else { 20_000 };
     println!(
         "| value bits | slots | fingerprint bits | bits a key | load at the first refusal | rate at capacity | computed |"
     );
@@ -74,4 +74,22 @@ fn other_values_of_present_keys_come_in_at_the_rate() {
     let expected = maplet.false_positive_rate() * 100_000.0;
     // One in 16 of them has the same value.
     assert!(wrong <= expected + 5.0 * expected.sqrt() && wrong >= expected / 2.0, "{wrong} of {expected}");
+}
+
+/// The narrowest fingerprints there are, 7 bits, lead to the fewest alternate buckets. Small maplets of them take as many keys as
+/// they are made for too.
+#[test]
+fn small_maplets_with_the_narrowest_fingerprints_take_as_many_keys_as_they_are_made_for() {
+    const OF_EACH: usize = if cfg!(miri) { 10 } else { 20_000 };
+    for value_bits in [5, 7, 10, 15] {
+        for capacity in [1, 7, 10, 20, 40, 70, 100, 200, 500, 2000] {
+            for _ in 0..OF_EACH * 10 / (10 + capacity) {
+                let maplet = maplet(capacity, value_bits, 0.2);
+                assert_eq!(maplet.fingerprint_bits(), 7);
+                for key in 0..maplet.capacity() as u64 {
+                    maplet.insert(&key, (key % 32) as u16).expect("it is made for as many");
+                }
+            }
+        }
+    }
 }
