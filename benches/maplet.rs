@@ -28,6 +28,9 @@ const SLICE: usize = 4 * BATCH;
 
 const PLACES: usize = 16;
 
+/// How many subjects there are.
+const SUBJECTS: usize = 11;
+
 type Filter = ConcurrentCuckooFilter<u64, RandomState>;
 type Maplet = ConcurrentCuckooMaplet<u64, RandomState>;
 
@@ -134,13 +137,19 @@ fn mask(contains: impl Fn(usize) -> bool) -> u64 {
     (0..PLACES).map(|place| u64::from(contains(place)) << place).sum()
 }
 
-/// By turns, for as long as that; present keys and then absent ones.
-fn measure(subjects: &mut [Subject<'_>], keys: u64, length: Duration) {
+/// By turns, for as long as that; present keys and then absent ones. Each round begins with another subject, so that none always
+/// comes after the same other one, whose lines are in the cache then.
+fn measure(subjects: &mut [Subject<'_>; SUBJECTS], keys: u64, length: Duration) {
     let mut random = Random(17);
     for (nth, from, among) in [(0, 0, keys), (1, ABSENT, ABSENT)] {
         let start = Instant::now();
-        while start.elapsed() < length || subjects[0].times[nth].is_empty() {
-            for subject in &mut *subjects {
+        for round in 0.. {
+            if round > 0 && start.elapsed() >= length {
+                break;
+            }
+            for turn in 0..SUBJECTS {
+                // 5 and the number of subjects have no factor in common: all have their turn.
+                let subject = &mut subjects[(5 * turn + round) % SUBJECTS];
                 let draw = |_| key(from + ((u128::from(random.next()) * u128::from(among)) >> 64) as u64);
                 let slice: Vec<u64> = (0..SLICE).map(draw).collect();
                 subject.times[nth].push(time(|| (subject.look_up)(&slice)));
