@@ -135,12 +135,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         for (pattern, &fingerprint) in patterns.iter_mut().zip(&items.entries) {
             *pattern = self.layout.pattern(Fingerprint(fingerprint));
         }
-        let (mut in_firsts, mut in_seconds) = ([0; BLOCK], [0; BLOCK]);
+        let mut candidates = [OnlyCandidate::default(); BLOCK];
         let mut exist = [false; BLOCK];
         for nth in 0..BLOCK {
-            [in_firsts[nth], in_seconds[nth]] =
-                self.layout.all_candidates(Bucket(firsts[nth]), Bucket(seconds[nth]), patterns[nth]);
-            exist[nth] = in_firsts[nth] | in_seconds[nth] != 0;
+            candidates[nth] = self.layout.only_candidate(Bucket(firsts[nth]), Bucket(seconds[nth]), patterns[nth]);
+            exist[nth] = candidates[nth].candidate.exists();
         }
         // One bit for each, as in `contains_block`.
         let mut matches = 0;
@@ -151,9 +150,13 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         while matches != 0 {
             let nth = matches.trailing_zeros() as usize % BLOCK;
             matches &= matches - 1;
-            let (first, second) = (Bucket(firsts[nth]), Bucket(seconds[nth]));
             let fingerprint = Fingerprint(items.entries[nth]);
-            found[nth] = self.layout.values_of(first, second, in_firsts[nth], in_seconds[nth], fingerprint);
+            let OnlyCandidate { candidate, several } = candidates[nth];
+            found[nth] = if several != 0 {
+                self.layout.values(Bucket(firsts[nth]), Bucket(seconds[nth]), fingerprint)
+            } else {
+                self.layout.value_of(candidate, fingerprint)
+            };
         }
         if changes != 0 && !fault::injected(Fault::LookupWithoutVersion) {
             for (nth, values) in found.iter_mut().enumerate().take(len) {

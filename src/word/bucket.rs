@@ -303,39 +303,15 @@ pub(crate) trait BucketOps: Layout {
     }
 
     /// The payloads of all entries with the fingerprint in either bucket.
-    #[inline]
+    #[inline(never)]
     fn values(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> Values {
-        let [in_first, in_second] = self.all_candidates(first, second, self.pattern(fingerprint));
-        self.values_of(first, second, in_first, in_second, fingerprint)
-    }
-
-    /// The lanes of each bucket, by their top bits, whose low part is that of the pattern.
-    #[inline(always)]
-    fn all_candidates(self, first: Bucket, second: Bucket, pattern: u64) -> [u64; 2] {
-        [first, second].map(|bucket| zero_lanes::<Self>(self.fingerprints_of(bucket) ^ pattern))
-    }
-
-    /// The payloads of all entries with the fingerprint, where these lanes are the candidates.
-    #[inline(always)]
-    fn values_of(
-        self,
-        first: Bucket,
-        second: Bucket,
-        mut in_first: u64,
-        mut in_second: u64,
-        fingerprint: Fingerprint,
-    ) -> Values {
         let mut values = Values::EMPTY;
-        while in_first | in_second != 0 {
-            // Which of the buckets it is can't be predicted.
-            let has = in_first != 0;
-            let word = select_unpredictable(has, first, second);
-            let lanes = select_unpredictable(has, in_first, in_second);
-            if self.confirms(Candidate { lanes, word }, fingerprint) {
-                values = values.with(self.payload_at(word, lanes), self.payload_bits());
+        for bucket in [first, second] {
+            let mut lanes = self.matches(bucket, fingerprint);
+            while lanes != 0 {
+                values = values.with(self.payload_at(bucket, lanes), self.payload_bits());
+                lanes &= lanes - 1;
             }
-            in_second &= select_unpredictable(has, u64::MAX, lanes - 1);
-            in_first &= in_first.wrapping_sub(1);
         }
         values
     }
