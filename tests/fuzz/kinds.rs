@@ -3,8 +3,8 @@
 use std::hash::BuildHasher;
 
 use concurrent_cuckoo_filter::{
-    Advance, ConcurrentCuckooFilter, FromSnapshot, GrowableCuckooFilter, Loader, RotatingCuckooFilter, SameByDefault,
-    StableHasher, StableState,
+    Advance, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, FromSnapshot, GrowableCuckooFilter, Loader,
+    RotatingCuckooFilter, SameByDefault, StableHasher, StableState, Values,
 };
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
@@ -32,6 +32,7 @@ impl SameByDefault for Fixed {}
 pub type OneTable = ConcurrentCuckooFilter<u64, Fixed>;
 pub type Growable = GrowableCuckooFilter<u64, Fixed>;
 pub type Rotating = RotatingCuckooFilter<u64, Fixed>;
+pub type Maplet = ConcurrentCuckooMaplet<u64, Fixed>;
 
 /// How a snapshot is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +127,7 @@ macro_rules! kind {
 kind! { 1: OneTable, use_one_table }
 kind! { 2: Growable, use_growable }
 kind! { 3: Rotating, use_rotating }
+kind! { 4: Maplet, use_maplet }
 
 /// So many hashes that are spread over all buckets.
 fn hashes(count: u64) -> impl Iterator<Item = u64> {
@@ -208,4 +210,49 @@ fn use_rotating(filter: &Rotating) {
 
     filter.restart_clock(3);
     assert_eq!((filter.tick(), filter.advance_to(5)), (Some(3), Advance::Rotated { ticks: 2 }));
+}
+
+fn use_maplet(maplet: &Maplet) {
+    let most = u16::MAX >> (16 - maplet.value_bits());
+    let len = maplet.len();
+    for (number, hash) in (0..).zip(hashes(20)) {
+        let value = number & most;
+        let other = value ^ 1;
+        let before = maplet.values_hash(hash);
+        let counts = || [value, other].map(|value| maplet.count_hash(hash, value));
+        let counts_before @ [of_value, of_other] = counts();
+        assert_eq!(maplet.contains_hash(hash), !before.is_empty());
+        assert_eq!([value, other].map(|value| before.contains(value)), counts_before.map(|count| count > 0));
+        assert!(before.iter().all(|value| value <= most && maplet.count_hash(hash, value) > 0));
+        if maplet.insert_hash(hash, value).is_ok() {
+            assert_eq!((counts(), maplet.len()), ([of_value + 1, of_other], len + 1));
+            let values = maplet.values_hash(hash);
+            assert!(values.contains(value) && before.iter().all(|value| values.contains(value)));
+            assert_eq!(maplet.replace_hash(hash, value, other), Ok(true));
+            assert_eq!(counts(), [of_value, of_other + 1]);
+            assert!(maplet.values_hash(hash).contains(other));
+            assert!(maplet.remove_hash(hash, other));
+        }
+        match maplet.insert_hash_if_absent(hash, value) {
+            Ok(values) if before.is_empty() => assert!(values.is_empty() && maplet.remove_hash(hash, value)),
+            Ok(values) => assert_eq!(values, before),
+            Err(_) => assert!(before.is_empty()),
+        }
+        if let Some(too_large) = most.checked_add(1) {
+            assert!(maplet.insert_hash(hash, too_large).is_err() && !maplet.remove_hash(hash, too_large));
+        }
+        assert_eq!((maplet.values_hash(hash), counts()), (before, counts_before));
+    }
+    assert_eq!(maplet.len(), len);
+
+    let pairs = || hashes(40).map(|hash| (hash, hash as u16 & most));
+    let (inserted, mut removed) =
+        (maplet.insert_hash_batch(pairs()).unwrap_or_else(|error| error.inserted), Vec::new());
+    let mut found: Vec<Values> = Vec::new();
+    maplet.values_hash_batch(hashes(40), |values| found.push(values));
+    assert!(found.iter().copied().eq(hashes(40).map(|hash| maplet.values_hash(hash))));
+    assert!(pairs().zip(&found).take(inserted).all(|((_, value), values)| values.contains(value)));
+    maplet.remove_hash_batch(pairs().take(inserted), &mut removed);
+    assert!(removed.len() == inserted && removed.iter().all(|&removed| removed));
+    assert_eq!(maplet.len(), len);
 }

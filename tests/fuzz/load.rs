@@ -1,5 +1,5 @@
-//! Loads any bytes as a snapshot of a filter of each kind, in each way. Nothing panics, nothing allocates more than the limit,
-//! and bytes that are accepted are a snapshot to the last bit.
+//! Loads any bytes as a snapshot of a filter of each kind, maplets included, in each way. Nothing panics, nothing allocates more
+//! than the limit, and bytes that are accepted are a snapshot to the last bit.
 //!
 //! The first byte of an input is its mode, and the rest is the snapshot:
 //!
@@ -7,7 +7,7 @@
 //! |---|---|
 //! | 0, 1 | how much of the snapshot is made right before it is loaded (`repair.rs`) |
 //! | 2 | the schema that the loader expects: 0 the one that is stated, 1 that of the key type |
-//! | 3, 4 | the kind of filter to load: 0 or 3 one table, 1 growable, 2 rotating |
+//! | 3, 4 | the kind of filter to load: 0 one table, 1 growable, 2 rotating, 3 a maplet |
 //! | 5, 6, 7 | the way: 0 a stream; through serde, 1 bytes and 2 numbers, with a limit; 3 bytes and 4 numbers, without; then as from 0 on |
 #![no_main]
 
@@ -16,7 +16,7 @@ mod kinds;
 mod repair;
 
 use counting::peak_of;
-use kinds::{Growable, Kind, OneTable, Rotating, Way};
+use kinds::{Growable, Kind, Maplet, OneTable, Rotating, Way};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use repair::{label, prepare, repair, stated_schema};
 
@@ -81,6 +81,7 @@ fn kind_of(mode: u8) -> u8 {
     match mode >> 3 & 3 {
         1 => Growable::NUMBER,
         2 => Rotating::NUMBER,
+        3 => Maplet::NUMBER,
         _ => OneTable::NUMBER,
     }
 }
@@ -103,6 +104,7 @@ fuzz_target!(init: prepare(), |input: &[u8]| {
     match kind_of(mode) {
         Growable::NUMBER => check::<Growable>(mode, bytes.to_vec()),
         Rotating::NUMBER => check::<Rotating>(mode, bytes.to_vec()),
+        Maplet::NUMBER => check::<Maplet>(mode, bytes.to_vec()),
         _ => check::<OneTable>(mode, bytes.to_vec()),
     }
 });

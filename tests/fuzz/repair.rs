@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use concurrent_cuckoo_filter::Encoding;
 
-use crate::kinds::{Fixed, Growable, Kind, OneTable, Rotating};
+use crate::kinds::{Fixed, Growable, Kind, Maplet, OneTable, Rotating};
 
 /// Where the number of the kind is.
 const KIND: usize = 10;
@@ -19,10 +19,16 @@ const AFTER_SCHEMA: usize = 17;
 /// What growable and rotating filters state beside their tables.
 const HEAD: usize = 18;
 
+/// What a maplet states beside its table: the bits of a value.
+const HEAD_OF_MAPLET: usize = 1;
+
 const SEAL: usize = 4;
 
 /// What a section has beside its words: layout, number of buckets, a seal; the count.
 const SECTION: usize = 23;
+
+/// The layouts of maplets, with the bits of a value among those of a fingerprint.
+const MAPLETS: [[u8; 3]; 5] = [[1, 6, 12], [1, 5, 14], [1, 4, 17], [1, 3, 22], [0, 2, 32]];
 
 /// The bytes before the schema, up to the probe: the same in all snapshots with that key, except for the kind. Making them
 /// also allocates what a process allocates only once: the decode tables of the semi-sorted layouts, and what finds the
@@ -115,7 +121,11 @@ pub fn label(snapshot: &[u8]) -> (Option<u64>, &[u8]) {
 pub fn repair(bytes: &mut [u8], level: u8, kind: u8) {
     let Some(&schema) = bytes.get(SCHEMA) else { return };
     let flag = SCHEMA + 1 + usize::from(schema);
-    let head_len = if kind == OneTable::NUMBER { 0 } else { HEAD + SEAL };
+    let head_len = match kind {
+        OneTable::NUMBER => 0,
+        Maplet::NUMBER => HEAD_OF_MAPLET + SEAL,
+        _ => HEAD + SEAL,
+    };
     // What the attachment and the tables share.
     let Some(room) = bytes.len().checked_sub(flag + AFTER_SCHEMA + SEAL + head_len + SEAL) else { return };
     if level == 0 {
@@ -143,6 +153,8 @@ pub fn repair(bytes: &mut [u8], level: u8, kind: u8) {
     let mut tables = 1;
     if kind != OneTable::NUMBER {
         seals.push(head.end - SEAL);
+    }
+    if kind == Growable::NUMBER || kind == Rotating::NUMBER {
         tables = bytes[head.start];
     }
     let mut section = head.end;
@@ -166,6 +178,7 @@ pub fn repair(bytes: &mut [u8], level: u8, kind: u8) {
 fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
     let len = sections.len();
     let mut next = 0;
+    let value_bits = if kind == Maplet::NUMBER { make_value_bits_fit(head, sections) } else { 0 };
     let mut section = |layout: Option<[u8; 3]>, buckets: usize| {
         let end = next + SECTION + 8 * buckets;
         let section = &mut sections[next..end];
@@ -174,11 +187,14 @@ fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
             section[..3].copy_from_slice(&layout);
         }
         section[3..11].copy_from_slice(&(buckets as u64).to_le_bytes());
-        hold_what_it_can(section);
+        hold_what_it_can(section, value_bits);
         [section[0], section[1], section[2]]
     };
     match kind {
         OneTable::NUMBER if len >= SECTION + 8 => {
+            section(None, buckets_in(len));
+        }
+        Maplet::NUMBER if len >= SECTION + 2 * 8 => {
             section(None, buckets_in(len));
         }
         Growable::NUMBER => {
@@ -210,6 +226,22 @@ fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
     }
 }
 
+/// Makes the bits of a value as many as there is room for, in the layout that has as many slots as the section states, or in
+/// another; returns how many they are.
+fn make_value_bits_fit(head: &mut [u8], section: &mut [u8]) -> u32 {
+    if section.len() < SECTION {
+        return 0;
+    }
+    let stated = section[1];
+    let [encoding, slots, bits] =
+        MAPLETS.into_iter().find(|layout| layout[1] == stated).unwrap_or(MAPLETS[usize::from(stated) % MAPLETS.len()]);
+    // Three bits of the fingerprint's low part are left, at least.
+    let most = (bits - 4 * encoding - 3).min(16);
+    head[0] = 1 + head[0].wrapping_sub(1) % most;
+    section[..3].copy_from_slice(&[encoding, slots, bits - head[0]]);
+    head[0].into()
+}
+
 /// The most buckets of a table whose section has so many bytes, which is enough for one.
 fn buckets_in(len: usize) -> usize {
     match (len - SECTION) / 8 {
@@ -218,11 +250,13 @@ fn buckets_in(len: usize) -> usize {
     }
 }
 
-/// States how many copies a section has, if it states a layout. The bits that a plain bucket never sets are cleared.
-fn hold_what_it_can(section: &mut [u8]) {
+/// States how many copies a section has, if it states a layout, with so many bits of a value. The bits that a plain bucket never
+/// sets are cleared, those of a value without a fingerprint included.
+fn hold_what_it_can(section: &mut [u8], value_bits: u32) {
     let (header, rest) = section.split_at_mut(15);
     let [encoding, slots, bits] = [header[0], header[1], header[2]].map(u32::from);
-    let Some(lane) = bits.checked_sub(4 * encoding).filter(|&lane| (1..=32).contains(&lane)) else { return };
+    let Some(low) = bits.checked_sub(4 * encoding).filter(|&low| (1..=32).contains(&low)) else { return };
+    let lane = low + value_bits;
     if encoding > 1 || slots * lane > 64 {
         return;
     }
@@ -232,6 +266,11 @@ fn hold_what_it_can(section: &mut [u8]) {
         let mut word = number(bytes);
         if encoding == 0 {
             word &= u64::MAX.checked_shr(64 - slots * lane).unwrap_or(0);
+            for at in (0..slots).map(|slot| slot * lane) {
+                if word >> at & ((1 << low) - 1) == 0 {
+                    word &= !(((1 << lane) - 1) << at);
+                }
+            }
         }
         copies += (0..slots).filter(|slot| word >> (slot * lane) & ((1 << lane) - 1) != 0).count() as u64;
         bytes.copy_from_slice(&word.to_le_bytes());

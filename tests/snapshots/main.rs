@@ -1,4 +1,5 @@
-//! Snapshots of one table, that of a filter or a maplet: what they hold, saves while others are at work, and bytes that must be refused.
+//! Snapshots of one table, that of a filter or of a maplet: what they hold, saves while others are at work, and bytes that must
+//! be refused.
 //! `cargo test --all-features --test snapshots`.
 //!
 //! - `round_trip`: what is saved is loaded again, in the documented format;

@@ -2,8 +2,8 @@
 
 use concurrent_cuckoo_filter::{GrowableCuckooFilter, RotatingCuckooFilter};
 
-use crate::filters::{build, builder, saved, state};
-use crate::support::LAYOUTS;
+use crate::filters::{build, build_maplet, builder, saved, small_maplets, state, value_of};
+use crate::support::{LAYOUTS, MAPLET_LAYOUTS};
 
 /// The mode of a seed: how much the fuzzer repairs, whether it expects the key type's schema, which kind of filter it loads,
 /// and in which way. The numbers are those of `tests/fuzz/load.rs`.
@@ -67,6 +67,19 @@ fn writes_seeds() {
         bytes.clear();
         filter.begin_save().unwrap().position(7).attachment(*b"x").write_to(&mut bytes).unwrap();
         each(&format!("rotating-{encoding:?}-{slots}-{generations}-tick"), 2, &bytes);
+    }
+
+    // Maplets of every layout: of the least size and full, and larger and partly filled.
+    for (layout, larger) in MAPLET_LAYOUTS.into_iter().zip(small_maplets()) {
+        let (value_bits, _, slots, _) = layout;
+        let maplet = build_maplet(layout, 0);
+        (0..2 * slots as u64).for_each(|key| _ = maplet.insert(&key, value_of(key, value_bits)));
+        let mut bytes = Vec::new();
+        maplet.save(&mut bytes).unwrap();
+        each(&format!("maplet-{value_bits}-{slots}-full"), 3, &bytes);
+        bytes.clear();
+        larger.begin_save().unwrap().position(7).attachment(*b"x").write_to(&mut bytes).unwrap();
+        each(&format!("maplet-{value_bits}-{slots}"), 3, &bytes);
     }
 
     // Snapshots with a position and an attachment. One has a schema of its own, which a loader for the key type's refuses.
