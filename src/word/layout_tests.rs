@@ -1,0 +1,80 @@
+use super::*;
+use crate::word::values::LIST_BITS;
+
+#[test]
+fn every_shape_fits_in_a_word_and_they_are_ordered_by_memory() {
+    for shape in SHAPES {
+        let rank_bits = match shape.encoding {
+            Encoding::Plain => 0,
+            Encoding::SemiSorted => semisort::rank_bits(shape.slots),
+        };
+        let bits = shape.slots * shape.lane_bits() + rank_bits;
+        assert!(bits <= 64, "{shape:?}");
+        // So that the top bits of any word are an index of the decode table.
+        assert!(bits == 64 || rank_bits == 0, "{shape:?}");
+    }
+    assert!(SHAPES.is_sorted_by_key(|shape| std::cmp::Reverse(shape.slots)));
+}
+
+/// The rate as the probability that a random fingerprint equals one of those stored, summed over all values that it
+/// can take.
+#[test]
+fn the_rate_is_that_of_the_fingerprints_values() {
+    fn check<L: Layout>(layout: L) {
+        let (shape, bits) = (layout.shape(), L::SHAPE.fingerprint_bits);
+        let mut times = vec![0u64; 1 << bits];
+        (0..1 << bits).for_each(|hash| times[layout.fingerprint(hash).0 as usize] += 1);
+        let equal = times.iter().map(|n| n * n).sum::<u64>() as f64 / 2f64.powi(2 * bits as i32);
+        for load in [0.0, 0.5, 1.0] {
+            let expected = 1.0 - (1.0 - equal).powf(2.0 * f64::from(L::SLOTS) * load);
+            let given = shape.false_positive_rate(load);
+            assert!((given - expected).abs() <= 1e-9, "{shape:?} at load {load}: {given} for {expected}");
+        }
+    }
+    check(Plain::<8, 8>::new());
+    check(Plain::<5, 12>::new());
+    check(SemiSorted::<6, 12>::new());
+    check(SemiSorted::<5, 14>::new());
+    for bits in 1..=7 {
+        let shape = Shape::semi_sorted(5, 14).with_payload(bits).expect("it leaves enough");
+        check(WithPayload::<SemiSorted<5, 14>>::try_of(shape).expect("memory"));
+    }
+}
+
+#[test]
+fn the_cheapest_shape_that_meets_the_rate_is_taken() {
+    let plain = Some(Encoding::Plain);
+    let semi_sorted = Some(Encoding::SemiSorted);
+    assert_eq!(Shape::cheapest(0.5, None, 0), Some(Shape::plain(8, 8)));
+    assert_eq!(Shape::cheapest(0.02, None, 0), Some(Shape::plain(6, 10)));
+    assert_eq!(Shape::cheapest(0.01, None, 0), Some(Shape::semi_sorted(6, 12)));
+    assert_eq!(Shape::cheapest(0.0025, None, 0), Some(Shape::plain(5, 12)), "as small as semi-sorted, and quicker");
+    assert_eq!(Shape::cheapest(0.0025, semi_sorted, 0), Some(Shape::semi_sorted(5, 14)));
+    assert_eq!(Shape::cheapest(0.001, None, 0), Some(Shape::semi_sorted(5, 14)));
+    assert_eq!(Shape::cheapest(0.0001, None, 0), Some(Shape::semi_sorted(4, 17)));
+    assert_eq!(Shape::cheapest(0.0001, plain, 0), Some(Shape::plain(3, 21)));
+    assert_eq!(Shape::cheapest(2e-6, None, 0), Some(Shape::semi_sorted(3, 22)));
+    assert_eq!(Shape::cheapest(2e-9, None, 0), Some(Shape::plain(2, 32)));
+    assert_eq!(Shape::cheapest(1e-10, None, 0), None);
+    assert_eq!(Shape::cheapest(1e-6, semi_sorted, 0), None);
+}
+
+#[test]
+fn the_cheapest_shape_has_room_for_the_payload() {
+    let with = |shape: Shape, bits| shape.with_payload(bits);
+    assert_eq!(Shape::cheapest(0.06, None, 4), with(Shape::semi_sorted(6, 12), 4));
+    assert_eq!(Shape::cheapest(0.011, None, 4), with(Shape::semi_sorted(5, 14), 4));
+    assert_eq!(Shape::cheapest(0.001, None, 4), with(Shape::semi_sorted(4, 17), 4));
+    assert_eq!(Shape::cheapest(0.0004, None, 8), with(Shape::semi_sorted(3, 22), 8));
+    assert_eq!(Shape::cheapest(0.0001, None, 16), with(Shape::plain(2, 32), 16));
+    assert_eq!(Shape::cheapest(0.5, None, 16), with(Shape::plain(2, 32), 16));
+    assert_eq!(Shape::cheapest(0.00001, None, 16), None);
+    for bits in 1..=MOST_PAYLOAD_BITS {
+        assert!(Shape::lowest_rate(None, bits) < 0.0001, "{bits}");
+        for shape in Shape::with(None, bits) {
+            assert!(SHAPES_WITH_PAYLOAD.contains(&shape.without_payload()) && shape.payload_bits == bits);
+            assert!(2 * shape.slots * bits <= LIST_BITS);
+            assert!(shape.fingerprint_bits >= 7 && shape.low_bits() >= LEAST_LOW_BITS, "{shape:?}");
+        }
+    }
+}
