@@ -128,6 +128,16 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// [`stats`](Self::stats), only if another thread has just changed something in the same stripe.
     ///
     /// Cost: two cache lines of the table, and one of the stripes, which stay in the cache.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// # let read = |_segment: u16, _key: &str| None::<String>;
+    /// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(100).value_bits(4).build()?;
+    /// segments.insert("apple", 3)?;
+    /// // Segment 3 is read, and seldom another one without need.
+    /// let found = segments.values("apple").into_iter().find_map(|segment| read(segment, "apple"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn values<Q>(&self, key: &Q) -> Values
@@ -190,6 +200,15 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     ///
     /// # Errors
     /// If `new` has too many bits.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(100).value_bits(4).build()?;
+    /// segments.insert("apple", 3)?;
+    /// assert!(segments.replace("apple", 3, 7)?);
+    /// assert!(!segments.replace("apple", 3, 7)?, "it has another one now");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn replace<Q>(&self, key: &Q, old: u16, new: u16) -> Result<bool, ValueTooLarge>
     where
