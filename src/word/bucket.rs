@@ -297,9 +297,9 @@ pub(crate) trait BucketOps: Layout {
     /// The payload in the lowest of these lanes.
     #[inline(always)]
     fn payload_at(self, bucket: Bucket, lanes: u64) -> u16 {
-        // The payload is the upper end of its lane: the lane's top bit to the top of the word, and down again.
-        let to_the_top = 63 ^ lanes.trailing_zeros();
-        (bucket.0 << to_the_top >> 1 >> (63 - self.payload_bits())) as u16
+        // The payload is the upper end of its lane, whose top bit this is.
+        let lowest_bit = lanes.trailing_zeros() + 1 - self.payload_bits();
+        (bucket.0.wrapping_shr(lowest_bit) & self.payload_mask()) as u16
     }
 
     /// The payloads of all entries with the fingerprint in either bucket.

@@ -245,6 +245,12 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
         0
     }
 
+    /// All bits of a payload, at the low end.
+    #[inline(always)]
+    fn payload_mask(self) -> u64 {
+        0
+    }
+
     /// How far a payload stands from the low end of its lane: the bits of a fingerprint's low part.
     #[inline(always)]
     fn payload_shift(self) -> u32 {
@@ -350,6 +356,7 @@ pub struct WithPayload<L> {
     of_fingerprint: u64,
     of_fingerprints: u64,
     payload_bits: u32,
+    payload_mask: u64,
 }
 
 #[allow(private_bounds, reason = "models name it, and do nothing with it")]
@@ -363,6 +370,7 @@ impl<L: OfFilter> WithPayload<L> {
             of_fingerprint: L::ENTRY & !payload,
             of_fingerprints: !(payload * L::ONES),
             payload_bits: shape.payload_bits,
+            payload_mask: (1 << shape.payload_bits) - 1,
         })
     }
 }
@@ -388,6 +396,11 @@ impl<L: Layout> Layout for WithPayload<L> {
     #[inline(always)]
     fn payload_bits(self) -> u32 {
         self.payload_bits
+    }
+
+    #[inline(always)]
+    fn payload_mask(self) -> u64 {
+        self.payload_mask
     }
 
     fn shape(self) -> Shape {
