@@ -179,7 +179,7 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     }
 
     /// The memory that the filter takes up, in bytes: all of it, but for the decode table of up to 256 KiB that all
-    /// semi-sorted filters share.
+    /// semi-sorted filters share, and for the name of a schema that the caller has given, up to 255 bytes.
     ///
     /// With the default rate that is 13.4 bits a key for a million keys or more, 15.4 for 10,000, 17.5 for 1,000 and 47 for 100:
     /// a small filter leaves more slots free, and some 250 bytes are there in any case.

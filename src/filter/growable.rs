@@ -271,7 +271,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     }
 
     /// The memory that the filter takes up, in bytes: all of it, but for the decode tables of up to 256 KiB each that
-    /// all semi-sorted filters share.
+    /// all semi-sorted filters share, and for the name of a schema that the caller has given, up to 255 bytes.
     ///
     /// Never more than [the limit](crate::GrowableBuilder::memory_limit), if one was set. A filter that has not grown yet takes
     /// 93 bits a key for 100 keys, 23 for 1,000, 19 for 10,000 and 13.5 for a million or more, with the default rate.

@@ -363,7 +363,7 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
     }
 
     /// The memory that the maplet takes up, in bytes: all of it, but for the decode table of up to 256 KiB that all semi-sorted
-    /// filters and maplets share.
+    /// filters and maplets share, and for the name of a schema that the caller has given, up to 255 bytes.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         size_of::<Self>() + self.core.memory_usage()

@@ -341,7 +341,7 @@ impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
     }
 
     /// The memory that the filter takes up, in bytes, which never changes: all of it, but for the decode table of up to
-    /// 256 KiB that all semi-sorted filters share.
+    /// 256 KiB that all semi-sorted filters share, and for the name of a schema that the caller has given, up to 255 bytes.
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         size_of::<Self>() + self.core.memory_usage()
