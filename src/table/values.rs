@@ -81,7 +81,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// The payloads of all copies of the item's class, which `again` returns too. Lock-free.
     #[inline(always)]
-    pub(super) fn values_or_again(&self, item: Item, again: impl FnOnce() -> Item + Copy) -> Values {
+    pub(super) fn values_or_again(&self, item: Item, again: impl FnOnce() -> Item) -> Values {
         // The item has no payload.
         let fingerprint = Fingerprint(item.entry.0);
         let found = |first, second| {
@@ -90,30 +90,26 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             if !candidate.exists() {
                 return Values::EMPTY;
             }
-            // Out of the way: it would take registers from all lookups that find one.
-            if several != 0 { self.values_of_several(again) } else { self.layout.value_of(candidate, fingerprint) }
+            if several != 0 {
+                self.layout.values(first, second, fingerprint)
+            } else {
+                self.layout.value_of(candidate, fingerprint)
+            }
         };
         self.look_once(item, found, |_, _| self.values_anew(again))
     }
 
-    /// `values` where the first look was disturbed: counts that, and looks again.
+    /// `values` where the first look was disturbed: counts that, and looks again, as often as it takes.
     #[cold]
     #[inline(never)]
     fn values_anew(&self, item: impl FnOnce() -> Item) -> Values {
-        self.counters.lookup_retried();
-        self.values_of_several(item)
-    }
-
-    /// `values` where the first look has found several candidates, by looks that are never unsure, as many as it takes.
-    #[inline(never)]
-    fn values_of_several(&self, item: impl FnOnce() -> Item) -> Values {
         let item = item();
         loop {
+            self.counters.lookup_retried();
             let found = |first, second| Some(self.layout.values(first, second, self.fingerprint(item)));
             if let Some(values) = self.look_once(item, found, |_, _| None) {
                 return values;
             }
-            self.counters.lookup_retried();
         }
     }
 

@@ -97,18 +97,16 @@ proptest! {
 /// Without the version, or where changes do not raise it, the same lookups find what the key never had.
 #[test]
 fn without_a_step_a_lookup_finds_what_the_key_never_had() {
-    // A look is at the version, the first bucket, the second one, and the version. If it finds several values, there is another.
-    let in_the_first_look = |changes: &[Change]| vec![vec![], vec![], changes.to_vec()];
-    let after = |steps, changes: Vec<Vec<Change>>| [vec![vec![]; steps], changes].concat();
+    // A look is at the version, the first bucket, the second one, and the version.
+    let before_the_second_bucket = |changes: &[Change]| vec![vec![], vec![], changes.to_vec()];
     // The first bucket has 1 or 0, the second 3 or 2. It is never 1 and 2 together.
     let two = [Insert(1, false), Insert(3, true)];
-    let replaced = in_the_first_look(&[Replace(1, 0), Replace(3, 2)]);
+    let replaced = before_the_second_bucket(&[Replace(1, 0), Replace(3, 2)]);
     let cases: [(&[Change], _, &'static [Fault]); 3] = [
         // To the bucket that was read, and then to the other.
-        (&[], in_the_first_look(&[Insert(1, false), Insert(2, true)]), &[Fault::AddValueWithoutBump]),
-        (&two, after(4, replaced.clone()), &[Fault::ReplaceWithoutBump]),
-        // Then the second look at the version is missing.
-        (&two, after(3, replaced), &[Fault::LookupWithoutVersion]),
+        (&[], before_the_second_bucket(&[Insert(1, false), Insert(2, true)]), &[Fault::AddValueWithoutBump]),
+        (&two, replaced.clone(), &[Fault::ReplaceWithoutBump]),
+        (&two, replaced, &[Fault::LookupWithoutVersion]),
     ];
     for (given, changes, faults) in cases {
         let (found, had) = look::<SmallestOfValues>(given, &changes, &[]);
