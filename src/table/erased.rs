@@ -83,13 +83,59 @@ impl<S: Steps> Vectorized for Batch<'_, S> {
     }
 }
 
-/// The steps of a batch of lookups.
-pub(super) struct Lookups<'a, L, G> {
-    pub(super) table: &'a Table<L, G>,
-    pub(super) answers: &'a mut dyn FnMut(&[bool]),
+/// What a lookup answers.
+pub(super) trait Answer: Copy {
+    /// That of an absent key.
+    const NONE: Self;
+
+    /// Looks up the first `len` items of a block, and asks for the buckets of the items to come, if there are any.
+    fn look_up<L: Layout, G: Geometry>(
+        table: &Table<L, G>,
+        items: &Items<G::Index, BLOCK>,
+        len: usize,
+        coming: Option<&Items<G::Index, BLOCK>>,
+        answers: &mut [Self; BLOCK],
+    );
 }
 
-impl<L: Layout, G: Geometry> Steps for Lookups<'_, L, G> {
+/// Whether the key is in.
+impl Answer for bool {
+    const NONE: Self = false;
+
+    #[inline(always)]
+    fn look_up<L: Layout, G: Geometry>(
+        table: &Table<L, G>,
+        items: &Items<G::Index, BLOCK>,
+        len: usize,
+        coming: Option<&Items<G::Index, BLOCK>>,
+        answers: &mut [Self; BLOCK],
+    ) {
+        table.contains_block(items, len, coming, answers);
+    }
+}
+
+impl Answer for Values {
+    const NONE: Self = Self::EMPTY;
+
+    #[inline(always)]
+    fn look_up<L: Layout, G: Geometry>(
+        table: &Table<L, G>,
+        items: &Items<G::Index, BLOCK>,
+        len: usize,
+        coming: Option<&Items<G::Index, BLOCK>>,
+        answers: &mut [Self; BLOCK],
+    ) {
+        table.values_block(items, len, coming, answers);
+    }
+}
+
+/// The steps of a batch of lookups.
+pub(super) struct Lookups<'a, L, G, A> {
+    pub(super) table: &'a Table<L, G>,
+    pub(super) answers: &'a mut dyn FnMut(&[A]),
+}
+
+impl<L: Layout, G: Geometry, A: Answer> Steps for Lookups<'_, L, G, A> {
     type Prepared = Items<G::Index, BLOCK>;
 
     const NONE: Self::Prepared = Items::NONE;
@@ -108,8 +154,8 @@ impl<L: Layout, G: Geometry> Steps for Lookups<'_, L, G> {
 
     #[inline(always)]
     fn act(&mut self, items: &Self::Prepared, len: usize, coming: &Self::Prepared) -> bool {
-        let mut found = [false; BLOCK];
-        self.table.contains_block(items, len, self.table.is_far().then_some(coming), &mut found);
+        let mut found = [A::NONE; BLOCK];
+        A::look_up(self.table, items, len, self.table.is_far().then_some(coming), &mut found);
         (self.answers)(&found[..len]);
         true
     }
@@ -214,38 +260,6 @@ impl<L: Layout, G: Geometry, P: Payloads> Steps for Removals<'_, L, G, P> {
         }
         self.table.counters.add_len(-count);
         (self.answers)(&removed[..len]);
-        true
-    }
-}
-
-/// The steps of a batch of lookups of values.
-pub(super) struct ValueLookups<'a, L, G> {
-    pub(super) table: &'a Table<L, G>,
-    pub(super) answers: &'a mut dyn FnMut(&[Values]),
-}
-
-impl<L: Layout, G: Geometry> Steps for ValueLookups<'_, L, G> {
-    type Prepared = Items<G::Index, BLOCK>;
-
-    const NONE: Self::Prepared = Items::NONE;
-
-    #[inline(always)]
-    fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, items: &mut Self::Prepared) {
-        self.table.prepare(hashes, items);
-    }
-
-    #[inline(always)]
-    fn ask(&self, items: &Self::Prepared) {
-        if self.table.is_far() {
-            self.table.ask(items);
-        }
-    }
-
-    #[inline(always)]
-    fn act(&mut self, items: &Self::Prepared, len: usize, coming: &Self::Prepared) -> bool {
-        let mut found = [Values::EMPTY; BLOCK];
-        self.table.values_block(items, len, self.table.is_far().then_some(coming), &mut found);
-        (self.answers)(&found[..len]);
         true
     }
 }
@@ -399,7 +413,7 @@ impl<L: Layout, G: Geometry> MapletTable for Table<L, G> {
     }
 
     fn values_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values])) {
-        VectorUnit::widest().run(Batch { hashes, steps: ValueLookups { table: self, answers } });
+        VectorUnit::widest().run(Batch { hashes, steps: Lookups { table: self, answers } });
     }
 
     fn insert_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues) -> Result<usize, InsertBatchError> {

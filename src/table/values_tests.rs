@@ -9,7 +9,7 @@ use crate::machine::arch::VectorUnit;
 use crate::machine::memory::Pages;
 use crate::plan::batch::BLOCK;
 use crate::table::any::{AnyTable, MapletTable};
-use crate::table::erased::{Batch, ValueLookups};
+use crate::table::erased::{Batch, Lookups};
 use crate::table::words::Table;
 use crate::word::geometry::{Buckets, Item};
 use crate::word::layout::{OfFilter, Plain, SemiSorted, WithPayload};
@@ -129,7 +129,7 @@ fn compare_vector_units<L: OfFilter>(payload_bits: u32) {
             hashes.len()
         };
         let answers_of = &mut |some: &[Values]| answers.extend_from_slice(some);
-        unit.run(Batch { hashes: &mut hashes, steps: ValueLookups { table: &table, answers: answers_of } });
+        unit.run(Batch { hashes: &mut hashes, steps: Lookups { table: &table, answers: answers_of } });
         assert_eq!(answers, expected, "{unit:?}, {:?}", L::SHAPE);
     }
 }
