@@ -232,16 +232,10 @@ impl World for Growing {
                 })
             }
             Ask::Save => {
-                let called = diary.time();
-                let mut begun = 0;
-                let loaded = self.filter.save_and_load(|| begun = diary.time());
+                let (loaded, until_begun) = diary.save(|begun| self.filter.save_and_load(begun));
                 for key in 0..KEYS {
                     let found = loaded.contains(self.key(key, twin));
-                    diary.add(Event {
-                        called,
-                        answered: begun,
-                        operation: Operation::Saved { key, found, under_way: false },
-                    });
+                    diary.add(until_begun(Operation::Saved { key, found, under_way: false }));
                 }
             }
         }

@@ -55,6 +55,18 @@ impl<O> Diary<O> {
         &self.events[before..]
     }
 
+    /// Has something saved, by a function that is told to call when the save has begun; returns what came of it, and how to
+    /// write down an operation that was under way until then.
+    pub(crate) fn save<R, S>(&self, save: S) -> (R, impl Fn(O) -> Event<O> + use<R, S, O>)
+    where
+        S: FnOnce(&mut dyn FnMut()) -> R,
+    {
+        let called = self.time();
+        let mut answered = 0;
+        let saved = save(&mut || answered = self.time());
+        (saved, move |operation| Event { called, answered, operation })
+    }
+
     /// Adds an operation that has been under way at that time.
     pub(crate) fn add(&mut self, event: Event<O>) {
         self.events.push(event);

@@ -8,7 +8,7 @@ use rand::{Rng, SeedableRng};
 use todc_utils::specifications::Specification;
 
 use crate::history::{Diary, Event, World, histories_of, must_hold, without};
-use crate::room::{CLASSES, Copies, Room};
+use crate::room::{CLASSES, Copies, Room, check_last_counts};
 
 /// What a thread asked of a class of keys, and what it was told.
 #[derive(Clone, Copy, Debug)]
@@ -177,15 +177,9 @@ impl<L: AnyLayout + 'static> World for OneTable<L> {
                 })
             }
             Ask::Save => {
-                let called = diary.time();
-                let mut begun = 0;
-                let image = self.table.save_and_tell(|| begun = diary.time());
+                let (image, until_begun) = diary.save(|begun| self.table.save_and_tell(begun));
                 let copies = self.keys.map(|key| image.count(key) as u8);
-                diary.add(Event {
-                    called,
-                    answered: begun,
-                    operation: Operation::Saved { copies, under_way: [0; CLASSES] },
-                });
+                diary.add(until_begun(Operation::Saved { copies, under_way: [0; CLASSES] }));
             }
         }
     }
@@ -211,17 +205,10 @@ impl<L: AnyLayout + 'static> World for OneTable<L> {
     }
 
     fn audit(&self, events: &[Event<Operation>]) -> Result<(), String> {
-        let mut last: Vec<_> = events.iter().collect();
-        last.sort_by_key(|event| std::cmp::Reverse(event.called));
-        let counts = last.iter().filter_map(|event| match event.operation {
+        check_last_counts(&self.table, events, CLASSES, |operation| match *operation {
             Operation::Asked(_, _, Answer::Count(count)) => Some(count),
             _ => None,
-        });
-        let held = counts.take(CLASSES).sum::<usize>();
-        if (self.table.scan(), self.table.len()) != (held, held) {
-            return Err(format!("{held} copies, {} in the buckets, len {}", self.table.scan(), self.table.len()));
-        }
-        Ok(())
+        })
     }
 }
 

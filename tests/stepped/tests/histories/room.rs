@@ -6,6 +6,8 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 
+use crate::history::Event;
+
 /// How many classes of keys a world has, at most.
 pub(crate) const CLASSES: usize = 8;
 
@@ -70,4 +72,20 @@ impl Room {
             held.sum::<usize>() <= self.slots_of_bucket * set.count_ones() as usize
         })
     }
+}
+
+/// Whether the last counts, so many of them, are all that the table holds, by its length and by a look into its buckets.
+pub(crate) fn check_last_counts<L: AnyLayout, O>(
+    table: &Table<L>,
+    events: &[Event<O>],
+    number: usize,
+    count: impl Fn(&O) -> Option<usize>,
+) -> Result<(), String> {
+    let mut last: Vec<_> = events.iter().collect();
+    last.sort_by_key(|event| std::cmp::Reverse(event.called));
+    let held = last.iter().filter_map(|event| count(&event.operation)).take(number).sum::<usize>();
+    if (table.scan(), table.len()) != (held, held) {
+        return Err(format!("{held} copies, {} in the buckets, len {}", table.scan(), table.len()));
+    }
+    Ok(())
 }

@@ -315,14 +315,12 @@ impl World for Rotating {
             Ask::Rotate => diary.write(|| Operation::Rotate(self.filter.rotate())),
             Ask::Advance(tick) => diary.write(|| Operation::AdvanceTo(tick, self.filter.advance_to(tick))),
             Ask::Save => {
-                let called = diary.time();
-                let mut begun = 0;
-                let loaded = self.filter.save_and_load(|| begun = diary.time());
+                let (loaded, until_begun) = diary.save(|begun| self.filter.save_and_load(begun));
                 let written = diary.time();
                 let generation = loaded.generation();
                 let lives = lives_in(&loaded, self.given.live);
                 let operation = Operation::Saved { generation, lives, under_way: [false; KEYS], written, expired: 0 };
-                diary.add(Event { called, answered: begun, operation });
+                diary.add(until_begun(operation));
             }
         }
     }

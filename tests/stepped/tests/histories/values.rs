@@ -8,7 +8,7 @@ use rand::{Rng, SeedableRng};
 use todc_utils::specifications::Specification;
 
 use crate::history::{Diary, Event, World, histories_of, must_hold, without};
-use crate::room::{CLASSES, Room};
+use crate::room::{CLASSES, Room, check_last_counts};
 
 /// How many values there are.
 const VALUES: usize = 4;
@@ -241,12 +241,10 @@ impl<L: AnyLayout + 'static> World for TableOfValues<L> {
                 })
             }
             Ask::Save => {
-                let called = diary.time();
-                let mut begun = 0;
-                let image = table.save_and_tell(|| begun = diary.time());
+                let (image, until_begun) = diary.save(|begun| table.save_and_tell(begun));
                 let saved = |key: Key| std::array::from_fn(|value| image.count(key.with::<L>(value as u16)) as u8);
-                let operation = Operation::Saved { pairs: self.keys.map(saved), under_way: [[0; VALUES]; CLASSES] };
-                diary.add(Event { called, answered: begun, operation });
+                let (pairs, under_way) = (self.keys.map(saved), [[0; VALUES]; CLASSES]);
+                diary.add(until_begun(Operation::Saved { pairs, under_way }));
             }
         }
     }
@@ -276,17 +274,10 @@ impl<L: AnyLayout + 'static> World for TableOfValues<L> {
     }
 
     fn audit(&self, events: &[Event<Operation>]) -> Result<(), String> {
-        let mut last: Vec<_> = events.iter().collect();
-        last.sort_by_key(|event| std::cmp::Reverse(event.called));
-        let counts = last.iter().filter_map(|event| match event.operation {
+        check_last_counts(&self.table, events, CLASSES * VALUES, |operation| match *operation {
             Operation::Asked(_, _, Answer::Count(_, count)) => Some(count),
             _ => None,
-        });
-        let held = counts.take(CLASSES * VALUES).sum::<usize>();
-        if (self.table.scan(), self.table.len()) != (held, held) {
-            return Err(format!("{held} copies, {} in the buckets, len {}", self.table.scan(), self.table.len()));
-        }
-        Ok(())
+        })
     }
 }
 
