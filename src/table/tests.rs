@@ -1,6 +1,7 @@
 //! A table against a plain multiset of classes, one operation after the other.
 
 use std::collections::HashMap;
+use std::fmt::Debug;
 
 use proptest::prelude::*;
 
@@ -8,11 +9,11 @@ use crate::error::insert::InsertError;
 use crate::machine::arch::VectorUnit;
 use crate::plan::batch::BLOCK;
 use crate::table::any::AnyTable;
-use crate::table::erased::{Batch, Lookups};
+use crate::table::erased::{Answer, Batch, Lookups};
 use crate::table::words::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::{Geometry, Item};
-use crate::word::layout::{Entry, Fingerprint, OfFilter, Plain, SemiSorted};
+use crate::word::layout::{Entry, Fingerprint, Layout, OfFilter, Plain, SemiSorted};
 
 /// A class: a fingerprint and its pair.
 type Class = (u32, usize, usize);
@@ -141,8 +142,19 @@ proptest! {
     }
 }
 
-/// Lookups in batches by every vector unit that this processor has, and by what each processor has.
 fn compare_vector_units<L: OfFilter>() {
+    let table = Table::<L>::new(500, 0).expect("a small table");
+    let insert = |_, hash| table.insert(table.item(hash)).expect("room");
+    assert_all_vector_units_find_the_same(&table, insert, |hash| table.contains(table.item(hash)));
+}
+
+/// Lookups in batches by every vector unit that this processor has, and by what each processor has, in a table three
+/// quarters full. `insert` is given a number and its hash.
+pub(super) fn assert_all_vector_units_find_the_same<L: Layout, G: Geometry, A: Answer + Debug + PartialEq>(
+    table: &Table<L, G>,
+    insert: impl Fn(u64, u64),
+    look_up: impl Fn(u64) -> A,
+) {
     const UNITS: &[VectorUnit] = &[
         VectorUnit::Common,
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -150,13 +162,12 @@ fn compare_vector_units<L: OfFilter>() {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         VectorUnit::Avx512,
     ];
-    let table = Table::<L>::new(500, 0).expect("a small table");
     let hash = |number: u64| number.wrapping_mul(0x2545_f491_4f6c_dd1d);
-    let len = 500 * u64::from(L::SLOTS) * 3 / 4;
-    (0..len).for_each(|number| table.insert(table.item(hash(number))).expect("room"));
+    let len = table.slots() as u64 * 3 / 4;
+    (0..len).for_each(|number| insert(number, hash(number)));
     // Present and absent ones, and a last block that is not full.
     let asked: Vec<u64> = (0..2 * len + 5).map(|number| hash(number * 7 % (2 * len))).collect();
-    let expected: Vec<bool> = asked.iter().map(|&hash| table.contains(table.item(hash))).collect();
+    let expected: Vec<A> = asked.iter().map(|&hash| look_up(hash)).collect();
     for unit in UNITS {
         let (mut blocks, mut answers) = (asked.chunks(BLOCK), Vec::new());
         let mut hashes = |block: &mut [u64; BLOCK]| {
@@ -164,9 +175,9 @@ fn compare_vector_units<L: OfFilter>() {
             block[..hashes.len()].copy_from_slice(hashes);
             hashes.len()
         };
-        let answers_of = &mut |some: &[bool]| answers.extend_from_slice(some);
-        unit.run(Batch { hashes: &mut hashes, steps: Lookups { table: &table, answers: answers_of } });
-        assert_eq!(answers, expected, "{unit:?}, {:?}", L::SHAPE);
+        let answers_of = &mut |some: &[A]| answers.extend_from_slice(some);
+        unit.run(Batch { hashes: &mut hashes, steps: Lookups { table, answers: answers_of } });
+        assert_eq!(answers, expected, "{unit:?}, {:?}", AnyTable::shape(table));
     }
 }
 

@@ -5,15 +5,12 @@ use std::collections::{BTreeSet, HashMap};
 use proptest::prelude::*;
 
 use crate::error::insert::InsertError;
-use crate::machine::arch::VectorUnit;
 use crate::machine::memory::Pages;
-use crate::plan::batch::BLOCK;
 use crate::table::any::{AnyTable, MapletTable};
-use crate::table::erased::{Batch, Lookups};
+use crate::table::tests::assert_all_vector_units_find_the_same;
 use crate::table::words::Table;
 use crate::word::geometry::{Buckets, Item};
 use crate::word::layout::{OfFilter, Plain, SemiSorted, WithPayload};
-use crate::word::values::Values;
 
 fn table<L: OfFilter>(buckets: usize, payload_bits: u32) -> Table<WithPayload<L>> {
     let shape = L::SHAPE.with_payload(payload_bits).expect("it leaves enough");
@@ -108,30 +105,9 @@ proptest! {
 
 /// Lookups of values in batches by every vector unit that this processor has, and by what each processor has.
 fn compare_vector_units<L: OfFilter>(payload_bits: u32) {
-    const UNITS: &[VectorUnit] = &[
-        VectorUnit::Common,
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        VectorUnit::Avx2,
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        VectorUnit::Avx512,
-    ];
     let table = table::<L>(500, payload_bits);
-    let hash = |number: u64| number.wrapping_mul(0x2545_f491_4f6c_dd1d);
-    let len = 500 * u64::from(L::SLOTS) * 3 / 4;
-    (0..len).for_each(|number| table.insert_value(hash(number), (number & 1) as u16).expect("room"));
-    let asked: Vec<u64> = (0..2 * len + 5).map(|number| hash(number * 7 % (2 * len))).collect();
-    let expected: Vec<Values> = asked.iter().map(|&hash| MapletTable::values(&table, hash)).collect();
-    for unit in UNITS {
-        let (mut blocks, mut answers) = (asked.chunks(BLOCK), Vec::new());
-        let mut hashes = |block: &mut [u64; BLOCK]| {
-            let hashes = blocks.next().unwrap_or_default();
-            block[..hashes.len()].copy_from_slice(hashes);
-            hashes.len()
-        };
-        let answers_of = &mut |some: &[Values]| answers.extend_from_slice(some);
-        unit.run(Batch { hashes: &mut hashes, steps: Lookups { table: &table, answers: answers_of } });
-        assert_eq!(answers, expected, "{unit:?}, {:?}", L::SHAPE);
-    }
+    let insert = |number, hash| table.insert_value(hash, (number & 1) as u16).expect("room");
+    assert_all_vector_units_find_the_same(&table, insert, |hash| MapletTable::values(&table, hash));
 }
 
 #[test]
