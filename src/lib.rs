@@ -27,8 +27,9 @@
 //! # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
 //! ```
 //!
-//! A [`GrowableCuckooFilter`] takes any number of keys, a [`RotatingCuckooFilter`] forgets keys after some time, and a
-//! [`ConcurrentCuckooMaplet`] remembers a value of a few bits for each key: which of several places may hold it.
+//! A [`GrowableCuckooFilter`] takes any number of keys. An [`ExpiringCuckooFilter`] forgets each key at a time of its own, and a
+//! [`RotatingCuckooFilter`] all keys of a period at once. A [`ConcurrentCuckooMaplet`] remembers a value of a few bits for each key:
+//! which of several places may hold it.
 //!
 //! # Which layout
 //!
@@ -129,7 +130,7 @@
 //!   survives what, and the page [`beyond_one_process`] says what to do with snapshots.
 //! - **Size for the most you will hold.** This filter does not grow, and what is in it cannot be listed. Where the number
 //!   of keys is not known, take a [`GrowableCuckooFilter`], at the price of more memory and slower lookups; where keys are
-//!   to be forgotten after some time, a [`RotatingCuckooFilter`].
+//!   to be forgotten after some time, an [`ExpiringCuckooFilter`] or a [`RotatingCuckooFilter`].
 
 // The modules, from the faces down. What stands below may not import what stands above; PURE modules name no atomics, no
 // locks and no input or output. (`verify/model.rs` sees everything, but only models have it.) ARCHITECTURE.md tells how they work together.
@@ -181,6 +182,8 @@ pub use error::load::LoadError;
 pub use filter::batch_key::BatchKey;
 pub use filter::concurrent::ConcurrentCuckooFilter;
 pub use filter::concurrent_builder::Builder;
+pub use filter::expiring::ExpiringCuckooFilter;
+pub use filter::expiring_builder::ExpiringBuilder;
 pub use filter::growable::GrowableCuckooFilter;
 pub use filter::growable_builder::GrowableBuilder;
 pub use filter::maplet::ConcurrentCuckooMaplet;
@@ -198,7 +201,7 @@ pub use snapshot::loader::{FromSnapshot, Loaded, Loader};
 pub use snapshot::save::Save;
 #[cfg(feature = "serde")]
 pub use snapshot::serde::SameByDefault;
-pub use tables::clock::Advance;
+pub use table::clock::Advance;
 #[cfg(ccf_model)]
 pub use verify::model;
 pub use word::layout::Encoding;

@@ -43,7 +43,7 @@ impl<T> Mutex<T> {
 
 /// Locks if the lock is free. (Waits for it in a model, to which a try is one more step of no interest.)
 #[inline(always)]
-pub(crate) fn try_lock(mutex: &Mutex<()>) -> Option<MutexGuard<'_, ()>> {
+pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     if cfg!(ccf_model) { Some(mutex.lock()) } else { mutex.try_lock() }
 }
 

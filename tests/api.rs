@@ -8,7 +8,9 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use concurrent_cuckoo_filter::{Builder, ConcurrentCuckooFilter, Encoding, GrowableCuckooFilter, InsertError};
+use concurrent_cuckoo_filter::{
+    Builder, ConcurrentCuckooFilter, Encoding, ExpiringBuilder, ExpiringCuckooFilter, GrowableCuckooFilter, InsertError,
+};
 use support::{Identity, Raw};
 
 type Filter<T> = ConcurrentCuckooFilter<T>;
@@ -69,6 +71,7 @@ fn a_filter_is_send_and_sync_whatever_its_keys_are() {
     check::<Filter<*const u8>>();
     check::<Arc<Filter<str>>>();
     check::<Builder<Rc<str>>>();
+    check::<(ExpiringCuckooFilter<Rc<str>>, ExpiringBuilder<*const u8>)>();
     let erased: Arc<Filter<dyn std::fmt::Debug>> = Arc::new(Filter::with_capacity(1));
     assert!(erased.is_empty());
 }

@@ -2,6 +2,7 @@
 
 use core::error::Error;
 use core::fmt;
+use core::time::Duration;
 
 use crate::error::kind::FilterKind;
 use crate::word::layout::Encoding;
@@ -42,6 +43,24 @@ pub enum BuildError {
         /// The number asked for.
         value_bits: u32,
     },
+    /// Of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter), no lifetime was given.
+    LifetimeMissing,
+    /// The longest lifetime of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter), or its resolution, is 0.
+    #[non_exhaustive]
+    InvalidLifetime {
+        /// The longest lifetime asked for.
+        longest: Duration,
+        /// The resolution asked for.
+        resolution: Duration,
+    },
+    /// The longest lifetime of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is no tick, or too many.
+    #[non_exhaustive]
+    InvalidTicks {
+        /// The ticks: those asked for, or one more than there are resolutions in the lifetime asked for.
+        ticks: u64,
+        /// The most possible.
+        most: u64,
+    },
     /// The false-positive rate is no number between 0 and 1, both excluded.
     #[non_exhaustive]
     InvalidRate {
@@ -57,7 +76,7 @@ pub enum BuildError {
         encoding: Option<Encoding>,
         /// How many generations a lookup looks into; 1 where there are none.
         generations: usize,
-        /// How many bits a value has; 0 where there are no values.
+        /// How many bits a value has, or the end of an entry that expires; 0 where there are none.
         value_bits: u32,
         /// The rate asked for.
         rate: f64,
@@ -120,6 +139,22 @@ impl fmt::Display for BuildError {
             Self::InvalidValueBits { value_bits } => {
                 write!(f, "values of {value_bits} bits were asked for; there must be 1 to 16")
             }
+            Self::LifetimeMissing => write!(
+                f,
+                "no lifetime was given for the ExpiringCuckooFilter; call ExpiringBuilder::lifetime or lifetime_in_ticks"
+            ),
+            Self::InvalidLifetime { longest, resolution } => write!(
+                f,
+                "a longest lifetime of {longest:?} with a resolution of {resolution:?} was asked for; both must be more than 0"
+            ),
+            Self::InvalidTicks { ticks: 0, most } => {
+                write!(f, "a longest lifetime of 0 ticks was asked for; there must be 1 to {most}")
+            }
+            Self::InvalidTicks { ticks, most } => write!(
+                f,
+                "the longest lifetime would be {ticks} ticks; there can be {most}; choose a coarser resolution (a fourteenth of \
+                 the longest lifetime is often fine enough), or a shorter lifetime"
+            ),
             Self::InvalidRate { rate } => write!(
                 f,
                 "the false-positive rate was {rate:?}; it must be more than 0 and less than 1 (0.001 is one in a thousand)"
@@ -134,11 +169,15 @@ impl fmt::Display for BuildError {
                 if *filter == FilterKind::Rotating {
                     write!(f, "of {generations} generations ")?;
                 }
-                if *value_bits > 0 {
+                if *filter == FilterKind::Expiring {
+                    write!(f, "whose ends take {value_bits} bits ")?;
+                } else if *value_bits > 0 {
                     write!(f, "with values of {value_bits} bits ")?;
                 }
                 write!(f, "can have is {lowest:e}; choose that rate or a higher one")?;
-                if *value_bits > 1 {
+                if *filter == FilterKind::Expiring {
+                    write!(f, ", or a coarser resolution")?;
+                } else if *value_bits > 1 {
                     write!(f, ", or fewer value bits")?;
                 }
                 if *filter == FilterKind::Rotating && *generations > 2 {

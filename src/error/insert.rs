@@ -40,6 +40,29 @@ pub enum InsertError {
         /// How many bits a value may have.
         value_bits: u32,
     },
+    /// A [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has been told no tick yet, so no end means anything to it.
+    ///
+    /// Call [`advance_to`](crate::ExpiringCuckooFilter::advance_to) first.
+    ClockNotSet,
+    /// The entry would live longer than the entries of this [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) can.
+    ///
+    /// Build it for a longer [`lifetime`](crate::ExpiringBuilder::lifetime), or with a coarser resolution. If the clock of the
+    /// filter stands behind the caller's, call [`advance_to`](crate::ExpiringCuckooFilter::advance_to) first.
+    #[non_exhaustive]
+    LifetimeTooLong {
+        /// The tick at which the entry was to expire.
+        expires_at: u64,
+        /// The tick of the filter's clock.
+        now: u64,
+        /// The longest lifetime, in ticks.
+        longest: u64,
+    },
+    /// A lifetime was given as a [`Duration`](core::time::Duration), and the
+    /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) was built
+    /// [by ticks](crate::ExpiringBuilder::lifetime_in_ticks), so it does not know how long one is.
+    ///
+    /// Use [`insert`](crate::ExpiringCuckooFilter::insert), or build it with a [`lifetime`](crate::ExpiringBuilder::lifetime).
+    ResolutionUnknown,
     /// The filter already holds as many copies of this key as the key's two buckets have slots.
     ///
     /// Copies of one key can be nowhere else. Use
@@ -98,9 +121,11 @@ impl InsertError {
 impl fmt::Display for InsertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Full { filter: filter @ (FilterKind::Concurrent | FilterKind::Maplet), len, capacity }
-                if len < capacity =>
-            {
+            Self::Full {
+                filter: filter @ (FilterKind::Concurrent | FilterKind::Maplet | FilterKind::Expiring),
+                len,
+                capacity,
+            } if len < capacity => {
                 write!(
                     f,
                     "the {filter} has no room for this key: other keys fill its buckets, although it holds only {len} keys \
@@ -108,7 +133,11 @@ impl fmt::Display for InsertError {
                      keyed with a secret"
                 )
             }
-            Self::Full { filter: filter @ (FilterKind::Concurrent | FilterKind::Maplet), len, capacity } => write!(
+            Self::Full {
+                filter: filter @ (FilterKind::Concurrent | FilterKind::Maplet | FilterKind::Expiring),
+                len,
+                capacity,
+            } => write!(
                 f,
                 "the {filter} is full: it holds {len} keys and is made for {capacity}; remove some keys, or build a larger \
                  one"
@@ -116,6 +145,26 @@ impl fmt::Display for InsertError {
             Self::ValueTooLarge { value, value_bits } => {
                 ValueTooLarge { value: *value, value_bits: *value_bits }.fmt(f)
             }
+            Self::ClockNotSet => {
+                write!(f, "the ExpiringCuckooFilter was told no tick yet; call advance_to before the first insert")
+            }
+            Self::LifetimeTooLong { expires_at, now, longest } => write!(
+                f,
+                "an entry that expires at tick {expires_at} would live for {} ticks, for the clock of the \
+                 ExpiringCuckooFilter shows {now}, and its entries live for {longest} ticks at most; call advance_to first if \
+                 that clock is behind, or build the filter for a longer lifetime or with a coarser resolution",
+                expires_at - now
+            ),
+            Self::ResolutionUnknown => write!(
+                f,
+                "a lifetime was given as a duration, but the ExpiringCuckooFilter was built with lifetime_in_ticks and does \
+                 not know how long a tick is; give the tick at which the entry expires, or build the filter with lifetime"
+            ),
+            Self::TooManyCopies { filter: FilterKind::Expiring, copies } => write!(
+                f,
+                "the ExpiringCuckooFilter already holds {copies} live entries of this key, all that the key's two buckets \
+                 have room for; use keep_until or insert_if_absent if one is enough"
+            ),
             Self::TooManyCopies { filter: FilterKind::Maplet, copies } => write!(
                 f,
                 "the ConcurrentCuckooMaplet already holds {copies} values of this key, all that the key's two buckets have \

@@ -14,6 +14,8 @@ pub enum FilterKind {
     Rotating,
     /// A [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet).
     Maplet,
+    /// An [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter).
+    Expiring,
 }
 
 impl FilterKind {
@@ -25,13 +27,14 @@ impl FilterKind {
             Self::Growable => 2,
             Self::Rotating => 3,
             Self::Maplet => 4,
+            Self::Expiring => 5,
         }
     }
 
     /// The type that has this number.
     #[cfg(feature = "snapshot")]
     pub(crate) fn of_number(number: u8) -> Option<Self> {
-        [Self::Concurrent, Self::Growable, Self::Rotating, Self::Maplet]
+        [Self::Concurrent, Self::Growable, Self::Rotating, Self::Maplet, Self::Expiring]
             .into_iter()
             .find(|kind| kind.number() == number)
     }
@@ -43,6 +46,7 @@ impl FilterKind {
             Self::Growable => "GrowableBuilder",
             Self::Rotating => "RotatingBuilder",
             Self::Maplet => "MapletBuilder",
+            Self::Expiring => "ExpiringBuilder",
         }
     }
 }
@@ -54,6 +58,7 @@ impl fmt::Display for FilterKind {
             Self::Growable => "GrowableCuckooFilter",
             Self::Rotating => "RotatingCuckooFilter",
             Self::Maplet => "ConcurrentCuckooMaplet",
+            Self::Expiring => "ExpiringCuckooFilter",
         })
     }
 }

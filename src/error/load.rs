@@ -106,6 +106,20 @@ pub enum LoadError {
         /// The most possible; the fewest is 1.
         most: u8,
     },
+    /// No filter whose entries expire has such a clock.
+    #[non_exhaustive]
+    InvalidClock {
+        /// How many bits an end has: 1 to 16.
+        end_bits: u8,
+        /// The longest lifetime in ticks: at least 1, and below 2 to the power of `end_bits`.
+        longest: u64,
+        /// The nanoseconds of a tick beyond whole seconds, below a billion.
+        nanoseconds: u32,
+        /// The place of the tick that is now, below 2 to the power of `end_bits`; 0 if no tick is known.
+        place: u16,
+        /// By how many ticks the sweep lags behind, at most 2 to the power of `end_bits`; 0 if no tick is known.
+        lag: u64,
+    },
     /// No generation has such a number.
     #[non_exhaustive]
     InvalidGeneration {
@@ -266,6 +280,11 @@ impl fmt::Display for LoadError {
             Self::InvalidValueBits { value_bits, most } => {
                 write!(f, "the snapshot states values of {value_bits} bits; there are 1 to {most}; rebuild the maplet")
             }
+            Self::InvalidClock { end_bits, longest, nanoseconds, place, lag } => write!(
+                f,
+                "the snapshot states a clock that no filter has: ends of {end_bits} bits, a lifetime of {longest} ticks, \
+                 {nanoseconds} nanoseconds of a tick, the place {place} and a lag of {lag} ticks; rebuild the filter"
+            ),
             Self::InvalidGeneration { generation, largest } => write!(
                 f,
                 "the snapshot states {generation} as the number of a generation; the largest is {largest}; rebuild the filter"

@@ -1,5 +1,7 @@
 //! The batches that all filters have, written once: see `filter/operations.rs`.
 
+use core::cell::Cell;
+
 use crate::plan::batch::BLOCK;
 
 /// The operations on many keys, and on many hashes.
@@ -155,6 +157,23 @@ pub(super) fn blocks(mut hashes: impl Iterator<Item = u64>) -> impl FnMut(&mut [
             *slot = hash;
             len += 1;
         }
+        len
+    }
+}
+
+/// Hands on the hashes by the block, and what goes with them.
+pub(super) fn blocks_of_pairs<P: Copy + Default>(
+    mut pairs: impl Iterator<Item = (u64, P)>,
+    others: &Cell<[P; BLOCK]>,
+) -> impl FnMut(&mut [u64; BLOCK]) -> usize {
+    move |block| {
+        let mut block_of_others = [P::default(); BLOCK];
+        let mut len = 0;
+        for ((hash, slot), pair) in block.iter_mut().zip(&mut block_of_others).zip(&mut pairs) {
+            (*hash, *slot) = pair;
+            len += 1;
+        }
+        others.set(block_of_others);
         len
     }
 }

@@ -6,10 +6,9 @@ use core::hash::BuildHasher;
 use crate::error::insert::InsertBatchError;
 use crate::error::kind::FilterKind;
 use crate::filter::batch_key::BatchKey;
-use crate::filter::batches::blocks;
+use crate::filter::batches::{blocks, blocks_of_pairs};
 use crate::filter::maplet::ConcurrentCuckooMaplet;
 use crate::plan::batch::BLOCK;
-use crate::table::any::BlockOfValues;
 use crate::word::values::Values;
 
 /// The operations on many keys at a time.
@@ -133,22 +132,5 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
             }
             removed.extend([false]);
         }
-    }
-}
-
-/// Hands on the hashes by the block, and the values that go with them.
-fn blocks_of_pairs(
-    mut pairs: impl Iterator<Item = (u64, u16)>,
-    values: &BlockOfValues,
-) -> impl FnMut(&mut [u64; BLOCK]) -> usize {
-    move |block| {
-        let mut block_of_values = [0; BLOCK];
-        let mut len = 0;
-        for ((hash, slot), pair) in block.iter_mut().zip(&mut block_of_values).zip(&mut pairs) {
-            (*hash, *slot) = pair;
-            len += 1;
-        }
-        values.set(block_of_values);
-        len
     }
 }

@@ -17,7 +17,7 @@ use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
 use crate::table::any::AnyTable;
-use crate::tables::clock::Advance;
+use crate::table::clock::Advance;
 use crate::tables::generations::Generations;
 use crate::word::layout::rate_of_any;
 
@@ -243,7 +243,7 @@ impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
     /// let seen = RotatingCuckooFilter::<str>::builder().capacity(1000).generations(3).build()?;
     /// assert_eq!(seen.advance_to(28_500_000), Advance::Origin);
     /// seen.insert("a")?;
-    /// assert_eq!(seen.advance_to(28_500_002), Advance::Rotated { ticks: 2 });
+    /// assert_eq!(seen.advance_to(28_500_002), Advance::Forward { ticks: 2 });
     /// assert!(seen.contains("a"));
     /// assert_eq!(seen.advance_to(28_500_001), Advance::Behind { by: 1 }); // a clock that goes back
     /// assert!(seen.contains("a"));

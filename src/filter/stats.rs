@@ -1,6 +1,8 @@
 //! What a filter tells of itself: one snapshot of all its figures, for logs, dashboards and alarms.
 
+use crate::sync::{Ordering, Tally};
 use crate::table::any::AnyTable;
+use crate::table::clock::Clock;
 use crate::table::counters::Counts;
 
 /// The figures of a filter, as they were when [`stats`](crate::ConcurrentCuckooFilter::stats) was called.
@@ -58,13 +60,22 @@ pub struct Stats {
     /// How often a writer found the lock of a stripe taken, and waited: the contention of `remove`, `insert_if_absent`,
     /// `count`, `clear` and inserts that relocate.
     pub lock_waits: u64,
-    /// How often [`advance_to`](crate::RotatingCuckooFilter::advance_to) was told a tick below the greatest one before, of a
-    /// [`RotatingCuckooFilter`](crate::RotatingCuckooFilter): 0 for others. One now and then is usual where many threads
-    /// call it. If it keeps growing, the clock is behind, and nothing expires.
+    /// How often `advance_to` was told a tick below the greatest one before, of a
+    /// [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) or an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter): 0 for
+    /// others. One now and then is usual where many threads call it. If it keeps growing, the clock is behind, and nothing expires.
     pub clock_steps_back: u64,
-    /// How often `advance_to` was told a tick so far ahead that every generation expired at once, of a
-    /// `RotatingCuckooFilter`: 0 for others. It is what a long pause looks like, and a clock that is wrong.
+    /// How often `advance_to` was told a tick so far ahead that everything expired at once: of a `RotatingCuckooFilter` every
+    /// generation, of an `ExpiringCuckooFilter` every entry. 0 for others. It is what a long pause looks like, and a clock that is
+    /// wrong.
     pub clock_jumps: u64,
+    /// How many expired entries were taken out, of an `ExpiringCuckooFilter`: 0 for others.
+    pub expired: u64,
+    /// How often all expired entries of the whole table were taken out, of an `ExpiringCuckooFilter`: 0 for others. As a rule once
+    /// for each tick; less often if the filter was built for shorter lifetimes than the bits of an end allow.
+    pub sweeps: u64,
+    /// The earliest tick at which entries expired that may not have been taken out yet, of an `ExpiringCuckooFilter`; `None` if there
+    /// are none, and for others. Near the tick that is now, as a rule.
+    pub oldest_unswept: Option<u64>,
     /// How many negative answers the caller has recorded, with
     /// [`record_negatives`](crate::ConcurrentCuckooFilter::record_negatives).
     pub negatives_recorded: u64,
@@ -106,8 +117,25 @@ impl Stats {
             lock_waits: counts.lock_waits,
             clock_steps_back: 0,
             clock_jumps: 0,
+            expired: 0,
+            sweeps: 0,
+            oldest_unswept: None,
             negatives_recorded: counts.negatives_recorded,
             false_positives_recorded: counts.false_positives_recorded,
+        }
+    }
+
+    /// The figures with those of a clock.
+    pub(crate) fn with_clock(self, clock: &Clock) -> Self {
+        // Relaxed: they order nothing.
+        let count = |tally: &Tally| tally.load(Ordering::Relaxed);
+        Self {
+            clock_steps_back: count(&clock.tallies.steps_back),
+            clock_jumps: count(&clock.tallies.jumps),
+            expired: count(&clock.tallies.expired),
+            sweeps: count(&clock.tallies.sweeps),
+            oldest_unswept: clock.oldest_unswept(),
+            ..self
         }
     }
 
@@ -150,6 +178,8 @@ impl Stats {
     /// | `cuckoo_filter_lock_waits_total` | counter | [`lock_waits`](Self::lock_waits) |
     /// | `cuckoo_filter_clock_steps_back_total` | counter | [`clock_steps_back`](Self::clock_steps_back) |
     /// | `cuckoo_filter_clock_jumps_total` | counter | [`clock_jumps`](Self::clock_jumps) |
+    /// | `cuckoo_filter_expired_total` | counter | [`expired`](Self::expired) |
+    /// | `cuckoo_filter_sweeps_total` | counter | [`sweeps`](Self::sweeps) |
     /// | `cuckoo_filter_negatives_recorded_total` | counter | [`negatives_recorded`](Self::negatives_recorded) |
     /// | `cuckoo_filter_false_positives_recorded_total` | counter | [`false_positives_recorded`](Self::false_positives_recorded) |
     ///
@@ -207,14 +237,16 @@ impl Stats {
         counter("cuckoo_filter_lock_waits_total", "Locks of stripes that writers found taken.", self.lock_waits);
         counter(
             "cuckoo_filter_clock_steps_back_total",
-            "Ticks of a rotating filter that were below an earlier one.",
+            "Ticks of a rotating or expiring filter that were below an earlier one.",
             self.clock_steps_back,
         );
         counter(
             "cuckoo_filter_clock_jumps_total",
-            "Ticks of a rotating filter with which all generations expired.",
+            "Ticks of a rotating or expiring filter with which everything expired.",
             self.clock_jumps,
         );
+        counter("cuckoo_filter_expired_total", "Expired entries that were taken out.", self.expired);
+        counter("cuckoo_filter_sweeps_total", "Passes over the table that took expired entries out.", self.sweeps);
         counter(
             "cuckoo_filter_negatives_recorded_total",
             "Lookups answered false, as the caller recorded them.",

@@ -9,7 +9,7 @@
 //! | | **the header** |
 //! | 8 | `89 43 43 46 0d 0a 1a 0a`: not ASCII, `CCF`, and line ends that a transfer as text would change |
 //! | 2 | the version of the format: 3. (Version 2 has the same bytes, but another arithmetic from hashes to buckets) |
-//! | 1 | the kind of filter: 1 for one table (`ConcurrentCuckooFilter`); 2 for a growable and 3 for a rotating filter; 4 for a maplet (`ConcurrentCuckooMaplet`) |
+//! | 1 | the kind of filter: 1 for one table (`ConcurrentCuckooFilter`); 2 for a growable and 3 for a rotating filter; 4 for a maplet (`ConcurrentCuckooMaplet`); 5 for a filter whose entries expire (`ExpiringCuckooFilter`) |
 //! | 8 | the hasher's hash of a fixed probe (`snapshot/parts.rs`) |
 //! | 1 | the length `s` of the schema |
 //! | s | the schema, in UTF-8: what the keys are |
@@ -33,6 +33,15 @@
 //! | 4 | a seal |
 //! | | *for kind 4:* |
 //! | 1 | the bits of a value |
+//! | 4 | a seal |
+//! | | *for kind 5:* |
+//! | 1 | the bits of an end |
+//! | 4 | the longest lifetime, in ticks |
+//! | 8, 4 | how long a tick is, in seconds and nanoseconds; 0 if that is not known |
+//! | 1 | 1 if a tick is known, else 0, and so are the next three |
+//! | 8 | the tick that is now |
+//! | 2 | its place on the ring: what the end of an entry would be that dies now |
+//! | 4 | by how many ticks the sweep lags behind |
 //! | 4 | a seal |
 //! | | **a section for each table**: for kind 2 from the newest to the oldest, for kind 3 from that of the oldest live generation to the current one |
 //! | 1 | the encoding of the buckets: 0 plain, 1 semi-sorted |
@@ -59,7 +68,7 @@
 //!   snapshot states.
 //!
 //! # How long
-//! A snapshot of one table has `68 + s + a + 8·n` bytes, that of a maplet five more. Numbers that say how much is to be read or allocated are used only
+//! A snapshot of one table has `68 + s + a + 8·n` bytes, that of a maplet five more, that of a filter whose entries expire 36. Numbers that say how much is to be read or allocated are used only
 //! after the seal that follows them (the length of the schema excepted, which is 255 at most). Any change of one bit, and of
 //! several within 32 in a row, is certain to be found; others pass one time in four billion. A seal protects from accidents,
 //! not from an adversary, who can compute it too: he can make any snapshot that is one. It can't make the library do what it
@@ -95,7 +104,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    const MOST: usize = 18;
+    const MOST: usize = 32;
 
     /// Of a filter of one table.
     pub(crate) const NONE: Self = Self { bytes: [0; Self::MOST], len: 0 };

@@ -1,15 +1,18 @@
 //! A filter of one table as a snapshot, there and back.
 
 use std::io;
+use std::time::Duration;
 
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::snapshot::format::{Begun, Head, Saved};
 use crate::snapshot::source::{Source, TABLE_HEADER};
-use crate::table::any::{AnyTable, FilterTable, MapletTable};
+use crate::table::any::{AnyTable, ExpiringTable, FilterTable, MapletTable};
+use crate::table::clock::{Clock, Reading};
 use crate::table::plan::Plan;
 use crate::table::words;
 use crate::word::layout::MOST_PAYLOAD_BITS;
+use crate::word::ring::Ring;
 
 impl Saved for Box<dyn FilterTable> {
     const KIND: FilterKind = FilterKind::Concurrent;
@@ -19,7 +22,7 @@ impl Saved for Box<dyn FilterTable> {
     }
 
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
-        let mut table = load(source, 0, memory_of_caller, Plan::table)?;
+        let mut table = load(source, 0, memory_of_caller, 0, Plan::table)?;
         source.words(&mut *table)?;
         Ok(table)
     }
@@ -39,7 +42,63 @@ impl Saved for Box<dyn MapletTable> {
         if !(1..=most).contains(&value_bits) {
             return Err(LoadError::InvalidValueBits { value_bits, most });
         }
-        let mut table = load(source, value_bits.into(), memory_of_caller, Plan::table_with_payload)?;
+        let mut table = load(source, value_bits.into(), memory_of_caller, 0, Plan::table_with_payload)?;
+        source.words(&mut *table)?;
+        Ok(table)
+    }
+}
+
+impl Saved for Box<dyn ExpiringTable> {
+    const KIND: FilterKind = FilterKind::Expiring;
+
+    fn begin_save(&self) -> io::Result<Begun<'_>> {
+        let mut begun = begin_save(Head::NONE, &**self)?;
+        let clock = self.clock();
+        let Reading { now, moment } = begun.sections[0].save.reading().expect("the table has a clock");
+        let resolution = clock.resolution().unwrap_or_default();
+        let mut head = [0; 32];
+        head[0] = self.shape().payload_bits as u8;
+        head[1..5].copy_from_slice(&(clock.longest() as u32).to_le_bytes());
+        head[5..13].copy_from_slice(&resolution.as_secs().to_le_bytes());
+        head[13..17].copy_from_slice(&resolution.subsec_nanos().to_le_bytes());
+        if let Some(now) = now {
+            head[17] = 1;
+            head[18..26].copy_from_slice(&now.to_le_bytes());
+            head[26..28].copy_from_slice(&clock.place(moment).to_le_bytes());
+            head[28..].copy_from_slice(&(moment.lag() as u32).to_le_bytes());
+        }
+        begun.head = Head::of(&head);
+        Ok(begun)
+    }
+
+    fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
+        let [end_bits] = source.take()?;
+        let longest = u32::from_le_bytes(source.take()?).into();
+        let (seconds, nanoseconds) = (u64::from_le_bytes(source.take()?), u32::from_le_bytes(source.take()?));
+        let [flags] = source.take()?;
+        let now = u64::from_le_bytes(source.take()?);
+        let place = u16::from_le_bytes(source.take()?);
+        let lag = u32::from_le_bytes(source.take()?).into();
+        source.header_seal()?;
+        if flags > 1 {
+            return Err(LoadError::UnknownFlags { flags });
+        }
+        let invalid = || LoadError::InvalidClock { end_bits, longest, nanoseconds, place, lag };
+        let ring = Ring::of_bits(end_bits.into()).ok_or_else(invalid)?;
+        let lifetime = 1..=ring.longest();
+        let known = if flags == 1 {
+            ring.place(place.into()) == place && lag <= ring.len()
+        } else {
+            (now, place, lag) == (0, 0, 0)
+        };
+        if !lifetime.contains(&longest) || nanoseconds >= 1_000_000_000 || !known {
+            return Err(invalid());
+        }
+        let resolution = Duration::new(seconds, nanoseconds);
+        let clock = Clock::new(ring, longest, Some(resolution).filter(|resolution| !resolution.is_zero()));
+        let clock = if flags == 1 { clock.at(now, place, lag) } else { clock };
+        let of_clock = size_of_val(&clock);
+        let mut table = load(source, end_bits.into(), memory_of_caller, of_clock, |plan| plan.table_with_clock(clock))?;
         source.words(&mut *table)?;
         Ok(table)
     }
@@ -49,15 +108,16 @@ fn begin_save(head: Head, table: &dyn AnyTable) -> io::Result<Begun<'_>> {
     Begun::new(head, [table].into_iter())
 }
 
-/// The empty table that the header of its section describes, with so many payload bits.
+/// The empty table that the header of its section describes, with so many payload bits, and so much memory beside its own.
 fn load<T>(
     source: &mut Source<'_>,
     payload_bits: u32,
     memory_of_caller: usize,
+    beside: usize,
     table: impl FnOnce(Plan) -> Option<T>,
 ) -> Result<T, LoadError> {
     let plan = source.table_header(payload_bits)?;
     source.expect_tables(1, plan.buckets, TABLE_HEADER)?;
-    source.reserve(plan.memory_usage().saturating_add(memory_of_caller))?;
-    table(plan).ok_or_else(|| LoadError::OutOfMemory { bytes: words::memory_for(plan.buckets) })
+    source.reserve(plan.memory_usage().saturating_add(memory_of_caller).saturating_add(beside))?;
+    table(plan).ok_or_else(|| LoadError::OutOfMemory { bytes: words::memory_for(plan.buckets) + beside })
 }

@@ -10,7 +10,9 @@ use crate::error::insert::{InsertBatchError, InsertError};
 #[cfg(feature = "snapshot")]
 use crate::error::load::LoadError;
 use crate::plan::batch::{BLOCK, Hashes};
+use crate::table::clock::{Advance, Clock, Until};
 use crate::table::counters::Counts;
+use crate::table::expiring::Unless;
 #[cfg(feature = "snapshot")]
 use crate::table::save::TableSave;
 use crate::word::layout::Shape;
@@ -87,6 +89,26 @@ pub(crate) trait MapletTable: AnyTable {
     /// Likewise.
     fn remove_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues, answers: &mut dyn FnMut(&[bool]));
 }
+
+/// A `Table` as filters use it whose entries expire: its slots hold an end beside the fingerprint, in the payload.
+pub(crate) trait ExpiringTable: AnyTable {
+    fn clock(&self) -> &Clock;
+    fn advance_to(&self, tick: u64) -> Advance;
+    fn restart_clock(&self, tick: u64);
+    fn contains_live(&self, hash: u64) -> bool;
+    /// Whether the entry was added.
+    fn add_until(&self, hash: u64, until: Until, unless: Unless) -> Result<bool, InsertError>;
+    fn remove_until(&self, hash: u64, expires_at: u64) -> bool;
+    fn live_len(&self) -> usize;
+    fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
+    /// `hashes` puts the ends that go with a block into `ends`.
+    fn insert_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds) -> Result<usize, InsertBatchError>;
+    /// Likewise.
+    fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answer: &mut dyn FnMut(bool));
+}
+
+/// The ends that go with a block of hashes, in ticks of the caller's.
+pub(crate) type BlockOfEnds = Cell<[u64; BLOCK]>;
 
 /// The values that go with a block of hashes.
 pub(crate) type BlockOfValues = Cell<[u16; BLOCK]>;

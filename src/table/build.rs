@@ -1,7 +1,8 @@
 //! Tables of a layout that is chosen at run time.
 
 use crate::machine::memory::Pages;
-use crate::table::any::{FilterTable, MapletTable};
+use crate::table::any::{ExpiringTable, FilterTable, MapletTable};
+use crate::table::clock::Clock;
 use crate::table::words::{self, Table};
 use crate::word::geometry::{Buckets, Nested, WideBuckets};
 use crate::word::layout::{Layout, OfFilter, Plain, SHAPES, SemiSorted, Shape, WithPayload};
@@ -70,6 +71,24 @@ pub(crate) fn with_payload(
             Some(Box::new(Table::with_geometry(pages, layout, Buckets::new(buckets), capacity)?))
         } else {
             Some(Box::new(Table::with_geometry(pages, layout, WideBuckets::new(buckets), capacity)?))
+        }
+    })
+}
+
+/// An empty table whose entries expire by this clock, or `None` if there is no memory for it.
+pub(crate) fn with_clock(
+    pages: Pages,
+    shape: Shape,
+    buckets: usize,
+    capacity: usize,
+    clock: Clock,
+) -> Option<Box<dyn ExpiringTable>> {
+    with_layout_for_payload!(shape, L => {
+        let layout = WithPayload::<L>::try_of(shape)?;
+        if buckets <= Buckets::MOST {
+            Some(Box::new(Table::with_geometry(pages, layout, Buckets::new(buckets), capacity)?.with_clock(clock)?))
+        } else {
+            Some(Box::new(Table::with_geometry(pages, layout, WideBuckets::new(buckets), capacity)?.with_clock(clock)?))
         }
     })
 }

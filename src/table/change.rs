@@ -189,6 +189,17 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let Some(guard) = self.stripe(item.sum).try_lock_unless(Fault::RemoveWithoutLock) else {
             return self.remove_when_free::<COUNTED>(again);
         };
+        self.remove_under::<COUNTED>(guard, item, again)
+    }
+
+    /// `remove_or_again` under the lock.
+    #[inline(always)]
+    pub(super) fn remove_under<const COUNTED: bool>(
+        &self,
+        guard: Guard<'_>,
+        item: Item,
+        again: impl FnOnce() -> Item,
+    ) -> bool {
         // Both at once: a branch on which of the two holds it would be mispredicted half of the time.
         let (first, second) = (self.look(item.first), self.look(item.second));
         let (in_first, copy) = self.layout.place(first, second, item.entry);

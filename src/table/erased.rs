@@ -320,7 +320,7 @@ impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
     }
 
     fn memory_usage(&self) -> usize {
-        size_of_val(self) + memory_for(self.buckets.count())
+        size_of_val(self) + memory_for(self.buckets.count()) + self.clock().map_or(0, size_of_val)
     }
 
     #[cfg(feature = "snapshot")]

@@ -4,6 +4,7 @@ use std::io;
 
 #[cfg(feature = "snapshot")]
 use crate::error::load::LoadError;
+use crate::table::clock::Clock;
 use crate::table::save::{CHUNK, Kept, TableSave};
 use crate::table::words::Table;
 use crate::verify::fault::{self, Fault};
@@ -24,7 +25,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             self.settle();
             return Ok(save);
         }
-        self.with_all_locked(Fault::SaveWithoutLocks, || self.saving().begin(kept))
+        let begin = || self.saving().begin(kept.at(self.clock().map(Clock::read)));
+        self.with_all_locked(Fault::SaveWithoutLocks, begin)
     }
 
     /// Reads the image and hands it on, in the order of the buckets and a chunk at a time; returns how many copies are in

@@ -3,17 +3,22 @@
 pub(crate) mod any;
 pub(crate) mod build;
 mod change;
+pub(crate) mod clock;
 pub(crate) mod counters;
 mod erased;
+pub(crate) mod expiring;
 mod image;
 pub(crate) mod lookup;
 pub(crate) mod plan;
 mod relocate;
 pub(crate) mod save;
 pub(crate) mod stripe;
+mod sweep;
 mod values;
 pub(crate) mod words;
 
+#[cfg(test)]
+mod expiring_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
-use crate::table::any::{FilterTable, MapletTable};
+use crate::table::any::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::build;
+use crate::table::clock::Clock;
 use crate::word::layout::Shape;
 
 /// From how many buckets on a table is asked for on huge pages: 4 MiB, in which one such page of 2 MiB lies whole. A
@@ -32,6 +33,12 @@ impl Plan {
     /// The same with payloads.
     pub(crate) fn table_with_payload(self) -> Option<Box<dyn MapletTable>> {
         build::with_payload(self.pages, self.shape, self.buckets, sizing::capacity_of(self.shape, self.buckets))
+    }
+
+    /// The same whose entries expire by this clock.
+    pub(crate) fn table_with_clock(self, clock: Clock) -> Option<Box<dyn ExpiringTable>> {
+        let capacity = sizing::capacity_of(self.shape, self.buckets);
+        build::with_clock(self.pages, self.shape, self.buckets, capacity, clock)
     }
 
     /// So many such tables, or `None` if there is no memory for them.

@@ -2,12 +2,14 @@
 
 use crate::error::insert::InsertError;
 use crate::plan::path::{self, Hop, Outcome};
+use crate::table::clock::Clock;
 use crate::table::stripe::{Guard, Stripe};
 use crate::table::words::{Table, TakeFaults};
 use crate::verify::fault::{self, Fault};
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::{Geometry, Item};
-use crate::word::layout::Layout;
+use crate::word::layout::{Entry, Layout};
+use crate::word::ring::Moment;
 use crate::word::values::Values;
 
 /// How many searches an insert makes while others change the table. After that, it makes one that nobody disturbs.
@@ -32,8 +34,8 @@ pub(super) struct Effort {
     searches: u32,
     /// Those that found no path.
     in_vain: u32,
-    /// Of the last of those: its trace, and how many bumps there had been when it ended.
-    last: Option<(u64, u64)>,
+    /// Of the last of those: its trace, how many bumps there had been when it ended, and the moment for which it was made.
+    last: Option<(u64, (u64, Option<Moment>))>,
 }
 
 impl Effort {
@@ -50,7 +52,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     pub(super) fn make_room(&self, item: Item, purpose: Purpose, effort: &mut Effort) -> Result<(), InsertError> {
         while !effort.is_enough() {
             effort.searches += 1;
-            let trace = match self.search(item, |hop| self.relocate(hop)) {
+            if self.clock().is_some() && (self.drop_dead(item.first, false) || self.drop_dead(item.second, false)) {
+                return Ok(());
+            }
+            let moment = self.moment();
+            let trace = match self.search(item, moment, |hop| self.relocate(hop)) {
                 Outcome::Planned => return Ok(()),
                 Outcome::Nothing { trace } => trace,
             };
@@ -62,9 +68,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             if copies == self.slots_of(item) {
                 return Err(self.refusal(item, copies));
             }
-            let bumps = self.settle();
-            let certain = effort.last.is_some_and(|(last_trace, last_bumps)| {
-                last_bumps == bumps
+            let now = (self.settle(), self.moment());
+            let certain = effort.last.is_some_and(|(last_trace, last)| {
+                last == now && now.1 == moment
                     || last_trace == trace && self.buckets.count() > path::BUDGET
                     || fault::injected(Fault::FullIgnoresVersions)
             });
@@ -72,7 +78,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 return Err(self.refusal(item, copies));
             }
             effort.in_vain += 1;
-            effort.last = Some((trace, bumps));
+            effort.last = Some((trace, now));
         }
         Ok(())
     }
@@ -92,31 +98,57 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[cold]
     #[inline(never)]
     pub(super) fn insert_undisturbed(&self, item: Item, purpose: Purpose) -> Result<Option<Values>, InsertError> {
+        // Another thread has added it meanwhile: no room is needed any more.
+        let present = || {
+            let suffice = purpose == Purpose::InsertIfAbsent && self.copies(item) > 0;
+            suffice.then(|| Some(self.values_locked(item)))
+        };
+        let add = |guard: &Guard<'_>| {
+            self.bump_to_add(guard, Fault::AddValueWithoutBump);
+            self.put_in_either::<true>(item).then_some(None)
+        };
+        self.undisturbed(item, |guard| present().or_else(|| add(guard)), present)
+    }
+
+    /// Makes room for the item until `add` has an answer, or there is no room to be made, and `otherwise` has none either. All that
+    /// with the locks of all stripes.
+    pub(super) fn undisturbed<R>(
+        &self,
+        item: Item,
+        add: impl Fn(&Guard<'_>) -> Option<R>,
+        otherwise: impl Fn() -> Option<R>,
+    ) -> Result<R, InsertError> {
         self.with_all_locked(Fault::FullWithoutLocks, || {
-            // Another thread has added it meanwhile: no room is needed any more.
-            let suffice = |copies| purpose == Purpose::InsertIfAbsent && copies > 0;
             loop {
-                if suffice(self.copies(item)) {
-                    return Ok(Some(self.values_locked(item)));
+                if let Some(answer) = add(&self.stripe(item.sum).held()) {
+                    return Ok(answer);
                 }
-                self.bump_to_add(&self.stripe(item.sum).held(), Fault::AddValueWithoutBump);
-                if self.put_in_either::<true>(item) {
-                    return Ok(None);
+                if self.clock().is_some() && (self.drop_dead(item.first, true) || self.drop_dead(item.second, true)) {
+                    continue;
                 }
-                let relocate = |hop: Hop| self.relocate_under(&self.stripe_of(hop).held(), hop);
-                if let Outcome::Nothing { .. } = self.search(item, relocate) {
+                let relocate = |hop: Hop| {
+                    self.clock().is_none_or(|_| self.drop_dead(hop.to, true))
+                        && self.relocate_under(&self.stripe_of(hop).held(), hop)
+                };
+                let moment = self.moment();
+                if let Outcome::Nothing { .. } = self.search(item, moment, relocate)
+                    && moment == self.moment()
+                {
                     // Only now: what is full stays full, so this is a moment at which there is no room.
-                    let copies = self.copies(item);
-                    let present = suffice(copies).then(|| self.values_locked(item));
-                    return if present.is_some() { Ok(present) } else { Err(self.refusal(item, copies)) };
+                    return otherwise().ok_or_else(|| self.refusal(item, self.copies(item)));
                 }
             }
         })
     }
 
-    /// Searches for a path to room for the item, and has its hops carried out.
-    fn search(&self, item: Item, relocate: impl Fn(Hop) -> bool) -> Outcome {
-        let look = |bucket| self.look(bucket);
+    /// The moment of the table's clock, if it has one.
+    fn moment(&self) -> Option<Moment> {
+        self.clock().map(Clock::moment)
+    }
+
+    /// Searches for a path to room for the item, at a moment of the table's clock, and has its hops carried out.
+    fn search(&self, item: Item, moment: Option<Moment>, relocate: impl Fn(Hop) -> bool) -> Outcome {
+        let look = |bucket| self.look_at_living(bucket, moment);
         let mut hops = 0;
         let outcome = path::make_room(self.layout, self.buckets, item, look, |hop| {
             let relocated = relocate(hop);
@@ -141,13 +173,35 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Waits until each relocation and removal that is under way has ended; returns how many bumps there have been.
     pub(crate) fn settle(&self) -> u64 {
-        self.stripes.iter().map(|stripe| stripe.lock(&self.counters).bumps()).fold(0, u64::wrapping_add)
+        let mut bumps = 0u64;
+        self.each_locked(|stripe| bumps = bumps.wrapping_add(stripe.bumps()));
+        bumps
+    }
+
+    /// Locks all stripes, one after the other.
+    pub(super) fn each_locked(&self, mut work: impl FnMut(Guard<'_>)) {
+        self.stripes.iter().for_each(|stripe| work(stripe.lock(&self.counters)));
     }
 
     /// Carries out one hop of a plan, if it still holds.
     pub(crate) fn relocate(&self, hop: Hop) -> bool {
+        if self.clock().is_some() {
+            self.drop_dead(hop.to, false);
+        }
         let guard = self.stripe_of(hop).lock_unless(Fault::RelocateWithoutLock, &self.counters);
         self.relocate_under(&guard, hop)
+    }
+
+    /// Takes the entry out of the bucket if it is dead; for who holds the lock of its stripe.
+    fn drops_instead(&self, guard: &Guard<'_>, entry: Entry, bucket: usize) -> bool {
+        let Some(clock) = self.clock() else {
+            return false;
+        };
+        if clock.ring.is_live(clock.moment(), self.layout.payload_of(entry)) || fault::injected(Fault::RelocateDead) {
+            return false;
+        }
+        self.take_dead(clock, guard, bucket, entry);
+        true
     }
 
     fn stripe_of(&self, hop: Hop) -> &Stripe {
@@ -158,6 +212,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     fn relocate_under(&self, guard: &Guard<'_>, Hop { entry, from, to }: Hop) -> bool {
         if !self.layout.holds_entry(self.look(from), entry) && !fault::injected(Fault::RelocateWithoutRecheck) {
             return false;
+        }
+        if self.drops_instead(guard, entry, from) {
+            return true;
         }
         self.keep(from, Fault::RelocateKeepsNoSource);
         if !fault::injected(Fault::RelocateKeepsTargetLate) {

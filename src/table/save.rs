@@ -72,6 +72,7 @@ use std::io;
 
 use crate::machine::memory::boxed_slice;
 use crate::sync::{AtomicU64, Mutex, Ordering};
+use crate::table::clock::Reading;
 use crate::verify::fault::{self, Fault};
 use crate::word::bucket::Bucket;
 
@@ -108,13 +109,21 @@ pub(super) struct Kept {
     chunks: Box<[Vec<(usize, Bucket)>]>,
     /// Whether the memory for a word was refused.
     refused: bool,
+    /// What the table's clock said at the moment of the save, if it has one.
+    #[cfg_attr(not(any(feature = "snapshot", ccf_model)), allow(dead_code, reason = "only snapshots state it"))]
+    reading: Option<Reading>,
 }
 
 impl Kept {
     /// Nothing yet, of a table of so many buckets.
     pub(super) fn new(buckets: usize) -> io::Result<Self> {
         let chunks = boxed_slice(buckets.div_ceil(CHUNK), Vec::new).ok_or_else(out_of_memory)?;
-        Ok(Self { save: 0, passed: 0, chunks, refused: false })
+        Ok(Self { save: 0, passed: 0, chunks, refused: false, reading: None })
+    }
+
+    /// For a save at the moment of this reading.
+    pub(super) fn at(self, reading: Option<Reading>) -> Self {
+        Self { reading, ..self }
     }
 
     /// Keeps the bucket's word, if it is the first time and in time.
@@ -187,6 +196,13 @@ pub(crate) struct TableSave<'a> {
 }
 
 impl TableSave<'_> {
+    /// What the table's clock said at its moment, if it has one.
+    #[cfg(any(feature = "snapshot", ccf_model))]
+    pub(crate) fn reading(&self) -> Option<Reading> {
+        let saves = self.saving.saves.lock();
+        saves.kept.iter().find(|kept| kept.save == self.save).expect("it is running").reading
+    }
+
     /// Passes the chunk from this bucket on and returns what was kept of it.
     pub(super) fn pass(&self, start: usize) -> io::Result<Vec<(usize, Bucket)>> {
         let mut saves = self.saving.saves.lock();

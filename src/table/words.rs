@@ -6,6 +6,7 @@ use core::hint::select_unpredictable;
 use crate::machine::arch::{at, at_step};
 use crate::machine::memory::{Pages, boxed_slice, boxed_slice_on};
 use crate::sync::{AtomicU64, Ordering};
+use crate::table::clock::Clock;
 use crate::table::counters::Counters;
 use crate::table::save::Saving;
 use crate::table::stripe::{BUCKETS_PER_STRIPE, Guard, MAX_STRIPES, Stripe};
@@ -32,6 +33,8 @@ pub(crate) struct Table<L, G = Buckets> {
     /// One, in a box: an atomic in this very struct would have the compiler read the other fields anew after each access
     /// to a word, which costs a lookup two instructions and `insert_if_absent` twenty-five.
     saving: Box<[Saving; 1]>,
+    /// In the table of a filter whose entries expire. In a box for the same reason.
+    clock: Option<Box<[Clock; 1]>>,
 }
 
 /// The seeded bugs of the two operations that take copies out.
@@ -86,7 +89,23 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             stripes,
             counters: Counters::new(buckets)?,
             saving: boxed_slice(1, Saving::new)?.try_into().ok()?,
+            clock: None,
         })
+    }
+
+    /// The table, with a clock by which its entries expire, or `None` if there is no memory for that.
+    pub(crate) fn with_clock(mut self, clock: Clock) -> Option<Self> {
+        let mut clock = Some(clock);
+        let clock = boxed_slice(1, || clock.take().expect("it is one"))?;
+        self.clock = Some(clock.try_into().ok()?);
+        Some(self)
+    }
+
+    /// The clock by which entries expire, if they do.
+    #[inline(always)]
+    pub(crate) fn clock(&self) -> Option<&Clock> {
+        // What is done about a clock is nothing in the tables of filters without one.
+        if L::HAS_PAYLOAD { self.clock.as_deref().map(|[clock]| clock) } else { None }
     }
 
     #[inline(always)]
@@ -128,9 +147,17 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.layout.holds(self.look(bucket), fingerprint)
     }
 
-    /// How many copies of the item's class its buckets hold; under the lock, or it may count one twice that is being moved.
+    /// How many copies of the item's class its buckets hold, but for those that are dead; under the lock, or it may count one
+    /// twice that is being moved.
     pub(super) fn copies(&self, item: Item) -> usize {
-        self.in_buckets_of(item, |bucket| self.layout.count(bucket, self.fingerprint(item)))
+        let fingerprint = self.fingerprint(item);
+        let Some(clock) = self.clock() else {
+            return self.in_buckets_of(item, |bucket| self.layout.count(bucket, fingerprint));
+        };
+        let moment = clock.moment();
+        self.in_buckets_of(item, |bucket| {
+            self.layout.count_with(bucket, fingerprint, |end| clock.ring.is_live(moment, end))
+        })
     }
 
     /// How many copies of the item its buckets hold; under the lock, likewise.
@@ -276,7 +303,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Changes a bucket that was seen as it is in one step, or else returns what it has become.
     #[inline(always)]
-    fn exchange(
+    pub(super) fn exchange(
         &self,
         bucket: usize,
         seen: Bucket,
@@ -350,7 +377,7 @@ fn adding() -> Ordering {
 
 /// The ordering of an exchange that takes a copy out.
 #[inline(always)]
-fn taking() -> Ordering {
+pub(super) fn taking() -> Ordering {
     // Release: who sees the copy gone sees the bump before it. SeqCst, as above.
     fault::ordering(Fault::RelaxedRemove, Ordering::SeqCst)
 }

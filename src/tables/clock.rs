@@ -1,28 +1,9 @@
 //! CONCURRENT: rotations by the caller's clock. `tables/generations.rs` has the reasoning on rotations.
 
 use crate::sync::Ordering;
+use crate::table::clock::Advance;
 use crate::tables::generations::Generations;
 use crate::verify::fault::{self, Fault};
-
-/// What a call of [`advance_to`](crate::RotatingCuckooFilter::advance_to) has led to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Advance {
-    /// The tick is the first one that the filter was told: the clock begins with it.
-    Origin,
-    /// The tick is that of the current generation: nothing was due.
-    Current,
-    /// The tick is greater than every one before: that many generations have expired, or all if there are fewer.
-    Rotated {
-        /// By how much the tick is greater. A number that no pause explains tells of a clock that has jumped.
-        ticks: u64,
-    },
-    /// The tick is below one before: nothing rotates until the clock has caught up.
-    Behind {
-        /// By how much it is below.
-        by: u64,
-    },
-}
 
 impl Generations {
     /// Rotates as often as the caller's clock has ticked since the last tick that any thread has brought.
@@ -73,7 +54,7 @@ impl Generations {
         if let Some(cleaning) = cleaning {
             cleaning.finish();
         }
-        if expected == 0 { Advance::Origin } else { Advance::Rotated { ticks: next_tick - expected } }
+        if expected == 0 { Advance::Origin } else { Advance::Forward { ticks: next_tick - expected } }
     }
 
     /// The last tick, if there was one.

@@ -43,6 +43,30 @@ pub enum Fault {
     ReplaceAddsFirst,
     /// A replacement does not keep, for a save, the word that it changes.
     ReplaceKeepsNothing,
+    /// A lookup of live entries does not read the moment again.
+    LookupWithoutClock,
+    /// The load of the moment is relaxed.
+    RelaxedMoment,
+    /// The store of a moment is relaxed.
+    RelaxedPublish,
+    /// What the caller's ticks are called changes without the locks of the stripes.
+    RestartWithoutLocks,
+    /// An entry is added whose end has a place on the ring that is yet to be swept.
+    AddsBeforeSwept,
+    /// A pass begins without waiting for the writers that are under way.
+    SweepWithoutSettling,
+    /// A pass settles without bumps.
+    SweepWithoutBump,
+    /// Whoever drops the dead, to make room, does not bump.
+    DropWithoutBump,
+    /// A pass that has not ended is taken for one that has.
+    SweptTooSoon,
+    /// A pass, or whoever drops the dead, does not keep for a save the word that it changes.
+    SweepKeepsNothing,
+    /// Whoever drops the dead, to make room, takes no lock.
+    DropWithoutLock,
+    /// A relocation moves an entry though it is dead.
+    RelocateDead,
     /// `insert_if_absent` takes no lock.
     InsertIfAbsentWithoutLock,
     /// `count` takes no lock.

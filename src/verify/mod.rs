@@ -5,6 +5,8 @@ pub(crate) mod fault;
 #[cfg(ccf_model)]
 pub mod model;
 #[cfg(ccf_model)]
+pub(crate) mod model_of_expiring;
+#[cfg(ccf_model)]
 pub(crate) mod model_of_several;
 #[cfg(ccf_model = "steps")]
 pub(crate) mod steps;

@@ -8,13 +8,13 @@ pub use crate::verify::model_of_several::{Generations, Growable, GrowableKey};
 #[cfg(ccf_model = "steps")]
 pub use crate::verify::steps::{Step, before_each_step};
 
-use std::io;
-
 use crate::error::insert::InsertError;
 use crate::machine::memory::Pages;
 use crate::plan::batch::BLOCK;
 use crate::plan::path::Hop;
 use crate::table::any::AnyTable;
+use crate::table::clock::Reading;
+use crate::table::save::TableSave;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Geometry, Item, Items};
 use crate::word::layout::{Entry, Layout, OfFilter, Plain, SemiSorted, WithPayload};
@@ -59,11 +59,11 @@ impl<L: OfFilter> AnyLayout for WithPayload<L> {
 
 /// A table of a given number of buckets.
 #[derive(Debug)]
-pub struct Table<L = Smallest>(crate::table::words::Table<L>);
+pub struct Table<L = Smallest>(pub(super) crate::table::words::Table<L>);
 
 /// A key, or rather a class of keys: a fingerprint, and the order in which its two buckets are tried.
 #[derive(Clone, Copy, Debug)]
-pub struct Key(Item);
+pub struct Key(pub(super) Item);
 
 impl Key {
     /// The `nth` class whose pair is the buckets `first` and `second` in a table of `buckets`, of two slots each.
@@ -102,8 +102,10 @@ impl Key {
 /// What a save has written of a table.
 #[derive(Debug)]
 pub struct Image<L> {
-    words: Vec<Bucket>,
-    layout: L,
+    pub(super) words: Vec<Bucket>,
+    pub(super) layout: L,
+    /// What the table's clock said, if it has one.
+    pub(super) reading: Option<Reading>,
 }
 
 impl<L: AnyLayout> Image<L> {
@@ -206,7 +208,7 @@ impl<L: AnyLayout> Table<L> {
     pub fn save_and_tell(&self, begun: impl FnOnce()) -> Image<L> {
         let save = self.0.begin_save().expect("a model has memory");
         begun();
-        self.image(|chunk| self.0.read_image(&save, chunk))
+        self.image(&save)
     }
 
     /// Begins a save, for [`end_save`](Self::end_save) to do the rest.
@@ -216,16 +218,16 @@ impl<L: AnyLayout> Table<L> {
 
     /// The rest of a save that has begun, on any thread.
     pub fn end_save(&self) -> Image<L> {
-        self.image(|chunk| self.0.read_image(&self.0.begun_save(), chunk))
+        self.image(&self.0.begun_save())
     }
 
-    fn image(&self, read: impl FnOnce(&mut dyn FnMut(&[u64]) -> io::Result<()>) -> io::Result<u64>) -> Image<L> {
+    fn image(&self, save: &TableSave<'_>) -> Image<L> {
         let mut words = Vec::new();
-        let copies = read(&mut |chunk| {
+        let copies = self.0.read_image(save, &mut |chunk| {
             words.extend(chunk.iter().copied().map(Bucket));
             Ok(())
         });
-        let image = Image { words, layout: L::of_model() };
+        let image = Image { words, layout: L::of_model(), reading: save.reading() };
         assert_eq!(copies.expect("a model has memory"), image.copies() as u64);
         image
     }

@@ -10,8 +10,8 @@ use crate::snapshot::format::Saved;
 use crate::snapshot::save::Save;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::source::Source;
+use crate::table::clock::Advance;
 use crate::table::plan::Plan as TablePlan;
-use crate::tables::clock::Advance;
 use crate::tables::growth::Tables;
 use crate::tables::growth_plan::Plan;
 use crate::word::geometry::{Geometry, Nested};

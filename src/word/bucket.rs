@@ -103,8 +103,7 @@ pub(crate) trait BucketOps: Layout {
     /// The slot in either bucket whose lane is that of the pattern.
     #[inline(always)]
     fn candidate_for(self, first: Bucket, second: Bucket, pattern: u64) -> Candidate {
-        let lanes_of = |bucket| any_zero_lane::<Self>(self.fingerprints_of(bucket) ^ pattern);
-        choose(first, second, lanes_of(first), lanes_of(second)).1
+        self.chosen(first, second, self.lanes_of(first, pattern), self.lanes_of(second, pattern))
     }
 
     /// Whether a candidate holds the whole fingerprint. If not, another one still may.
@@ -118,6 +117,12 @@ pub(crate) trait BucketOps: Layout {
     #[inline]
     fn count(self, bucket: Bucket, fingerprint: Fingerprint) -> usize {
         self.matches(bucket, fingerprint).count_ones() as usize
+    }
+
+    /// How many entries with the fingerprint and one of these payloads the bucket holds.
+    #[inline]
+    fn count_with(self, bucket: Bucket, fingerprint: Fingerprint, these: impl Fn(u16) -> bool) -> usize {
+        (self.matches(bucket, fingerprint) & self.lanes_with(bucket, these)).count_ones() as usize
     }
 
     /// How many copies of the entry the bucket holds.
@@ -276,13 +281,24 @@ pub(crate) trait BucketOps: Layout {
     /// The slots in both buckets whose lanes are that of the pattern, if there are not several.
     #[inline(always)]
     fn only_candidate(self, first: Bucket, second: Bucket, pattern: u64) -> OnlyCandidate {
-        let lanes_of = |bucket| any_zero_lane::<Self>(self.fingerprints_of(bucket) ^ pattern);
-        let (in_first, in_second) = (lanes_of(first), lanes_of(second));
+        let (in_first, in_second) = (self.lanes_of(first, pattern), self.lanes_of(second, pattern));
         let word = select_unpredictable(in_first != 0, first, second);
         let lanes = in_first | in_second;
         // In one bucket, or one in each.
         let several = lanes & lanes.wrapping_sub(1) | in_first & in_second;
         OnlyCandidate { candidate: Candidate { lanes, word }, several }
+    }
+
+    /// The lanes that are that of the pattern, as a [`Candidate`] has them.
+    #[inline(always)]
+    fn lanes_of(self, bucket: Bucket, pattern: u64) -> u64 {
+        any_zero_lane::<Self>(self.fingerprints_of(bucket) ^ pattern)
+    }
+
+    /// The candidate among these lanes of either bucket.
+    #[inline(always)]
+    fn chosen(self, first: Bucket, second: Bucket, in_first: u64, in_second: u64) -> Candidate {
+        choose(first, second, in_first, in_second).1
     }
 
     /// The payloads of all entries with the fingerprint, where there is one candidate.
@@ -291,7 +307,13 @@ pub(crate) trait BucketOps: Layout {
         if !self.confirms(candidate, fingerprint) {
             return Values::EMPTY;
         }
-        Values::of(self.payload_at(candidate.word, candidate.lanes), self.payload_bits())
+        Values::of(self.payload_of_candidate(candidate), self.payload_bits())
+    }
+
+    /// The payload of a candidate.
+    #[inline(always)]
+    fn payload_of_candidate(self, candidate: Candidate) -> u16 {
+        self.payload_at(candidate.word, candidate.lanes)
     }
 
     /// The payload in the lowest of these lanes.
@@ -314,6 +336,55 @@ pub(crate) trait BucketOps: Layout {
             }
         }
         values
+    }
+
+    /// The lanes, by their top bits, whose entries have this payload.
+    #[inline(always)]
+    fn lanes_with_payload(self, bucket: Bucket, payload: u16) -> u64 {
+        let payloads = (u64::from(payload) << self.payload_shift()).wrapping_mul(Self::ONES);
+        let with_it = zero_lanes::<Self>((bucket.0 ^ payloads) & !self.of_fingerprints());
+        with_it & !zero_lanes::<Self>(bucket.0)
+    }
+
+    /// How many entries have one of these payloads.
+    #[inline]
+    fn count_payloads(self, bucket: Bucket, these: impl Fn(u16) -> bool) -> usize {
+        self.lanes_with(bucket, these).count_ones() as usize
+    }
+
+    /// The bucket without all of these lanes, each by its top bit.
+    fn without_all(self, bucket: Bucket, mut lanes: u64) -> Bucket {
+        if !Self::SEMI_SORTED {
+            // From the top bits to all bits of these lanes.
+            let lows = lanes >> (Self::LANE_BITS - 1);
+            return Bucket(bucket.0 & !lows.wrapping_mul(Self::LANE));
+        }
+        if lanes == !zero_lanes::<Self>(bucket.0) & Self::TOPS {
+            return Bucket::default();
+        }
+        // From the lowest on: those below a lane that goes move up, and those above stay.
+        let (mut word, mut list) = (bucket.0, u64::from(self.sorted_nibbles(bucket)));
+        while lanes != 0 {
+            let place = lane_index::<Self>(lanes);
+            word = shift_up::<Self>(word, place, Self::LANE_BITS);
+            list = shift_up::<Self>(list, place, STRIDE);
+            lanes &= lanes - 1;
+        }
+        encode::<Self>(word, list as u32)
+    }
+
+    /// The lanes, by their top bits, whose entries have one of these payloads.
+    #[inline(always)]
+    fn lanes_with(self, bucket: Bucket, these: impl Fn(u16) -> bool) -> u64 {
+        let (mut rest, mut lanes) = (!zero_lanes::<Self>(bucket.0) & Self::TOPS, 0);
+        while rest != 0 {
+            let lowest = rest & rest.wrapping_neg();
+            if these(self.payload_at(bucket, lowest)) {
+                lanes |= lowest;
+            }
+            rest ^= lowest;
+        }
+        lanes
     }
 
     /// The lanes, by their top bits, that hold the fingerprint.

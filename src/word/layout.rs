@@ -215,6 +215,8 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     const TOPS: u64 = Self::ONES << (Self::LANE_BITS - 1);
     /// All bits of an entry.
     const ENTRY: u64 = (1 << Self::SHAPE.fingerprint_bits) - 1;
+    /// Whether slots have a payload.
+    const HAS_PAYLOAD: bool = false;
 
     /// Rank to sorted nibbles, where the layout is semi-sorted.
     fn unrank(&self) -> &'static [u32];
@@ -277,6 +279,12 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     fn entry(self, fingerprint: Fingerprint, payload: u16) -> Entry {
         let payload = u64::from(payload) << self.payload_shift() & self.payload();
         Entry(fingerprint.0 | payload as u32)
+    }
+
+    /// The payload of an entry.
+    #[inline(always)]
+    fn payload_of(self, entry: Entry) -> u16 {
+        ((u64::from(entry.0) & self.payload()) >> self.payload_shift()) as u16
     }
 
     /// The fingerprint of an entry.
@@ -377,6 +385,7 @@ impl<L: OfFilter> WithPayload<L> {
 
 impl<L: Layout> Layout for WithPayload<L> {
     const SHAPE: Shape = L::SHAPE;
+    const HAS_PAYLOAD: bool = true;
 
     #[inline(always)]
     fn unrank(&self) -> &'static [u32] {

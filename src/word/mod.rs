@@ -4,5 +4,6 @@
 pub(crate) mod bucket;
 pub(crate) mod geometry;
 pub(crate) mod layout;
+pub(crate) mod ring;
 pub(crate) mod semisort;
 pub(crate) mod values;

@@ -15,15 +15,15 @@ fn an_advance_tells_what_it_has_led_to() {
     let counts = || (filter.stats().clock_steps_back, filter.stats().clock_jumps);
     assert_eq!(filter.advance_to(100), Advance::Origin);
     assert_eq!(filter.advance_to(100), Advance::Current);
-    assert_eq!(filter.advance_to(101), Advance::Rotated { ticks: 1 });
-    assert_eq!((filter.advance_to(103), counts()), (Advance::Rotated { ticks: 2 }, (0, 0)));
-    assert_eq!((filter.advance_to(106), counts()), (Advance::Rotated { ticks: 3 }, (0, 1)), "all has expired");
-    assert_eq!((filter.advance_to(1_000_000), counts()), (Advance::Rotated { ticks: 999_894 }, (0, 2)));
+    assert_eq!(filter.advance_to(101), Advance::Forward { ticks: 1 });
+    assert_eq!((filter.advance_to(103), counts()), (Advance::Forward { ticks: 2 }, (0, 0)));
+    assert_eq!((filter.advance_to(106), counts()), (Advance::Forward { ticks: 3 }, (0, 1)), "all has expired");
+    assert_eq!((filter.advance_to(1_000_000), counts()), (Advance::Forward { ticks: 999_894 }, (0, 2)));
     for by in [1, 2, 1_000_000] {
         assert_eq!(filter.advance_to(1_000_000 - by), Advance::Behind { by });
     }
     assert_eq!((filter.advance_to(1_000_000), counts()), (Advance::Current, (3, 2)));
-    assert_eq!(filter.advance_to(u64::MAX), Advance::Rotated { ticks: u64::MAX - 1 - 1_000_000 });
+    assert_eq!(filter.advance_to(u64::MAX), Advance::Forward { ticks: u64::MAX - 1 - 1_000_000 });
     assert_eq!(filter.advance_to(u64::MAX), Advance::Current);
     assert_eq!(filter.tick(), Some(u64::MAX - 1));
 }
@@ -77,5 +77,5 @@ fn a_clock_may_begin_at_the_end_of_all_ticks() {
     filter.restart_clock(u64::MAX);
     assert_eq!(filter.advance_to(u64::MAX), Advance::Current);
     filter.restart_clock(0);
-    assert_eq!(filter.advance_to(1), Advance::Rotated { ticks: 1 });
+    assert_eq!(filter.advance_to(1), Advance::Forward { ticks: 1 });
 }

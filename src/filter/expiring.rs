@@ -1,0 +1,622 @@
+//! The filter whose entries each have an end of their own: from keys and ticks to verdicts.
+
+use core::borrow::Borrow;
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+use core::marker::PhantomData;
+use core::panic::{RefUnwindSafe, UnwindSafe};
+use core::time::Duration;
+
+use crate::error::insert::InsertError;
+use crate::error::kind::FilterKind;
+use crate::filter::operations::properties;
+use crate::filter::stats::Stats;
+use crate::hasher::default::DefaultHashBuilder;
+use crate::snapshot::schema::Schema;
+use crate::table::any::{AnyTable, ExpiringTable};
+use crate::table::clock::{Advance, Until, ticks_for};
+use crate::table::expiring::Unless;
+use crate::word::layout::Encoding;
+
+/// A cuckoo filter whose entries expire one by one, each at a time of its own: revoked tokens, nonces, negative caches.
+///
+/// What a server has to remember often matters until a certain time only: a revoked token until it would have expired anyway, a
+/// nonce for as long as requests are accepted, "not in the database" for a few minutes. This filter keeps each entry until its
+/// end, forgets it by itself, and uses its slot again. Many threads share it as they share a
+/// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter): lookups are lock-free, in one table.
+///
+/// Take a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) where all keys live equally long, nothing is removed, and inserts
+/// matter more than lookups. Take this one for everything else: it looks into one table instead of several, knows each entry's end to
+/// the tick, and can remove.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+///
+/// // Tokens live for an hour at most, so a revocation need not be kept longer. One tick is 5 minutes.
+/// let (longest, tick) = (Duration::from_secs(3600), Duration::from_secs(300));
+/// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100_000).lifetime(longest, tick).build()?;
+/// let revoked = Arc::new(revoked);
+///
+/// // From a timer, or before each request: the time since 1970, in ticks.
+/// let noon = 1_699_963_200;
+/// revoked.advance_to(noon / 300);
+///
+/// let expiry_of_the_token = noon + 1000; // from the token itself
+/// revoked.insert("token-17", u64::div_ceil(expiry_of_the_token, 300))?;
+/// assert!(revoked.contains("token-17"));
+///
+/// revoked.advance_to((noon + 1200) / 300);
+/// assert!(!revoked.contains("token-17"), "it has expired, so nobody needs to know any more");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Ends
+///
+/// Time is counted in *ticks*, by the caller's clock. The filter starts no thread and reads no clock: [`advance_to`](Self::advance_to)
+/// tells it the tick that is *now*. An entry *expires at* a tick: it is live while that tick is after now.
+///
+/// - **A live entry is always found**, until its end: there are no false negatives.
+/// - **An expired entry is never found**, from the moment that `advance_to` has taken effect, whether its slot has been swept or not.
+///   (Its key is an absent key like others then, and so found by mistake now and then.)
+///
+/// So what is to be found until the time `t` expires at tick `t / resolution`, rounded up. It is found until `t`, and it is gone one
+/// resolution later at the latest, if the clock is told in time.
+///
+/// # A nonce window
+///
+/// Whoever records a request can send it again: a *replay*. So each request says when it was made, and has a *nonce*, a number that comes
+/// once. The server refuses a request that is older than the window, and one whose nonce it has seen within the window.
+///
+/// ```
+/// use std::time::{Duration, SystemTime, UNIX_EPOCH};
+/// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
+///
+/// const WINDOW: Duration = Duration::from_secs(5 * 60);
+/// const TICK: Duration = Duration::from_secs(30);
+///
+/// /// Whether a request that was made at the time `made`, and comes `now`, is no replay.
+/// fn is_fresh(
+///     nonces: &ExpiringCuckooFilter<str>,
+///     nonce: &str,
+///     made: SystemTime,
+///     now: SystemTime,
+/// ) -> Result<bool, InsertError> {
+///     // A request from the future would still be young enough when its nonce is forgotten.
+///     if now.duration_since(made).map_or(true, |age| age > WINDOW) {
+///         return Ok(false);
+///     }
+///     nonces.advance_to(now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / TICK.as_secs());
+///     // In one step: of many requests with this nonce, also at the same time, one passes.
+///     nonces.insert_if_absent(nonce, nonces.expires_after(WINDOW)?)
+/// }
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     // One new nonce of a million may be taken for a replay: its client tries again with another.
+///     let builder = ExpiringCuckooFilter::<str>::builder().capacity(100_000).false_positive_rate(1e-6);
+///     let nonces = builder.lifetime(WINDOW, TICK).build()?;
+///     let (made, second) = (SystemTime::now(), Duration::from_secs(1));
+///     assert!(is_fresh(&nonces, "nonce-1", made, made + second)?);
+///     assert!(!is_fresh(&nonces, "nonce-1", made, made + WINDOW)?, "a replay");
+///     assert!(!is_fresh(&nonces, "nonce-1", made, made + 2 * WINDOW)?, "too old, so the nonce need not be known any more");
+///     Ok(())
+/// }
+/// ```
+///
+/// # Which clock
+///
+/// Take one that goes on where the process ends: the time since 1970. Call `advance_to` from a timer, some hundred times in a tick, or
+/// before each operation; it costs a load or two where nothing is due. **Time stands still while nobody calls it.**
+///
+/// - *The clock goes back*, or begins at 0 with each process: nothing comes back to life. Nothing expires either until the clock has
+///   caught up. `advance_to` says so ([`Advance::Behind`]), and [`Stats::clock_steps_back`] counts it. If it will not catch up, call
+///   [`restart_clock`](Self::restart_clock): each entry keeps the rest of its lifetime.
+/// - *The clock stands still*: nothing expires, and entries that were to end much later than now are refused
+///   ([`InsertError::LifetimeTooLong`]), which names the tick that the filter thinks is now.
+/// - *The clock jumps ahead* by the longest lifetime or more: all entries expire, and they stay so. [`Advance::Forward`] says by
+///   how much, and [`Stats::clock_jumps`] counts it. If that was a mistake, load the last snapshot or rebuild the filter.
+///
+/// # What concurrent callers may observe
+///
+/// - All operations on keys, and `advance_to`, are linearizable: each takes effect in one step at some moment of its call. When the
+///   clock goes on, all that expires does so in one step. [`clear`](Self::clear) is no such step, and [`len`](Self::len) is exact
+///   only when nothing changes.
+/// - Lookups take no lock, write no shared memory and wait for nobody. They look again only if another thread has just changed
+///   something in the same stripe, or the clock has gone on.
+/// - Dead entries are room. Where an insert finds the buckets of its key full, it takes dead entries out before it looks further,
+///   and it is refused only if all that is in its way is alive.
+/// - No operation allocates after construction (but for a save, and what changes put aside while one is running), and no code of the
+///   caller's runs while a lock is held.
+///
+/// # Sweeping
+///
+/// Expired entries are taken out by and by. While there are any, each call of `advance_to` sweeps a thousandth of the table, or 32 KiB if
+/// that is more. So a thousand calls sweep the whole table.
+///
+/// A sweep must be over before the bits of an end can stand for another tick. If too few calls came for that, the call that brings the
+/// next tick does the rest at once: some 80 ms for 100 MB, and 150 ms if all has died (`cargo bench --bench expiring -- --only=sweep`).
+/// Lookups go on meanwhile, and so do inserts. (Inserts of entries with nearly the longest lifetime wait for that call, as do others that
+/// bring the same tick at the same time.)
+pub struct ExpiringCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
+    pub(super) core: Box<dyn ExpiringTable>,
+    pub(super) hasher: S,
+    #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots state it"))]
+    pub(super) schema: Schema,
+    key: PhantomData<fn(&T)>,
+}
+
+/// The operations on keys.
+impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
+    /// Adds an entry for the key that is found until the tick `expires_at`.
+    ///
+    /// Also if the key has one already: the filter is a multiset of pairs of a key and an end, and each is removed, or expires, by
+    /// itself. For one entry that is made to live longer, there is [`keep_until`](Self::keep_until). An entry that has expired
+    /// already, by the clock of the filter, need not be kept, so that is no error. (If your clock may be behind the filter's, compare
+    /// [`now`](Self::now): entries that you believe to be live would not be kept.)
+    ///
+    /// Cost: as a rule two cache lines read and one of them written, with one stripe locked for a few instructions. Where both
+    /// buckets of the key are full, that of a [`ConcurrentCuckooFilter::insert`](crate::ConcurrentCuckooFilter::insert) which
+    /// relocates.
+    ///
+    /// # Errors
+    /// [`InsertError::ClockNotSet`] if the filter was told no tick yet; [`InsertError::LifetimeTooLong`] if the end is further away
+    /// than the [longest lifetime](Self::longest_lifetime); [`InsertError::Full`] or [`InsertError::TooManyCopies`] if there is
+    /// no room. Nothing has changed then.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
+    /// let blocked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// blocked.advance_to(1000);
+    /// blocked.insert("198.51.100.7", 1010)?;
+    /// let error = blocked.insert("198.51.100.8", 1016).unwrap_err();
+    /// assert!(matches!(error, InsertError::LifetimeTooLong { now: 1000, longest: 15, .. }), "{error}");
+    /// blocked.advance_to(1009);
+    /// assert!(blocked.contains("198.51.100.7"));
+    /// blocked.advance_to(1010);
+    /// assert!(!blocked.contains("198.51.100.7"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn insert<Q>(&self, key: &Q, expires_at: u64) -> Result<(), InsertError>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.insert_hash(self.hash_one(key), expires_at)
+    }
+
+    /// Adds an entry for the key that is found for at least this long from now on: it expires at the tick that
+    /// [`expires_after`](Self::expires_after) tells, by the clock as it is when the entry is added.
+    ///
+    /// # Errors
+    /// As for `insert`; [`InsertError::ResolutionUnknown`] if the filter was built [by ticks](crate::ExpiringBuilder::lifetime_in_ticks).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
+    /// let absent = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
+    /// absent.advance_to(28_000_000);
+    /// absent.insert_for("no such user", 5 * minute)?;
+    /// absent.advance_to(28_000_005);
+    /// assert!(absent.contains("no such user"), "some part of the first minute may have been over");
+    /// absent.advance_to(28_000_006);
+    /// assert!(!absent.contains("no such user"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn insert_for<Q>(&self, key: &Q, lifetime: Duration) -> Result<(), InsertError>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        let ticks = ticks_for(lifetime, self.resolution().ok_or(InsertError::ResolutionUnknown)?);
+        self.add(self.hash_one(key), Until::After(ticks), Unless::Never).map(|_| ())
+    }
+
+    /// Adds an entry for the key unless the key has a live one: `true` if it was added, that is, if the key was not seen before.
+    ///
+    /// In one step: of many threads that race to add one key that is absent, exactly one gets `true`. An entry that is there is left
+    /// as it is, and expires when it would have. For one key in a thousand or so (the [false-positive
+    /// rate](Self::false_positive_rate)) another is mistaken for it, and it is not added. So don't mix this with
+    /// [`remove`](Self::remove), unless losing an entry now and then does no harm.
+    ///
+    /// A key that has expired by the clock of the filter is not kept: where it is absent, the answer is `true` each time.
+    ///
+    /// Cost: that of an [`insert`](Self::insert).
+    ///
+    /// # Errors
+    /// As for [`insert`](Self::insert).
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// nonces.advance_to(1000);
+    /// assert!(nonces.insert_if_absent("nonce-1", 1010)?);
+    /// assert!(!nonces.insert_if_absent("nonce-1", 1015)?, "a replay");
+    /// nonces.advance_to(1010);
+    /// assert!(nonces.insert_if_absent("nonce-1", 1020)?, "forgotten, as its first request is too old by now");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn insert_if_absent<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, InsertError>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.insert_hash_if_absent(self.hash_one(key), expires_at)
+    }
+
+    /// Sees to it that the key is found until the tick `expires_at` at least, with no second entry where one is enough.
+    ///
+    /// If the key has a live entry, the one that lives longest is made to live until then, or left as it is if it lives longer. Else one
+    /// is added. For what is seen again and again and lives on each time: sessions, leases, addresses that were blocked.
+    ///
+    /// **Don't [`remove`](Self::remove) from a filter in which entries are kept in this way.** Another key can look like this one, and
+    /// then both share one entry: who removes one of them removes both.
+    ///
+    /// Cost: that of an [`insert`](Self::insert), also where nothing is to be done. It needs no room if the key has an entry.
+    ///
+    /// # Errors
+    /// As for [`insert`](Self::insert).
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// for now in 1000..1100 {
+    ///     sessions.advance_to(now);
+    ///     sessions.keep_until("session-17", now + 10)?; // seen once more
+    /// }
+    /// assert_eq!(sessions.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn keep_until<Q>(&self, key: &Q, expires_at: u64) -> Result<(), InsertError>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.keep_hash_until(self.hash_one(key), expires_at)
+    }
+
+    /// Whether the key has a live entry: `false` is certain, `true` is wrong for a share of absent keys, the
+    /// [false-positive rate](Self::false_positive_rate).
+    ///
+    /// An entry that lives throughout the call is found, whatever other threads do. Lock-free: it takes no lock, writes no shared
+    /// memory and waits for nobody; it looks again only if another thread has just changed something in the same stripe, or the
+    /// clock has gone on.
+    ///
+    /// Cost: two cache lines of the table, one of the stripes and one of the clock; the latter two stay in the cache.
+    #[inline]
+    #[must_use]
+    pub fn contains<Q>(&self, key: &Q) -> bool
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.contains_hash(self.hash_one(key))
+    }
+
+    /// Takes out one live entry of the key that expires at this tick: `true` if there was one.
+    ///
+    /// **Remove only what was inserted**, with the same end, once for each insert. Another key can be mistaken for this one, with
+    /// this end too, and then it loses its entry. What has expired already can't be removed, so the answer is `false`.
+    ///
+    /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// revoked.advance_to(1000);
+    /// revoked.insert("token-17", 1010)?;
+    /// assert!(!revoked.remove("token-17", 1009), "it has no such end");
+    /// assert!(revoked.remove("token-17", 1010));
+    /// assert!(!revoked.contains("token-17"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn remove<Q>(&self, key: &Q, expires_at: u64) -> bool
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.remove_hash(self.hash_one(key), expires_at)
+    }
+
+    /// The hash of a key, for the operations on hashes. Two filters have the same one if they have the same hasher.
+    #[inline(always)]
+    #[must_use]
+    pub fn hash_one<Q>(&self, key: &Q) -> u64
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.hasher.hash_one(key)
+    }
+}
+
+/// The operations on hashes, for callers that have them already. Each is the operation of the same name on the key that has this
+/// hash, by [`hash_one`](Self::hash_one) or by a hasher that is equal to [`hasher`](Self::hasher).
+impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
+    /// [`insert`](Self::insert) by hash.
+    ///
+    /// # Errors
+    /// Those of `insert`.
+    #[inline]
+    pub fn insert_hash(&self, hash: u64, expires_at: u64) -> Result<(), InsertError> {
+        self.add(hash, Until::Tick(expires_at), Unless::Never).map(|_| ())
+    }
+
+    /// [`insert_if_absent`](Self::insert_if_absent) by hash.
+    ///
+    /// # Errors
+    /// Those of `insert_if_absent`.
+    #[inline]
+    pub fn insert_hash_if_absent(&self, hash: u64, expires_at: u64) -> Result<bool, InsertError> {
+        self.add(hash, Until::Tick(expires_at), Unless::Present)
+    }
+
+    /// [`keep_until`](Self::keep_until) by hash.
+    ///
+    /// # Errors
+    /// Those of `keep_until`.
+    #[inline]
+    pub fn keep_hash_until(&self, hash: u64, expires_at: u64) -> Result<(), InsertError> {
+        self.add(hash, Until::Tick(expires_at), Unless::Extended).map(|_| ())
+    }
+
+    /// [`contains`](Self::contains) by hash.
+    #[inline]
+    #[must_use]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.core.contains_live(hash)
+    }
+
+    /// [`remove`](Self::remove) by hash.
+    #[inline]
+    pub fn remove_hash(&self, hash: u64, expires_at: u64) -> bool {
+        self.core.remove_until(hash, expires_at)
+    }
+
+    #[inline]
+    fn add(&self, hash: u64, until: Until, unless: Unless) -> Result<bool, InsertError> {
+        self.core.add_until(hash, until, unless).map_err(|error| error.of(FilterKind::Expiring))
+    }
+}
+
+/// The clock.
+impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
+    /// Tells the filter the time: `tick` is now. All entries that expire at this tick or earlier have expired when it returns. Says
+    /// what came of it.
+    ///
+    /// The first call sets the clock. A tick that is no later than now changes nothing; a tick that is earlier is counted
+    /// ([`Stats::clock_steps_back`]), and usual now and then where several threads read a clock around the end of a tick. Many
+    /// threads may call it, as often as they like.
+    ///
+    /// Cost: three loads where nothing is due. While expired entries are left, each call sweeps a thousandth of the table, or 32 KiB if
+    /// that is more: some 20 µs, and 120 µs in a table of 192 MB. The call that brings a new tick also locks each stripe once (some 20 µs
+    /// in all). If too few calls came since the last one, it may have to sweep the rest of the table, some 80 ms for 100 MB; a tick that is
+    /// the longest lifetime ahead always takes such a pass.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter};
+    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// assert_eq!(filter.advance_to(28_500_000), Advance::Origin);
+    /// filter.insert("a", 28_500_002)?;
+    /// assert_eq!(filter.advance_to(28_500_001), Advance::Forward { ticks: 1 });
+    /// assert_eq!(filter.advance_to(28_500_000), Advance::Behind { by: 1 }); // a clock that goes back
+    /// assert!(filter.contains("a"));
+    /// assert_eq!(filter.advance_to(28_500_003), Advance::Forward { ticks: 2 });
+    /// assert!(!filter.contains("a"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn advance_to(&self, tick: u64) -> Advance {
+        self.core.advance_to(tick)
+    }
+
+    /// The tick that is now, by the clock of the filter: the greatest that it was told, or that of the last
+    /// [`restart_clock`](Self::restart_clock) if there was none greater since. `None` if it was told none.
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> Option<u64> {
+        self.core.clock().now()
+    }
+
+    /// Begins a new clock, which shows `tick` now. Nothing expires by it, and **each entry keeps the rest of its lifetime**: one that was
+    /// to expire 5 ticks from now on the old clock does so 5 ticks from now on the new one.
+    ///
+    /// For a filter that was loaded from a snapshot, or whose clock was wrong, and that is driven by another clock from now on. No
+    /// thread should bring ticks of the old clock any more. An entry's end has another number then, which
+    /// [`remove`](Self::remove) has to be told.
+    ///
+    /// Cost: locks all stripes, after a sweep that is under way.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// filter.advance_to(28_500_000);
+    /// filter.insert("a", 28_500_002)?;
+    /// filter.restart_clock(0);
+    /// filter.advance_to(1);
+    /// assert!(filter.contains("a"));
+    /// filter.advance_to(2);
+    /// assert!(!filter.contains("a"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn restart_clock(&self, tick: u64) {
+        self.core.restart_clock(tick);
+    }
+
+    /// The tick at which an entry expires that is to be found for at least this long from now on: that of now, plus the lifetime in
+    /// whole resolutions, plus one, since nobody knows how much of the present tick is over.
+    ///
+    /// So an entry lives for the lifetime, rounded up to whole resolutions, and up to one resolution longer.
+    ///
+    /// # Errors
+    /// [`InsertError::ClockNotSet`] if the filter was told no tick yet, [`InsertError::ResolutionUnknown`] if it was built
+    /// [by ticks](crate::ExpiringBuilder::lifetime_in_ticks).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
+    /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
+    /// nonces.advance_to(28_500_000);
+    /// assert!(nonces.insert_if_absent("nonce-1", nonces.expires_after(5 * minute)?)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn expires_after(&self, lifetime: Duration) -> Result<u64, InsertError> {
+        let resolution = self.resolution().ok_or(InsertError::ResolutionUnknown)?;
+        let now = self.now().ok_or(InsertError::ClockNotSet)?;
+        Ok(now.saturating_add(ticks_for(lifetime, resolution)))
+    }
+
+    /// How long a tick is, if the filter was built with a [`lifetime`](crate::ExpiringBuilder::lifetime).
+    #[must_use]
+    pub fn resolution(&self) -> Option<Duration> {
+        self.core.clock().resolution()
+    }
+
+    /// The longest lifetime of an entry, in ticks: it may expire at up to `now + longest_lifetime`.
+    #[must_use]
+    pub fn longest_lifetime(&self) -> u64 {
+        self.core.clock().longest()
+    }
+
+    /// How many bits of its slot an end takes up, from 1 to 16.
+    #[must_use]
+    pub fn end_bits(&self) -> u32 {
+        self.core.shape().payload_bits
+    }
+}
+
+properties!(ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(15).build()?");
+
+impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
+    pub(super) fn from_parts(core: Box<dyn ExpiringTable>, hasher: S, schema: Schema) -> Self {
+        Self { core, hasher, schema, key: PhantomData }
+    }
+
+    /// How many entries take up a slot: those that are live, and those that have expired and were not swept yet.
+    ///
+    /// Exact while no other thread changes the filter; while others do, each change that overlaps the call may or may not be counted.
+    /// It adds up at most 64 counters. [`live_len`](Self::live_len) tells the live ones apart.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.core.len()
+    }
+
+    /// How many entries are live.
+    ///
+    /// As exact as [`len`](Self::len). Cost: one pass over the table, some 0.3 ms for each MB. For a page of metrics, not for each
+    /// request.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let filter = ExpiringCuckooFilter::<u64>::builder().capacity(100_000).lifetime_in_ticks(15).build()?;
+    /// filter.advance_to(0);
+    /// filter.insert_hash_batch((0..90_000).map(|key| (filter.hash_one(&key), 1 + key % 2)))?;
+    /// filter.advance_to(1);
+    /// assert_eq!(filter.live_len(), 45_000);
+    /// assert!(filter.len() > 45_000, "the rest is swept by and by");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn live_len(&self) -> usize {
+        self.core.live_len()
+    }
+
+    /// How many entries the filter is made for: at least as many as were asked for.
+    ///
+    /// So many live entries of distinct keys fit: the probability that an insert is refused before is below one in a billion for each
+    /// filter. All entries of a key are in its two buckets, so a key can have as many as these have slots, 4 to 12 depending on the
+    /// layout.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.core.capacity()
+    }
+
+    /// How many slots the filter has, each for one entry.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.core.slots()
+    }
+
+    /// The memory that the filter takes up, in bytes: all of it, but for the decode table of up to 256 KiB that all semi-sorted
+    /// filters share, and for the name of a schema that the caller has given, up to 255 bytes.
+    #[must_use]
+    pub fn memory_usage(&self) -> usize {
+        size_of::<Self>() + self.core.memory_usage()
+    }
+
+    /// The expected false-positive rate at the present load, from 0 to 1. Entries that have expired and were not swept yet are
+    /// counted in, so it may be a little lower.
+    #[must_use]
+    pub fn false_positive_rate(&self) -> f64 {
+        self.core.false_positive_rate(self.load_factor())
+    }
+
+    /// The expected false-positive rate with every slot taken; at most what the builder was asked for.
+    #[must_use]
+    pub fn max_false_positive_rate(&self) -> f64 {
+        self.core.false_positive_rate(1.0)
+    }
+
+    /// All figures at once, with counts of what has happened since the filter was made: relocations, refusals, expired entries, sweeps.
+    ///
+    /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let table: &dyn AnyTable = &*self.core;
+        let stats = Stats::of([table], self.memory_usage(), self.false_positive_rate(), self.max_false_positive_rate());
+        stats.with_clock(self.core.clock())
+    }
+
+    /// How the fingerprints of a bucket are stored.
+    #[must_use]
+    pub fn encoding(&self) -> Encoding {
+        self.core.shape().encoding
+    }
+
+    /// The bits of a fingerprint, from 7 to 31.
+    #[must_use]
+    pub fn fingerprint_bits(&self) -> u32 {
+        self.core.shape().fingerprint_bits
+    }
+
+    /// The slots of a bucket, from 2 to 6. A bucket takes up 64 bits.
+    #[must_use]
+    pub fn slots_per_bucket(&self) -> usize {
+        self.core.shape().slots as usize
+    }
+
+    /// Removes all entries that are in the filter when the call begins. The clock goes on.
+    ///
+    /// Not one step for others, as
+    /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) says, which also has the cost.
+    pub fn clear(&self) {
+        self.core.clear();
+    }
+}
+
+/// Statistics; never the table, and never the hasher, whose key is a secret.
+impl<T: ?Sized, S> fmt::Debug for ExpiringCuckooFilter<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExpiringCuckooFilter")
+            .field("len", &self.len())
+            .field("capacity", &self.capacity())
+            .field("load_factor", &self.load_factor())
+            .field("now", &self.now())
+            .field("longest_lifetime", &self.longest_lifetime())
+            .field("resolution", &self.resolution())
+            .field("false_positive_rate", &self.false_positive_rate())
+            .field("encoding", &self.encoding())
+            .field("slots_per_bucket", &self.slots_per_bucket())
+            .field("fingerprint_bits", &self.fingerprint_bits())
+            .field("memory_usage", &self.memory_usage())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,261 @@
+//! CONCURRENT: the clock by which the entries of a table expire. `table/expiring.rs` has the reasoning.
+
+use core::time::Duration;
+
+use crate::error::insert::InsertError;
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
+use crate::verify::fault::{self, Fault};
+use crate::word::ring::{Arc, MOST_RING_BITS, Moment, Ring};
+
+/// What a call of `advance_to` of a filter with a clock has led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Advance {
+    /// The tick is the first one that the filter was told: the clock begins with it.
+    Origin,
+    /// The tick is the one that the filter was told last: nothing was due.
+    Current,
+    /// The tick is greater than every one before. What was to expire until then has.
+    ///
+    /// Of a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) that many generations have expired, or all if there are fewer.
+    Forward {
+        /// By how much the tick is greater. A number that no pause explains tells of a clock that has jumped.
+        ticks: u64,
+    },
+    /// The tick is below one before: nothing expires until the clock has caught up.
+    Behind {
+        /// By how much it is below.
+        by: u64,
+    },
+}
+
+/// The clock of a table.
+///
+/// It counts ticks of its own, which go on by one with each tick of the caller's. What a tick is called outside is the sum of that
+/// and an offset.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    pub(super) ring: Ring,
+    /// The longest lifetime, in ticks.
+    longest: u64,
+    /// How long a tick is, if the caller has said so.
+    resolution: Option<Duration>,
+    /// A [`Moment`]: all that a lookup needs.
+    moment: AtomicU64,
+    /// What is to be added to a tick of the clock's own to get one of the caller's, modulo 2⁶⁴. It is changed by those who hold
+    /// the locks of all stripes, so it stays as it is for those who hold any.
+    offset: AtomicU64,
+    /// The sum of the two above. It is changed after them. So who finds that all three agree has read two that belong together,
+    /// without a lock.
+    noted: AtomicU64,
+    /// The pass that is under way. Whoever holds this lock, and nobody else, changes the three above.
+    sweep: Mutex<Option<Pass>>,
+    pub(crate) tallies: Tallies,
+}
+
+/// The tick of a clock's own that it begins with, and goes back to: a whole number of rounds of every ring, more than one.
+pub(super) const FIRST_TICK: u64 = 1 << (MOST_RING_BITS + 1);
+
+/// What has happened since the clock was made.
+#[derive(Debug, Default)]
+pub(crate) struct Tallies {
+    /// Dead entries that were taken out.
+    pub(crate) expired: Tally,
+    /// Passes over the whole table that have ended.
+    pub(crate) sweeps: Tally,
+    pub(crate) steps_back: Tally,
+    pub(crate) jumps: Tally,
+}
+
+/// A pass over the table that takes the dead out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pass {
+    /// It takes out what has died by this tick.
+    pub(super) target: u64,
+    pub(super) dead: Arc,
+    /// The bucket to go on with.
+    pub(super) next: usize,
+}
+
+/// When an entry is to expire.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Until {
+    /// At this tick of the caller's.
+    Tick(u64),
+    /// So many ticks from now.
+    After(u64),
+}
+
+/// Whether an entry may be added now.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Admission {
+    /// It may, with this end.
+    At { end: u64 },
+    /// It is dead already.
+    Dead,
+    /// It would take the place on the ring of an end that is yet to be swept.
+    NotYet,
+}
+
+/// What a clock tells of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reading {
+    /// The tick of the caller's, if one is known.
+    pub(crate) now: Option<u64>,
+    pub(crate) moment: Moment,
+}
+
+impl Clock {
+    pub(crate) fn new(ring: Ring, longest: u64, resolution: Option<Duration>) -> Self {
+        Self {
+            ring,
+            longest,
+            resolution,
+            moment: AtomicU64::new(Moment::UNKNOWN.0),
+            offset: AtomicU64::new(0),
+            noted: AtomicU64::new(0),
+            sweep: Mutex::new(None),
+            tallies: Tallies::default(),
+        }
+    }
+
+    /// The place on the ring of the tick that is now.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn place(&self, moment: Moment) -> u16 {
+        self.ring.place(moment.now())
+    }
+
+    /// The clock when it shows this tick of the caller's, which has this place on the ring, and the sweep lags by so many ticks.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn at(self, now: u64, place: u16, lag: u64) -> Self {
+        let moment = Moment::new(self.ring, FIRST_TICK + u64::from(place), lag);
+        Self {
+            moment: AtomicU64::new(moment.0),
+            offset: AtomicU64::new(now.wrapping_sub(moment.now())),
+            noted: AtomicU64::new(now),
+            ..self
+        }
+    }
+
+    pub(crate) fn longest(&self) -> u64 {
+        self.longest
+    }
+
+    pub(crate) fn resolution(&self) -> Option<Duration> {
+        self.resolution
+    }
+
+    /// The earliest tick of the caller's at which entries died that were not swept yet. Not exact while the clock goes on.
+    pub(crate) fn oldest_unswept(&self) -> Option<u64> {
+        let lag = self.moment().lag();
+        self.now().filter(|_| lag > 0).map(|now| now.saturating_sub(lag - 1))
+    }
+
+    /// The moment, at the beginning of a lookup, and for writers.
+    #[inline(always)]
+    pub(super) fn moment(&self) -> Moment {
+        // Acquire, with `publish`: who sees that the table was swept sees it without what was swept. SeqCst: see
+        // `table/expiring.rs`, *Linearizability*.
+        Moment(self.moment.load(fault::ordering(Fault::RelaxedMoment, Ordering::SeqCst)))
+    }
+
+    /// The tick that is now, for a model, without any ordering.
+    #[cfg(ccf_model)]
+    pub(crate) fn peek(&self) -> u64 {
+        Moment(self.moment.load(Ordering::Relaxed)).now().wrapping_add(self.offset.load(Ordering::Relaxed))
+    }
+
+    /// Whether it is still the same moment, at the end of a lookup.
+    #[inline(always)]
+    pub(super) fn is_still(&self, moment: Moment) -> bool {
+        // Relaxed: the lookup's reads of words come before it, acquire what they have seen, and so bring along the moments that
+        // matter.
+        fault::injected(Fault::LookupWithoutClock) || self.moment.load(Ordering::Relaxed) == moment.0
+    }
+
+    /// Sets the moment, for who holds the lock of the sweep.
+    pub(super) fn publish(&self, moment: Moment) {
+        // Release, and SeqCst: see `moment`.
+        self.moment.store(moment.0, fault::ordering(Fault::RelaxedPublish, Ordering::SeqCst));
+    }
+
+    /// Begins to call the tick of this moment `tick`, for who holds the locks of all stripes as well.
+    pub(super) fn call(&self, moment: Moment, tick: u64) {
+        // Relaxed: the locks order it.
+        self.offset.store(tick.wrapping_sub(moment.now()), Ordering::Relaxed);
+    }
+
+    /// Notes what the tick of the moment is called, for who holds the lock of the sweep, has set both and will let it go.
+    pub(super) fn note(&self, tick: u64) {
+        self.noted.store(tick, Ordering::Relaxed);
+    }
+
+    /// The tick of the caller's that is now, if one is known.
+    #[inline]
+    pub(crate) fn now(&self) -> Option<u64> {
+        // Relaxed: only whether they agree is of interest.
+        let noted = self.noted.load(Ordering::Relaxed);
+        let Reading { now, .. } = self.read();
+        if now == Some(noted) || now.is_none() { now } else { self.now_when_it_is_set() }
+    }
+
+    /// `now` where it is being changed.
+    #[cold]
+    fn now_when_it_is_set(&self) -> Option<u64> {
+        let _pass = self.lock_sweep();
+        self.read().now
+    }
+
+    /// The moment, and what its tick is called, for who holds the lock of a stripe or that of the sweep.
+    pub(crate) fn read(&self) -> Reading {
+        let moment = self.moment();
+        let now = moment.now().wrapping_add(self.offset.load(Ordering::Relaxed));
+        Reading { now: moment.is_known().then_some(now), moment }
+    }
+
+    /// Whether an entry that is to expire then may be added at this reading; or why it never may.
+    pub(super) fn admit(&self, reading: Reading, until: Until) -> Result<Admission, InsertError> {
+        let Reading { now: Some(now), moment } = reading else {
+            return Err(InsertError::ClockNotSet);
+        };
+        let lifetime = match until {
+            Until::Tick(tick) => tick.saturating_sub(now),
+            Until::After(ticks) => ticks,
+        };
+        if lifetime == 0 {
+            return Ok(Admission::Dead);
+        }
+        if lifetime > self.longest {
+            let expires_at = now.saturating_add(lifetime);
+            return Err(InsertError::LifetimeTooLong { expires_at, now, longest: self.longest });
+        }
+        let end = moment.now() + lifetime;
+        let admitted = self.ring.has_room_for(moment, end) || fault::injected(Fault::AddsBeforeSwept);
+        Ok(if admitted { Admission::At { end } } else { Admission::NotYet })
+    }
+
+    /// By how much `swept` may lag behind so that entries with the longest lifetime are admitted.
+    pub(super) fn spare(&self) -> u64 {
+        self.ring.len() - self.longest
+    }
+
+    /// The end of an entry with this payload that is live at the moment.
+    pub(super) fn end_of(&self, moment: Moment, payload: u16) -> u64 {
+        let further = u64::from(payload).wrapping_sub(moment.now() + 1) & (self.ring.len() - 1);
+        moment.now() + 1 + further
+    }
+
+    pub(super) fn lock_sweep(&self) -> MutexGuard<'_, Option<Pass>> {
+        self.sweep.lock()
+    }
+
+    pub(super) fn try_lock_sweep(&self) -> Option<MutexGuard<'_, Option<Pass>>> {
+        crate::sync::try_lock(&self.sweep)
+    }
+}
+
+/// How many ticks of this length an entry must be kept so that it lives as long, wherever in a tick it was added.
+pub(crate) fn ticks_for(lifetime: Duration, resolution: Duration) -> u64 {
+    let whole = lifetime.as_nanos().div_ceil(resolution.as_nanos());
+    u64::try_from(whole).map_or(u64::MAX, |whole| whole.saturating_add(1))
+}

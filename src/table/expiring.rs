@@ -1,0 +1,485 @@
+//! CONCURRENT: what only a table with a clock does: entries that are added with an end, found while they live, and forgotten.
+//!
+//! # Entries
+//! The payload of an entry is its *end*, the tick at which it dies, as a place on a ring (`word/ring.rs`). An entry is an *item*
+//! as in a maplet: a class with a payload. The protocol is that of `table/values.rs`: each store that adds, takes or replaces a
+//! *live* item is made under the lock of its stripe, after a bump of its own. What is new is the clock, and that the dead are
+//! taken out.
+//!
+//! The clock is one word, the [`Moment`]: `now`, and how far `swept` lags behind. It is changed in two ways, both under the lock of
+//! the sweep (`table/clock.rs`): `now` goes forward, and `swept` catches up. So a moment does not come back (but after 2⁴⁷ ticks).
+//!
+//! # The rules
+//! 1. A writer reads the moment under the lock of its stripe, and acts by what it has read there before it gives the lock up.
+//! 2. It adds an item only if its end is after `now` and at most `swept + 2^e`. If it is beyond that, but the lifetime is not too
+//!    long, the writer lets the lock go, waits for the sweep, and begins anew. (A replaced payload is an item that is added.)
+//! 3. A relocation moves live items only. One that finds its item dead takes it out.
+//! 4. **A pass** takes out all that died by its *target*, the `now` at which it begins. It first passes once through the locks of
+//!    all stripes ("settles"), then looks at each bucket once, and then `swept` becomes its target. It holds the lock of the sweep
+//!    all the time, or leaves the rest to whoever takes that lock next.
+//! 5. **Each take of a dead item comes after a bump of its stripe at a moment at which it was dead.** A pass bumps each stripe as it
+//!    settles. After that it takes out what it finds, without a lock and without a further bump. Whoever else takes a dead item out, to
+//!    make room, does it under the lock of its stripe, and bumps first.
+//! 6. A lookup reads the moment, and does what a lookup of a maplet does. If no lane has the fingerprint, the answer is *false*. If one
+//!    has, and its end is live at the moment, it is *true*. Else it looks once more, at all lanes, and reads the moment again at the end.
+//!    *False* counts only if it is still the same; if not, it looks again.
+//!
+//! # Why `swept` is true
+//! *No item with an end up to `swept` is in the table.* Let `T` be the target of a pass. After it has settled, each writer that
+//! takes a stripe's lock reads a moment whose `now` is `T` or later, for the lock passes that on. So it adds nothing that ends by
+//! `T` (rule 2), and relocates nothing that does (rule 3). Those that had the lock before are done. So from then on, no bucket gets
+//! an item that ends by `T`, and the pass looks at each bucket after that.
+//!
+//! So all ends in the table are after `swept` and at most `swept + 2^e`, and each place on the ring stands for one of them. A
+//! writer that holds a stripe's lock reads places right: an item of its stripe could be given another meaning only by someone with
+//! that lock. A pass reads them right too: what its places stand for changes when `swept` does, and it has the lock of the sweep.
+//!
+//! The lag ends at `2^e` ticks, however far `now` leaps ahead. `swept` is taken for later than it is then. That does no harm: nothing
+//! is live, nothing is added, and the pass that ends this takes out whatever there is.
+//!
+//! The clock's own ticks begin again after 2⁴⁷. Who begins them again holds the locks of all stripes, keeps the place on the ring, and
+//! has the pass that is under way begin anew.
+//!
+//! # Why no lookup misses an entry that lives throughout
+//! *It has found the fingerprint nowhere.* As in `table/values.rs`, but for takes of the dead, what it has read is what the table held
+//! at a moment of the look. Suppose that there was a live item of the key then, and that a take hid it from the lookup. Then that came
+//! before its word was read, and a bump before it (rule 5), at which the item was dead already. The lookup has read the version of that
+//! bump, or a later one, the first time too; else it would have seen it change. So the item was dead when the look began.
+//!
+//! *It has found the fingerprint, but no live item.* Take the last look, at the moment `m`, which was the same before and after it.
+//!
+//! 1. *It has seen no change that was made at a later moment.* Who makes one has read that moment first. So who reads a word with
+//!    that change in it, reads the later moment at the end.
+//! 2. *It has seen what was taken out before `m`.* If `swept` is `s` at `m`, all that the passes up to `s` took out was gone when
+//!    `m` was published, and the lookup read `m` first. So no place of the words that it read stands for an end up to `s`, nor,
+//!    by 1, for one after `s + 2^e`.
+//! 3. So it reads places right, and the dead that were taken out were dead at `m`: who took them had read a moment no later than `m`.
+//! 4. What is left are the changes of live items, under the rules of `table/values.rs`. So the key had no live item at one moment of the
+//!    look; and all that time it was `m`.
+//!
+//! # Why nothing is found that is dead
+//! A lookup answers *true* for an item whose place is live at the moment `m` that it read before the words. If the item was in the table
+//! then, its place stood for its end (by 2 above), and it was live. If it was added later, then during the call, and live.
+//!
+//! *Why the second reading.* A lookup reads a moment at which the place of 14 stands for 10. It is stopped. The entries that died at 10
+//! are swept, the clock goes on, and the end of its own key, which lives, is put off until 14. Now it reads the words, and takes that
+//! entry for dead.
+//!
+//! *Why takes of the dead bump.* A thread has announced that it adds an entry of the key to the first word. A lookup reads the version
+//! and the first word. The entry is added. The clock goes on, by which another one of the key dies, and that is taken out of the second
+//! word. The lookup reads that. It has found none, though there was one at each moment.
+//!
+//! # Linearizability
+//! The filter is a multiset of pairs of a class and an end, and a clock.
+//!
+//! | operation | takes effect |
+//! |---|---|
+//! | `advance_to` | when the moment is published. All that dies by it is out at once, whenever a pass gets there. *Nothing was due*: at its look at the clock |
+//! | lookups | as in `table/values.rs` |
+//! | `insert`, `keep_until` | at their compare-exchange. What has died by then has no effect, so any moment will do. Where the end that `keep_until` puts off has passed by then, it has added an entry |
+//! | `remove` | at its compare-exchange; or, if the end has passed by then, just before it did: the entry was there, for the lock was held |
+//! | `insert_if_absent` | *false*: at its look. *true*: at its compare-exchange; under the lock, nobody else has added an entry of the class |
+//! | an insert that is refused for its lifetime | at its look at the clock |
+//! | one that is refused for want of room | at the moment without room that `table/stripe.rs` describes, but for what is dead, which is none in the way. The search takes one moment of the clock for all buckets, and is not believed if the clock has gone on. Afterwards the insert looks whether its entry lives still: if so, it lived then |
+//!
+//! As in `table/stripe.rs`, the orders of all keys agree: the accesses to the moment are `SeqCst` like those to words, but for the
+//! second reading of a lookup, for which step 1 is enough. So of two threads, one that tells the time and then looks for a key, and one
+//! that adds this key and then looks for another that has died by then, not both miss what the other did.
+//!
+//! # How long anyone waits
+//! Lookups wait for nobody; they look again once for each change of the moment, and there are two of these for each tick. Inserts
+//! wait for a pass only where rule 2 says so. That is while a call of `advance_to` that has come late finishes a pass: when it
+//! returns, `swept` lags by so little that entries with the longest lifetime are taken in. The lock of the sweep comes before the
+//! locks of stripes, and who holds one of these never waits for it. So no deadlock.
+//!
+//! An insert that holds the locks of all stripes (`Table::undisturbed`) makes a bounded number of searches here too: nobody adds
+//! meanwhile, since that takes a lock, and the clock goes on by as many moments at most as there are calls of `advance_to` until one of
+//! them waits for the locks to settle.
+//!
+//! # Saves
+//! A save reads the moment when it has the locks of all stripes. All items that live then are in the image (`table/save.rs`): a
+//! pass that began before takes out only what is dead by then, and one that begins later has settled, sees that a save is running,
+//! and keeps the words.
+
+use crate::error::insert::{InsertBatchError, InsertError};
+use crate::machine::arch::VectorUnit;
+use crate::plan::batch::{BLOCK, Hashes, Steps};
+use crate::table::any::{BlockOfEnds, ExpiringTable};
+use crate::table::clock::{Admission, Advance, Clock, Until};
+use crate::table::erased::{Answer, Batch, Lookups};
+use crate::table::relocate::{Effort, Purpose};
+use crate::table::stripe::Guard;
+use crate::table::words::Table;
+use crate::verify::fault::{self, Fault};
+use crate::word::bucket::{Bucket, BucketOps, Candidate};
+use crate::word::geometry::{Geometry, Item, Items};
+use crate::word::layout::{Fingerprint, Layout};
+use crate::word::ring::Moment;
+
+/// When an entry is added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unless {
+    /// In any case.
+    Never,
+    /// Unless the key has a live entry.
+    Present,
+    /// Unless the key has an entry that can be made to live as long.
+    Extended,
+}
+
+/// What became of an attempt to add an entry.
+enum Attempt {
+    /// It was added, or is dead already.
+    Added,
+    /// There was one that does.
+    NotNeeded,
+    /// A pass must come first.
+    NotYet,
+    NoRoom,
+}
+
+impl<L: Layout, G: Geometry> Table<L, G> {
+    fn own_clock(&self) -> &Clock {
+        self.clock().expect("the table was made with a clock")
+    }
+
+    /// Whether there is a live entry of the item's class, which `again` returns too. Lock-free.
+    #[inline(always)]
+    pub(crate) fn contains_live_or_again(&self, item: Item, again: impl FnOnce() -> Item + Copy) -> bool {
+        // Without a panic, for the sake of the registers.
+        let Some(clock) = self.clock() else { return false };
+        let moment = clock.moment();
+        let fingerprint = self.fingerprint(item);
+        let found = |first, second| {
+            let pattern = self.layout.pattern(fingerprint);
+            if !self.layout.either_matches(first, second, pattern) {
+                return false;
+            }
+            let candidate = self.layout.candidate_for(first, second, pattern);
+            // If not, another entry may be it, or it lives by now.
+            self.is_live(clock, moment, candidate, fingerprint) || self.contains_live_exactly(again)
+        };
+        self.look_once(item, found, |_, _| self.contains_live_anew(again))
+    }
+
+    /// Whether the candidate is the fingerprint with an end that is yet to come.
+    #[inline(always)]
+    fn is_live(&self, clock: &Clock, moment: Moment, candidate: Candidate, fingerprint: Fingerprint) -> bool {
+        self.layout.confirms(candidate, fingerprint)
+            && clock.ring.is_live(moment, self.layout.payload_of_candidate(candidate))
+    }
+
+    /// The same where the first look was disturbed.
+    #[cold]
+    #[inline(never)]
+    fn contains_live_anew(&self, item: impl FnOnce() -> Item) -> bool {
+        self.counters.lookup_retried();
+        self.contains_live_exactly(item)
+    }
+
+    /// The same by looks that are never unsure, as many as it takes.
+    #[cold]
+    #[inline(never)]
+    fn contains_live_exactly(&self, item: impl FnOnce() -> Item) -> bool {
+        let (item, clock) = (item(), self.own_clock());
+        loop {
+            let moment = clock.moment();
+            let is_live = |end| clock.ring.is_live(moment, end);
+            let holds = |bucket| self.layout.count_with(bucket, self.fingerprint(item), is_live) > 0;
+            let found = self.look_once(item, |first, second| Some(holds(first) || holds(second)), |_, _| None);
+            if let Some(found) = found
+                && (found || clock.is_still(moment))
+            {
+                return found;
+            }
+            self.counters.lookup_retried();
+        }
+    }
+
+    /// `contains_live` for each of the first `len` items of a block. Asks for the buckets of the items to come, if there are any.
+    ///
+    /// As in [`contains_block`](Self::contains_block), all words are read before any is compared. One moment serves all.
+    #[inline(always)]
+    pub(crate) fn contains_live_block(
+        &self,
+        items: &Items<G::Index, BLOCK>,
+        len: usize,
+        coming: Option<&Items<G::Index, BLOCK>>,
+        answers: &mut [bool; BLOCK],
+    ) {
+        let clock = self.own_clock();
+        let moment = clock.moment();
+        let (mut firsts, mut seconds) = ([0; BLOCK], [0; BLOCK]);
+        let changes = self.look_at_block(items, len, coming, &mut firsts, &mut seconds);
+        let mut patterns = [0; BLOCK];
+        for (pattern, &fingerprint) in patterns.iter_mut().zip(&items.entries) {
+            *pattern = self.layout.pattern(Fingerprint(fingerprint));
+        }
+        for nth in 0..BLOCK {
+            answers[nth] = self.layout.either_matches(Bucket(firsts[nth]), Bucket(seconds[nth]), patterns[nth]);
+        }
+        // One bit for each, as in `contains_block`.
+        let mut matches = 0;
+        for (nth, &exists) in answers.iter().enumerate() {
+            matches |= u32::from(exists) << nth;
+        }
+        matches &= ((1u64 << len) - 1) as u32;
+        while matches != 0 {
+            let nth = matches.trailing_zeros() as usize % BLOCK;
+            matches &= matches - 1;
+            let fingerprint = Fingerprint(items.entries[nth]);
+            let candidate = self.layout.candidate_for(Bucket(firsts[nth]), Bucket(seconds[nth]), patterns[nth]);
+            answers[nth] =
+                self.is_live(clock, moment, candidate, fingerprint) || self.contains_live_exactly(|| items.get(nth));
+        }
+        if changes != 0 && !fault::injected(Fault::LookupWithoutVersion) {
+            for (nth, answer) in answers.iter_mut().enumerate().take(len) {
+                // What was found is certain in any case.
+                *answer = *answer || self.contains_live_anew(|| items.get(nth));
+            }
+        }
+    }
+
+    /// Adds an entry of the class that is to expire then; whether it was added.
+    #[inline(always)]
+    pub(crate) fn add_until(&self, class: Item, until: Until, unless: Unless) -> Result<bool, InsertError> {
+        // As in `remove_hash`.
+        self.prefetch(class);
+        let guard = self.stripe(class.sum).lock_unless(Fault::AddValueWithoutLock, &self.counters);
+        match self.try_to_add(&guard, class, until, unless)? {
+            Attempt::Added => Ok(true),
+            Attempt::NotNeeded => Ok(false),
+            attempt => {
+                drop(guard);
+                self.add_anyhow(class, until, unless, attempt)
+            }
+        }
+    }
+
+    /// The same where the first attempt was in vain.
+    #[cold]
+    #[inline(never)]
+    fn add_anyhow(&self, class: Item, until: Until, unless: Unless, mut attempt: Attempt) -> Result<bool, InsertError> {
+        let purpose = if unless == Unless::Never { Purpose::Insert } else { Purpose::InsertIfAbsent };
+        let mut effort = Effort::default();
+        let mut refused = None;
+        loop {
+            match attempt {
+                Attempt::Added => return Ok(true),
+                Attempt::NotNeeded => return Ok(false),
+                Attempt::NotYet => self.wait_for_sweep(self.own_clock()),
+                Attempt::NoRoom => {
+                    // It lives still, so it did when there was no room.
+                    if let Some(error) = refused {
+                        return Err(error);
+                    }
+                    refused = if effort.is_enough() {
+                        let try_to_add = |guard: &Guard<'_>| match self.try_to_add(guard, class, until, unless) {
+                            Ok(Attempt::NoRoom) => None,
+                            attempt => Some(attempt),
+                        };
+                        match self.undisturbed(class, try_to_add, || None) {
+                            Ok(Ok(Attempt::Added)) => return Ok(true),
+                            Ok(Ok(Attempt::NotNeeded)) => return Ok(false),
+                            // From the beginning.
+                            Ok(Ok(Attempt::NotYet | Attempt::NoRoom)) => None,
+                            Ok(Err(error)) => return Err(error),
+                            Err(error) => Some(error),
+                        }
+                    } else {
+                        self.make_room(class, purpose, &mut effort).err()
+                    };
+                }
+            }
+            let guard = self.stripe(class.sum).lock_unless(Fault::AddValueWithoutLock, &self.counters);
+            attempt = self.try_to_add(&guard, class, until, unless)?;
+        }
+    }
+
+    /// Adds an entry of the class, for who holds the lock of its stripe.
+    #[inline(always)]
+    fn try_to_add(&self, guard: &Guard<'_>, class: Item, until: Until, unless: Unless) -> Result<Attempt, InsertError> {
+        let clock = self.own_clock();
+        let reading = clock.read();
+        let admission = clock.admit(reading, until)?;
+        if unless == Unless::Present && self.copies(class) > 0 {
+            return Ok(Attempt::NotNeeded);
+        }
+        let end = match admission {
+            Admission::Dead => return Ok(Attempt::Added),
+            Admission::NotYet => return Ok(Attempt::NotYet),
+            Admission::At { end } => end,
+        };
+        if unless == Unless::Extended && self.extend(guard, clock, reading.moment, class, end) {
+            return Ok(Attempt::NotNeeded);
+        }
+        let item = class.with(self.layout, clock.ring.place(end));
+        self.bump_to_add(guard, Fault::AddValueWithoutBump);
+        if !self.is_being_saved() && self.put_at_once(item) || self.put_in_either::<true>(item) {
+            self.counters.add_len(1);
+            return Ok(Attempt::Added);
+        }
+        Ok(Attempt::NoRoom)
+    }
+
+    /// Makes the class's entry that lives longest live until `end` at least; whether it has a live entry.
+    fn extend(&self, guard: &Guard<'_>, clock: &Clock, moment: Moment, class: Item, end: u64) -> bool {
+        let fingerprint = self.fingerprint(class);
+        let latest = [class.first, class.second]
+            .into_iter()
+            .flat_map(|bucket| self.layout.entries(self.look(bucket)).map(move |entry| (bucket, entry)))
+            .filter(|&(_, entry)| self.layout.fingerprint_of(entry) == fingerprint)
+            .map(|(bucket, entry)| (bucket, entry, self.layout.payload_of(entry)))
+            .filter(|&(.., payload)| clock.ring.is_live(moment, payload))
+            .map(|(bucket, entry, payload)| (clock.end_of(moment, payload), bucket, entry))
+            .max_by_key(|&(end, ..)| end);
+        let Some((latest, bucket, old)) = latest else {
+            return false;
+        };
+        if latest >= end {
+            return true;
+        }
+        let new = class.with(self.layout, clock.ring.place(end)).entry;
+        self.keep(bucket, Fault::ReplaceKeepsNothing);
+        self.bump_and_replace(guard, bucket, self.look(bucket), old, new)
+    }
+
+    /// Takes an entry of the class out that ends at a tick of the caller's, if there is one that is live.
+    #[inline(always)]
+    pub(crate) fn remove_until(&self, class: Item, expires_at: u64) -> bool {
+        // As in `remove_hash`.
+        self.prefetch(class);
+        let clock = self.own_clock();
+        let guard = self.stripe(class.sum).lock_unless(Fault::RemoveWithoutLock, &self.counters);
+        // What is not admitted can't have been added.
+        let Ok(Admission::At { end }) = clock.admit(clock.read(), Until::Tick(expires_at)) else {
+            return false;
+        };
+        let item = class.with(self.layout, clock.ring.place(end));
+        self.remove_under::<true>(guard, item, || item)
+    }
+
+    /// How many live entries there are, by a look at every bucket.
+    pub(crate) fn live_len(&self) -> usize {
+        let clock = self.own_clock();
+        let moment = clock.moment();
+        let is_live = |end| clock.ring.is_live(moment, end);
+        (0..self.words.len()).map(|bucket| self.layout.count_payloads(self.look(bucket), is_live)).sum()
+    }
+}
+
+/// Whether the key has a live entry.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct IsLive(pub(super) bool);
+
+impl Answer for IsLive {
+    const NONE: Self = Self(false);
+
+    #[inline(always)]
+    fn look_up<L: Layout, G: Geometry>(
+        table: &Table<L, G>,
+        items: &Items<G::Index, BLOCK>,
+        len: usize,
+        coming: Option<&Items<G::Index, BLOCK>>,
+        answers: &mut [Self; BLOCK],
+    ) {
+        let mut found = [false; BLOCK];
+        table.contains_live_block(items, len, coming, &mut found);
+        *answers = found.map(Self);
+    }
+}
+
+impl<L: Layout, G: Geometry> ExpiringTable for Table<L, G> {
+    fn clock(&self) -> &Clock {
+        self.own_clock()
+    }
+
+    fn advance_to(&self, tick: u64) -> Advance {
+        self.advance(self.own_clock(), tick)
+    }
+
+    fn restart_clock(&self, tick: u64) {
+        self.restart(self.own_clock(), tick);
+    }
+
+    fn contains_live(&self, hash: u64) -> bool {
+        self.contains_live_or_again(self.item(hash), move || self.item(hash))
+    }
+
+    fn add_until(&self, hash: u64, until: Until, unless: Unless) -> Result<bool, InsertError> {
+        self.add_until(self.item(hash), until, unless)
+    }
+
+    fn remove_until(&self, hash: u64, expires_at: u64) -> bool {
+        self.remove_until(self.item(hash), expires_at)
+    }
+
+    fn live_len(&self) -> usize {
+        self.live_len()
+    }
+
+    fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        let mut found = [false; BLOCK];
+        let mut hand_on = |live: &[IsLive]| {
+            for (found, live) in found.iter_mut().zip(live) {
+                *found = live.0;
+            }
+            answers(&found[..live.len()]);
+        };
+        VectorUnit::widest().run(Batch { hashes, steps: Lookups { table: self, answers: &mut hand_on } });
+    }
+
+    fn insert_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds) -> Result<usize, InsertBatchError> {
+        let mut inserted = 0;
+        let mut refused = None;
+        let act = |class, end| {
+            match self.add_until(class, Until::Tick(end), Unless::Never) {
+                Ok(_) => inserted += 1,
+                Err(error) => refused = Some(error),
+            }
+            refused.is_none()
+        };
+        VectorUnit::widest().run(Batch { hashes, steps: Each { table: self, ends, act } });
+        refused.map_or(Ok(inserted), |error| Err(InsertBatchError { inserted, error }))
+    }
+
+    fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answer: &mut dyn FnMut(bool)) {
+        let act = |class, end| {
+            answer(self.remove_until(class, end));
+            true
+        };
+        VectorUnit::widest().run(Batch { hashes, steps: Each { table: self, ends, act } });
+    }
+}
+
+/// The steps of a batch of changes: for each entry the same, until that returns `false`.
+struct Each<'a, L, G, F> {
+    table: &'a Table<L, G>,
+    ends: &'a BlockOfEnds,
+    act: F,
+}
+
+impl<L: Layout, G: Geometry, F: FnMut(Item, u64) -> bool> Steps for Each<'_, L, G, F> {
+    type Prepared = (Items<G::Index, BLOCK>, [u64; BLOCK]);
+
+    const NONE: Self::Prepared = (Items::NONE, [0; BLOCK]);
+
+    #[inline(always)]
+    fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, (items, ends): &mut Self::Prepared) {
+        self.table.prepare(hashes, items);
+        *ends = self.ends.get();
+    }
+
+    #[inline(always)]
+    fn ask(&self, (items, _): &Self::Prepared) {
+        self.table.ask(items);
+    }
+
+    #[inline(always)]
+    fn act(&mut self, (items, ends): &Self::Prepared, len: usize, (coming, _): &Self::Prepared) -> bool {
+        (0..len).all(|nth| {
+            self.table.prefetch(coming.get(nth));
+            (self.act)(items.get(nth), ends[nth])
+        })
+    }
+}

@@ -1,0 +1,100 @@
+//! A table with a clock: its vector units, its own ticks when they begin again, and what takes dead entries out.
+
+use crate::machine::memory::Pages;
+use crate::table::any::{AnyTable, ExpiringTable};
+use crate::table::clock::{Advance, Clock, Until};
+use crate::table::expiring::{IsLive, Unless};
+use crate::table::tests::assert_all_vector_units_find_the_same;
+use crate::table::words::Table;
+use crate::word::geometry::Buckets;
+use crate::word::layout::{OfFilter, Plain, SemiSorted, WithPayload};
+use crate::word::ring::{LAST_TICK, Moment, Ring};
+
+/// For lifetimes that leave `spare` ticks of the ring.
+fn table<L: OfFilter>(buckets: usize, end_bits: u32, spare: u64) -> Table<WithPayload<L>> {
+    let shape = L::SHAPE.with_payload(end_bits).expect("it leaves enough");
+    let layout = WithPayload::<L>::try_of(shape).expect("memory for the decode table");
+    let table = Table::with_geometry(Pages::Usual, layout, Buckets::new(buckets), buckets).expect("a small table");
+    let ring = Ring::new(end_bits);
+    table.with_clock(Clock::new(ring, ring.len() - spare, None)).expect("a small clock")
+}
+
+fn compare_vector_units<L: OfFilter>(end_bits: u32) {
+    let table = table::<L>(500, end_bits, 1);
+    table.advance_to(100);
+    let insert = |number, hash| {
+        let added = ExpiringTable::add_until(&table, hash, Until::After(1 + number % 3), Unless::Never);
+        assert_eq!(added, Ok(true), "room");
+        if number == 300 {
+            table.advance_to(101);
+        }
+    };
+    assert_all_vector_units_find_the_same(&table, insert, |hash| IsLive(table.contains_live(hash)));
+}
+
+#[test]
+fn all_vector_units_find_the_same_living() {
+    compare_vector_units::<SemiSorted<6, 12>>(4);
+    compare_vector_units::<SemiSorted<5, 14>>(4);
+    compare_vector_units::<SemiSorted<4, 17>>(4);
+    compare_vector_units::<SemiSorted<3, 22>>(8);
+    compare_vector_units::<Plain<2, 32>>(16);
+}
+
+/// The ticks of the clock's own begin again after 2⁴⁷, which nobody lives to see. No lifetime changes by it.
+#[test]
+fn lifetimes_last_while_the_clock_begins_its_own_ticks_again() {
+    for (spare, lag) in [(1, 0), (1, 1), (9, 5)] {
+        let table = table::<SemiSorted<4, 17>>(100, 4, spare);
+        let longest = 16 - spare;
+        table.advance_to(1000);
+        // As if it had gone on for as long.
+        let clock = table.clock().expect("it has one");
+        let moment = Moment::new(clock.ring, LAST_TICK - 3, lag);
+        clock.call(moment, 1000);
+        clock.publish(moment);
+        for tick in 1000..1010 {
+            table.advance_to(tick);
+            for lifetime in 1..=longest {
+                let hash = tick * 100 + lifetime;
+                assert_eq!(
+                    ExpiringTable::add_until(&table, hash, Until::Tick(tick + lifetime), Unless::Never),
+                    Ok(true),
+                    "{hash}"
+                );
+            }
+        }
+        for now in 1009..1030 {
+            table.advance_to(now);
+            for tick in 1000..1010 {
+                for lifetime in 1..=longest {
+                    assert_eq!(table.contains_live(tick * 100 + lifetime), tick + lifetime > now, "{tick} at {now}");
+                }
+            }
+        }
+        assert_eq!(clock.now(), Some(1029));
+        assert!(clock.read().moment.now() < LAST_TICK, "they have begun again");
+    }
+}
+
+/// A pass that is under way ends as one for the tick at which it began, and the next one takes the rest.
+#[test]
+fn a_pass_goes_on_while_the_clock_does() {
+    let table = table::<SemiSorted<4, 17>>(3 * 4096, 4, 9);
+    table.advance_to(0);
+    for hash in 0..9000u64 {
+        let added = ExpiringTable::add_until(&table, hash << 40 | hash, Until::Tick(1 + hash % 3), Unless::Never);
+        assert_eq!(added, Ok(true));
+    }
+    // The first third of the table, and then the next with one tick more.
+    assert_eq!(table.advance_to(1), Advance::Forward { ticks: 1 });
+    let left = table.len();
+    assert!((7500..8500).contains(&left), "{left} are left of 9,000");
+    assert_eq!(table.advance_to(2), Advance::Forward { ticks: 1 });
+    assert_eq!((table.live_len(), table.clock().expect("it has one").oldest_unswept()), (3000, Some(1)));
+    table.advance_to(2);
+    assert_eq!(table.clock().expect("it has one").oldest_unswept(), Some(2), "those of tick 1 are out");
+    assert_eq!(table.len(), 6000, "and no others");
+    (0..3).for_each(|_| _ = table.advance_to(2));
+    assert_eq!((table.len(), table.live_len()), (3000, 3000));
+}

@@ -1,0 +1,250 @@
+//! CONCURRENT: how a clock goes forward, and how the dead are taken out. `table/expiring.rs` has the reasoning.
+
+use crate::sync::Ordering;
+use crate::table::clock::{Advance, Clock, FIRST_TICK, Pass, Reading};
+use crate::table::stripe::Guard;
+use crate::table::words::{Table, taking};
+use crate::verify::fault::{self, Fault};
+use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::geometry::Geometry;
+use crate::word::layout::{Entry, Layout};
+use crate::word::ring::{Arc, LAST_TICK, Moment};
+
+/// The least number of buckets that one call sweeps, and the share of the table if that is more.
+const PIECE: usize = if cfg!(ccf_model) { 1 } else { 4096 };
+const SHARE: usize = 1024;
+
+impl<L: Layout, G: Geometry> Table<L, G> {
+    /// Moves the clock forward to this tick of the caller's, and sweeps a share of the table if something is to be swept.
+    #[inline]
+    pub(crate) fn advance(&self, clock: &Clock, tick: u64) -> Advance {
+        match clock.now() {
+            Some(now) if tick <= now => {
+                if clock.moment().lag() > 0 {
+                    self.sweep_if_nobody_does(clock);
+                }
+                not_after(clock, tick, now)
+            }
+            _ => self.advance_further(clock, tick),
+        }
+    }
+
+    #[cold]
+    fn advance_further(&self, clock: &Clock, tick: u64) -> Advance {
+        let mut pass = clock.lock_sweep();
+        let (ring, Reading { now, moment: before }) = (clock.ring, clock.read());
+        let Some(now) = now else {
+            // At the same place of the ring as for everyone whose clock began with other ticks.
+            let moment = Moment::new(ring, FIRST_TICK + u64::from(ring.place(tick)), 0);
+            self.call_and_publish(clock, moment, tick);
+            return Advance::Origin;
+        };
+        if tick <= now {
+            // Another thread was faster.
+            return not_after(clock, tick, now);
+        }
+        let ticks = tick - now;
+        // Where no entry is left alive, it makes no difference by how many rounds of the ring time went on.
+        let own_ticks = if ticks > ring.len() { ring.len() + ticks % ring.len() } else { ticks };
+        let (mut own, lag) = (before.now() + own_ticks, before.lag() + own_ticks);
+        let begins_again = own > LAST_TICK;
+        if begins_again {
+            own = FIRST_TICK + u64::from(ring.place(own));
+            *pass = None;
+        }
+        let moment = Moment::new(ring, own, lag);
+        if begins_again || own_ticks < ticks {
+            self.call_and_publish(clock, moment, tick);
+        } else {
+            clock.publish(moment);
+            clock.note(tick);
+        }
+        if ticks >= clock.longest() {
+            clock.tallies.jumps.fetch_add(1, Ordering::Relaxed);
+        }
+        self.catch_up(clock, &mut pass);
+        if clock.moment().lag() > 0 {
+            self.sweep(clock, &mut pass, self.share());
+        }
+        Advance::Forward { ticks }
+    }
+
+    /// Begins to call the present `tick`, for who holds the lock of the sweep: entries keep the rest of their lifetimes.
+    pub(crate) fn restart(&self, clock: &Clock, tick: u64) {
+        let _pass = clock.lock_sweep();
+        let mut moment = clock.moment();
+        if !moment.is_known() {
+            moment = Moment::new(clock.ring, FIRST_TICK + u64::from(clock.ring.place(tick)), 0);
+        }
+        self.call_and_publish(clock, moment, tick);
+    }
+
+    /// Sets the moment and what its tick is called.
+    fn call_and_publish(&self, clock: &Clock, moment: Moment, tick: u64) {
+        self.with_all_locked(Fault::RestartWithoutLocks, || {
+            clock.call(moment, tick);
+            clock.publish(moment);
+        });
+        clock.note(tick);
+    }
+
+    /// Sweeps until entries with the longest lifetime are admitted, for who has found one that is not.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn wait_for_sweep(&self, clock: &Clock) {
+        self.catch_up(clock, &mut clock.lock_sweep());
+    }
+
+    /// Sweeps as far as it takes to admit entries with the longest lifetime.
+    fn catch_up(&self, clock: &Clock, pass: &mut Option<Pass>) {
+        while clock.moment().lag() > clock.spare() {
+            // A pass that is under way for too early a tick would not be enough.
+            if pass.is_some_and(|pass| clock.moment().now() - pass.target > clock.spare()) {
+                *pass = None;
+            }
+            self.sweep(clock, pass, usize::MAX);
+        }
+    }
+
+    #[cold]
+    fn sweep_if_nobody_does(&self, clock: &Clock) {
+        if let Some(mut pass) = clock.try_lock_sweep()
+            && clock.moment().lag() > 0
+        {
+            self.sweep(clock, &mut pass, self.share());
+        }
+    }
+
+    /// How many buckets one call sweeps.
+    fn share(&self) -> usize {
+        (self.words.len() / SHARE).max(PIECE)
+    }
+
+    /// Goes on with a pass, or begins one, for so many buckets; for who holds the lock of the sweep.
+    fn sweep(&self, clock: &Clock, pass: &mut Option<Pass>, buckets: usize) {
+        let Pass { target, dead, next } = *pass.get_or_insert_with(|| self.begin_pass(clock));
+        let end = next.saturating_add(buckets).min(self.words.len());
+        if fault::injected(Fault::SweptTooSoon) {
+            self.end_pass(clock, target);
+        }
+        let swept: usize = (next..end).map(|bucket| self.sweep_bucket(bucket, dead)).sum();
+        self.count_expired(clock, swept);
+        *pass = if end < self.words.len() {
+            Some(Pass { target, dead, next: end })
+        } else {
+            self.end_pass(clock, target);
+            None
+        };
+    }
+
+    fn begin_pass(&self, clock: &Clock) -> Pass {
+        // So that what is not dead by now is all that others add or relocate from here on; and that lookups which have begun look again.
+        if !fault::injected(Fault::SweepWithoutSettling) {
+            self.each_locked(|stripe| {
+                if !fault::injected(Fault::SweepWithoutBump) {
+                    stripe.bump();
+                }
+            });
+        }
+        let moment = clock.moment();
+        Pass { target: moment.now(), dead: Arc::of_dead(clock.ring, moment), next: 0 }
+    }
+
+    fn end_pass(&self, clock: &Clock, target: u64) {
+        let now = clock.moment().now();
+        clock.publish(Moment::new(clock.ring, now, now - target));
+        clock.tallies.sweeps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Takes those out of the bucket that died at one of these ends; returns how many there were.
+    #[inline]
+    fn sweep_bucket(&self, bucket: usize, dead: Arc) -> usize {
+        let mut seen = self.look(bucket);
+        loop {
+            let lanes = match dead.only() {
+                Some(end) => self.layout.lanes_with_payload(seen, end),
+                None => self.layout.lanes_with(seen, |end| dead.contains(end)),
+            };
+            if lanes == 0 {
+                return 0;
+            }
+            let left = self.layout.without_all(seen, lanes);
+            self.keep(bucket, Fault::SweepKeepsNothing);
+            match self.exchange(bucket, seen, left, taking(), Fault::TakeOverwrites) {
+                Ok(()) => return lanes.count_ones() as usize,
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Takes the dead out of a bucket if it is full; returns whether it has room then. `held`: whether the caller holds the locks of
+    /// all stripes; otherwise it must hold none.
+    pub(super) fn drop_dead(&self, bucket: usize, held: bool) -> bool {
+        let seen = self.look(bucket);
+        let Some(clock) = self.clock() else {
+            return self.layout.has_room(seen);
+        };
+        if self.layout.has_room(seen) {
+            return true;
+        }
+        if clock.moment().lag() == 0 {
+            return false;
+        }
+        for entry in self.layout.entries(seen) {
+            let payload = self.layout.payload_of(entry);
+            if clock.ring.is_live(clock.moment(), payload) {
+                continue;
+            }
+            let stripe = self.stripe(self.buckets.sum(self.layout.fingerprint_of(entry)));
+            let guard = if held { stripe.held() } else { stripe.lock_unless(Fault::DropWithoutLock, &self.counters) };
+            // Again, under the lock: the place may stand for another end by now.
+            if clock.ring.is_live(clock.moment(), payload) && !fault::injected(Fault::DropWithoutLock) {
+                continue;
+            }
+            self.take_dead(clock, &guard, bucket, entry);
+        }
+        self.layout.has_room(self.look(bucket))
+    }
+
+    /// Takes an entry out of the bucket that is dead, if it is still there; for who holds the lock of its stripe.
+    pub(super) fn take_dead(&self, clock: &Clock, guard: &Guard<'_>, bucket: usize, entry: Entry) {
+        self.keep(bucket, Fault::SweepKeepsNothing);
+        if !fault::injected(Fault::DropWithoutBump) {
+            guard.bump();
+        }
+        let taken = self
+            .change(bucket, self.look(bucket), taking(), Fault::TakeOverwrites, |seen| self.layout.remove(seen, entry));
+        self.count_expired(clock, usize::from(taken));
+    }
+
+    /// Counts dead entries that were taken out.
+    fn count_expired(&self, clock: &Clock, entries: usize) {
+        if entries > 0 {
+            self.counters.add_len(-(entries as i64));
+            clock.tallies.expired.fetch_add(entries as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// What the bucket holds, without what is dead at a moment of the table's clock.
+    pub(super) fn look_at_living(&self, bucket: usize, moment: Option<Moment>) -> Bucket {
+        let seen = self.look(bucket);
+        let (Some(clock), Some(moment)) = (self.clock(), moment) else {
+            return seen;
+        };
+        if moment.lag() == 0 {
+            return seen;
+        }
+        self.layout.without_all(seen, self.layout.lanes_with(seen, |end| !clock.ring.is_live(moment, end)))
+    }
+}
+
+/// The answer to a tick that is no later than `now`.
+fn not_after(clock: &Clock, tick: u64, now: u64) -> Advance {
+    match now - tick {
+        0 => Advance::Current,
+        by => {
+            clock.tallies.steps_back.fetch_add(1, Ordering::Relaxed);
+            Advance::Behind { by }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What the models see of a table with a clock. Not part of the real library.
+
+#![allow(private_bounds, reason = "models name a layout, but do nothing with it")]
+
+use crate::error::insert::InsertError;
+use crate::machine::memory::Pages;
+use crate::plan::batch::BLOCK;
+use crate::table::clock::{Advance, Clock, Until};
+use crate::table::expiring::Unless;
+use crate::verify::model::{AnyLayout, Image, Key, Table};
+use crate::word::bucket::BucketOps;
+use crate::word::geometry::{Buckets, Items};
+use crate::word::ring::Ring;
+
+/// A table whose entries expire. Ends have two bits, so four ticks can be told apart.
+impl<L: AnyLayout> Table<L> {
+    /// An empty table with entries of this longest lifetime, up to 3 ticks, which has been told this tick.
+    pub fn with_clock(buckets: usize, longest: u64, now: u64) -> Self {
+        let (layout, geometry) = (L::of_model(), Buckets::new(buckets));
+        let table = crate::table::words::Table::with_geometry(Pages::Usual, layout, geometry, buckets);
+        let clock = Clock::new(Ring::new(2), longest, None);
+        let table = Self(table.and_then(|table| table.with_clock(clock)).expect("a model has memory"));
+        table.advance_to(now);
+        table
+    }
+
+    /// Puts an entry of the key with this end into the bucket that it tries first, which has room.
+    pub fn place_until(&self, key: Key, expires_at: u64) {
+        self.place(key.with::<L>((expires_at % 4) as u16));
+    }
+
+    /// [`ExpiringCuckooFilter::advance_to`](crate::ExpiringCuckooFilter::advance_to)
+    pub fn advance_to(&self, tick: u64) -> Advance {
+        self.0.advance(self.clock(), tick)
+    }
+
+    /// [`ExpiringCuckooFilter::restart_clock`](crate::ExpiringCuckooFilter::restart_clock)
+    pub fn restart_clock(&self, tick: u64) {
+        self.0.restart(self.clock(), tick);
+    }
+
+    /// [`ExpiringCuckooFilter::now`](crate::ExpiringCuckooFilter::now)
+    pub fn now(&self) -> u64 {
+        self.clock().now().expect("it was told a tick")
+    }
+
+    /// By how much the sweep lags behind.
+    pub fn lag(&self) -> u64 {
+        self.clock().read().moment.lag()
+    }
+
+    /// The tick that is now, read without any ordering.
+    pub fn peek(&self) -> u64 {
+        self.clock().peek()
+    }
+
+    /// [`ExpiringCuckooFilter::contains`](crate::ExpiringCuckooFilter::contains)
+    pub fn contains_live(&self, key: Key) -> bool {
+        self.0.contains_live_or_again(key.0, move || key.0)
+    }
+
+    /// [`ExpiringCuckooFilter::contains_batch`](crate::ExpiringCuckooFilter::contains_batch)
+    pub fn contains_live_batch<const N: usize>(&self, keys: [Key; N]) -> [bool; N] {
+        let mut answers = [false; BLOCK];
+        let mut items = Items::NONE;
+        keys.iter().enumerate().for_each(|(nth, key)| items.set(nth, key.0));
+        self.0.contains_live_block(&items, N, None, &mut answers);
+        core::array::from_fn(|nth| answers[nth])
+    }
+
+    /// [`ExpiringCuckooFilter::insert`](crate::ExpiringCuckooFilter::insert)
+    pub fn insert_until(&self, key: Key, expires_at: u64) -> Result<(), InsertError> {
+        self.0.add_until(key.0, Until::Tick(expires_at), Unless::Never).map(|_| ())
+    }
+
+    /// [`ExpiringCuckooFilter::insert_if_absent`](crate::ExpiringCuckooFilter::insert_if_absent)
+    pub fn insert_if_absent_until(&self, key: Key, expires_at: u64) -> Result<bool, InsertError> {
+        self.0.add_until(key.0, Until::Tick(expires_at), Unless::Present)
+    }
+
+    /// [`ExpiringCuckooFilter::keep_until`](crate::ExpiringCuckooFilter::keep_until)
+    pub fn keep_until(&self, key: Key, expires_at: u64) -> Result<(), InsertError> {
+        self.0.add_until(key.0, Until::Tick(expires_at), Unless::Extended).map(|_| ())
+    }
+
+    /// [`ExpiringCuckooFilter::remove`](crate::ExpiringCuckooFilter::remove)
+    pub fn remove_until(&self, key: Key, expires_at: u64) -> bool {
+        self.0.remove_until(key.0, expires_at)
+    }
+
+    /// One hop of a plan, for an entry of the key with this end.
+    pub fn relocate_until(&self, key: Key, expires_at: u64) -> bool {
+        self.relocate(key.with::<L>((expires_at % 4) as u16))
+    }
+
+    /// [`ExpiringCuckooFilter::live_len`](crate::ExpiringCuckooFilter::live_len)
+    pub fn live_len(&self) -> usize {
+        self.0.live_len()
+    }
+
+    fn clock(&self) -> &Clock {
+        self.0.clock().expect("it was made with one")
+    }
+}
+
+impl<L: AnyLayout> Image<L> {
+    /// The tick of its moment.
+    pub fn now(&self) -> u64 {
+        self.reading.and_then(|reading| reading.now).expect("the table has a clock, which was told a tick")
+    }
+
+    /// How many entries of the key with this end are in it that live at its moment.
+    pub fn count_until(&self, key: Key, expires_at: u64) -> usize {
+        let moment = self.reading.expect("the table has a clock").moment;
+        let end = (expires_at % 4) as u16;
+        if Ring::new(2).is_live(moment, end) { self.count(key.with::<L>(end)) } else { 0 }
+    }
+
+    /// How many entries of any key are in it that live at its moment.
+    pub fn live(&self) -> usize {
+        let moment = self.reading.expect("the table has a clock").moment;
+        let is_live = |end| Ring::new(2).is_live(moment, end);
+        self.words.iter().map(|&word| self.layout.count_payloads(word, is_live)).sum()
+    }
+}

@@ -1,0 +1,176 @@
+//! Pure: the ends of entries in a few bits, and what they mean at a moment.
+//!
+//! A filter counts time in *ticks*. The payload of an entry is its *end*, the tick at which it dies, modulo `2^e`: a place on a
+//! ring of `2^e` ticks. An entry is *live* while its end is after `now`. What a place on the ring stands for is certain as long as
+//! all ends in the table lie within `2^e` ticks in a row. These are the ticks after `swept`: every entry with an end up to `swept`
+//! is out of the table, and no end beyond `swept + 2^e` is taken in.
+//!
+//! ```text
+//!         swept                 now                        swept + 2^e
+//!   ───────|────────────────────|───────────────────────────|──────────
+//!   none   | dead, to be swept  | live                      | not taken in
+//! ```
+
+/// How long the ring is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ring {
+    /// The last place: as many bits as an end has, all of them 1.
+    last: u64,
+}
+
+/// The most bits of a ring.
+pub(crate) const MOST_RING_BITS: u32 = 16;
+
+/// The bits of a [`Moment`] that hold the lag.
+const LAG_BITS: u32 = MOST_RING_BITS + 1;
+
+/// `now`, and how far `swept` lags behind it, in one word: what a lookup must know to tell the live from the dead.
+///
+/// The ticks are the filter's own: the caller's less an offset (`table/expiry.rs`). All bits are 0 while no tick is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment(pub(crate) u64);
+
+/// The ticks of the filter's own begin again below this one.
+pub(crate) const LAST_TICK: u64 = u64::MAX >> LAG_BITS;
+
+impl Moment {
+    /// No tick is known yet.
+    pub(crate) const UNKNOWN: Self = Self(0);
+
+    /// The lag is cut off at the length of the ring: nothing is live then, whatever it is.
+    pub(crate) fn new(ring: Ring, now: u64, lag: u64) -> Self {
+        debug_assert!((1..=LAST_TICK).contains(&now));
+        Self(now << LAG_BITS | lag.min(ring.len()))
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_known(self) -> bool {
+        self.0 != 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn now(self) -> u64 {
+        self.0 >> LAG_BITS
+    }
+
+    #[inline(always)]
+    pub(crate) fn lag(self) -> u64 {
+        self.0 & ((1 << LAG_BITS) - 1)
+    }
+}
+
+impl Ring {
+    pub(crate) fn new(bits: u32) -> Self {
+        debug_assert!((1..=MOST_RING_BITS).contains(&bits));
+        Self { last: (1 << bits) - 1 }
+    }
+
+    /// The ring of ends of so many bits, if there is one.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn of_bits(bits: u32) -> Option<Self> {
+        (1..=MOST_RING_BITS).contains(&bits).then(|| Self::new(bits))
+    }
+
+    /// The shortest ring for lifetimes of so many ticks; `None` if none is long enough.
+    ///
+    /// At every moment there may be as many different ends as that, and the end that is now, of entries that were not swept yet.
+    pub(crate) fn for_lifetime(ticks: u64) -> Option<Self> {
+        (1..=MOST_RING_BITS).map(Self::new).find(|ring| ring.longest() >= ticks)
+    }
+
+    pub(crate) fn bits(self) -> u32 {
+        self.last.count_ones()
+    }
+
+    /// How many ticks it has.
+    #[inline(always)]
+    pub(crate) fn len(self) -> u64 {
+        self.last + 1
+    }
+
+    /// The longest lifetime for which it does.
+    pub(crate) fn longest(self) -> u64 {
+        self.last
+    }
+
+    /// The place of a tick.
+    #[inline(always)]
+    pub(crate) fn place(self, tick: u64) -> u16 {
+        (tick & self.last) as u16
+    }
+
+    /// Whether an entry whose end has this place is live.
+    #[inline(always)]
+    pub(crate) fn is_live(self, moment: Moment, place: u16) -> bool {
+        // How many ticks after the next one it ends: those that are live are the first on the ring.
+        let further = u64::from(place).wrapping_sub(moment.now() + 1) & self.last;
+        further + moment.lag() <= self.last
+    }
+
+    /// Whether an entry that ends at `end`, which is after `now`, may be taken in.
+    #[inline(always)]
+    pub(crate) fn has_room_for(self, moment: Moment, end: u64) -> bool {
+        end - moment.now() + moment.lag() <= self.len()
+    }
+}
+
+/// So many places on the ring in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arc {
+    ring: Ring,
+    first: u16,
+    len: u64,
+}
+
+impl Arc {
+    /// The places of the dead of a moment: of the ticks after `swept`, up to `now`.
+    pub(crate) fn of_dead(ring: Ring, moment: Moment) -> Self {
+        Self { ring, first: ring.place(moment.now().wrapping_sub(moment.lag()).wrapping_add(1)), len: moment.lag() }
+    }
+
+    /// The only place, if it is one.
+    #[inline(always)]
+    pub(crate) fn only(self) -> Option<u16> {
+        (self.len == 1).then_some(self.first)
+    }
+
+    #[inline(always)]
+    pub(crate) fn contains(self, place: u16) -> bool {
+        u64::from(place.wrapping_sub(self.first)) & self.ring.last < self.len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_shortest_ring_that_is_long_enough_is_taken() {
+        for (ticks, bits) in [(0, 1), (1, 1), (2, 2), (3, 2), (4, 3), (15, 4), (16, 5), (63, 6), (251, 8), (65_535, 16)]
+        {
+            assert_eq!(Ring::for_lifetime(ticks).map(Ring::bits), Some(bits), "{ticks} ticks");
+        }
+        assert_eq!(Ring::for_lifetime(65_536), None);
+    }
+
+    proptest! {
+        /// What is told by the places is what the ticks say.
+        #[test]
+        fn places_stand_for_the_ticks_after_swept(bits in 1..=16u32, swept in 0..1u64 << 40, lag in 0..1u64 << 17, end in any::<u64>()) {
+            let ring = Ring::new(bits);
+            let now = swept + lag.min(ring.len()) + 1;
+            let moment = Moment::new(ring, now, now - swept);
+            prop_assert_eq!((moment.now(), moment.lag()), (now, (now - swept).min(ring.len())));
+            let swept = now - moment.lag();
+            let end = swept + 1 + end % ring.len();
+            prop_assert_eq!(ring.is_live(moment, ring.place(end)), end > now);
+            prop_assert_eq!(Arc::of_dead(ring, moment).contains(ring.place(end)), end <= now);
+            for end in [end, end + ring.len()] {
+                if end > now {
+                    prop_assert_eq!(ring.has_room_for(moment, end), end <= swept + ring.len());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+use std::collections::HashMap;
+
+use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, InsertError};
+use proptest::prelude::*;
+
+use crate::filter;
+
+/// What the filter should be: pairs of a key and an end, and a clock.
+#[derive(Default)]
+struct Model {
+    ends: HashMap<u64, Vec<u64>>,
+    now: Option<u64>,
+    longest: u64,
+}
+
+impl Model {
+    fn live(&self, key: u64) -> bool {
+        self.ends.get(&key).is_some_and(|ends| !ends.is_empty())
+    }
+
+    fn len(&self) -> usize {
+        self.ends.values().map(Vec::len).sum()
+    }
+
+    /// What an insert is refused for, if it is.
+    fn refused(&self, expires_at: u64) -> Option<&'static str> {
+        match self.now {
+            None => Some("no clock"),
+            Some(now) if expires_at > now && expires_at - now > self.longest => Some("too long"),
+            Some(_) => None,
+        }
+    }
+
+    fn add(&mut self, key: u64, expires_at: u64) {
+        if self.now.is_some_and(|now| expires_at > now) {
+            self.ends.entry(key).or_default().push(expires_at);
+        }
+    }
+
+    fn advance(&mut self, tick: u64) -> Advance {
+        let Some(now) = self.now else {
+            self.now = Some(tick);
+            return Advance::Origin;
+        };
+        if tick < now {
+            return Advance::Behind { by: now - tick };
+        }
+        self.now = Some(tick);
+        self.ends.values_mut().for_each(|ends| ends.retain(|&end| end > tick));
+        if tick == now { Advance::Current } else { Advance::Forward { ticks: tick - now } }
+    }
+
+    fn restart(&mut self, tick: u64) {
+        let shift = tick.wrapping_sub(self.now.unwrap_or(tick));
+        self.now = Some(tick);
+        self.ends.values_mut().flatten().for_each(|end| *end = end.wrapping_add(shift));
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Insert(u64, i64),
+    InsertIfAbsent(u64, i64),
+    KeepUntil(u64, i64),
+    Remove(u64, i64),
+    Advance(i64),
+    Restart(u64),
+    Clear,
+}
+
+fn operation(longest: u64) -> impl Strategy<Value = Operation> {
+    let longest = longest as i64;
+    let key = 0..6u64;
+    let lifetime = prop_oneof![8 => 1..=longest, 1 => -1..=0i64, 1 => longest..longest + 3];
+    let ticks = prop_oneof![12 => 0..3i64, 2 => 0..2 * longest + 4, 1 => -3..0i64, 1 => Just(1_000_000i64)];
+    prop_oneof![
+        6 => (key.clone(), lifetime.clone()).prop_map(|(key, lifetime)| Operation::Insert(key, lifetime)),
+        2 => (key.clone(), lifetime.clone()).prop_map(|(key, lifetime)| Operation::InsertIfAbsent(key, lifetime)),
+        2 => (key.clone(), lifetime.clone()).prop_map(|(key, lifetime)| Operation::KeepUntil(key, lifetime)),
+        4 => (key, lifetime).prop_map(|(key, lifetime)| Operation::Remove(key, lifetime)),
+        6 => ticks.prop_map(Operation::Advance),
+        1 => prop_oneof![0..100u64, Just(u64::MAX - 70_000), any::<u64>()].prop_map(Operation::Restart),
+        1 => Just(Operation::Clear),
+    ]
+}
+
+/// The same operations on the filter and on the model; all answers are the same.
+fn compare(filter: &ExpiringCuckooFilter<u64>, operations: &[Operation]) {
+    let mut model = Model { longest: filter.longest_lifetime(), ..Model::default() };
+    for operation in operations {
+        let at = |offset: i64| model.now.unwrap_or(1000).saturating_add_signed(offset);
+        let checked = |expires_at: u64, refused: Option<InsertError>| {
+            let reason = refused.map(|error| match error {
+                InsertError::ClockNotSet => "no clock",
+                InsertError::LifetimeTooLong { expires_at: named, longest, .. } => {
+                    assert_eq!((named, longest), (expires_at, filter.longest_lifetime()));
+                    "too long"
+                }
+                InsertError::Full { .. } | InsertError::TooManyCopies { .. } => "full",
+                error => panic!("{error}"),
+            });
+            if reason != Some("full") {
+                assert_eq!(reason, model.refused(expires_at), "{operation:?}");
+            }
+            reason.is_none()
+        };
+        match *operation {
+            Operation::Insert(key, offset) => {
+                let end = at(offset);
+                if checked(end, filter.insert(&key, end).err()) {
+                    model.add(key, end);
+                }
+            }
+            Operation::InsertIfAbsent(key, offset) => {
+                let end = at(offset);
+                let added = filter.insert_if_absent(&key, end);
+                if checked(end, added.err()) {
+                    assert_eq!(added, Ok(!model.live(key)));
+                    if !model.live(key) {
+                        model.add(key, end);
+                    }
+                }
+            }
+            Operation::KeepUntil(key, offset) => {
+                let end = at(offset);
+                if checked(end, filter.keep_until(&key, end).err()) {
+                    match model.ends.get_mut(&key).and_then(|ends| ends.iter_mut().max()) {
+                        Some(latest) => *latest = end.max(*latest),
+                        None => model.add(key, end),
+                    }
+                }
+            }
+            Operation::Remove(key, offset) => {
+                let end = at(offset);
+                let place = model.ends.get(&key).and_then(|ends| ends.iter().position(|&one| one == end));
+                assert_eq!(filter.remove(&key, end), place.is_some(), "{operation:?}");
+                if let Some(place) = place {
+                    model.ends.get_mut(&key).expect("it was found").swap_remove(place);
+                }
+            }
+            Operation::Advance(by) => {
+                let tick = at(by);
+                assert_eq!(filter.advance_to(tick), model.advance(tick), "{operation:?}");
+            }
+            Operation::Restart(tick) => {
+                // So that no end is beyond the last number there is.
+                let tick = tick.min(u64::MAX - 70_000);
+                filter.restart_clock(tick);
+                model.restart(tick);
+            }
+            Operation::Clear => {
+                filter.clear();
+                model.ends.clear();
+            }
+        }
+        assert_eq!(filter.now(), model.now);
+        assert_eq!(filter.live_len(), model.len(), "after {operation:?}");
+        assert!(filter.len() >= filter.live_len());
+        for key in 0..6 {
+            assert_eq!(filter.contains(&key), model.live(key), "{key} after {operation:?}");
+        }
+        let mut found = Vec::new();
+        filter.contains_batch(&[0, 1, 2, 3, 4, 5], &mut found);
+        assert_eq!(found, (0..6).map(|key| model.live(key)).collect::<Vec<_>>());
+    }
+    // What has expired is swept if the clock is told often enough.
+    if let Some(now) = filter.now() {
+        filter.advance_to(now);
+        filter.advance_to(now);
+        assert_eq!((filter.len(), filter.stats().oldest_unswept), (model.len(), None));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 600 }, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_lifetime_is_kept_to_the_tick(
+        (longest, operations) in prop_oneof![Just(1u64), Just(2), Just(3), Just(14), Just(15), Just(63), Just(300), Just(65_535)]
+            .prop_flat_map(|longest| (Just(longest), proptest::collection::vec(operation(longest), 1..200))),
+    ) {
+        // The lowest rate there is, so that no key is mistaken for another.
+        let bits = (u64::BITS - longest.leading_zeros()) as i32;
+        let rate = 2f64.powi(bits - 29).max(1e-8);
+        compare(&filter(100, longest, rate), &operations);
+    }
+}
+
+/// A table in which entries of a few classes come and go, so that buckets are full of dead and living ones.
+#[test]
+fn in_a_full_table_too() {
+    let filter = filter(0, 15, 1e-7);
+    let mut model: HashMap<u64, u64> = HashMap::new();
+    let mut refused = 0;
+    for now in 0..2000u64 {
+        filter.advance_to(now);
+        model.retain(|_, &mut end| end > now);
+        for n in 0..4 {
+            let (key, end) = (now * 4 + n, now + 1 + (now * 7 + n * 5) % 15);
+            match filter.insert(&key, end) {
+                Ok(()) => assert_eq!(model.insert(key, end), None),
+                Err(_) => refused += 1,
+            }
+        }
+        for (key, &end) in &model {
+            assert!(filter.contains(key), "{key} lives until {end}, and it is {now}");
+        }
+        assert_eq!(filter.live_len(), model.len());
+    }
+    assert!(refused > 0 && filter.stats().expired > 0);
+}
+
+#[test]
+fn a_batch_answers_as_single_operations_do() {
+    let (one, batched) = (filter(5000, 15, 0.01), filter(5000, 15, 1e-6));
+    for filter in [&one, &batched] {
+        filter.advance_to(10);
+    }
+    let entries: Vec<(u64, u64)> = (0..4000).map(|key| (key, 9 + key % 16)).collect();
+    for (key, end) in &entries {
+        one.insert(key, *end).expect("there is room");
+    }
+    assert_eq!(batched.insert_batch(entries.iter().map(|(key, end)| (key, *end))), Ok(4000));
+    assert_eq!((one.len(), batched.len()), (4000 - 500, 4000 - 500), "those that have expired are not kept");
+    for now in 10..26 {
+        batched.advance_to(now);
+        let mut found = Vec::new();
+        batched.contains_batch(entries.iter().map(|(key, _)| key), &mut found);
+        assert_eq!(found, entries.iter().map(|&(_, end)| end > now).collect::<Vec<_>>());
+        let (some, mut removed) = (entries.iter().filter(|(key, _)| key % 100 == now), Vec::new());
+        batched.remove_batch(some.clone().map(|(key, end)| (key, *end)), &mut removed);
+        assert_eq!(removed, some.clone().map(|&(_, end)| end > now).collect::<Vec<_>>());
+        for (key, end) in some {
+            batched.insert(key, *end).expect("there is room again");
+        }
+    }
+    let mut too_far = entries[..100].to_vec();
+    too_far[70].1 = 1000;
+    too_far.iter_mut().for_each(|(_, end)| *end += 10);
+    let refused =
+        batched.insert_batch(too_far.iter().map(|(key, end)| (key, *end))).expect_err("one of them lives too long");
+    assert_eq!(refused.inserted, 70);
+    assert!(matches!(refused.error, InsertError::LifetimeTooLong { expires_at: 1010, now: 25, longest: 15, .. }));
+}

@@ -1,0 +1,23 @@
+//! The filter whose entries expire, by its public face.
+//!
+//! - `lifetimes`: every answer against a plain multiset with a clock, to the tick; batches answer as single operations do;
+//! - `clocks`: clocks that go back, stand still, jump, begin anew, and the sweep;
+//! - `parameters`: what is built, what is refused and how it is said;
+//! - `rates`: how often an absent key is found, how full a filter gets, and what dead entries cost;
+//! - `mistakes_of_others`: what goes wrong in other filters and must not here;
+//! - `races`: many threads, with the clock going on.
+
+mod clocks;
+mod lifetimes;
+mod mistakes_of_others;
+mod parameters;
+mod races;
+mod rates;
+
+use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+
+/// A filter for lifetimes of so many ticks, at a rate that `build` must meet.
+fn filter(capacity: usize, longest: u64, rate: f64) -> ExpiringCuckooFilter<u64> {
+    let builder = ExpiringCuckooFilter::builder().capacity(capacity).lifetime_in_ticks(longest);
+    builder.false_positive_rate(rate).build().expect("a valid filter")
+}

@@ -1,0 +1,71 @@
+//! What was seen to go wrong in other filters whose entries expire.
+
+use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
+
+use crate::filter;
+
+/// In one, the removal of a present key took another with it that looked like it: 23 to 147 keys in 100,000.
+#[test]
+fn a_removal_takes_no_lookalike_with_it() {
+    // The narrowest fingerprints that there are, so that many keys look alike.
+    let filter = filter(3000, 15, 0.2);
+    assert!(filter.fingerprint_bits() <= 8, "{filter:?}");
+    filter.advance_to(100);
+    let end = |key: u64| 101 + key % 15;
+    (0..3000).for_each(|key| filter.insert(&key, end(key)).expect("there is room"));
+    for key in (0..3000).step_by(2) {
+        assert!(filter.remove(&key, end(key)), "each key has an entry of its own");
+    }
+    assert!((1..3000).step_by(2).all(|key| filter.contains(&key)), "a key is gone that was not removed");
+    assert_eq!(filter.live_len(), 1500);
+    for key in (1..3000).step_by(2) {
+        assert!(filter.remove(&key, end(key)), "and has it still");
+    }
+    assert!(filter.is_empty());
+}
+
+/// One threw out 19,020 keys where it was filled to the number that it was made for.
+#[test]
+fn at_capacity_and_beyond_nothing_is_lost() {
+    let filter = filter(1 << 16, 15, 0.001);
+    filter.advance_to(0);
+    let inserted: Vec<u64> = (0..1 << 17).filter(|key| filter.insert(key, 15).is_ok()).collect();
+    assert!(inserted.len() >= 1 << 16);
+    assert!(inserted.iter().all(|key| filter.contains(key)));
+}
+
+/// In one, lifetimes changed by up to eight ticks where entries were moved while it swept, and some ended early.
+#[test]
+fn relocations_and_sweeps_change_no_lifetime() {
+    let filter = filter(20_000, 15, 1e-6);
+    let capacity = filter.capacity() as u64;
+    let end = |key: u64| key / 2000 + 1 + key % 15;
+    for now in 0..60 {
+        filter.advance_to(now);
+        let keys = now * 2000..(now + 1) * 2000;
+        keys.clone().for_each(|key| filter.insert(&key, end(key)).expect("there is room"));
+        for key in keys.start.saturating_sub(2000 * 16)..keys.end {
+            assert_eq!(filter.contains(&key), end(key) > now, "{key} at {now}");
+        }
+    }
+    assert!(filter.len() as u64 > capacity * 7 / 10 && filter.stats().relocations > 0, "{:?}", filter.stats());
+}
+
+/// In one, a lifetime of 256 of 8 bits was none: numbers went round silently.
+#[test]
+fn no_lifetime_goes_round() {
+    for longest in [1, 3, 15, 255, 65_535] {
+        let filter = ExpiringCuckooFilter::<u64>::builder().capacity(10).lifetime_in_ticks(longest);
+        let filter = filter.false_positive_rate(0.2).build().expect("valid");
+        filter.advance_to(7);
+        filter.insert(&1, 7 + longest).expect("the longest lifetime");
+        for more in [1, 2, longest, 2 * longest + 2, 1 << 20, u64::MAX - 7 - longest] {
+            let error = filter.insert(&2, 7 + longest + more).expect_err("it is too long");
+            assert!(matches!(error, InsertError::LifetimeTooLong { .. }), "{error}");
+        }
+        filter.advance_to(6 + longest);
+        assert!(filter.contains(&1));
+        filter.advance_to(7 + longest);
+        assert!(!filter.contains(&1) && filter.live_len() == 0);
+    }
+}

@@ -1,0 +1,133 @@
+use std::time::Duration;
+
+use concurrent_cuckoo_filter::{BuildError, ExpiringBuilder, ExpiringCuckooFilter, FilterKind, InsertError};
+
+use crate::filter;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn builder() -> ExpiringBuilder<u64> {
+    ExpiringCuckooFilter::<u64>::builder().capacity(1000)
+}
+
+#[test]
+fn the_fewest_bits_that_serve_are_taken() {
+    for (resolutions, bits) in
+        [(1, 2), (2, 2), (3, 3), (6, 3), (14, 4), (15, 5), (62, 6), (250, 8), (254, 8), (65_534, 16)]
+    {
+        let filter = builder().lifetime(resolutions * MINUTE, MINUTE).false_positive_rate(0.2).build().expect("valid");
+        assert_eq!((filter.end_bits(), filter.longest_lifetime()), (bits, u64::from(resolutions) + 1));
+        assert_eq!(filter.resolution(), Some(MINUTE));
+    }
+    // Parts of a resolution count as a whole one.
+    let filter = builder().lifetime(14 * MINUTE + Duration::from_nanos(1), MINUTE).build().expect("valid");
+    assert_eq!((filter.end_bits(), filter.longest_lifetime()), (5, 16));
+    let filter = builder().lifetime(Duration::from_nanos(1), Duration::MAX).build().expect("valid");
+    assert_eq!(filter.longest_lifetime(), 2);
+    for (ticks, bits) in [(1, 1), (15, 4), (16, 5), (65_535, 16)] {
+        let filter = builder().lifetime_in_ticks(ticks).false_positive_rate(0.2).build().expect("valid");
+        assert_eq!((filter.end_bits(), filter.longest_lifetime(), filter.resolution()), (bits, ticks, None));
+    }
+}
+
+#[test]
+fn what_cannot_be_built_says_why() {
+    let error = |builder: ExpiringBuilder<u64>| builder.build().expect_err("invalid");
+    let missing = error(ExpiringCuckooFilter::builder().lifetime_in_ticks(3));
+    assert!(matches!(missing, BuildError::CapacityMissing { filter: FilterKind::Expiring, .. }), "{missing}");
+    let missing = error(builder());
+    assert!(matches!(missing, BuildError::LifetimeMissing), "{missing}");
+    for (longest, resolution) in [(Duration::ZERO, MINUTE), (MINUTE, Duration::ZERO)] {
+        let invalid = error(builder().lifetime(longest, resolution));
+        assert!(invalid.to_string().contains("both must be more than 0"), "{invalid}");
+    }
+    let too_fine = error(builder().lifetime(65_535 * MINUTE, MINUTE));
+    assert!(matches!(too_fine, BuildError::InvalidTicks { ticks: 65_536, most: 65_535, .. }), "{too_fine}");
+    assert!(too_fine.to_string().contains("coarser resolution"), "{too_fine}");
+    let most = error(builder().lifetime(Duration::MAX, Duration::from_nanos(1)));
+    assert!(matches!(most, BuildError::InvalidTicks { ticks: u64::MAX, .. }), "{most}");
+    let none = error(builder().lifetime_in_ticks(0));
+    assert!(none.to_string().contains("1 to 65535"), "{none}");
+    let too_low = error(builder().lifetime_in_ticks(65_535).false_positive_rate(1e-5));
+    assert!(
+        matches!(too_low, BuildError::RateTooLow { filter: FilterKind::Expiring, value_bits: 16, .. }),
+        "{too_low}"
+    );
+    assert!(too_low.to_string().contains("coarser resolution") && !too_low.to_string().contains("value"), "{too_low}");
+    assert!(matches!(error(builder().lifetime_in_ticks(3).false_positive_rate(1.0)), BuildError::InvalidRate { .. }));
+}
+
+#[test]
+fn what_cannot_be_inserted_says_why() {
+    let by_ticks = filter(100, 15, 0.001);
+    assert_eq!((by_ticks.now(), by_ticks.contains(&1), by_ticks.remove(&1, 5)), (None, false, false));
+    let early = by_ticks.insert(&1, 5).expect_err("no tick is known");
+    assert!(early.to_string().contains("call advance_to"), "{early}");
+    assert_eq!(by_ticks.insert_if_absent(&1, 5), Err(InsertError::ClockNotSet));
+    assert_eq!(by_ticks.keep_until(&1, 5), Err(InsertError::ClockNotSet));
+    by_ticks.advance_to(100);
+    let unknown = by_ticks.insert_for(&1, MINUTE).expect_err("how long a tick is was not said");
+    assert!(unknown.to_string().contains("lifetime_in_ticks"), "{unknown}");
+    for far in [116, u64::MAX] {
+        let too_long = by_ticks.insert(&1, far).expect_err("it would live too long");
+        let named = format!("expires at tick {far} would live for {} ticks", far - 100);
+        assert!(
+            too_long.to_string().contains(&named) && too_long.to_string().contains("15 ticks at most"),
+            "{too_long}"
+        );
+    }
+    assert_eq!((by_ticks.len(), by_ticks.stats().inserts_refused), (0, 0));
+
+    let timed = builder().lifetime(14 * MINUTE, MINUTE).build().expect("valid");
+    assert_eq!(timed.insert_for(&1, MINUTE), Err(InsertError::ClockNotSet));
+    timed.advance_to(100);
+    timed.insert_for(&1, 14 * MINUTE).expect("the longest lifetime");
+    timed.insert_for(&2, Duration::ZERO).expect("the shortest");
+    let too_long = timed.insert_for(&3, 14 * MINUTE + Duration::from_nanos(1)).expect_err("longer than the longest");
+    assert!(matches!(too_long, InsertError::LifetimeTooLong { expires_at: 116, now: 100, longest: 15, .. }));
+    assert!(matches!(timed.insert_for(&3, Duration::MAX), Err(InsertError::LifetimeTooLong { .. })));
+    assert_eq!([1, 2, 3].map(|key| timed.contains(&key)), [true, true, false]);
+    timed.advance_to(101);
+    assert_eq!([1, 2].map(|key| timed.contains(&key)), [true, false]);
+    timed.advance_to(114);
+    assert!(timed.contains(&1), "as long as was asked for, wherever in tick 100 it was added");
+    timed.advance_to(115);
+    assert!(!timed.contains(&1), "and one tick longer");
+}
+
+#[test]
+fn a_full_filter_says_so_and_is_as_it_was() {
+    let filter = filter(500, 15, 0.001);
+    filter.advance_to(0);
+    let refused = (0..u64::MAX).find(|key| filter.insert(key, 10).is_err()).expect("it is full at some time");
+    assert!(refused >= filter.capacity() as u64);
+    let error = filter.insert(&refused, 10).expect_err("it is full");
+    assert!(error.to_string().starts_with("the ExpiringCuckooFilter is full"), "{error}");
+    assert!((0..refused).all(|key| filter.contains(&key)));
+    assert_eq!(filter.live_len() as u64, refused);
+    // A lifetime that has ended needs no room.
+    assert_eq!((filter.insert(&refused, 0), filter.insert_if_absent(&refused, 0)), (Ok(()), Ok(true)));
+
+    let copies = 2 * filter.slots_per_bucket();
+    filter.clear();
+    (0..copies).for_each(|_| filter.insert(&1, 10).expect("there is room for as many"));
+    let error = filter.insert(&1, 10).expect_err("there is no room for more");
+    assert!(error.to_string().contains("live entries of this key"), "{error}");
+    filter.keep_until(&1, 12).expect("that needs no room");
+    filter.advance_to(10);
+    filter.insert(&1, 13).expect("the others are dead");
+    assert_eq!(filter.live_len(), 2);
+}
+
+#[test]
+fn it_tells_of_itself() {
+    let filter = filter(1000, 15, 0.001);
+    assert!(filter.is_empty() && filter.capacity() >= 1000 && filter.slots() >= filter.capacity());
+    assert!(filter.max_false_positive_rate() <= 0.001);
+    filter.advance_to(7);
+    filter.insert(&1, 10).expect("there is room");
+    let debug = format!("{filter:?}");
+    assert!(debug.contains("now: Some(7)") && debug.contains("longest_lifetime: 15"), "{debug}");
+    let stats = filter.stats();
+    assert_eq!((stats.len, stats.tables, stats.memory_usage), (1, 1, filter.memory_usage()));
+}

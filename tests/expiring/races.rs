@@ -1,0 +1,138 @@
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::filter;
+
+/// How long each race lasts.
+const LENGTH: Duration = Duration::from_millis(if cfg!(miri) { 50 } else { 700 });
+
+/// Entries come, die and are moved on some threads. Those that live are found by all, and the dead by none.
+#[test]
+fn what_lives_is_found_and_what_is_dead_is_not() {
+    for (ticks, rate) in [(3, 1e-8), (15, 1e-7), (63, 1e-6), (9, 1e-7)] {
+        let filter = filter(3000, ticks, rate);
+        filter.advance_to(1000);
+        let (done, checks) = (AtomicBool::new(false), AtomicU64::new(0));
+        // One tells the time. It has begun to tell `told`, and has told `now`.
+        let (told, now) = (AtomicU64::new(1000), AtomicU64::new(1000));
+        thread::scope(|threads| {
+            let (told, now, filter, done, checks) = (&told, &now, &filter, &done, &checks);
+            threads.spawn(move || {
+                let start = Instant::now();
+                while start.elapsed() < LENGTH {
+                    let tick = told.load(Ordering::SeqCst) + 1;
+                    told.store(tick, Ordering::SeqCst);
+                    filter.advance_to(tick);
+                    now.store(tick, Ordering::SeqCst);
+                    (0..20).for_each(|_| _ = filter.advance_to(tick));
+                    thread::yield_now();
+                }
+                done.store(true, Ordering::SeqCst);
+            });
+            for id in 0..3u64 {
+                threads.spawn(move || {
+                    let mut own: Vec<(u64, u64)> = Vec::new();
+                    let mut next = id << 40;
+                    while !done.load(Ordering::SeqCst) {
+                        while own.len() < 900 {
+                            let end = now.load(Ordering::SeqCst) + 1 + next % ticks;
+                            match filter.insert(&next, end) {
+                                Ok(()) => own.push((next, end)),
+                                Err(_) => break,
+                            }
+                            next += 1;
+                        }
+                        own.retain(|&(key, end)| {
+                            let dead = now.load(Ordering::SeqCst) >= end;
+                            let found = filter.contains(&key);
+                            let alive = told.load(Ordering::SeqCst) < end;
+                            assert!(found || !alive, "{key} lives until {end}, and was missed");
+                            assert!(!found || !dead, "{key} died at {end}, and was found");
+                            !dead
+                        });
+                        checks.fetch_add(own.len() as u64, Ordering::Relaxed);
+                        for (key, end) in own.drain(..own.len() / 3) {
+                            let removed = filter.remove(&key, end);
+                            assert!(removed || told.load(Ordering::SeqCst) >= end, "{key} lived until {end}");
+                        }
+                    }
+                });
+            }
+        });
+        assert!(checks.load(Ordering::Relaxed) > 0 && filter.stats().sweeps > 0, "{:?}", filter.stats());
+        let now = filter.now().expect("it was told");
+        filter.advance_to(now + ticks);
+        (0..100).for_each(|_| _ = filter.advance_to(now + ticks));
+        assert_eq!((filter.len(), filter.live_len()), (0, 0), "all that was added has died, and was counted");
+    }
+}
+
+/// An entry that is kept on, just in time, is found by all, although its end changes all the time.
+#[test]
+fn what_is_kept_on_is_always_found() {
+    for ticks in [3, 15] {
+        let filter = filter(400, ticks, 1e-6);
+        filter.advance_to(0);
+        let keys: Vec<u64> = (0..100).collect();
+        keys.iter().for_each(|key| filter.keep_until(key, ticks).expect("there is room"));
+        let done = AtomicBool::new(false);
+        thread::scope(|threads| {
+            let (filter, keys, done) = (&filter, &keys, &done);
+            threads.spawn(move || {
+                let (start, mut now) = (Instant::now(), 0);
+                while start.elapsed() < LENGTH {
+                    // Before the tick comes at which the first of them would die.
+                    keys.iter().for_each(|key| filter.keep_until(key, now + 2).expect("it has an entry"));
+                    now += 1;
+                    filter.advance_to(now);
+                }
+                done.store(true, Ordering::SeqCst);
+            });
+            for batched in [false, true] {
+                threads.spawn(move || {
+                    while !done.load(Ordering::SeqCst) {
+                        let mut found = Vec::new();
+                        if batched {
+                            filter.contains_batch(keys, &mut found);
+                        } else {
+                            found.extend(keys.iter().map(|key| filter.contains(key)));
+                        }
+                        assert!(found.iter().all(|&found| found), "a living key was missed");
+                    }
+                });
+            }
+        });
+        assert_eq!(filter.live_len(), 100, "no second entries");
+    }
+}
+
+/// One told several threads that the same key was new, 684,124 times of 500,000 keys.
+#[test]
+fn of_all_that_race_to_add_a_key_one_does() {
+    const THREADS: usize = 4;
+    let filter = filter(50_000, 15, 1e-6);
+    filter.advance_to(0);
+    let (rounds, new) = (2000u64, AtomicUsize::new(0));
+    let barrier = std::sync::Barrier::new(THREADS);
+    thread::scope(|threads| {
+        for id in 0..THREADS {
+            let (filter, barrier, new) = (&filter, &barrier, &new);
+            threads.spawn(move || {
+                for round in 0..rounds {
+                    barrier.wait();
+                    // The clock goes on meanwhile.
+                    if id == 0 && round % 10 == 0 {
+                        filter.advance_to(round / 10);
+                    }
+                    for key in 0..5 {
+                        let end = round / 10 + 10;
+                        let added = filter.insert_if_absent(&(round << 8 | key), end).expect("there is room");
+                        new.fetch_add(usize::from(added), Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(new.load(Ordering::Relaxed), rounds as usize * 5);
+}

@@ -1,0 +1,81 @@
+//! The figures of a filter whose entries expire.
+
+use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter};
+
+/// How many entries [`amid_a_sweep`] has for each of four ends.
+const EACH: u64 = 10_000;
+
+/// A filter of more buckets than a call sweeps, of whose entries a quarter each died at ticks 1, 2 and 3: those of tick 1 are swept.
+pub(crate) fn amid_a_sweep() -> ExpiringCuckooFilter<u64> {
+    let builder = ExpiringCuckooFilter::builder().capacity(4 * EACH as usize).false_positive_rate(0.02);
+    let filter = builder.lifetime_in_ticks(9).build().unwrap();
+    filter.advance_to(0);
+    (0..4 * EACH).for_each(|key| filter.insert(&key, 1 + key % 4).unwrap());
+    (0..3).for_each(|_| _ = filter.advance_to(1));
+    assert_eq!((filter.len() as u64, filter.stats().oldest_unswept), (3 * EACH, None));
+    filter.advance_to(3);
+    filter
+}
+
+#[test]
+fn what_expires_is_counted_when_it_is_taken_out() {
+    let filter = amid_a_sweep();
+    let stats = filter.stats();
+    assert_eq!((stats.tables, stats.capacity, stats.slots), (1, filter.capacity(), filter.slots()));
+    assert_eq!((stats.sweeps, stats.oldest_unswept), (1, Some(2)));
+    assert!((EACH + 1..3 * EACH).contains(&stats.expired), "{stats:?}");
+    assert_eq!((stats.len as u64 + stats.expired, filter.live_len() as u64), (4 * EACH, EACH));
+
+    while filter.stats().oldest_unswept.is_some() {
+        assert_eq!(filter.advance_to(3), Advance::Current);
+    }
+    let stats = filter.stats();
+    assert_eq!((stats.len as u64, stats.expired, stats.sweeps), (EACH, 3 * EACH, 2));
+    assert_eq!((stats.clock_steps_back, stats.clock_jumps, stats.inserts_refused), (0, 0, 0));
+    // What is removed, or cleared, has not expired.
+    assert!(filter.remove(&3, 4));
+    filter.clear();
+    assert_eq!((filter.stats().len, filter.stats().expired), (0, 3 * EACH));
+}
+
+#[test]
+fn steps_back_and_jumps_of_the_clock_are_counted() {
+    let filter = ExpiringCuckooFilter::<u64>::builder().capacity(100).lifetime_in_ticks(15).build().unwrap();
+    let counts = || (filter.stats().clock_steps_back, filter.stats().clock_jumps);
+    for (tick, expected) in [
+        (100, (0, 0)),
+        (100, (0, 0)),
+        (99, (1, 0)),
+        (0, (2, 0)),
+        // An entry may live on, but by one tick more all expire.
+        (114, (2, 0)),
+        (129, (2, 1)),
+        (1 << 60, (2, 2)),
+        (129, (3, 2)),
+    ] {
+        filter.advance_to(tick);
+        assert_eq!(counts(), expected, "after {tick}");
+    }
+    // A new clock is neither.
+    filter.restart_clock(3);
+    filter.advance_to(4);
+    assert_eq!(counts(), (3, 2));
+}
+
+#[test]
+fn dead_entries_that_make_room_are_counted_too() {
+    let filter = ExpiringCuckooFilter::<u64>::builder().capacity(0).lifetime_in_ticks(9).build().unwrap();
+    let (mut inserted, mut refused) = (0, 0);
+    for tick in 0..200 {
+        filter.advance_to(tick);
+        for nth in 0..5 {
+            match filter.insert(&(10 * tick + nth), tick + 1 + nth) {
+                Ok(()) => inserted += 1,
+                Err(_) => refused += 1,
+            }
+        }
+        let stats = filter.stats();
+        assert_eq!((stats.len as u64 + stats.expired, stats.inserts_refused), (inserted, refused), "at {tick}");
+    }
+    assert!(refused > 0, "a table of the least size");
+}
