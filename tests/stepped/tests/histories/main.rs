@@ -8,6 +8,7 @@
 //!
 //! - `one_table`: the filter of one table is a multiset of classes;
 //! - `values`: the table whose slots carry values is a multiset of pairs of a class and a value;
+//! - `expiring`: the table whose entries expire is a multiset of pairs of a class and an end, with a clock;
 //! - `growable`: the filter of several tables is a multiset of keys, some of which look alike in its oldest table;
 //! - `rotating`: each key has a number of rotations to live;
 //! - `room`: the buckets of the first two, and which inserts may be refused;
@@ -19,6 +20,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod expiring;
 mod growable;
 mod history;
 mod one_table;

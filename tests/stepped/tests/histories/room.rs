@@ -25,6 +25,15 @@ pub(crate) struct Room {
 impl Room {
     /// An empty table, and a key of each class. A narrow one has two buckets.
     pub(crate) fn with_table<L: AnyLayout>(narrow: bool, random: &mut SmallRng) -> (Self, Table<L>, [Key; CLASSES]) {
+        Self::with(narrow, random, Table::new)
+    }
+
+    /// The same, with a table that `make` makes of so many buckets.
+    pub(crate) fn with<L: AnyLayout, F: FnOnce(usize) -> Table<L>>(
+        narrow: bool,
+        random: &mut SmallRng,
+        make: F,
+    ) -> (Self, Table<L>, [Key; CLASSES]) {
         let buckets = if narrow { 2 } else { *[1, 2, 4, 4, 6, 8].choose(random).expect("not empty") };
         let buckets = buckets.max(L::LEAST_BUCKETS);
         let mut pairs = [(0, 0); CLASSES];
@@ -38,7 +47,7 @@ impl Room {
             };
         }
         let keys = std::array::from_fn(|class| Key::of::<L>(buckets, pairs[class].0, pairs[class].1, class));
-        let table = Table::new(buckets);
+        let table = make(buckets);
         (Self { slots_of_bucket: table.slots_per_bucket(), buckets, pairs }, table, keys)
     }
 

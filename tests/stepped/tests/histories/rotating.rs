@@ -114,7 +114,7 @@ impl Specification for Lifetimes {
                 rotate();
                 in_current >= SLOTS
             }
-            Operation::AdvanceTo(tick, Advance::Rotated { ticks }) => {
+            Operation::AdvanceTo(tick, Advance::Forward { ticks }) => {
                 rotate();
                 after.rotated_for = tick;
                 ticks == 1 && tick == before.rotated_for + 1
@@ -342,7 +342,7 @@ impl World for Rotating {
         let (end, generation) = generations.max().expect("it is asked for at last");
         let all: Vec<_> = events.iter().copied().filter(|event| event.called < end).collect();
         let rotates =
-            |operation| matches!(operation, Operation::Rotate(_) | Operation::AdvanceTo(_, Advance::Rotated { .. }));
+            |operation| matches!(operation, Operation::Rotate(_) | Operation::AdvanceTo(_, Advance::Forward { .. }));
         let rotations: Vec<_> = all.iter().filter(|event| rotates(event.operation)).collect();
         let in_all = generation - self.given.generation;
         let Some(when_full) = in_all.checked_sub(rotations.len() as u64) else { return true };
@@ -365,7 +365,7 @@ impl World for Rotating {
             }
         }
         for event in &all {
-            if let Operation::AdvanceTo(tick, Advance::Rotated { .. }) = event.operation {
+            if let Operation::AdvanceTo(tick, Advance::Forward { .. }) = event.operation {
                 events.push(Event { operation: Operation::Tick(tick), ..*event });
             }
         }

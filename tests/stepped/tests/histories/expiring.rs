@@ -1,0 +1,329 @@
+//! Histories of a table whose entries expire: a multiset of pairs of a class and an end, and a clock.
+
+use ccf_steps::model::{AnyLayout, Key, SmallestOfValues, Table, UsualOfValues};
+use ccf_steps::{Advance, InsertError};
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use todc_utils::specifications::Specification;
+
+use crate::history::{Diary, Event, World, histories_of, must_hold, without};
+use crate::room::{CLASSES, Room};
+
+/// The longest lifetime is below this.
+const TICKS: usize = 4;
+
+/// How many entries there are of each class, by how many ticks they have left. None has 0 left.
+type Left = [[u8; TICKS]; CLASSES];
+
+/// The multiset, and the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct State {
+    now: u64,
+    left: Left,
+}
+
+/// What a thread asked of a class of keys, mostly with an end, and what it was told.
+#[derive(Clone, Copy, Debug)]
+enum Answer {
+    Insert(u64, Result<(), InsertError>),
+    InsertIfAbsent(u64, Result<bool, InsertError>),
+    KeepUntil(u64, Result<(), InsertError>),
+    Contains(bool),
+    Remove(u64, bool),
+}
+
+/// What happened, as the checker sees it.
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    /// The table was filled.
+    Given(State),
+    Asked(Room, u64, usize, Answer),
+    AdvanceTo(u64, Advance),
+    /// A save had these entries, at this tick.
+    Saved(State),
+}
+
+/// What the table is meant to be.
+struct Multiset;
+
+impl Specification for Multiset {
+    type State = State;
+    type Operation = Operation;
+
+    fn init() -> State {
+        State { now: 0, left: [[0; TICKS]; CLASSES] }
+    }
+
+    fn apply(operation: &Operation, &before: &State) -> (bool, State) {
+        let mut after = before;
+        let (room, longest, class, answer) = match *operation {
+            Operation::Given(state) => return (true, state),
+            Operation::Saved(saved) => return (saved == before, before),
+            Operation::AdvanceTo(tick, answer) => {
+                let due = match tick.checked_sub(before.now) {
+                    None => Advance::Behind { by: before.now - tick },
+                    Some(0) => Advance::Current,
+                    Some(ticks) => {
+                        after.now = tick;
+                        for left in &mut after.left {
+                            let gone = TICKS.min(ticks as usize);
+                            left.rotate_left(gone);
+                            left[TICKS - gone..].fill(0);
+                            // Those that have none left have died.
+                            left[0] = 0;
+                        }
+                        Advance::Forward { ticks }
+                    }
+                };
+                return (answer == due, after);
+            }
+            Operation::Asked(room, longest, class, answer) => (room, longest, class, answer),
+        };
+        let copies = before.left.map(|left| left.iter().sum());
+        let left = &mut after.left[class];
+        let is_in = copies[class] > 0;
+        // How long an entry with this end has left: 0 if it has died, and `None` if that is too long.
+        let ticks = |end: u64| match end.saturating_sub(before.now) {
+            ticks if ticks > longest => None,
+            ticks => Some(ticks as usize),
+        };
+        let add = |left: &mut [u8; TICKS], end| {
+            let ticks = ticks(end);
+            if let Some(1..) = ticks {
+                left[ticks.expect("it is one")] += 1;
+            }
+            ticks.is_some()
+        };
+        let refusal_is_due = |end: u64, error| match error {
+            InsertError::LifetimeTooLong { now, .. } => ticks(end).is_none() && now == before.now,
+            // What is dead needs no room.
+            error => matches!(ticks(end), Some(1..)) && room.refuses(class, copies, error),
+        };
+        let holds = match answer {
+            Answer::Insert(end, Ok(())) => add(left, end),
+            Answer::Insert(end, Err(error)) => refusal_is_due(end, error),
+            Answer::InsertIfAbsent(end, Ok(true)) => !is_in && add(left, end),
+            Answer::InsertIfAbsent(end, Ok(false)) => is_in && ticks(end).is_some(),
+            Answer::InsertIfAbsent(end, Err(error)) => match error {
+                InsertError::LifetimeTooLong { .. } => refusal_is_due(end, error),
+                _ => !is_in && refusal_is_due(end, error),
+            },
+            Answer::KeepUntil(end, Ok(())) => match (ticks(end), left.iter().rposition(|&copies| copies > 0)) {
+                (Some(0), _) => true,
+                (Some(ticks), Some(longest)) => {
+                    left[longest] -= 1;
+                    left[ticks.max(longest)] += 1;
+                    true
+                }
+                (Some(_), None) => add(left, end),
+                (None, _) => false,
+            },
+            Answer::KeepUntil(end, Err(error)) => match error {
+                InsertError::LifetimeTooLong { .. } => refusal_is_due(end, error),
+                _ => !is_in && refusal_is_due(end, error),
+            },
+            Answer::Contains(found) => found == is_in,
+            Answer::Remove(end, removed) => {
+                let has = matches!(ticks(end), Some(ticks @ 1..) if left[ticks] > 0);
+                if has && removed {
+                    left[ticks(end).expect("it is one")] -= 1;
+                }
+                removed == has
+            }
+        };
+        (holds, after)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Ask {
+    Insert,
+    InsertIfAbsent,
+    KeepUntil,
+    Contains,
+    Remove,
+    /// To look up three keys at a time.
+    ContainsBatch,
+    /// To go on by so many ticks, or to say the same again.
+    Advance,
+    /// To save the table.
+    Save,
+}
+
+/// What a thread is to ask, of a key of which class, with an end so many ticks from now; and whether of the key that tries its
+/// buckets the other way round.
+#[derive(Clone, Copy)]
+struct Question {
+    ask: Ask,
+    class: usize,
+    ticks: u64,
+    twin: bool,
+}
+
+/// A table to begin with, and what each thread is to ask.
+struct TableWithClock<L> {
+    room: Room,
+    keys: [Key; CLASSES],
+    longest: u64,
+    table: Table<L>,
+    given: State,
+    questions: Vec<Vec<Question>>,
+}
+
+impl<L: AnyLayout + 'static> World for TableWithClock<L> {
+    type Operation = Operation;
+    type Specification = Multiset;
+    type Question = Question;
+    type Thread = ();
+
+    fn new(seed: u64) -> Self {
+        let random = &mut SmallRng::seed_from_u64(seed);
+        // Many worlds are narrow: keys of one or two classes in two buckets.
+        let narrow = random.random_ratio(1, 2);
+        // With lifetimes of 2 ticks, a sweep may lag behind by two.
+        let longest = random.random_range(2..=3);
+        let mut now = random.random_range(10..30);
+        let (room, table, keys) =
+            Room::with::<L, _>(narrow, random, |buckets| Table::with_clock(buckets, longest, now));
+
+        // Full but for a few slots, some of which are dead; or nearly empty.
+        let used = random.random_range(if narrow { 1..=2 } else { 3..=CLASSES });
+        let few = random.random_range(0..4);
+        let free = if random.random_ratio(1, 3) { room.slots().saturating_sub(few) } else { few };
+        let mut ends = Vec::new();
+        for _ in 0..room.slots() * 4 {
+            let (class, end) = (random.random_range(0..used), now + random.random_range(1..=longest));
+            if table.len() + free < room.slots() && table.insert_until(keys[class], end).is_ok() {
+                ends.push((class, end));
+            }
+        }
+        if random.random() {
+            now += 1;
+            table.advance_to(now);
+        }
+        let mut left = [[0; TICKS]; CLASSES];
+        for (class, end) in ends.into_iter().filter(|&(_, end)| end > now) {
+            left[class][(end - now) as usize] += 1;
+        }
+
+        use Ask::*;
+        let asked = [
+            Insert,
+            Insert,
+            Insert,
+            InsertIfAbsent,
+            InsertIfAbsent,
+            KeepUntil,
+            KeepUntil,
+            KeepUntil,
+            Remove,
+            Remove,
+            Contains,
+            Contains,
+            Contains,
+            Contains,
+            ContainsBatch,
+            Advance,
+            Advance,
+            Advance,
+            Advance,
+            Save,
+        ];
+        let threads = random.random_range(2..=4);
+        let mut question = || {
+            let ask = *asked.choose(random).expect("not empty");
+            let ticks = match ask {
+                Advance => *[0, 0, 0, 1, 1, 1, 2, 3, 9].choose(random).expect("not empty"),
+                _ => random.random_range(0..=longest + 1),
+            };
+            Question { ask, class: random.random_range(0..used), ticks, twin: random.random() }
+        };
+        let questions = (0..threads).map(|_| (0..36 / threads).map(|_| question()).collect()).collect();
+        Self { room, keys, longest, table, given: State { now, left }, questions }
+    }
+
+    fn given(&self) -> Operation {
+        Operation::Given(self.given)
+    }
+
+    fn threads(&self) -> Vec<((), Vec<Question>)> {
+        self.questions.iter().map(|questions| ((), questions.clone())).collect()
+    }
+
+    fn ask(&self, question: Question, (): &mut (), diary: &mut Diary<Operation>) {
+        let Question { ask, class, ticks, twin } = question;
+        let table = &self.table;
+        let key = if twin { self.keys[class].twin() } else { self.keys[class] };
+        let asked = |answer| Operation::Asked(self.room, self.longest, class, answer);
+        let end = table.now() + ticks;
+        match ask {
+            Ask::Insert => diary.write(|| asked(Answer::Insert(end, table.insert_until(key, end)))),
+            Ask::InsertIfAbsent => {
+                diary.write(|| asked(Answer::InsertIfAbsent(end, table.insert_if_absent_until(key, end))))
+            }
+            Ask::KeepUntil => diary.write(|| asked(Answer::KeepUntil(end, table.keep_until(key, end)))),
+            Ask::Contains => diary.write(|| asked(Answer::Contains(table.contains_live(key)))),
+            Ask::Remove => diary.write(|| asked(Answer::Remove(end, table.remove_until(key, end)))),
+            Ask::Advance => diary.write(|| Operation::AdvanceTo(end, table.advance_to(end))),
+            Ask::ContainsBatch => {
+                _ = diary.write_all(|| {
+                    let classes = [class, (class + 1) % CLASSES, (class + 2) % CLASSES];
+                    let answers = table.contains_live_batch(classes.map(|class| self.keys[class]));
+                    std::iter::zip(classes, answers)
+                        .map(|(class, found)| Operation::Asked(self.room, self.longest, class, Answer::Contains(found)))
+                })
+            }
+            Ask::Save => {
+                let (image, until_begun) = diary.save(|begun| table.save_and_tell(begun));
+                let now = image.now();
+                let left = |key| std::array::from_fn(|ticks| image.count_until(key, now + ticks as u64) as u8);
+                diary.add(until_begun(Operation::Saved(State { now, left: self.keys.map(left) })));
+            }
+        }
+    }
+
+    fn ask_at_last(&self, diary: &mut Diary<Operation>) {
+        let table = &self.table;
+        // All that is left dies, one tick after the other, and nothing comes back to life.
+        for _ in 0..2 * TICKS {
+            for class in 0..CLASSES {
+                self.ask(Question { ask: Ask::Contains, class, ticks: 0, twin: false }, &mut (), diary);
+            }
+            let tick = table.now() + 1;
+            diary.write(|| Operation::AdvanceTo(tick, table.advance_to(tick)));
+        }
+    }
+
+    fn complete(&self, _: &mut Vec<Event<Operation>>) -> bool {
+        true
+    }
+
+    fn audit(&self, _: &[Event<Operation>]) -> Result<(), String> {
+        let table = &self.table;
+        while table.lag() > 0 {
+            table.advance_to(table.now());
+        }
+        match (table.scan(), table.len(), table.live_len()) {
+            (0, 0, 0) => Ok(()),
+            (scan, len, live) => Err(format!("{scan} entries are left, len {len}, {live} live")),
+        }
+    }
+}
+
+histories_of!(TableWithClock<SmallestOfValues>, TableWithClock<UsualOfValues>);
+
+#[test]
+fn histories_of_real_threads_are_linearizable() {
+    must_hold(real_threads, 5000);
+}
+
+#[test]
+fn histories_under_random_schedules_are_linearizable() {
+    must_hold(random_schedules, 200);
+}
+
+without! {
+    random_schedules, in at most 40_000 worlds:
+    AddsBeforeSwept, DropWithoutLock, RestartWithoutLocks, SweepKeepsNothing, SweepWithoutSettling, SweptTooSoon
+}
