@@ -316,6 +316,9 @@ fn with_capacity_panics_with_the_size_of_what_was_refused() {
     }
 }
 
+#[path = "allocation/expiring.rs"]
+mod expiring;
+
 #[cfg(all(feature = "snapshot", feature = "stable-hash"))]
 #[path = "allocation/snapshots.rs"]
 mod snapshots;

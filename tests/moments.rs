@@ -1,4 +1,5 @@
-//! The moments of a save over several tables: each table's image is of a moment of its own, and their order matters.
+//! The moments of a save: over several tables, each table's image is of a moment of its own, and their order matters; where there is
+//! a clock, what is stated of it is of the moment of the image.
 //! `cargo test --all-features --test moments`.
 #![cfg(feature = "snapshot")]
 
@@ -8,12 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use concurrent_cuckoo_filter::{GrowableCuckooFilter, RotatingCuckooFilter};
+use concurrent_cuckoo_filter::{ExpiringCuckooFilter, GrowableCuckooFilter, RotatingCuckooFilter};
 use rustc_hash::FxHasher;
 
 type Fixed = BuildHasherDefault<FxHasher>;
 type Growable = GrowableCuckooFilter<u64, Fixed>;
 type Rotating = RotatingCuckooFilter<u64, Fixed>;
+type Expiring = ExpiringCuckooFilter<u64, Fixed>;
 
 /// A second copy of each key goes into an older table, for the newest is at its capacity; and then the removal takes the copy
 /// in the newest one. So keys that are in throughout change to older tables while saves begin.
@@ -83,5 +85,35 @@ fn the_tick_and_the_generation_of_a_snapshot_are_of_one_moment() {
         }
         ended.store(true, Ordering::Relaxed);
         assert_eq!(wrong, None, "tick and generation");
+    });
+}
+
+/// Each entry dies at the next tick. If the clock of a snapshot were later than its image, what is dead by then, and was swept, would
+/// live for another round of the ring.
+#[test]
+fn the_clock_and_the_entries_of_a_snapshot_are_of_one_moment() {
+    let builder = Expiring::builder_with_hasher(Fixed::default()).capacity(8).lifetime_in_ticks(3);
+    let filter = builder.build().unwrap();
+    filter.advance_to(0);
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            for tick in (1..).take_while(|_| !ended.load(Ordering::Relaxed)) {
+                filter.advance_to(tick);
+                filter.insert(&(tick % 2), tick + 1).unwrap();
+            }
+        });
+        let (start, mut wrong) = (Instant::now(), None);
+        while start.elapsed() < Duration::from_secs(3) && wrong.is_none() {
+            let mut bytes = Vec::new();
+            filter.save(&mut bytes).unwrap();
+            let loaded = Expiring::load(&bytes[..], Fixed::default(), 1 << 20).unwrap();
+            let now = loaded.now().unwrap();
+            let live = loaded.live_len();
+            loaded.advance_to(now + 1);
+            wrong = (live > 1 || loaded.live_len() > 0).then_some((now, live, loaded.live_len()));
+        }
+        ended.store(true, Ordering::Relaxed);
+        assert_eq!(wrong, None, "tick, live entries, and those that live a tick later");
     });
 }

@@ -2,10 +2,11 @@
 #![cfg(all(feature = "serde", feature = "stable-hash"))]
 
 use std::hash::{BuildHasher, BuildHasherDefault};
+use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, ConcurrentCuckooMaplet, GrowableCuckooFilter, Loader, RotatingCuckooFilter, SameByDefault,
-    StableHasher, StableState,
+    Advance, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, Loader,
+    RotatingCuckooFilter, SameByDefault, StableHasher, StableState,
 };
 use serde::de::{DeserializeSeed, IntoDeserializer, SeqAccess, value};
 
@@ -261,4 +262,44 @@ fn maplets_are_serialized_too() {
     assert!(other.contains("of a ConcurrentCuckooMaplet, and a ConcurrentCuckooFilter"), "{other}");
     let other = postcard::from_bytes::<Maplet>(&postcard::to_stdvec(&filter()).unwrap());
     assert!(other.is_err(), "a filter is no maplet");
+}
+
+#[test]
+fn filters_whose_entries_expire_are_serialized_too() {
+    type Expiring = ExpiringCuckooFilter<u64, Fixed>;
+    let builder = Expiring::builder_with_hasher(Fixed::default()).capacity(1000);
+    let filter = builder.lifetime(Duration::from_secs(3600), Duration::from_secs(300)).build().unwrap();
+    filter.advance_to(100);
+    (0..1000).for_each(|key| filter.insert(&key, 101 + key % 13).unwrap());
+    let mut snapshot = Vec::new();
+    filter.save(&mut snapshot).unwrap();
+
+    let (bytes, json) = (postcard::to_stdvec(&filter).unwrap(), serde_json::to_string(&filter).unwrap());
+    assert!(bytes.ends_with(&snapshot) && bytes.len() <= snapshot.len() + 4);
+    assert_eq!(json, serde_json::to_string(&snapshot).unwrap());
+    let loader = |limit| Loader::<Expiring, _>::new(Fixed::default(), limit);
+    let of_json = |limit| loader(limit).deserialize(&mut serde_json::Deserializer::from_str(&json));
+    let of_bytes = |limit| loader(limit).deserialize(&mut postcard::Deserializer::from_bytes(&bytes));
+    let needed = filter.memory_usage();
+    let all = [
+        postcard::from_bytes(&bytes).unwrap(),
+        serde_json::from_str(&json).unwrap(),
+        of_bytes(needed).unwrap(),
+        of_json(needed).unwrap(),
+    ];
+    for loaded in &all {
+        assert_eq!(format!("{loaded:?}"), format!("{filter:?}"));
+    }
+    for tick in [99, 100, 107, 112, 113] {
+        filter.advance_to(tick);
+        for loaded in &all {
+            assert_eq!(loaded.advance_to(tick) == Advance::Behind { by: 1 }, tick == 99);
+            assert!((0..2000).all(|key| loaded.contains(&key) == filter.contains(&key)), "at {tick}");
+            assert!((0..1000).all(|key| 101 + key % 13 <= tick || loaded.contains(&key)), "at {tick}");
+        }
+    }
+    assert!(of_bytes(needed - 1).is_err());
+    assert!(of_json(needed - 1).unwrap_err().to_string().contains(&format!("the limit is {}", needed - 1)));
+    let other = serde_json::from_str::<Filter>(&json).unwrap_err().to_string();
+    assert!(other.contains("of a ExpiringCuckooFilter, and a ConcurrentCuckooFilter"), "{other}");
 }

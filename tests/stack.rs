@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, ConcurrentCuckooMaplet, GrowableCuckooFilter, RotatingCuckooFilter,
+    ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, RotatingCuckooFilter,
 };
 
 /// The stack on which every operation runs, in bytes.
@@ -34,6 +34,7 @@ type One = ConcurrentCuckooFilter<u64>;
 type Growable = GrowableCuckooFilter<u64>;
 type Rotating = RotatingCuckooFilter<u64>;
 type Maplet = ConcurrentCuckooMaplet<u64>;
+type Expiring = ExpiringCuckooFilter<u64>;
 
 /// So many keys are in a table that is full. It has more buckets than a search looks at.
 const KEYS: u64 = 15_000;
@@ -93,6 +94,32 @@ fn nearly_full_maplets() -> Vec<Maplet> {
     full_maplets().into_iter().inspect(|maplet| (0..50).for_each(|key| assert!(maplet.remove(&key, 1)))).collect()
 }
 
+/// Filters of each layout, full of entries of which every other one dies at tick 1, and the others at tick 14. One call sweeps a
+/// part of them only.
+fn full_of_ends() -> Vec<Expiring> {
+    let fill = |(longest, rate)| {
+        let builder = Expiring::builder().capacity(3 * KEYS as usize).lifetime_in_ticks(longest);
+        let filter = builder.false_positive_rate(rate).build().unwrap();
+        filter.advance_to(0);
+        (0..).take_while(|key| filter.insert(key, end_of(*key)).is_ok()).for_each(drop);
+        filter
+    };
+    [(14, 0.06), (15, 0.011), (15, 0.001), (255, 0.001), (65_535, 0.001)].map(fill).into()
+}
+
+fn end_of(key: u64) -> u64 {
+    1 + key % 2 * 13
+}
+
+/// The same, of which many entries are dead and were not swept.
+fn full_of_dead() -> Vec<Expiring> {
+    let die = |filter: &Expiring| {
+        filter.advance_to(1);
+        assert!(filter.len() > filter.live_len() + KEYS as usize / 4, "{filter:?}");
+    };
+    full_of_ends().into_iter().inspect(die).collect()
+}
+
 /// New keys.
 fn new() -> impl Iterator<Item = u64> {
     1 << 40..(1 << 40) + 2 * KEYS
@@ -123,7 +150,7 @@ macro_rules! saves {
     };
 }
 
-const OPERATIONS: [Operation; 41] = [
+const OPERATIONS: [Operation; 52] = [
     ("nothing", || Box::new(|| ())),
     ("insert that relocates", || on_each(nearly_full(), |filter| (0..50).for_each(|key| _ = filter.insert(&key)))),
     ("insert that is refused", || on_each(full(), |filter| assert!(new().any(|key| filter.insert(&key).is_err())))),
@@ -218,6 +245,46 @@ const OPERATIONS: [Operation; 41] = [
         })
     }),
     ("maplet: save", || saves!(full_maplets())),
+    ("expiring: insert that takes dead entries out", || {
+        on_each(full_of_dead(), |filter| {
+            let swept = filter.stats().expired;
+            new().take(KEYS as usize / 4).for_each(|key| filter.insert(&key, 14).unwrap());
+            assert!(filter.stats().expired > swept);
+        })
+    }),
+    ("expiring: insert that is refused", || {
+        on_each(full_of_ends(), |filter| assert!(new().any(|key| filter.insert(&key, 14).is_err())))
+    }),
+    ("expiring: insert_if_absent that is refused", || {
+        on_each(full_of_ends(), |filter| assert!(new().any(|key| filter.insert_if_absent(&key, 14).is_err())))
+    }),
+    ("expiring: keep_until", || {
+        on_each(full_of_dead(), |filter| (0..99).for_each(|key| filter.keep_until(&key, 15).unwrap()))
+    }),
+    ("expiring: contains", || on_each(full_of_dead(), |filter| assert!(filter.contains(&1)))),
+    ("expiring: remove", || {
+        on_each(full_of_ends(), |filter| assert!((0..99).all(|key| filter.remove(&key, end_of(key)))))
+    }),
+    ("expiring: clear", || on_each(full_of_dead(), Expiring::clear)),
+    ("expiring: the clock", || {
+        on_each(full_of_ends(), |filter| {
+            (0..9).for_each(|tick| _ = filter.advance_to(tick));
+            filter.restart_clock(70);
+            filter.advance_to(1 << 40);
+            assert!(filter.is_empty() && filter.live_len() == 0);
+        })
+    }),
+    ("expiring: contains_batch", || batches!(full_of_dead(), contains_batch)),
+    ("expiring: insert_batch and remove_batch", || {
+        on_each(full_of_ends(), |filter| {
+            let (keys, mut removed): (Vec<u64>, _) = ((0..1000).collect(), Vec::new());
+            filter.remove_batch(keys.iter().map(|key| (key, end_of(*key))), &mut removed);
+            assert!(removed.len() == 1000 && removed.iter().all(|&removed| removed));
+            let keys: Vec<u64> = new().collect();
+            assert!(filter.insert_batch(keys.iter().map(|key| (key, 14))).is_err());
+        })
+    }),
+    ("expiring: save", || saves!(full_of_dead())),
 ];
 
 /// By which the test sees that an overflow is noticed.

@@ -64,7 +64,7 @@ fn load_of_several_tables_allocates_no_more_than_the_limit_and_reports_what_is_r
 
 #[cfg(feature = "serde")]
 mod deserialized {
-    use concurrent_cuckoo_filter::Loader;
+    use concurrent_cuckoo_filter::{ExpiringCuckooFilter, Loader};
     use serde::Deserialize;
     use serde::de::DeserializeSeed;
 
@@ -72,6 +72,7 @@ mod deserialized {
 
     type OneTable = ConcurrentCuckooFilter<u64, Fixed>;
     type Maplet = ConcurrentCuckooMaplet<u64, Fixed>;
+    type Expiring = ExpiringCuckooFilter<u64, Fixed>;
 
     /// Of what a growable filter's snapshot has: the end of the header, what follows on its tables, and the first section.
     const HEADER: usize = 44;
@@ -160,6 +161,8 @@ mod deserialized {
             check!(OneTable, saved!(builder.build().unwrap()));
             let builder = Maplet::builder_with_hasher(Fixed::default()).capacity(capacity);
             check!(Maplet, saved!(builder.value_bits(4).build().unwrap()));
+            let builder = Expiring::builder_with_hasher(Fixed::default()).capacity(capacity);
+            check!(Expiring, saved!(builder.lifetime_in_ticks(15).build().unwrap()));
             for generations in [2, 3, 16, 255] {
                 if capacity * generations <= 1_000_000 {
                     check!(Rotating, saved!(rotating(capacity, generations)));

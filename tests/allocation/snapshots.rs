@@ -94,7 +94,7 @@ fn load_allocates_no_more_than_the_limit_and_reports_what_is_refused() {
 }
 
 /// What is loaded from these bytes, by `load`, takes up so much memory, and so much of that is not allocated.
-fn assert_allocates_no_more(
+pub(super) fn assert_allocates_no_more(
     bytes: &[u8],
     memory: usize,
     itself: usize,

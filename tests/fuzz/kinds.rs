@@ -3,8 +3,8 @@
 use std::hash::BuildHasher;
 
 use concurrent_cuckoo_filter::{
-    Advance, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, FromSnapshot, GrowableCuckooFilter, Loader,
-    RotatingCuckooFilter, SameByDefault, StableHasher, StableState, Values,
+    Advance, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, FromSnapshot, GrowableCuckooFilter,
+    InsertError, Loader, RotatingCuckooFilter, SameByDefault, StableHasher, StableState, Values,
 };
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
@@ -33,6 +33,7 @@ pub type OneTable = ConcurrentCuckooFilter<u64, Fixed>;
 pub type Growable = GrowableCuckooFilter<u64, Fixed>;
 pub type Rotating = RotatingCuckooFilter<u64, Fixed>;
 pub type Maplet = ConcurrentCuckooMaplet<u64, Fixed>;
+pub type Expiring = ExpiringCuckooFilter<u64, Fixed>;
 
 /// How a snapshot is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +129,7 @@ kind! { 1: OneTable, use_one_table }
 kind! { 2: Growable, use_growable }
 kind! { 3: Rotating, use_rotating }
 kind! { 4: Maplet, use_maplet }
+kind! { 5: Expiring, use_expiring }
 
 /// So many hashes that are spread over all buckets.
 fn hashes(count: u64) -> impl Iterator<Item = u64> {
@@ -209,7 +211,7 @@ fn use_rotating(filter: &Rotating) {
     assert!(filter.is_empty() && !filter.contains_hash(1));
 
     filter.restart_clock(3);
-    assert_eq!((filter.tick(), filter.advance_to(5)), (Some(3), Advance::Rotated { ticks: 2 }));
+    assert_eq!((filter.tick(), filter.advance_to(5)), (Some(3), Advance::Forward { ticks: 2 }));
 }
 
 fn use_maplet(maplet: &Maplet) {
@@ -255,4 +257,70 @@ fn use_maplet(maplet: &Maplet) {
     maplet.remove_hash_batch(pairs().take(inserted), &mut removed);
     assert!(removed.len() == inserted && removed.iter().all(|&removed| removed));
     assert_eq!(maplet.len(), len);
+}
+
+fn use_expiring(filter: &Expiring) {
+    let (longest, live) = (filter.longest_lifetime(), filter.live_len());
+    assert!(live <= filter.len());
+    let found: Vec<bool> = hashes(40).map(|hash| filter.contains_hash(hash)).collect();
+    let as_before = || {
+        let mut now = Vec::new();
+        filter.contains_hash_batch(hashes(40), &mut now);
+        assert!(now == found && hashes(40).zip(&found).all(|(hash, &found)| filter.contains_hash(hash) == found));
+        assert_eq!(filter.live_len(), live, "nothing was to expire, or to come back to life");
+    };
+    match filter.now() {
+        Some(now) => {
+            assert_eq!(filter.advance_to(now), Advance::Current);
+            if now > 0 {
+                assert_eq!(filter.advance_to(now - 1), Advance::Behind { by: 1 });
+            }
+            // So small a table is swept by one call.
+            assert_eq!((filter.len(), filter.stats().oldest_unswept), (live, None));
+        }
+        None => {
+            assert_eq!(filter.insert_hash(1, 8), Err(InsertError::ClockNotSet));
+            assert_eq!(filter.advance_to(7), Advance::Origin);
+        }
+    }
+    as_before();
+    let now = 1000;
+    filter.restart_clock(now);
+    as_before();
+
+    for (number, hash) in (0..).zip(hashes(20)) {
+        let was_in = filter.contains_hash(hash);
+        let end = now + 1 + number % longest;
+        if filter.insert_hash(hash, end).is_ok() {
+            assert!(filter.contains_hash(hash) && filter.live_len() == live + 1);
+            assert!(filter.remove_hash(hash, end));
+        }
+        assert_eq!((filter.contains_hash(hash), filter.live_len()), (was_in, live));
+        match filter.insert_hash_if_absent(hash, end) {
+            Ok(added) => assert!(added != was_in && (!added || filter.remove_hash(hash, end))),
+            Err(_) => assert!(!was_in),
+        }
+        assert!(filter.insert_hash(hash, now).is_ok() && !filter.remove_hash(hash, now), "it is dead already");
+        let too_long = filter.insert_hash(hash, now + longest + 1);
+        assert!(matches!(too_long, Err(InsertError::LifetimeTooLong { now: 1000, .. })), "{too_long:?}");
+        let batch = [(hash, end), (hash, now + longest)];
+        let mut removed = Vec::new();
+        let inserted = filter.insert_hash_batch(batch).unwrap_or_else(|error| error.inserted);
+        filter.remove_hash_batch(batch.into_iter().take(inserted), &mut removed);
+        assert!(removed.len() == inserted && removed.iter().all(|&removed| removed));
+    }
+    as_before();
+
+    // To the tick; and once round the ring nothing is left, however it came in.
+    let kept = hashes(20).filter(|&hash| filter.keep_hash_until(hash, now + longest).is_ok());
+    let kept: Vec<u64> = kept.collect();
+    filter.advance_to(now + longest - 1);
+    assert!(kept.iter().all(|&hash| filter.contains_hash(hash)), "it has expired too soon");
+    // Whatever came in by the snapshot may live until then, and longer by one tick than an insert may ask for.
+    let new = hashes(40).find(|&hash| !filter.contains_hash(hash) && filter.insert_hash(hash, now + longest).is_ok());
+    assert!(new.is_none_or(|hash| filter.contains_hash(hash)), "a new one was missed");
+    filter.advance_to(now + longest);
+    assert!(new.is_none_or(|hash| !filter.contains_hash(hash)), "it does not expire");
+    filter.advance_to(now + (1 << filter.end_bits()));
+    assert!(filter.is_empty() && filter.live_len() == 0 && hashes(40).all(|hash| !filter.contains_hash(hash)));
 }

@@ -7,8 +7,10 @@
 //! |---|---|
 //! | 0, 1 | how much of the snapshot is made right before it is loaded (`repair.rs`) |
 //! | 2 | the schema that the loader expects: 0 the one that is stated, 1 that of the key type |
-//! | 3, 4 | the kind of filter to load: 0 one table, 1 growable, 2 rotating, 3 a maplet |
-//! | 5, 6, 7 | the way: 0 a stream; through serde, 1 bytes and 2 numbers, with a limit; 3 bytes and 4 numbers, without; then as from 0 on |
+//! | 3 to 7 | a number from 0 to 31: the kind of filter to load, and five times the way |
+//!
+//! The kinds are 0 one table, 1 growable, 2 rotating, 3 a maplet, 4 one whose entries expire. The ways are 0 a stream; through serde,
+//! 1 bytes and 2 numbers, with a limit; 3 bytes and 4 numbers, without; then as from 0 on.
 #![no_main]
 
 mod counting;
@@ -16,7 +18,7 @@ mod kinds;
 mod repair;
 
 use counting::peak_of;
-use kinds::{Growable, Kind, Maplet, OneTable, Rotating, Way};
+use kinds::{Expiring, Growable, Kind, Maplet, OneTable, Rotating, Way};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use repair::{label, prepare, repair, stated_schema};
 
@@ -36,7 +38,7 @@ const ERROR: usize = 4 << 10;
 
 fn check<F: Kind>(mode: u8, mut bytes: Vec<u8>) {
     repair(&mut bytes, mode % 4, F::NUMBER);
-    let (way, limit) = match (mode >> 5) % 5 {
+    let (way, limit) = match (mode >> 3) / 5 % 5 {
         0 => (Way::Stream, Some(LIMIT)),
         1 => (Way::Bytes, Some(LIMIT)),
         2 => (Way::Numbers, Some(LIMIT)),
@@ -79,10 +81,11 @@ fn check<F: Kind>(mode: u8, mut bytes: Vec<u8>) {
 
 /// The number of the kind that the mode chooses.
 fn kind_of(mode: u8) -> u8 {
-    match mode >> 3 & 3 {
+    match (mode >> 3) % 5 {
         1 => Growable::NUMBER,
         2 => Rotating::NUMBER,
         3 => Maplet::NUMBER,
+        4 => Expiring::NUMBER,
         _ => OneTable::NUMBER,
     }
 }
@@ -106,6 +109,7 @@ fuzz_target!(init: prepare(), |input: &[u8]| {
         Growable::NUMBER => check::<Growable>(mode, bytes.to_vec()),
         Rotating::NUMBER => check::<Rotating>(mode, bytes.to_vec()),
         Maplet::NUMBER => check::<Maplet>(mode, bytes.to_vec()),
+        Expiring::NUMBER => check::<Expiring>(mode, bytes.to_vec()),
         _ => check::<OneTable>(mode, bytes.to_vec()),
     }
 });

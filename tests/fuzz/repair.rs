@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use concurrent_cuckoo_filter::Encoding;
 
-use crate::kinds::{Fixed, Growable, Kind, Maplet, OneTable, Rotating};
+use crate::kinds::{Expiring, Fixed, Growable, Kind, Maplet, OneTable, Rotating};
 
 /// Where the number of the kind is.
 const KIND: usize = 10;
@@ -22,13 +22,16 @@ const HEAD: usize = 18;
 /// What a maplet states beside its table: the bits of a value.
 const HEAD_OF_MAPLET: usize = 1;
 
+/// What a filter whose entries expire states beside its table: the bits of an end, and its clock.
+const HEAD_OF_EXPIRING: usize = 32;
+
 const SEAL: usize = 4;
 
 /// What a section has beside its words: layout, number of buckets, a seal; the count.
 const SECTION: usize = 23;
 
-/// The layouts of maplets, with the bits of a value among those of a fingerprint.
-const MAPLETS: [[u8; 3]; 5] = [[1, 6, 12], [1, 5, 14], [1, 4, 17], [1, 3, 22], [0, 2, 32]];
+/// The layouts of maplets and of filters whose entries expire, with the bits of a value or an end among those of a fingerprint.
+const WITH_PAYLOAD: [[u8; 3]; 5] = [[1, 6, 12], [1, 5, 14], [1, 4, 17], [1, 3, 22], [0, 2, 32]];
 
 /// The bytes before the schema, up to the probe: the same in all snapshots with that key, except for the kind. Making them
 /// also allocates what a process allocates only once: the decode tables of the semi-sorted layouts, and what finds the
@@ -124,6 +127,7 @@ pub fn repair(bytes: &mut [u8], level: u8, kind: u8) {
     let head_len = match kind {
         OneTable::NUMBER => 0,
         Maplet::NUMBER => HEAD_OF_MAPLET + SEAL,
+        Expiring::NUMBER => HEAD_OF_EXPIRING + SEAL,
         _ => HEAD + SEAL,
     };
     // What the attachment and the tables share.
@@ -178,7 +182,17 @@ pub fn repair(bytes: &mut [u8], level: u8, kind: u8) {
 fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
     let len = sections.len();
     let mut next = 0;
-    let value_bits = if kind == Maplet::NUMBER { make_value_bits_fit(head, sections) } else { 0 };
+    let payload_bits = match kind {
+        Maplet::NUMBER => make_payload_fit(&mut head[0], sections),
+        Expiring::NUMBER => {
+            let end_bits = make_payload_fit(&mut head[0], sections);
+            if end_bits > 0 {
+                make_clock_fit(head, end_bits);
+            }
+            end_bits
+        }
+        _ => 0,
+    };
     let mut section = |layout: Option<[u8; 3]>, buckets: usize| {
         let end = next + SECTION + 8 * buckets;
         let section = &mut sections[next..end];
@@ -187,14 +201,14 @@ fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
             section[..3].copy_from_slice(&layout);
         }
         section[3..11].copy_from_slice(&(buckets as u64).to_le_bytes());
-        hold_what_it_can(section, value_bits);
+        hold_what_it_can(section, payload_bits);
         [section[0], section[1], section[2]]
     };
     match kind {
         OneTable::NUMBER if len >= SECTION + 8 => {
             section(None, buckets_in(len));
         }
-        Maplet::NUMBER if len >= SECTION + 2 * 8 => {
+        Maplet::NUMBER | Expiring::NUMBER if len >= SECTION + 2 * 8 => {
             section(None, buckets_in(len));
         }
         Growable::NUMBER => {
@@ -226,20 +240,41 @@ fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
     }
 }
 
-/// Makes the bits of a value as many as there is room for, in the layout that has as many slots as the section states, or in
-/// another; returns how many they are.
-fn make_value_bits_fit(head: &mut [u8], section: &mut [u8]) -> u32 {
+/// Makes the bits of a value or an end as many as there is room for, in the layout that has as many slots as the section states,
+/// or in another; returns how many they are, or 0 if there is no room for a section.
+fn make_payload_fit(payload_bits: &mut u8, section: &mut [u8]) -> u32 {
     if section.len() < SECTION {
         return 0;
     }
     let stated = section[1];
-    let [encoding, slots, bits] =
-        MAPLETS.into_iter().find(|layout| layout[1] == stated).unwrap_or(MAPLETS[usize::from(stated) % MAPLETS.len()]);
+    let [encoding, slots, bits] = WITH_PAYLOAD
+        .into_iter()
+        .find(|layout| layout[1] == stated)
+        .unwrap_or(WITH_PAYLOAD[usize::from(stated) % WITH_PAYLOAD.len()]);
     // Three bits of the fingerprint's low part are left, at least.
     let most = (bits - 4 * encoding - 3).min(16);
-    head[0] = 1 + head[0].wrapping_sub(1) % most;
-    section[..3].copy_from_slice(&[encoding, slots, bits - head[0]]);
-    head[0].into()
+    *payload_bits = 1 + payload_bits.wrapping_sub(1) % most;
+    section[..3].copy_from_slice(&[encoding, slots, bits - *payload_bits]);
+    (*payload_bits).into()
+}
+
+/// Makes what is stated of a clock possible where ends have so many bits, which are stated first.
+fn make_clock_fit(head: &mut [u8], end_bits: u32) {
+    let round = 1u32 << end_bits;
+    let stated = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap());
+    let longest = 1 + stated(&head[1..5]).wrapping_sub(1) % (round - 1);
+    let nanoseconds = stated(&head[13..17]) % 1_000_000_000;
+    head[1..5].copy_from_slice(&longest.to_le_bytes());
+    head[13..17].copy_from_slice(&nanoseconds.to_le_bytes());
+    head[17] &= 1;
+    if head[17] == 0 {
+        head[18..HEAD_OF_EXPIRING].fill(0);
+        return;
+    }
+    let place = u16::from_le_bytes(head[26..28].try_into().unwrap()) & (round - 1) as u16;
+    let lag = stated(&head[28..HEAD_OF_EXPIRING]) % (round + 1);
+    head[26..28].copy_from_slice(&place.to_le_bytes());
+    head[28..HEAD_OF_EXPIRING].copy_from_slice(&lag.to_le_bytes());
 }
 
 /// The most buckets of a table whose section has so many bytes, which is enough for one.
@@ -250,13 +285,13 @@ fn buckets_in(len: usize) -> usize {
     }
 }
 
-/// States how many copies a section has, if it states a layout, with so many bits of a value. The bits that a plain bucket never
-/// sets are cleared, those of a value without a fingerprint included.
-fn hold_what_it_can(section: &mut [u8], value_bits: u32) {
+/// States how many copies a section has, if it states a layout, with so many bits of a value or an end. The bits that a plain
+/// bucket never sets are cleared, those of a value without a fingerprint included.
+fn hold_what_it_can(section: &mut [u8], payload_bits: u32) {
     let (header, rest) = section.split_at_mut(15);
     let [encoding, slots, bits] = [header[0], header[1], header[2]].map(u32::from);
     let Some(low) = bits.checked_sub(4 * encoding).filter(|&low| (1..=32).contains(&low)) else { return };
-    let lane = low + value_bits;
+    let lane = low + payload_bits;
     if encoding > 1 || slots * lane > 64 {
         return;
     }

@@ -1,13 +1,15 @@
 //! Filters and maplets with a hasher of a known key; their snapshots, and how to load these.
 
 use concurrent_cuckoo_filter::{
-    Builder, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, LoadError, MapletBuilder, StableState,
+    Builder, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringBuilder, ExpiringCuckooFilter, LoadError,
+    MapletBuilder, StableState,
 };
 
 use crate::support::{LAYOUTS, Layout, MAPLET_LAYOUTS, MapletLayout};
 
 pub(crate) type Filter = ConcurrentCuckooFilter<u64, StableState>;
 pub(crate) type Maplet = ConcurrentCuckooMaplet<u64, StableState>;
+pub(crate) type Expiring = ExpiringCuckooFilter<u64, StableState>;
 
 pub(crate) fn state() -> StableState {
     StableState::with_key(*b"a key for tests.")
@@ -56,6 +58,36 @@ pub(crate) fn load_maplet(bytes: &[u8]) -> Result<Maplet, LoadError> {
     Maplet::load(bytes, state(), 1 << 30)
 }
 
+/// A filter whose ends have as many bits as the values of the maplet of this layout; and so has their layout. Its lifetimes are
+/// the longest for which that is so.
+pub(crate) fn build_expiring((end_bits, rate, ..): MapletLayout, capacity: usize) -> Expiring {
+    let builder = expiring_builder().capacity(capacity).lifetime_in_ticks((1 << end_bits) - 1);
+    builder.false_positive_rate(rate).build().unwrap()
+}
+
+pub(crate) fn expiring_builder() -> ExpiringBuilder<u64, StableState> {
+    ExpiringCuckooFilter::<u64, _>::builder_with_hasher(state())
+}
+
+pub(crate) fn saved_expiring(filter: &Expiring) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    filter.save(&mut bytes).unwrap();
+    bytes
+}
+
+pub(crate) fn load_expiring(bytes: &[u8]) -> Result<Expiring, LoadError> {
+    Expiring::load(bytes, state(), 1 << 30)
+}
+
+/// So many keys of which no two are of one class, so that no key is found by another's entry. The filter is empty, and so it is
+/// again.
+pub(crate) fn distinct_keys(filter: &Expiring, count: usize) -> Vec<u64> {
+    let end = filter.now().unwrap() + filter.longest_lifetime();
+    let keys: Vec<u64> = (0..).filter(|key| filter.insert_if_absent(key, end).unwrap()).take(count).collect();
+    filter.clear();
+    keys
+}
+
 /// A filter of every layout, with a few keys in it.
 pub(crate) fn small_filters() -> impl Iterator<Item = Filter> {
     LAYOUTS.into_iter().map(|layout| {
@@ -75,6 +107,17 @@ pub(crate) fn small_maplets() -> impl Iterator<Item = Maplet> {
     })
 }
 
+/// Filters of every layout whose entries expire, with a few entries in each, of which one key has two.
+pub(crate) fn small_expiring() -> impl Iterator<Item = Expiring> {
+    MAPLET_LAYOUTS.into_iter().map(|layout| {
+        let filter = build_expiring(layout, 20);
+        filter.advance_to(28_500_000);
+        (0..15).for_each(|key| filter.insert(&key, 28_500_001 + u64::from(value_of(key, layout.0) / 2)).unwrap());
+        filter.insert(&1, 28_500_001).unwrap();
+        filter
+    })
+}
+
 /// A small snapshot of a filter or a maplet.
 pub(crate) struct Small {
     /// What it is of, for messages.
@@ -82,13 +125,13 @@ pub(crate) struct Small {
     pub(crate) bytes: Vec<u8>,
     /// How much memory what is loaded takes up.
     pub(crate) needed: usize,
-    /// How many bytes a maplet states beside its table, with a seal.
+    /// How many bytes it states beside its table, with a seal.
     pub(crate) head: usize,
     /// Loads it, or bytes like it, with a memory limit.
     pub(crate) load: fn(&[u8], usize) -> Result<(), LoadError>,
 }
 
-/// Those of [`small_filters`] and [`small_maplets`].
+/// Those of [`small_filters`], [`small_maplets`] and [`small_expiring`].
 pub(crate) fn small_snapshots() -> impl Iterator<Item = Small> {
     let filters = small_filters().map(|filter| Small {
         of: format!("{filter:?}"),
@@ -104,5 +147,12 @@ pub(crate) fn small_snapshots() -> impl Iterator<Item = Small> {
         head: 5,
         load: |bytes, limit| Maplet::load(bytes, state(), limit).map(drop),
     });
-    filters.chain(maplets)
+    let expiring = small_expiring().map(|filter| Small {
+        of: format!("{filter:?}"),
+        bytes: saved_expiring(&filter),
+        needed: filter.memory_usage(),
+        head: 36,
+        load: |bytes, limit| Expiring::load(bytes, state(), limit).map(drop),
+    });
+    filters.chain(maplets).chain(expiring)
 }

@@ -1,10 +1,11 @@
 //! What is saved is loaded, in every layout; the bytes themselves.
 
 use std::io::{self, ErrorKind, Read};
+use std::time::Duration;
 
 use crate::filters::{
-    Filter, build, build_maplet, builder, load, load_maplet, maplet_builder, saved, saved_maplet, small_filters, state,
-    value_of,
+    Filter, build, build_maplet, builder, expiring_builder, load, load_maplet, maplet_builder, saved, saved_expiring,
+    saved_maplet, small_filters, state, value_of,
 };
 use crate::support::{LAYOUTS, MAPLET_LAYOUTS, plausible};
 
@@ -151,6 +152,52 @@ const GOLDEN_MAPLET: [&str; 22] = [
     "00209ffb5f63ace2",
     "0600000000000000", // taken slots
     "763430fe",         // seal
+];
+
+/// Likewise.
+#[test]
+fn a_snapshot_of_a_filter_whose_entries_expire_has_these_bytes() {
+    let (hour, tick) = (Duration::from_secs(3600), Duration::from_millis(300_500));
+    let filter = expiring_builder().capacity(6).lifetime(hour, tick).build().unwrap();
+    filter.advance_to(10);
+    (0..6).for_each(|key| filter.insert(&key, 11 + key).unwrap());
+    // By another clock: the place of the tick stays that of the tenth.
+    filter.restart_clock(0x0123_4567_89ab_cdef);
+    let hex: String = saved_expiring(&filter).iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hex, GOLDEN_EXPIRING.concat());
+}
+
+/// The checksums were computed by another program too, and the places 11 to 15 and 0 found in the lanes.
+const GOLDEN_EXPIRING: [&str; 29] = [
+    "894343460d0a1a0a", // the magic
+    "0300",             // version
+    "05",               // kind
+    "6a14525321e64671", // the hash of the probe
+    "03",               // length of the schema
+    "753634",           // the schema
+    "00",               // no position
+    "0000000000000000",
+    "00000000",         // length of the attachment
+    "e8d47203",         // seal
+    "e8d47203",         // seal
+    "04",               // bits of an end
+    "0d000000",         // the longest lifetime
+    "2c01000000000000", // seconds of a tick
+    "0065cd1d",         // nanoseconds
+    "01",               // a tick is known
+    "efcdab8967452301", // now
+    "0a00",             // its place
+    "00000000",         // lag
+    "605ecc75",         // seal
+    "01",               // semi-sorted
+    "04",               // slots
+    "0d",               // bits of a fingerprint without those of an end
+    "0200000000000000", // buckets
+    "1761c25d",         // seal
+    "0020cc327105b057", // the buckets
+    "0020dffb6763ade2",
+    "0600000000000000", // taken slots
+    "b4992a28",         // seal
 ];
 
 #[test]

@@ -1,14 +1,19 @@
 //! The seeds of the fuzzer.
 
+use std::time::Duration;
+
 use concurrent_cuckoo_filter::{GrowableCuckooFilter, RotatingCuckooFilter};
 
-use crate::filters::{build, build_maplet, builder, saved, small_maplets, state, value_of};
+use crate::filters::{
+    build, build_expiring, build_maplet, builder, expiring_builder, saved, saved_expiring, small_expiring,
+    small_maplets, state, value_of,
+};
 use crate::support::{LAYOUTS, MAPLET_LAYOUTS};
 
 /// The mode of a seed: how much the fuzzer repairs, whether it expects the key type's schema, which kind of filter it loads,
 /// and in which way. The numbers are those of `tests/fuzz/load.rs`.
 fn mode(repaired: u8, of_type: bool, kind: u8, way: u8) -> u8 {
-    repaired | u8::from(of_type) << 2 | kind << 3 | way << 5
+    repaired | u8::from(of_type) << 2 | (kind + 5 * way) << 3
 }
 
 /// Writes what the fuzzer begins with. Each seed is a mode, which `tests/fuzz/load.rs` explains, and a snapshot.
@@ -81,6 +86,27 @@ fn writes_seeds() {
         larger.begin_save().unwrap().position(7).attachment(*b"x").write_to(&mut bytes).unwrap();
         each(&format!("maplet-{value_bits}-{slots}"), 3, &bytes);
     }
+
+    // Filters of every layout whose entries expire: of the least size, before the first tick; and larger and partly filled, by a
+    // clock that has begun anew.
+    for (layout, larger) in MAPLET_LAYOUTS.into_iter().zip(small_expiring()) {
+        let (end_bits, _, slots, _) = layout;
+        each(&format!("expiring-{end_bits}-{slots}-new"), 4, &saved_expiring(&build_expiring(layout, 0)));
+        larger.restart_clock(7);
+        let mut bytes = Vec::new();
+        larger.begin_save().unwrap().position(7).attachment(*b"x").write_to(&mut bytes).unwrap();
+        each(&format!("expiring-{end_bits}-{slots}"), 4, &bytes);
+    }
+    // A full one with entries that were not swept, as if it was saved amid a sweep.
+    let filter = expiring_builder().capacity(30).lifetime(Duration::from_secs(70), Duration::from_millis(9_500));
+    let filter = filter.build().unwrap();
+    filter.advance_to(28_500_000);
+    (0..).take_while(|key| filter.insert(key, 28_500_001 + key % 8).is_ok()).for_each(drop);
+    let mut bytes = saved_expiring(&filter);
+    // The place of the tick, and the lag: the repair makes the seals right.
+    bytes[70] ^= 2;
+    bytes[72] = 5;
+    each("expiring-unswept", 4, &bytes);
 
     // Snapshots with a position and an attachment. One has a schema of its own, which a loader for the key type's refuses.
     let filter = build(LAYOUTS[4], 30);

@@ -4,6 +4,7 @@
 //! - `one_table`: a `ConcurrentCuckooFilter`;
 //! - `growable`: a `GrowableCuckooFilter`;
 //! - `rotating`, `rotating_worker`: a `RotatingCuckooFilter`;
+//! - `expiring`, `expiring_worker`: an `ExpiringCuckooFilter`;
 //! - `removable`: what the first two share;
 //! - `rounds`: what all share.
 //!
@@ -15,6 +16,8 @@
 //! round that never ends. `CCF_SOAK_SEED` set to that begins with the same round: the same filter and the same keys; only
 //! the threads meet in other ways.
 
+mod expiring;
+mod expiring_worker;
 mod growable;
 mod one_table;
 mod removable;
@@ -44,6 +47,12 @@ fn soak_rotating() {
     soak::<rotating::Round>();
 }
 
+#[test]
+#[ignore = "as long as CCF_SOAK_SECONDS, 60 by default; run it in release mode with --nocapture"]
+fn soak_expiring() {
+    soak::<expiring::Round>();
+}
+
 /// A few short rounds of each soak.
 #[test]
 #[cfg_attr(miri, ignore = "too long")]
@@ -52,4 +61,5 @@ fn a_sample_of_each_soak() {
     sample::<growable::Round>(6);
     // Two for each way to rotate.
     sample::<rotating::Round>(6);
+    sample::<expiring::Round>(6);
 }

@@ -247,7 +247,7 @@ impl<'a> Worker<'a> {
             _ => 1,
         };
         let tick = round.tick.fetch_add(by, SeqCst) + by;
-        if let Advance::Rotated { ticks } = round.filter.advance_to(tick) {
+        if let Advance::Forward { ticks } = round.filter.advance_to(tick) {
             self.known.rotations += ticks.min(generations);
         }
         assert!(round.filter.tick().is_some_and(|now| now >= tick), "the tick has not taken effect");

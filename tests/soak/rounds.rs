@@ -138,6 +138,8 @@ pub(crate) struct Tally {
     pub(crate) removals: u64,
     pub(crate) counts: u64,
     pub(crate) rotations: u64,
+    /// How often the clock of entries went on.
+    pub(crate) ticks: u64,
     /// Snapshots that were written, loaded and compared.
     pub(crate) saves: u64,
 }
@@ -158,20 +160,21 @@ impl Tally {
         self.removals += other.removals;
         self.counts += other.counts;
         self.rotations += other.rotations;
+        self.ticks += other.ticks;
         self.saves += other.saves;
     }
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rounds, lookups, inserts, refused, removals, counts, rotations, saves } = self;
+        let Self { rounds, lookups, inserts, refused, removals, counts, rotations, ticks, saves } = self;
         let operations = lookups + inserts + removals + counts;
         write!(
             f,
             "{rounds:6} rounds, {operations:12} operations: {lookups} lookups, {inserts} inserts ({refused} refused), \
              {removals} removals, {counts} counts"
         )?;
-        for (number, name) in [(rotations, "rotations"), (saves, "saves")] {
+        for (number, name) in [(rotations, "rotations"), (ticks, "ticks"), (saves, "saves")] {
             if *number > 0 {
                 write!(f, ", {number} {name}")?;
             }

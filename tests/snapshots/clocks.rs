@@ -1,0 +1,188 @@
+//! Filters whose entries expire come back with the ends of all entries, and time goes on.
+
+use std::time::Duration;
+
+use concurrent_cuckoo_filter::{Advance, InsertError, Loader};
+
+use crate::filters::{
+    Expiring, build_expiring, distinct_keys, expiring_builder, load_expiring, saved_expiring, state, value_of,
+};
+use crate::support::MAPLET_LAYOUTS;
+
+const NOW: u64 = 28_500_000;
+
+#[test]
+fn what_is_saved_is_loaded_in_every_layout_with_every_end() {
+    for layout @ (end_bits, _, slots, fingerprint_bits) in MAPLET_LAYOUTS {
+        for capacity in [0, 20, 3000, 30_000] {
+            let filter = build_expiring(layout, capacity);
+            assert_eq!((filter.slots_per_bucket(), filter.fingerprint_bits()), (slots, fingerprint_bits));
+            let (keys, longest) = (filter.capacity() as u64, filter.longest_lifetime());
+            let end = |key| NOW + 1 + u64::from(value_of(key, end_bits)) % longest;
+            filter.advance_to(NOW);
+            (0..keys).for_each(|key| filter.insert(&key, end(key)).unwrap());
+            (0..keys / 3).for_each(|key| assert!(filter.remove(&key, end(key))));
+            // Keys with a second entry.
+            let more = keys / 2..keys / 2 + 10.min(keys / 8);
+            more.clone().for_each(|key| filter.insert(&key, end(key + 1)).unwrap());
+            let bytes = saved_expiring(&filter);
+            assert_eq!(bytes.len(), 107 + 8 * filter.slots() / slots);
+
+            let loaded = load_expiring(&bytes).unwrap();
+            assert_eq!(format!("{loaded:?}"), format!("{filter:?}"));
+            assert_eq!((loaded.now(), loaded.longest_lifetime()), (Some(NOW), longest));
+            assert_eq!((loaded.end_bits(), loaded.memory_usage()), (end_bits, filter.memory_usage()));
+            assert_eq!(loaded.live_len(), filter.len());
+            assert_eq!(saved_expiring(&loaded), bytes, "{filter:?}");
+            let absent = || keys..2 * keys;
+            assert!(absent().all(|key| loaded.contains(&key) == filter.contains(&key)), "{filter:?}");
+            assert!(absent().all(|key| !loaded.remove(&key, NOW)), "what has expired can't be removed");
+
+            // From here on both forget the same, each at its tick.
+            let steps = (0..longest - 1).step_by(1.max(longest as usize / 40)).chain([longest - 1, longest]);
+            for now in steps.map(|step| NOW + step) {
+                filter.advance_to(now);
+                loaded.advance_to(now);
+                for key in 0..keys {
+                    let found = loaded.contains(&key);
+                    assert_eq!(found, filter.contains(&key), "{key} at {now} of {filter:?}");
+                    assert!(found || key < keys / 3 || end(key) <= now, "{key} at {now} of {filter:?}");
+                }
+                assert_eq!(loaded.live_len(), filter.live_len());
+            }
+            assert_eq!(loaded.live_len(), 0);
+            (0..keys).for_each(|key| loaded.insert(&key, NOW + longest + 1).unwrap());
+            (0..keys).for_each(|key| assert!(loaded.remove(&key, NOW + longest + 1)));
+        }
+    }
+}
+
+#[test]
+fn resolution_position_attachment_and_schema_come_back() {
+    let (hour, tick) = (Duration::from_secs(3600), Duration::new(299, 999_999_999));
+    for (longest, resolution) in [(hour, tick), (hour, Duration::from_nanos(1 << 40)), (hour, Duration::MAX)] {
+        let builder = expiring_builder().capacity(10).lifetime(longest, resolution);
+        let filter = builder.schema("hash of the token").build().unwrap();
+        filter.advance_to(7);
+        let mut bytes = Vec::new();
+        filter.begin_save().unwrap().position(17).attachment("eu-west").write_to(&mut bytes).unwrap();
+        let loader = Loader::<Expiring, _>::new(state(), 1 << 20).schema("hash of the token");
+        let loaded = loader.read(&bytes[..]).unwrap();
+        assert_eq!((loaded.position, &*loaded.attachment), (Some(17), &b"eu-west"[..]));
+        let loaded = loaded.filter;
+        assert_eq!((loaded.schema(), loaded.resolution()), ("hash of the token".to_owned(), Some(resolution)));
+        assert_eq!(loaded.longest_lifetime(), filter.longest_lifetime());
+        let lifetime = Duration::from_secs(600);
+        assert_eq!(loaded.expires_after(lifetime), filter.expires_after(lifetime));
+        assert_eq!(loaded.insert_for(&1, lifetime), Ok(()));
+    }
+    let in_ticks = expiring_builder().capacity(10).lifetime_in_ticks(9).build().unwrap();
+    in_ticks.advance_to(7);
+    let loaded = load_expiring(&saved_expiring(&in_ticks)).unwrap();
+    // A lifetime for which the ends have more bits than it takes.
+    assert_eq!((loaded.resolution(), loaded.longest_lifetime(), loaded.end_bits()), (None, 9, 4));
+    assert_eq!(loaded.insert_for(&1, hour), Err(InsertError::ResolutionUnknown));
+    assert!(matches!(loaded.insert(&1, 17), Err(InsertError::LifetimeTooLong { now: 7, longest: 9, .. })));
+    assert_eq!(loaded.insert(&1, 16), Ok(()));
+}
+
+#[test]
+fn a_filter_that_was_saved_before_its_first_tick_waits_for_it() {
+    let filter = expiring_builder().capacity(100).lifetime_in_ticks(15).build().unwrap();
+    let bytes = saved_expiring(&filter);
+    for first in [0, 7, NOW, u64::MAX - 15] {
+        let loaded = load_expiring(&bytes).unwrap();
+        assert_eq!((loaded.now(), saved_expiring(&loaded)), (None, bytes.clone()));
+        assert_eq!(loaded.insert(&1, first + 5), Err(InsertError::ClockNotSet));
+        assert_eq!(loaded.advance_to(first), Advance::Origin);
+        (1..=15).for_each(|end| loaded.insert(&end, first + end).unwrap());
+        let loaded = load_expiring(&saved_expiring(&loaded)).unwrap();
+        for ahead in 0..=15 {
+            loaded.advance_to(first + ahead);
+            assert!((1..=15).all(|end| loaded.contains(&end) == (end > ahead)), "{ahead} ticks after {first}");
+        }
+    }
+}
+
+/// A clock that begins at 0 with each process.
+#[test]
+fn a_clock_that_is_behind_is_said_to_be_and_one_that_begins_anew_keeps_what_is_left_of_each_lifetime() {
+    for saved_at in [1, 5, 16, NOW, u64::MAX - 15] {
+        let filter = expiring_builder().capacity(100).lifetime_in_ticks(15).build().unwrap();
+        filter.advance_to(saved_at - 1);
+        (1..=15).for_each(|end| filter.insert(&end, saved_at - 1 + end).unwrap());
+        filter.advance_to(saved_at);
+        let bytes = saved_expiring(&filter);
+
+        let loaded = load_expiring(&bytes).unwrap();
+        for tick in 0..saved_at.min(40) {
+            assert_eq!(loaded.advance_to(tick), Advance::Behind { by: saved_at - tick });
+        }
+        assert_eq!((loaded.now(), loaded.live_len()), (Some(saved_at), 14), "nothing expires");
+        assert_eq!(loaded.stats().clock_steps_back, saved_at.min(40));
+
+        for began in [0, 3, 1 << 40] {
+            let mut loaded = load_expiring(&bytes).unwrap();
+            loaded.restart_clock(began);
+            for ahead in 0..=14 {
+                assert!((1..=15).all(|end| loaded.contains(&end) == (end > ahead + 1)), "{ahead} ticks after {began}");
+                // And so it does when it is saved by the new clock.
+                loaded = load_expiring(&saved_expiring(&loaded)).unwrap();
+                assert_eq!(loaded.now(), Some(began + ahead));
+                assert!(ahead == 14 || loaded.remove(&(ahead + 2), began + ahead + 1), "its end has another number");
+                loaded.insert(&(ahead + 2), began + ahead + 1).unwrap();
+                assert_eq!(loaded.advance_to(began + ahead + 1), Advance::Forward { ticks: 1 });
+            }
+            assert_eq!(loaded.live_len(), 0);
+        }
+    }
+}
+
+/// Ways in which the clock may go on after loading: the ticks that it is told, from now on.
+fn ways(round: u64) -> Vec<Vec<u64>> {
+    let all: Vec<u64> = (1..=2 * round + 3).collect();
+    let mut ways = vec![all.clone(), all.iter().flat_map(|&tick| [tick - 1, tick, tick, tick]).collect()];
+    for first in [2, round / 2, round - 2, round - 1, round, round + 1, 2 * round, 3 * round - 1, 1 << 50] {
+        ways.push([&[first][..], &all.iter().map(|tick| first + tick).collect::<Vec<_>>()].concat());
+    }
+    ways
+}
+
+/// Each call sweeps a part of the table only, and it is saved after each.
+#[test]
+fn what_died_and_was_not_swept_when_it_was_saved_stays_dead() {
+    // Lifetimes for which the sweep may lag behind by one tick, by two, and by seven.
+    for (longest, rate) in [(15, 0.01), (14, 0.001), (9, 0.03)] {
+        let builder = expiring_builder().capacity(60_000).false_positive_rate(rate).lifetime_in_ticks(longest);
+        let filter = builder.build().unwrap();
+        filter.advance_to(NOW);
+        let keys = distinct_keys(&filter, 50_000);
+        let end = |nth: usize| NOW + 1 + nth as u64 * 7 % longest;
+        (0..keys.len()).for_each(|nth| filter.insert(&keys[nth], end(nth)).unwrap());
+        let mut lagged = 0;
+        for tick in [NOW + 1, NOW + 1, NOW + 2, NOW + 3, NOW + 4, NOW + 4] {
+            filter.advance_to(tick);
+            let bytes = saved_expiring(&filter);
+            let saved = load_expiring(&bytes).unwrap();
+            let (stats, oldest) = (saved.stats(), filter.stats().oldest_unswept);
+            assert_eq!((stats.oldest_unswept, stats.len, saved.now()), (oldest, filter.len(), Some(tick)));
+            assert_eq!(saved_expiring(&saved), bytes);
+            lagged += usize::from(oldest.is_some() && stats.len > saved.live_len());
+            for way in ways(16) {
+                let loaded = load_expiring(&bytes).unwrap();
+                let mut now = tick;
+                for ahead in way {
+                    loaded.advance_to(tick + ahead);
+                    now = now.max(tick + ahead);
+                    let live = (0..keys.len()).filter(|&nth| end(nth) > now).count();
+                    assert_eq!(loaded.live_len(), live, "at {now}, saved at {tick}, lifetimes of {longest}");
+                    // A part of them: no two are of one class.
+                    let found = (0..keys.len()).step_by(97).all(|nth| loaded.contains(&keys[nth]) == (end(nth) > now));
+                    assert!(found, "at {now}, saved at {tick}, lifetimes of {longest}");
+                }
+                loaded.insert(&keys[0], now + longest).unwrap();
+            }
+        }
+        assert!(lagged >= 2, "{lagged} snapshots in the midst of a sweep, lifetimes of {longest}");
+    }
+}

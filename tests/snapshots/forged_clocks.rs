@@ -1,0 +1,156 @@
+//! Clocks that no filter has, and what else is wrong in a snapshot of a filter whose entries expire.
+
+use std::time::Duration;
+
+use concurrent_cuckoo_filter::{FilterKind, InsertError, LoadError};
+
+use crate::filters::{
+    Expiring, load, load_expiring, load_maplet, saved, saved_expiring, saved_maplet, small_expiring, small_filters,
+    small_maplets,
+};
+use crate::forged::{Forged, ForgedClock, assert_refused};
+
+/// A snapshot with this clock and an empty table.
+fn forged(clock: &ForgedClock) -> Forged {
+    Forged::of_expiring(clock)
+}
+
+fn loaded(clock: &ForgedClock) -> Expiring {
+    let forged = forged(clock).bytes();
+    let filter = load_expiring(&forged).expect("nothing is wrong with this one");
+    assert_eq!(saved_expiring(&filter), forged);
+    filter
+}
+
+#[test]
+fn a_clock_that_no_filter_has_is_refused() {
+    let (known, unknown) = (ForgedClock::known, ForgedClock::unknown);
+    loaded(&known());
+    loaded(&unknown());
+    let wrong = [
+        // Ends of no bit, or of too many.
+        ForgedClock { end_bits: 0, longest: 0, ..unknown() },
+        ForgedClock { end_bits: 0, ..unknown() },
+        ForgedClock { end_bits: 17, ..unknown() },
+        ForgedClock { end_bits: 255, ..unknown() },
+        // Lifetimes of no tick, and those for which the ends have too few bits.
+        ForgedClock { longest: 0, ..known() },
+        ForgedClock { longest: 16, ..known() },
+        ForgedClock { longest: u32::MAX, ..known() },
+        // More nanoseconds than a second has.
+        ForgedClock { resolution: (0, 1_000_000_000), ..known() },
+        ForgedClock { resolution: (u64::MAX, u32::MAX), ..known() },
+        // Places that the ring has not, and more ticks to sweep than it has.
+        ForgedClock { place: 16, ..known() },
+        ForgedClock { place: u16::MAX, ..known() },
+        ForgedClock { lag: 17, ..known() },
+        ForgedClock { lag: u32::MAX, ..known() },
+        // A tick that is not known, and yet is told.
+        ForgedClock { now: 1, ..unknown() },
+        ForgedClock { place: 1, ..unknown() },
+        ForgedClock { lag: 1, ..unknown() },
+    ];
+    for clock in &wrong {
+        assert_refused!(
+            forged(clock).refusal(),
+            LoadError::InvalidClock { end_bits, longest, nanoseconds, place, lag, .. }
+                if (*end_bits, *longest) == (clock.end_bits, clock.longest.into())
+                    && (*nanoseconds, *place, *lag) == (clock.resolution.1, clock.place, clock.lag.into()),
+            names
+                format!("ends of {} bits", clock.end_bits),
+                format!("a lifetime of {} ticks", clock.longest),
+                format!("{} nanoseconds", clock.resolution.1),
+                format!("the place {}", clock.place),
+                format!("a lag of {} ticks", clock.lag)
+        );
+    }
+    for flags in [2, 3, 255] {
+        assert_refused!(
+            forged(&ForgedClock { flags, ..known() }).refusal(),
+            LoadError::UnknownFlags { flags: named, .. } if *named == flags,
+            names format!("{flags:#04x}")
+        );
+    }
+}
+
+#[test]
+fn the_extremes_of_what_a_clock_may_state_are_taken() {
+    let clock = || ForgedClock { resolution: (u64::MAX, 999_999_999), place: 15, lag: 16, ..ForgedClock::known() };
+    let filter = loaded(&ForgedClock { now: u64::MAX, ..clock() });
+    assert_eq!((filter.now(), filter.longest_lifetime()), (Some(u64::MAX), 15));
+    assert_eq!(filter.resolution(), Some(Duration::new(u64::MAX, 999_999_999)));
+    assert_eq!(filter.expires_after(Duration::from_secs(1)), Ok(u64::MAX));
+    for longest in [1, 15] {
+        let filter = loaded(&ForgedClock { longest, now: 0, ..clock() });
+        filter.insert(&1, longest.into()).expect("it sweeps first");
+        assert!(matches!(filter.insert(&1, 1 + u64::from(longest)), Err(InsertError::LifetimeTooLong { .. })));
+        filter.advance_to(u64::from(longest) - 1);
+        assert!(filter.contains(&1));
+        filter.advance_to(longest.into());
+        assert!(!filter.contains(&1));
+    }
+    for (end_bits, longest, layout) in [(1, 1, [1, 5, 13]), (16, 65_535, [0, 2, 16])] {
+        let clock = ForgedClock { end_bits, longest, resolution: (0, 0), ..ForgedClock::unknown() };
+        let forged = Forged { layout, ..forged(&clock) };
+        let filter = load_expiring(&forged.bytes()).expect("nothing is wrong with this one");
+        assert_eq!((filter.end_bits(), filter.longest_lifetime()), (end_bits.into(), longest.into()));
+        assert_eq!((filter.resolution(), filter.now()), (None, None));
+    }
+}
+
+#[test]
+fn a_table_that_does_not_fit_the_clock_is_refused() {
+    let known = || forged(&ForgedClock::known());
+    // End bits that the layout has no room for, those of a filter among the fingerprint's, and layouts of filters alone.
+    for (end_bits, layout) in [(4, [1, 5, 14]), (5, [1, 5, 10]), (3, [1, 5, 10]), (4, [0, 4, 12]), (4, [0; 3])] {
+        let clock = ForgedClock { end_bits, longest: 7, place: 0, ..ForgedClock::known() };
+        assert_refused!(
+            Forged { layout, ..forged(&clock) }.refusal(),
+            LoadError::UnknownLayout { encoding, slots, fingerprint_bits, .. }
+                if [*encoding, *slots, *fingerprint_bits] == layout,
+            names format!("encoding {}, {} slots and {} bits", layout[0], layout[1], layout[2])
+        );
+    }
+    for buckets in [0, 1, 3, u64::MAX] {
+        assert_refused!(
+            Forged { buckets, words: vec![0], ..known() }.refusal(),
+            LoadError::InvalidBuckets { buckets: named, .. } if *named == buckets,
+            names buckets
+        );
+    }
+    // The lowest bit of a fingerprint, and of an end, in the last lane: after the empty ones.
+    let (of_fingerprint, of_end) = (1 << 40, 1 << 46);
+    let mut entry = Forged { count: 1, ..known() };
+    assert_refused!(entry.refusal(), LoadError::WrongCount { stated: 1, counted: 0, .. }, names "states 1 ", "has 0");
+    entry.words[1] = of_fingerprint | of_end;
+    load_expiring(&entry.bytes()).expect("this one is as it should be");
+    // An end without a fingerprint.
+    entry.words[1] = of_end;
+    assert_refused!(entry.refusal(), LoadError::DamagedBucket { bucket: 1, .. }, names "bucket 1");
+}
+
+#[test]
+fn a_filter_whose_entries_expire_is_told_from_a_filter_and_from_a_maplet() {
+    for filter in small_expiring() {
+        let bytes = saved_expiring(&filter);
+        let refusals = [
+            (load(&bytes).expect_err("of the other kind"), FilterKind::Concurrent),
+            (load_maplet(&bytes).expect_err("of the other kind"), FilterKind::Maplet),
+        ];
+        for (refusal, kind) in refusals {
+            assert_refused!(
+                refusal,
+                LoadError::WrongKind { kind: 5, expected, .. } if *expected == kind,
+                names "ExpiringCuckooFilter", kind
+            );
+        }
+    }
+    let filters = small_filters().map(|filter| (1, saved(&filter)));
+    for (number, bytes) in filters.chain(small_maplets().map(|maplet| (4, saved_maplet(&maplet)))) {
+        assert_refused!(
+            load_expiring(&bytes).expect_err("of the other kind"),
+            LoadError::WrongKind { kind, expected: FilterKind::Expiring, .. } if *kind == number,
+            names "ExpiringCuckooFilter"
+        );
+    }
+}

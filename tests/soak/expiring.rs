@@ -1,0 +1,217 @@
+//! The soak of a filter whose entries expire one by one, by a clock that goes on while all threads are at work.
+//!
+//! Every thread has keys of its own, and knows the ends of their entries. No two keys are of one class, so that no key is found by
+//! another's entry. An entry with the end `e` must be found by each lookup that ends before `advance_to(e)` begins, and by none
+//! that begins after `advance_to(e)` has returned. So the clock tells two ticks: the last one that somebody was about to bring
+//! ([`Round::begun`]), and the last one that was brought ([`Round::done`]).
+
+use std::fmt;
+use std::hash::BuildHasherDefault;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, InsertError};
+
+use crate::expiring_worker::{Own, Worker};
+use crate::rounds::{self, THREADS, Tally, key, on_all_threads};
+use crate::support::{Identity, MAPLET_LAYOUTS, Random, Raw};
+
+pub(crate) type Filter = ExpiringCuckooFilter<Raw, BuildHasherDefault<Identity>>;
+
+/// How many keys there are at most that all threads race to add.
+const CONTESTED: usize = 64;
+
+/// A filter, what is done to it, and what its threads tell each other.
+#[derive(Debug)]
+pub(crate) struct Round {
+    pub(crate) seed: u64,
+    size: &'static str,
+    /// The longest pause between two ticks, in microseconds.
+    pub(crate) pause: u64,
+    /// How many more calls bring each tick: each sweeps a part of the table.
+    pub(crate) calls: u64,
+    pub(crate) filter: Filter,
+    keys: Keys,
+    begun: AtomicU64,
+    done: AtomicU64,
+    /// How often the refreshed keys have begun or ceased to be in all the time: they are while it is odd.
+    refreshed: AtomicU64,
+}
+
+/// The keys of a round, which follow from its seed.
+struct Keys {
+    of_threads: Vec<Vec<Raw>>,
+    /// Those that all threads race to add. Each comes again when its last entry has expired.
+    contested: Vec<Raw>,
+    /// Those that always have a live entry: the clock adds a new one before it lets the old one die.
+    refreshed: Vec<Raw>,
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { of_threads, contested, refreshed } = self;
+        let of_each = of_threads[0].len();
+        write!(f, "{of_each} of each thread, {} contested and {} refreshed", contested.len(), refreshed.len())
+    }
+}
+
+impl rounds::Round for Round {
+    fn new(seed: u64) -> Self {
+        let mut random = Random(seed);
+        // A layout for so many bits of an end; the lifetimes may be shorter.
+        let (bits, rate, slots, _) = MAPLET_LAYOUTS[seed as usize % MAPLET_LAYOUTS.len()];
+        let least = 1 << (bits - 1);
+        let longest = least + random.below(least) + u64::from(random.below(2) == 0) * (least - 1);
+        let longest = longest.clamp(1, (1 << bits) - 1);
+        let (size, capacity) = match random.below(12) {
+            0..4 => ("a few buckets", 2 * slots as u64 + random.below(8 * slots as u64)),
+            4..8 => ("hundreds of buckets", slots as u64 * (100 + random.below(200))),
+            8..11 => ("thousands of buckets", slots as u64 * (1100 + random.below(3000))),
+            // More than one call sweeps.
+            _ => ("ten thousand buckets", slots as u64 * (9000 + random.below(5000))),
+        };
+        let builder = ExpiringCuckooFilter::builder().hasher(BuildHasherDefault::default());
+        let builder = builder.capacity(capacity as usize).lifetime_in_ticks(longest).false_positive_rate(rate);
+        let filter: Filter = builder.build().expect("a valid filter");
+        // From half full, if all keys have an entry, to beyond full, as many have several.
+        let keys = filter.capacity() as u64 * (50 + random.below(50)) / 100;
+        let (pause, calls) = ([0, 0, 30, 1000][random.below(4) as usize], [0, 1, 10, 100][random.below(4) as usize]);
+        let tick = random.next() >> [20, 50][random.below(2) as usize];
+        filter.advance_to(tick);
+        let mut keys = distinct(&filter, seed, keys);
+        // So many that no key may have two entries at a time.
+        let contested = longest as usize + 1;
+        let contested = if contested <= CONTESTED.min(keys.len() / 4) { contested } else { 0 };
+        let contested = keys.split_off(keys.len() - contested);
+        let refreshed = keys.split_off(keys.len() - (keys.len() / 8).min(16));
+        let each = keys.len() / THREADS as usize;
+        let of_threads = (0..THREADS as usize).map(|id| keys[id * each..(id + 1) * each].to_vec()).collect();
+        let keys = Keys { of_threads, contested, refreshed };
+        let (begun, done, refreshed) = (AtomicU64::new(tick), AtomicU64::new(tick), AtomicU64::new(0));
+        Self { seed, size, pause, calls, filter, keys, begun, done, refreshed }
+    }
+
+    fn kinds(&self) -> [String; 2] {
+        let filter = &self.filter;
+        let (slots, fingerprint_bits) = (filter.slots_per_bucket(), filter.fingerprint_bits());
+        let lag = match (1u64 << filter.end_bits()) - filter.longest_lifetime() {
+            1 => "the longest lifetimes",
+            _ => "shorter lifetimes",
+        };
+        let layout = format!("{slots} by {fingerprint_bits} and {}", filter.end_bits());
+        [format!("{layout}, {lag}"), format!("{} µs, {} calls: {}", self.pause, self.calls, self.size)]
+    }
+
+    fn run(&self, time: Duration) -> Tally {
+        let mut tally = Tally::default();
+        let end = Instant::now() + time;
+        let ended = on_all_threads(&mut tally, |id, tally| {
+            let mut worker = Worker::new(self, id, &self.keys.of_threads[id as usize - 1], tally);
+            while Instant::now() < end {
+                if id == 1 { worker.bring_tick() } else { worker.step() }
+            }
+            worker.ended()
+        });
+        let (mut own, mut added) = (Vec::new(), Vec::new());
+        for (of_one, added_by_one) in ended {
+            own.extend(of_one);
+            added.extend(added_by_one);
+        }
+        added.sort_unstable();
+        assert!(added.windows(2).all(|two| two[0] != two[1]), "a contested key was added twice: {added:?}");
+        // Of each such key, one entry may be left.
+        let left = added.into_iter().filter(|&end| end > self.done());
+        own.extend(left.map(|end| Own { key: self.contested_key(end), ends: vec![end] }));
+        self.check_the_rest(own, &mut tally);
+        tally
+    }
+}
+
+/// So many keys, or nearly, of which no two are of one class.
+fn distinct(filter: &Filter, seed: u64, count: u64) -> Vec<Raw> {
+    let end = filter.now().expect("a tick was told") + filter.longest_lifetime();
+    let keys = (0..2 * count).map(|index| key(seed, 0, index));
+    let keys = keys.filter(|key| filter.insert_if_absent(key, end) == Ok(true)).take(count as usize).collect();
+    filter.clear();
+    keys
+}
+
+impl Round {
+    /// Lookups that end from now on need not find what expires at this tick or before.
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun.load(SeqCst)
+    }
+
+    /// Lookups that begin from now on must not find what expires at this tick or before.
+    pub(crate) fn done(&self) -> u64 {
+        self.done.load(SeqCst)
+    }
+
+    pub(crate) fn refreshed_keys(&self) -> &[Raw] {
+        &self.keys.refreshed
+    }
+
+    /// Says whether the refreshed keys are in from now on, until it says otherwise.
+    pub(crate) fn say_refreshed(&self, are_in: bool) {
+        let times = self.refreshed.load(SeqCst);
+        self.refreshed.store(times + u64::from((times % 2 == 1) != are_in), SeqCst);
+    }
+
+    /// By which a lookup knows whether a refreshed key was in all the time: if it is odd, and the same before and after.
+    pub(crate) fn refreshed(&self) -> u64 {
+        self.refreshed.load(SeqCst)
+    }
+
+    /// Brings a tick that is so much greater.
+    pub(crate) fn advance(&self, by: u64) {
+        let tick = self.begun.fetch_add(by, SeqCst) + by;
+        let advance = self.filter.advance_to(tick);
+        self.done.fetch_max(tick, SeqCst);
+        let expected = if by == 0 { Advance::Current } else { Advance::Forward { ticks: by } };
+        // Another thread may have brought the same tick first.
+        assert!(advance == expected || advance == Advance::Current, "{advance:?} is not {expected:?}");
+    }
+
+    /// Brings the tick again that another thread has brought, or is about to.
+    pub(crate) fn bring_again(&self) {
+        let tick = self.begun();
+        let advance = self.filter.advance_to(tick);
+        self.done.fetch_max(tick, SeqCst);
+        assert!(self.filter.now() >= Some(tick), "the tick has not taken effect: {advance:?}");
+    }
+
+    /// Whether there are keys that all threads race to add.
+    pub(crate) fn has_contested(&self) -> bool {
+        !self.keys.contested.is_empty()
+    }
+
+    /// The contested key whose entry is to expire at this tick.
+    pub(crate) fn contested_key(&self, end: u64) -> Raw {
+        self.keys.contested[(end % self.keys.contested.len() as u64) as usize]
+    }
+
+    /// The end of a round, when one thread is left: all entries are there, and expire when they should; and then there is room again.
+    fn check_the_rest(&self, mut own: Vec<Own>, tally: &mut Tally) {
+        let filter = &self.filter;
+        let now = self.done();
+        assert_eq!((filter.now(), self.begun()), (Some(now), now), "the clock shows another tick than it was told");
+        let longest = filter.longest_lifetime();
+        for step in (0..=longest).step_by(1.max(longest as usize / 20)).chain([longest]) {
+            filter.advance_to(now + step);
+            own.iter_mut().for_each(|own| own.ends.retain(|&end| end > now + step));
+            let live: usize = own.iter().map(|own| own.ends.len()).sum();
+            assert_eq!(filter.live_len(), live, "the entries that are left are not those that were inserted");
+            for own in &own {
+                assert_eq!(filter.contains(&own.key), !own.ends.is_empty(), "{own:?} in the end, {step} ticks later");
+            }
+            tally.lookups += own.len() as u64;
+        }
+        // Dead entries are room.
+        let now = now + longest;
+        for index in 0..filter.capacity() as u64 {
+            let refused: Option<InsertError> = filter.insert(&key(self.seed, 1, index), now + 1).err();
+            assert_eq!(refused, None, "all entries are dead, and yet there is no room for as many as the capacity");
+        }
+        tally.inserts += filter.capacity() as u64;
+    }
+}

@@ -1,0 +1,335 @@
+//! A thread of a soak of a filter whose entries expire.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use concurrent_cuckoo_filter::InsertError;
+
+use crate::expiring::Round;
+use crate::rounds::{Tally, pick};
+use crate::support::{Random, Raw};
+
+/// How many entries a key has at most.
+const ENTRIES: usize = 3;
+
+/// A key of a thread's own, and when its entries expire: those that live, and others that have expired meanwhile.
+#[derive(Clone, Debug)]
+pub(crate) struct Own {
+    pub(crate) key: Raw,
+    pub(crate) ends: Vec<u64>,
+}
+
+pub(crate) struct Worker<'a> {
+    round: &'a Round,
+    id: u64,
+    random: Random,
+    own: Vec<Own>,
+    /// The refreshed keys, if it is the thread that refreshes them.
+    refreshed: Vec<Own>,
+    /// The ends of the contested entries that it has added, and that were live then.
+    added: Vec<u64>,
+    next_save: Instant,
+    tally: &'a mut Tally,
+}
+
+/// The tick that was brought before an operation began, and the one that was about to be when it had ended.
+#[derive(Clone, Copy)]
+struct Ticks {
+    before: u64,
+    after: u64,
+}
+
+impl<'a> Worker<'a> {
+    pub(crate) fn new(round: &'a Round, id: u64, keys: &[Raw], tally: &'a mut Tally) -> Self {
+        let new = |keys: &[Raw]| keys.iter().map(|&key| Own { key, ends: Vec::new() }).collect();
+        let (own, refreshed) = (new(keys), new(if id == 1 { round.refreshed_keys() } else { &[] }));
+        let random = Random(round.seed ^ id << 56);
+        Self { round, id, random, own, refreshed, added: Vec::new(), next_save: Instant::now(), tally }
+    }
+
+    /// Its keys, and the ends of the contested entries that it has added.
+    pub(crate) fn ended(mut self) -> (Vec<Own>, Vec<u64>) {
+        self.own.append(&mut self.refreshed);
+        (self.own, self.added)
+    }
+
+    /// The clock goes on, mostly by one tick; and this thread does something else meanwhile.
+    pub(crate) fn bring_tick(&mut self) {
+        let (round, longest) = (self.round, self.round.filter.longest_lifetime());
+        if round.pause > 0 {
+            thread::sleep(Duration::from_micros(self.random.below(round.pause)));
+        }
+        let by = match self.random.below(256) {
+            0 => self.random.below(1 << 30),
+            1 => self.random.below(2 * longest + 3),
+            2..64 => self.random.below(1 + longest / 8) + 1,
+            64..96 => 0,
+            _ => 1,
+        };
+        self.refresh(by);
+        round.advance(by);
+        (0..round.calls).for_each(|_| round.bring_again());
+        self.tally.ticks += u64::from(by > 0);
+        (0..self.random.below(20)).for_each(|_| self.step());
+    }
+
+    /// Adds entries of the refreshed keys that outlive a tick that is so much greater, if there can be any.
+    fn refresh(&mut self, by: u64) {
+        let (now, longest) = (self.round.done(), self.round.filter.longest_lifetime());
+        let mut are_in = by < longest;
+        if !are_in {
+            self.round.say_refreshed(false);
+            return;
+        }
+        let end = now + by + 1 + self.random.below((longest - by).min(3));
+        for own in &mut self.refreshed {
+            own.ends.retain(|&end| end > now);
+            if own.ends.iter().any(|&end| end > now + by) {
+                continue;
+            }
+            let added = self.tally.taken(self.round.filter.insert(&own.key, end)).is_some();
+            if added {
+                own.ends.push(end);
+            }
+            are_in &= added;
+        }
+        self.round.say_refreshed(are_in);
+    }
+
+    /// Looks for a key that always has an entry, though not always the same one.
+    fn look_up_refreshed(&mut self) {
+        let Some(key) = pick(self.round.refreshed_keys(), &mut self.random) else { return };
+        let before = self.round.refreshed();
+        let found = self.round.filter.contains(&key);
+        self.tally.lookups += 1;
+        let was_in = before % 2 == 1 && self.round.refreshed() == before;
+        assert!(found || !was_in, "a key that is refreshed before each tick was missed: {key:?}");
+    }
+
+    pub(crate) fn step(&mut self) {
+        if self.own.is_empty() {
+            return self.round.bring_again();
+        }
+        match self.random.below(256) {
+            0 => self.batches(),
+            1..4 => self.round.bring_again(),
+            4..24 if self.round.has_contested() => self.add_contested(),
+            24..88 => self.insert(),
+            88..112 => self.insert_if_absent(),
+            112..136 => self.keep(),
+            136..168 => self.remove(),
+            168..208 => self.look_up_refreshed(),
+            _ => self.look_up(),
+        }
+        if cfg!(feature = "snapshot") && self.id == 2 && Instant::now() > self.next_save {
+            let began = Instant::now();
+            self.save();
+            // A quarter of its time.
+            self.next_save = Instant::now() + 3 * began.elapsed();
+        }
+    }
+
+    fn some(&mut self) -> usize {
+        self.random.below(self.own.len() as u64) as usize
+    }
+
+    /// An end: of an entry that lives, as a rule. Now and then it is past, or too far away.
+    fn some_end(&mut self) -> u64 {
+        let now = self.round.done();
+        match self.random.below(32) {
+            0 => now.saturating_sub(self.random.below(3)),
+            1 => now + self.round.filter.longest_lifetime() + self.random.below(4),
+            2..8 => now + self.round.filter.longest_lifetime(),
+            _ => now + 1 + self.random.below(self.round.filter.longest_lifetime()),
+        }
+    }
+
+    /// What the operation returns, and between which ticks it was.
+    fn timed<R>(&self, operation: impl FnOnce() -> R) -> (R, Ticks) {
+        let before = self.round.done();
+        let result = operation();
+        (result, Ticks { before, after: self.round.begun() })
+    }
+
+    /// What an insert with this end returned; `None` if it was refused, which must have a reason.
+    fn taken<R>(&mut self, nth: usize, end: u64, ticks: Ticks, result: Result<R, InsertError>) -> Option<R> {
+        let (own, longest) = (&self.own[nth], self.round.filter.longest_lifetime());
+        match result {
+            Ok(_) => assert!(end <= ticks.after + longest, "a lifetime that is too long was taken: {end} of {own:?}"),
+            Err(InsertError::LifetimeTooLong { now, .. }) => {
+                assert!((ticks.before..=ticks.after).contains(&now) && end > now + longest, "it was not too long");
+            }
+            Err(InsertError::TooManyCopies { copies, .. }) => {
+                let live = own.ends.iter().filter(|&&end| end > ticks.before).count();
+                assert!(copies <= live, "refused for {copies} entries of the key: {own:?}");
+            }
+            // The end of a round looks whether there is room where all is dead.
+            Err(InsertError::Full { .. }) => (),
+            Err(error) => panic!("refused for no reason: {error}"),
+        }
+        self.tally.taken(result)
+    }
+
+    /// Remembers an entry. Those that no lookup can find any more are forgotten.
+    fn remember(&mut self, nth: usize, end: u64) {
+        let done = self.round.done();
+        let ends = &mut self.own[nth].ends;
+        ends.retain(|&end| end > done);
+        ends.push(end);
+    }
+
+    fn insert(&mut self) {
+        let (nth, end) = (self.some(), self.some_end());
+        let Own { key, ends } = &self.own[nth];
+        if ends.iter().filter(|&&end| end > self.round.done()).count() >= ENTRIES {
+            return;
+        }
+        let (inserted, ticks) = self.timed(|| self.round.filter.insert(key, end));
+        if self.taken(nth, end, ticks, inserted).is_some() {
+            self.remember(nth, end);
+        }
+    }
+
+    fn insert_if_absent(&mut self) {
+        let (nth, end) = (self.some(), self.some_end());
+        let (added, ticks) = self.timed(|| self.round.filter.insert_if_absent(&self.own[nth].key, end));
+        let added = self.taken(nth, end, ticks, added);
+        if let Some(added) = added {
+            self.check(nth, ticks, !added);
+        }
+        if added == Some(true) {
+            self.remember(nth, end);
+        }
+    }
+
+    fn keep(&mut self) {
+        let (nth, end) = (self.some(), self.some_end());
+        let (kept, ticks) = self.timed(|| self.round.filter.keep_until(&self.own[nth].key, end));
+        if self.taken(nth, end, ticks, kept).is_none() {
+            return;
+        }
+        match self.own[nth].ends.iter_mut().max() {
+            // It was live all the time, so it has been extended.
+            Some(latest) if *latest > ticks.after => *latest = end.max(*latest),
+            // If it was live, it is dead by now.
+            _ => self.remember(nth, end),
+        }
+    }
+
+    fn remove(&mut self) {
+        let nth = self.some();
+        // One that is there, as a rule.
+        let known = self.own[nth].ends.len() as u64;
+        let end = match self.random.below(8) {
+            1.. if known > 0 => self.own[nth].ends[self.random.below(known) as usize],
+            _ => self.some_end(),
+        };
+        let place = self.own[nth].ends.iter().position(|&known| known == end);
+        let (removed, ticks) = self.timed(|| self.round.filter.remove(&self.own[nth].key, end));
+        self.tally.removals += 1;
+        match place {
+            Some(_) if removed => assert!(end > ticks.before, "an entry was removed that had expired"),
+            Some(_) => assert!(end <= ticks.after, "a live entry was not found to be removed"),
+            None => assert!(!removed, "an entry was removed that is not there: {end} of {:?}", self.own[nth]),
+        }
+        if let Some(place) = place {
+            self.own[nth].ends.swap_remove(place);
+        }
+    }
+
+    fn look_up(&mut self) {
+        let nth = self.some();
+        let (found, ticks) = self.timed(|| self.round.filter.contains(&self.own[nth].key));
+        self.tally.lookups += 1;
+        self.check(nth, ticks, found);
+    }
+
+    /// Whether a key was rightly found, or not found, between these ticks.
+    #[track_caller]
+    fn check(&self, nth: usize, Ticks { before, after }: Ticks, found: bool) {
+        let own = &self.own[nth];
+        if found {
+            assert!(own.ends.iter().any(|&end| end > before), "found from {before} on, though it had expired: {own:?}");
+        } else {
+            assert!(own.ends.iter().all(|&end| end <= after), "missed up to {after}, though it was live: {own:?}");
+        }
+    }
+
+    /// A key that all threads race to add with the same end.
+    fn add_contested(&mut self) {
+        let end = self.round.done() + 1 + self.random.below(self.round.filter.longest_lifetime());
+        let key = self.round.contested_key(end);
+        let (added, ticks) = self.timed(|| self.round.filter.insert_if_absent(&key, end));
+        // If it had expired by then, it may have been added by nobody, or by several.
+        if self.tally.taken(added) == Some(true) && end > ticks.after {
+            self.added.push(end);
+        }
+    }
+
+    /// Looks up all keys at a time; and some get an entry, and lose it.
+    fn batches(&mut self) {
+        let filter = &self.round.filter;
+        let mut found = Vec::new();
+        let ((), ticks) =
+            self.timed(|| filter.contains_batch(self.own.iter().map(|own| &own.key).collect::<Vec<_>>(), &mut found));
+        assert_eq!(found.len(), self.own.len());
+        self.tally.lookups += found.len() as u64;
+        (0..).zip(found).for_each(|(nth, found)| self.check(nth, ticks, found));
+
+        let end = self.round.done() + filter.longest_lifetime();
+        let entries: Vec<_> = self.own.iter().take(100).map(|own| (&own.key, end)).collect();
+        let inserted = match filter.insert_batch(entries.iter().copied()) {
+            Ok(inserted) => inserted,
+            Err(refused) => {
+                assert!(!matches!(refused.error, InsertError::ClockNotSet | InsertError::LifetimeTooLong { .. }));
+                refused.inserted
+            }
+        };
+        let mut removed = Vec::new();
+        let ((), ticks) = self.timed(|| filter.remove_batch(entries.iter().copied().take(inserted), &mut removed));
+        assert_eq!(removed.len(), inserted);
+        assert!(end <= ticks.after || removed.iter().all(|&removed| removed), "a live entry was not removed");
+        self.tally.inserts += inserted as u64;
+        self.tally.removals += inserted as u64;
+    }
+
+    #[cfg(not(feature = "snapshot"))]
+    fn save(&self) {}
+
+    /// Saves amid the changes of the others. The loaded filter has the live entries of this thread's keys and no others, and they
+    /// expire when they should, by the old clock or by a new one.
+    #[cfg(feature = "snapshot")]
+    fn save(&mut self) {
+        use std::hash::BuildHasherDefault;
+
+        use crate::expiring::Filter;
+
+        let (round, mut bytes) = (self.round, Vec::new());
+        let (saved, ticks) = self.timed(|| round.filter.save(&mut bytes));
+        saved.expect("there is memory");
+        let loaded = Filter::load(&bytes[..], BuildHasherDefault::default(), usize::MAX).expect("it was just saved");
+        let moment = loaded.now().expect("a tick was told");
+        assert!((ticks.before..=ticks.after).contains(&moment), "saved at {moment}");
+        let mut again = Vec::new();
+        loaded.save(&mut again).expect("there is memory");
+        assert!(again == bytes, "what was loaded is saved otherwise");
+
+        // By which number a tick of this round is called from here on.
+        let first = if self.random.below(2) == 0 { moment } else { self.random.below(1000) };
+        if first != moment {
+            loaded.restart_clock(first);
+        }
+        let longest = loaded.longest_lifetime();
+        let mut passed = 0;
+        while passed <= 2 * longest + 2 {
+            for own in &self.own {
+                let live = own.ends.iter().any(|&end| end > moment + passed);
+                assert_eq!(loaded.contains(&own.key), live, "{own:?}, saved at {moment}, {passed} ticks later");
+            }
+            passed += 1 + self.random.below(longest.div_ceil(2));
+            loaded.advance_to(first + passed);
+        }
+        assert_eq!(loaded.live_len(), 0, "an entry in the snapshot does not expire");
+        self.tally.saves += 1;
+    }
+}
