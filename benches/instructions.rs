@@ -13,14 +13,17 @@
 
 mod support;
 
+use std::convert::identity;
 use std::hint::black_box;
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, ExpiringCuckooFilter};
+use support::hash::HASH;
 use support::keys::{ABSENT, Random, Shuffled, key};
 use support::ours::builder;
 
 type Filter = ConcurrentCuckooFilter<u64, RandomState>;
+type Expiring = ExpiringCuckooFilter<u64, RandomState>;
 
 /// How many operations each figure is the mean of. (`ci/instructions` reads it here.)
 const OPERATIONS: usize = 10_000;
@@ -54,19 +57,21 @@ impl Layout {
 
 /// A filter, and the keys of the operations to come.
 #[derive(Debug)]
-struct Subject {
-    filter: Filter,
+struct Subject<F = Filter> {
+    filter: F,
     keys: Vec<u64>,
 }
 
-impl Subject {
+impl<F> Subject<F> {
     /// Never dropped: that would only cost time.
-    fn new(filter: Filter, keys: impl Iterator<Item = u64>) -> &'static Self {
+    fn new(filter: F, keys: impl Iterator<Item = u64>) -> &'static Self {
         let keys: Vec<u64> = keys.take(OPERATIONS).map(key).collect();
         assert_eq!(keys.len(), OPERATIONS);
         Box::leak(Box::new(Self { filter, keys }))
     }
+}
 
+impl Subject {
     /// A filter with 90 % of its slots taken; the keys are what `choose` makes of one that is in and one that is not.
     fn at_90(layout: Layout, mut choose: impl FnMut(u64, u64) -> u64) -> &'static Self {
         let filter = layout.filter(4 * OPERATIONS);
@@ -83,6 +88,35 @@ impl Subject {
         fill(&filter, len);
         Self::new(filter, len..)
     }
+}
+
+/// The tick that is now for all filters whose entries expire, and the end of all entries.
+const NOW: u64 = 1000;
+const END: u64 = NOW + 10;
+
+/// An empty filter whose entries expire, with a few slots more than that: 4 of 17 bits in a bucket, 4 of which are an end.
+fn expiring(slots: usize) -> Expiring {
+    let builder = Expiring::builder_with_hasher(HASH).capacity(slots).lifetime_in_ticks(15);
+    #[cfg(feature = "huge-pages")]
+    let builder = builder.huge_pages(false);
+    let filter = builder.build().expect("a valid filter");
+    assert_eq!((filter.slots_per_bucket(), filter.fingerprint_bits(), filter.end_bits()), (4, 13, 4));
+    filter.advance_to(NOW);
+    filter
+}
+
+/// One with 90 % of its slots taken, and keys with numbers from this one on.
+fn expiring_at_90(from: u64) -> &'static Subject<Expiring> {
+    let filter = expiring(4 * OPERATIONS);
+    let len = filter.slots() as u64 * 9 / 10;
+    (0..len).for_each(|index| filter.insert(&key(index), END).expect("room"));
+    let mut order = Shuffled::new(from..from + len, 0.0);
+    Subject::new(filter, (0..).map(|_| order.next()))
+}
+
+/// An empty one, and new keys that bring it to half its load.
+fn expiring_to_half() -> &'static Subject<Expiring> {
+    Subject::new(expiring(2 * OPERATIONS), 0..)
 }
 
 fn fill(filter: &Filter, len: u64) {
@@ -114,6 +148,12 @@ fn to_90(layout: Layout) -> &'static Subject {
 /// An operation on one key after the other; returns how often the answer was yes.
 #[inline(always)]
 fn each(operation: impl Fn(&Filter, &u64) -> bool) -> impl Fn(&Filter, &[u64]) -> usize {
+    each_of(operation)
+}
+
+/// The same on any filter.
+#[inline(always)]
+fn each_of<F>(operation: impl Fn(&F, &u64) -> bool) -> impl Fn(&F, &[u64]) -> usize {
     move |filter, keys| {
         let mut yes = 0;
         for key in keys {
@@ -127,6 +167,11 @@ fn each(operation: impl Fn(&Filter, &u64) -> bool) -> impl Fn(&Filter, &[u64]) -
 
 /// How many keys are found by batches of a thousand.
 fn found_in_batch(filter: &Filter, keys: &[u64]) -> usize {
+    in_batches(keys, |keys, found| filter.contains_batch(keys, found))
+}
+
+/// The same where entries expire.
+fn live_in_batch(filter: &Expiring, keys: &[u64]) -> usize {
     in_batches(keys, |keys, found| filter.contains_batch(keys, found))
 }
 
@@ -168,6 +213,21 @@ macro_rules! operations {
     };
 }
 
+/// The same of the filter whose entries expire, in its one layout.
+macro_rules! expiring_operations {
+    ($($name:ident: $subject:ident($($from:tt)*) => $operation:expr, $yes:expr;)*) => {
+        $(
+            #[library_benchmark]
+            #[bench::expiring_4x13(identity($subject($($from)*)))]
+            fn $name(subject: &'static Subject<Expiring>) {
+                let yes: usize = ($operation)(&subject.filter, &subject.keys);
+                assert!(yes.abs_diff($yes) <= OPERATIONS / 100, "{}: {yes} times yes", stringify!($name));
+            }
+        )*
+        library_benchmark_group!(name = expiring_operations, benchmarks = [$($name),*]);
+    };
+}
+
 /// What gungraun makes is a module with a `main`, which runs itself again under callgrind for each figure.
 mod counted {
     use gungraun::{Callgrind, LibraryBenchmarkConfig, library_benchmark, library_benchmark_group};
@@ -197,10 +257,19 @@ mod counted {
         count: present => each(|filter, key| filter.count(key) == 1), ALL;
     }
 
+    expiring_operations! {
+        expiring_lookup_hit: expiring_at_90(0) => each_of(|filter: &Expiring, key| filter.contains(key)), ALL;
+        expiring_lookup_miss: expiring_at_90(ABSENT) => each_of(|filter: &Expiring, key| filter.contains(key)), NONE;
+        expiring_batched_lookup_hit: expiring_at_90(0) => live_in_batch, ALL;
+        expiring_batched_lookup_miss: expiring_at_90(ABSENT) => live_in_batch, NONE;
+        expiring_insert_to_half: expiring_to_half() => each_of(|filter: &Expiring, key| filter.insert(key, END).is_ok()), ALL;
+        expiring_remove: expiring_at_90(0) => each_of(|filter: &Expiring, key| filter.remove(key, END)), ALL;
+    }
+
     // No caches are simulated: nothing but instructions is wanted.
     gungraun::main!(
         config = LibraryBenchmarkConfig::default().tool(Callgrind::with_args(["--cache-sim=no"]));
-        library_benchmark_groups = operations
+        library_benchmark_groups = operations, expiring_operations
     );
 
     pub(super) fn run() {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use ahash::RandomState;
 use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
 
-use crate::clock::{Stopwatch, Times};
+use crate::support::clock::{Stopwatch, Times};
 use crate::support::filled::on_new_threads;
 use crate::support::keys::key;
 use crate::support::ours;

@@ -9,7 +9,6 @@
 //! themselves take what the first row says. Without the feature `snapshot` the beginning of saves is left out.
 
 mod churn;
-mod clock;
 mod refused;
 mod several;
 #[path = "../support/mod.rs"]
@@ -18,8 +17,8 @@ mod support;
 use std::time::Duration;
 
 use churn::{Churn, SETTINGS};
-use clock::Times;
 use refused::Refused;
+use support::clock::Times;
 use support::options::Options;
 use support::report::align;
 

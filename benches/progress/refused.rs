@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use ahash::RandomState;
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
 
-use crate::clock::Times;
+use crate::support::clock::Times;
 use crate::support::keys::Random;
 use crate::support::ours;
 

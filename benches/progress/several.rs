@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use concurrent_cuckoo_filter::{GrowableCuckooFilter, RotatingCuckooFilter};
 
-use crate::clock::Times;
+use crate::support::clock::Times;
 use crate::support::filled::on_new_threads;
 use crate::support::hash::HASH;
 use crate::support::keys::key;

@@ -2,6 +2,7 @@
 // Each of them leaves some of it unused.
 #![allow(dead_code)]
 
+pub(crate) mod clock;
 pub(crate) mod files;
 pub(crate) mod filled;
 pub(crate) mod hash;

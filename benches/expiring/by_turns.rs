@@ -1,0 +1,234 @@
+//! Lookups and changes, by turns.
+
+use std::time::{Duration, Instant};
+
+use crate::memory::counted;
+use crate::support::clock::own_time;
+use crate::support::keys::{ABSENT, Random, Shuffled, key};
+use crate::support::report::Spread;
+use crate::{Clocked, Held, Kind, NOW, end};
+
+/// How many operations are timed at a time, at most: enough for a small filter to be in the cache for nearly all of them, whatever
+/// had its turn before.
+const SLICE: u64 = 32 << 10;
+
+/// What is timed at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Present,
+    Absent,
+    PresentBatched,
+    AbsentBatched,
+    Insert,
+    Remove,
+}
+
+impl What {
+    const LOOKUPS: [Self; 4] = [Self::Present, Self::Absent, Self::PresentBatched, Self::AbsentBatched];
+    const ALL: usize = 6;
+}
+
+struct Subject {
+    name: String,
+    /// Which one of them it is compared with.
+    base: usize,
+    held: Box<dyn Held>,
+    bytes: usize,
+    /// Nanoseconds an operation, in each turn.
+    times: [Vec<f64>; What::ALL],
+    /// And on the average while it was filled.
+    fill: f64,
+    found_absent: f64,
+    /// How many inserts did not go well.
+    lost: u64,
+}
+
+impl Subject {
+    fn new(kind: Kind, base: usize, keys: u64) -> Self {
+        let (held, mut bytes) = counted(|| kind.make(keys));
+        if kind == Kind::Moka {
+            // Most of its memory is that of its entries.
+            let (filled, all) = counted(|| {
+                let held = kind.make(keys);
+                held.insert(&entries(0, keys));
+                (0..3).for_each(|_| held.rest());
+                held
+            });
+            (_, bytes) = (filled, all);
+        }
+        let times = Default::default();
+        Self { name: kind.name(), base, held, bytes, times, fill: 0.0, found_absent: 0.0, lost: 0 }
+    }
+
+    /// The median speed, and how many times as fast the base is.
+    fn cells(&self, what: What, base: Option<&Self>) -> [String; 2] {
+        let own = &self.times[what as usize];
+        if own.is_empty() {
+            return ["–".into(), "–".into()];
+        }
+        let speed = Spread::of(own.iter().map(|time| 1e3 / time)).median;
+        let ratios = |base: &Self| Spread::of(own.iter().zip(&base.times[what as usize]).map(|(own, base)| own / base));
+        [format!("{speed:.2}"), base.map_or("–".into(), |base| ratios(base).show())]
+    }
+}
+
+/// Entries with these numbers, all of which are live.
+fn entries(from: u64, len: u64) -> Vec<Clocked> {
+    (from..from + len).map(|number| (key(number), end(NOW, number))).collect()
+}
+
+/// Nanoseconds an operation, and how many went well.
+fn time(operations: usize, run: impl FnOnce() -> Option<usize>) -> Option<(f64, usize)> {
+    let start = own_time();
+    let well = run()?;
+    Some(((own_time() - start) as f64 / operations as f64, well))
+}
+
+/// All subjects at one size, measured.
+pub(crate) struct Run {
+    subjects: Vec<Subject>,
+    keys: u64,
+    slice: u64,
+}
+
+impl Run {
+    /// Measures each kind of operation of all of them for so long, times their number.
+    pub(crate) fn new(keys: u64, kinds: &[(Kind, usize)], length: Duration) -> Self {
+        // What all semi-sorted filters share is made before anything is counted.
+        drop(kinds[0].0.make(1));
+        let subjects: Vec<_> = kinds.iter().map(|&(kind, base)| Subject::new(kind, base, keys)).collect();
+        let length = length * subjects.len() as u32;
+        let mut run = Self { subjects, keys, slice: SLICE.min(keys / 4) };
+        run.fill();
+        for what in What::LOOKUPS {
+            run.look_up(what, length);
+        }
+        run.change(length);
+        run
+    }
+
+    /// From empty until all keys are in, a quarter after the other.
+    fn fill(&mut self) {
+        let mut next = 0;
+        for quarter in 1..=4 {
+            let until = self.keys * quarter / 4;
+            while next < until {
+                let new = entries(next, self.slice.min(until - next));
+                for subject in &mut self.subjects {
+                    let (time, well) = time(1, || Some(subject.held.insert(&new))).expect("all insert");
+                    subject.fill += time / self.keys as f64;
+                    subject.lost += (new.len() - well) as u64;
+                }
+                next += new.len() as u64;
+            }
+            if quarter < 4 {
+                self.subjects.iter().for_each(|subject| subject.held.rest());
+            }
+        }
+    }
+
+    /// Lookups, of one kind of keys in one way. Each round begins with another subject, so that none always comes after the same other one.
+    fn look_up(&mut self, what: What, length: Duration) {
+        let (from, among) = match what {
+            What::Present | What::PresentBatched => (0, self.keys),
+            _ => (ABSENT, ABSENT),
+        };
+        let mut random = Random(17);
+        let (start, subjects) = (Instant::now(), self.subjects.len());
+        let (mut found, mut asked) = (vec![0; subjects], 0);
+        for round in 0.. {
+            if round > 0 && start.elapsed() >= length {
+                break;
+            }
+            // The same keys for all.
+            let draw = |_| key(from + ((u128::from(random.next()) * u128::from(among)) >> 64) as u64);
+            let keys: Vec<u64> = (0..self.slice).map(draw).collect();
+            for turn in 0..subjects {
+                let nth = (turn + round) % subjects;
+                let subject = &mut self.subjects[nth];
+                let held = &subject.held;
+                let timed = time(keys.len(), || match what {
+                    What::Present | What::Absent => Some(held.contains(&keys)),
+                    _ => held.contains_batch(&keys),
+                });
+                if let Some((time, yes)) = timed {
+                    subject.times[what as usize].push(time);
+                    found[nth] += yes;
+                }
+            }
+            asked += keys.len();
+        }
+        let of_present = matches!(what, What::Present | What::PresentBatched);
+        for (subject, &found) in self.subjects.iter().zip(&found).filter(|(subject, _)| of_present && subject.lost == 0)
+        {
+            let all = found == asked || subject.times[what as usize].is_empty();
+            assert!(all, "{} of {asked} were found by {}", found, subject.name);
+        }
+        if what == What::Absent {
+            for (subject, &found) in self.subjects.iter_mut().zip(&found) {
+                subject.found_absent = found as f64 / asked as f64;
+            }
+        }
+    }
+
+    /// Removes the oldest keys and inserts new ones. In its slice, the oldest are not removed in the order in which they came.
+    fn change(&mut self, length: Duration) {
+        let start = Instant::now();
+        for round in 0.. {
+            if round > 0 && start.elapsed() >= length {
+                break;
+            }
+            let oldest = round as u64 * self.slice;
+            let mut order = Shuffled::new(oldest..oldest + self.slice, 0.0);
+            let old = (0..self.slice).map(|_| order.next()).map(|number| (key(number), end(NOW, number)));
+            let old: Vec<Clocked> = old.collect();
+            let new = entries(oldest + self.keys, self.slice);
+            for turn in 0..self.subjects.len() {
+                let nth = (turn + round) % self.subjects.len();
+                let Subject { held, times, lost, .. } = &mut self.subjects[nth];
+                if let Some((removed, _)) = time(old.len(), || held.remove(&old)) {
+                    let (inserted, well) = time(new.len(), || Some(held.insert(&new))).expect("all insert");
+                    times[What::Remove as usize].push(removed);
+                    times[What::Insert as usize].push(inserted);
+                    *lost += (new.len() - well) as u64;
+                }
+            }
+        }
+    }
+
+    /// What is shown, under its titles.
+    pub(crate) fn tables(&self) -> Vec<(&'static str, Vec<Vec<String>>)> {
+        let of = |first: [&str; 3], names: [&str; 2], what: [What; 2]| {
+            let head = [first[0], first[1], first[2], names[0], "expiring by it", names[1], "expiring by it"];
+            let with_head = |rows: Vec<Vec<String>>| {
+                std::iter::once(head.map(String::from).to_vec()).chain(rows).collect::<Vec<_>>()
+            };
+            with_head(self.rows(first[1], what))
+        };
+        let about = ["", "bits a key", "absent keys found"];
+        vec![
+            ("lookups one by one", of(about, ["present", "absent"], [What::Present, What::Absent])),
+            ("lookups in batches", of(about, ["present", "absent"], [What::PresentBatched, What::AbsentBatched])),
+            ("changes", of(["", "fill", "lost"], ["insert", "remove"], [What::Insert, What::Remove])),
+        ]
+    }
+
+    fn rows(&self, second: &str, what: [What; 2]) -> Vec<Vec<String>> {
+        let row = |(nth, subject): (usize, &Subject)| {
+            let base = &self.subjects[subject.base];
+            let base = (subject.base != nth).then_some(base);
+            let mut cells = vec![subject.name.clone()];
+            if second == "fill" {
+                let by = base.map_or(String::new(), |base| format!(" ({:.2})", subject.fill / base.fill));
+                cells.extend([format!("{:.2}{by}", 1e3 / subject.fill), subject.lost.to_string()]);
+            } else {
+                cells.push(format!("{:.1}", subject.bytes as f64 * 8.0 / self.keys as f64));
+                cells.push(format!("{:.4} %", subject.found_absent * 100.0));
+            }
+            cells.extend(what.iter().flat_map(|&what| subject.cells(what, base)));
+            cells
+        };
+        let shown = self.subjects.iter().enumerate();
+        shown.filter(|(_, subject)| !subject.times[what[0] as usize].is_empty() || second == "fill").map(row).collect()
+    }
+}
