@@ -7,6 +7,10 @@ use std::time::Duration;
 use clap::Parser;
 use example_support::option_values::{rate, whole_number_from, whole_number_in};
 
+use crate::expiry::Lifetimes;
+use crate::failure::Failure;
+use crate::wall_clock::WallClock;
+
 /// Refuses revoked tokens and repeated requests, by two cuckoo filters in front of an exact store.
 ///
 /// Prints the address it listens on to standard output, everything else to standard error. Ends with status 0 after
@@ -32,13 +36,28 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TOKEN", env = "WEB_SERVER_ADMIN_TOKEN", hide_env_values = true)]
     pub(crate) admin_token: Option<String>,
 
-    /// How many revoked tokens there may be
+    /// How many revoked tokens there may be at a time, those included that have just expired
     #[arg(long, value_name = "N", default_value = "1000000", value_parser = whole_number_from(1))]
     pub(crate) capacity: usize,
 
     /// The share of the other tokens that may cost a question to the store
     #[arg(long, value_name = "P", default_value = "0.001", value_parser = rate)]
     pub(crate) rate: f64,
+
+    /// How far away the expiry of a revoked token may be, in seconds: the longest lifetime of the tokens that you issue.
+    /// A token whose expiry nobody tells is refused for so long
+    #[arg(long, value_name = "SECONDS", default_value = "86400", value_parser = whole_number_from(1))]
+    longest_lifetime: usize,
+
+    /// For how long a revoked token is refused after its expiry, in seconds: at least as long as others may still accept it,
+    /// because they allow for clocks that differ
+    #[arg(long, value_name = "SECONDS", default_value = "60")]
+    leeway: u64,
+
+    /// In how many ticks the filter divides the longest lifetime. An expired token takes up room for one tick at most; 13
+    /// ticks take 4 bits of each token's slot, 61 take 6, 253 take 8
+    #[arg(long, value_name = "N", default_value = "13", value_parser = whole_number_in(1..=65_533))]
+    ticks: usize,
 
     /// For how long at least a request's identifier is refused if it comes again, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = whole_number_from(1))]
@@ -56,7 +75,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "P", default_value = "0.00001", value_parser = rate)]
     pub(crate) ids_rate: f64,
 
-    /// A file of tokens to revoke before the first request, one a line; a large one is loaded fastest if it is sorted
+    /// A file of tokens to revoke before the first request, one a line, each alone or with its expiry: `TOKEN EXPIRY`; a large
+    /// one is loaded fastest if it is sorted
     #[arg(long, value_name = "FILE")]
     pub(crate) load: Option<PathBuf>,
 
@@ -83,6 +103,10 @@ pub(crate) struct Arguments {
     /// Ask the store about every token, not only about those that the filter has: for comparison
     #[arg(long)]
     pub(crate) no_filter: bool,
+
+    /// For tests: the time is that at which this file was modified, and not what the machine's clock shows
+    #[arg(long, value_name = "FILE", hide = true)]
+    clock_file: Option<PathBuf>,
 
     /// How long to wait for requests that are under way at the end, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "10")]
@@ -112,6 +136,28 @@ impl Arguments {
     /// and it came at any moment of its own: so it stays for `g - 1` periods at least, and `g` at most.
     pub(crate) fn period(&self) -> u64 {
         self.window.div_ceil(self.generations - 1) as u64
+    }
+
+    pub(crate) fn lifetimes(&self) -> Lifetimes {
+        Lifetimes { longest: self.longest_lifetime as u64, leeway: self.leeway }
+    }
+
+    /// How long a token may be in the filter, in seconds. With one tick to spare, so that a clock that is set back by a little
+    /// between two runs is in nobody's way.
+    pub(crate) fn longest_in_filter(&self) -> u64 {
+        let Lifetimes { longest, leeway } = self.lifetimes();
+        longest.saturating_add(leeway).saturating_add(self.resolution())
+    }
+
+    /// How long a tick of the filter of revoked tokens is, in seconds.
+    pub(crate) fn resolution(&self) -> u64 {
+        let Lifetimes { longest, leeway } = self.lifetimes();
+        longest.saturating_add(leeway).div_ceil(self.ticks as u64)
+    }
+
+    pub(crate) fn wall_clock(&self) -> Result<WallClock, Failure> {
+        let file = self.clock_file.as_deref();
+        WallClock::new(file).map_err(|error| Failure::file("read", file.unwrap_or("the clock".as_ref()), error))
     }
 
     pub(crate) fn snapshot_every(&self) -> Option<Duration> {

@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
+use crate::expiry::{Lifetimes, Until, Wrong, whole_seconds};
 use crate::refusal::NoRoom;
 use crate::token;
+use crate::wall_clock::WallClock;
 use crate::writer::{Orders, Unavailable};
 
 /// How many tokens become durable together. Single revocations wait for so many at most.
@@ -16,12 +18,38 @@ const CHUNK: usize = 4096;
 /// Of so many jobs the outcome is remembered.
 const REMEMBERED: usize = 100;
 
+/// How late tokens may expire, from now.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits {
+    pub(crate) lifetimes: Lifetimes,
+    pub(crate) wall_clock: WallClock,
+}
+
+impl Limits {
+    /// Until when the token is to be refused that expires at `told`, if that is known.
+    pub(crate) fn until(&self, token: &str, told: Option<u64>) -> Result<Until, Wrong> {
+        self.lifetimes.until(token, told, self.wall_clock.now())
+    }
+
+    /// The token of a line, and until when it is to be refused.
+    fn revocation(&self, line: &str) -> Result<(String, Until), String> {
+        let (token, told) = match line.split_once(char::is_whitespace) {
+            Some((token, exp)) => (token, Some(whole_seconds(exp.trim_start())?)),
+            None => (line, None),
+        };
+        token::check(token)?;
+        let until = self.until(token, told).map_err(|wrong| wrong.to_string())?;
+        Ok((token.to_owned(), until))
+    }
+}
+
 /// A bulk load, as others see it.
 #[derive(Debug)]
 pub(crate) struct Job {
     total: u64,
     done: AtomicU64,
     inserted: AtomicU64,
+    expired: AtomicU64,
     refused: AtomicU64,
     end: Mutex<Option<End>>,
 }
@@ -45,8 +73,10 @@ pub(crate) struct Progress {
     total: u64,
     /// Lines that were dealt with: the first ones.
     done: u64,
-    /// Of these, tokens that were not revoked before.
+    /// Of these, tokens that were not revoked before, or not for so long.
     inserted: u64,
+    /// Those that had expired, so that there was nothing to remember.
+    expired: u64,
     /// And those that the filter did not take, because too many others look like them.
     refused: u64,
     finished: bool,
@@ -56,8 +86,8 @@ pub(crate) struct Progress {
 
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { total, done, inserted, refused, .. } = self;
-        write!(f, "{done} of {total} lines, {inserted} tokens new, {refused} refused")
+        let Self { total, done, inserted, expired, refused, .. } = self;
+        write!(f, "{done} of {total} lines, {inserted} tokens new, {expired} expired, {refused} refused")
     }
 }
 
@@ -75,7 +105,8 @@ impl Progress {
 impl Job {
     pub(crate) fn new(total: u64) -> Self {
         let zero = || AtomicU64::new(0);
-        Self { total, done: zero(), inserted: zero(), refused: zero(), end: Mutex::new(None) }
+        let end = Mutex::new(None);
+        Self { total, done: zero(), inserted: zero(), expired: zero(), refused: zero(), end }
     }
 
     pub(crate) fn progress(&self) -> Progress {
@@ -86,21 +117,24 @@ impl Job {
             total: self.total,
             done: get(&self.done),
             inserted: get(&self.inserted),
+            expired: get(&self.expired),
             refused: get(&self.refused),
             finished: end.is_some(),
             end,
         }
     }
 
-    /// Revokes the token of each line, in their order; returns how it ended, which is also noted in the job.
+    /// Revokes the token of each line, `TOKEN` or `TOKEN EXPIRY`, in their order; returns how it ended, which is also noted in the
+    /// job.
     pub(crate) fn run<E: ToString>(
         &self,
         lines: impl Iterator<Item = Result<String, E>>,
+        limits: &Limits,
         orders: &Orders,
         stopping: &AtomicBool,
         mut tell: impl FnMut(&Progress),
     ) -> End {
-        let end = self.revoke(lines, orders, stopping, &mut tell);
+        let end = self.revoke(lines, limits, orders, stopping, &mut tell);
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(end.clone());
         tell(&self.progress());
         end
@@ -109,6 +143,7 @@ impl Job {
     fn revoke<E: ToString>(
         &self,
         mut lines: impl Iterator<Item = Result<String, E>>,
+        limits: &Limits,
         orders: &Orders,
         stopping: &AtomicBool,
         tell: &mut impl FnMut(&Progress),
@@ -129,9 +164,9 @@ impl Job {
                     Some(Err(error)) => wrong = Some(error.to_string()),
                     Some(Ok(line)) => match line.trim() {
                         "" => taken += 1,
-                        token => match token::check(token) {
-                            Ok(()) => {
-                                tokens.push(token.to_owned());
+                        line => match limits.revocation(line) {
+                            Ok(revocation) => {
+                                tokens.push(revocation);
                                 places.push(taken);
                                 taken += 1;
                             }
@@ -149,6 +184,7 @@ impl Job {
             };
             let done = places.get(tally.done).copied().unwrap_or(taken);
             self.inserted.fetch_add(tally.inserted as u64, Ordering::Relaxed);
+            self.expired.fetch_add(tally.expired as u64, Ordering::Relaxed);
             self.refused.fetch_add(tally.refused as u64, Ordering::Relaxed);
             let done = self.done.fetch_add(done, Ordering::Relaxed) + done;
             if let Some(full) = tally.full {

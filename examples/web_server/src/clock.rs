@@ -1,7 +1,4 @@
-//! PURE: what is to be said of the clock, by the filter's answers to its ticks.
-//!
-//! The identifiers age by the wall clock, the time since 1970, because a filter that is loaded again must go on from where it
-//! was saved. A wall clock can be wrong, and can be set.
+//! PURE: what is to be said of the clock, by a filter's answers to its ticks.
 
 use std::time::{Duration, Instant};
 
@@ -11,38 +8,43 @@ use concurrent_cuckoo_filter::Advance;
 /// `clock_jumps` of its statistics.
 const QUIET: Duration = Duration::from_secs(60 * 60);
 
-/// What has been said of the clock.
+/// What has been said of the clock to those who run one of the filters.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    /// Seconds of a generation.
+    /// Seconds of a tick.
     period: u64,
-    generations: u64,
+    /// After so many ticks at once everything has expired.
+    lifetime: u64,
+    consequences: Consequences,
     said_behind: Option<Instant>,
     said_jump: Option<Instant>,
 }
 
+/// What a wrong clock does to a filter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Consequences {
+    /// Until the clock has caught up.
+    pub(crate) behind: &'static str,
+    /// When it has jumped ahead, and what to do if that is wrong.
+    pub(crate) jump: &'static str,
+}
+
 impl Clock {
-    pub(crate) fn new(period: u64, generations: usize) -> Self {
-        Self { period, generations: generations as u64, said_behind: None, said_jump: None }
+    pub(crate) fn new(period: u64, lifetime: u64, consequences: Consequences) -> Self {
+        Self { period, lifetime, consequences, said_behind: None, said_jump: None }
     }
 
     /// What is to be said, at the moment `now`, of the filter's answer to a tick.
     pub(crate) fn warning(&mut self, answer: Advance, now: Instant) -> Option<String> {
-        let period = self.period;
+        let Self { period, consequences: Consequences { behind, jump }, .. } = *self;
         match answer {
             // Behind by one is no reason to worry: of two threads that read the clock, one comes late.
             Advance::Behind { by, .. } if by > 1 && is_due(&mut self.said_behind, now) => Some(format!(
-                "the clock is about {} s behind what it showed before; until it has caught up, no request identifier expires, \
-                 and there may be no room for new ones; if it will not catch up, start the server again without \
-                 request-ids.snapshot",
+                "the clock is about {} s behind what it showed before; until it has caught up, {behind}",
                 by.saturating_mul(period)
             )),
-            Advance::Rotated { ticks, .. } if ticks >= self.generations && is_due(&mut self.said_jump, now) => {
-                Some(format!(
-                    "the clock has gone on by about {} s at once, so all request identifiers seen before have expired; that is \
-                     right if the server was off or asleep for so long, and otherwise the clock is wrong",
-                    ticks.saturating_mul(period)
-                ))
+            Advance::Forward { ticks, .. } if ticks >= self.lifetime && is_due(&mut self.said_jump, now) => {
+                Some(format!("the clock has gone on by about {} s at once, so {jump}", ticks.saturating_mul(period)))
             }
             _ => None,
         }
@@ -66,6 +68,10 @@ mod tests {
 
     const GENERATIONS: usize = 4;
 
+    fn clock() -> Clock {
+        Clock::new(60, GENERATIONS as u64, Consequences { behind: "nothing expires", jump: "everything has expired" })
+    }
+
     /// The answers to these ticks.
     fn answers<const N: usize>(ticks: [u64; N]) -> [Advance; N] {
         let filter = RotatingCuckooFilter::<str>::builder().capacity(10).generations(GENERATIONS).build().unwrap();
@@ -74,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_goes_on_is_not_mentioned() {
-        let mut clock = Clock::new(60, GENERATIONS);
+        let mut clock = clock();
         for answer in answers([28_500_000, 28_500_000, 28_500_001, 28_500_004, 28_500_003]) {
             assert_eq!(clock.warning(answer, Instant::now()), None, "{answer:?}");
         }
@@ -82,12 +88,15 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_behind_or_jumps_is_mentioned_once_an_hour() {
-        let mut clock = Clock::new(60, GENERATIONS);
+        let mut clock = clock();
         let [_, behind, jump] = answers([28_500_010, 28_500_008, 28_500_014]);
         let start = Instant::now();
         for (after, said) in [(0, true), (1, false), (3599, false), (3600, true), (3601, false)] {
             let now = start + Duration::from_secs(after);
-            for (answer, what) in [(behind, "about 120 s behind"), (jump, "on by about 240 s at once")] {
+            for (answer, what) in [
+                (behind, "about 120 s behind what it showed before; until it has caught up, nothing expires"),
+                (jump, "on by about 240 s at once, so everything has expired"),
+            ] {
                 let warning = clock.warning(answer, now);
                 assert_eq!(warning.is_some(), said, "{warning:?} after {after} s");
                 assert!(warning.is_none_or(|warning| warning.contains(what)));

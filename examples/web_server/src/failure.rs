@@ -11,11 +11,22 @@ use crate::store;
 /// Why the server does not start, or does not end well.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    File { verb: &'static str, path: PathBuf, error: String },
+    File {
+        verb: &'static str,
+        path: PathBuf,
+        error: String,
+    },
     Key(String),
     Store(store::Error),
     Build(&'static str, BuildError),
-    TooSmall { tokens: u64, error: InsertError },
+    TooSmall {
+        tokens: u64,
+        error: InsertError,
+    },
+    /// The store has a token that the filter can't keep for long enough.
+    TooShort {
+        needed: u64,
+    },
     Load(PathBuf, String),
     Listen(String, io::Error),
     Metrics(String),
@@ -45,6 +56,11 @@ impl fmt::Display for Failure {
                 f,
                 "the store has {tokens} revoked tokens, and the filter does not take them: {error}; give a larger \
                  --capacity"
+            ),
+            Self::TooShort { needed } => write!(
+                f,
+                "the store has a token that is revoked until about {needed} s from now, and --longest-lifetime and --leeway say \
+                 that there is none; set the clock right if it is behind, or give a --longest-lifetime of {needed}"
             ),
             Self::Load(path, why) => write!(f, "{} was loaded in part: {why}", path.display()),
             Self::Listen(address, error) => write!(f, "can't listen on {address}: {error}"),

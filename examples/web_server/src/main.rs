@@ -2,35 +2,40 @@
 //!
 //! ```text
 //! cargo run --release -p web-server
-//! curl -X PUT http://127.0.0.1:3000/revoked/some-token
+//! curl -X PUT http://127.0.0.1:3000/revoked/some-token?exp=$(($(date +%s) + 3600))
 //! curl -i -H 'Authorization: Bearer some-token' http://127.0.0.1:3000/protected
 //! ```
 //!
-//! Most requests come with a token that is not revoked, and the filter of revoked tokens says so with certainty, in
-//! nanoseconds. Where it says "perhaps", the exact store is asked, which is a database on disk. The filter of request
-//! identifiers is asked and added to in one step.
+//! A revoked token is refused until it expires, and forgotten then. Most requests come with a token that is not revoked, and the
+//! filter of revoked tokens says so with certainty, in nanoseconds. Where it says "perhaps", the exact store is asked, which is a
+//! database on disk. The filter of request identifiers is asked and added to in one step.
 //!
 //! - `arguments`: the command line;
 //! - `key`: the secret of the filters' hash;
 //! - `store`: the exact list of revoked tokens;
 //! - `writer`: the thread that changes store and filter, and keeps them in step;
 //! - `snapshot`, `start`: filters from and to files, and what to do when a file is no good;
-//! - `clock`: what is said of a clock that goes back or jumps;
+//! - `expiry`: until when a token is to be refused;
+//! - `revoked`: the filter of revoked tokens, with times instead of ticks;
+//! - `wall_clock`, `clock`: the time, and what is said of a clock that goes back or jumps;
 //! - `routes`, `token`, `refusal`, `bulk`, `outcomes`: HTTP;
 //! - `failure`: why the server does not start, or does not end well.
 
 mod arguments;
 mod bulk;
 mod clock;
+mod expiry;
 mod failure;
 mod key;
 mod outcomes;
 mod refusal;
+mod revoked;
 mod routes;
 mod snapshot;
 mod start;
 mod store;
 mod token;
+mod wall_clock;
 mod writer;
 
 use std::fs::{self, File};
@@ -54,7 +59,7 @@ use crate::failure::Failure;
 use crate::routes::{MetricsPage, Shared};
 use crate::start::Filters;
 use crate::store::Store;
-use crate::writer::Orders;
+use crate::writer::Unavailable;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_command_line();
@@ -76,12 +81,11 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     let key = key::read_or_create(&arguments.key_file())?;
     let filters = Filters::start(arguments, key, &store)?;
     let (orders, writer) = writer::start(Arc::clone(&store), Arc::clone(&filters.revoked)).map_err(Failure::System)?;
-    if let Some(file) = &arguments.load {
-        load(file, &orders)?;
-    }
-
     let recorder = PrometheusBuilder::new().install_recorder().map_err(|error| Failure::Metrics(error.to_string()))?;
     let shared = Arc::new(Shared::new(filters, store, orders, MetricsPage::new(recorder), arguments));
+    if let Some(file) = &arguments.load {
+        load(file, &shared)?;
+    }
     let runtime = Runtime::new().map_err(Failure::System)?;
     runtime.block_on(serve(arguments, &shared))?;
 
@@ -91,7 +95,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
         eprintln!("error: the writer has panicked");
     }
     shared.filters.end()?;
-    eprintln!("saved; {} revoked tokens", shared.filters.revoked.len());
+    eprintln!("saved; {} revoked tokens", shared.filters.revoked.live_len());
     Ok(())
 }
 
@@ -112,7 +116,8 @@ async fn serve(arguments: &Arguments, shared: &Arc<Shared>) -> Result<(), Failur
     io::stdout().flush().map_err(Failure::System)?;
 
     let (stop, stopped) = watch::channel(());
-    let rotating = tokio::spawn(rotate_now_and_then(Arc::clone(shared), stopped.clone()));
+    let advancing = tokio::spawn(advance_now_and_then(Arc::clone(shared), arguments.resolution(), stopped.clone()));
+    let forgetting = tokio::spawn(forget_now_and_then(Arc::clone(shared), stopped.clone()));
     let saving = arguments
         .snapshot_every()
         .map(|every| tokio::spawn(save_now_and_then(Arc::clone(shared), every, stopped.clone())));
@@ -137,7 +142,8 @@ async fn serve(arguments: &Arguments, shared: &Arc<Shared>) -> Result<(), Failur
         eprintln!("warning: some requests were not done in {:?}, and are cut off", arguments.grace());
     }
     // So that no snapshot is written by two. A bulk load need not be waited for: it stops at its next chunk.
-    let _ = rotating.await;
+    let _ = advancing.await;
+    let _ = forgetting.await;
     if let Some(saving) = saving {
         let _ = saving.await;
     }
@@ -180,7 +186,28 @@ impl Signal {
     }
 }
 
-async fn rotate_now_and_then(shared: Arc<Shared>, mut stopped: watch::Receiver<()>) {
+/// Tells the filters the time, a thousand times and more in each tick of the filter of revoked tokens.
+///
+/// That many, because each call sweeps a thousandth of the filter, some 10 to 50 µs. So expired tokens are taken out by and by, all of
+/// them within the tick. If there were few calls, the one that brings the next tick would do what is left at once, some 50 ms for 100
+/// MB. Never more than a hundred calls a second: short ticks are for trials, with filters that are swept in one call.
+async fn advance_now_and_then(shared: Arc<Shared>, resolution: u64, mut stopped: watch::Receiver<()>) {
+    let (shortest, longest) = (Duration::from_millis(10), Duration::from_millis(250));
+    let mut ticks = tokio::time::interval(Duration::from_millis(resolution / 2).clamp(shortest, longest));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = stopped.changed() => return,
+            _ = ticks.tick() => {}
+        }
+        // A generation of identifiers that has expired is cleared at once, some 50 ms for 100 MB.
+        let shared = Arc::clone(&shared);
+        let _ = tokio::task::spawn_blocking(move || shared.filters.advance()).await;
+    }
+}
+
+/// Has the store forget expired tokens, some thousands at a time so that nobody waits for long.
+async fn forget_now_and_then(shared: Arc<Shared>, mut stopped: watch::Receiver<()>) {
     let mut ticks = tokio::time::interval(Duration::from_millis(250));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -188,9 +215,20 @@ async fn rotate_now_and_then(shared: Arc<Shared>, mut stopped: watch::Receiver<(
             _ = stopped.changed() => return,
             _ = ticks.tick() => {}
         }
-        // What has expired is cleared by who rotates, some 50 ms for 100 MB.
-        let shared = Arc::clone(&shared);
-        let _ = tokio::task::spawn_blocking(move || shared.filters.rotate()).await;
+        let before = shared.filters.revoked.forgettable_before();
+        // A look first: an order to the writer is a transaction, and waits for the disk.
+        let forgotten = match shared.store.has_expired_before(before) {
+            Ok(false) => continue,
+            Ok(true) => shared.orders.forget(before).await,
+            Err(error) => Err(error.into()),
+        };
+        match forgotten {
+            Ok(tokens) => shared.store.count_forgotten(tokens),
+            Err(Unavailable(why)) => {
+                eprintln!("error: expired tokens are no longer forgotten: {why}");
+                return;
+            }
+        }
     }
 }
 
@@ -213,7 +251,7 @@ async fn save_now_and_then(shared: Arc<Shared>, every: Duration, mut stopped: wa
 }
 
 /// Revokes the tokens of a file, and says on standard error how far it is.
-fn load(file: &Path, orders: &Orders) -> Result<(), Failure> {
+fn load(file: &Path, shared: &Shared) -> Result<(), Failure> {
     let open = || File::open(file).map(|file| BufReader::with_capacity(1 << 18, file));
     let failed = |error| Failure::file("read", file, error);
     let mut counted = open().map_err(failed)?;
@@ -238,7 +276,7 @@ fn load(file: &Path, orders: &Orders) -> Result<(), Failure> {
         }
         said = part;
     };
-    match job.run(open().map_err(failed)?.lines(), orders, &AtomicBool::new(false), say) {
+    match job.run(open().map_err(failed)?.lines(), &shared.limits, &shared.orders, &AtomicBool::new(false), say) {
         End::Finished => Ok(()),
         End::Full(full) => Err(Failure::Load(file.to_owned(), format!("{}; {}", full.error, full.remedy))),
         End::Stopped { error } => Err(Failure::Load(file.to_owned(), error)),

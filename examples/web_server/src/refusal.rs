@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use concurrent_cuckoo_filter::InsertError;
 use serde::Serialize;
 
+use crate::expiry::Wrong;
 use crate::store;
 use crate::writer::Unavailable;
 
@@ -20,6 +21,8 @@ pub(crate) enum Refusal {
     Revoked,
     /// The request's identifier has come before.
     Repeated,
+    /// The token expires later than the server can remember.
+    TooLate(Wrong),
     /// The filter of revoked tokens has no room for this one.
     Full(InsertError),
     /// That of request identifiers has none: the server can't tell whether this one comes again.
@@ -38,6 +41,15 @@ pub(crate) enum Refusal {
 impl From<Unavailable> for Refusal {
     fn from(unavailable: Unavailable) -> Self {
         Self::Unavailable(unavailable)
+    }
+}
+
+impl From<Wrong> for Refusal {
+    fn from(wrong: Wrong) -> Self {
+        match wrong {
+            Wrong::Malformed(why) => Self::Malformed(why),
+            Wrong::TooLate { .. } => Self::TooLate(wrong),
+        }
     }
 }
 
@@ -62,7 +74,7 @@ impl NoRoom {
             InsertError::Full { len, capacity, .. } => (
                 Some(len),
                 Some(capacity),
-                "delete tokens that have expired, or start the server again with a larger --capacity; nothing is lost \
+                "wait until tokens have expired, or start the server again with a larger --capacity; nothing is lost \
                  by that, the filter is rebuilt from the store",
             ),
             _ => (
@@ -87,6 +99,15 @@ impl IntoResponse for Refusal {
                 challenge(say(StatusCode::UNAUTHORIZED, "the token is revoked"), "Bearer error=\"invalid_token\"")
             }
             Self::Repeated => say(StatusCode::CONFLICT, "a request with this identifier has come before"),
+            Self::TooLate(wrong) => {
+                let body = serde_json::json!({
+                    "error": wrong.to_string(),
+                    "remedy": "check that the expiry is in seconds and not in milliseconds; if tokens live for so long, start the \
+                               server again with a larger --longest-lifetime; nothing is lost by that, the filter is rebuilt \
+                               from the store",
+                });
+                (StatusCode::UNPROCESSABLE_ENTITY, Json(body)).into_response()
+            }
             Self::Full(error) => (StatusCode::INSUFFICIENT_STORAGE, Json(NoRoom::new(error))).into_response(),
             Self::IdsFull { error, period } => {
                 let body = NoRoom {

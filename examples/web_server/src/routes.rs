@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -21,13 +21,17 @@ use serde_json::json;
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
 
-use crate::bulk::{Job, Jobs};
+use crate::bulk::{Job, Jobs, Limits};
+use crate::expiry;
 use crate::outcomes::Outcomes;
 use crate::refusal::Refusal;
 use crate::start::Filters;
 use crate::store::{self, Store};
 use crate::token;
 use crate::writer::{Orders, Revocation, Unavailable};
+
+/// The longest body of a request to revoke one token, in bytes.
+const LONGEST_EXPIRY: usize = 1024;
 
 /// What all requests share.
 pub(crate) struct Shared {
@@ -37,6 +41,7 @@ pub(crate) struct Shared {
     pub(crate) no_filter: bool,
     pub(crate) admin_token: Option<String>,
     pub(crate) bulk_limit: usize,
+    pub(crate) limits: Limits,
     /// Seconds of a generation.
     pub(crate) period: u64,
     pub(crate) page: MetricsPage,
@@ -53,23 +58,44 @@ pub(crate) struct Shared {
 pub(crate) struct MetricsPage {
     handle: PrometheusHandle,
     outcomes: Outcomes,
+    live: Gauge,
+    unswept: Gauge,
+    unswept_ticks: Gauge,
     questions: Counter,
     tokens: Gauge,
+    forgotten: Counter,
 }
 
 impl MetricsPage {
     /// After the recorder is installed.
     pub(crate) fn new(handle: PrometheusHandle) -> Self {
+        metrics::describe_gauge!("web_server_revoked_live", "tokens in the filter that have not expired");
+        metrics::describe_gauge!("web_server_revoked_unswept", "expired tokens that still take up room in the filter");
+        metrics::describe_gauge!(
+            "web_server_revoked_unswept_ticks",
+            "by how many ticks the sweep of the filter is behind, 0 if nothing is to be swept"
+        );
         metrics::describe_counter!(
             "web_server_store_questions_total",
             "how often the exact store was asked for a token"
         );
-        metrics::describe_gauge!("web_server_store_tokens", "revoked tokens in the exact store");
+        metrics::describe_gauge!(
+            "web_server_store_tokens",
+            "tokens in the exact store, with those that have expired and are yet to be forgotten"
+        );
+        metrics::describe_counter!(
+            "web_server_store_forgotten_total",
+            "expired tokens that the exact store has forgotten"
+        );
         Self {
             handle,
             outcomes: Outcomes::new(),
+            live: gauge!("web_server_revoked_live"),
+            unswept: gauge!("web_server_revoked_unswept"),
+            unswept_ticks: gauge!("web_server_revoked_unswept_ticks"),
             questions: counter!("web_server_store_questions_total"),
             tokens: gauge!("web_server_store_tokens"),
+            forgotten: counter!("web_server_store_forgotten_total"),
         }
     }
 }
@@ -82,6 +108,7 @@ impl Shared {
         page: MetricsPage,
         arguments: &crate::arguments::Arguments,
     ) -> Self {
+        let limits = Limits { lifetimes: arguments.lifetimes(), wall_clock: filters.wall_clock.clone() };
         Self {
             filters,
             store,
@@ -89,6 +116,7 @@ impl Shared {
             no_filter: arguments.no_filter,
             admin_token: arguments.admin_token.clone(),
             bulk_limit: arguments.bulk_limit(),
+            limits,
             period: arguments.period(),
             page,
             negatives: AtomicU64::new(0),
@@ -98,27 +126,38 @@ impl Shared {
         }
     }
 
-    /// Whether the token is revoked: a "no" of the filter's is certain, and a "yes" is for the store to confirm.
-    async fn is_revoked(&self, token: &str) -> store::Result<bool> {
-        if self.no_filter {
-            return self.store.contains(token).await;
-        }
-        if !self.filters.revoked.contains(token) {
+    /// Until when the token is revoked, if it is: a "no" of the filter's is certain, and a "yes" is for the store to confirm.
+    async fn revoked_until(&self, token: &str) -> store::Result<Option<u64>> {
+        let (now, revoked) = (self.filters.wall_clock.now(), &self.filters.revoked);
+        // A filter that was told a later time has forgotten tokens that have not expired.
+        let filtered = !self.no_filter && !revoked.is_ahead_of(now);
+        if filtered && !revoked.contains(token) {
             self.negatives.fetch_add(1, Ordering::Relaxed);
-            return Ok(false);
+            return Ok(None);
         }
-        let confirmed = self.store.contains(token).await?;
-        if !confirmed {
+        let until = self.store.revoked_until(token).await?;
+        if filtered && until.is_none() {
             // Or it is being revoked at this moment, and nobody has been told yet.
-            self.filters.revoked.record_false_positives(1);
+            revoked.filter.record_false_positives(1);
         }
-        Ok(confirmed)
+        // To the second, where the filter only knows the tick.
+        Ok(until.filter(|until| *until > now))
     }
 
-    fn stats(&self) -> (Stats, Stats) {
-        self.filters.revoked.record_negatives(self.negatives.swap(0, Ordering::Relaxed));
-        (self.filters.revoked.stats(), self.filters.ids.stats())
+    fn stats(&self) -> Figures {
+        let revoked = &self.filters.revoked.filter;
+        revoked.record_negatives(self.negatives.swap(0, Ordering::Relaxed));
+        // It looks at the whole filter, some milliseconds for 10 MB, so other requests of this thread are handed to others.
+        let revoked_live = tokio::task::block_in_place(|| revoked.live_len());
+        Figures { revoked: revoked.stats(), revoked_live, request_ids: self.filters.ids.stats() }
     }
+}
+
+/// The figures of the filters.
+struct Figures {
+    revoked: Stats,
+    revoked_live: usize,
+    request_ids: Stats,
 }
 
 type Answer = Result<Response, Refusal>;
@@ -157,7 +196,7 @@ async fn protected(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Ans
 async fn admit(shared: &Shared, headers: &HeaderMap) -> Result<(), Refusal> {
     let token = token::bearer(headers)?;
     let id = token::request_id(headers)?;
-    if shared.is_revoked(token).await? {
+    if shared.revoked_until(token).await?.is_some() {
         return Err(Refusal::Revoked);
     }
     // Last, so that a request that was refused for another reason can come again. Of all that come with one identifier,
@@ -169,19 +208,36 @@ async fn admit(shared: &Shared, headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-async fn revoke(State(shared): State<Arc<Shared>>, Path(token): Path<String>) -> Answer {
+async fn revoke(
+    State(shared): State<Arc<Shared>>,
+    Path(token): Path<String>,
+    RawQuery(query): RawQuery,
+    body: Body,
+) -> Answer {
     token::check(&token).map_err(Refusal::Malformed)?;
-    let status = match shared.orders.revoke(token).await?.map_err(Refusal::Full)? {
-        Revocation::New => StatusCode::CREATED,
-        Revocation::Known => StatusCode::OK,
+    let body = axum::body::to_bytes(body, LONGEST_EXPIRY).await.map_err(|error| {
+        Refusal::Malformed(format!("a body of more than {LONGEST_EXPIRY} bytes, and it should be an expiry: {error}"))
+    })?;
+    let told = expiry::told(query.as_deref(), &body).map_err(Refusal::Malformed)?;
+    let until = shared.limits.until(&token, told)?;
+    let (status, answer) = match shared.orders.revoke(token, until).await?.map_err(Refusal::Full)? {
+        Revocation::New { until } => (StatusCode::CREATED, json!({ "revoked": true, "until": until })),
+        Revocation::Known { until } => (StatusCode::OK, json!({ "revoked": true, "until": until })),
+        Revocation::Expired { until } => {
+            let why = "the token has expired, so there is nothing to remember";
+            (StatusCode::OK, json!({ "revoked": false, "until": until, "why": why }))
+        }
     };
-    Ok((status, Json(json!({ "revoked": true }))).into_response())
+    Ok((status, Json(answer)).into_response())
 }
 
 async fn revoked(State(shared): State<Arc<Shared>>, Path(token): Path<String>) -> Answer {
     token::check(&token).map_err(Refusal::Malformed)?;
-    let revoked = shared.is_revoked(&token).await?;
-    Ok(Json(json!({ "revoked": revoked })).into_response())
+    let answer = match shared.revoked_until(&token).await? {
+        Some(until) => json!({ "revoked": true, "until": until }),
+        None => json!({ "revoked": false }),
+    };
+    Ok(Json(answer).into_response())
 }
 
 async fn reinstate(State(shared): State<Arc<Shared>>, Path(token): Path<String>) -> Answer {
@@ -208,7 +264,7 @@ async fn bulk(State(shared): State<Arc<Shared>>, Path(name): Path<String>, body:
     let job = Arc::new(Job::new(lines as u64));
     let id = shared.jobs.add(&job);
     tokio::task::spawn_blocking(move || {
-        job.run(Cursor::new(body).lines(), &shared.orders, &shared.stopping, |_| ());
+        job.run(Cursor::new(body).lines(), &shared.limits, &shared.orders, &shared.stopping, |_| ());
         drop(permit);
     });
     let location = format!("/jobs/{id}");
@@ -225,29 +281,38 @@ async fn stats(State(shared): State<Arc<Shared>>) -> Answer {
     #[derive(Serialize)]
     struct Body {
         revoked: Stats,
+        /// Those that have not expired.
+        revoked_live: usize,
         observed_false_positive_rate: Option<f64>,
         request_ids: Stats,
         /// In seconds since 1970.
         request_ids_known_since: u64,
         store_tokens: u64,
+        store_forgotten: u64,
         store_questions: u64,
     }
-    let (revoked, request_ids) = shared.stats();
+    let Figures { revoked, revoked_live, request_ids } = shared.stats();
     let body = Body {
         observed_false_positive_rate: revoked.observed_false_positive_rate(),
         revoked,
+        revoked_live,
         request_ids,
         request_ids_known_since: shared.filters.ids_known_since,
         store_tokens: shared.store.len()?,
+        store_forgotten: shared.store.forgotten(),
         store_questions: shared.store.questions(),
     };
     Ok(Json(body).into_response())
 }
 
 async fn page(State(shared): State<Arc<Shared>>) -> Answer {
-    let (revoked, ids) = shared.stats();
+    let Figures { revoked, revoked_live, request_ids } = shared.stats();
     revoked.publish("revoked");
-    ids.publish("request_ids");
+    request_ids.publish("request_ids");
+    shared.page.live.set(revoked_live as f64);
+    shared.page.unswept.set(revoked.len.saturating_sub(revoked_live) as f64);
+    shared.page.unswept_ticks.set(shared.filters.revoked.unswept_ticks(&revoked) as f64);
+    shared.page.forgotten.absolute(shared.store.forgotten());
     shared.page.questions.absolute(shared.store.questions());
     shared.page.tokens.set(shared.store.len()? as f64);
     let content_type = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];

@@ -1,5 +1,7 @@
 //! The exact list of revoked tokens, on disk: what the filter's positives are checked against.
 //!
+//! The store knows until when each token is revoked, in seconds since 1970, and what to forget next.
+//!
 //! Each snapshot of the filter begins a new *epoch*. Besides the tokens, the store keeps those that were revoked in the
 //! epochs since the last snapshot; they are added to it when it is loaded.
 
@@ -12,8 +14,10 @@ use redb::{
     Database, ReadOnlyTable, ReadableTable, ReadableTableMetadata, Table, TableDefinition, TableError, WriteTransaction,
 };
 
-/// The tokens.
-const REVOKED: TableDefinition<'_, &str, ()> = TableDefinition::new("revoked");
+/// The tokens, each with the time until which it is revoked.
+const REVOKED: TableDefinition<'_, &str, u64> = TableDefinition::new("revoked");
+/// The same in the order of these times, so that those that have expired are found without a look at the others.
+const BY_EXPIRY: TableDefinition<'_, (u64, &str), ()> = TableDefinition::new("by expiry");
 const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("facts");
 
 /// Drawn when the store is made, so that no other store's snapshot is taken for one of this.
@@ -74,6 +78,7 @@ pub(crate) struct Store {
     id: u64,
     delay: Duration,
     questions: AtomicU64,
+    forgotten: AtomicU64,
 }
 
 impl Store {
@@ -83,6 +88,7 @@ impl Store {
         let transaction = database.begin_write()?;
         let id = {
             transaction.open_table(REVOKED)?;
+            transaction.open_table(BY_EXPIRY)?;
             let mut facts = transaction.open_table(FACTS)?;
             let known = facts.get(ID)?.map(|id| id.value());
             match known {
@@ -95,7 +101,7 @@ impl Store {
             }
         };
         transaction.commit()?;
-        Ok(Self { database, id, delay, questions: AtomicU64::new(0) })
+        Ok(Self { database, id, delay, questions: AtomicU64::new(0), forgotten: AtomicU64::new(0) })
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -137,42 +143,72 @@ impl Store {
         Ok(())
     }
 
-    /// How often [`contains`](Self::contains) was asked.
+    /// How often [`revoked_until`](Self::revoked_until) was asked.
     pub(crate) fn questions(&self) -> u64 {
         self.questions.load(Ordering::Relaxed)
     }
 
-    /// Whether the token is revoked.
+    /// How many expired tokens were forgotten since the store was opened.
+    pub(crate) fn forgotten(&self) -> u64 {
+        self.forgotten.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_forgotten(&self, tokens: usize) {
+        self.forgotten.fetch_add(tokens as u64, Ordering::Relaxed);
+    }
+
+    /// Until when the token is revoked, which may be over; `None` if it is not, or was forgotten.
     ///
     /// The reading itself is not moved to another thread: most of what is asked is in the store's cache, where the move
     /// would cost more than the reading. A store that often reads from a slow disk would have to be asked by
     /// `spawn_blocking`.
-    pub(crate) async fn contains(&self, token: &str) -> Result<bool> {
+    pub(crate) async fn revoked_until(&self, token: &str) -> Result<Option<u64>> {
         self.questions.fetch_add(1, Ordering::Relaxed);
         if !self.delay.is_zero() {
             tokio::time::sleep(self.delay).await;
         }
-        Ok(self.read(REVOKED)?.get(token)?.is_some())
+        Ok(self.read(REVOKED)?.get(token)?.map(|until| until.value()))
     }
 
-    /// How many tokens are revoked.
+    /// How many tokens there are: those that are revoked, and those that have expired and are yet to be forgotten.
     pub(crate) fn len(&self) -> Result<u64> {
         Ok(self.read(REVOKED)?.len()?)
     }
 
-    /// Hands on all tokens.
-    pub(crate) fn for_all<R>(&self, take: impl FnOnce(&mut dyn Iterator<Item = Result<String>>) -> R) -> Result<R> {
+    /// How many tokens are revoked until this time or longer. Goes through all of them.
+    pub(crate) fn count_until(&self, time: u64) -> Result<u64> {
+        let mut count = 0;
+        for entry in self.read(BY_EXPIRY)?.range((time, "")..)? {
+            entry?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Whether there is a token that is revoked until a time before this one.
+    pub(crate) fn has_expired_before(&self, time: u64) -> Result<bool> {
+        Ok(self.read(BY_EXPIRY)?.first()?.is_some_and(|(entry, _)| entry.value().0 < time))
+    }
+
+    /// Hands on all tokens, each with the time until which it is revoked.
+    pub(crate) fn for_all<R>(
+        &self,
+        take: impl FnOnce(&mut dyn Iterator<Item = Result<(String, u64)>>) -> R,
+    ) -> Result<R> {
         let revoked = self.read(REVOKED)?;
-        let mut tokens = revoked.iter()?.map(|entry| Ok(entry?.0.value().to_owned()));
+        let mut tokens = revoked.iter()?.map(|entry| {
+            let (token, until) = entry?;
+            Ok((token.value().to_owned(), until.value()))
+        });
         Ok(take(&mut tokens))
     }
 
-    /// Hands on the tokens that were revoked in this epoch or a later one, and still are. A token that was revoked twice
-    /// meanwhile comes twice.
+    /// Hands on the tokens that were revoked in this epoch or a later one, and still are, as [`for_all`](Self::for_all) does. A token
+    /// that was revoked twice meanwhile comes twice.
     pub(crate) fn for_recent<R>(
         &self,
         from: u64,
-        take: impl FnOnce(&mut dyn Iterator<Item = Result<String>>) -> R,
+        take: impl FnOnce(&mut dyn Iterator<Item = Result<(String, u64)>>) -> R,
     ) -> Result<R> {
         let now = self.database.begin_read()?;
         let revoked = now.open_table(REVOKED)?;
@@ -186,9 +222,9 @@ impl Store {
             }
         }
         let mut tokens = lists.into_iter().flatten().filter_map(|entry| {
-            let still = || -> Result<Option<String>> {
+            let still = || -> Result<Option<(String, u64)>> {
                 let token = entry?.1;
-                Ok(revoked.get(token.value())?.map(|_| token.value().to_owned()))
+                Ok(revoked.get(token.value())?.map(|until| (token.value().to_owned(), until.value())))
             };
             still().transpose()
         });
@@ -242,8 +278,11 @@ pub(crate) struct Change(WriteTransaction);
 impl Change {
     pub(crate) fn tokens(&self) -> Result<Tokens<'_>> {
         let epoch = self.0.open_table(FACTS)?.get(EPOCH)?.map_or(0, |epoch| epoch.value());
-        let (revoked, recent) = (self.0.open_table(REVOKED)?, self.0.open_table(table(&list(epoch)))?);
-        Ok(Tokens { revoked, recent })
+        Ok(Tokens {
+            revoked: self.0.open_table(REVOKED)?,
+            by_expiry: self.0.open_table(BY_EXPIRY)?,
+            recent: self.0.open_table(table(&list(epoch)))?,
+        })
     }
 
     /// Makes the changes durable, and only then seen.
@@ -254,25 +293,48 @@ impl Change {
 
 /// The tables of a [`Change`].
 pub(crate) struct Tokens<'a> {
-    revoked: Table<'a, &'static str, ()>,
+    revoked: Table<'a, &'static str, u64>,
+    by_expiry: Table<'a, (u64, &'static str), ()>,
     /// By number, from 0 on.
     recent: Table<'a, u64, &'static str>,
 }
 
 impl Tokens<'_> {
-    pub(crate) fn contains(&self, token: &str) -> Result<bool> {
-        Ok(self.revoked.get(token)?.is_some())
+    /// Until when the token is revoked, which may be over.
+    pub(crate) fn revoked_until(&self, token: &str) -> Result<Option<u64>> {
+        Ok(self.revoked.get(token)?.map(|until| until.value()))
     }
 
-    /// The token must not be in.
-    pub(crate) fn insert(&mut self, token: &str) -> Result<()> {
-        self.revoked.insert(token, ())?;
+    /// Notes that the token is revoked until this time; returns until when it was revoked before.
+    pub(crate) fn insert(&mut self, token: &str, until: u64) -> Result<Option<u64>> {
+        let before = self.remove(token)?;
+        self.revoked.insert(token, until)?;
+        self.by_expiry.insert((until, token), ())?;
         self.recent.insert(self.recent.len()?, token)?;
-        Ok(())
+        Ok(before)
     }
 
-    /// Whether the token was in.
-    pub(crate) fn remove(&mut self, token: &str) -> Result<bool> {
-        Ok(self.revoked.remove(token)?.is_some())
+    /// Returns until when the token was revoked, if it was in.
+    pub(crate) fn remove(&mut self, token: &str) -> Result<Option<u64>> {
+        let before = self.revoked.remove(token)?.map(|until| until.value());
+        if let Some(until) = before {
+            self.by_expiry.remove((until, token))?;
+        }
+        Ok(before)
+    }
+
+    /// Forgets tokens that are revoked until a time before this one, the oldest first and so many at most; returns how many.
+    pub(crate) fn forget_before(&mut self, time: u64, most: usize) -> Result<usize> {
+        let mut expired = Vec::new();
+        for entry in self.by_expiry.range(..(time, ""))?.take(most) {
+            let (key, _) = entry?;
+            let (until, token) = key.value();
+            expired.push((until, token.to_owned()));
+        }
+        for (until, token) in &expired {
+            self.revoked.remove(token.as_str())?;
+            self.by_expiry.remove((*until, token.as_str()))?;
+        }
+        Ok(expired.len())
     }
 }

@@ -1,45 +1,72 @@
 //! CONCURRENT: the one thread that changes the store and the filter, and keeps them in step.
 //!
-//! At any moment the filter has each token of the store, so what it does not have is not revoked:
+//! At any moment the filter has each token of the store that has not expired by the filter's clock, so what it does not have is not
+//! revoked:
 //!
 //! - a token goes into the filter first and into the store then, which is durable before anybody is told;
 //! - a reinstated token leaves the store first, and the filter when that is durable;
-//! - a change of the store that fails is not undone in the filter, for it may be on the disk all the same.
+//! - a token that is to be revoked for longer goes into the filter once more, and its first entry is removed when that is durable;
+//! - a change of the store that fails is not undone in the filter, for it may be on the disk all the same;
+//! - an expired token leaves the filter by itself, and the store some time later.
 //!
-//! So a token can be in the filter and not in the store, but not the other way round. Only what the store has is removed
-//! from the filter, once for each time it was inserted, which is what a cuckoo filter asks for. The thread is the only one
-//! to do either, so no two requests for one token can both find it absent.
+//! So a token can be in the filter and not in the store, but not the other way round until it expires. Only what the store has is
+//! removed from the filter, with the time until which the store says that it is revoked, and once for each time it was inserted.
+//! That is what a cuckoo filter asks for. The thread is the only one to do either, so no two requests for one token can both
+//! find it absent.
 //!
 //! What has come in meanwhile is done in one transaction: a hundred clients wait for the disk as long as one.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError, StableState};
+use concurrent_cuckoo_filter::InsertError;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::expiry::Until;
+use crate::revoked::Revoked;
 use crate::store::{self, Store, Tokens};
-
-pub(crate) type Revoked = ConcurrentCuckooFilter<str, StableState>;
 
 /// How many orders may wait, and how many are done in one transaction at most.
 const ORDERS: usize = 1024;
 
+/// How many expired tokens one order makes the store forget at most: other orders wait for no more than these.
+const FORGOTTEN_AT_ONCE: usize = 4096;
+
 /// Something to do, and where to send what came of it. The answer is sent when the change is durable.
 pub(crate) enum Order {
-    Revoke { token: String, answer: Answer<Result<Revocation, InsertError>> },
-    Reinstate { token: String, answer: Answer<bool> },
-    RevokeMany { tokens: Vec<String>, answer: Answer<Tally> },
+    Revoke {
+        token: String,
+        until: Until,
+        answer: Answer<Result<Revocation, InsertError>>,
+    },
+    Reinstate {
+        token: String,
+        answer: Answer<bool>,
+    },
+    RevokeMany {
+        tokens: Vec<(String, Until)>,
+        answer: Answer<Tally>,
+    },
+    /// Forget tokens that were revoked until a time before this one.
+    Forget {
+        before: u64,
+        answer: Answer<usize>,
+    },
     Stop,
 }
 
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, Unavailable>>;
 
+/// What became of a token. Times are in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Revocation {
-    New,
-    Known,
+    /// It is revoked until this time, and was not before, or not for so long.
+    New { until: u64 },
+    /// It was revoked already, until this time.
+    Known { until: u64 },
+    /// It was to be revoked until this time, which is over: there is nothing to remember.
+    Expired { until: u64 },
 }
 
 /// What became of many tokens.
@@ -48,6 +75,8 @@ pub(crate) struct Tally {
     /// How many were looked at: all, unless the filter is full.
     pub(crate) done: usize,
     pub(crate) inserted: usize,
+    /// Those that have expired.
+    pub(crate) expired: usize,
     /// Those that look like too many others.
     pub(crate) refused: usize,
     /// The filter is full: those from `done` on are as they were.
@@ -69,9 +98,13 @@ impl From<store::Error> for Unavailable {
 pub(crate) struct Orders(mpsc::Sender<Order>);
 
 impl Orders {
-    pub(crate) async fn revoke(&self, token: String) -> Result<Result<Revocation, InsertError>, Unavailable> {
+    pub(crate) async fn revoke(
+        &self,
+        token: String,
+        until: Until,
+    ) -> Result<Result<Revocation, InsertError>, Unavailable> {
         let (answer, answered) = oneshot::channel();
-        self.0.send(Order::Revoke { token, answer }).await.map_err(|_| ending())?;
+        self.0.send(Order::Revoke { token, until, answer }).await.map_err(|_| ending())?;
         answered.await.unwrap_or_else(|_| Err(ending()))
     }
 
@@ -81,8 +114,15 @@ impl Orders {
         answered.await.unwrap_or_else(|_| Err(ending()))
     }
 
+    /// Makes the store forget some of the tokens that were revoked until a time before this one.
+    pub(crate) async fn forget(&self, before: u64) -> Result<usize, Unavailable> {
+        let (answer, answered) = oneshot::channel();
+        self.0.send(Order::Forget { before, answer }).await.map_err(|_| ending())?;
+        answered.await.unwrap_or_else(|_| Err(ending()))
+    }
+
     /// Blocks the thread until it is done.
-    pub(crate) fn revoke_many(&self, tokens: Vec<String>) -> Result<Tally, Unavailable> {
+    pub(crate) fn revoke_many(&self, tokens: Vec<(String, Until)>) -> Result<Tally, Unavailable> {
         let (answer, answered) = oneshot::channel();
         self.0.blocking_send(Order::RevokeMany { tokens, answer }).map_err(|_| ending())?;
         answered.blocking_recv().unwrap_or_else(|_| Err(ending()))
@@ -138,61 +178,106 @@ fn changed<'a>(
 ) -> store::Result<()> {
     let change = store.change()?;
     let mut tokens = change.tokens()?;
+    // The filter takes what expires within the longest lifetime from its own time on.
+    let now = filter.advance();
+    let mut replaced = Vec::new();
     for order in orders {
         match order {
-            Order::Revoke { token, answer } => {
-                let outcome = revoke(&mut tokens, filter, &token)?;
+            Order::Revoke { token, until, answer } => {
+                let outcome = revoke(&mut tokens, filter, &token, until, now, &mut replaced)?;
                 afterwards.push(Box::new(move |durable| drop(answer.send(durable.map(|()| outcome)))));
             }
             Order::Reinstate { token, answer } => {
-                let was_in = tokens.remove(&token)?;
+                let until = tokens.remove(&token)?;
+                let was_revoked = until.is_some_and(|until| until > now);
                 afterwards.push(Box::new(move |durable| {
-                    if durable.is_ok() && was_in {
-                        filter.remove(&*token);
+                    if let (Ok(()), Some(until)) = (&durable, until) {
+                        filter.remove(&token, until);
                     }
-                    drop(answer.send(durable.map(|()| was_in)));
+                    drop(answer.send(durable.map(|()| was_revoked)));
                 }));
             }
             Order::RevokeMany { tokens: many, answer } => {
-                let tally = revoke_many(&mut tokens, filter, &many)?;
+                let tally = revoke_many(&mut tokens, filter, &many, now, &mut replaced)?;
                 afterwards.push(Box::new(move |durable| drop(answer.send(durable.map(|()| tally)))));
+            }
+            Order::Forget { before, answer } => {
+                let forgotten = tokens.forget_before(before, FORGOTTEN_AT_ONCE)?;
+                afterwards.push(Box::new(move |durable| drop(answer.send(durable.map(|()| forgotten)))));
             }
             Order::Stop => {}
         }
     }
+    afterwards.push(Box::new(move |durable| {
+        if durable.is_ok() {
+            replaced.iter().for_each(|(token, until)| filter.remove(token, *until));
+        }
+    }));
     drop(tokens);
     change.commit()
 }
 
-fn revoke(tokens: &mut Tokens<'_>, filter: &Revoked, token: &str) -> store::Result<Result<Revocation, InsertError>> {
-    if tokens.contains(token)? {
-        return Ok(Ok(Revocation::Known));
+/// `replaced` gets the tokens that are in the filter twice now, each with the time that the store no longer has.
+type Replaced = Vec<(String, u64)>;
+
+fn revoke(
+    tokens: &mut Tokens<'_>,
+    filter: &Revoked,
+    token: &str,
+    until: Until,
+    now: u64,
+    replaced: &mut Replaced,
+) -> store::Result<Result<Revocation, InsertError>> {
+    match tokens.revoked_until(token)? {
+        Some(known) if suffices(known, until, now) => return Ok(Ok(Revocation::Known { until: known })),
+        _ if until.time <= now => return Ok(Ok(Revocation::Expired { until: until.time })),
+        _ => {}
     }
+    let until = until.time;
     // A token that the filter refuses must not be in the store: the filter would say that it is not revoked.
-    if let Err(refused) = filter.insert(token) {
+    if let Err(refused) = filter.insert(token, until) {
         return Ok(Err(refused));
     }
-    tokens.insert(token)?;
-    Ok(Ok(Revocation::New))
+    replaced.extend(tokens.insert(token, until)?.map(|before| (token.to_owned(), before)));
+    Ok(Ok(Revocation::New { until }))
 }
 
-fn revoke_many(tokens: &mut Tokens<'_>, filter: &Revoked, many: &[String]) -> store::Result<Tally> {
-    let mut new = Vec::new();
-    let mut seen = HashSet::new();
-    for (place, token) in many.iter().enumerate() {
-        if !tokens.contains(token)? && seen.insert(token) {
-            new.push((place, token.as_str()));
+/// Whether a token that is revoked until `known` need not be revoked once more. What was answered once stays true, so a revocation is
+/// never made shorter.
+fn suffices(known: u64, until: Until, now: u64) -> bool {
+    known > now && (until.assumed || known >= until.time)
+}
+
+fn revoke_many(
+    tokens: &mut Tokens<'_>,
+    filter: &Revoked,
+    many: &[(String, Until)],
+    now: u64,
+    replaced: &mut Replaced,
+) -> store::Result<Tally> {
+    let (mut new, mut expired) = (Vec::new(), Vec::new());
+    let mut seen: HashMap<&str, u64> = HashMap::new();
+    for (place, (token, until)) in many.iter().enumerate() {
+        let known = seen.get(token.as_str()).copied().max(tokens.revoked_until(token)?);
+        if known.is_some_and(|known| suffices(known, *until, now)) {
+            continue;
         }
+        if until.time <= now {
+            expired.push(place);
+            continue;
+        }
+        seen.insert(token, until.time);
+        new.push((place, token.as_str(), until.time));
     }
     let mut tally = Tally { done: many.len(), ..Tally::default() };
     let mut rest = new.as_slice();
     while !rest.is_empty() {
-        let (inserted, refused) = match filter.insert_batch(rest.iter().map(|&(_, token)| token)) {
+        let (inserted, refused) = match filter.insert_batch(rest.iter().map(|&(_, token, until)| (token, until))) {
             Ok(inserted) => (inserted, None),
             Err(error) => (error.inserted, Some(error.error)),
         };
-        for (_, token) in &rest[..inserted] {
-            tokens.insert(token)?;
+        for &(_, token, until) in &rest[..inserted] {
+            replaced.extend(tokens.insert(token, until)?.map(|before| (token.to_owned(), before)));
         }
         tally.inserted += inserted;
         match refused {
@@ -207,5 +292,6 @@ fn revoke_many(tokens: &mut Tokens<'_>, filter: &Revoked, many: &[String]) -> st
         }
         rest = &rest[inserted + 1..];
     }
+    tally.expired = expired.partition_point(|&place| place < tally.done);
     Ok(tally)
 }

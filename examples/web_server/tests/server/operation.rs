@@ -118,7 +118,10 @@ fn bad_arguments_are_told_what_is_wrong() {
         (["--rate", "1"], "below 1"),
         (["--generations", "1"], "from 2 to 255"),
         (["--window", "0"], "at least 1"),
-        (["--rate", "1e-30"], "--capacity and --rate"),
+        (["--rate", "1e-30"], "--capacity, --rate,"),
+        (["--longest-lifetime", "0"], "at least 1"),
+        (["--ticks", "65534"], "from 1 to 65533"),
+        (["--clock-file", "/no/such/file"], "/no/such/file"),
         (["--load", "/no/such/file"], "/no/such/file"),
     ] {
         let said = Server::fails(data.path(), &arguments);

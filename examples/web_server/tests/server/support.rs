@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -196,6 +196,12 @@ impl Client {
         self.request("PUT", path, b"").unwrap()
     }
 
+    /// With a body.
+    #[track_caller]
+    pub(crate) fn put_body(&self, path: &str, body: &str) -> Answer {
+        self.request("PUT", path, body.as_bytes()).unwrap()
+    }
+
     #[track_caller]
     pub(crate) fn delete(&self, path: &str) -> Answer {
         self.request("DELETE", path, b"").unwrap()
@@ -235,5 +241,26 @@ impl Client {
             let job = self.get(&path).json();
             (job["finished"] == true).then_some(job)
         })
+    }
+}
+
+/// A clock that a test sets, for a server that is started with its [`arguments`](Self::arguments).
+pub(crate) struct Clock(NamedTempFile);
+
+impl Clock {
+    /// It shows so many seconds since 1970.
+    pub(crate) fn at(seconds: u64) -> Self {
+        let clock = Self(NamedTempFile::new().unwrap());
+        clock.set(seconds);
+        clock
+    }
+
+    pub(crate) fn set(&self, seconds: u64) {
+        self.0.as_file().set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
+    }
+
+    /// Those that make a server go by this clock, and these.
+    pub(crate) fn arguments<'a>(&'a self, others: &[&'a str]) -> Vec<&'a str> {
+        [&["--clock-file", self.0.path().to_str().unwrap()], others].concat()
     }
 }
