@@ -42,9 +42,10 @@
 //!
 //! # Why no lookup misses an entry that lives throughout
 //! *It has found the fingerprint nowhere.* As in `table/values.rs`, but for takes of the dead, what it has read is what the table held
-//! at a moment of the look. Suppose that there was a live item of the key then, and that a take hid it from the lookup. Then that came
-//! before its word was read, and a bump before it (rule 5), at which the item was dead already. The lookup has read the version of that
-//! bump, or a later one, the first time too; else it would have seen it change. So the item was dead when the look began.
+//! at a moment of the look. Suppose that there was a live item of the key then, and that a take of the dead hid it from the lookup.
+//! That take came before the item's word was read, and a bump before the take (rule 5), when the item was dead already. The lookup has
+//! read the version of that bump, or a later one, the first time too; else it would have seen it change. So the item was dead when the
+//! look began, and not live at that moment.
 //!
 //! *It has found the fingerprint, but no live item.* Take the last look, at the moment `m`, which was the same before and after it.
 //!
@@ -80,15 +81,15 @@
 //! | `remove` | at its compare-exchange; or, if the end has passed by then, just before it did: the entry was there, for the lock was held |
 //! | `insert_if_absent` | *false*: at its look. *true*: at its compare-exchange; under the lock, nobody else has added an entry of the class |
 //! | an insert that is refused for its lifetime | at its look at the clock |
-//! | one that is refused for want of room | at the moment without room that `table/stripe.rs` describes, but for what is dead, which is none in the way. The search takes one moment of the clock for all buckets, and is not believed if the clock has gone on. Afterwards the insert looks whether its entry lives still: if so, it lived then |
+//! | one that is refused for want of room | at the moment without room that `table/stripe.rs` describes. Dead entries count as room there: the search leaves them out, by one moment of the clock for all buckets, and is not believed if the clock has gone on. At last the insert looks whether its own entry would be live still. If so, it was at that moment |
 //!
 //! As in `table/stripe.rs`, the orders of all keys agree: the accesses to the moment are `SeqCst` like those to words, but for the
 //! second reading of a lookup, for which step 1 is enough. So of two threads, one that tells the time and then looks for a key, and one
 //! that adds this key and then looks for another that has died by then, not both miss what the other did.
 //!
 //! # How long anyone waits
-//! Lookups wait for nobody; they look again once for each change of the moment, and there are two of these for each tick. Inserts
-//! wait for a pass only where rule 2 says so. That is while a call of `advance_to` that has come late finishes a pass: when it
+//! Lookups wait for nobody. They look again only where another thread has bumped, as each pass does when it begins, or has changed the
+//! moment, which happens twice for each tick. Inserts wait for a pass only where rule 2 says so. That is while a call of `advance_to` that has come late finishes a pass: when it
 //! returns, `swept` lags by so little that entries with the longest lifetime are taken in. The lock of the sweep comes before the
 //! locks of stripes, and who holds one of these never waits for it. So no deadlock.
 //!
