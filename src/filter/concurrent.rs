@@ -10,7 +10,9 @@ use crate::error::insert::{InsertBatchError, InsertError};
 use crate::filter::batch_key::BatchKey;
 use crate::filter::batches::{batches, blocks};
 use crate::filter::membership::MembershipFilter;
-use crate::filter::operations::{membership, operation_on_a_key, operations_on_hashes, operations_on_keys, properties};
+use crate::filter::operations::{
+    layout_of_table, membership, operation_on_a_key, operations_on_hashes, operations_on_keys, properties,
+};
 use crate::filter::sealed::Sealed;
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
@@ -140,6 +142,8 @@ operations_on_hashes!(ConcurrentCuckooFilter with removal);
 
 properties!(ConcurrentCuckooFilter made by "with_capacity(1000)");
 
+layout_of_table!(ConcurrentCuckooFilter with fingerprints of "8 to 32" in "2 to 8");
+
 membership!(ConcurrentCuckooFilter);
 
 impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
@@ -223,24 +227,6 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     pub fn stats(&self) -> Stats {
         let table: &dyn AnyTable = &*self.core;
         Stats::of([table], self.memory_usage(), self.false_positive_rate(), self.max_false_positive_rate())
-    }
-
-    /// How the fingerprints of a bucket are stored.
-    #[must_use]
-    pub fn encoding(&self) -> Encoding {
-        self.core.shape().encoding
-    }
-
-    /// The bits of a fingerprint, from 8 to 32.
-    #[must_use]
-    pub fn fingerprint_bits(&self) -> u32 {
-        self.core.shape().fingerprint_bits
-    }
-
-    /// The slots of a bucket, from 2 to 8. A bucket takes up 64 bits.
-    #[must_use]
-    pub fn slots_per_bucket(&self) -> usize {
-        self.core.shape().slots as usize
     }
 
     /// Removes all keys that are in the filter when the call begins.

@@ -1,22 +1,17 @@
 //! The filter whose entries each have an end of their own: from keys and ticks to verdicts.
 
 use core::borrow::Borrow;
-use core::fmt;
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
-use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::time::Duration;
 
 use crate::error::insert::InsertError;
 use crate::error::kind::FilterKind;
-use crate::filter::operations::properties;
-use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
-use crate::table::any::{AnyTable, ExpiringTable};
-use crate::table::clock::{Advance, Until, ticks_for};
+use crate::table::any::ExpiringTable;
+use crate::table::clock::{Until, ticks_for};
 use crate::table::expiring::Unless;
-use crate::word::layout::Encoding;
 
 /// A cuckoo filter whose entries expire one by one, each at a time of its own: revoked tokens, nonces, negative caches.
 ///
@@ -110,12 +105,12 @@ use crate::word::layout::Encoding;
 /// before each operation; it costs a load or two where nothing is due. **Time stands still while nobody calls it.**
 ///
 /// - *The clock goes back*, or begins at 0 with each process: nothing comes back to life. Nothing expires either until the clock has
-///   caught up. `advance_to` says so ([`Advance::Behind`]), and [`Stats::clock_steps_back`] counts it. If it will not catch up, call
+///   caught up. `advance_to` says so ([`Advance::Behind`](crate::Advance::Behind)), and [`Stats::clock_steps_back`](crate::Stats::clock_steps_back) counts it. If it will not catch up, call
 ///   [`restart_clock`](Self::restart_clock): each entry keeps the rest of its lifetime.
 /// - *The clock stands still*: nothing expires, and entries that were to end much later than now are refused
 ///   ([`InsertError::LifetimeTooLong`]), which names the tick that the filter thinks is now.
-/// - *The clock jumps ahead* by the longest lifetime or more: all entries expire, and they stay so. [`Advance::Forward`] says by
-///   how much, and [`Stats::clock_jumps`] counts it. If that was a mistake, load the last snapshot or rebuild the filter.
+/// - *The clock jumps ahead* by the longest lifetime or more: all entries expire, and they stay so. [`Advance::Forward`](crate::Advance::Forward) says by
+///   how much, and [`Stats::clock_jumps`](crate::Stats::clock_jumps) counts it. If that was a mistake, load the last snapshot or rebuild the filter.
 ///
 /// # What concurrent callers may observe
 ///
@@ -385,238 +380,9 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     }
 }
 
-/// The clock.
-impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
-    /// Tells the filter the time: `tick` is now. All entries that expire at this tick or earlier have expired when it returns. Says
-    /// what came of it.
-    ///
-    /// The first call sets the clock. A tick that is no later than now changes nothing; a tick that is earlier is counted
-    /// ([`Stats::clock_steps_back`]), and usual now and then where several threads read a clock around the end of a tick. Many
-    /// threads may call it, as often as they like.
-    ///
-    /// Cost: three loads where nothing is due. While expired entries are left, each call sweeps a thousandth of the table, or 32 KiB if
-    /// that is more: some 20 µs, and 120 µs in a table of 192 MB. The call that brings a new tick also locks each stripe once (some 20 µs
-    /// in all). If too few calls came since the last one, it may have to sweep the rest of the table, some 80 ms for 100 MB; a tick that is
-    /// the longest lifetime ahead always takes such a pass.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter};
-    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// assert_eq!(filter.advance_to(28_500_000), Advance::Origin);
-    /// filter.insert("a", 28_500_002)?;
-    /// assert_eq!(filter.advance_to(28_500_001), Advance::Forward { ticks: 1 });
-    /// assert_eq!(filter.advance_to(28_500_000), Advance::Behind { by: 1 }); // a clock that goes back
-    /// assert!(filter.contains("a"));
-    /// assert_eq!(filter.advance_to(28_500_003), Advance::Forward { ticks: 2 });
-    /// assert!(!filter.contains("a"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn advance_to(&self, tick: u64) -> Advance {
-        self.core.advance_to(tick)
-    }
-
-    /// The tick that is now, by the clock of the filter: the greatest that it was told, or that of the last
-    /// [`restart_clock`](Self::restart_clock) if there was none greater since. `None` if it was told none.
-    #[inline]
-    #[must_use]
-    pub fn now(&self) -> Option<u64> {
-        self.core.clock().now()
-    }
-
-    /// Begins a new clock, which shows `tick` now. Nothing expires by it, and **each entry keeps the rest of its lifetime**: one that was
-    /// to expire 5 ticks from now on the old clock does so 5 ticks from now on the new one.
-    ///
-    /// For a filter that was loaded from a snapshot, or whose clock was wrong, and that is driven by another clock from now on. No
-    /// thread should bring ticks of the old clock any more. An entry's end has another number then, which
-    /// [`remove`](Self::remove) has to be told.
-    ///
-    /// Cost: locks all stripes, after a sweep that is under way.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// filter.advance_to(28_500_000);
-    /// filter.insert("a", 28_500_002)?;
-    /// filter.restart_clock(0);
-    /// filter.advance_to(1);
-    /// assert!(filter.contains("a"));
-    /// filter.advance_to(2);
-    /// assert!(!filter.contains("a"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn restart_clock(&self, tick: u64) {
-        self.core.restart_clock(tick);
-    }
-
-    /// The tick at which an entry expires that is to be found for at least this long from now on: that of now, plus the lifetime in
-    /// whole resolutions, plus one, since nobody knows how much of the present tick is over.
-    ///
-    /// So an entry lives for the lifetime, rounded up to whole resolutions, and up to one resolution longer.
-    ///
-    /// # Errors
-    /// [`InsertError::ClockNotSet`] if the filter was told no tick yet, [`InsertError::ResolutionUnknown`] if it was built
-    /// [by ticks](crate::ExpiringBuilder::lifetime_in_ticks).
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-    /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
-    /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
-    /// nonces.advance_to(28_500_000);
-    /// assert!(nonces.insert_if_absent("nonce-1", nonces.expires_after(5 * minute)?)?);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn expires_after(&self, lifetime: Duration) -> Result<u64, InsertError> {
-        let resolution = self.resolution().ok_or(InsertError::ResolutionUnknown)?;
-        let now = self.now().ok_or(InsertError::ClockNotSet)?;
-        Ok(now.saturating_add(ticks_for(lifetime, resolution)))
-    }
-
-    /// How long a tick is, if the filter was built with a [`lifetime`](crate::ExpiringBuilder::lifetime).
-    #[must_use]
-    pub fn resolution(&self) -> Option<Duration> {
-        self.core.clock().resolution()
-    }
-
-    /// The longest lifetime of an entry, in ticks: it may expire at up to `now + longest_lifetime`.
-    #[must_use]
-    pub fn longest_lifetime(&self) -> u64 {
-        self.core.clock().longest()
-    }
-
-    /// How many bits of its slot an end takes up, from 1 to 16.
-    #[must_use]
-    pub fn end_bits(&self) -> u32 {
-        self.core.shape().payload_bits
-    }
-}
-
-properties!(ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(15).build()?");
-
+/// Construction from what a builder or a snapshot has made.
 impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     pub(super) fn from_parts(core: Box<dyn ExpiringTable>, hasher: S, schema: Schema) -> Self {
         Self { core, hasher, schema, key: PhantomData }
-    }
-
-    /// How many entries take up a slot: those that are live, and those that have expired and were not swept yet.
-    ///
-    /// Exact while no other thread changes the filter; while others do, each change that overlaps the call may or may not be counted.
-    /// It adds up at most 64 counters. [`live_len`](Self::live_len) tells the live ones apart.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.core.len()
-    }
-
-    /// How many entries are live.
-    ///
-    /// As exact as [`len`](Self::len). Cost: one pass over the table, some 0.3 ms for each MB. For a page of metrics, not for each
-    /// request.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-    /// let filter = ExpiringCuckooFilter::<u64>::builder().capacity(100_000).lifetime_in_ticks(15).build()?;
-    /// filter.advance_to(0);
-    /// filter.insert_hash_batch((0..90_000).map(|key| (filter.hash_one(&key), 1 + key % 2)))?;
-    /// filter.advance_to(1);
-    /// assert_eq!(filter.live_len(), 45_000);
-    /// assert!(filter.len() > 45_000, "the rest is swept by and by");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn live_len(&self) -> usize {
-        self.core.live_len()
-    }
-
-    /// How many entries the filter is made for: at least as many as were asked for.
-    ///
-    /// So many live entries of distinct keys fit: the probability that an insert is refused before is below one in a billion for each
-    /// filter. All entries of a key are in its two buckets, so a key can have as many as these have slots, 4 to 12 depending on the
-    /// layout.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.core.capacity()
-    }
-
-    /// How many slots the filter has, each for one entry.
-    #[must_use]
-    pub fn slots(&self) -> usize {
-        self.core.slots()
-    }
-
-    /// The memory that the filter takes up, in bytes: all of it, but for the decode table of up to 256 KiB that all semi-sorted
-    /// filters share, and for the name of a schema that the caller has given, up to 255 bytes.
-    #[must_use]
-    pub fn memory_usage(&self) -> usize {
-        size_of::<Self>() + self.core.memory_usage()
-    }
-
-    /// The expected false-positive rate at the present load, from 0 to 1. Entries that have expired and were not swept yet are
-    /// counted in, so it may be a little lower.
-    #[must_use]
-    pub fn false_positive_rate(&self) -> f64 {
-        self.core.false_positive_rate(self.load_factor())
-    }
-
-    /// The expected false-positive rate with every slot taken; at most what the builder was asked for.
-    #[must_use]
-    pub fn max_false_positive_rate(&self) -> f64 {
-        self.core.false_positive_rate(1.0)
-    }
-
-    /// All figures at once, with counts of what has happened since the filter was made: relocations, refusals, expired entries, sweeps.
-    ///
-    /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
-    #[must_use]
-    pub fn stats(&self) -> Stats {
-        let table: &dyn AnyTable = &*self.core;
-        let stats = Stats::of([table], self.memory_usage(), self.false_positive_rate(), self.max_false_positive_rate());
-        stats.with_clock(self.core.clock())
-    }
-
-    /// How the fingerprints of a bucket are stored.
-    #[must_use]
-    pub fn encoding(&self) -> Encoding {
-        self.core.shape().encoding
-    }
-
-    /// The bits of a fingerprint, from 7 to 31.
-    #[must_use]
-    pub fn fingerprint_bits(&self) -> u32 {
-        self.core.shape().fingerprint_bits
-    }
-
-    /// The slots of a bucket, from 2 to 6. A bucket takes up 64 bits.
-    #[must_use]
-    pub fn slots_per_bucket(&self) -> usize {
-        self.core.shape().slots as usize
-    }
-
-    /// Removes all entries that are in the filter when the call begins. The clock goes on.
-    ///
-    /// Not one step for others, as
-    /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) says, which also has the cost.
-    pub fn clear(&self) {
-        self.core.clear();
-    }
-}
-
-/// Statistics; never the table, and never the hasher, whose key is a secret.
-impl<T: ?Sized, S> fmt::Debug for ExpiringCuckooFilter<T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ExpiringCuckooFilter")
-            .field("len", &self.len())
-            .field("capacity", &self.capacity())
-            .field("load_factor", &self.load_factor())
-            .field("now", &self.now())
-            .field("longest_lifetime", &self.longest_lifetime())
-            .field("resolution", &self.resolution())
-            .field("false_positive_rate", &self.false_positive_rate())
-            .field("encoding", &self.encoding())
-            .field("slots_per_bucket", &self.slots_per_bucket())
-            .field("fingerprint_bits", &self.fingerprint_bits())
-            .field("memory_usage", &self.memory_usage())
-            .finish_non_exhaustive()
     }
 }

@@ -8,7 +8,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::insert::{InsertError, ValueTooLarge};
 use crate::error::kind::FilterKind;
-use crate::filter::operations::properties;
+use crate::filter::operations::{layout_of_table, properties};
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
@@ -325,6 +325,8 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
 
 properties!(ConcurrentCuckooMaplet made by "builder().capacity(1000).value_bits(4).build()?");
 
+layout_of_table!(ConcurrentCuckooMaplet with fingerprints of "7 to 31" in "2 to 6");
+
 impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
     pub(super) fn from_parts(core: Box<dyn MapletTable>, hasher: S, schema: Schema) -> Self {
         let value_bits = core.shape().payload_bits;
@@ -390,24 +392,6 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
     pub fn stats(&self) -> Stats {
         let table: &dyn AnyTable = &*self.core;
         Stats::of([table], self.memory_usage(), self.false_positive_rate(), self.max_false_positive_rate())
-    }
-
-    /// How the fingerprints of a bucket are stored.
-    #[must_use]
-    pub fn encoding(&self) -> Encoding {
-        self.core.shape().encoding
-    }
-
-    /// The bits of a fingerprint, from 7 to 31.
-    #[must_use]
-    pub fn fingerprint_bits(&self) -> u32 {
-        self.core.shape().fingerprint_bits
-    }
-
-    /// The slots of a bucket, from 2 to 6. A bucket takes up 64 bits.
-    #[must_use]
-    pub fn slots_per_bucket(&self) -> usize {
-        self.core.shape().slots as usize
     }
 
     /// Removes all pairs that are in the maplet when the call begins.

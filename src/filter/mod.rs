@@ -8,6 +8,8 @@ pub(crate) mod concurrent_builder;
 pub(crate) mod expiring;
 mod expiring_batches;
 pub(crate) mod expiring_builder;
+mod expiring_clock;
+mod expiring_figures;
 pub(crate) mod growable;
 pub(crate) mod growable_builder;
 pub(crate) mod maplet;

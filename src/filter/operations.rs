@@ -223,6 +223,33 @@ macro_rules! properties {
 }
 pub(super) use properties;
 
+/// The layout of a filter of one table.
+macro_rules! layout_of_table {
+    ($Filter:ident with fingerprints of $bits:literal in $slots:literal) => {
+        /// The layout of the buckets.
+        impl<T: ?Sized, S> $Filter<T, S> {
+            /// How the fingerprints of a bucket are stored.
+            #[must_use]
+            pub fn encoding(&self) -> Encoding {
+                self.core.shape().encoding
+            }
+
+            #[doc = concat!("The bits of a fingerprint, from ", $bits, ".")]
+            #[must_use]
+            pub fn fingerprint_bits(&self) -> u32 {
+                self.core.shape().fingerprint_bits
+            }
+
+            #[doc = concat!("The slots of a bucket, from ", $slots, ". A bucket takes up 64 bits.")]
+            #[must_use]
+            pub fn slots_per_bucket(&self) -> usize {
+                self.core.shape().slots as usize
+            }
+        }
+    };
+}
+pub(super) use layout_of_table;
+
 /// The trait that all filters have in common.
 macro_rules! membership {
     ($Filter:ident) => {

@@ -102,12 +102,9 @@
 //! pass that began before takes out only what is dead by then, and one that begins later has settled, sees that a save is running,
 //! and keeps the words.
 
-use crate::error::insert::{InsertBatchError, InsertError};
-use crate::machine::arch::VectorUnit;
-use crate::plan::batch::{BLOCK, Hashes, Steps};
-use crate::table::any::{BlockOfEnds, ExpiringTable};
-use crate::table::clock::{Admission, Advance, Clock, Until};
-use crate::table::erased::{Answer, Batch, Lookups};
+use crate::error::insert::InsertError;
+use crate::plan::batch::BLOCK;
+use crate::table::clock::{Admission, Clock, Until};
 use crate::table::relocate::{Effort, Purpose};
 use crate::table::stripe::Guard;
 use crate::table::words::Table;
@@ -115,6 +112,7 @@ use crate::verify::fault::{self, Fault};
 use crate::word::bucket::{Bucket, BucketOps, Candidate};
 use crate::word::geometry::{Geometry, Item, Items};
 use crate::word::layout::{Fingerprint, Layout};
+use crate::word::payloads::PayloadOps;
 use crate::word::ring::Moment;
 
 /// When an entry is added.
@@ -140,7 +138,7 @@ enum Attempt {
 }
 
 impl<L: Layout, G: Geometry> Table<L, G> {
-    fn own_clock(&self) -> &Clock {
+    pub(super) fn own_clock(&self) -> &Clock {
         self.clock().expect("the table was made with a clock")
     }
 
@@ -366,121 +364,5 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let moment = clock.moment();
         let is_live = |end| clock.ring.is_live(moment, end);
         (0..self.words.len()).map(|bucket| self.layout.count_payloads(self.look(bucket), is_live)).sum()
-    }
-}
-
-/// Whether the key has a live entry.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct IsLive(pub(super) bool);
-
-impl Answer for IsLive {
-    const NONE: Self = Self(false);
-
-    #[inline(always)]
-    fn look_up<L: Layout, G: Geometry>(
-        table: &Table<L, G>,
-        items: &Items<G::Index, BLOCK>,
-        len: usize,
-        coming: Option<&Items<G::Index, BLOCK>>,
-        answers: &mut [Self; BLOCK],
-    ) {
-        let mut found = [false; BLOCK];
-        table.contains_live_block(items, len, coming, &mut found);
-        *answers = found.map(Self);
-    }
-}
-
-impl<L: Layout, G: Geometry> ExpiringTable for Table<L, G> {
-    fn clock(&self) -> &Clock {
-        self.own_clock()
-    }
-
-    fn advance_to(&self, tick: u64) -> Advance {
-        self.advance(self.own_clock(), tick)
-    }
-
-    fn restart_clock(&self, tick: u64) {
-        self.restart(self.own_clock(), tick);
-    }
-
-    fn contains_live(&self, hash: u64) -> bool {
-        self.contains_live_or_again(self.item(hash), move || self.item(hash))
-    }
-
-    fn add_until(&self, hash: u64, until: Until, unless: Unless) -> Result<bool, InsertError> {
-        self.add_until(self.item(hash), until, unless)
-    }
-
-    fn remove_until(&self, hash: u64, expires_at: u64) -> bool {
-        self.remove_until(self.item(hash), expires_at)
-    }
-
-    fn live_len(&self) -> usize {
-        self.live_len()
-    }
-
-    fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        let mut found = [false; BLOCK];
-        let mut hand_on = |live: &[IsLive]| {
-            for (found, live) in found.iter_mut().zip(live) {
-                *found = live.0;
-            }
-            answers(&found[..live.len()]);
-        };
-        VectorUnit::widest().run(Batch { hashes, steps: Lookups { table: self, answers: &mut hand_on } });
-    }
-
-    fn insert_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds) -> Result<usize, InsertBatchError> {
-        let mut inserted = 0;
-        let mut refused = None;
-        let act = |class, end| {
-            match self.add_until(class, Until::Tick(end), Unless::Never) {
-                Ok(_) => inserted += 1,
-                Err(error) => refused = Some(error),
-            }
-            refused.is_none()
-        };
-        VectorUnit::widest().run(Batch { hashes, steps: Each { table: self, ends, act } });
-        refused.map_or(Ok(inserted), |error| Err(InsertBatchError { inserted, error }))
-    }
-
-    fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answer: &mut dyn FnMut(bool)) {
-        let act = |class, end| {
-            answer(self.remove_until(class, end));
-            true
-        };
-        VectorUnit::widest().run(Batch { hashes, steps: Each { table: self, ends, act } });
-    }
-}
-
-/// The steps of a batch of changes: for each entry the same, until that returns `false`.
-struct Each<'a, L, G, F> {
-    table: &'a Table<L, G>,
-    ends: &'a BlockOfEnds,
-    act: F,
-}
-
-impl<L: Layout, G: Geometry, F: FnMut(Item, u64) -> bool> Steps for Each<'_, L, G, F> {
-    type Prepared = (Items<G::Index, BLOCK>, [u64; BLOCK]);
-
-    const NONE: Self::Prepared = (Items::NONE, [0; BLOCK]);
-
-    #[inline(always)]
-    fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, (items, ends): &mut Self::Prepared) {
-        self.table.prepare(hashes, items);
-        *ends = self.ends.get();
-    }
-
-    #[inline(always)]
-    fn ask(&self, (items, _): &Self::Prepared) {
-        self.table.ask(items);
-    }
-
-    #[inline(always)]
-    fn act(&mut self, (items, ends): &Self::Prepared, len: usize, (coming, _): &Self::Prepared) -> bool {
-        (0..len).all(|nth| {
-            self.table.prefetch(coming.get(nth));
-            (self.act)(items.get(nth), ends[nth])
-        })
     }
 }

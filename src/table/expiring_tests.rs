@@ -3,7 +3,8 @@
 use crate::machine::memory::Pages;
 use crate::table::any::{AnyTable, ExpiringTable};
 use crate::table::clock::{Advance, Clock, Until};
-use crate::table::expiring::{IsLive, Unless};
+use crate::table::expiring::Unless;
+use crate::table::expiring_erased::IsLive;
 use crate::table::tests::assert_all_vector_units_find_the_same;
 use crate::table::words::Table;
 use crate::word::geometry::Buckets;

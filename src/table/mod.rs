@@ -7,6 +7,7 @@ pub(crate) mod clock;
 pub(crate) mod counters;
 mod erased;
 pub(crate) mod expiring;
+mod expiring_erased;
 mod image;
 pub(crate) mod lookup;
 pub(crate) mod plan;

@@ -8,6 +8,7 @@ use crate::verify::fault::{self, Fault};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Geometry;
 use crate::word::layout::{Entry, Layout};
+use crate::word::payloads::PayloadOps;
 use crate::word::ring::{Arc, LAST_TICK, Moment};
 
 /// The least number of buckets that one call sweeps, and the share of the table if that is more.

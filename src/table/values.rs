@@ -61,9 +61,10 @@ use crate::table::relocate::{Effort, Purpose};
 use crate::table::stripe::Guard;
 use crate::table::words::{Table, TakeFaults};
 use crate::verify::fault::{self, Fault};
-use crate::word::bucket::{Bucket, BucketOps, OnlyCandidate};
+use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Geometry, Item, Items};
 use crate::word::layout::{Fingerprint, Layout};
+use crate::word::payloads::{OnlyCandidate, PayloadOps};
 use crate::word::values::Values;
 
 impl<L: Layout, G: Geometry> Table<L, G> {

@@ -16,6 +16,7 @@ use crate::word::geometry::{Buckets, Geometry, Item};
 #[cfg(test)]
 use crate::word::layout::OfFilter;
 use crate::word::layout::{Entry, Fingerprint, Layout};
+use crate::word::payloads::PayloadOps;
 
 /// A concurrent multiset of items.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use crate::plan::batch::BLOCK;
 use crate::table::clock::{Advance, Clock, Until};
 use crate::table::expiring::Unless;
 use crate::verify::model::{AnyLayout, Image, Key, Table};
-use crate::word::bucket::BucketOps;
 use crate::word::geometry::{Buckets, Items};
+use crate::word::payloads::PayloadOps;
 use crate::word::ring::Ring;
 
 /// A table whose entries expire. Ends have two bits, so four ticks can be told apart.

@@ -12,18 +12,14 @@
 //! The lanes stand in the order of their nibbles, empty slots first (their nibble counts as 0). So lane 0 alone tells
 //! whether there is room, and adding drops lane 0, an empty one, and shifts the lanes below the new one down. *Decode
 //! late*: a fingerprint's low part is compared first, and the rank is decoded only where a lane matched.
-
-//! # Payloads
-//! A payload stands in the lane, above the fingerprint's low part, which is never 0; so a lane is 0 only if its slot is empty,
-//! with a payload too. What asks for a *fingerprint* leaves the payloads out of the comparison. What asks for an *entry*
-//! compares them too. In a filter there are none, and both are the same.
+//!
+//! Where slots have payloads, these stand in the lanes too: see `word/payloads.rs`.
 
 use core::hint::select_unpredictable;
 
 use crate::machine::arch::{any_lane_is, at};
 use crate::word::layout::{Entry, Fingerprint, Layout};
 use crate::word::semisort::{self, STRIDE};
-use crate::word::values::Values;
 
 /// A bucket's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -33,7 +29,7 @@ pub(crate) struct Bucket(pub(crate) u64);
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Candidate {
     /// Not 0 if there is one. Then the lowest set bit is the top bit of its lane, under the same condition.
-    lanes: u64,
+    pub(super) lanes: u64,
     /// The bucket that it is in, if semi-sorted or found by [`place`](BucketOps::place).
     pub(crate) word: Bucket,
 }
@@ -43,14 +39,6 @@ impl Candidate {
     pub(crate) fn exists(self) -> bool {
         self.lanes != 0
     }
-}
-
-/// The candidate, if there is only one.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct OnlyCandidate {
-    pub(crate) candidate: Candidate,
-    /// Not 0 if there are several, or seem to be.
-    pub(crate) several: u64,
 }
 
 /// What every layout can do with a bucket.
@@ -117,12 +105,6 @@ pub(crate) trait BucketOps: Layout {
     #[inline]
     fn count(self, bucket: Bucket, fingerprint: Fingerprint) -> usize {
         self.matches(bucket, fingerprint).count_ones() as usize
-    }
-
-    /// How many entries with the fingerprint and one of these payloads the bucket holds.
-    #[inline]
-    fn count_with(self, bucket: Bucket, fingerprint: Fingerprint, these: impl Fn(u16) -> bool) -> usize {
-        (self.matches(bucket, fingerprint) & self.lanes_with(bucket, these)).count_ones() as usize
     }
 
     /// How many copies of the entry the bucket holds.
@@ -208,14 +190,6 @@ pub(crate) trait BucketOps: Layout {
         (matches != 0).then(|| self.without(bucket, matches))
     }
 
-    /// The bucket with another payload in one copy of the entry, or `None` if it holds none.
-    #[inline]
-    fn replace(self, bucket: Bucket, old: Entry, new: Entry) -> Option<Bucket> {
-        debug_assert_eq!(self.fingerprint_of(old), self.fingerprint_of(new));
-        let matches = self.matches_of_entry(bucket, old);
-        (matches != 0).then(|| replace_at::<Self>(bucket, matches, old, new))
-    }
-
     /// The bucket without the lowest of these lanes, which is one.
     #[inline(always)]
     fn without(self, bucket: Bucket, lanes: u64) -> Bucket {
@@ -239,12 +213,6 @@ pub(crate) trait BucketOps: Layout {
     #[inline(always)]
     fn without_candidate(self, candidate: Candidate) -> Bucket {
         self.without(candidate.word, candidate.lanes)
-    }
-
-    /// The candidate's bucket with another payload in its place, likewise.
-    #[inline(always)]
-    fn replace_candidate(self, candidate: Candidate, old: Entry, new: Entry) -> Bucket {
-        replace_at::<Self>(candidate.word, candidate.lanes, old, new)
     }
 
     /// Whether additions and removals can lead to this word: no other has a meaning, and none is ever stored.
@@ -278,17 +246,6 @@ pub(crate) trait BucketOps: Layout {
         })
     }
 
-    /// The slots in both buckets whose lanes are that of the pattern, if there are not several.
-    #[inline(always)]
-    fn only_candidate(self, first: Bucket, second: Bucket, pattern: u64) -> OnlyCandidate {
-        let (in_first, in_second) = (self.lanes_of(first, pattern), self.lanes_of(second, pattern));
-        let word = select_unpredictable(in_first != 0, first, second);
-        let lanes = in_first | in_second;
-        // In one bucket, or one in each.
-        let several = lanes & lanes.wrapping_sub(1) | in_first & in_second;
-        OnlyCandidate { candidate: Candidate { lanes, word }, several }
-    }
-
     /// The lanes that are that of the pattern, as a [`Candidate`] has them.
     #[inline(always)]
     fn lanes_of(self, bucket: Bucket, pattern: u64) -> u64 {
@@ -299,92 +256,6 @@ pub(crate) trait BucketOps: Layout {
     #[inline(always)]
     fn chosen(self, first: Bucket, second: Bucket, in_first: u64, in_second: u64) -> Candidate {
         choose(first, second, in_first, in_second).1
-    }
-
-    /// The payloads of all entries with the fingerprint, where there is one candidate.
-    #[inline(always)]
-    fn value_of(self, candidate: Candidate, fingerprint: Fingerprint) -> Values {
-        if !self.confirms(candidate, fingerprint) {
-            return Values::EMPTY;
-        }
-        Values::of(self.payload_of_candidate(candidate), self.payload_bits())
-    }
-
-    /// The payload of a candidate.
-    #[inline(always)]
-    fn payload_of_candidate(self, candidate: Candidate) -> u16 {
-        self.payload_at(candidate.word, candidate.lanes)
-    }
-
-    /// The payload in the lowest of these lanes.
-    #[inline(always)]
-    fn payload_at(self, bucket: Bucket, lanes: u64) -> u16 {
-        // The payload is the upper end of its lane, whose top bit this is.
-        let lowest_bit = lanes.trailing_zeros() + 1 - self.payload_bits();
-        (bucket.0.wrapping_shr(lowest_bit) & self.payload_mask()) as u16
-    }
-
-    /// The payloads of all entries with the fingerprint in either bucket.
-    #[inline(never)]
-    fn values(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> Values {
-        let mut values = Values::EMPTY;
-        for bucket in [first, second] {
-            let mut lanes = self.matches(bucket, fingerprint);
-            while lanes != 0 {
-                values = values.with(self.payload_at(bucket, lanes), self.payload_bits());
-                lanes &= lanes - 1;
-            }
-        }
-        values
-    }
-
-    /// The lanes, by their top bits, whose entries have this payload.
-    #[inline(always)]
-    fn lanes_with_payload(self, bucket: Bucket, payload: u16) -> u64 {
-        let payloads = (u64::from(payload) << self.payload_shift()).wrapping_mul(Self::ONES);
-        let with_it = zero_lanes::<Self>((bucket.0 ^ payloads) & !self.of_fingerprints());
-        with_it & !zero_lanes::<Self>(bucket.0)
-    }
-
-    /// How many entries have one of these payloads.
-    #[inline]
-    fn count_payloads(self, bucket: Bucket, these: impl Fn(u16) -> bool) -> usize {
-        self.lanes_with(bucket, these).count_ones() as usize
-    }
-
-    /// The bucket without all of these lanes, each by its top bit.
-    fn without_all(self, bucket: Bucket, mut lanes: u64) -> Bucket {
-        if !Self::SEMI_SORTED {
-            // From the top bits to all bits of these lanes.
-            let lows = lanes >> (Self::LANE_BITS - 1);
-            return Bucket(bucket.0 & !lows.wrapping_mul(Self::LANE));
-        }
-        if lanes == !zero_lanes::<Self>(bucket.0) & Self::TOPS {
-            return Bucket::default();
-        }
-        // From the lowest on: those below a lane that goes move up, and those above stay.
-        let (mut word, mut list) = (bucket.0, u64::from(self.sorted_nibbles(bucket)));
-        while lanes != 0 {
-            let place = lane_index::<Self>(lanes);
-            word = shift_up::<Self>(word, place, Self::LANE_BITS);
-            list = shift_up::<Self>(list, place, STRIDE);
-            lanes &= lanes - 1;
-        }
-        encode::<Self>(word, list as u32)
-    }
-
-    /// The lanes, by their top bits, whose entries have one of these payloads.
-    #[inline(always)]
-    fn lanes_with(self, bucket: Bucket, these: impl Fn(u16) -> bool) -> u64 {
-        let (mut rest, mut lanes) = (!zero_lanes::<Self>(bucket.0) & Self::TOPS, 0);
-        while rest != 0 {
-            let lowest = rest & rest.wrapping_neg();
-            if these(self.payload_at(bucket, lowest)) {
-                lanes |= lowest;
-            }
-            rest ^= lowest;
-        }
-        lanes
     }
 
     /// The lanes, by their top bits, that hold the fingerprint.
@@ -440,13 +311,6 @@ fn choose(first: Bucket, second: Bucket, lanes_of_first: u64, lanes_of_second: u
     (in_first, Candidate { lanes, word: select_unpredictable(in_first, first, second) })
 }
 
-/// The bucket with `new` in the lowest of these lanes, where `old` is. They differ in nothing but the payload, so the order of
-/// the lanes stays.
-#[inline(always)]
-fn replace_at<L: Layout>(bucket: Bucket, lanes: u64, old: Entry, new: Entry) -> Bucket {
-    Bucket(bucket.0 ^ u64::from(old.0 ^ new.0) << (lane_index::<L>(lanes) * L::LANE_BITS))
-}
-
 /// What these bits of an entry, or a fingerprint, are in a lane, in every lane.
 #[inline(always)]
 fn pattern<L: Layout>(bits: u32) -> u64 {
@@ -467,14 +331,14 @@ fn any_zero_lane<L: Layout>(word: u64) -> u64 {
 
 /// The top bits of exactly those lanes that are 0.
 #[inline(always)]
-fn zero_lanes<L: Layout>(word: u64) -> u64 {
+pub(super) fn zero_lanes<L: Layout>(word: u64) -> u64 {
     let lows = L::TOPS - L::ONES;
     !(((word & lows) + lows) | word) & L::TOPS
 }
 
 /// The index of the lowest lane that has a bit set.
 #[inline(always)]
-fn lane_index<L: Layout>(lanes: u64) -> u32 {
+pub(super) fn lane_index<L: Layout>(lanes: u64) -> u32 {
     lanes.trailing_zeros() / L::LANE_BITS
 }
 
@@ -485,7 +349,7 @@ fn nibble_at<L: Layout>(list: u32, lanes: u64) -> u32 {
 }
 
 #[inline(always)]
-fn encode<L: Layout>(lanes: u64, list: u32) -> Bucket {
+pub(super) fn encode<L: Layout>(lanes: u64, list: u32) -> Bucket {
     Bucket(lanes | u64::from(semisort::rank(list, L::SLOTS)) << (L::SLOTS * L::LANE_BITS))
 }
 
@@ -498,7 +362,7 @@ fn shift_down<L: Layout>(list: u64, place: u32, width: u32) -> u64 {
 
 /// `list` without element `place`: the elements below it move up by one, element 0 becomes 0, those above stay.
 #[inline]
-fn shift_up<L: Layout>(list: u64, place: u32, width: u32) -> u64 {
+pub(super) fn shift_up<L: Layout>(list: u64, place: u32, width: u32) -> u64 {
     let moved = (1 << (place * width)) - 1;
     let kept = !((1 << ((place + 1) * width)) - 1);
     (list & moved) << width | list & kept & all::<L>(width)

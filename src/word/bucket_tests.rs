@@ -1,5 +1,6 @@
 use super::*;
 use crate::word::layout::{OfFilter, Plain, SemiSorted, WithPayload};
+use crate::word::payloads::{OnlyCandidate, PayloadOps};
 use proptest::prelude::*;
 
 const CASES: u32 = if cfg!(miri) { 10 } else { 4_000 };

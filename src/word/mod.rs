@@ -4,6 +4,7 @@
 pub(crate) mod bucket;
 pub(crate) mod geometry;
 pub(crate) mod layout;
+pub(crate) mod payloads;
 pub(crate) mod ring;
 pub(crate) mod semisort;
 pub(crate) mod values;
