@@ -101,16 +101,18 @@ use crate::table::expiring::Unless;
 ///
 /// # Which clock
 ///
-/// Take one that goes on where the process ends: the time since 1970. Call `advance_to` from a timer, some hundred times in a tick, or
-/// before each operation; it costs a load or two where nothing is due. **Time stands still while nobody calls it.**
+/// Take one that goes on where the process ends: the time since 1970. Call `advance_to` from a timer, a thousand times in a tick, or
+/// before each operation; it costs a few loads where nothing is due. **Time stands still while nobody calls it.**
 ///
 /// - *The clock goes back*, or begins at 0 with each process: nothing comes back to life. Nothing expires either until the clock has
-///   caught up. `advance_to` says so ([`Advance::Behind`](crate::Advance::Behind)), and [`Stats::clock_steps_back`](crate::Stats::clock_steps_back) counts it. If it will not catch up, call
+///   caught up. `advance_to` says so ([`Advance::Behind`](crate::Advance::Behind)), and
+///   [`Stats::clock_steps_back`](crate::Stats::clock_steps_back) counts it. If it will not catch up, call
 ///   [`restart_clock`](Self::restart_clock): each entry keeps the rest of its lifetime.
 /// - *The clock stands still*: nothing expires, and entries that were to end much later than now are refused
-///   ([`InsertError::LifetimeTooLong`]), which names the tick that the filter thinks is now.
-/// - *The clock jumps ahead* by the longest lifetime or more: all entries expire, and they stay so. [`Advance::Forward`](crate::Advance::Forward) says by
-///   how much, and [`Stats::clock_jumps`](crate::Stats::clock_jumps) counts it. If that was a mistake, load the last snapshot or rebuild the filter.
+///   ([`InsertError::LifetimeTooLong`]). The error names the tick that the filter thinks is now.
+/// - *The clock jumps ahead* by the longest lifetime or more: all entries expire, and they stay so.
+///   [`Advance::Forward`](crate::Advance::Forward) says by how much, and [`Stats::clock_jumps`](crate::Stats::clock_jumps) counts it.
+///   If that was a mistake, load the last snapshot or rebuild the filter.
 ///
 /// # What concurrent callers may observe
 ///

@@ -94,6 +94,9 @@ use crate::word::layout::rate_of_any;
 /// - No operation allocates after construction (but for a save, and what changes put aside while one is
 ///   running), and no code of the caller's runs while a lock is held.
 ///
+/// Where keys live for different times, or a lookup of an absent key is not to look into all generations, take an
+/// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter).
+///
 /// There is no `remove`. Keys share fingerprints, so a removal might take a younger key's copy in place of the one that
 /// was meant, and that key would be forgotten too soon.
 pub struct RotatingCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
