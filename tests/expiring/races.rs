@@ -14,22 +14,23 @@ fn what_lives_is_found_and_what_is_dead_is_not() {
         let filter = filter(3000, ticks, rate);
         filter.advance_to(1000);
         let (done, checks) = (AtomicBool::new(false), AtomicU64::new(0));
-        // One tells the time. It has begun to tell `told`, and has told `now`.
+        // Two threads tell the time. One of them has begun to tell `told`, and one has told `now`.
         let (told, now) = (AtomicU64::new(1000), AtomicU64::new(1000));
         thread::scope(|threads| {
             let (told, now, filter, done, checks) = (&told, &now, &filter, &done, &checks);
-            threads.spawn(move || {
-                let start = Instant::now();
-                while start.elapsed() < LENGTH {
-                    let tick = told.load(Ordering::SeqCst) + 1;
-                    told.store(tick, Ordering::SeqCst);
-                    filter.advance_to(tick);
-                    now.store(tick, Ordering::SeqCst);
-                    (0..20).for_each(|_| _ = filter.advance_to(tick));
-                    thread::yield_now();
-                }
-                done.store(true, Ordering::SeqCst);
-            });
+            for _ in 0..2 {
+                threads.spawn(move || {
+                    let start = Instant::now();
+                    while start.elapsed() < LENGTH {
+                        let tick = told.fetch_add(1, Ordering::SeqCst) + 1;
+                        filter.advance_to(tick);
+                        now.fetch_max(tick, Ordering::SeqCst);
+                        (0..20).for_each(|_| _ = filter.advance_to(tick));
+                        thread::yield_now();
+                    }
+                    done.store(true, Ordering::SeqCst);
+                });
+            }
             for id in 0..3u64 {
                 threads.spawn(move || {
                     let mut own: Vec<(u64, u64)> = Vec::new();
