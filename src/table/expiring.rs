@@ -10,7 +10,8 @@
 //! the sweep (`table/clock.rs`): `now` goes forward, and `swept` catches up. So a moment does not come back (but after 2⁴⁷ ticks).
 //!
 //! # The rules
-//! 1. A writer reads the moment under the lock of its stripe, and acts by what it has read there before it gives the lock up.
+//! 1. A writer reads the moment under the lock of its stripe, before it looks at any word, and acts by that before it gives the lock
+//!    up. (In the other order, an item that it has seen may be swept before it reads the moment, and its place stand for another end.)
 //! 2. It adds an item only if its end is after `now` and at most `swept + 2^e`. If it is beyond that, but the lifetime is not too
 //!    long, the writer lets the lock go, waits for the sweep, and begins anew. (A replaced payload is an item that is added.)
 //! 3. A relocation moves live items only. One that finds its item dead takes it out.

@@ -192,12 +192,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.relocate_under(&guard, hop)
     }
 
-    /// Takes the entry out of the bucket if it is dead; for who holds the lock of its stripe.
-    fn drops_instead(&self, guard: &Guard<'_>, entry: Entry, bucket: usize) -> bool {
-        let Some(clock) = self.clock() else {
+    /// Takes the entry out of the bucket if it is dead at the moment; for who holds the lock of its stripe.
+    fn drops_instead(&self, guard: &Guard<'_>, moment: Option<Moment>, entry: Entry, bucket: usize) -> bool {
+        let (Some(clock), Some(moment)) = (self.clock(), moment) else {
             return false;
         };
-        if clock.ring.is_live(clock.moment(), self.layout.payload_of(entry)) || fault::injected(Fault::RelocateDead) {
+        if clock.ring.is_live(moment, self.layout.payload_of(entry)) || fault::injected(Fault::RelocateDead) {
             return false;
         }
         self.take_dead(clock, guard, bucket, entry);
@@ -210,10 +210,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// `relocate` under the lock of the entry's stripe.
     fn relocate_under(&self, guard: &Guard<'_>, Hop { entry, from, to }: Hop) -> bool {
+        // Before the look: what was swept in between would be taken for an entry that ends a round of the ring later.
+        let moment = self.moment();
         if !self.layout.holds_entry(self.look(from), entry) && !fault::injected(Fault::RelocateWithoutRecheck) {
             return false;
         }
-        if self.drops_instead(guard, entry, from) {
+        if self.drops_instead(guard, moment, entry, from) {
             return true;
         }
         self.keep(from, Fault::RelocateKeepsNoSource);
