@@ -25,8 +25,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
 
     /// How many entries are live.
     ///
-    /// As exact as [`len`](Self::len). Cost: one pass over the table, some 0.3 ms for each MB. For a page of metrics, not for each
-    /// request.
+    /// As exact as [`len`](Self::len). Cost: one pass over the whole table. For a page of metrics, not for each request.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;

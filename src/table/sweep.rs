@@ -9,7 +9,7 @@ use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Geometry;
 use crate::word::layout::{Entry, Layout};
 use crate::word::payloads::PayloadOps;
-use crate::word::ring::{Arc, LAST_TICK, Moment};
+use crate::word::ring::{Arc, LAST_TICK, Moment, Ring};
 
 /// The least number of buckets that one call sweeps, and the share of the table if that is more.
 const PIECE: usize = if cfg!(ccf_model) { 1 } else { 4096 };
@@ -35,9 +35,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let mut pass = clock.lock_sweep();
         let (ring, Reading { now, moment: before }) = (clock.ring, clock.read());
         let Some(now) = now else {
-            // At the same place of the ring as for everyone whose clock began with other ticks.
-            let moment = Moment::new(ring, FIRST_TICK + u64::from(ring.place(tick)), 0);
-            self.call_and_publish(clock, moment, tick);
+            self.call_and_publish(clock, first_moment(ring, tick), tick);
             return Advance::Origin;
         };
         if tick <= now {
@@ -73,10 +71,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Begins to call the present `tick`, for who holds the lock of the sweep: entries keep the rest of their lifetimes.
     pub(crate) fn restart(&self, clock: &Clock, tick: u64) {
         let _pass = clock.lock_sweep();
-        let mut moment = clock.moment();
-        if !moment.is_known() {
-            moment = Moment::new(clock.ring, FIRST_TICK + u64::from(clock.ring.place(tick)), 0);
-        }
+        let moment = clock.moment();
+        let moment = if moment.is_known() { moment } else { first_moment(clock.ring, tick) };
         self.call_and_publish(clock, moment, tick);
     }
 
@@ -237,6 +233,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
         self.layout.without_all(seen, self.layout.lanes_with(seen, |end| !clock.ring.is_live(moment, end)))
     }
+}
+
+/// The moment at which a clock begins that is told this tick: at the tick's place on the ring, as for everyone whose clock began with
+/// another one.
+fn first_moment(ring: Ring, tick: u64) -> Moment {
+    Moment::new(ring, FIRST_TICK + u64::from(ring.place(tick)), 0)
 }
 
 /// The answer to a tick that is no later than `now`.
