@@ -174,6 +174,7 @@ pub mod scaling {}
 #[doc = include_str!("pages/beyond_one_process.md")]
 pub mod beyond_one_process {}
 
+pub use error::absorb::{AbsorbError, Geometry};
 pub use error::build::BuildError;
 pub use error::insert::{InsertBatchError, InsertError, ReserveError, ValueTooLarge};
 pub use error::kind::FilterKind;

@@ -57,6 +57,19 @@ fn nearly_full() -> Vec<One> {
     full().into_iter().inspect(|filter| (0..50).for_each(|key| assert!(filter.remove(&key)))).collect()
 }
 
+/// Pairs of filters of one table, half as many keys in each as it is made for.
+fn halves() -> Vec<(One, One)> {
+    let fill = |rate| {
+        let sum = One::builder().capacity(KEYS as usize).false_positive_rate(rate).build().unwrap();
+        let other = sum.empty_like().unwrap();
+        let half = sum.capacity() as u64 / 2 - 20;
+        (0..half).for_each(|key| sum.insert(&key).unwrap());
+        (half..2 * half).for_each(|key| other.insert(&key).unwrap());
+        (sum, other)
+    };
+    RATES.map(fill).into()
+}
+
 /// Filters of some tables.
 fn grown() -> Vec<Growable> {
     let fill = |rate| {
@@ -150,7 +163,7 @@ macro_rules! saves {
     };
 }
 
-const OPERATIONS: [Operation; 52] = [
+const OPERATIONS: [Operation; 57] = [
     ("nothing", || Box::new(|| ())),
     ("insert that relocates", || on_each(nearly_full(), |filter| (0..50).for_each(|key| _ = filter.insert(&key)))),
     ("insert that is refused", || on_each(full(), |filter| assert!(new().any(|key| filter.insert(&key).is_err())))),
@@ -170,6 +183,21 @@ const OPERATIONS: [Operation; 52] = [
     }),
     ("remove_batch", || batches!(full(), remove_batch)),
     ("save", || saves!(full())),
+    ("digest", || on_each(full(), |filter| _ = filter.digest().unwrap())),
+    ("absorb, with relocations", || {
+        on_each(halves(), |(sum, other)| {
+            sum.absorb(other).unwrap();
+            assert!(sum.stats().relocations > 0);
+        })
+    }),
+    ("absorb that is refused", || {
+        on_each(halves(), |(sum, other)| {
+            // Copies of one key, more than its two buckets hold.
+            (0..16).for_each(|_| _ = sum.insert(&1));
+            (0..16).for_each(|_| _ = other.insert(&1));
+            assert!(sum.absorb(other).is_err());
+        })
+    }),
     ("growable: insert that grows", || {
         on_each(grown(), |filter| {
             let tables = filter.tables();
@@ -245,6 +273,14 @@ const OPERATIONS: [Operation; 52] = [
         })
     }),
     ("maplet: save", || saves!(full_maplets())),
+    ("maplet: absorb", || {
+        on_each(nearly_full_maplets(), |maplet| {
+            let sum = maplet.empty_like().unwrap();
+            (0..maplet.len() as u64 - sum.capacity().min(maplet.len()) as u64 + 100)
+                .for_each(|key| _ = maplet.remove(&(key + 50), 1));
+            sum.absorb(maplet).unwrap();
+        })
+    }),
     ("expiring: insert that takes dead entries out", || {
         on_each(full_of_dead(), |filter| {
             let swept = filter.stats().expired;
@@ -285,6 +321,12 @@ const OPERATIONS: [Operation; 52] = [
         })
     }),
     ("expiring: save", || saves!(full_of_dead())),
+    ("expiring: digest and absorb", || {
+        on_each(full_of_dead(), |filter| {
+            assert_eq!(filter.empty_like().unwrap().absorb(filter).unwrap(), filter.live_len() as u64);
+            filter.digest().unwrap();
+        })
+    }),
 ];
 
 /// By which the test sees that an overflow is noticed.

@@ -19,8 +19,7 @@ pub enum FilterKind {
 }
 
 impl FilterKind {
-    /// The number of the type in a snapshot.
-    #[cfg(feature = "snapshot")]
+    /// The number of the type in a snapshot, and in a digest.
     pub(crate) fn number(self) -> u8 {
         match self {
             Self::Concurrent => 1,

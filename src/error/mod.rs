@@ -1,5 +1,6 @@
 //! PURE: what can go wrong, and what to do about it.
 
+pub(crate) mod absorb;
 pub(crate) mod build;
 pub(crate) mod insert;
 pub(crate) mod kind;

@@ -25,7 +25,8 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
 
     /// How many entries are live.
     ///
-    /// As exact as [`len`](Self::len). Cost: one pass over the whole table. For a page of metrics, not for each request.
+    /// Exact while nobody changes the filter. Beside changes, an entry that is moved to make room may be counted twice or not at
+    /// all. Cost: one pass over the whole table. For a page of metrics, not for each request.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
@@ -39,7 +40,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// ```
     #[must_use]
     pub fn live_len(&self) -> usize {
-        self.core.live_len()
+        self.core.live_in(0)
     }
 
     /// How many entries the filter is made for: at least as many as were asked for.

@@ -1,10 +1,12 @@
 //! The public faces: one file for each type of filter, from keys to verdicts, and one for its builder. What is the same in
 //! all of them stands in `operations.rs` and `settings.rs`.
 
+mod absorbing;
 pub(crate) mod batch_key;
 mod batches;
 pub(crate) mod concurrent;
 pub(crate) mod concurrent_builder;
+mod digests;
 pub(crate) mod expiring;
 mod expiring_batches;
 pub(crate) mod expiring_builder;

@@ -10,12 +10,13 @@ use crate::filter::expiring::ExpiringCuckooFilter;
 use crate::filter::growable::GrowableCuckooFilter;
 use crate::filter::maplet::ConcurrentCuckooMaplet;
 use crate::filter::rotating::RotatingCuckooFilter;
+use crate::hasher::probe::probe;
 use crate::snapshot::format::Saved;
 use crate::snapshot::loader::{FromSnapshot, Loaded, Loader};
-use crate::snapshot::parts::probe;
 use crate::snapshot::save::Save;
 use crate::snapshot::schema::Schema;
 use crate::snapshot::source::Source;
+use crate::table::begun::Imaged;
 
 macro_rules! snapshots {
     ($Filter:ident of $Core:ty, with $insert:literal: saved: $(#[$save:meta])* loaded: $(#[$load:meta])*) => {
@@ -115,7 +116,7 @@ macro_rules! snapshots {
                 let probe = probe(&self.hasher);
                 let schema = self.schema.name::<T>();
                 let begun = self.core.begin_save()?;
-                Ok(Save::new(<$Core as Saved>::KIND, probe, schema, begun))
+                Ok(Save::new(<$Core as Saved>::KIND, probe, schema, self.core.head(&begun), begun))
             }
 
             /// Reads a snapshot into a new filter of at most so many bytes.

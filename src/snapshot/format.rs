@@ -10,7 +10,7 @@
 //! | 8 | `89 43 43 46 0d 0a 1a 0a`: not ASCII, `CCF`, and line ends that a transfer as text would change |
 //! | 2 | the version of the format: 3. (Version 2 has the same bytes, but another arithmetic from hashes to buckets) |
 //! | 1 | the kind of filter: 1 for one table (`ConcurrentCuckooFilter`); 2 for a growable and 3 for a rotating filter; 4 for a maplet (`ConcurrentCuckooMaplet`); 5 for a filter whose entries expire (`ExpiringCuckooFilter`) |
-//! | 8 | the hasher's hash of a fixed probe (`snapshot/parts.rs`) |
+//! | 8 | the hasher's hash of a fixed probe (`hasher/probe.rs`) |
 //! | 1 | the length `s` of the schema |
 //! | s | the schema, in UTF-8: what the keys are |
 //! | 1 | 1 if the caller has given a position, else 0 |
@@ -77,20 +77,17 @@
 //! The version is to be raised whenever the meaning of a word or of a bucket's number changes (`word/bucket.rs`,
 //! `word/geometry.rs`), and not only the format: the test `a_snapshot_has_these_bytes` notices. Version 1 was never released.
 
-use std::io;
-
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::snapshot::source::Source;
-use crate::table::any::AnyTable;
-use crate::table::save::TableSave;
+use crate::table::begun::{Begun, Imaged};
 
 /// What is the same in all kinds of snapshots, and how each kind is told.
-pub(crate) trait Saved: Sized {
+pub(crate) trait Saved: Imaged + Sized {
     const KIND: FilterKind;
 
-    /// Begins a save, at this moment.
-    fn begin_save(&self) -> io::Result<Begun<'_>>;
+    /// What is stated beside the tables of a save that has begun.
+    fn head(&self, begun: &Begun<'_>) -> Head;
 
     /// Reads what follows the header, for a caller that takes up so much memory itself.
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError>;
@@ -118,32 +115,5 @@ impl Head {
     /// Empty if nothing is stated, not even a seal.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
-    }
-}
-
-/// A save that has begun.
-#[derive(Debug)]
-pub(crate) struct Begun<'a> {
-    pub(crate) head: Head,
-    /// The tables, in the order in which they are to be written.
-    pub(crate) sections: Vec<Section<'a>>,
-}
-
-/// A table whose moment is past.
-#[derive(Debug)]
-pub(crate) struct Section<'a> {
-    pub(crate) table: &'a dyn AnyTable,
-    pub(crate) save: TableSave<'a>,
-}
-
-impl<'a> Begun<'a> {
-    /// Begins a save of each of the tables, in this order.
-    pub(crate) fn new(head: Head, tables: impl ExactSizeIterator<Item = &'a dyn AnyTable>) -> io::Result<Self> {
-        let mut sections = Vec::new();
-        sections.try_reserve_exact(tables.len())?;
-        for table in tables {
-            sections.push(Section { table, save: table.begin_save()? });
-        }
-        Ok(Self { head, sections })
     }
 }

@@ -1,13 +1,13 @@
 //! A filter of one table as a snapshot, there and back.
 
-use std::io;
 use std::time::Duration;
 
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
-use crate::snapshot::format::{Begun, Head, Saved};
+use crate::snapshot::format::{Head, Saved};
 use crate::snapshot::source::{Source, TABLE_HEADER};
-use crate::table::any::{AnyTable, ExpiringTable, FilterTable, MapletTable};
+use crate::table::any::{ExpiringTable, FilterTable, MapletTable};
+use crate::table::begun::Begun;
 use crate::table::clock::{Clock, Reading};
 use crate::table::plan::Plan;
 use crate::table::words;
@@ -17,8 +17,8 @@ use crate::word::ring::Ring;
 impl Saved for Box<dyn FilterTable> {
     const KIND: FilterKind = FilterKind::Concurrent;
 
-    fn begin_save(&self) -> io::Result<Begun<'_>> {
-        begin_save(Head::NONE, &**self)
+    fn head(&self, _: &Begun<'_>) -> Head {
+        Head::NONE
     }
 
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
@@ -31,8 +31,8 @@ impl Saved for Box<dyn FilterTable> {
 impl Saved for Box<dyn MapletTable> {
     const KIND: FilterKind = FilterKind::Maplet;
 
-    fn begin_save(&self) -> io::Result<Begun<'_>> {
-        begin_save(Head::of(&[self.shape().payload_bits as u8]), &**self)
+    fn head(&self, _: &Begun<'_>) -> Head {
+        Head::of(&[self.shape().payload_bits as u8])
     }
 
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
@@ -51,8 +51,7 @@ impl Saved for Box<dyn MapletTable> {
 impl Saved for Box<dyn ExpiringTable> {
     const KIND: FilterKind = FilterKind::Expiring;
 
-    fn begin_save(&self) -> io::Result<Begun<'_>> {
-        let mut begun = begin_save(Head::NONE, &**self)?;
+    fn head(&self, begun: &Begun<'_>) -> Head {
         let clock = self.clock();
         let Reading { now, moment } = begun.sections[0].save.reading().expect("the table has a clock");
         let resolution = clock.resolution().unwrap_or_default();
@@ -67,8 +66,7 @@ impl Saved for Box<dyn ExpiringTable> {
             head[26..28].copy_from_slice(&clock.place(moment).to_le_bytes());
             head[28..].copy_from_slice(&(moment.lag() as u32).to_le_bytes());
         }
-        begun.head = Head::of(&head);
-        Ok(begun)
+        Head::of(&head)
     }
 
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
@@ -102,10 +100,6 @@ impl Saved for Box<dyn ExpiringTable> {
         source.words(&mut *table)?;
         Ok(table)
     }
-}
-
-fn begin_save(head: Head, table: &dyn AnyTable) -> io::Result<Begun<'_>> {
-    Begun::new(head, [table].into_iter())
 }
 
 /// The empty table that the header of its section describes, with so many payload bits, and so much memory beside its own.

@@ -1,7 +1,5 @@
 //! PURE: the constants of the format, which those who write and those who read share.
 
-use core::hash::BuildHasher;
-
 use crate::word::layout::Encoding;
 
 pub(crate) const MAGIC: [u8; 8] = *b"\x89CCF\r\n\x1a\n";
@@ -10,16 +8,6 @@ pub(crate) const VERSION: u16 = 3;
 
 /// The most bytes of an attachment.
 pub(crate) const MAX_ATTACHMENT: usize = 1 << 16;
-
-/// The key whose hash tells whether two hashers are the same: of text, numbers and bytes, so that a change in how any of
-/// these is fed to a hasher is noticed too.
-const PROBE: (&str, u64, u32, &[u8]) =
-    ("concurrent-cuckoo-filter", 0x0123_4567_89ab_cdef, 0x89ab_cdef, &[0, 1, 0xfe, 0xff]);
-
-/// The hasher's hash of [`PROBE`].
-pub(crate) fn probe(hasher: &impl BuildHasher) -> u64 {
-    hasher.hash_one(PROBE)
-}
 
 pub(crate) fn encoding_number(encoding: Encoding) -> u8 {
     match encoding {

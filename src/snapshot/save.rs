@@ -8,9 +8,10 @@ use std::path::Path;
 
 use crate::error::kind::FilterKind;
 use crate::snapshot::file;
-use crate::snapshot::format::Begun;
+use crate::snapshot::format::Head;
 use crate::snapshot::parts::MAX_ATTACHMENT;
 use crate::snapshot::sink::{Header, Sink};
+use crate::table::begun::Begun;
 
 /// A save whose moment is past: the filter as it was then, ready to be written. Only with the feature
 /// `snapshot`.
@@ -44,19 +45,20 @@ use crate::snapshot::sink::{Header, Sink};
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[must_use = "nothing is written until `write_to` or `write_to_path` is called"]
+#[must_use = "nothing is done until `write_to`, `write_to_path` or `digest` is called"]
 pub struct Save<'a> {
     kind: FilterKind,
     probe: u64,
     schema: Cow<'a, str>,
     position: Option<u64>,
     attachment: Vec<u8>,
+    head: Head,
     begun: Begun<'a>,
 }
 
 impl<'a> Save<'a> {
-    pub(crate) fn new(kind: FilterKind, probe: u64, schema: Cow<'a, str>, begun: Begun<'a>) -> Self {
-        Self { kind, probe, schema, position: None, attachment: Vec::new(), begun }
+    pub(crate) fn new(kind: FilterKind, probe: u64, schema: Cow<'a, str>, head: Head, begun: Begun<'a>) -> Self {
+        Self { kind, probe, schema, position: None, attachment: Vec::new(), head, begun }
     }
 
     /// The caller's position: how far the filter has come in a log of changes, say.
@@ -109,6 +111,17 @@ impl<'a> Save<'a> {
         file::replace(path.as_ref(), |file| self.write(file))
     }
 
+    /// The [digest](crate::ConcurrentCuckooFilter::digest) of the filter at the moment of this save, instead of a snapshot.
+    ///
+    /// For who wants to go on making changes while it is computed: the moment was when the save was begun. For the snapshot
+    /// too, begin two saves, one right after the other.
+    ///
+    /// # Errors
+    /// `OutOfMemory` if the memory was refused in which words are put aside.
+    pub fn digest(self) -> io::Result<u64> {
+        self.begun.digest(self.kind, self.probe)
+    }
+
     fn check(&self) -> io::Result<()> {
         let len = self.attachment.len();
         if len <= MAX_ATTACHMENT {
@@ -121,10 +134,10 @@ impl<'a> Save<'a> {
     }
 
     fn write(self, to: &mut dyn Write) -> io::Result<()> {
-        let Self { kind, probe, schema, position, attachment, begun } = self;
+        let Self { kind, probe, schema, position, attachment, head, begun } = self;
         let mut sink = Sink::new(to);
         sink.header(&Header { kind, probe, schema: &schema, position, attachment: &attachment })?;
-        sink.head(begun.head)?;
+        sink.head(head)?;
         begun.sections.into_iter().try_for_each(|section| sink.section(section))?;
         sink.end()
     }

@@ -3,8 +3,9 @@
 use std::io::{self, Write};
 
 use crate::error::kind::FilterKind;
-use crate::snapshot::format::{Head, Section};
+use crate::snapshot::format::Head;
 use crate::snapshot::parts::{MAGIC, VERSION, encoding_number};
+use crate::table::begun::Section;
 use crate::table::save::CHUNK;
 use crate::word::layout::Shape;
 

@@ -10,10 +10,11 @@ use crate::error::insert::{InsertBatchError, InsertError};
 #[cfg(feature = "snapshot")]
 use crate::error::load::LoadError;
 use crate::plan::batch::{BLOCK, Hashes};
+use crate::table::absorb::Absorbed;
+use crate::table::begun::Section;
 use crate::table::clock::{Advance, Clock, Until};
 use crate::table::counters::Counts;
 use crate::table::expiring::Unless;
-#[cfg(feature = "snapshot")]
 use crate::table::save::TableSave;
 use crate::word::layout::Shape;
 use crate::word::values::Values;
@@ -35,12 +36,12 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     /// In bytes.
     fn memory_usage(&self) -> usize;
     /// Begins a save, at this moment: see `save.rs`.
-    #[cfg(feature = "snapshot")]
     fn begin_save(&self) -> std::io::Result<TableSave<'_>>;
     /// Hands on the image of the words at the moment of a save of this table, in order and a chunk at a time; returns how
     /// many copies are in it.
-    #[cfg(feature = "snapshot")]
     fn save(&self, save: &TableSave<'_>, chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>) -> std::io::Result<u64>;
+    /// The sum of the digests of all copies at the moment of a save of this table.
+    fn digest(&self, save: &TableSave<'_>) -> std::io::Result<u64>;
     /// Fills an empty table with words, which `next` provides in order and a chunk at a time, and returns how many copies
     /// are in them.
     #[cfg(feature = "snapshot")]
@@ -70,6 +71,8 @@ pub(crate) trait FilterTable: AnyTable {
     fn prefetch(&self, hashes: &[u64]);
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError>;
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
+    /// Adds all copies of a table that is alike.
+    fn absorb(&self, others: &Section<'_>) -> Absorbed;
     /// The lower-numbered of the two buckets that may hold this hash's fingerprint: the same for all of its class.
     fn lower_bucket(&self, hash: u64) -> usize;
 }
@@ -83,6 +86,8 @@ pub(crate) trait MapletTable: AnyTable {
     fn insert_value_if_absent(&self, hash: u64, value: u16) -> Result<Values, InsertError>;
     fn remove_value(&self, hash: u64, value: u16) -> bool;
     fn replace_value(&self, hash: u64, old: u16, new: u16) -> bool;
+    /// Adds all copies of a table that is alike.
+    fn absorb(&self, others: &Section<'_>) -> Absorbed;
     fn values_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values]));
     /// `hashes` puts the values that go with a block into `values`.
     fn insert_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues) -> Result<usize, InsertBatchError>;
@@ -99,7 +104,10 @@ pub(crate) trait ExpiringTable: AnyTable {
     /// Whether the entry was added.
     fn add_until(&self, hash: u64, until: Until, unless: Unless) -> Result<bool, InsertError>;
     fn remove_until(&self, hash: u64, expires_at: u64) -> bool;
-    fn live_len(&self) -> usize;
+    /// How many entries will live in so many ticks.
+    fn live_in(&self, ticks: u64) -> usize;
+    /// Adds the entries of a table that is alike, and of the same resolution.
+    fn absorb(&self, others: &Section<'_>) -> Absorbed;
     fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     /// `hashes` puts the ends that go with a block into `ends`.
     fn insert_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds) -> Result<usize, InsertBatchError>;

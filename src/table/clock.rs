@@ -84,6 +84,8 @@ pub(crate) enum Until {
     Tick(u64),
     /// So many ticks from now.
     After(u64),
+    /// So many ticks after this one of the caller's, which is not yet to come. The end itself may be beyond the last tick there is.
+    Since { tick: u64, ticks: u64 },
 }
 
 /// Whether an entry may be added now.
@@ -119,6 +121,15 @@ impl Clock {
         }
     }
 
+    /// Another one like it, that shows the same tick, for a table in which nothing is.
+    pub(crate) fn another(&self) -> Self {
+        let clock = Self::new(self.ring, self.longest, self.resolution);
+        match self.now() {
+            Some(now) => clock.at(now, 0, 0),
+            None => clock,
+        }
+    }
+
     /// The place on the ring of the tick that is now.
     #[cfg(feature = "snapshot")]
     pub(crate) fn place(&self, moment: Moment) -> u16 {
@@ -126,7 +137,6 @@ impl Clock {
     }
 
     /// The clock when it shows this tick of the caller's, which has this place on the ring, and the sweep lags by so many ticks.
-    #[cfg(feature = "snapshot")]
     pub(crate) fn at(self, now: u64, place: u16, lag: u64) -> Self {
         let moment = Moment::new(self.ring, FIRST_TICK + u64::from(place), lag);
         Self {
@@ -221,6 +231,7 @@ impl Clock {
         let lifetime = match until {
             Until::Tick(tick) => tick.saturating_sub(now),
             Until::After(ticks) => ticks,
+            Until::Since { tick, ticks } => ticks.saturating_sub(now.saturating_sub(tick)),
         };
         if lifetime == 0 {
             return Ok(Admission::Dead);
@@ -241,8 +252,7 @@ impl Clock {
 
     /// The end of an entry with this payload that is live at the moment.
     pub(super) fn end_of(&self, moment: Moment, payload: u16) -> u64 {
-        let further = u64::from(payload).wrapping_sub(moment.now() + 1) & (self.ring.len() - 1);
-        moment.now() + 1 + further
+        moment.now() + self.ring.ticks_until(moment, payload)
     }
 
     pub(super) fn lock_sweep(&self) -> MutexGuard<'_, Option<Pass>> {

@@ -5,9 +5,10 @@ use crate::error::insert::{InsertBatchError, InsertError};
 use crate::error::load::LoadError;
 use crate::machine::arch::{VectorUnit, Vectorized};
 use crate::plan::batch::{self, BLOCK, Hashes, Steps};
+use crate::table::absorb::Absorbed;
 use crate::table::any::{AnyTable, BlockOfValues, FilterTable, MapletTable};
+use crate::table::begun::Section;
 use crate::table::counters::Counts;
-#[cfg(feature = "snapshot")]
 use crate::table::save::TableSave;
 use crate::table::words::{Table, memory_for};
 use crate::word::geometry::{Geometry, Index, Items};
@@ -323,14 +324,16 @@ impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
         size_of_val(self) + memory_for(self.buckets.count()) + self.clock().map_or(0, size_of_val)
     }
 
-    #[cfg(feature = "snapshot")]
     fn begin_save(&self) -> std::io::Result<TableSave<'_>> {
         self.begin_save()
     }
 
-    #[cfg(feature = "snapshot")]
     fn save(&self, save: &TableSave<'_>, chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>) -> std::io::Result<u64> {
         self.read_image(save, chunk)
+    }
+
+    fn digest(&self, save: &TableSave<'_>) -> std::io::Result<u64> {
+        self.digest(save)
     }
 
     #[cfg(feature = "snapshot")]
@@ -378,6 +381,10 @@ impl<L: Layout, G: Geometry> FilterTable for Table<L, G> {
         self.remove_all(hashes, (), answers);
     }
 
+    fn absorb(&self, others: &Section<'_>) -> Absorbed {
+        self.absorb_filter(others)
+    }
+
     fn lower_bucket(&self, hash: u64) -> usize {
         let item = self.item(hash);
         item.first.min(item.second)
@@ -410,6 +417,10 @@ impl<L: Layout, G: Geometry> MapletTable for Table<L, G> {
 
     fn replace_value(&self, hash: u64, old: u16, new: u16) -> bool {
         self.replace(self.item_with(hash, old), self.item_with(hash, new))
+    }
+
+    fn absorb(&self, others: &Section<'_>) -> Absorbed {
+        self.absorb_maplet(others)
     }
 
     fn values_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values])) {

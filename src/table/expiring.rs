@@ -359,11 +359,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.remove_under::<true>(guard, item, || item)
     }
 
-    /// How many live entries there are, by a look at every bucket.
-    pub(crate) fn live_len(&self) -> usize {
+    /// How many entries will live in so many ticks, by a look at every bucket.
+    pub(crate) fn live_in(&self, ticks: u64) -> usize {
         let clock = self.own_clock();
         let moment = clock.moment();
-        let is_live = |end| clock.ring.is_live(moment, end);
+        let is_live = |end| clock.ring.is_live(moment, end) && clock.ring.ticks_until(moment, end) > ticks;
         (0..self.words.len()).map(|bucket| self.layout.count_payloads(self.look(bucket), is_live)).sum()
     }
 }

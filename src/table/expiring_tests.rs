@@ -92,10 +92,10 @@ fn a_pass_goes_on_while_the_clock_does() {
     let left = table.len();
     assert!((7500..8500).contains(&left), "{left} are left of 9,000");
     assert_eq!(table.advance_to(2), Advance::Forward { ticks: 1 });
-    assert_eq!((table.live_len(), table.clock().expect("it has one").oldest_unswept()), (3000, Some(1)));
+    assert_eq!((table.live_in(0), table.clock().expect("it has one").oldest_unswept()), (3000, Some(1)));
     table.advance_to(2);
     assert_eq!(table.clock().expect("it has one").oldest_unswept(), Some(2), "those of tick 1 are out");
     assert_eq!(table.len(), 6000, "and no others");
     (0..3).for_each(|_| _ = table.advance_to(2));
-    assert_eq!((table.len(), table.live_len()), (3000, 3000));
+    assert_eq!((table.len(), table.live_in(0)), (3000, 3000));
 }

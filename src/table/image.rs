@@ -12,7 +12,6 @@ use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Geometry;
 use crate::word::layout::Layout;
 
-#[cfg_attr(not(any(feature = "snapshot", ccf_model)), allow(dead_code, reason = "only snapshots take images"))]
 impl<L: Layout, G: Geometry> Table<L, G> {
     /// Begins a save: the image will be that of this moment. Waits for nobody but the holders of stripes.
     ///

@@ -1,10 +1,13 @@
 //! CONCURRENT: one table, which threads share. `stripe.rs` has the protocol and its proof, `save.rs` that of saves.
 
+pub(crate) mod absorb;
 pub(crate) mod any;
+pub(crate) mod begun;
 pub(crate) mod build;
 mod change;
 pub(crate) mod clock;
 pub(crate) mod counters;
+mod digest;
 mod erased;
 pub(crate) mod expiring;
 mod expiring_erased;

@@ -110,7 +110,6 @@ pub(super) struct Kept {
     /// Whether the memory for a word was refused.
     refused: bool,
     /// What the table's clock said at the moment of the save, if it has one.
-    #[cfg_attr(not(any(feature = "snapshot", ccf_model)), allow(dead_code, reason = "only snapshots state it"))]
     reading: Option<Reading>,
 }
 
@@ -197,7 +196,6 @@ pub(crate) struct TableSave<'a> {
 
 impl TableSave<'_> {
     /// What the table's clock said at its moment, if it has one.
-    #[cfg(any(feature = "snapshot", ccf_model))]
     pub(crate) fn reading(&self) -> Option<Reading> {
         let saves = self.saving.saves.lock();
         saves.kept.iter().find(|kept| kept.save == self.save).expect("it is running").reading

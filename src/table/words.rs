@@ -371,7 +371,7 @@ fn bump_and(guard: &Guard<'_>, faults: TakeFaults, take: impl FnOnce() -> bool) 
 
 /// The ordering of an exchange that adds a copy.
 #[inline(always)]
-fn adding() -> Ordering {
+pub(super) fn adding() -> Ordering {
     // Release: who sees this copy sees what its inserter saw. SeqCst: see `table/stripe.rs`, *Across keys*.
     fault::ordering(Fault::RelaxedAdd, Ordering::SeqCst)
 }

@@ -1,31 +1,25 @@
 //! A filter that rotates as a snapshot, there and back.
 
-use std::io;
-
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
-use crate::snapshot::format::{Begun, Head, Saved};
+use crate::snapshot::format::{Head, Saved};
 use crate::snapshot::source::{Source, TABLE_HEADER};
 use crate::sync::Ordering;
-use crate::table::any::{AnyTable, FilterTable};
+use crate::table::any::FilterTable;
+use crate::table::begun::{Begun, Rotation};
 use crate::tables::gates::Gates;
 use crate::tables::generations::{Generations, MAX_GENERATIONS, MIN_GENERATIONS, Now};
 
 impl Saved for Generations {
     const KIND: FilterKind = FilterKind::Rotating;
 
-    fn begin_save(&self) -> io::Result<Begun<'_>> {
-        // No rotation takes effect until all tables' moments are past; and a tick is stored after the rotations that it has
-        // brought.
-        let _rotation = self.rotation.lock();
-        let (now, next_tick) = (self.now(), self.next_tick.load(Ordering::Relaxed));
+    fn head(&self, begun: &Begun<'_>) -> Head {
+        let Rotation { generation, next_tick } = begun.rotation.expect("the filter rotates");
         let mut head = [0; 18];
         head[..2].copy_from_slice(&[self.live_generations() as u8, u8::from(self.rotate_when_full)]);
-        head[2..10].copy_from_slice(&now.generation().to_le_bytes());
+        head[2..10].copy_from_slice(&generation.to_le_bytes());
         head[10..].copy_from_slice(&next_tick.to_le_bytes());
-        let ring = self.tables.len();
-        let ages = (0..self.live_generations()).rev();
-        Begun::new(Head::of(&head), ages.map(|age| &*self.tables[(now.table() + ring - age) % ring] as &dyn AnyTable))
+        Head::of(&head)
     }
 
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {

@@ -1,41 +1,28 @@
 //! A filter that grows as a snapshot, there and back.
 
-use std::io;
-
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
-use crate::snapshot::format::{Begun, Head, Saved};
+use crate::snapshot::format::{Head, Saved};
 use crate::snapshot::parts::{wanted_number, wanted_of_number};
 use crate::snapshot::source::Source;
 use crate::sync::AtomicU64;
-use crate::table::any::AnyTable;
+use crate::table::begun::Begun;
 use crate::tables::gates::Gates;
 use crate::tables::growth::{Growing, Tables};
 use crate::tables::growth_plan::{MAX_TABLES, Next, Plan, lowest_rate};
 use crate::tables::places::Places;
-use crate::verify::fault::{self, Fault};
 
 impl Saved for Tables {
     const KIND: FilterKind = FilterKind::Growable;
 
-    fn begin_save(&self) -> io::Result<Begun<'_>> {
-        // The newest first: see `snapshot/format.rs`.
-        let tables = self.tables();
+    fn head(&self, begun: &Begun<'_>) -> Head {
         let mut head = [0; 18];
-        head[..2].copy_from_slice(&[tables as u8, wanted_number(self.plan.encoding)]);
+        head[..2].copy_from_slice(&[begun.sections.len() as u8, wanted_number(self.plan.encoding)]);
         head[2..10].copy_from_slice(&(self.plan.buckets as u64).to_le_bytes());
         head[10..].copy_from_slice(&self.plan.rate.to_le_bytes());
-        let turned = fault::injected(Fault::SaveOldestFirst);
-        let mut begun = Begun::new(
-            Head::of(&head),
-            (0..tables).map(|nth| self.table(if turned { nth } else { tables - 1 - nth }) as &dyn AnyTable),
-        )?;
-        if turned {
-            begun.sections.reverse();
-        }
-        Ok(begun)
+        Head::of(&head)
     }
 
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {

@@ -1,5 +1,6 @@
 //! CONCURRENT: several tables as one filter: one that grows (`growth.rs`), one that rotates (`generations.rs`).
 
+mod begin;
 pub(crate) mod clock;
 pub(crate) mod gates;
 pub(crate) mod generations;

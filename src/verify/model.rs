@@ -12,7 +12,9 @@ use crate::error::insert::InsertError;
 use crate::machine::memory::Pages;
 use crate::plan::batch::BLOCK;
 use crate::plan::path::Hop;
+use crate::table::absorb::{Absorbed, Stopped};
 use crate::table::any::AnyTable;
+use crate::table::begun::Section;
 use crate::table::clock::Reading;
 use crate::table::save::TableSave;
 use crate::word::bucket::{Bucket, BucketOps};
@@ -197,6 +199,17 @@ impl<L: AnyLayout> Table<L> {
     /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear)
     pub fn clear(&self) {
         self.0.clear();
+    }
+
+    /// [`ConcurrentCuckooFilter::absorb`](crate::ConcurrentCuckooFilter::absorb); returns how many copies were added.
+    pub fn absorb(&self, other: &Self) -> Result<u64, InsertError> {
+        let save = other.0.begin_save().expect("a model has memory");
+        let Absorbed { copies, stopped } = self.0.absorb_filter(&Section { table: &other.0, save });
+        match stopped {
+            None => Ok(copies),
+            Some(Stopped::Refused(error)) => Err(error),
+            Some(Stopped::OutOfMemory) => unreachable!("a model has memory"),
+        }
     }
 
     /// `ConcurrentCuckooFilter::save`, but for the format.

@@ -95,7 +95,7 @@ impl<L: AnyLayout> Table<L> {
 
     /// [`ExpiringCuckooFilter::live_len`](crate::ExpiringCuckooFilter::live_len)
     pub fn live_len(&self) -> usize {
-        self.0.live_len()
+        self.0.live_in(0)
     }
 
     fn clock(&self) -> &Clock {

@@ -234,7 +234,7 @@ fn there_and_back<T: Saved>(filter: &T, begun: impl FnOnce()) -> T {
     let save = filter.begin_save().expect("a model has memory");
     begun();
     let mut snapshot = Vec::new();
-    Save::new(T::KIND, 0, "".into(), save).write_to(&mut snapshot).expect("a model has memory");
+    Save::new(T::KIND, 0, "".into(), filter.head(&save), save).write_to(&mut snapshot).expect("a model has memory");
     let mut from = &snapshot[..];
     let mut source = Source::new(&mut from, usize::MAX, Some(snapshot.len() as u64));
     source.header(T::KIND, "", 0).expect("it is a snapshot");

@@ -183,6 +183,21 @@ pub(crate) trait BucketOps: Layout {
         Some(encode::<Self>(lanes, list))
     }
 
+    /// The bucket with as many entries of the other one as fit, the first ones of [`entries`](Self::entries); and how many.
+    #[inline]
+    fn add_all(self, bucket: Bucket, others: Bucket) -> (Bucket, usize) {
+        if bucket == Bucket::default() {
+            return (others, self.occupied(others));
+        }
+        let (mut sum, mut added) = (bucket, 0);
+        for entry in self.entries(others) {
+            let Some(with_it) = self.add(sum, entry) else { break };
+            sum = with_it;
+            added += 1;
+        }
+        (sum, added)
+    }
+
     /// The bucket with one copy of the entry less, or `None` if it holds none.
     #[inline]
     fn remove(self, bucket: Bucket, entry: Entry) -> Option<Bucket> {

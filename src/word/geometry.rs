@@ -149,6 +149,13 @@ pub(crate) trait Geometry: Copy + core::fmt::Debug + Send + Sync + 'static {
     fn alternate(self, bucket: usize, fingerprint: Fingerprint) -> usize {
         self.other(self.sum(fingerprint), bucket)
     }
+
+    /// The class of a fingerprint that is stored in `bucket`, told the same way from either bucket: a fingerprint, and the
+    /// lower-numbered of its buckets. Where classes nest, that in the coarsest table.
+    #[inline(always)]
+    fn class(self, fingerprint: Fingerprint, bucket: usize) -> (Fingerprint, usize) {
+        (fingerprint, bucket.min(self.alternate(bucket, fingerprint)))
+    }
 }
 
 /// The geometry of a table that stands alone, with up to [`Buckets::MOST`] buckets.
@@ -312,6 +319,13 @@ impl Geometry for Nested {
         let (sum, bucket) = (sum as u64, bucket as u64);
         let coarse = difference(sum & !self.fine, bucket & !self.fine, self.count);
         (coarse | (sum ^ bucket) & self.fine) as usize
+    }
+
+    #[inline(always)]
+    fn class(self, fingerprint: Fingerprint, bucket: usize) -> (Fingerprint, usize) {
+        let lower = bucket.min(self.alternate(bucket, fingerprint));
+        // The buckets of a pair differ above these bits, so the lower one stays the lower one.
+        (Fingerprint(fingerprint.0 & self.coarse), lower >> self.fine.count_ones())
     }
 }
 

@@ -2,6 +2,7 @@
 //! no input or output. (The decode tables are built once for the whole process.)
 
 pub(crate) mod bucket;
+pub(crate) mod digest;
 pub(crate) mod geometry;
 pub(crate) mod layout;
 pub(crate) mod payloads;

@@ -26,7 +26,7 @@ const LAG_BITS: u32 = MOST_RING_BITS + 1;
 
 /// `now`, and how far `swept` lags behind it, in one word: what a lookup must know to tell the live from the dead.
 ///
-/// The ticks are the filter's own: the caller's less an offset (`table/expiry.rs`). All bits are 0 while no tick is known.
+/// The ticks are the filter's own: the caller's less an offset (`table/clock.rs`). All bits are 0 while no tick is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment(pub(crate) u64);
 
@@ -107,6 +107,12 @@ impl Ring {
         further + moment.lag() <= self.last
     }
 
+    /// How many ticks after `now` an entry ends that is live and whose end has this place.
+    #[inline(always)]
+    pub(crate) fn ticks_until(self, moment: Moment, place: u16) -> u64 {
+        (u64::from(place).wrapping_sub(moment.now() + 1) & self.last) + 1
+    }
+
     /// Whether an entry that ends at `end`, which is after `now`, may be taken in.
     #[inline(always)]
     pub(crate) fn has_room_for(self, moment: Moment, end: u64) -> bool {
@@ -165,6 +171,9 @@ mod tests {
             let swept = now - moment.lag();
             let end = swept + 1 + end % ring.len();
             prop_assert_eq!(ring.is_live(moment, ring.place(end)), end > now);
+            if end > now {
+                prop_assert_eq!(ring.ticks_until(moment, ring.place(end)), end - now);
+            }
             prop_assert_eq!(Arc::of_dead(ring, moment).contains(ring.place(end)), end <= now);
             for end in [end, end + ring.len()] {
                 if end > now {

@@ -1,0 +1,85 @@
+//! One table takes in another while both are in use: each copy of the other comes along once, and none of this one is lost.
+
+mod common;
+
+use std::sync::Arc;
+
+use ccf_loom::model::{Fault, Key, Seeded, Table};
+use common::{A, B, Role};
+
+/// The table that takes in, and the other.
+struct Both {
+    sum: Table,
+    other: Table,
+}
+
+type Model = (Arc<Both>, Vec<Role<Both>>, Role<Both>);
+
+fn table(keys: &[Key]) -> Table {
+    let table = Table::new(2);
+    keys.iter().for_each(|&key| table.place(key));
+    table
+}
+
+fn role(run: impl FnOnce(&Both) + Send + 'static) -> Role<Both> {
+    Box::new(run)
+}
+
+fn absorber(copies: u64) -> Role<Both> {
+    role(move |both| assert_eq!(both.sum.absorb(&both.other), Ok(copies), "a copy comes along too seldom or too often"))
+}
+
+/// In the end there are so many copies of each key, and nothing else.
+fn check(keys: Vec<(Key, usize)>) -> Role<Both> {
+    role(move |both| {
+        for &(key, copies) in &keys {
+            assert_eq!(both.sum.count(key), copies, "a copy comes along too seldom or too often");
+        }
+        let copies = keys.iter().map(|&(_, copies)| copies).sum::<usize>();
+        assert_eq!((both.sum.scan(), both.sum.len()), (copies, copies), "a copy comes along too seldom or too often");
+    })
+}
+
+/// A relocation in the other table carries the key from a bucket not yet read to one that was.
+fn other_is_relocated() -> Model {
+    let x = Key::new(2, A, B, 0);
+    let both = Both { sum: table(&[]), other: table(&[x.twin()]) };
+    let mover = role(move |both| assert!(both.other.relocate(x.twin()), "nobody else moves it"));
+    (Arc::new(both), vec![absorber(1), mover], check(vec![(x, 1)]))
+}
+model! {
+    other_is_relocated, at least 100,
+    fails with "a copy comes along too seldom or too often"
+    for [SaveWithoutLocks, RelocateKeepsNoSource, RelocateKeepsTargetLate]
+}
+
+/// Two copies come into a bucket in one step, into which another thread inserts. One of the three goes to the other bucket.
+fn insert_into_the_same_bucket() -> Model {
+    let [x, y, z] = [0, 1, 2].map(|nth| Key::new(2, A, B, nth));
+    let both = Both { sum: table(&[]), other: table(&[x, y]) };
+    let writer = role(move |both| both.sum.insert(z).expect("there is room"));
+    (Arc::new(both), vec![absorber(2), writer], check(vec![(x, 1), (y, 1), (z, 1)]))
+}
+model! {
+    insert_into_the_same_bucket, at least 50, preemptions 3,
+    fails with "a copy comes along too seldom or too often"
+    for [AddOverwrites]
+}
+
+/// A save of the table that takes in has begun: what comes along is not in it, wherever it is moved.
+fn while_it_is_saved() -> Model {
+    let [x, y] = [0, 1].map(|nth| Key::new(2, A, B, nth));
+    let both = Both { sum: table(&[x]), other: table(&[y.twin()]) };
+    both.sum.begin_save();
+    let saver = role(move |both| {
+        let image = both.sum.end_save();
+        let counts = (image.count(x), image.count(y));
+        assert_eq!(counts, (1, 0), "a copy comes along too seldom or too often");
+    });
+    (Arc::new(both), vec![saver, absorber(1)], check(vec![(x, 1), (y, 1)]))
+}
+model! {
+    while_it_is_saved, at least 50,
+    fails with "a copy comes along too seldom or too often"
+    for [InsertKeepsNothing]
+}

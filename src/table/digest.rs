@@ -1,0 +1,51 @@
+//! CONCURRENT: what the copies in the image of a table come to as one number. `word/digest.rs` has the arithmetic.
+
+use std::io;
+
+use crate::table::save::TableSave;
+use crate::table::words::Table;
+use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::digest;
+use crate::word::geometry::Geometry;
+use crate::word::layout::{Entry, Layout};
+
+impl<L: Layout, G: Geometry> Table<L, G> {
+    /// The sum over the copies that were in at the moment of the save and, where there is a clock, live then.
+    ///
+    /// # Errors
+    /// Of the kind `OutOfMemory`.
+    pub(super) fn digest(&self, save: &TableSave<'_>) -> io::Result<u64> {
+        let Some(clock) = self.clock() else {
+            return self.sum_of_copies(save, |entry| Some(self.layout.payload_of(entry).into()));
+        };
+        let Some((reading, now)) = save.reading().and_then(|reading| Some((reading, reading.now?))) else {
+            return Ok(0); // without a tick nothing was taken in
+        };
+        let moment = reading.moment;
+        // In ticks of the caller's: the places on the ring are others in another filter.
+        let end = |place| now.wrapping_add(clock.ring.ticks_until(moment, place));
+        self.sum_of_copies(save, |entry| {
+            let place = self.layout.payload_of(entry);
+            clock.ring.is_live(moment, place).then(|| end(place))
+        })
+    }
+
+    /// The sum over all copies for which `payload` tells what theirs means.
+    #[inline(always)]
+    fn sum_of_copies(&self, save: &TableSave<'_>, payload: impl Fn(Entry) -> Option<u64>) -> io::Result<u64> {
+        let (mut bucket, mut sum) = (0, 0u64);
+        self.read_image(save, &mut |words| {
+            for &word in words {
+                for entry in self.layout.entries(Bucket(word)) {
+                    if let Some(payload) = payload(entry) {
+                        let (fingerprint, lower) = self.buckets.class(self.layout.fingerprint_of(entry), bucket);
+                        sum = sum.wrapping_add(digest::of_copy(fingerprint.0, lower as u64, payload));
+                    }
+                }
+                bucket += 1;
+            }
+            Ok(())
+        })?;
+        Ok(sum)
+    }
+}

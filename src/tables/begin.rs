@@ -1,0 +1,39 @@
+//! CONCURRENT: images of several tables whose moments belong together. `snapshot/format.rs` has the reasoning.
+
+use std::io;
+
+use crate::sync::Ordering;
+use crate::table::any::AnyTable;
+use crate::table::begun::{Begun, Imaged, Rotation};
+use crate::tables::generations::Generations;
+use crate::tables::growth::Tables;
+use crate::verify::fault::{self, Fault};
+
+impl Imaged for Tables {
+    /// The newest first.
+    fn begin_save(&self) -> io::Result<Begun<'_>> {
+        let tables = self.tables();
+        let turned = fault::injected(Fault::SaveOldestFirst);
+        let mut begun = Begun::new(
+            (0..tables).map(|nth| self.table(if turned { nth } else { tables - 1 - nth }) as &dyn AnyTable),
+        )?;
+        if turned {
+            begun.sections.reverse();
+        }
+        Ok(begun)
+    }
+}
+
+impl Imaged for Generations {
+    /// From the oldest live generation to the current one.
+    fn begin_save(&self) -> io::Result<Begun<'_>> {
+        // No rotation takes effect until all tables' moments are past; and a tick is stored after the rotations that it has
+        // brought.
+        let _rotation = self.rotation.lock();
+        let (now, next_tick) = (self.now(), self.next_tick.load(Ordering::Relaxed));
+        let ring = self.tables.len();
+        let ages = (0..self.live_generations()).rev();
+        let begun = Begun::new(ages.map(|age| &*self.tables[(now.table() + ring - age) % ring] as &dyn AnyTable))?;
+        Ok(Begun { rotation: Some(Rotation { generation: now.generation(), next_tick }), ..begun })
+    }
+}

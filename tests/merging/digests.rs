@@ -1,0 +1,254 @@
+use std::error::Error;
+use std::thread;
+
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
+
+use crate::support::{LAYOUTS, MAPLET_LAYOUTS, Random, build, hashes};
+use crate::{expiring, filter, growable, maplet, rotating};
+
+type Result = std::result::Result<(), Box<dyn Error>>;
+
+#[test]
+fn the_order_of_inserts_and_where_relocations_lead_make_no_difference() -> Result {
+    for (encoding, rate, ..) in LAYOUTS {
+        let [one, other] = [(); 2].map(|()| build(2000, encoding, rate));
+        let keys: Vec<_> = hashes(0, one.capacity()).collect();
+        keys.iter().try_for_each(|key| one.insert(key))?;
+        keys.iter().rev().try_for_each(|key| other.insert(key))?;
+        assert!(one.stats().relocations > 0, "so that copies stand in other buckets");
+        assert_eq!(one.digest()?, other.digest()?, "{encoding:?} {rate}");
+        // There and back again, with what came in between.
+        assert!(other.remove(&keys[7]));
+        assert_ne!(one.digest()?, other.digest()?, "{encoding:?} {rate}: one is missing");
+        other.insert(&keys[7])?;
+        assert_eq!(one.digest()?, other.digest()?, "{encoding:?} {rate}");
+    }
+    Ok(())
+}
+
+#[test]
+fn threads_that_insert_at_once_come_to_the_same() -> Result {
+    let [one, other] = [(); 2].map(|()| build(40_000, Encoding::SemiSorted, 0.001));
+    let keys: Vec<_> = hashes(0, one.capacity()).collect();
+    keys.iter().try_for_each(|key| one.insert(key))?;
+    let other = &other;
+    thread::scope(|scope| {
+        for keys in keys.chunks(keys.len() / 4 + 1) {
+            scope.spawn(|| keys.iter().rev().for_each(|key| other.insert(key).unwrap()));
+        }
+    });
+    assert_eq!(one.digest()?, other.digest()?);
+    Ok(())
+}
+
+/// Each copy of each key counts, and so do the buckets and the fingerprint.
+#[test]
+fn every_change_shows() -> Result {
+    let filter = filter();
+    let mut seen = vec![filter.digest()?];
+    let mut is_new = |filter: &ConcurrentCuckooFilter<_, _>| -> std::result::Result<bool, Box<dyn Error>> {
+        let digest = filter.digest()?;
+        let new = !seen.contains(&digest);
+        seen.push(digest);
+        Ok(new)
+    };
+    for key in hashes(0, 90) {
+        filter.insert(&key)?;
+        assert!(is_new(&filter)?);
+    }
+    for key in hashes(0, 4) {
+        filter.insert(&key)?;
+        assert!(is_new(&filter)?, "a second copy");
+    }
+    for key in hashes(0, 3) {
+        assert!(filter.remove(&key));
+        // The same copies again in another order of removal: each of these multisets is new.
+        assert!(is_new(&filter)?);
+    }
+    filter.clear();
+    assert!(!is_new(&filter)?, "empty, as at first");
+    Ok(())
+}
+
+#[test]
+fn only_filters_that_are_alike_have_the_same_digest() -> Result {
+    let filters = [
+        build(100, Encoding::SemiSorted, 0.001),
+        build(101, Encoding::SemiSorted, 0.0001),
+        build(100, Encoding::Plain, 0.001),
+        build(200, Encoding::SemiSorted, 0.001),
+    ];
+    for fill in [false, true] {
+        let digests: Vec<u64> = filters.iter().map(|filter| filter.digest()).collect::<std::io::Result<_>>()?;
+        for (nth, digest) in digests.iter().enumerate() {
+            assert!(!digests[..nth].contains(digest), "{nth}, filled: {fill}");
+        }
+        if !fill {
+            filters.iter().try_for_each(|filter| hashes(0, 50).try_for_each(|key| filter.insert(&key)))?;
+        }
+    }
+    // With keys of their own, even where nothing is in.
+    let [one, other] = [(); 2].map(|()| ConcurrentCuckooFilter::<u64>::with_capacity(100));
+    assert_ne!(one.digest()?, other.digest()?);
+    Ok(())
+}
+
+#[test]
+fn values_count() -> Result {
+    for layout in MAPLET_LAYOUTS {
+        let [one, other] = [(); 2].map(|()| maplet(500, layout));
+        let most = u16::MAX >> (16 - layout.0);
+        let pairs: Vec<_> = hashes(0, 500).map(|key| (key, key.0 as u16 & most)).collect();
+        pairs.iter().try_for_each(|(key, value)| one.insert(key, *value))?;
+        pairs.iter().rev().try_for_each(|(key, value)| other.insert(key, *value))?;
+        assert_eq!(one.digest()?, other.digest()?, "{layout:?}");
+        let (key, value) = &pairs[100];
+        assert!(other.replace(key, *value, value ^ 1)?);
+        assert_ne!(one.digest()?, other.digest()?, "{layout:?}: a value is another one");
+        assert!(other.replace(key, value ^ 1, *value)?);
+        assert_eq!(one.digest()?, other.digest()?, "{layout:?}");
+    }
+    Ok(())
+}
+
+/// Ends are ticks of the caller's, wherever they stand on the ring, and who has expired does not count, swept or not.
+#[test]
+fn the_live_count_with_their_ends() -> Result {
+    let [one, other] = [(); 2].map(|()| expiring(500, 14));
+    one.advance_to(1000);
+    // A clock that has begun elsewhere: the places on the ring are others.
+    other.advance_to(3);
+    other.restart_clock(998);
+    for key in hashes(0, 100) {
+        other.insert(&key, 999)?; // these die soon
+    }
+    other.advance_to(1000);
+    for (nth, key) in (1..).zip(hashes(100, 300)) {
+        one.insert(&key, 1000 + nth % 14 + 1)?;
+    }
+    for (nth, key) in (1..).zip(hashes(100, 300)).collect::<Vec<_>>().into_iter().rev() {
+        other.insert(&key, 1000 + nth % 14 + 1)?;
+    }
+    assert_eq!(one.digest()?, other.digest()?);
+    // Others die in both, at one tick after the other.
+    for now in 1001..1012 {
+        let before = one.digest()?;
+        one.advance_to(now);
+        assert_ne!(one.digest()?, before, "some have expired");
+        assert_ne!(one.digest()?, other.digest()?, "by one clock alone");
+        other.advance_to(now);
+        assert_eq!(one.digest()?, other.digest()?);
+    }
+    // One more tick for one entry.
+    let key = hashes(100, 300).nth(13).unwrap(); // ends at 1015
+    other.keep_until(&key, 1016)?;
+    assert_ne!(one.digest()?, other.digest()?, "it lives longer");
+    one.keep_until(&key, 1016)?;
+    assert_eq!(one.digest()?, other.digest()?);
+    Ok(())
+}
+
+/// A call sweeps a part of a large table. What it leaves there is dead, and does not count.
+#[test]
+fn the_dead_that_were_not_swept_do_not_count() -> Result {
+    let [one, other] = [(); 2].map(|()| expiring(200_000, 14));
+    for filter in [&one, &other] {
+        filter.advance_to(10);
+    }
+    hashes(0, 100_000).try_for_each(|key| one.insert(&key, 11))?;
+    hashes(500_000, 1000).try_for_each(|key| one.insert(&key, 20).and(other.insert(&key, 20)))?;
+    assert_ne!(one.digest()?, other.digest()?);
+    one.advance_to(11);
+    assert!(one.len() > 50_000, "or there was nothing to see");
+    assert_eq!(one.digest()?, other.digest()?);
+    let sum = one.empty_like()?;
+    assert_eq!(sum.absorb(&one), Ok(1000));
+    assert_eq!(sum.digest()?, other.digest()?);
+    Ok(())
+}
+
+#[test]
+fn in_which_table_of_a_growing_filter_a_copy_is_makes_no_difference() -> Result {
+    let [one, other] = [(); 2].map(|()| growable(500));
+    let keys: Vec<_> = hashes(0, 8000).collect();
+    keys.iter().try_for_each(|key| one.insert(key))?;
+    keys.iter().rev().try_for_each(|key| other.insert(key))?;
+    assert!(one.stats().tables > 3);
+    assert_eq!(one.digest()?, other.digest()?);
+    // A filter that had more tables at some time has them for ever.
+    let grown = growable(500);
+    for key in hashes(8000, 20_000) {
+        grown.insert(&key)?;
+    }
+    for key in hashes(8000, 20_000) {
+        assert!(grown.remove(&key));
+    }
+    keys.iter().try_for_each(|key| grown.insert(key))?;
+    assert_ne!(one.stats().tables, grown.stats().tables);
+    assert_eq!(one.digest()?, grown.digest()?);
+    assert!(grown.remove(&keys[5]));
+    assert_ne!(one.digest()?, grown.digest()?);
+    assert_ne!(growable(500).digest()?, growable(5000).digest()?, "their classes are others");
+    Ok(())
+}
+
+#[test]
+fn the_age_of_a_generation_counts() -> Result {
+    let [one, other] = [(); 2].map(|()| rotating(200, 4));
+    let mut random = Random(1);
+    for _ in 0..random.below(9) + 1 {
+        other.rotate(); // how often makes no difference
+    }
+    assert_eq!(one.digest()?, other.digest()?);
+    for generation in 0..6 {
+        let keys: Vec<_> = hashes(generation * 100, 150).collect();
+        keys.iter().try_for_each(|key| one.insert(key))?;
+        keys.iter().rev().try_for_each(|key| other.insert(key))?;
+        keys.iter().try_for_each(|key| other.insert(key))?; // no second copy
+        assert_eq!(one.digest()?, other.digest()?);
+        one.rotate();
+        assert_ne!(one.digest()?, other.digest()?, "the same keys, but they are older");
+        other.rotate();
+        assert_eq!(one.digest()?, other.digest()?);
+    }
+    Ok(())
+}
+
+#[cfg(feature = "snapshot")]
+#[test]
+fn what_was_loaded_has_the_digest_of_what_was_saved() -> Result {
+    use crate::{Expiring, Growable, Hasher, Maplet, Rotating};
+
+    macro_rules! there_and_back {
+        ($Filter:ty, $filter:expr) => {{
+            let filter = $filter;
+            let mut snapshot = Vec::new();
+            let save = filter.begin_save()?;
+            let digest = filter.begin_save()?.digest()?;
+            save.write_to(&mut snapshot)?;
+            assert_eq!(digest, filter.digest()?);
+            assert_eq!(<$Filter>::load(&snapshot[..], Hasher::default(), 1 << 30)?.digest()?, digest);
+        }};
+    }
+    let filter = filter();
+    hashes(0, 80).try_for_each(|key| filter.insert(&key))?;
+    there_and_back!(ConcurrentCuckooFilter<crate::Raw, Hasher>, filter);
+    let maplet = maplet(100, MAPLET_LAYOUTS[4]);
+    hashes(0, 80).try_for_each(|key| maplet.insert(&key, key.0 as u16 & 15))?;
+    there_and_back!(Maplet, maplet);
+    let expiring = expiring(100, 14);
+    expiring.advance_to(100);
+    hashes(0, 80).try_for_each(|key| expiring.insert(&key, 101 + key.0 % 14))?;
+    expiring.advance_to(105);
+    there_and_back!(Expiring, expiring);
+    let growable = growable(100);
+    hashes(0, 2000).try_for_each(|key| growable.insert(&key))?;
+    there_and_back!(Growable, growable);
+    let rotating = rotating(100, 3);
+    for generation in 0..5 {
+        hashes(generation * 50, 80).try_for_each(|key| rotating.insert(&key))?;
+        rotating.rotate();
+    }
+    there_and_back!(Rotating, rotating);
+    Ok(())
+}

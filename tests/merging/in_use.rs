@@ -1,0 +1,162 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use concurrent_cuckoo_filter::Encoding;
+
+use crate::support::{MAPLET_LAYOUTS, Random, Raw, build, hashes};
+use crate::{expiring, maplet};
+
+const ROUNDS: usize = if cfg!(debug_assertions) { 60 } else { 200 };
+
+/// Has the other threads end, also where a check has failed.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The table is nearly full, and one key comes and goes: most of its inserts relocate others. The digest is the one with it or
+/// the one without it, at every moment.
+#[test]
+fn a_digest_beside_relocations_is_that_of_one_moment() {
+    for (encoding, rate) in [(Encoding::SemiSorted, 0.001), (Encoding::Plain, 0.000125)] {
+        let filter = build(100_000, encoding, rate);
+        let mut extra = hashes(1_000_000, 1 << 20);
+        hashes(0, filter.capacity()).for_each(|key| filter.insert(&key).unwrap());
+        while filter.len() < filter.slots() * 97 / 100 {
+            let _ = filter.insert(&extra.next().unwrap());
+        }
+        let coming: Vec<_> = extra.take(40).collect();
+        let without = filter.digest().unwrap();
+        let with: Vec<u64> = coming
+            .iter()
+            .filter_map(|key| {
+                filter.insert(key).ok()?;
+                let digest = filter.digest().unwrap();
+                assert!(filter.remove(key));
+                Some(digest)
+            })
+            .collect();
+        assert_eq!(filter.digest().unwrap(), without);
+        let done = AtomicBool::new(false);
+        let (filter, done) = (&filter, &done);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    for key in &coming {
+                        if filter.insert(key).is_ok() {
+                            assert!(filter.remove(key));
+                        }
+                    }
+                }
+            });
+            let _ends = Ends(done);
+            // Until there was something to see.
+            let relocations = filter.stats().relocations;
+            let mut rounds = 0;
+            while rounds < 5 * ROUNDS || filter.stats().relocations < relocations + 1000 {
+                rounds += 1;
+                let digest = filter.digest().unwrap();
+                assert!(
+                    digest == without || with.contains(&digest),
+                    "the digest of a multiset that never was, in round {rounds}"
+                );
+            }
+        });
+        assert_eq!(filter.digest().unwrap(), without);
+    }
+}
+
+/// What is in throughout is taken over once, while others relocate it; and what they change here stays.
+#[test]
+fn a_sum_beside_changes_to_both_is_exact() {
+    for round in 0..ROUNDS {
+        let [sum, other] = [(); 2].map(|()| build(3000, Encoding::SemiSorted, 0.001));
+        let half = sum.capacity() / 2 - 50;
+        let (ours, theirs): (Vec<_>, Vec<_>) = (hashes(0, half).collect(), hashes(10_000, half).collect());
+        ours.iter().for_each(|key| sum.insert(key).unwrap());
+        theirs.iter().for_each(|key| other.insert(key).unwrap());
+        let (sum, other, done) = (&sum, &other, &AtomicBool::new(false));
+        thread::scope(|scope| {
+            let _ends = Ends(done);
+            scope.spawn(move || {
+                let mut random = Random(round as u64);
+                while !done.load(Ordering::Relaxed) {
+                    // Copies of one key fill its buckets, push others out, and go again.
+                    let key = Raw(random.next());
+                    let copies = (0..8).filter(|_| other.insert(&key).is_ok()).count();
+                    (0..copies).for_each(|_| assert!(other.remove(&key)));
+                }
+            });
+            scope.spawn(|| ours.iter().step_by(10).for_each(|key| assert!(sum.remove(key))));
+            let added = sum.absorb(other).unwrap() as usize;
+            assert!((half..=half + 8).contains(&added), "{added} of {half}: lost, or taken over twice");
+        });
+        assert!(theirs.iter().all(|key| sum.contains(key)));
+        assert!(theirs.iter().all(|key| sum.remove(key)), "taken over once");
+        for (nth, key) in ours.iter().enumerate() {
+            assert!(nth % 10 == 0 || sum.remove(key), "ours is lost");
+        }
+        assert!(sum.len() <= 8, "{} are left", sum.len());
+    }
+}
+
+/// Two that take in each other, and threads that save what is being filled.
+#[test]
+fn filters_that_take_in_each_other_do_not_wait_for_each_other() {
+    for _ in 0..ROUNDS {
+        let [one, other] = [(); 2].map(|()| maplet(4000, MAPLET_LAYOUTS[2]));
+        hashes(0, 700).for_each(|key| one.insert(&key, 1).unwrap());
+        hashes(5000, 700).for_each(|key| other.insert(&key, 2).unwrap());
+        let (one, other) = (&one, &other);
+        let (a, b) = thread::scope(|scope| {
+            let a = scope.spawn(|| one.absorb(other).unwrap());
+            let b = scope.spawn(|| other.absorb(one).unwrap());
+            (0..5).for_each(|_| {
+                one.digest().unwrap();
+            });
+            (a.join().unwrap(), b.join().unwrap())
+        });
+        assert_eq!((one.len() as u64, other.len() as u64), (700 + a, 700 + b));
+        assert!(a >= 700 && b >= 700 && a.min(b) <= 1400);
+        assert!(hashes(0, 700).all(|key| other.values(&key).contains(1)));
+        assert!(hashes(5000, 700).all(|key| one.values(&key).contains(2)));
+    }
+}
+
+/// Entries die in both while one takes in the other: each lives here as long as it would have there.
+#[test]
+fn clocks_go_on_meanwhile() {
+    for _ in 0..ROUNDS {
+        let [sum, other] = [(); 2].map(|()| expiring(4000, 14));
+        sum.advance_to(100);
+        other.advance_to(100);
+        let end = |key: &Raw| 101 + key.0 % 14;
+        let keys: Vec<_> = hashes(0, 1800).collect();
+        keys.iter().for_each(|key| other.insert(key, end(key)).unwrap());
+        let (sum, other) = (&sum, &other);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                (100..105).for_each(|now| {
+                    other.advance_to(now);
+                })
+            });
+            scope.spawn(|| {
+                (100..108).for_each(|now| {
+                    sum.advance_to(now);
+                })
+            });
+            // If the other's clock is ahead at this moment, that is said.
+            while sum.absorb(other).is_err() {}
+        });
+        for now in 107..116 {
+            sum.advance_to(now);
+            for key in &keys {
+                assert!(sum.contains(key) || end(key) <= now, "it ends at {} and is gone at {now}", end(key));
+            }
+            assert_eq!(sum.live_len(), keys.iter().filter(|key| end(key) > now).count());
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The same changes in the same order, from the same start, come to the same digest on every machine, and in every version that
+//! writes this version of the snapshot format.
+//!
+//! If one of these fails, nodes of different versions would take each other for damaged. So whoever changes an answer raises the
+//! version of the format (`src/snapshot/parts.rs`), and says so in the changelog.
+
+use concurrent_cuckoo_filter::{
+    ConcurrentCuckooFilter, ConcurrentCuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter,
+    RotatingCuckooFilter, StableState,
+};
+
+use crate::support::{LAYOUTS, MAPLET_LAYOUTS, Random};
+
+fn hasher() -> StableState {
+    StableState::with_key(*b"known answers #1")
+}
+
+/// So many hashes of keys.
+fn hashes(seed: u64, count: usize) -> impl Iterator<Item = u64> {
+    let mut random = Random(seed);
+    (0..count).map(move |_| random.next())
+}
+
+fn filter(encoding: Encoding, rate: f64) -> ConcurrentCuckooFilter<str, StableState> {
+    let builder = ConcurrentCuckooFilter::<str>::builder().capacity(700).encoding(encoding).false_positive_rate(rate);
+    builder.hasher(hasher()).build().unwrap()
+}
+
+#[test]
+fn of_filters() {
+    let digests = LAYOUTS.map(|(encoding, rate, ..)| {
+        let filter = filter(encoding, rate);
+        hashes(1, 700).for_each(|hash| filter.insert_hash(hash).unwrap());
+        hashes(1, 90).for_each(|hash| assert!(filter.remove_hash(hash)));
+        hashes(2, 80).for_each(|hash| assert!(filter.insert_hash_if_absent(hash).is_ok()));
+        filter.digest().unwrap()
+    });
+    assert_eq!(digests, FILTERS, "{digests:#018x?}");
+}
+
+/// Text is hashed alike everywhere too.
+#[test]
+fn of_keys() {
+    let filter = filter(Encoding::SemiSorted, 0.001);
+    assert_eq!(filter.digest().unwrap(), EMPTY, "{:#018x?}", filter.digest());
+    for key in ["", "token-17", "žluťoučký kůň", "token-17"] {
+        filter.insert(key).unwrap();
+    }
+    assert_eq!(filter.digest().unwrap(), KEYS, "{:#018x?}", filter.digest());
+}
+
+#[test]
+fn of_maplets() {
+    let digests = MAPLET_LAYOUTS.map(|(value_bits, rate, ..)| {
+        let builder = ConcurrentCuckooMaplet::<str>::builder().capacity(700).value_bits(value_bits);
+        let maplet = builder.false_positive_rate(rate).hasher(hasher()).build().unwrap();
+        let value = |hash| (hash % (1 << value_bits)) as u16;
+        hashes(1, 650).for_each(|hash| maplet.insert_hash(hash, value(hash)).unwrap());
+        hashes(1, 90).for_each(|hash| assert!(maplet.remove_hash(hash, value(hash))));
+        maplet.digest().unwrap()
+    });
+    assert_eq!(digests, MAPLETS, "{digests:#018x?}");
+}
+
+#[test]
+fn of_entries_that_expire() {
+    let digests = [1, 3, 14, 62, 254, 65_534].map(|longest| {
+        let builder = ExpiringCuckooFilter::<str>::builder().capacity(900).lifetime_in_ticks(longest);
+        let filter = builder.hasher(hasher()).build().unwrap();
+        let mut now = 29_700_000; // minutes since 1970, in 2026
+        for seed in 0..6 {
+            filter.advance_to(now);
+            let end = |hash: u64| now + 1 + hash % longest;
+            hashes(seed, 150).for_each(|hash| filter.insert_hash(hash, end(hash)).unwrap());
+            hashes(seed, 10).for_each(|hash| assert!(filter.remove_hash(hash, end(hash))));
+            now += longest.div_ceil(4);
+        }
+        filter.digest().unwrap()
+    });
+    assert_eq!(digests, EXPIRING, "{digests:#018x?}");
+}
+
+#[test]
+fn of_several_tables() {
+    let builder = GrowableCuckooFilter::<str>::builder().capacity(100);
+    let growable = builder.hasher(hasher()).build().unwrap();
+    hashes(1, 2000).for_each(|hash| growable.insert_hash(hash).unwrap());
+    hashes(1, 300).for_each(|hash| assert!(growable.remove_hash(hash)));
+    let builder = RotatingCuckooFilter::<str>::builder().generation_capacity(300).generations(3);
+    let rotating = builder.hasher(hasher()).build().unwrap();
+    for seed in 0..5 {
+        hashes(seed, 250).for_each(|hash| rotating.insert_hash(hash).unwrap());
+        rotating.rotate();
+    }
+    let digests = [growable.digest().unwrap(), rotating.digest().unwrap()];
+    assert_eq!(digests, SEVERAL, "{digests:#018x?}");
+}
+
+const FILTERS: [u64; 11] = [
+    0x2973_4fec_4742_ac2e,
+    0x2451_4050_48e0_b1c1,
+    0x3bee_4e14_7ce5_6915,
+    0xb09b_e288_9caf_820d,
+    0xd5d8_4a12_8215_2898,
+    0xc115_5545_3224_3c8f,
+    0xad2c_1214_6a2c_1a15,
+    0x9e9e_4058_6b3b_4689,
+    0x1cf7_97c9_ef4d_aa1a,
+    0xa847_aef8_d6f3_b5ea,
+    0x61e7_d5a7_2f67_9100,
+];
+const EMPTY: u64 = 0xd24a_bb1c_4911_fef2;
+const KEYS: u64 = 0xcf80_f8ab_4795_045b;
+const MAPLETS: [u64; 10] = [
+    0x8813_bbce_4eb4_1f54,
+    0xc677_eec2_f8a0_6869,
+    0x6877_f579_2dea_8fc8,
+    0x7e78_ea15_5779_94bc,
+    0x952a_9ee8_de46_213b,
+    0xb90f_eb41_588b_893f,
+    0x1e1d_2c04_293a_e1b1,
+    0xaea0_060d_4b50_a6d3,
+    0x69a5_5583_b50e_a1d1,
+    0x3ee9_863b_5a2c_7bc6,
+];
+const EXPIRING: [u64; 6] = [
+    0x241a_8cb1_377a_d1f9,
+    0x4047_b0dd_e2a3_0bc3,
+    0x2747_1051_d59a_6c25,
+    0x59c0_c4d8_7b1a_2dc7,
+    0xe25c_4278_c0ae_97d6,
+    0x924c_ebab_bc9c_48af,
+];
+const SEVERAL: [u64; 2] = [0xc337_6695_1a06_e7d9, 0x3e85_815d_0761_6212];

@@ -1,0 +1,56 @@
+//! Digests, and filters that are put together.
+//!
+//! - `digests`: equal for equal multisets however they came about, another one after any change;
+//! - `known_answers`: what certain changes come to, on every machine and in every version with this format;
+//! - `sums`: one filter takes in another: exact counts, in every layout, errors that change nothing;
+//! - `ends`: the same for entries that expire;
+//! - `parts`: filters that are filled in parts;
+//! - `in_use`: all of this while other threads change the filters.
+
+mod digests;
+mod ends;
+mod in_use;
+#[cfg(feature = "stable-hash")]
+mod known_answers;
+mod parts;
+mod sums;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::hash::BuildHasherDefault;
+
+use concurrent_cuckoo_filter::{
+    ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, RotatingCuckooFilter,
+};
+use support::{Identity, MapletLayout, Raw};
+
+/// Filters of one type are alike, with the same hasher: so they can be compared.
+type Hasher = BuildHasherDefault<Identity>;
+type Maplet = ConcurrentCuckooMaplet<Raw, Hasher>;
+type Expiring = ExpiringCuckooFilter<Raw, Hasher>;
+type Growable = GrowableCuckooFilter<Raw, Hasher>;
+type Rotating = RotatingCuckooFilter<Raw, Hasher>;
+
+fn maplet(capacity: usize, (value_bits, rate, ..): MapletLayout) -> Maplet {
+    let builder = ConcurrentCuckooMaplet::<Raw>::builder().capacity(capacity).value_bits(value_bits);
+    builder.false_positive_rate(rate).hasher(Hasher::default()).build().unwrap()
+}
+
+fn expiring(capacity: usize, ticks: u64) -> Expiring {
+    let builder = ExpiringCuckooFilter::<Raw>::builder().capacity(capacity).lifetime_in_ticks(ticks);
+    builder.hasher(Hasher::default()).build().unwrap()
+}
+
+fn growable(capacity: usize) -> Growable {
+    GrowableCuckooFilter::<Raw>::builder().capacity(capacity).hasher(Hasher::default()).build().unwrap()
+}
+
+fn rotating(capacity: usize, generations: usize) -> Rotating {
+    let builder = RotatingCuckooFilter::<Raw>::builder().generation_capacity(capacity).generations(generations);
+    builder.hasher(Hasher::default()).build().unwrap()
+}
+
+/// A filter of a hundred keys, whose rate makes it semi-sorted or plain.
+fn filter() -> ConcurrentCuckooFilter<Raw, Hasher> {
+    ConcurrentCuckooFilter::<Raw>::builder().capacity(100).hasher(Hasher::default()).build().unwrap()
+}

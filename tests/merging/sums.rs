@@ -1,0 +1,214 @@
+use std::collections::HashMap;
+
+use concurrent_cuckoo_filter::{AbsorbError, ConcurrentCuckooFilter, Encoding, FilterKind, InsertError};
+
+use crate::support::{Filter, LAYOUTS, MAPLET_LAYOUTS, Raw, build, hashes};
+use crate::{filter, maplet};
+
+fn digest(filter: &Filter) -> u64 {
+    filter.digest().unwrap()
+}
+
+/// Counts, not only presence: every copy can be removed again, and then nothing is left.
+#[test]
+fn the_sum_of_two_filters_has_every_copy_of_both() {
+    for (encoding, rate, slots, _) in LAYOUTS {
+        let [sum, other, direct] = [(); 3].map(|()| build(4000, encoding, rate));
+        let half = sum.capacity() / 2;
+        let shared = if slots > 2 { 100 } else { 0 };
+        let ours: Vec<_> = hashes(0, half - 2 * shared).collect();
+        let theirs: Vec<_> = hashes(half - 3 * shared, half).collect();
+        let twice = || ours.iter().take(shared);
+        for key in ours.iter().chain(twice()) {
+            sum.insert(key).unwrap();
+            direct.insert(key).unwrap();
+        }
+        for key in &theirs {
+            other.insert(key).unwrap();
+            direct.insert(key).unwrap();
+        }
+        let (before, len) = (digest(&other), sum.len());
+        assert_eq!(sum.absorb(&other), Ok(theirs.len() as u64), "{encoding:?} {rate}");
+        assert_eq!(digest(&other), before, "the other one stays as it is");
+        assert_eq!(sum.len(), len + theirs.len());
+        assert_eq!(digest(&sum), digest(&direct), "{encoding:?} {rate}: as if all had been inserted");
+        let mut copies: HashMap<u64, usize> = HashMap::new();
+        for key in ours.iter().chain(twice()).chain(&theirs) {
+            *copies.entry(key.0).or_default() += 1;
+        }
+        for (&key, &copies) in &copies {
+            assert!(sum.count(&Raw(key)) >= copies, "{encoding:?} {rate}");
+        }
+        for (&key, &copies) in &copies {
+            (0..copies).for_each(|_| assert!(sum.remove(&Raw(key)), "{encoding:?} {rate}"));
+        }
+        assert!(sum.is_empty());
+        assert_eq!(sum.stats().inserts_refused, 0);
+    }
+}
+
+#[test]
+fn values_come_along() {
+    for layout in MAPLET_LAYOUTS {
+        let [sum, other, direct] = [(); 3].map(|()| maplet(2000, layout));
+        let most = u16::MAX >> (16 - layout.0);
+        for (nth, key) in hashes(0, sum.capacity()).enumerate() {
+            let value = key.0 as u16 & most;
+            [&sum, &other][nth % 2].insert(&key, value).unwrap();
+            direct.insert(&key, value).unwrap();
+        }
+        let coming = other.len() as u64;
+        assert_eq!(sum.absorb(&other), Ok(coming), "{layout:?}");
+        assert_eq!(sum.digest().unwrap(), direct.digest().unwrap(), "{layout:?}");
+        for key in hashes(0, sum.capacity()) {
+            assert!(sum.values(&key).contains(key.0 as u16 & most), "{layout:?}");
+        }
+        for key in hashes(0, sum.capacity()) {
+            assert!(sum.remove(&key, key.0 as u16 & most), "{layout:?}");
+        }
+        assert!(sum.is_empty());
+    }
+}
+
+#[test]
+fn a_filter_takes_in_itself_and_an_empty_one() {
+    let sum = filter();
+    let keys: Vec<_> = hashes(0, 45).collect();
+    keys.iter().for_each(|key| sum.insert(key).unwrap());
+    assert_eq!(sum.absorb(&sum), Ok(45));
+    assert!(keys.iter().all(|key| sum.count(key) >= 2));
+    assert_eq!(sum.len(), 90);
+    let before = digest(&sum);
+    assert_eq!(sum.absorb(&filter()), Ok(0));
+    assert_eq!(digest(&sum), before);
+    let empty = filter();
+    assert_eq!(empty.absorb(&sum), Ok(90));
+    assert_eq!(digest(&empty), before);
+    // Beyond the capacity too, nothing fits.
+    hashes(100, 100).for_each(|key| _ = sum.insert(&key));
+    assert!(sum.len() > sum.capacity());
+    assert_eq!(sum.absorb(&filter()), Ok(0));
+}
+
+#[test]
+fn what_is_not_alike_is_refused_by_name_and_nothing_changes() {
+    let sum = filter();
+    hashes(0, 10).for_each(|key| sum.insert(&key).unwrap());
+    let before = digest(&sum);
+    let another = |capacity, encoding, rate| {
+        let other = build(capacity, encoding, rate);
+        other.insert(&Raw(1)).unwrap();
+        sum.absorb(&other).unwrap_err()
+    };
+    let AbsorbError::Geometry { ours, theirs, .. } = another(200, Encoding::SemiSorted, 0.001) else {
+        panic!("another error");
+    };
+    assert_eq!(ours.buckets * ours.slots_per_bucket, sum.slots());
+    assert!(theirs.buckets > ours.buckets);
+    assert_eq!((ours.encoding, ours.fingerprint_bits, ours.payload_bits), (Encoding::SemiSorted, 14, 0));
+    let error = another(100, Encoding::Plain, 0.001).to_string();
+    assert!(
+        error.contains("14 bits, semi-sorted") && error.contains("plain") && error.contains("same settings"),
+        "{error}"
+    );
+    assert!(matches!(another(100, Encoding::SemiSorted, 0.0001), AbsorbError::Geometry { .. }));
+
+    let theirs = ConcurrentCuckooFilter::<u64>::with_capacity(100);
+    theirs.insert(&1).unwrap();
+    let ours = ConcurrentCuckooFilter::<u64>::with_capacity(100);
+    assert_eq!(ours.absorb(&theirs), Err(AbsorbError::Hasher));
+    assert!(ours.is_empty());
+
+    let [few, many] = [MAPLET_LAYOUTS[2], MAPLET_LAYOUTS[3]].map(|layout| maplet(100, layout));
+    let error = few.absorb(&many).unwrap_err().to_string();
+    assert!(error.contains("10 + 4 bits") && error.contains("7 + 7 bits"), "{error}");
+    assert_eq!(digest(&sum), before);
+}
+
+#[cfg(feature = "snapshot")]
+#[test]
+fn keys_of_another_schema_are_refused() {
+    let hasher = concurrent_cuckoo_filter::DefaultHashBuilder::new();
+    let named = |schema: &str| {
+        let builder = ConcurrentCuckooFilter::<u64>::builder().capacity(100).hasher(hasher.clone());
+        builder.schema(schema).build().unwrap()
+    };
+    let (ours, theirs) = (named("users"), named("orders"));
+    theirs.insert(&1).unwrap();
+    let error = ours.absorb(&theirs).unwrap_err();
+    assert!(error.to_string().contains("\"users\"") && error.to_string().contains("\"orders\""), "{error}");
+    assert!(ours.is_empty());
+    assert_eq!(ours.absorb(&named("users")), Ok(0));
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_anything_changes() {
+    let [sum, other] = [(); 2].map(|()| filter());
+    let capacity = sum.capacity();
+    hashes(0, capacity - 10).for_each(|key| sum.insert(&key).unwrap());
+    hashes(1000, 11).for_each(|key| other.insert(&key).unwrap());
+    let before = digest(&sum);
+    let error = sum.absorb(&other).unwrap_err();
+    let AbsorbError::TooMany { len, coming, capacity: limit, .. } = error else { panic!("{error}") };
+    assert_eq!((len, coming, limit), (capacity - 10, 11, capacity));
+    assert!(error.to_string().contains("11"), "{error}");
+    assert_eq!(digest(&sum), before);
+    // One less, and all fit, up to the capacity.
+    assert!(other.remove(&hashes(1000, 1).next().unwrap()));
+    assert_eq!(sum.absorb(&other), Ok(10));
+    assert_eq!(sum.len(), capacity);
+}
+
+/// More copies of one key than its two buckets hold: below the capacity, this alone is refused on the way.
+#[test]
+fn a_copy_that_is_refused_on_the_way_is_told_with_those_that_are_in() {
+    let [sum, other] = [(); 2].map(|()| filter());
+    let key = hashes(0, 1).next().unwrap();
+    (0..6).for_each(|_| sum.insert(&key).unwrap());
+    (0..6).for_each(|_| other.insert(&key).unwrap());
+    hashes(10, 20).for_each(|key| other.insert(&key).unwrap());
+    let len = sum.len();
+    let error = sum.absorb(&other).unwrap_err();
+    let AbsorbError::Refused { absorbed, error: refused, .. } = &error else { panic!("{error}") };
+    assert!(
+        matches!(refused, InsertError::TooManyCopies { filter: FilterKind::Concurrent, copies: 10, .. }),
+        "{refused}"
+    );
+    assert_eq!(sum.len() as u64, len as u64 + absorbed);
+    assert!(error.to_string().contains(&format!("after {absorbed} copies")), "{error}");
+    assert!(std::error::Error::source(&error).is_some());
+    assert_eq!(sum.count(&key), 10, "those before it are in");
+}
+
+/// Filters that hold the same keys: two copies of each fit up to the capacity in the usual layout, and up to half of it where buckets
+/// have two slots.
+#[test]
+fn the_same_keys_in_both_fit_as_far_as_is_said() {
+    for (encoding, rate, slots, _) in LAYOUTS {
+        let [sum, other] = [(); 2].map(|()| build(4000, encoding, rate));
+        let each = if slots == 2 { sum.capacity() / 4 } else { sum.capacity() * 9 / 20 };
+        hashes(0, each).for_each(|key| {
+            sum.insert(&key).unwrap();
+            other.insert(&key).unwrap();
+        });
+        assert_eq!(sum.absorb(&other), Ok(each as u64), "{encoding:?} {rate}");
+        assert!(hashes(0, each).all(|key| sum.count(&key) >= 2));
+        hashes(0, each).chain(hashes(0, each)).for_each(|key| assert!(sum.remove(&key)));
+        assert!(sum.is_empty());
+    }
+}
+
+/// What a refusal says is in the filter is in it: also what was added in the same step as the refused copy.
+#[test]
+fn a_full_sum_says_how_much_is_in_it() {
+    let [sum, other] = [(); 2].map(|()| build(4000, Encoding::Plain, 1e-9));
+    hashes(0, sum.capacity() / 2).for_each(|key| {
+        sum.insert(&key).unwrap();
+        other.insert(&key).unwrap();
+    });
+    let before = sum.len() as u64;
+    let Err(AbsorbError::Refused { absorbed, error: InsertError::Full { len, .. }, .. }) = sum.absorb(&other) else {
+        panic!("two copies of each key fill the buckets of some");
+    };
+    assert_eq!((sum.len() as u64, len as u64), (before + absorbed, before + absorbed));
+}
