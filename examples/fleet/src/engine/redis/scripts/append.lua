@@ -1,0 +1,109 @@
+-- Appends what proposals come to.
+--
+-- KEYS: 5 the identifier's answer; from 6 on the record of the token of each proposal.
+-- ARGV: 1 and 2 what the caller knows; 3 for how many milliseconds the identifier is remembered; 4 the proposals, of 21 bytes each:
+-- kind, hash, until, end; 5 from when on it is too late, in milliseconds since 1970.
+--
+-- The tick aside, it first reads and decides, and then writes, the message first. So a command that fails leaves nothing half done.
+local lost = another(ARGV[1], ARGV[2])
+if lost then return lost end
+
+-- An identifier counts once. (What is left of another log begins with another epoch.)
+local ANSWER = KEYS[5]
+local answer = redis.call('GET', ANSWER)
+if answer and string.sub(answer, 1, 8) == epoch then return {'answer', string.sub(answer, 9)} end
+
+if now >= tonumber(ARGV[5]) then return {'late', now} end
+
+advance()
+local changes, outcomes = {}, {}
+-- The record of these tokens as it will be, by key: `false` is none. A token may come twice.
+local record, changed = {}, {}
+-- By how much the number of live entries grows, by their end.
+local growth = {}
+
+local function recorded(key)
+    if record[key] == nil then
+        local value = redis.call('GET', key)
+        record[key] = false
+        if value and string.sub(value, 1, 8) == epoch then
+            local till, term = struct.unpack('<I8I4', value, 9)
+            record[key] = {till = till, term = term}
+        end
+    end
+    local entry = record[key]
+    -- The entry of an expired one is no longer in any filter.
+    return entry and entry.term > tick and entry
+end
+
+local function set(key, entry)
+    record[key] = entry
+    changed[key] = true
+end
+
+local function grow(term, by)
+    growth[term] = (growth[term] or 0) + by
+    live = live + by
+end
+
+local function revoke(key, hash, till, term)
+    local entry = recorded(key)
+    if entry and entry.till >= till then return 'A' .. struct.pack('<I8', entry.till) end
+    if term <= tick then return 'E' end
+    if term - tick > longest then return 'L' .. struct.pack('<I4', tick + longest) end
+    if not entry then
+        if live >= capacity then return 'F' .. struct.pack('<I8I8', live, capacity) end
+        table.insert(changes, 'I' .. hash .. struct.pack('<I4', term))
+        grow(term, 1)
+    elseif term > entry.term then
+        table.insert(changes, 'E' .. hash .. struct.pack('<I4I4', entry.term, term))
+        grow(entry.term, -1)
+        grow(term, 1)
+    else
+        term = entry.term
+    end
+    set(key, {till = till, term = term})
+    return 'R' .. struct.pack('<I8', till)
+end
+
+local function restore(key, hash)
+    local entry = recorded(key)
+    if not entry then return 'N' end
+    table.insert(changes, 'R' .. hash .. struct.pack('<I4', entry.term))
+    grow(entry.term, -1)
+    set(key, false)
+    return 'O'
+end
+
+for i = 1, #KEYS - 5 do
+    local kind, hash, till, term = struct.unpack('<c1c8I8I4', ARGV[4], (i - 1) * 21 + 1)
+    local key = KEYS[5 + i]
+    outcomes[i] = kind == 'R' and revoke(key, hash, till, term) or kind == 'O' and restore(key, hash)
+end
+
+if #changes > 0 then publish(table.concat(changes)) end
+for key in pairs(changed) do
+    local entry = record[key]
+    if entry then
+        -- An hour longer than needed: who looks at it has another clock.
+        local expires = math.max(entry.till, entry.term * resolution) + 3600
+        local value = epoch .. struct.pack('<I8I4', entry.till, entry.term)
+        redis.call('SET', key, value, 'EXAT', string.format('%.0f', expires))
+    else
+        redis.call('DEL', key)
+    end
+end
+for term, by in pairs(growth) do
+    local count = by ~= 0 and redis.call('HINCRBY', COUNTS, term, by)
+    if count == 0 then
+        redis.call('HDEL', COUNTS, term)
+        redis.call('ZREM', ENDS, term)
+    elseif count == by then
+        -- The first ones that end then.
+        redis.call('ZADD', ENDS, term, term)
+    end
+end
+save()
+answer = struct.pack('<I8', head) .. table.concat(outcomes)
+redis.call('SET', ANSWER, epoch .. answer, 'PX', ARGV[3])
+return {'answer', answer}

@@ -1,0 +1,8 @@
+-- The messages after a place, as they are together with the head: if there are none, it says whether there should be some.
+--
+-- ARGV: 1 and 2 the place; 3 how many at most.
+local lost = another(ARGV[1], ARGV[2])
+if lost then return lost end
+local streams = redis.call('XREAD', 'COUNT', ARGV[3], 'STREAMS', LOG, id(tonumber(ARGV[2])))
+local last = redis.call('XRANGE', LOG, id(tonumber(ARGV[2])), id(tonumber(ARGV[2])))
+return {'messages', head, first(), streams and streams[1] and streams[1][2] or {}, last}

@@ -1,0 +1,263 @@
+//! Identifiers, outcomes, and the record.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::subject::*;
+use crate::change::{Change, Outcome};
+use crate::engine::Step;
+use crate::log::EngineError;
+
+/// A message that is sent again gets the first answer, whoever sends it, and is in the log once.
+fn identifiers_count_once(subject: &dyn Subject) {
+    let (head, end) = (agree(subject), tick() + 5);
+    let other = subject.client();
+    let (revoked, restored) = (fresh(), fresh());
+    let first = subject.log().append(head.place(), revoked, &[revoke(1, end)]).unwrap();
+    assert_eq!(first.outcomes, [Outcome::Revoked { until: until(end) }]);
+    let back = subject.log().append(head.place(), restored, &[restore(1)]).unwrap();
+    for _ in 0..2 {
+        let again = other.log().append(head.place(), revoked, &[revoke(1, end)]).unwrap();
+        assert_eq!(again, first, "another answer");
+        let again = other.log().append(head.place(), restored, &[restore(1)]).unwrap();
+        assert_eq!(again, back, "another answer");
+    }
+    let change = Change::Remove { hash: hash(1), end };
+    assert_eq!(changes(&all(subject.log(), head.epoch)), [insert(1, end), change]);
+}
+
+#[test]
+fn the_same_identifier_counts_once() {
+    holds(identifiers_count_once);
+    fails_without(Step::Identifier, "another answer", identifiers_count_once);
+}
+
+#[test]
+fn an_identifier_of_another_message_is_refused() {
+    holds(|subject| {
+        let (head, id, end) = (agree(subject), fresh(), tick() + 5);
+        subject.log().append(head.place(), id, &[revoke(1, end)]).unwrap();
+        let refused = subject.log().append(head.place(), id, &[revoke(1, end), revoke(2, end)]);
+        assert!(matches!(refused, Err(EngineError::Refused(_))), "{refused:?}");
+    });
+}
+
+/// A message that comes too late is not taken, unless it was taken in time.
+fn late_messages_are_refused(subject: &dyn Subject) {
+    let (head, end, id) = (agree(subject), tick() + 50, fresh());
+    let send = |id, number, before| subject.log().append_before(head.place(), id, &[revoke(number, end)], before);
+    let in_time = send(id, 1, start() + 1000).unwrap();
+    subject.set_time(start() + 1000);
+    let late = send(fresh(), 2, start() + 1000);
+    assert!(matches!(late, Err(EngineError::TooLate { .. })), "taken too late: {late:?}");
+    assert_eq!(send(id, 1, start() + 1000).unwrap(), in_time);
+    send(fresh(), 3, start() + 1001).unwrap();
+    assert_eq!(changes(&all(subject.log(), head.epoch)), [insert(1, end), insert(3, end)]);
+}
+
+#[test]
+fn a_message_that_comes_too_late_is_refused() {
+    holds(late_messages_are_refused);
+    fails_without(Step::Before, "taken too late", late_messages_are_refused);
+}
+
+/// When the engine has forgotten an identifier, the message is a new one. The record keeps it from counting twice.
+fn window_passes(subject: &dyn Subject) {
+    let (head, id, end) = (agree(subject), fresh(), tick() + 50);
+    let send = || subject.log().append(head.place(), id, &[revoke(1, end)]).unwrap();
+    let first = send();
+    let (mut time, deadline) = (start(), Instant::now() + LONG);
+    let last = loop {
+        let last = send();
+        if last != first {
+            break last;
+        }
+        assert!(Instant::now() < deadline, "the identifier is never forgotten");
+        thread::sleep(Duration::from_millis(20));
+        // One engine's window is by this clock, the other's by the machine's.
+        time += 20;
+        subject.set_time(time);
+    };
+    assert_eq!(last.outcomes, [Outcome::AlreadyRevoked { until: until(end) }], "counted twice");
+    assert_eq!(changes(&all(subject.log(), head.epoch)), [insert(1, end)]);
+}
+
+#[test]
+fn after_the_window_the_record_decides() {
+    let window = Duration::from_millis(100);
+    for subject in subjects(&[], window) {
+        window_passes(&*subject);
+    }
+    for subject in subjects(&[Step::Record], window) {
+        let check = std::panic::AssertUnwindSafe(|| window_passes(&*subject));
+        assert!(std::panic::catch_unwind(check).is_err(), "{subject:?} without the record passes");
+    }
+}
+
+/// What a proposal comes to depends on what was revoked before, and the log has only changes that filters can make.
+fn record_decides(subject: &dyn Subject) {
+    let (head, now) = (agree(subject), tick());
+    let mut position = head.position;
+    let mut step = |proposal, outcome, appends: bool| {
+        position += u64::from(appends);
+        let appended = append(subject, head, &[proposal]);
+        assert_eq!(appended.outcomes, [outcome], "{proposal:?}");
+        assert_eq!(appended.position, position, "{proposal:?}");
+    };
+    step(restore(1), Outcome::NotRevoked, false);
+    step(revoke(1, now + 5), Outcome::Revoked { until: until(now + 5) }, true);
+    step(revoke(1, now + 5), Outcome::AlreadyRevoked { until: until(now + 5) }, false);
+    step(revoke(1, now + 3), Outcome::AlreadyRevoked { until: until(now + 5) }, false);
+    step(revoke(1, now), Outcome::AlreadyRevoked { until: until(now + 5) }, false);
+    step(revoke(1, now + 9), Outcome::Revoked { until: until(now + 9) }, true);
+    step(restore(1), Outcome::Restored, true);
+    step(restore(1), Outcome::NotRevoked, false);
+    step(revoke(1, now), Outcome::Expired, false);
+    step(revoke(1, now + LONGEST + 1), Outcome::TooLate { latest: now + LONGEST }, false);
+    step(revoke(1, now + LONGEST), Outcome::Revoked { until: until(now + LONGEST) }, true);
+    assert_eq!(
+        changes(&all(subject.log(), head.epoch)),
+        [
+            insert(1, now + 5),
+            Change::Extend { hash: hash(1), from: now + 5, to: now + 9 },
+            Change::Remove { hash: hash(1), end: now + 9 },
+            insert(1, now + LONGEST),
+        ]
+    );
+}
+
+#[test]
+fn every_outcome_follows_from_the_record() {
+    holds(record_decides);
+    fails_without(Step::Record, "Revoke", record_decides);
+}
+
+#[test]
+fn a_later_time_in_the_same_tick_changes_the_record_alone() {
+    holds(|subject| {
+        let (head, end) = (agree(subject), tick() + 5);
+        let revoke = |until| crate::change::Proposal::Revoke { token: token(1), hash: hash(1), until, end };
+        append(subject, head, &[revoke(until(end) - 7)]);
+        let before = subject.log().head(head.epoch).unwrap();
+        let later = append(subject, head, &[revoke(until(end) - 2)]);
+        assert_eq!(later.outcomes, [Outcome::Revoked { until: until(end) - 2 }]);
+        assert_eq!(later.position, before.position);
+        assert_eq!(subject.log().revoked_until(head.place(), token(1)).unwrap(), Some(until(end) - 2));
+    });
+}
+
+#[test]
+fn one_message_can_have_a_token_several_times() {
+    holds(|subject| {
+        let (head, end) = (agree(subject), tick() + 5);
+        let appended =
+            append(subject, head, &[revoke(1, end), revoke(1, end), revoke(1, end + 1), restore(1), restore(1)]);
+        assert_eq!(
+            appended.outcomes,
+            [
+                Outcome::Revoked { until: until(end) },
+                Outcome::AlreadyRevoked { until: until(end) },
+                Outcome::Revoked { until: until(end + 1) },
+                Outcome::Restored,
+                Outcome::NotRevoked,
+            ]
+        );
+        let messages = all(subject.log(), head.epoch);
+        let extended = Change::Extend { hash: hash(1), from: end, to: end + 1 };
+        let removed = Change::Remove { hash: hash(1), end: end + 1 };
+        assert_eq!(messages.last().unwrap().changes, [insert(1, end), extended, removed]);
+        assert_eq!(subject.log().revoked_until(head.place(), token(1)).unwrap(), None);
+    });
+}
+
+/// An expired entry is in no filter any more: it is inserted again, not extended, and not removed.
+fn expired_entries_are_gone(subject: &dyn Subject) {
+    let (head, now) = (agree(subject), tick());
+    append(subject, head, &[revoke(1, now + 2), revoke(2, now + 2)]);
+    subject.set_time(start() + 2 * RESOLUTION * 1000);
+    let appended = append(subject, head, &[revoke(1, now + 5), restore(2)]);
+    assert_eq!(
+        appended.outcomes,
+        [Outcome::Revoked { until: until(now + 5) }, Outcome::NotRevoked],
+        "it outlives itself"
+    );
+    let all = all(subject.log(), head.epoch);
+    assert_eq!(changes(&all), [insert(1, now + 2), insert(2, now + 2), insert(1, now + 5)]);
+}
+
+#[test]
+fn an_expired_entry_is_inserted_anew() {
+    holds(expired_entries_are_gone);
+    fails_without(Step::Outlived, "it outlives itself", expired_entries_are_gone);
+}
+
+/// As many entries live as were agreed on, and an expired or restored one makes room.
+fn entries_are_counted(subject: &dyn Subject) {
+    let (head, now) = (agree(subject), tick());
+    let most: Vec<_> = (0..CAPACITY).map(|number| revoke(number, now + 2 + (number % 2) as u32)).collect();
+    append(subject, head, &most);
+    let one_more = |number| append(subject, head, &[revoke(number, now + 9)]).outcomes[0];
+    let full = Outcome::Full { live: CAPACITY, capacity: CAPACITY };
+    assert_eq!(one_more(100), full, "too many");
+    // An entry that is there can be extended.
+    assert_eq!(one_more(0), Outcome::Revoked { until: until(now + 9) });
+    append(subject, head, &[restore(1)]);
+    assert_eq!(one_more(101), Outcome::Revoked { until: until(now + 9) });
+    assert_eq!(one_more(102), full, "too many");
+    // Four end now: one of the five was extended.
+    subject.set_time(start() + 2 * RESOLUTION * 1000);
+    for number in 200..204 {
+        assert_eq!(one_more(number), Outcome::Revoked { until: until(now + 9) }, "too few");
+    }
+    assert_eq!(one_more(204), full, "too many");
+    // After a jump too, over several ends at once.
+    subject.set_time(start() + 50 * RESOLUTION * 1000);
+    let most: Vec<_> = (300..300 + CAPACITY).map(|number| revoke(number, now + 60)).collect();
+    let revoked = Outcome::Revoked { until: until(now + 60) };
+    assert_eq!(append(subject, head, &most).outcomes, vec![revoked; CAPACITY as usize], "too few");
+    assert_eq!(append(subject, head, &[revoke(400, now + 60)]).outcomes, [full], "too many");
+}
+
+#[test]
+fn no_more_entries_live_than_were_agreed_on() {
+    holds(entries_are_counted);
+    fails_without(Step::Count, "too many", entries_are_counted);
+    fails_without(Step::Expiry, "too few", entries_are_counted);
+}
+
+#[test]
+fn the_record_says_until_when_by_the_clock_of_the_engine() {
+    holds(|subject| {
+        let (head, end) = (agree(subject), tick() + 2);
+        append(subject, head, &[revoke(1, end)]);
+        let asked = |number| subject.log().revoked_until(head.place(), token(number)).unwrap();
+        assert_eq!((asked(1), asked(2)), (Some(until(end)), None));
+        subject.set_time(until(end) * 1000 - 1);
+        assert_eq!(asked(1), Some(until(end)));
+        subject.set_time(until(end) * 1000);
+        assert_eq!(asked(1), None);
+    });
+}
+
+/// Many nodes revoke the same tokens at the same time: each is inserted once, and all agree on what came of it.
+fn appends_are_one_step(subject: &dyn Subject) {
+    let (head, end) = (agree(subject), tick() + 5);
+    let nodes: Vec<_> = (0..4).map(|_| subject.client()).collect();
+    let outcomes: Vec<_> = thread::scope(|scope| {
+        let revoke_both =
+            |node: &dyn Subject| [1, 2].map(|number| append(node, head, &[revoke(number, end)]).outcomes[0]);
+        let threads: Vec<_> = nodes.iter().map(|node| scope.spawn(move || revoke_both(&**node))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let first = outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Revoked { .. })).count();
+    assert_eq!(first, 2, "revoked twice");
+    let mut inserted = changes(&all(subject.log(), head.epoch));
+    inserted.sort_by_key(|change| *change != insert(1, end));
+    assert_eq!(inserted, [insert(1, end), insert(2, end)]);
+}
+
+#[test]
+fn nodes_that_revoke_the_same_tokens_at_once_insert_each_once() {
+    holds(appends_are_one_step);
+    fails_without(Step::Record, "revoked twice", appends_are_one_step);
+}

@@ -1,0 +1,145 @@
+//! The engine is killed in a storm of appends.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::subject::*;
+use crate::change::{Agreement, Change, Outcome, Proposal};
+use crate::engine::redis::{RedisEngine, Settings};
+use crate::log::{Appended, EngineError, Head, Log, MessageId, Place};
+
+const NODES: u64 = 4;
+
+fn large() -> Agreement {
+    Agreement { capacity: 1 << 30, longest: 1 << 20, ..agreement() }
+}
+
+/// Sends until there is an answer, with the same identifier.
+fn send(engine: &RedisEngine, known: Place, proposals: &[Proposal]) -> Result<Appended, EngineError> {
+    let (id, deadline): (MessageId, _) = (fresh(), Instant::now() + LONG);
+    loop {
+        match engine.append(known, id, proposals) {
+            Err(EngineError::Unreachable(_)) if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
+            answer => return answer,
+        }
+    }
+}
+
+/// What one node has been answered: the position of each of its messages.
+type Answers = Vec<(u64, Outcome, u64)>;
+
+/// Each node revokes tokens of its own, one after the other, and restores every other one, until this is over.
+fn storm(
+    engine: &RedisEngine,
+    head: Head,
+    node: u64,
+    over: &AtomicBool,
+    count: &AtomicU64,
+) -> Result<Answers, EngineError> {
+    let mut answers = Vec::new();
+    for number in (node << 32).. {
+        if over.load(Ordering::Relaxed) {
+            break;
+        }
+        for proposal in [revoke(number, head.tick + 1000), restore(number)].into_iter().take(1 + number as usize % 2) {
+            let appended = send(engine, head.place(), &[proposal])?;
+            answers.push((number, appended.outcomes[0], appended.position));
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    Ok(answers)
+}
+
+/// Kills the engine this many times while nodes append. Returns what they were answered.
+fn killed_in_a_storm(engine: &Engine, kills: u64) -> Result<(Head, Vec<Answers>), EngineError> {
+    let settings = Settings { timeout: Duration::from_secs(5), ..engine.settings() };
+    let client = RedisEngine::new(settings).unwrap();
+    let head = engine.client().agree(&large())?;
+    let (over, count) = (AtomicBool::new(false), AtomicU64::new(0));
+    let answers: Result<Vec<_>, _> = thread::scope(|scope| {
+        let nodes: Vec<_> = (0..NODES)
+            .map(|node| {
+                scope.spawn({
+                    let (client, over, count) = (&client, &over, &count);
+                    move || storm(client, head, node, over, count)
+                })
+            })
+            .collect();
+        for kill in 1..=kills {
+            // In the midst of it: nodes have been answered since the last time.
+            let (until, deadline) = (count.load(Ordering::Relaxed) + 200 + 37 * kill, Instant::now() + LONG);
+            while count.load(Ordering::Relaxed) < until
+                && Instant::now() < deadline
+                && !nodes.iter().any(|node| node.is_finished())
+            {
+                thread::yield_now();
+            }
+            let mut server = engine.server();
+            server.kill();
+            server.restart().unwrap();
+        }
+        over.store(true, Ordering::Relaxed);
+        nodes.into_iter().map(|node| node.join().unwrap()).collect()
+    });
+    Ok((head, answers?))
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_and_nothing_counts_twice_when_the_engine_is_killed() {
+    let Some(engine) = Engine::start() else { return };
+    let (head, answers) = killed_in_a_storm(&engine, 8).unwrap();
+    let messages = all(&engine.client(), head.epoch);
+    assert!(messages.iter().map(|message| message.position).eq(1..=messages.len() as u64), "not dense");
+    // Each change is in the log once, at the position that its sender was told.
+    let mut places: HashMap<Change, Vec<u64>> = HashMap::new();
+    for message in &messages {
+        for change in &message.changes {
+            places.entry(*change).or_default().push(message.position);
+        }
+    }
+    let end = head.tick + 1000;
+    let mut answered = 0;
+    for (number, outcome, position) in answers.into_iter().flatten() {
+        let change = match outcome {
+            Outcome::Revoked { .. } => insert(number, end),
+            Outcome::Restored => Change::Remove { hash: hash(number), end },
+            other => panic!("the answer to the first message is not that of its repetition: {other:?}"),
+        };
+        assert_eq!(places.remove(&change), Some(vec![position]), "{change:?}");
+        let is_revoked = engine.client().revoked_until(head.place(), token(number)).unwrap().is_some();
+        assert_eq!(is_revoked, number % 2 == 0, "token {number}");
+        answered += 1;
+    }
+    assert!(answered > 8 * 200, "{answered}");
+    // What was never answered is not there: all nodes went on until they were.
+    places.retain(|change, _| !matches!(change, Change::Tick { .. }));
+    assert_eq!(places, HashMap::new());
+}
+
+/// The control: an engine that keeps nothing on disk has lost what it acknowledged, and nodes notice.
+#[test]
+fn an_engine_without_a_file_loses_what_it_acknowledged() {
+    let Some(engine) = Engine::start_with(&["--appendonly", "no"]) else { return };
+    assert_another(killed_in_a_storm(&engine, 1));
+}
+
+#[test]
+fn a_follower_goes_on_where_it_was_when_the_engine_is_back() {
+    let Some(engine) = Engine::start() else { return };
+    let client = engine.client();
+    let head = client.agree(&large()).unwrap();
+    let mut follower = client.follow(before(head.epoch)).unwrap();
+    assert_eq!(read(&mut *follower, head.position).len(), 1);
+    for number in 0..5 {
+        engine.server().kill();
+        let unreachable = follower.next(Duration::from_millis(10));
+        assert!(matches!(unreachable, Err(EngineError::Unreachable(_))), "{unreachable:?}");
+        engine.server().restart().unwrap();
+        send(&client, head.place(), &[revoke(number, head.tick + 1000)]).unwrap();
+        // One message each time (and a tick, if the time for one has come): nothing again, and nothing left out.
+        let end = client.head(head.epoch).unwrap().position;
+        assert_eq!(changes(&read(&mut *follower, end)), [insert(number, head.tick + 1000)]);
+    }
+}

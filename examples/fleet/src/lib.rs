@@ -1,0 +1,21 @@
+//! One set of revoked tokens on many servers: a filter in each, and a log in Redis that keeps them alike.
+//!
+//! - `change`: what a message of the log says;
+//! - `log`: what a node needs of an engine;
+//! - `engine`: the engines;
+//! - `node`: a filter that follows the log, and what it answers;
+//! - `command`: the command line;
+//! - `demo`: a fleet of three on this machine, and what becomes of it;
+//! - `bench`: the figures of the README;
+//! - `proxy`: a connection that fails as connections do.
+
+mod bench;
+mod change;
+mod command;
+mod demo;
+pub mod engine;
+mod log;
+mod node;
+pub mod proxy;
+
+pub use command::main;

@@ -1,0 +1,66 @@
+//! The monotonic clock of a node. By it alone a node decides whether it has had word from the engine lately.
+
+#[cfg(test)]
+use std::sync::Arc;
+#[cfg(test)]
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A moment, in nanoseconds since some moment before the node began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(pub(crate) u64);
+
+impl Moment {
+    /// Before every other one.
+    pub(crate) const NEVER: Self = Self(0);
+
+    pub(crate) fn plus(self, time: Duration) -> Self {
+        Self(self.0.saturating_add(time.as_nanos() as u64))
+    }
+
+    /// How long after the other moment this one is; 0 if it is before it.
+    pub(crate) fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// It never goes back, and nobody can set it. It goes on while the process is stopped, and while the machine is asleep: that is why it
+/// is not the standard library's `Instant`, which on Linux stands still while the machine sleeps.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Clock {
+    /// Tests have time pass.
+    #[cfg(test)]
+    passed: Arc<AtomicU64>,
+}
+
+impl Clock {
+    pub(crate) fn now(&self) -> Moment {
+        #[cfg(test)]
+        let passed = self.passed.load(Ordering::SeqCst);
+        #[cfg(not(test))]
+        let passed = 0;
+        Moment(machine() + passed)
+    }
+
+    /// So much time passes at once: what a node sees that was paused.
+    #[cfg(test)]
+    pub(crate) fn pass(&self, time: Duration) {
+        self.passed.fetch_add(time.as_nanos() as u64, Ordering::SeqCst);
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn machine() -> u64 {
+    use rustix::time::{ClockId, clock_gettime};
+    let time = clock_gettime(ClockId::Boottime);
+    // One more, so that no moment is `NEVER`.
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64 + 1
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn machine() -> u64 {
+    use std::sync::OnceLock;
+    use std::time::Instant;
+    static BEGIN: OnceLock<Instant> = OnceLock::new();
+    BEGIN.get_or_init(Instant::now).elapsed().as_nanos() as u64 + 1
+}

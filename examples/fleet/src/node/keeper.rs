@@ -1,0 +1,214 @@
+//! The thread that compares digests and writes snapshots, so that the applier need not wait for either.
+//!
+//! The applier takes the moment, between two changes, at each tick of the log. All nodes that are there take it at the same position.
+//!
+//! - Each node says its digest, and asks a few times more what others have said, for some come later. One that differs from the
+//!   majority, or from anybody if there is none after a second, is of no more use: its applier joins anew.
+//! - One node at a time writes a snapshot. It waits for a moment for the others' digests. After the last byte it asks once more what
+//!   the others have said, and only then is the snapshot in the list. So a filter that is known to differ leaves no snapshot.
+//! - Then the log is trimmed below the oldest snapshot that is kept, and not below the newest: if that is damaged, the one before is
+//!   of use only with all that follows it.
+
+use std::io::{self, Write};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use concurrent_cuckoo_filter::Save;
+
+use super::digest::{Verdict, verdict};
+use super::life::{Life, Loss};
+use super::step::Step;
+use super::{Node, lock};
+use crate::log::{EngineError, Place};
+
+/// A moment at which all nodes have the same entries.
+pub(crate) struct Agreed<'a> {
+    pub(crate) place: Place,
+    /// By the engine's clock, in milliseconds since 1970.
+    pub(crate) at: u64,
+    /// The filter as it was then, for its digest.
+    pub(crate) entries: Save<'a>,
+    /// The same once more, if a snapshot is due.
+    pub(crate) save: Option<Save<'a>>,
+}
+
+/// How often others' digests are asked for once more, at growing intervals from the first one on.
+const ASKED_AGAIN: u32 = 5;
+const FIRST_INTERVAL: Duration = Duration::from_millis(250);
+
+/// For how long a node waits for others' digests before it writes a snapshot, or if there is no majority.
+const FOR_OTHERS: Duration = Duration::from_secs(1);
+const BETWEEN: Duration = Duration::from_millis(50);
+
+/// For how long a writer that falls silent keeps others from writing.
+const LEASE: Duration = Duration::from_secs(30);
+
+/// Whether a snapshot is due, at this time by the engine's clock.
+pub(crate) fn is_due(node: &Node, at: u64) -> bool {
+    let newest = node.snapshot_at.load(Ordering::Relaxed);
+    at >= newest.saturating_add(node.settings.snapshot_every.as_millis() as u64)
+}
+
+pub(crate) fn run<'a>(node: &Node, life: &Life, moments: &Receiver<Agreed<'a>>) {
+    let mut keeper = Keeper { node, life, spoke: 0 };
+    // What is to be asked once more, and how often that was done.
+    let mut pending: Option<(Place, u64, u32)> = None;
+    loop {
+        let wait = pending.map_or(Duration::from_secs(3600), |(_, _, asked)| FIRST_INTERVAL * 2u32.pow(asked));
+        match moments.recv_timeout(wait) {
+            Ok(Agreed { place, at, entries, save }) => {
+                if let Some((place, digest, _)) = pending.take() {
+                    keeper.compare(place, digest);
+                }
+                match entries.digest() {
+                    Ok(digest) => {
+                        pending = Some((place, digest, 0));
+                        keeper.keep(place, at, digest, save);
+                    }
+                    Err(error) => node.say(&format!("no digest at position {}: {error}", place.position)),
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                if let Some((place, digest, asked)) = pending.take() {
+                    keeper.compare(place, digest);
+                    pending = (asked + 1 < ASKED_AGAIN).then_some((place, digest, asked + 1));
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+struct Keeper<'a> {
+    node: &'a Node,
+    life: &'a Life,
+    /// How many nodes spoke last time.
+    spoke: usize,
+}
+
+impl Keeper<'_> {
+    fn keep(&mut self, place: Place, at: u64, digest: u64, save: Option<Save<'_>>) {
+        *lock(&self.node.digest) = Some((place.position, digest));
+        let before = self.spoke;
+        let Some(mut spoke) = self.compare(place, digest) else { return };
+        let Some(save) = save else { return };
+        let begin = Instant::now();
+        while spoke < before && begin.elapsed() < FOR_OTHERS && !self.life.is_lost() {
+            thread::sleep(BETWEEN);
+            let Some(now) = self.compare(place, digest) else { return };
+            spoke = now;
+        }
+        if let Err(error) = self.write(place, at, digest, save) {
+            self.node.say(&format!("no snapshot at position {}: {error}", place.position));
+        }
+    }
+
+    /// Says the digest; how many have spoken, or none if this node is not to be relied on.
+    fn compare(&mut self, place: Place, digest: u64) -> Option<usize> {
+        let Self { node, life, .. } = *self;
+        if node.left_out.has(Step::Compare) {
+            return Some(1);
+        }
+        let begin = Instant::now();
+        loop {
+            if life.is_lost() && !node.left_out.has(Step::NoSnapshotOfDifference) {
+                return None;
+            }
+            let said = match node.engine.compare(place, &node.settings.node, digest) {
+                Ok(said) => said,
+                // Then there is nobody to agree with, and nowhere to write to.
+                Err(error) => {
+                    node.standing().silence(node.clock.now(), error.to_string());
+                    return None;
+                }
+            };
+            self.spoke = said.len();
+            match verdict(&node.settings.node, digest, &said) {
+                Verdict::Alike => {}
+                Verdict::OthersDiffer(named) => node.say(&format!("others differ at {}: {named}", place.position)),
+                // Others may still speak, and there may be a majority then: one bad filter should not send all nodes away.
+                Verdict::Undecided(_) if begin.elapsed() < FOR_OTHERS && !life.is_lost() => {
+                    thread::sleep(BETWEEN);
+                    continue;
+                }
+                Verdict::Differs(named) | Verdict::Undecided(named) => {
+                    life.lose(Loss::Differs(format!("at position {}, {named}", place.position)));
+                    return node.left_out.has(Step::NoSnapshotOfDifference).then_some(said.len());
+                }
+            }
+            return Some(said.len());
+        }
+    }
+
+    fn write(&mut self, place: Place, at: u64, digest: u64, save: Save<'_>) -> Result<(), EngineError> {
+        let node = self.node;
+        let name = &node.settings.node;
+        if !node.engine.lease(name, LEASE)? {
+            return self.look();
+        }
+        // Another node may have written one just now, and given the lease back.
+        self.look()?;
+        let written = if is_due(node, at) { self.write_leased(place, digest, save) } else { Ok(()) };
+        node.engine.give_back(name)?;
+        written?;
+        self.look()
+    }
+
+    fn write_leased(&mut self, place: Place, digest: u64, save: Save<'_>) -> Result<(), EngineError> {
+        let Self { node, life, .. } = *self;
+        let mut save = Some(save);
+        node.engine.write(place, digest, &node.settings.node, node.settings.snapshots, &mut |to| {
+            let save = save.take().ok_or_else(|| io::Error::other("it was written before"))?;
+            save.write_to(Leased { node, life, to, renewed: Instant::now() })?;
+            if self.compare(place, digest).is_none() {
+                return Err(io::Error::other("the nodes do not agree on what the filter has"));
+            }
+            Ok(())
+        })?;
+        node.tallies.written.add(1);
+        // Never all but what follows one snapshot: if that is damaged, nobody can join.
+        if let [_, .., oldest] = &node.engine.list(place.epoch)?[..] {
+            node.engine.trim(oldest.place)?;
+        }
+        Ok(())
+    }
+
+    /// Looks which snapshot is the newest.
+    fn look(&self) -> Result<(), EngineError> {
+        let newest = self.node.engine.list(self.life.epoch)?.into_iter().next();
+        self.node.snapshot_at.store(newest.as_ref().map_or(0, |info| info.at), Ordering::Relaxed);
+        *lock(&self.node.snapshot) = newest;
+        Ok(())
+    }
+}
+
+/// Renews the lease on the way, and stops where the filter is of no more use.
+struct Leased<'a> {
+    node: &'a Node,
+    life: &'a Life,
+    to: &'a mut dyn Write,
+    renewed: Instant,
+}
+
+impl Write for Leased<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.life.is_lost() && !self.node.left_out.has(Step::NoSnapshotOfDifference) {
+            return Err(io::Error::other("the filter is of no more use"));
+        }
+        if self.renewed.elapsed() > LEASE / 3 {
+            self.renewed = Instant::now();
+            match self.node.engine.lease(&self.node.settings.node, LEASE) {
+                Ok(true) => {}
+                Ok(false) => return Err(io::Error::other("another node writes one by now")),
+                Err(error) => return Err(io::Error::other(error.to_string())),
+            }
+        }
+        self.to.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}

@@ -1,0 +1,108 @@
+//! The secret key of the filters' hash, which all nodes of a fleet share.
+//!
+//! It must be secret, lest those who choose tokens choose ones that collide. It must be the same on all nodes, or they would not mean
+//! the same by the hashes in the log: a node with another key does not start.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+use std::process;
+
+const BYTES: usize = 16;
+
+/// A key in hexadecimal digits.
+pub(crate) fn from_hex(text: &str) -> Result<[u8; BYTES], String> {
+    let wrong = || format!("give {} hexadecimal digits; this has {} characters", 2 * BYTES, text.chars().count());
+    if text.len() != 2 * BYTES || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return Err(wrong());
+    }
+    let key = u128::from_str_radix(text, 16).map_err(|_| wrong())?;
+    Ok(key.to_be_bytes())
+}
+
+/// Reads the key, or makes one if there is no such file. Nodes that do so at the same time get the same one.
+pub(crate) fn read_or_create(path: &Path) -> Result<[u8; BYTES], String> {
+    let failed = |verb: &str, error: io::Error| format!("can't {verb} {}: {error}", path.display());
+    let bytes = match fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            create(path)?;
+            fs::read(path).map_err(|error| failed("read", error))?
+        }
+        read => read.map_err(|error| failed("read", error))?,
+    };
+    warn_if_others_can_read(path);
+    <[u8; BYTES]>::try_from(bytes.as_slice()).map_err(|_| {
+        format!(
+            "{} has {} bytes, and a key has {BYTES}; copy the file of another node, or for a new fleet delete it to have a new one \
+             made",
+            path.display(),
+            bytes.len()
+        )
+    })
+}
+
+fn create(path: &Path) -> Result<(), String> {
+    let mut key = [0; BYTES];
+    getrandom::fill(&mut key).map_err(|error| format!("the system gives no random bytes: {error}"))?;
+    // Under another name first, so that nobody reads half a key.
+    let whole = path.with_extension(format!("{}.new", process::id()));
+    let linked = write(&whole, &key).and_then(|()| fs::hard_link(&whole, path));
+    let _ = fs::remove_file(&whole);
+    match linked {
+        Ok(()) => {
+            eprintln!("key: a new one in {}; copy it to all nodes", path.display());
+            Ok(())
+        }
+        // Another node was faster.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(format!("can't create {}: {error}", path.display())),
+    }
+}
+
+fn write(path: &Path, key: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file: File = options.open(path)?;
+    file.write_all(key)?;
+    file.sync_all()
+}
+
+fn warn_if_others_can_read(path: &Path) {
+    #[cfg(unix)]
+    if let Ok(metadata) = fs::metadata(path)
+        && std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o077 != 0
+    {
+        eprintln!("warning: others than its owner can read {}; chmod 600", path.display());
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_made_once_and_read_afterwards() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fleet.key");
+        let key = read_or_create(&path).unwrap();
+        assert_eq!(read_or_create(&path), Ok(key));
+        create(&path).unwrap();
+        assert_eq!(read_or_create(&path), Ok(key), "one that was there is not replaced");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        fs::write(&path, [1; 15]).unwrap();
+        assert!(read_or_create(&path).unwrap_err().contains("15 bytes"));
+    }
+
+    #[test]
+    fn a_key_in_digits_has_all_of_them() {
+        let key: [u8; BYTES] = std::array::from_fn(|i| i as u8);
+        assert_eq!(from_hex("000102030405060708090a0b0c0D0E0F"), Ok(key));
+        for text in ["", "00", "000102030405060708090a0b0c0d0e0g", "+00102030405060708090a0b0c0d0e0f"] {
+            assert!(from_hex(text).is_err_and(|error| error.contains("32")), "{text}");
+        }
+    }
+}

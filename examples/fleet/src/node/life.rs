@@ -1,0 +1,326 @@
+//! CONCURRENT: a filter from when a node has loaded it until it loads another one, with the lease by which lookups trust it.
+//!
+//! # Why a lookup never answers "not revoked" from a filter that is too old
+//!
+//! A lookup looks into the filter first and compares the clock with the lease of *that* filter afterwards. It says "not revoked" only
+//! if the lease was not over then.
+//!
+//! - *The thread or the whole process is paused before the lookup, during it, or before the clock is read*: the clock is read
+//!   afterwards and goes on meanwhile, so the lease is over. (If the clock were read first, a pause between the two would hide the age of
+//!   the filter.) A pause after the clock was read only delays an answer that was true when it was made.
+//! - *The node joins anew while a lookup runs*: the old filter has a lease of its own, which ends before the new filter is there and
+//!   is never renewed. A lookup that still has the old filter in its hands finds that lease over. With one lease for all filters it
+//!   would find the new one's.
+//! - *The applier is held up* (by a long sweep, say), while the log goes on: the lease is renewed only for an answer of the engine's
+//!   whose position is applied. So it runs out.
+//! - *Word comes late*: a lease counts from when the request was sent, not from when the answer came.
+//!
+//! # Why an acknowledged change is seen
+//!
+//! The applier changes the filter, then stores the position, then wakes those who wait for it. A `PUT` is answered after that. Another
+//! filter becomes ready only after it has caught up with an answer of the engine's to a request that was sent after it was loaded. That
+//! answer is no earlier than any change that the node has acknowledged before.
+//!
+//! # Orderings
+//! `applied` and `wanted` are both SeqCst: the applier stores the position and then reads what is wanted, `word` stores what is wanted
+//! and then reads the position. One of the two sees the other's.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::clock::{Clock, Moment};
+use super::settings::Filter;
+use super::step::{LeftOut, Step};
+use crate::change::Position;
+use crate::log::{Epoch, Place};
+
+/// Why a filter is of no more use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// The log does not go on where the node has stopped.
+    Gap(String),
+    /// The filter is not like those of other nodes, or not as the log says it should be.
+    Differs(String),
+    /// The node ends.
+    End,
+}
+
+/// What a filter answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The token is not revoked, for certain.
+    Absent,
+    /// Perhaps it is.
+    Perhaps,
+    /// The filter may be too old.
+    Unsure,
+}
+
+pub(crate) struct Life {
+    pub(crate) epoch: Epoch,
+    pub(crate) filter: Filter,
+    /// The last message that is in the filter.
+    applied: AtomicU64,
+    /// A [`Moment`]: until when the filter may be trusted.
+    lease: AtomicU64,
+    /// The least position that a word waits for; the greatest number if none does.
+    wanted: AtomicU64,
+    words: Mutex<Words>,
+    /// Until when it may be trusted is `stale_after` from when a request was sent.
+    stale_after: Duration,
+    is_lost: AtomicBool,
+    loss: Mutex<Option<Loss>>,
+    left_out: LeftOut,
+}
+
+#[derive(Default)]
+struct Words {
+    /// When a request was sent, and where the log ended by the answer, from the oldest on.
+    waiting: VecDeque<(Moment, Position)>,
+    /// When the latest request was sent whose answer is applied.
+    basis: Option<Moment>,
+    is_over: bool,
+}
+
+impl Life {
+    pub(crate) fn new(place: Place, filter: Filter, stale_after: Duration, left_out: LeftOut) -> Self {
+        Self {
+            epoch: place.epoch,
+            filter,
+            applied: AtomicU64::new(place.position),
+            lease: AtomicU64::new(0),
+            wanted: AtomicU64::new(u64::MAX),
+            words: Mutex::default(),
+            stale_after,
+            is_lost: AtomicBool::new(false),
+            loss: Mutex::new(None),
+            left_out,
+        }
+    }
+
+    /// What the filter says of a token, and whether it may be trusted. Takes no lock and waits for nobody.
+    #[inline]
+    pub(crate) fn answer(&self, hash: u64, clock: &Clock) -> Answer {
+        let trusted_before = self.left_out.has(Step::LeaseAfterLookup) && self.is_trusted(clock);
+        #[cfg(test)]
+        pause::here();
+        let found = self.filter.contains_hash(hash);
+        // The clock is read after the filter, and so is the lease.
+        fence(Ordering::Acquire);
+        if found {
+            Answer::Perhaps
+        } else if trusted_before || self.is_trusted(clock) {
+            Answer::Absent
+        } else {
+            Answer::Unsure
+        }
+    }
+
+    #[inline]
+    fn is_trusted(&self, clock: &Clock) -> bool {
+        let now = clock.now();
+        self.left_out.has(Step::Lease) || now.0 < self.lease.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        Place { epoch: self.epoch, position: self.applied.load(Ordering::SeqCst) }
+    }
+
+    /// The filter has this message too, and all before it. Whether a lease began or was made longer by that.
+    pub(crate) fn applied(&self, position: Position) -> Option<Moment> {
+        self.applied.store(position, Ordering::SeqCst);
+        if self.wanted.load(Ordering::SeqCst) <= position { self.settle() } else { None }
+    }
+
+    /// The log ended at this position, or further, by the answer to a request that was sent then. Until when the filter may be trusted, if
+    /// that is new.
+    pub(crate) fn word(&self, sent: Moment, position: Position) -> Option<Moment> {
+        {
+            let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+            // Those that would come too late.
+            while words.waiting.front().is_some_and(|(earlier, _)| sent.since(*earlier) > self.stale_after) {
+                words.waiting.pop_front();
+            }
+            let position = if self.left_out.has(Step::CatchUp) { 0 } else { position };
+            words.waiting.push_back((sent, position));
+            self.wanted.store(words.waiting[0].1, Ordering::SeqCst);
+        }
+        self.settle()
+    }
+
+    fn settle(&self) -> Option<Moment> {
+        let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
+        let applied = self.applied.load(Ordering::SeqCst);
+        let mut news = None;
+        while let Some((sent, _)) = words.waiting.front().copied().filter(|(_, position)| *position <= applied) {
+            words.waiting.pop_front();
+            news = Some(sent);
+        }
+        let wanted = words.waiting.front().map_or(u64::MAX, |(_, position)| *position);
+        self.wanted.store(wanted, Ordering::SeqCst);
+        let sent = news.filter(|_| !words.is_over)?;
+        words.basis = words.basis.max(Some(sent));
+        let until = sent.plus(self.stale_after);
+        self.lease.fetch_max(until.0, Ordering::Release);
+        Some(until)
+    }
+
+    /// The filter has all that the log had at this moment.
+    pub(crate) fn basis(&self) -> Option<Moment> {
+        self.words.lock().unwrap_or_else(PoisonError::into_inner).basis
+    }
+
+    /// The filter is of no more use for this reason, if it has not been for another one.
+    pub(crate) fn lose(&self, loss: Loss) {
+        let mut lost = self.loss.lock().unwrap_or_else(PoisonError::into_inner);
+        if lost.is_none() {
+            *lost = Some(loss);
+        }
+        drop(lost);
+        self.end();
+        self.is_lost.store(true, Ordering::Release);
+    }
+
+    /// Why the filter is of no more use, if it is not.
+    pub(crate) fn loss(&self) -> Option<Loss> {
+        if !self.is_lost() {
+            return None;
+        }
+        self.loss.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Acquire)
+    }
+
+    /// Ends the lease for good. Under the lock, so that no word that is just being noted renews it.
+    fn end(&self) {
+        if self.left_out.has(Step::OwnLease) {
+            return;
+        }
+        self.words.lock().unwrap_or_else(PoisonError::into_inner).is_over = true;
+        self.lease.store(0, Ordering::Release);
+    }
+}
+
+/// Where a test stops a lookup.
+#[cfg(test)]
+pub(crate) mod pause {
+    use std::cell::RefCell;
+
+    type Once = Option<Box<dyn FnOnce()>>;
+
+    thread_local! {
+        static NEXT: RefCell<Once> = const { RefCell::new(None) };
+    }
+
+    /// This thread's next lookup does this when it has the filter in its hands and has not looked into it.
+    pub(crate) fn next(action: impl FnOnce() + 'static) {
+        NEXT.set(Some(Box::new(action)));
+    }
+
+    pub(crate) fn here() {
+        if let Some(action) = NEXT.take() {
+            action();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::settings::tests::quick;
+    use super::*;
+
+    const HALF: Duration = Duration::from_millis(500);
+
+    fn life(left_out: &[Step]) -> (Life, Clock) {
+        let filter = quick("a").filter().unwrap();
+        filter.advance_to(1000);
+        let place = Place { epoch: Epoch(1), position: 10 };
+        (Life::new(place, filter, 2 * HALF, LeftOut(left_out.to_vec())), Clock::default())
+    }
+
+    #[test]
+    fn a_filter_is_trusted_from_the_first_word_that_it_has_caught_up_with_until_the_lease_ends() {
+        let (life, clock) = life(&[]);
+        assert_eq!(life.answer(1, &clock), Answer::Unsure);
+        let sent = clock.now();
+        clock.pass(HALF);
+        assert_eq!(life.word(sent, 12), None);
+        assert_eq!(life.applied(11), None);
+        assert_eq!(life.answer(1, &clock), Answer::Unsure);
+        assert_eq!(life.applied(12), Some(sent.plus(2 * HALF)));
+        assert_eq!((life.answer(1, &clock), life.basis()), (Answer::Absent, Some(sent)));
+        // From when it was sent, and not from when the answer came.
+        clock.pass(HALF);
+        assert_eq!(life.answer(1, &clock), Answer::Unsure);
+    }
+
+    #[test]
+    fn control_without_catching_up_a_filter_that_lacks_messages_is_trusted() {
+        let (life, clock) = life(&[Step::CatchUp]);
+        life.word(clock.now(), 12);
+        assert_eq!(life.answer(1, &clock), Answer::Absent);
+    }
+
+    #[test]
+    fn what_the_filter_has_is_perhaps_revoked_whatever_the_lease() {
+        let (life, clock) = life(&[]);
+        life.filter.insert_hash(1, 1010).unwrap();
+        assert_eq!(life.answer(1, &clock), Answer::Perhaps);
+        life.word(clock.now(), 10);
+        assert_eq!(life.answer(1, &clock), Answer::Perhaps);
+    }
+
+    /// What a lookup answers that is paused for a minute when it has the filter in its hands.
+    fn paused_lookup(left_out: &[Step]) -> Answer {
+        let (life, clock) = life(left_out);
+        life.word(clock.now(), 10);
+        assert_eq!(life.answer(1, &clock), Answer::Absent);
+        let passing = clock.clone();
+        pause::next(move || passing.pass(Duration::from_secs(60)));
+        life.answer(1, &clock)
+    }
+
+    #[test]
+    fn a_lookup_that_was_paused_on_its_way_is_not_sure() {
+        assert_eq!(paused_lookup(&[]), Answer::Unsure);
+    }
+
+    #[test]
+    fn control_the_lease_before_the_lookup_is_not_enough() {
+        assert_eq!(paused_lookup(&[Step::LeaseAfterLookup]), Answer::Absent);
+    }
+
+    #[test]
+    fn control_without_a_lease_an_old_filter_is_trusted() {
+        assert_eq!(paused_lookup(&[Step::Lease]), Answer::Absent);
+    }
+
+    #[test]
+    fn a_filter_that_is_lost_is_never_trusted_again() {
+        let (life, clock) = life(&[]);
+        life.word(clock.now(), 10);
+        life.lose(Loss::Gap("first".into()));
+        assert_eq!(life.answer(1, &clock), Answer::Unsure);
+        // Word that was on its way.
+        assert_eq!(life.word(clock.now(), 10), None);
+        assert_eq!(life.answer(1, &clock), Answer::Unsure);
+        life.lose(Loss::End);
+        assert_eq!(life.loss(), Some(Loss::Gap("first".into())));
+    }
+
+    #[test]
+    fn a_node_that_is_always_a_little_behind_stays_trusted() {
+        let (life, clock) = life(&[]);
+        // The log goes on by 10 messages in each tenth of a second, and the filter is three tenths behind.
+        for tenth in 0..100u64 {
+            life.word(clock.now(), 40 + 10 * tenth);
+            clock.pass(HALF / 5);
+            life.applied(10 + 10 * tenth);
+            assert_eq!(life.answer(1, &clock) == Answer::Absent, tenth >= 3, "{tenth}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Nodes that differ.
+
+use super::super::life::Answer;
+use super::super::state::State;
+use super::super::step::Step;
+use super::support::{BEGIN, Member, alike, engine, pass, wait_for};
+use crate::engine::memory::MemoryEngine;
+
+/// Three nodes, of which the third one does not apply the first insert that it hears of.
+fn one_differs(engine: &MemoryEngine, left_out: &[Step]) -> [Member; 3] {
+    let left_out = [&[Step::Change], left_out].concat();
+    let members =
+        [Member::ready("a", engine, &[]), Member::ready("b", engine, &[]), Member::ready("c", engine, &left_out)];
+    members[0].revoke("alice", 1000);
+    wait_for("c to have heard of it", || members[2].health().position >= members[0].health().position);
+    members
+}
+
+#[test]
+fn a_node_that_differs_says_so_leaves_and_comes_back_alike() {
+    let (engine, mut time) = (engine(), BEGIN);
+    let [a, b, c] = one_differs(&engine, &[]);
+    wait_for("c to have compared its digest", || {
+        pass(&engine, &mut time, 1, &[&a, &b]);
+        c.node().tallies.differences.get() > 0
+    });
+    wait_for("c to join anew", || c.joins() >= 2);
+    let why = c.was(State::Joining).unwrap();
+    alike(&engine, &mut time, &[&a, &b, &c]);
+    assert_eq!(c.answer("alice"), Answer::Perhaps);
+    assert_eq!(c.node().tallies.differences.get(), 1, "{why}");
+    assert_eq!([&a, &b].map(|member| member.node().tallies.differences.get()), [0, 0], "the majority stays");
+    // No snapshot has come from the filter that differed.
+    let d = Member::ready("d", &engine, &[]);
+    assert_eq!(d.answer("alice"), Answer::Perhaps);
+}
+
+#[test]
+fn control_a_node_that_does_not_compare_goes_on_and_lets_a_revoked_token_pass() {
+    let (engine, mut time) = (engine(), BEGIN);
+    let [a, b, c] = one_differs(&engine, &[Step::Compare]);
+    pass(&engine, &mut time, 3, &[&a, &b, &c]);
+    assert_eq!((c.state(), c.joins()), (State::Ready, 1));
+    assert_eq!(c.revoked_until("alice").unwrap(), None);
+}
+
+#[test]
+fn of_two_nodes_that_differ_nobody_knows_who_is_wrong_so_they_join_anew_until_they_are_alike() {
+    let (engine, mut time) = (engine(), BEGIN);
+    let (a, b) = (Member::ready("a", &engine, &[]), Member::ready("b", &engine, &[Step::Change]));
+    a.revoke("alice", 1000);
+    // It may be the other one that leaves first.
+    wait_for("the one that is wrong to join anew", || {
+        time += 1;
+        engine.set_time(time * 1000);
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        b.joins() >= 2
+    });
+    alike(&engine, &mut time, &[&a, &b]);
+    assert_eq!([&a, &b].map(|member| member.answer("alice")), [Answer::Perhaps; 2]);
+}
+
+/// A node that differs, and is the only one that writes snapshots: whether one comes from its filter.
+fn snapshot_of_a_difference(left_out: &[Step]) -> bool {
+    let (engine, mut time) = (engine(), BEGIN);
+    let settings = |name: &str| super::super::settings::Settings {
+        snapshot_every: std::time::Duration::from_secs(1 << 30),
+        ..super::super::settings::tests::quick(name)
+    };
+    let start = |name: &str, settings, left_out: &[Step]| {
+        let _ = name;
+        let member = Member::start_with(settings, super::support::Client::new(engine.client()), left_out);
+        member.wait_until(State::Ready);
+        member
+    };
+    let a = start("a", settings("a"), &[]);
+    let b = start("b", settings("b"), &[]);
+    // Without a snapshot one is due, whatever the interval: let there be one before the difference.
+    pass(&engine, &mut time, 1, &[&a, &b]);
+    wait_for("the first snapshot", || a.snapshots().len() == 1);
+    let first = a.snapshots()[0];
+    let left_out = [&[Step::Change, Step::Rejoin], left_out].concat();
+    // For this one a snapshot is due at each tick.
+    let always = super::super::settings::Settings {
+        snapshot_every: std::time::Duration::ZERO,
+        ..super::super::settings::tests::quick("c")
+    };
+    let c = start("c", always, &left_out);
+    let first = a.snapshots()[0].max(first);
+    a.revoke("alice", 1000);
+    wait_for("c to have heard of it", || c.health().position >= a.health().position);
+    let first = a.snapshots()[0].max(first);
+    pass(&engine, &mut time, 1, &[&a, &b]);
+    wait_for("c to be found out", || c.node().life.load().is_none());
+    a.snapshots().iter().any(|position| *position > first)
+}
+
+#[test]
+fn a_node_that_differs_writes_no_snapshot() {
+    assert!(!snapshot_of_a_difference(&[]));
+}
+
+#[test]
+fn control_a_node_that_does_not_mind_writes_one() {
+    assert!(snapshot_of_a_difference(&[Step::NoSnapshotOfDifference]));
+}

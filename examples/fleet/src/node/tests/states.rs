@@ -1,0 +1,295 @@
+//! How a node comes from one state into another, and what it answers in each.
+
+use std::time::Duration;
+
+use super::super::life::{Answer, pause};
+use super::super::settings::tests::quick;
+use super::super::state::State;
+use super::super::step::Step;
+use super::support::{BEGIN, Client, Member, alike, engine, pass, wait_for};
+use crate::change::Outcome;
+use crate::engine;
+use crate::engine::memory::MemoryEngine;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+
+#[test]
+fn a_node_founds_a_fleet_and_another_joins_by_the_log_alone() {
+    let (engine, mut time) = (engine(), BEGIN);
+    let a = Member::ready("a", &engine, &[]);
+    assert_eq!(a.revoke("alice", 100), Outcome::Revoked { until: BEGIN + 100 });
+    let b = Member::ready("b", &engine, &[]);
+    assert_eq!((b.answer("alice"), b.answer("bob")), (Answer::Perhaps, Answer::Absent));
+    assert!(b.was(State::Ready).unwrap().contains("all is applied"));
+    alike(&engine, &mut time, &[&a, &b]);
+}
+
+/// A node that has loaded its filter while a message is on its way to it.
+fn behind(left_out: &[Step]) -> (MemoryEngine, Member) {
+    let engine = engine();
+    let a = Member::ready("a", &engine, &[]);
+    let client = Client::new(engine.client());
+    client.hold_messages(true);
+    a.revoke("alice", 100);
+    let b = Member::start_with(quick("b"), client, left_out);
+    wait_for("b to have a filter and word", || b.joins() == 1 && b.health().head >= a.health().position);
+    std::thread::sleep(Duration::from_millis(50));
+    (engine, b)
+}
+
+#[test]
+fn a_node_is_not_ready_before_it_has_applied_what_the_log_had() {
+    let (_engine, b) = behind(&[]);
+    assert_eq!((b.state(), b.answer("alice")), (State::Joining, Answer::Unsure));
+    assert_eq!(b.revoked_until("alice").unwrap(), Some(BEGIN + 100), "by the record");
+    assert_eq!(b.revoked_until("bob").unwrap(), None, "by the record");
+    b.client.hold_messages(false);
+    b.wait_until(State::Ready);
+    assert_eq!((b.answer("alice"), b.answer("bob")), (Answer::Perhaps, Answer::Absent));
+}
+
+#[test]
+fn control_a_node_that_does_not_catch_up_lets_a_revoked_token_pass() {
+    let (_engine, b) = behind(&[Step::CatchUp]);
+    b.wait_until(State::Ready);
+    assert_eq!(b.revoked_until("alice").unwrap(), None);
+}
+
+#[test]
+fn control_without_the_record_a_joining_node_lets_a_revoked_token_pass() {
+    let (_engine, b) = behind(&[Step::Record]);
+    assert_eq!(b.state(), State::Joining);
+    assert_eq!(b.revoked_until("alice").unwrap(), None);
+}
+
+/// Two nodes. One of them has no engine from now on, and an hour passes for it; then a token is revoked on the other one.
+fn cut_off(left_out: &[Step]) -> (MemoryEngine, Member, Member) {
+    let engine = engine();
+    let (a, b) = (Member::ready("a", &engine, &[]), Member::ready("b", &engine, left_out));
+    b.client.engine.fail(true);
+    b.clock.pass(HOUR);
+    a.revoke("alice", 100);
+    (engine, a, b)
+}
+
+#[test]
+fn a_node_that_is_cut_off_is_stale_and_says_that_it_can_not_tell() {
+    let (engine, a, b) = cut_off(&[]);
+    b.wait_until(State::Stale);
+    assert_eq!(b.answer("alice"), Answer::Unsure);
+    let why = b.revoked_until("alice").unwrap_err().0;
+    assert!(why.contains("can't tell") && why.contains("ask another node"), "{why}");
+    assert!(b.revoked_until("bob").is_err());
+    // What was revoked before it was cut off may have been restored since.
+    b.client.engine.fail(false);
+    b.wait_until(State::Ready);
+    assert_eq!(b.revoked_until("alice").unwrap(), Some(BEGIN + 100));
+    assert_eq!(b.joins(), 1, "it goes on with the filter that it has");
+    alike(&engine, &mut { BEGIN }, &[&a, &b]);
+}
+
+#[test]
+fn control_without_a_lease_a_node_that_is_cut_off_lets_a_revoked_token_pass() {
+    let (_engine, _a, b) = cut_off(&[Step::Lease]);
+    assert_eq!(b.revoked_until("alice").unwrap(), None);
+}
+
+#[test]
+fn a_stale_node_asks_the_record() {
+    let (_engine, _a, b) = cut_off(&[]);
+    b.client.hold_messages(true);
+    b.client.engine.fail(false);
+    // It reaches the engine, and can't keep up: the token is not in its filter.
+    wait_for("b to be stale with an engine", || b.state() == State::Stale && b.revoked_until("alice").is_ok());
+    assert_eq!(b.answer("alice"), Answer::Unsure);
+    assert_eq!(b.revoked_until("alice").unwrap(), Some(BEGIN + 100));
+    assert_eq!(b.revoked_until("bob").unwrap(), None);
+}
+
+/// What the first answers of a node are that was paused for a minute while a token was revoked elsewhere, and that nothing wakes but
+/// the question.
+fn paused(left_out: &[Step]) -> Answer {
+    let engine = engine();
+    let a = Member::ready("a", &engine, &[]);
+    // Its threads are as good as paused: one asks once in an hour, the other one gets nothing.
+    let settings = super::super::settings::Settings { stale_after: MINUTE, ..quick("b") };
+    let b = Member::start_with(settings, Client::new(engine.client()), left_out);
+    b.wait_until(State::Ready);
+    b.client.hold_messages(true);
+    b.client.engine.hang(true);
+    std::thread::sleep(Duration::from_millis(150));
+    a.revoke("alice", 100);
+    b.clock.pass(2 * MINUTE);
+    b.answer("alice")
+}
+
+#[test]
+fn the_first_answer_after_a_pause_is_not_from_the_old_filter() {
+    assert_eq!(paused(&[]), Answer::Unsure);
+}
+
+#[test]
+fn control_without_a_lease_the_first_answer_after_a_pause_is_wrong() {
+    assert_eq!(paused(&[Step::Lease]), Answer::Absent);
+}
+
+/// Two nodes of which the second one sleeps while the log is trimmed past it. Then it wakes up.
+fn trimmed(sleeper: MemoryEngine, engine: &MemoryEngine, time: &mut u64, left_out: &[Step]) -> (Member, Member) {
+    let a = Member::ready("a", engine, &[]);
+    let b = Member::start_with(quick("b"), Client::new(sleeper), left_out);
+    b.wait_until(State::Ready);
+    b.client.hold_messages(true);
+    std::thread::sleep(Duration::from_millis(20));
+    a.revoke("alice", 1000);
+    // Two snapshots with the token, below which the log is trimmed.
+    wait_for("the log to be trimmed", || {
+        pass(engine, time, 1, &[&a]);
+        let Some(known) = a.node().known() else { return false };
+        crate::log::Log::head(engine, known.place.epoch)
+            .is_ok_and(|head| Some(head.first) > b.health().position.map(|p| p + 2))
+    });
+    a.revoke("bob", 1000);
+    b.client.hold_messages(false);
+    (a, b)
+}
+
+#[test]
+fn a_node_that_was_overtaken_by_trimming_says_so_and_joins_anew() {
+    let (engine, mut time) = (engine(), BEGIN);
+    let (a, b) = trimmed(engine.client(), &engine, &mut time, &[]);
+    wait_for("b to join anew", || b.joins() == 2);
+    b.wait_until(State::Ready);
+    let why = b.was(State::Gap).expect("it was in the state gap");
+    assert!(why.contains("the log begins at"), "{why}");
+    assert_eq!((b.answer("alice"), b.answer("bob")), (Answer::Perhaps, Answer::Perhaps));
+    alike(&engine, &mut time, &[&a, &b]);
+}
+
+#[test]
+fn control_a_node_that_does_not_look_at_the_numbers_lets_a_revoked_token_pass() {
+    let (engine, mut time) = (engine(), BEGIN);
+    let sleeper = engine.client().without(engine::Step::NextNumber);
+    let (a, b) = trimmed(sleeper, &engine, &mut time, &[Step::Compare]);
+    wait_for("b to catch up", || b.health().position >= a.health().position);
+    assert_eq!((b.state(), b.joins()), (State::Ready, 1));
+    assert_eq!(b.answer("alice"), Answer::Absent);
+}
+
+#[test]
+fn control_a_node_that_does_not_join_anew_is_never_ready_again() {
+    let (engine, mut time) = (engine(), BEGIN);
+    let (_a, b) = trimmed(engine.client(), &engine, &mut time, &[Step::Rejoin]);
+    b.wait_until(State::Gap);
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(b.state(), State::Gap);
+    assert_eq!(b.revoked_until("alice").unwrap(), Some(BEGIN + 1000), "by the record");
+}
+
+#[test]
+fn when_the_engine_has_lost_everything_the_nodes_say_so_and_begin_anew_together() {
+    let (engine, mut time) = (engine(), BEGIN);
+    let (a, b) = (Member::ready("a", &engine, &[]), Member::ready("b", &engine, &[]));
+    a.revoke("alice", 100);
+    let log = a.health().log;
+    engine.flush();
+    for member in [&a, &b] {
+        wait_for("the nodes to notice", || member.health().log.is_some_and(|now| Some(now) != log));
+        member.wait_until(State::Ready);
+        let why = member.was(State::Gap).expect("it was in the state gap");
+        assert!(why.contains("log"), "{why}");
+    }
+    // What the engine forgets the fleet forgets. That is what the README says.
+    assert_eq!(b.revoked_until("alice").unwrap(), None);
+    assert_eq!(a.revoke("alice", 100), Outcome::Revoked { until: BEGIN + 100 });
+    alike(&engine, &mut time, &[&a, &b]);
+}
+
+#[test]
+fn when_the_engine_has_lost_the_end_of_its_log_the_nodes_join_anew() {
+    let (engine, mut time) = (engine(), BEGIN);
+    let (a, b) = (Member::ready("a", &engine, &[]), Member::ready("b", &engine, &[]));
+    a.revoke("alice", 100);
+    wait_for("b to apply it", || b.answer("alice") == Answer::Perhaps);
+    engine.lose_end(1);
+    for member in [&a, &b] {
+        wait_for("the nodes to join anew", || member.joins() == 2);
+        member.wait_until(State::Ready);
+        assert!(member.was(State::Gap).unwrap().contains("lost the end of its log"));
+    }
+    alike(&engine, &mut time, &[&a, &b]);
+}
+
+/// A lookup has the filter in its hands when the node joins anew and a token is revoked. What it answers then.
+fn lookup_across_a_rejoin(left_out: &[Step]) -> Answer {
+    let engine = engine();
+    let a = std::sync::Arc::new(Member::ready("a", &engine, left_out));
+    let inner = std::sync::Arc::clone(&a);
+    pause::next(move || {
+        engine.lose_end(0);
+        let life = inner.node().life.load_full().unwrap();
+        life.lose(super::super::life::Loss::Differs("a test says so".into()));
+        drop(life);
+        wait_for("the node to join anew", || inner.joins() == 2);
+        inner.wait_until(State::Ready);
+        assert_eq!(inner.revoke("alice", 100), Outcome::Revoked { until: BEGIN + 100 });
+    });
+    a.answer("alice")
+}
+
+#[test]
+fn a_lookup_that_still_has_the_old_filter_does_not_trust_it_when_the_node_is_ready_again() {
+    assert_eq!(lookup_across_a_rejoin(&[]), Answer::Unsure);
+}
+
+#[test]
+fn control_with_a_lease_that_does_not_end_with_its_filter_it_lets_an_acknowledged_token_pass() {
+    assert_eq!(lookup_across_a_rejoin(&[Step::OwnLease]), Answer::Absent);
+}
+
+/// Whether a token is still found on both nodes after its end, by the ticks of the log.
+fn found_after_its_end(left_out: &[Step]) -> [Answer; 2] {
+    let (engine, mut time) = (engine(), BEGIN);
+    let (a, b) = (Member::ready("a", &engine, &[]), Member::ready("b", &engine, left_out));
+    a.revoke("alice", 3);
+    wait_for("b to apply it", || b.answer("alice") == Answer::Perhaps);
+    let mut pass = |seconds| {
+        for _ in 0..seconds {
+            time += 1;
+            engine.set_time(time * 1000);
+            let position = a.health().position;
+            wait_for("a to hear of the tick", || a.health().position > position);
+            wait_for("b to hear of the tick", || b.health().position >= a.health().position);
+        }
+    };
+    pass(2);
+    assert_eq!([a.answer("alice"), b.answer("alice")], [Answer::Perhaps; 2], "it is revoked for one more second");
+    pass(1);
+    [a.answer("alice"), b.answer("alice")]
+}
+
+#[test]
+fn an_entry_expires_on_all_nodes_by_the_ticks_of_the_log() {
+    assert_eq!(found_after_its_end(&[]), [Answer::Absent; 2]);
+}
+
+#[test]
+fn control_a_node_that_does_not_apply_ticks_keeps_it() {
+    // (It would differ, and leave.)
+    assert_eq!(found_after_its_end(&[Step::Ticks, Step::Compare]), [Answer::Absent, Answer::Perhaps]);
+}
+
+#[test]
+fn a_node_with_other_settings_does_not_start() {
+    let engine = engine();
+    let _a = Member::ready("a", &engine, &[]);
+    let others = [
+        super::super::settings::Settings { key: [1; 16], ..quick("b") },
+        super::super::settings::Settings { capacity: 999, ..quick("b") },
+    ];
+    for settings in others {
+        let client = Client::new(engine.client()) as std::sync::Arc<_>;
+        let error = super::super::Node::start(settings, client, Default::default()).err().expect("it does not start");
+        assert!(error.contains("has agreed on other settings"), "{error}");
+    }
+}

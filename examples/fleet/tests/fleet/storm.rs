@@ -1,0 +1,178 @@
+//! A storm of changes, and probers that watch what passes meanwhile.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::nodes::{Fleet, STALE_AFTER};
+use crate::support::{Chance, Client, now, wait_for};
+
+/// A token whose revocation was acknowledged, and is never restored.
+#[derive(Clone)]
+struct Acknowledged {
+    token: String,
+    /// By this node.
+    by: usize,
+    at: Instant,
+}
+
+#[derive(Default)]
+pub(crate) struct Storm {
+    acknowledged: Mutex<Vec<Acknowledged>>,
+    /// Tokens whose restoring was acknowledged, and which nobody revokes again.
+    restored: Mutex<Vec<String>>,
+    violations: Mutex<Vec<String>>,
+    probes: AtomicU64,
+    is_over: AtomicBool,
+}
+
+impl Storm {
+    /// Writers and probers do what they do, on all nodes, while `happening` goes on. No token may pass that must not; then all nodes must
+    /// be ready and alike.
+    #[track_caller]
+    pub(crate) fn rage(fleet: &Fleet, chance: &mut Chance, happening: impl FnOnce(&Self)) {
+        let storm = Self::blow(fleet, chance, happening);
+        assert_eq!(*storm.violations.lock().unwrap(), Vec::<String>::new());
+        fleet.wait_until_alike();
+        storm.check(fleet);
+    }
+
+    /// What the probers found that must not be.
+    #[track_caller]
+    pub(crate) fn violations(fleet: &Fleet, chance: &mut Chance, happening: impl FnOnce(&Self)) -> Vec<String> {
+        Self::blow(fleet, chance, happening).violations.into_inner().unwrap()
+    }
+
+    fn blow(fleet: &Fleet, chance: &mut Chance, happening: impl FnOnce(&Self)) -> Self {
+        let storm = Self::default();
+        thread::scope(|scope| {
+            for writer in 0..3 {
+                let (storm, chance) = (&storm, chance.branch());
+                scope.spawn(move || storm.write(fleet, writer, chance));
+            }
+            for _ in 0..2 {
+                let (storm, chance) = (&storm, chance.branch());
+                scope.spawn(move || storm.probe(fleet, chance));
+            }
+            // Also if it panics: otherwise nobody would see why.
+            let end = End(&storm);
+            storm.wait_for_more(20);
+            happening(&storm);
+            storm.wait_for_more(20);
+            drop(end);
+        });
+        storm
+    }
+
+    /// Until a prober has found something that must not be.
+    pub(crate) fn wait_for_violation(&self) {
+        wait_for("a violation", || (!self.violations.lock().unwrap().is_empty()).then_some(()));
+    }
+
+    /// Until so many more revocations were acknowledged.
+    pub(crate) fn wait_for_more(&self, number: usize) {
+        let number = self.acknowledged.lock().unwrap().len() + number;
+        wait_for("acknowledged revocations", || (self.acknowledged.lock().unwrap().len() >= number).then_some(()));
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    fn write(&self, fleet: &Fleet, writer: usize, mut chance: Chance) {
+        // A node that sleeps keeps nobody for long. What became of the change nobody knows then.
+        let client = Client::new(Duration::from_secs(1));
+        let mut mine: Vec<String> = Vec::new();
+        for number in 0.. {
+            if self.is_over() {
+                return;
+            }
+            let node = chance.below(fleet.nodes.len());
+            let address = fleet.address(node);
+            if chance.below(4) == 0 && !mine.is_empty() {
+                let token = mine.swap_remove(chance.below(mine.len()));
+                let answer = client.ask("DELETE", &format!("{address}/revoked/{token}"), None, "");
+                // 404 may come if an earlier try of another process has done it; there is none here.
+                match answer.map(|answer| answer.status) {
+                    Some(204) => self.restored.lock().unwrap().push(token),
+                    Some(503) | None => {} // Nobody knows.
+                    other => self.violation(format!("{other:?} for restoring {token} on node {node}")),
+                }
+                continue;
+            }
+            // Those that are restored have another name, so that probers leave them alone.
+            let is_kept = chance.below(3) > 0;
+            let token = format!("{}-{writer}-{number}", if is_kept { "kept" } else { "passing" });
+            let url = format!("{address}/revoked/{token}?exp={}", now() + 1000);
+            match client.ask("PUT", &url, None, "").map(|answer| answer.status) {
+                Some(201) if is_kept => {
+                    self.acknowledged.lock().unwrap().push(Acknowledged { token, by: node, at: Instant::now() });
+                }
+                Some(201) => mine.push(token),
+                Some(503) | None => thread::sleep(Duration::from_millis(5)),
+                other => {
+                    self.violation(format!("{other:?} for revoking {token} on node {node}, which nobody else does"))
+                }
+            }
+        }
+    }
+
+    /// Asks nodes about tokens that they must refuse.
+    fn probe(&self, fleet: &Fleet, mut chance: Chance) {
+        let client = Client::new(Duration::from_secs(2));
+        while !self.is_over() {
+            let node = chance.below(fleet.nodes.len());
+            let pick = {
+                let all = self.acknowledged.lock().unwrap();
+                // The youngest ones more often.
+                let place =
+                    if chance.below(2) == 0 { chance.below(all.len().max(1)) } else { all.len().saturating_sub(1) };
+                all.get(place).cloned()
+            };
+            let Some(Acknowledged { token, by, at }) = pick else {
+                thread::sleep(Duration::from_millis(1));
+                continue;
+            };
+            // Another node need not know it before a lease has passed.
+            let (node, address) =
+                if at.elapsed() > STALE_AFTER { (node, fleet.address(node)) } else { (by, fleet.address(by)) };
+            let age = at.elapsed();
+            self.probes.fetch_add(1, Ordering::Relaxed);
+            if client.protected(&address, &token) == Some(200) {
+                self.violation(format!("{token}, acknowledged by node {by}, has passed on node {node} after {age:?}"));
+            }
+        }
+    }
+
+    fn violation(&self, what: String) {
+        self.violations.lock().unwrap().push(what);
+    }
+
+    /// Each node, all of them ready, refuses all that was revoked and lets pass what was restored.
+    #[track_caller]
+    fn check(&self, fleet: &Fleet) {
+        let client = Client::new(Duration::from_secs(30));
+        let (acknowledged, restored) = (self.acknowledged.lock().unwrap(), self.restored.lock().unwrap());
+        for node in 0..fleet.nodes.len() {
+            let address = fleet.address(node);
+            for Acknowledged { token, .. } in acknowledged.iter() {
+                assert_eq!(client.protected(&address, token), Some(401), "{token} on node {node}");
+            }
+            for token in restored.iter() {
+                assert_eq!(client.protected(&address, token), Some(200), "{token} on node {node}");
+            }
+        }
+        let probes = self.probes.load(Ordering::Relaxed);
+        println!("{} revoked, {} restored, {probes} probes", acknowledged.len(), restored.len());
+        assert!(probes > 0);
+    }
+}
+
+struct End<'a>(&'a Storm);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.is_over.store(true, Ordering::Relaxed);
+    }
+}
