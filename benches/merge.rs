@@ -13,14 +13,13 @@
 
 mod support;
 
+use std::error::Error;
 use std::hint::black_box;
 use std::thread;
 use std::time::Instant;
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{
-    AbsorbError, BuildError, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, InsertBatchError,
-};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter};
 use support::clock::own_time;
 use support::hash::HASH;
 use support::keys::key;
@@ -153,34 +152,6 @@ fn sums(half: u64, rounds: usize) {
     println!("{}", align(&[header.to_vec()].into_iter().chain(rows).collect::<Vec<_>>(), 1));
 }
 
-#[derive(Debug)]
-enum Failure {
-    #[allow(dead_code, reason = "shown by Debug")]
-    Build(BuildError),
-    #[allow(dead_code, reason = "shown by Debug")]
-    Insert(InsertBatchError),
-    #[allow(dead_code, reason = "shown by Debug")]
-    Absorb(AbsorbError),
-}
-
-impl From<BuildError> for Failure {
-    fn from(error: BuildError) -> Self {
-        Self::Build(error)
-    }
-}
-
-impl From<InsertBatchError> for Failure {
-    fn from(error: InsertBatchError) -> Self {
-        Self::Insert(error)
-    }
-}
-
-impl From<AbsorbError> for Failure {
-    fn from(error: AbsorbError) -> Self {
-        Self::Absorb(error)
-    }
-}
-
 fn parts(all: u64, rounds: usize) {
     let share = |threads: u64, nth: u64| hashes(all * nth / threads, all * (nth + 1) / threads);
     let mut rows = vec![
@@ -206,7 +177,7 @@ fn parts(all: u64, rounds: usize) {
             );
             let digest = whole.digest().expect("memory for it");
             whole.clear();
-            let fill = |nth, part: &Filter| -> Result<(), Failure> {
+            let fill = |nth, part: &Filter| -> Result<(), Box<dyn Error + Send + Sync>> {
                 part.insert_hash_batch(share(threads, nth as u64))?;
                 Ok(())
             };

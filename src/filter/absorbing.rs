@@ -12,17 +12,15 @@ use crate::filter::maplet::ConcurrentCuckooMaplet;
 use crate::hasher::probe::probe;
 use crate::machine::memory::Pages;
 use crate::table::absorb::{Absorbed, Stopped};
-use crate::table::any::{AnyTable, ExpiringTable, FilterTable, MapletTable};
+use crate::table::any::{AnyTable, ExpiringTable, FilterTable, MapletTable, OneTable};
 use crate::table::begun::{Begun, Imaged, Section};
 use crate::table::plan::Plan;
 use crate::table::words;
 use crate::word::layout::Shape;
 
 /// How each core is made anew, compared and filled.
-trait Absorbing: Imaged + Sized + Sync {
+trait Absorbing: OneTable + Sized + Sync {
     const KIND: FilterKind;
-
-    fn table(&self) -> &dyn AnyTable;
 
     /// An empty table by this plan; `None` if there is no memory for it.
     fn empty(&self, plan: Plan) -> Option<Self>;
@@ -46,8 +44,6 @@ trait Absorbing: Imaged + Sized + Sync {
     fn coming(&self, others: &Self) -> usize {
         others.table().len()
     }
-
-    fn take_in(&self, image: &Section<'_>) -> Absorbed;
 
     fn another(&self) -> Result<Self, BuildError> {
         let table = self.table();
@@ -76,7 +72,7 @@ trait Absorbing: Imaged + Sized + Sync {
         let image = begin(others)?;
         self.check_moment(&image.sections[0])?;
         self.has_room_for(self.coming(others))?;
-        sum_of([self.take_in(&image.sections[0])], Self::KIND)
+        sum_of([self.table().absorb(&image.sections[0])], Self::KIND)
     }
 
     /// Takes in all of the others, each on a thread of its own, or none.
@@ -85,7 +81,7 @@ trait Absorbing: Imaged + Sized + Sync {
         let images = others.iter().map(|&others| begin(others)).collect::<Result<Vec<_>, _>>()?;
         images.iter().try_for_each(|image| self.check_moment(&image.sections[0]))?;
         self.has_room_for(others.iter().fold(0, |sum: usize, others| sum.saturating_add(self.coming(others))))?;
-        sum_of(in_parallel(images.iter().map(|image| || self.take_in(&image.sections[0]))), Self::KIND)
+        sum_of(in_parallel(images.iter().map(|image| || self.table().absorb(&image.sections[0]))), Self::KIND)
     }
 }
 
@@ -115,41 +111,21 @@ fn geometry(table: &dyn AnyTable) -> Geometry {
 impl Absorbing for Box<dyn FilterTable> {
     const KIND: FilterKind = FilterKind::Concurrent;
 
-    fn table(&self) -> &dyn AnyTable {
-        &**self
-    }
-
     fn empty(&self, plan: Plan) -> Option<Self> {
         plan.table()
-    }
-
-    fn take_in(&self, image: &Section<'_>) -> Absorbed {
-        (**self).absorb(image)
     }
 }
 
 impl Absorbing for Box<dyn MapletTable> {
     const KIND: FilterKind = FilterKind::Maplet;
 
-    fn table(&self) -> &dyn AnyTable {
-        &**self
-    }
-
     fn empty(&self, plan: Plan) -> Option<Self> {
         plan.table_with_payload()
-    }
-
-    fn take_in(&self, image: &Section<'_>) -> Absorbed {
-        (**self).absorb(image)
     }
 }
 
 impl Absorbing for Box<dyn ExpiringTable> {
     const KIND: FilterKind = FilterKind::Expiring;
-
-    fn table(&self) -> &dyn AnyTable {
-        &**self
-    }
 
     fn empty(&self, plan: Plan) -> Option<Self> {
         plan.table_with_clock(self.clock().another())
@@ -171,9 +147,8 @@ impl Absorbing for Box<dyn ExpiringTable> {
 
     /// Theirs is read first: meanwhile ours can only come further.
     fn check_moment(&self, image: &Section<'_>) -> Result<(), AbsorbError> {
-        let theirs = image.save.reading().and_then(|reading| reading.now);
-        match (self.clock().now(), theirs) {
-            (ours, Some(theirs)) if ours.is_none_or(|ours| ours < theirs) => {
+        match (image.save.told(), self.clock().now()) {
+            (Some((_, theirs)), ours) if ours.is_none_or(|ours| ours < theirs) => {
                 Err(AbsorbError::ClockBehind { ours, theirs })
             }
             _ => Ok(()),
@@ -189,10 +164,6 @@ impl Absorbing for Box<dyn ExpiringTable> {
         let ahead =
             self.clock().now().zip(others.clock().now()).map_or(0, |(ours, theirs)| ours.saturating_sub(theirs));
         others.live_in(ahead)
-    }
-
-    fn take_in(&self, image: &Section<'_>) -> Absorbed {
-        (**self).absorb(image)
     }
 }
 
@@ -225,8 +196,8 @@ macro_rules! absorbing {
             ///
             $(#[$own])*
             ///
-            /// Cost: one pass over both tables, in order, so it is much faster than to insert the keys; some go on to
-            /// their other buckets or need relocations. Each change to the other filter meanwhile takes one more lock, and puts
+            /// Cost: one pass over both tables, in the order of memory; some copies go on to their other buckets or need
+            /// relocations. That takes about as long as to insert the keys in a batch (`cargo bench --bench merge`). Each change to the other filter meanwhile takes one more lock, and puts
             /// aside, in 16 to 64 bytes, the word of each bucket that it is the first to change.
             ///
             /// # Errors

@@ -18,7 +18,7 @@ use std::io;
 
 use crate::error::insert::InsertError;
 use crate::table::begun::Section;
-use crate::table::clock::Until;
+use crate::table::clock::{Clock, Until};
 use crate::table::expiring::Unless;
 use crate::table::words::{Table, adding};
 use crate::verify::fault::Fault;
@@ -57,9 +57,9 @@ impl Rest {
 
 /// Reads the image of the other table, a chunk at a time, and has `each` take it in, from this bucket on; `each` tells how many
 /// copies it has added, also if it stops.
-fn absorb(others: &Section<'_>, mut each: impl FnMut(usize, &[u64], &mut u64) -> Result<(), InsertError>) -> Absorbed {
+fn read(others: &Section<'_>, mut each: impl FnMut(usize, &[u64], &mut u64) -> Result<(), InsertError>) -> Absorbed {
     let (mut start, mut copies, mut refused) = (0, 0, None);
-    let read = others.table.save(&others.save, &mut |words| {
+    let result = others.table.save(&others.save, &mut |words| {
         if let Err(error) = each(start, words, &mut copies) {
             refused = Some(error);
             return Err(io::ErrorKind::Other.into());
@@ -67,19 +67,30 @@ fn absorb(others: &Section<'_>, mut each: impl FnMut(usize, &[u64], &mut u64) ->
         start += words.len();
         Ok(())
     });
-    let stopped = read.err().map(|_| refused.map_or(Stopped::OutOfMemory, Stopped::Refused));
+    let stopped = result.err().map(|_| refused.map_or(Stopped::OutOfMemory, Stopped::Refused));
     Absorbed { copies, stopped }
 }
 
 impl<L: Layout, G: Geometry> Table<L, G> {
+    /// Takes in a table that is alike.
+    pub(crate) fn absorb(&self, others: &Section<'_>) -> Absorbed {
+        if !L::HAS_PAYLOAD {
+            return self.absorb_filter(others);
+        }
+        match self.clock() {
+            None => self.absorb_maplet(others),
+            Some(clock) => self.absorb_expiring(clock, others),
+        }
+    }
+
     /// Takes in a table of a filter.
-    pub(crate) fn absorb_filter(&self, others: &Section<'_>) -> Absorbed {
-        absorb(others, |start, words, copies| self.absorb_words(start, words, copies))
+    fn absorb_filter(&self, others: &Section<'_>) -> Absorbed {
+        read(others, |start, words, copies| self.absorb_words(start, words, copies))
     }
 
     /// Takes in a table of a maplet.
-    pub(super) fn absorb_maplet(&self, others: &Section<'_>) -> Absorbed {
-        absorb(others, |start, words, copies| {
+    fn absorb_maplet(&self, others: &Section<'_>) -> Absorbed {
+        read(others, |start, words, copies| {
             self.each_item(start, words, |item| {
                 self.insert_with_value(item)?;
                 *copies += 1;
@@ -90,18 +101,17 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Takes in a table whose entries expire, of the same resolution and with a clock that is not ahead: those that are live by both
     /// clocks.
-    pub(super) fn absorb_expiring(&self, others: &Section<'_>) -> Absorbed {
-        let Some((reading, tick)) = others.save.reading().and_then(|reading| Some((reading, reading.now?))) else {
+    fn absorb_expiring(&self, clock: &Clock, others: &Section<'_>) -> Absorbed {
+        let Some((moment, tick)) = others.save.told() else {
             return Absorbed { copies: 0, stopped: None }; // without a tick nothing was taken in
         };
-        let clock = self.own_clock();
-        absorb(others, |start, words, copies| {
+        read(others, |start, words, copies| {
             self.each_item(start, words, |item| {
                 let place = self.layout.payload_of(item.entry);
-                if !clock.ring.is_live(reading.moment, place) {
+                if !clock.ring.is_live(moment, place) {
                     return Ok(());
                 }
-                let ticks = clock.ring.ticks_until(reading.moment, place);
+                let ticks = clock.ring.ticks_until(moment, place);
                 if clock.now().is_some_and(|now| now.saturating_sub(tick) < ticks) {
                     self.add_until(item.with(self.layout, 0), Until::Since { tick, ticks }, Unless::Never)?;
                     *copies += 1;

@@ -42,6 +42,8 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     fn save(&self, save: &TableSave<'_>, chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>) -> std::io::Result<u64>;
     /// The sum of the digests of all copies at the moment of a save of this table.
     fn digest(&self, save: &TableSave<'_>) -> std::io::Result<u64>;
+    /// Adds all copies of a table that is alike: see `absorb.rs`.
+    fn absorb(&self, others: &Section<'_>) -> Absorbed;
     /// Fills an empty table with words, which `next` provides in order and a chunk at a time, and returns how many copies
     /// are in them.
     #[cfg(feature = "snapshot")]
@@ -59,6 +61,29 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     }
 }
 
+/// The core of a filter that is one table.
+pub(crate) trait OneTable {
+    fn table(&self) -> &dyn AnyTable;
+}
+
+impl OneTable for Box<dyn FilterTable> {
+    fn table(&self) -> &dyn AnyTable {
+        &**self
+    }
+}
+
+impl OneTable for Box<dyn MapletTable> {
+    fn table(&self) -> &dyn AnyTable {
+        &**self
+    }
+}
+
+impl OneTable for Box<dyn ExpiringTable> {
+    fn table(&self) -> &dyn AnyTable {
+        &**self
+    }
+}
+
 /// A `Table` as filters use it: its slots hold fingerprints and nothing else.
 pub(crate) trait FilterTable: AnyTable {
     fn count(&self, hash: u64) -> usize;
@@ -71,8 +96,6 @@ pub(crate) trait FilterTable: AnyTable {
     fn prefetch(&self, hashes: &[u64]);
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError>;
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
-    /// Adds all copies of a table that is alike.
-    fn absorb(&self, others: &Section<'_>) -> Absorbed;
     /// The lower-numbered of the two buckets that may hold this hash's fingerprint: the same for all of its class.
     fn lower_bucket(&self, hash: u64) -> usize;
 }
@@ -86,8 +109,6 @@ pub(crate) trait MapletTable: AnyTable {
     fn insert_value_if_absent(&self, hash: u64, value: u16) -> Result<Values, InsertError>;
     fn remove_value(&self, hash: u64, value: u16) -> bool;
     fn replace_value(&self, hash: u64, old: u16, new: u16) -> bool;
-    /// Adds all copies of a table that is alike.
-    fn absorb(&self, others: &Section<'_>) -> Absorbed;
     fn values_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values]));
     /// `hashes` puts the values that go with a block into `values`.
     fn insert_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues) -> Result<usize, InsertBatchError>;
@@ -106,8 +127,6 @@ pub(crate) trait ExpiringTable: AnyTable {
     fn remove_until(&self, hash: u64, expires_at: u64) -> bool;
     /// How many entries will live in so many ticks.
     fn live_in(&self, ticks: u64) -> usize;
-    /// Adds the entries of a table that is alike, and of the same resolution.
-    fn absorb(&self, others: &Section<'_>) -> Absorbed;
     fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     /// `hashes` puts the ends that go with a block into `ends`.
     fn insert_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds) -> Result<usize, InsertBatchError>;

@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::error::kind::FilterKind;
-use crate::table::any::{AnyTable, ExpiringTable, FilterTable, MapletTable};
+use crate::table::any::{AnyTable, OneTable};
 use crate::table::save::TableSave;
 use crate::word::digest;
 use crate::word::layout::{Encoding, Shape};
@@ -73,20 +73,8 @@ impl<'a> Begun<'a> {
     }
 }
 
-impl Imaged for Box<dyn FilterTable> {
+impl<C: OneTable> Imaged for C {
     fn begin_save(&self) -> io::Result<Begun<'_>> {
-        Begun::new([&**self as &dyn AnyTable].into_iter())
-    }
-}
-
-impl Imaged for Box<dyn MapletTable> {
-    fn begin_save(&self) -> io::Result<Begun<'_>> {
-        Begun::new([&**self as &dyn AnyTable].into_iter())
-    }
-}
-
-impl Imaged for Box<dyn ExpiringTable> {
-    fn begin_save(&self) -> io::Result<Begun<'_>> {
-        Begun::new([&**self as &dyn AnyTable].into_iter())
+        Begun::new([self.table()].into_iter())
     }
 }

@@ -18,10 +18,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let Some(clock) = self.clock() else {
             return self.sum_of_copies(save, |entry| Some(self.layout.payload_of(entry).into()));
         };
-        let Some((reading, now)) = save.reading().and_then(|reading| Some((reading, reading.now?))) else {
+        let Some((moment, now)) = save.told() else {
             return Ok(0); // without a tick nothing was taken in
         };
-        let moment = reading.moment;
         // In ticks of the caller's: the places on the ring are others in another filter.
         let end = |place| now.wrapping_add(clock.ring.ticks_until(moment, place));
         self.sum_of_copies(save, |entry| {

@@ -336,6 +336,10 @@ impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
         self.digest(save)
     }
 
+    fn absorb(&self, others: &Section<'_>) -> Absorbed {
+        self.absorb(others)
+    }
+
     #[cfg(feature = "snapshot")]
     fn load(&mut self, next: &mut dyn FnMut(&mut [u64]) -> Result<(), LoadError>) -> Result<u64, LoadError> {
         self.fill(next)
@@ -381,10 +385,6 @@ impl<L: Layout, G: Geometry> FilterTable for Table<L, G> {
         self.remove_all(hashes, (), answers);
     }
 
-    fn absorb(&self, others: &Section<'_>) -> Absorbed {
-        self.absorb_filter(others)
-    }
-
     fn lower_bucket(&self, hash: u64) -> usize {
         let item = self.item(hash);
         item.first.min(item.second)
@@ -417,10 +417,6 @@ impl<L: Layout, G: Geometry> MapletTable for Table<L, G> {
 
     fn replace_value(&self, hash: u64, old: u16, new: u16) -> bool {
         self.replace(self.item_with(hash, old), self.item_with(hash, new))
-    }
-
-    fn absorb(&self, others: &Section<'_>) -> Absorbed {
-        self.absorb_maplet(others)
     }
 
     fn values_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values])) {

@@ -3,9 +3,7 @@
 use crate::error::insert::{InsertBatchError, InsertError};
 use crate::machine::arch::VectorUnit;
 use crate::plan::batch::{BLOCK, Hashes, Steps};
-use crate::table::absorb::Absorbed;
 use crate::table::any::{BlockOfEnds, ExpiringTable};
-use crate::table::begun::Section;
 use crate::table::clock::{Advance, Clock, Until};
 use crate::table::erased::{Answer, Batch, Lookups};
 use crate::table::expiring::Unless;
@@ -61,10 +59,6 @@ impl<L: Layout, G: Geometry> ExpiringTable for Table<L, G> {
 
     fn live_in(&self, ticks: u64) -> usize {
         self.live_in(ticks)
-    }
-
-    fn absorb(&self, others: &Section<'_>) -> Absorbed {
-        self.absorb_expiring(others)
     }
 
     fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {

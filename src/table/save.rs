@@ -75,6 +75,7 @@ use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::table::clock::Reading;
 use crate::verify::fault::{self, Fault};
 use crate::word::bucket::Bucket;
+use crate::word::ring::Moment;
 
 /// How many words are read, passed and written at a time. One in models, so that a save is many steps there too.
 pub(crate) const CHUNK: usize = if cfg!(ccf_model) { 1 } else { 1024 };
@@ -199,6 +200,12 @@ impl TableSave<'_> {
     pub(crate) fn reading(&self) -> Option<Reading> {
         let saves = self.saving.saves.lock();
         saves.kept.iter().find(|kept| kept.save == self.save).expect("it is running").reading
+    }
+
+    /// The moment of the table's clock, and the tick of the caller's that it was, if the clock had been told one.
+    pub(crate) fn told(&self) -> Option<(Moment, u64)> {
+        let Reading { now, moment } = self.reading()?;
+        Some((moment, now?))
     }
 
     /// Passes the chunk from this bucket on and returns what was kept of it.

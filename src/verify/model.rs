@@ -204,7 +204,7 @@ impl<L: AnyLayout> Table<L> {
     /// [`ConcurrentCuckooFilter::absorb`](crate::ConcurrentCuckooFilter::absorb); returns how many copies were added.
     pub fn absorb(&self, other: &Self) -> Result<u64, InsertError> {
         let save = other.0.begin_save().expect("a model has memory");
-        let Absorbed { copies, stopped } = self.0.absorb_filter(&Section { table: &other.0, save });
+        let Absorbed { copies, stopped } = self.0.absorb(&Section { table: &other.0, save });
         match stopped {
             None => Ok(copies),
             Some(Stopped::Refused(error)) => Err(error),
