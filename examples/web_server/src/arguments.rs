@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::Parser;
 use example_support::option_values::{rate, whole_number_from, whole_number_in};
+use tokens::expiry::Lifetimes;
 
-use crate::expiry::Lifetimes;
 use crate::failure::Failure;
 use crate::wall_clock::WallClock;
 
@@ -139,19 +139,19 @@ impl Arguments {
     }
 
     pub(crate) fn lifetimes(&self) -> Lifetimes {
-        Lifetimes { longest: self.longest_lifetime as u64, leeway: self.leeway }
+        Lifetimes { longest: self.longest_lifetime as u64, leeway: self.leeway, keeper: "server" }
     }
 
     /// How long a token may be in the filter, in seconds. With one tick to spare, so that a clock that is set back by a little
     /// between two runs is in nobody's way.
     pub(crate) fn longest_in_filter(&self) -> u64 {
-        let Lifetimes { longest, leeway } = self.lifetimes();
+        let Lifetimes { longest, leeway, .. } = self.lifetimes();
         longest.saturating_add(leeway).saturating_add(self.resolution())
     }
 
     /// How long a tick of the filter of revoked tokens is, in seconds.
     pub(crate) fn resolution(&self) -> u64 {
-        let Lifetimes { longest, leeway } = self.lifetimes();
+        let Lifetimes { longest, leeway, .. } = self.lifetimes();
         longest.saturating_add(leeway).div_ceil(self.ticks as u64)
     }
 

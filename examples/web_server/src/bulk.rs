@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
+use tokens::expiry::{Lifetimes, Until, Wrong, whole_seconds};
+use tokens::token;
 
-use crate::expiry::{Lifetimes, Until, Wrong, whole_seconds};
 use crate::refusal::NoRoom;
-use crate::token;
 use crate::wall_clock::WallClock;
 use crate::writer::{Orders, Unavailable};
 

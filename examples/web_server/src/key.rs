@@ -3,9 +3,11 @@
 //! It must be secret, lest those who choose tokens and identifiers choose ones that collide; and it must be the same after
 //! a restart, or the snapshots are of no use. So it is random, and kept in a file that only its owner can read.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::fs::{self, OpenOptions};
+use std::io::ErrorKind;
 use std::path::Path;
+
+use example_support::secret_file;
 
 use crate::failure::Failure;
 
@@ -15,7 +17,7 @@ const BYTES: usize = 16;
 pub(crate) fn read_or_create(path: &Path) -> Result<[u8; BYTES], Failure> {
     match fs::read(path) {
         Ok(bytes) => {
-            warn_if_others_can_read(path);
+            secret_file::warn_if_others_can_read(path);
             <[u8; BYTES]>::try_from(bytes.as_slice()).map_err(|_| {
                 Failure::Key(format!(
                     "{} has {} bytes, and a key has {BYTES}; delete it to have a new one made: the filters are then \
@@ -33,28 +35,8 @@ pub(crate) fn read_or_create(path: &Path) -> Result<[u8; BYTES], Failure> {
 fn create(path: &Path) -> Result<[u8; BYTES], Failure> {
     let mut key = [0; BYTES];
     getrandom::fill(&mut key).map_err(|error| Failure::Key(format!("the system gives no random bytes: {error}")))?;
-    write(path, &key).map_err(|error| Failure::file("create", path, error))?;
+    secret_file::write(path, &key, OpenOptions::new().create_new(true))
+        .map_err(|error| Failure::file("create", path, error))?;
     eprintln!("key: a new one in {}", path.display());
     Ok(key)
-}
-
-fn write(path: &Path, key: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file: File = options.open(path)?;
-    file.write_all(key)?;
-    file.sync_all()
-}
-
-fn warn_if_others_can_read(path: &Path) {
-    #[cfg(unix)]
-    if let Ok(metadata) = fs::metadata(path)
-        && std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o077 != 0
-    {
-        eprintln!("warning: others than its owner can read {}; chmod 600", path.display());
-    }
-    #[cfg(not(unix))]
-    let _ = path;
 }

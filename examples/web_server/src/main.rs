@@ -15,26 +15,26 @@
 //! - `store`: the exact list of revoked tokens;
 //! - `writer`: the thread that changes store and filter, and keeps them in step;
 //! - `snapshot`, `start`: filters from and to files, and what to do when a file is no good;
-//! - `expiry`: until when a token is to be refused;
 //! - `revoked`: the filter of revoked tokens, with times instead of ticks;
 //! - `wall_clock`, `clock`: the time, and what is said of a clock that goes back or jumps;
-//! - `routes`, `token`, `refusal`, `bulk`, `outcomes`: HTTP;
+//! - `routes`, `request_id`, `refusal`, `bulk`, `outcomes`: HTTP;
 //! - `failure`: why the server does not start, or does not end well.
+//!
+//! What a token is and until when it is to be refused stands in `examples/tokens`, which the fleet has too.
 
 mod arguments;
 mod bulk;
 mod clock;
-mod expiry;
 mod failure;
 mod key;
 mod outcomes;
 mod refusal;
+mod request_id;
 mod revoked;
 mod routes;
 mod snapshot;
 mod start;
 mod store;
-mod token;
 mod wall_clock;
 mod writer;
 
@@ -48,6 +48,7 @@ use std::time::Duration;
 
 use axum::serve::ListenerExt;
 use metrics_exporter_prometheus::PrometheusBuilder;
+use tokens::signal::Signal;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -148,42 +149,6 @@ async fn serve(arguments: &Arguments, shared: &Arc<Shared>) -> Result<(), Failur
         let _ = saving.await;
     }
     Ok(())
-}
-
-/// SIGTERM, or ctrl-c.
-struct Signal {
-    #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
-}
-
-impl Signal {
-    #[cfg(unix)]
-    fn new() -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    #[cfg(unix)]
-    async fn wait(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
-
-    #[cfg(not(unix))]
-    fn new() -> io::Result<Self> {
-        Ok(Self {})
-    }
-
-    #[cfg(not(unix))]
-    async fn wait(&mut self) {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending().await
-        }
-    }
 }
 
 /// Tells the filters the time, a thousand times and more in each tick of the filter of revoked tokens.

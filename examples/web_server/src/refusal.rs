@@ -5,8 +5,10 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use concurrent_cuckoo_filter::InsertError;
 use serde::Serialize;
+use tokens::answers::{revoked, say, unauthorized};
+use tokens::expiry::Wrong;
+use tokens::token::NoToken;
 
-use crate::expiry::Wrong;
 use crate::store;
 use crate::writer::Unavailable;
 
@@ -41,6 +43,15 @@ pub(crate) enum Refusal {
 impl From<Unavailable> for Refusal {
     fn from(unavailable: Unavailable) -> Self {
         Self::Unavailable(unavailable)
+    }
+}
+
+impl From<NoToken> for Refusal {
+    fn from(error: NoToken) -> Self {
+        match error {
+            NoToken::Unauthorized(why) => Self::Unauthorized(why),
+            NoToken::Malformed(why) => Self::Malformed(why),
+        }
     }
 }
 
@@ -90,14 +101,10 @@ impl NoRoom {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let say =
-            |status: StatusCode, error: &str| (status, Json(serde_json::json!({ "error": error }))).into_response();
         match self {
             Self::Malformed(why) => say(StatusCode::BAD_REQUEST, &why),
-            Self::Unauthorized(why) => challenge(say(StatusCode::UNAUTHORIZED, why), "Bearer"),
-            Self::Revoked => {
-                challenge(say(StatusCode::UNAUTHORIZED, "the token is revoked"), "Bearer error=\"invalid_token\"")
-            }
+            Self::Unauthorized(why) => unauthorized(why),
+            Self::Revoked => revoked(),
             Self::Repeated => say(StatusCode::CONFLICT, "a request with this identifier has come before"),
             Self::TooLate(wrong) => {
                 let body = serde_json::json!({
@@ -130,9 +137,4 @@ impl IntoResponse for Refusal {
             Self::Unavailable(Unavailable(why)) => say(StatusCode::SERVICE_UNAVAILABLE, &why),
         }
     }
-}
-
-fn challenge(mut response: Response, challenge: &'static str) -> Response {
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
-    response
 }

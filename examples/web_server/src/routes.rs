@@ -18,20 +18,16 @@ use metrics::{Counter, Gauge, counter, gauge};
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
 use serde_json::json;
-use subtle::ConstantTimeEq;
+use tokens::{expiry, token};
 use tokio::sync::Semaphore;
 
 use crate::bulk::{Job, Jobs, Limits};
-use crate::expiry;
 use crate::outcomes::Outcomes;
 use crate::refusal::Refusal;
+use crate::request_id;
 use crate::start::Filters;
 use crate::store::{self, Store};
-use crate::token;
 use crate::writer::{Orders, Revocation, Unavailable};
-
-/// The longest body of a request to revoke one token, in bytes.
-const LONGEST_EXPIRY: usize = 1024;
 
 /// What all requests share.
 pub(crate) struct Shared {
@@ -195,7 +191,7 @@ async fn protected(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Ans
 /// Whether the request may pass. That the token is genuine and has not expired would have to be checked too, before this.
 async fn admit(shared: &Shared, headers: &HeaderMap) -> Result<(), Refusal> {
     let token = token::bearer(headers)?;
-    let id = token::request_id(headers)?;
+    let id = request_id::of(headers)?;
     if shared.revoked_until(token).await?.is_some() {
         return Err(Refusal::Revoked);
     }
@@ -215,10 +211,7 @@ async fn revoke(
     body: Body,
 ) -> Answer {
     token::check(&token).map_err(Refusal::Malformed)?;
-    let body = axum::body::to_bytes(body, LONGEST_EXPIRY).await.map_err(|error| {
-        Refusal::Malformed(format!("a body of more than {LONGEST_EXPIRY} bytes, and it should be an expiry: {error}"))
-    })?;
-    let told = expiry::told(query.as_deref(), &body).map_err(Refusal::Malformed)?;
+    let told = expiry::of_request(query.as_deref(), body).await.map_err(Refusal::Malformed)?;
     let until = shared.limits.until(&token, told)?;
     let (status, answer) = match shared.orders.revoke(token, until).await?.map_err(Refusal::Full)? {
         Revocation::New { until } => (StatusCode::CREATED, json!({ "revoked": true, "until": until })),
@@ -329,14 +322,6 @@ async fn health(State(shared): State<Arc<Shared>>) -> Answer {
 }
 
 async fn administrators_only(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Answer {
-    if let Some(wanted) = &shared.admin_token {
-        let given = token::bearer(request.headers())?;
-        // In a time that does not tell how much of it was right.
-        if !bool::from(given.as_bytes().ct_eq(wanted.as_bytes())) {
-            return Err(Refusal::Unauthorized(
-                "this is for administrators; send `Authorization: Bearer` with their token",
-            ));
-        }
-    }
+    token::is_of_administrator(request.headers(), shared.admin_token.as_deref())?;
     Ok(next.run(request).await)
 }

@@ -21,9 +21,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use concurrent_cuckoo_filter::InsertError;
+use tokens::expiry::Until;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::expiry::Until;
 use crate::revoked::Revoked;
 use crate::store::{self, Store, Tokens};
 

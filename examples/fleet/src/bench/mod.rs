@@ -17,10 +17,10 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use example_support::option_values::{seconds_up_to, whole_number_from};
+use tokens::expiry::Lifetimes;
 
 use crate::engine::redis::{RedisEngine, Settings as EngineSettings};
 use crate::engine::server::Server;
-use crate::node::expiry::Lifetimes;
 use crate::node::settings::Settings;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -100,7 +100,7 @@ fn settings(node: &str, capacity: usize) -> Settings {
         capacity,
         rate: 0.001,
         resolution: 600,
-        lifetimes: Lifetimes { longest: 86_400, leeway: 60 },
+        lifetimes: Lifetimes { longest: 86_400, leeway: 60, keeper: "fleet" },
         stale_after: Duration::from_secs(2),
         beat: Duration::from_millis(250),
         patience: Duration::from_secs(10),

@@ -6,8 +6,8 @@ use std::process;
 use std::time::Duration;
 
 use example_support::option_values::{rate, seconds_up_to, whole_number_from};
+use tokens::expiry::Lifetimes;
 
-use super::expiry::Lifetimes;
 use super::key;
 use super::settings::Settings;
 use super::step::LeftOut;
@@ -137,7 +137,7 @@ impl Arguments {
             capacity: self.capacity,
             rate: self.rate,
             resolution: self.resolution as u64,
-            lifetimes: Lifetimes { longest: self.longest_lifetime as u64, leeway: self.leeway },
+            lifetimes: Lifetimes { longest: self.longest_lifetime as u64, leeway: self.leeway, keeper: "fleet" },
             stale_after: self.stale_after,
             // Several times before it is stale.
             beat: (self.stale_after / 8).clamp(Duration::from_millis(10), Duration::from_millis(250)),

@@ -3,10 +3,12 @@
 //! It must be secret, lest those who choose tokens choose ones that collide. It must be the same on all nodes, or they would not mean
 //! the same by the hashes in the log: a node with another key does not start.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::process;
+
+use example_support::secret_file;
 
 const BYTES: usize = 16;
 
@@ -30,7 +32,7 @@ pub(crate) fn read_or_create(path: &Path) -> Result<[u8; BYTES], String> {
         }
         read => read.map_err(|error| failed("read", error))?,
     };
-    warn_if_others_can_read(path);
+    secret_file::warn_if_others_can_read(path);
     <[u8; BYTES]>::try_from(bytes.as_slice()).map_err(|_| {
         format!(
             "{} has {} bytes, and a key has {BYTES}; copy the file of another node, or for a new fleet delete it to have a new one \
@@ -46,7 +48,8 @@ fn create(path: &Path) -> Result<(), String> {
     getrandom::fill(&mut key).map_err(|error| format!("the system gives no random bytes: {error}"))?;
     // Under another name first, so that nobody reads half a key.
     let whole = path.with_extension(format!("{}.new", process::id()));
-    let linked = write(&whole, &key).and_then(|()| fs::hard_link(&whole, path));
+    let linked = secret_file::write(&whole, &key, OpenOptions::new().create(true).truncate(true))
+        .and_then(|()| fs::hard_link(&whole, path));
     let _ = fs::remove_file(&whole);
     match linked {
         Ok(()) => {
@@ -57,27 +60,6 @@ fn create(path: &Path) -> Result<(), String> {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(format!("can't create {}: {error}", path.display())),
     }
-}
-
-fn write(path: &Path, key: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file: File = options.open(path)?;
-    file.write_all(key)?;
-    file.sync_all()
-}
-
-fn warn_if_others_can_read(path: &Path) {
-    #[cfg(unix)]
-    if let Ok(metadata) = fs::metadata(path)
-        && std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o077 != 0
-    {
-        eprintln!("warning: others than its owner can read {}; chmod 600", path.display());
-    }
-    #[cfg(not(unix))]
-    let _ = path;
 }
 
 #[cfg(test)]

@@ -22,7 +22,6 @@ mod apply;
 pub(crate) mod arguments;
 mod clock;
 mod digest;
-pub(crate) mod expiry;
 mod joining;
 mod keeper;
 mod key;
@@ -39,7 +38,6 @@ pub(crate) mod step;
 mod tallies;
 #[cfg(test)]
 mod tests;
-mod token;
 mod watcher;
 
 use std::io;

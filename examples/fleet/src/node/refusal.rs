@@ -1,12 +1,14 @@
 //! What a node answers where it does not do what was asked.
 
 use axum::Json;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
+use tokens::answers::{revoked, say, unauthorized};
+use tokens::expiry::Wrong;
+use tokens::token::NoToken;
 
 use super::Unavailable;
-use super::expiry::Wrong;
 
 /// An answer other than success. Each has a JSON body with `error`, which says what was wrong and what would be right.
 #[derive(Debug)]
@@ -35,6 +37,15 @@ impl From<Unavailable> for Refusal {
     }
 }
 
+impl From<NoToken> for Refusal {
+    fn from(error: NoToken) -> Self {
+        match error {
+            NoToken::Unauthorized(why) => Self::Unauthorized(why),
+            NoToken::Malformed(why) => Self::Malformed(why),
+        }
+    }
+}
+
 impl From<Wrong> for Refusal {
     fn from(wrong: Wrong) -> Self {
         match wrong {
@@ -46,13 +57,10 @@ impl From<Wrong> for Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let say = |status: StatusCode, error: &str| (status, Json(json!({ "error": error }))).into_response();
         match self {
             Self::Malformed(why) => say(StatusCode::BAD_REQUEST, &why),
-            Self::Unauthorized(why) => challenge(say(StatusCode::UNAUTHORIZED, why), "Bearer"),
-            Self::Revoked => {
-                challenge(say(StatusCode::UNAUTHORIZED, "the token is revoked"), "Bearer error=\"invalid_token\"")
-            }
+            Self::Unauthorized(why) => unauthorized(why),
+            Self::Revoked => revoked(),
             Self::TooLate(error) => {
                 let body = json!({
                     "error": error,
@@ -75,9 +83,4 @@ impl IntoResponse for Refusal {
             Self::Unavailable(Unavailable(why)) => say(StatusCode::SERVICE_UNAVAILABLE, &why),
         }
     }
-}
-
-fn challenge(mut response: Response, challenge: &'static str) -> Response {
-    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
-    response
 }

@@ -13,16 +13,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
 use axum::{Json, Router};
 use serde_json::json;
-use subtle::ConstantTimeEq;
+use tokens::{expiry, token};
 
 use super::life::Answer;
 use super::page::{self, Health, Page};
 use super::refusal::Refusal;
-use super::{Node, Unavailable, expiry, token};
+use super::{Node, Unavailable};
 use crate::change::Outcome;
-
-/// The longest body of a request to revoke a token, in bytes.
-const LONGEST_EXPIRY: usize = 1024;
 
 /// What all requests share.
 pub(crate) struct Shared {
@@ -89,12 +86,9 @@ async fn revoke(
     body: Body,
 ) -> Answered {
     token::check(&token).map_err(Refusal::Malformed)?;
-    let body = axum::body::to_bytes(body, LONGEST_EXPIRY).await.map_err(|error| {
-        Refusal::Malformed(format!("a body of more than {LONGEST_EXPIRY} bytes, and it should be an expiry: {error}"))
-    })?;
-    let told = expiry::told(query.as_deref(), &body).map_err(Refusal::Malformed)?;
+    let told = expiry::of_request(query.as_deref(), body).await.map_err(Refusal::Malformed)?;
     let node = &shared.node;
-    let until = node.settings.lifetimes.until(&token, told, node.time()?)?;
+    let until = node.settings.lifetimes.until(&token, told, node.time()?)?.time;
     let (outcome, place) = node.revoke(&token, until).await?;
     let position = place.position;
     let (status, body) = match outcome {
@@ -155,14 +149,6 @@ async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 async fn administrators_only(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Answered {
-    if let Some(wanted) = &shared.admin_token {
-        let given = token::bearer(request.headers())?;
-        // In a time that does not tell how much of it was right.
-        if !bool::from(given.as_bytes().ct_eq(wanted.as_bytes())) {
-            return Err(Refusal::Unauthorized(
-                "this is for administrators; send `Authorization: Bearer` with their token",
-            ));
-        }
-    }
+    token::is_of_administrator(request.headers(), shared.admin_token.as_deref())?;
     Ok(next.run(request).await)
 }

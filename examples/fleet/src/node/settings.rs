@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use concurrent_cuckoo_filter::{BuildError, ExpiringCuckooFilter, StableState};
 use sha2::{Digest, Sha256};
+use tokens::expiry::Lifetimes;
 
-use super::expiry::Lifetimes;
 use crate::change::{Agreement, Tick, TokenId};
 
 /// By hashes alone, so it does not matter what the keys are called.
@@ -47,7 +47,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// The longest lifetime of an entry in ticks. One more than needed, since the first tick is over in part.
     pub(crate) fn longest(&self) -> Tick {
-        let Lifetimes { longest, leeway } = self.lifetimes;
+        let Lifetimes { longest, leeway, .. } = self.lifetimes;
         let ticks = longest.saturating_add(leeway).div_ceil(self.resolution).saturating_add(1);
         Tick::try_from(ticks).unwrap_or(Tick::MAX)
     }
@@ -123,7 +123,7 @@ pub(crate) mod tests {
             capacity: 1000,
             rate: 0.001,
             resolution: 1,
-            lifetimes: Lifetimes { longest: 3600, leeway: 60 },
+            lifetimes: Lifetimes { longest: 3600, leeway: 60, keeper: "fleet" },
             // Tests have time pass where they want it to.
             stale_after: Duration::from_secs(600),
             beat: Duration::from_millis(5),
@@ -137,7 +137,7 @@ pub(crate) mod tests {
     #[test]
     fn a_token_that_lives_as_long_as_allowed_fits_in_the_filter() {
         for (longest, leeway, resolution) in [(86_400, 60, 600), (1, 0, 1), (3600, 59, 60), (10, 3, 7)] {
-            let lifetimes = Lifetimes { longest, leeway };
+            let lifetimes = Lifetimes { longest, leeway, keeper: "fleet" };
             let settings = Settings { lifetimes, resolution, ..quick("a") };
             let filter = settings.filter().unwrap();
             for now in [1_800_000_000, 1_800_000_599, 1_800_000_001] {

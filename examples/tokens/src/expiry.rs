@@ -3,49 +3,62 @@
 //! The expiry comes from whoever revokes the token, or from the token itself if it is a JSON Web Token (a JWT): its claim `exp`.
 //!
 //! # What is trusted
-//! The claim is read **without a look at the signature**, since the server has no key to check it with. That does no harm. A
+//! The claim is read **without a look at the signature**, since whoever keeps the list has no key to check it with. That does no harm. A
 //! genuine token has the expiry that its issuer has signed. One that somebody has made up or changed is another token, which whoever
 //! checks signatures refuses, so it does not matter for how long it is remembered. And only administrators revoke tokens.
 
 use std::fmt;
 
+use axum::body::Body;
 use jsonwebtoken::dangerous::insecure_decode_claims;
 use serde::Deserialize;
 use serde_json::Value;
 
 /// How long tokens are remembered, in seconds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lifetimes {
+pub struct Lifetimes {
     /// Of a token, from its revocation to its expiry.
-    pub(crate) longest: u64,
+    pub longest: u64,
     /// How long a token is refused after its expiry, since others may still accept it then: their clocks may be behind.
-    pub(crate) leeway: u64,
+    pub leeway: u64,
+    /// Who remembers them, as errors call it: the server, say.
+    pub keeper: &'static str,
 }
 
 /// Until when a token is to be refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Until {
-    pub(crate) time: u64,
+pub struct Until {
+    /// In seconds since 1970.
+    pub time: u64,
     /// Nobody knows the expiry. So if the token is revoked already, that lasts long enough: the token is no younger than that.
-    pub(crate) assumed: bool,
+    pub assumed: bool,
 }
 
 /// Why a token is not revoked.
 #[derive(Clone, Debug)]
-pub(crate) enum Wrong {
+pub enum Wrong {
     /// What should be an expiry is none.
     Malformed(String),
     /// The token expires later than any token should.
-    TooLate { exp: u64, latest: u64, longest: u64 },
+    TooLate {
+        /// Its expiry.
+        exp: u64,
+        /// The latest that there may be now.
+        latest: u64,
+        /// That is so many seconds from now.
+        longest: u64,
+        /// See [`Lifetimes::keeper`].
+        keeper: &'static str,
+    },
 }
 
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Malformed(why) => write!(f, "{why}"),
-            Self::TooLate { exp, latest, longest } => write!(
+            Self::TooLate { exp, latest, longest, keeper } => write!(
                 f,
-                "the token expires at {exp}, in seconds since 1970, and the latest expiry that the server can remember now is \
+                "the token expires at {exp}, in seconds since 1970, and the latest expiry that the {keeper} can remember now is \
                  {latest}: {longest} s from now"
             ),
         }
@@ -57,19 +70,33 @@ impl Lifetimes {
     ///
     /// The later one holds of this and of the token's own: a shorter revocation would let the token pass again. A token whose expiry
     /// nobody knows lives no longer than the longest-lived one.
-    pub(crate) fn until(&self, token: &str, told: Option<u64>, now: u64) -> Result<Until, Wrong> {
+    pub fn until(&self, token: &str, told: Option<u64>, now: u64) -> Result<Until, Wrong> {
         let latest = now.saturating_add(self.longest);
         let known = told.max(claimed(token).map_err(Wrong::Malformed)?);
         let exp = known.unwrap_or(latest);
         if exp > latest {
-            return Err(Wrong::TooLate { exp, latest, longest: self.longest });
+            return Err(Wrong::TooLate { exp, latest, longest: self.longest, keeper: self.keeper });
         }
         Ok(Until { time: exp.saturating_add(self.leeway), assumed: known.is_none() })
     }
 }
 
+/// The longest body of a request to revoke one token, in bytes.
+const LONGEST_BODY: usize = 1024;
+
+/// The expiry that came with a request to revoke one token, if one did.
+///
+/// # Errors
+/// What is wrong with it, for the client to read.
+pub async fn of_request(query: Option<&str>, body: Body) -> Result<Option<u64>, String> {
+    let body = axum::body::to_bytes(body, LONGEST_BODY)
+        .await
+        .map_err(|error| format!("a body of more than {LONGEST_BODY} bytes, and it should be an expiry: {error}"))?;
+    told(query, &body)
+}
+
 /// The expiry in a request, in its query or its body.
-pub(crate) fn told(query: Option<&str>, body: &[u8]) -> Result<Option<u64>, String> {
+fn told(query: Option<&str>, body: &[u8]) -> Result<Option<u64>, String> {
     let (in_query, in_body) = (in_query(query)?, in_body(body)?);
     match (in_query, in_body) {
         (Some(query), Some(body)) if query != body => {
@@ -80,7 +107,7 @@ pub(crate) fn told(query: Option<&str>, body: &[u8]) -> Result<Option<u64>, Stri
 }
 
 /// Whole seconds since 1970, in text.
-pub(crate) fn whole_seconds(text: &str) -> Result<u64, String> {
+pub fn whole_seconds(text: &str) -> Result<u64, String> {
     text.parse()
         .map_err(|_| format!("the expiry {text:?} is not a whole number of seconds since 1970, such as 1800000000"))
 }
@@ -98,13 +125,13 @@ fn in_query(query: Option<&str>) -> Result<Option<u64>, String> {
 fn in_body(body: &[u8]) -> Result<Option<u64>, String> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Body {
+    struct Expiry {
         exp: Value,
     }
     if body.is_empty() {
         return Ok(None);
     }
-    let body: Body = serde_json::from_slice(body).map_err(|error| {
+    let body: Expiry = serde_json::from_slice(body).map_err(|error| {
         format!(
             "the body is not {{\"exp\": SECONDS}}, the expiry in seconds since 1970: {error}; send that, or no body"
         )
@@ -134,7 +161,7 @@ mod tests {
     use super::*;
 
     const NOW: u64 = 1_800_000_000;
-    const LIFETIMES: Lifetimes = Lifetimes { longest: 1000, leeway: 60 };
+    const LIFETIMES: Lifetimes = Lifetimes { longest: 1000, leeway: 60, keeper: "server" };
 
     /// A token with these claims, and with a signature that nobody has made: header and claims are in base64url.
     fn jwt(claims: &str) -> String {

@@ -1,0 +1,50 @@
+//! By what a service ends.
+
+use std::io;
+
+/// SIGTERM, or ctrl-c.
+#[derive(Debug)]
+pub struct Signal {
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signal {
+    /// Catches the signals from here on.
+    ///
+    /// # Errors
+    /// Those of the system.
+    #[cfg(unix)]
+    pub fn new() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Waits for one of them.
+    #[cfg(unix)]
+    pub async fn wait(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+
+    /// Catches the signal from here on.
+    ///
+    /// # Errors
+    /// None.
+    #[cfg(not(unix))]
+    pub fn new() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Waits for it.
+    #[cfg(not(unix))]
+    pub async fn wait(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending().await
+        }
+    }
+}

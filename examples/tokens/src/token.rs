@@ -1,0 +1,55 @@
+//! PURE: what a token may look like, where it is in a request, and who is an administrator.
+
+use axum::http::{HeaderMap, header};
+
+use subtle::ConstantTimeEq;
+
+/// The most characters of a token.
+pub const LONGEST: usize = 4096;
+
+/// Why there is no token, or not the right one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoToken {
+    /// Without the token that is needed, or with the wrong one.
+    Unauthorized(&'static str),
+    /// The request itself is wrong.
+    Malformed(String),
+}
+
+/// Whether this could come in a header: what could not would never be found again.
+pub fn check(token: &str) -> Result<(), String> {
+    if token.is_empty() || token.len() > LONGEST {
+        return Err(format!("a token of {} bytes; it must have 1 to {LONGEST}", token.len()));
+    }
+    match token.chars().find(|c| !c.is_ascii_graphic()) {
+        Some(c) => Err(format!("{c:?} in a token; it may have ASCII letters, digits and punctuation")),
+        None => Ok(()),
+    }
+}
+
+/// The token of `Authorization: Bearer TOKEN`.
+pub fn bearer(headers: &HeaderMap) -> Result<&str, NoToken> {
+    let value = headers
+        .get(header::AUTHORIZATION)
+        .ok_or(NoToken::Unauthorized("there is no token; send the header `Authorization: Bearer TOKEN`"))?;
+    let token = value
+        .to_str()
+        .ok()
+        .and_then(|value| value.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+        .map(|(_, token)| token.trim_start_matches(' '))
+        .ok_or_else(|| NoToken::Malformed("the header Authorization must be `Bearer TOKEN`".into()))?;
+    check(token).map_err(NoToken::Malformed)?;
+    Ok(token)
+}
+
+/// Whether the request comes from an administrator: with this token, or with none where there is none.
+pub fn is_of_administrator(headers: &HeaderMap, wanted: Option<&str>) -> Result<(), NoToken> {
+    let Some(wanted) = wanted else { return Ok(()) };
+    let given = bearer(headers)?;
+    // In a time that does not tell how much of it was right.
+    if bool::from(given.as_bytes().ct_eq(wanted.as_bytes())) {
+        return Ok(());
+    }
+    Err(NoToken::Unauthorized("this is for administrators; send `Authorization: Bearer` with their token"))
+}
