@@ -1,13 +1,17 @@
-//! The hasher of a filter for which none is chosen.
+//! The hasher that a filter uses by default.
 
 use core::fmt;
 use core::hash::{BuildHasher, Hash, Hasher};
 
-/// The hasher that a filter has if none is chosen: fast, and keyed at random.
+/// The hasher that a filter uses by default: fast, and keyed at random.
 ///
-/// [`new`](Self::new) and [`Default`] draw new random keys each time, so two of these are not the same hasher, but clones
-/// are. It is `ahash`; which function it is may change with any version of this crate, so **don't store its hashes**, and
-/// don't choose it for snapshots that outlive the process: `StableState` (feature `stable-hash`) is made for that.
+/// [`new`](Self::new) and [`Default`] draw new random keys each time. So two of these are not the same hasher, but
+/// clones are.
+///
+/// It is `ahash`. Any version of this crate may use another function, so **don't store its hashes**. Don't choose
+/// it for snapshots that outlive the process: use `StableState` for those (needs the feature `stable-hash`).
+/// `ahash` is keyed, but it is no cryptographic function: the page [`security`](crate::guide::security) says when
+/// that matters.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder};
@@ -25,9 +29,23 @@ pub struct DefaultHashBuilder(ahash::RandomState);
 
 impl DefaultHashBuilder {
     /// A hasher with new random keys.
+    ///
+    /// ```
+    /// use std::hash::BuildHasher;
+    /// use concurrent_cuckoo_filter::DefaultHashBuilder;
+    ///
+    /// let hasher = DefaultHashBuilder::new();
+    /// assert_eq!(hasher.hash_one("a key"), hasher.clone().hash_one("a key"));
+    /// assert_ne!(hasher.hash_one("a key"), DefaultHashBuilder::new().hash_one("a key"));
+    /// ```
     #[must_use]
     pub fn new() -> Self {
-        Self(ahash::RandomState::new())
+        // The standard library's hasher, whose keys come from the system, draws the four keys. SipHash under a
+        // secret key can't be told from random numbers. This spares a dependency that does not compile for
+        // `wasm32-unknown-unknown`.
+        let drawn = std::hash::RandomState::new();
+        let key = |number: u64| drawn.hash_one(number);
+        Self(ahash::RandomState::with_seeds(key(0), key(1), key(2), key(3)))
     }
 }
 
@@ -52,7 +70,7 @@ impl BuildHasher for DefaultHashBuilder {
     }
 }
 
-/// Without the keys, which are secret.
+/// Shows nothing of the keys, which are secret.
 impl fmt::Debug for DefaultHashBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DefaultHashBuilder").finish_non_exhaustive()
@@ -60,10 +78,21 @@ impl fmt::Debug for DefaultHashBuilder {
 }
 
 /// The [`Hasher`] of a [`DefaultHashBuilder`].
+///
+/// ```
+/// use std::hash::{BuildHasher, Hasher};
+/// use concurrent_cuckoo_filter::DefaultHashBuilder;
+///
+/// let state = DefaultHashBuilder::new();
+/// let [mut one, mut other] = [state.build_hasher(), state.build_hasher()];
+/// one.write(b"the same bytes");
+/// other.write(b"the same bytes");
+/// assert_eq!(one.finish(), other.finish());
+/// ```
 #[derive(Clone)]
 pub struct DefaultHasher(ahash::AHasher);
 
-/// Each call is handed on.
+/// Passes each call on to ahash.
 macro_rules! handed_on {
     ($($write:ident($integer:ty)),*) => {$(
         #[inline]
@@ -87,7 +116,7 @@ impl Hasher for DefaultHasher {
     }
 }
 
-/// Without its state, from which the keys could be computed.
+/// Shows nothing of its state, from which the keys could be computed.
 impl fmt::Debug for DefaultHasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DefaultHasher").finish_non_exhaustive()

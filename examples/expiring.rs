@@ -1,0 +1,38 @@
+//! Refuses each revoked token until it would have expired anyway. Then the filter forgets it and reuses its slot.
+
+use std::error::Error;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
+
+/// One tick of the filter, in seconds.
+const TICK: u64 = 300;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // Tokens live for an hour at most. An hour is 12 ticks of five minutes, which take 4 bits of each slot.
+    let (hour, tick) = (Duration::from_secs(3600), Duration::from_secs(TICK));
+    let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100_000).lifetime(hour, tick).build()?;
+
+    // A service passes the wall clock. This program lets it run ahead, so that nobody has to wait.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    revoked.advance_to(now / TICK);
+
+    // The tick after the expiry: up to five minutes too long, and never too short.
+    let revoke = |token: &str, exp: u64| revoked.insert(token, exp.div_ceil(TICK));
+    revoke("token of alice", now + 900)?;
+    revoke("token of bob", now + 3600)?;
+    // An expiry in milliseconds is a mistake that the filter refuses.
+    assert!(matches!(revoke("token of carol", now * 1000), Err(InsertError::LifetimeTooLong { .. })));
+
+    for minutes in [0, 14, 20, 59, 65] {
+        revoked.advance_to((now + minutes * 60) / TICK);
+        let refused: Vec<_> = ["alice", "bob"].into_iter().filter(|&name| is_refused(&revoked, name)).collect();
+        println!("after {minutes:2} minutes: refused {refused:?}, {} live entries", revoked.live_len());
+        assert_eq!((refused.contains(&"alice"), refused.contains(&"bob")), (minutes <= 15, minutes <= 60));
+    }
+    Ok(())
+}
+
+fn is_refused(revoked: &ExpiringCuckooFilter<str>, name: &str) -> bool {
+    revoked.contains(&*format!("token of {name}"))
+}
