@@ -21,13 +21,13 @@ struct Arguments {
 enum Command {
     /// Runs a node of a fleet
     Node(Box<node::arguments::Arguments>),
-    /// Starts a fleet of three on this machine, and shows what becomes of it
+    /// Starts a fleet of three nodes on this machine, and shows how it behaves
     Demo,
     /// Measures the figures of the README
     Bench(bench::Arguments),
 }
 
-/// What the program does.
+/// Runs the program.
 pub fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Node(arguments) => node(&arguments),
@@ -46,7 +46,7 @@ pub fn main() -> ExitCode {
 fn node(arguments: &node::arguments::Arguments) -> Result<(), String> {
     let settings = Settings {
         window: arguments.remember(),
-        // So that one answer may fail to come, and the next one is still in time.
+        // So that one answer may be lost, and the next one still comes in time.
         timeout: (arguments.stale_after / 2).clamp(Duration::from_millis(100), Duration::from_secs(1)),
         ..Settings::new(&arguments.engine, &arguments.fleet)
     };

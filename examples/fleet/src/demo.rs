@@ -1,6 +1,7 @@
-//! A fleet of three on this machine: what it does when a token is revoked, a node is killed, and the engine is cut off.
+//! A fleet of three nodes on this machine: what it does when a token is revoked, a node is killed, and the engine
+//! is cut off.
 //!
-//! The nodes are processes of this program. What is printed comes from their `/healthz` and their answers.
+//! The nodes are processes of this program. The output comes from their `/healthz` and their answers.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -18,7 +19,7 @@ use crate::proxy::{Mode, Proxy};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// How long something may take that is shown.
+/// How long each step of the demo may take.
 const LONGEST: Duration = Duration::from_secs(60);
 
 pub(crate) fn run() -> Result<(), String> {
@@ -40,7 +41,7 @@ pub(crate) fn run() -> Result<(), String> {
     demo.tell("Node b is killed (kill -9). Meanwhile carol's token is revoked on node c.");
     demo.kill("b");
     let position = demo.revoke("c", "carol")?;
-    demo.tell("Node b is started again: it joins from a snapshot or the log, and then is as the others.");
+    demo.tell("Node b is started again: it joins from a snapshot or the log, and then knows what the others know.");
     demo.spawn("b")?;
     demo.follow(position)?;
     demo.ask("carol")?;
@@ -50,11 +51,11 @@ pub(crate) fn run() -> Result<(), String> {
     demo.proxy.set(Mode::Swallow);
     demo.wait(NAMES, "stale")?;
     demo.table()?;
-    demo.tell("Revoked tokens could be new ones that nobody here has heard of. So no node says \"not revoked\" now:");
+    demo.tell("No node can know of tokens that are revoked from now on, so no node says \"not revoked\":");
     demo.ask("alice")?;
     demo.ask("bob")?;
 
-    demo.tell("The engine is back. Nobody has to do anything.");
+    demo.tell("The engine is back. No operator has to act.");
     demo.proxy.set(Mode::Forward);
     demo.wait(NAMES, "ready")?;
     demo.ask("alice")?;
@@ -147,7 +148,7 @@ impl Demo {
         body["position"].as_u64().ok_or_else(|| format!("{token} was not revoked: {body}"))
     }
 
-    /// Until each node has this message.
+    /// Waits until each node has applied this message.
     fn follow(&self, position: u64) -> Result<(), String> {
         self.until(&format!("all nodes to have message {position}"), || {
             let all = self.nodes.keys().map(|node| Ok(self.health(node)?["position"].as_u64() >= Some(position)));
@@ -163,7 +164,7 @@ impl Demo {
         Ok(())
     }
 
-    /// Until all have said the same digest of the same position.
+    /// Waits until all nodes report the same digest of the same position.
     fn alike(&self) -> Result<(), String> {
         self.until("all nodes to have the same digest", || {
             let digests = self.nodes.keys().map(|node| Ok(self.health(node)?["digest"].clone()));
@@ -183,7 +184,7 @@ impl Demo {
         Ok(())
     }
 
-    /// A request with this token to each node.
+    /// Sends a request with this token to each node.
     fn ask(&self, token: &str) -> Result<(), String> {
         let mut answers = Vec::new();
         for node in self.nodes.keys() {

@@ -1,4 +1,5 @@
-//! One set of revoked tokens on many servers. All of it is in the library beside this, so that the tests have it too.
+//! One set of revoked tokens on many servers. All code is in the library beside this file, so that the tests can
+//! use it too.
 
 use std::process::ExitCode;
 

@@ -1,31 +1,31 @@
-//! CONCURRENT: a proxy that stands for the network between a node and the engine, and fails as networks do.
+//! CONCURRENT: a proxy that takes the place of the network between a node and the engine, and fails as networks do.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How often a connection without traffic looks whether the mode has changed.
+/// How often a connection without traffic checks whether the mode has changed.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What the proxy does with what it is sent.
+/// What the proxy does with the bytes that it receives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// It hands it on.
+    /// Forwards them.
     #[default]
     Forward,
-    /// It takes it and says nothing, in both directions, as a cable that is cut. A connection that has lost something this way stays
-    /// silent until it is closed.
+    /// Takes them and sends nothing, in both directions, like a cable that is cut. A connection that has lost
+    /// something this way stays silent until it is closed.
     Swallow,
-    /// The same for the answers alone: what is asked for is done, and nobody hears of it.
+    /// The same for the answers alone: the engine does what is asked, and the node never hears of it.
     SwallowAnswers,
-    /// It closes all connections, and each new one at once.
+    /// Closes all connections, and each new one at once.
     Cut,
-    /// It hands on everything so much later.
+    /// Forwards everything this much later.
     Delay(Duration),
-    /// It hands on nothing and gives this answer to everything.
+    /// Forwards nothing, and gives this answer to everything.
     Answer(Vec<u8>),
 }
 
@@ -38,43 +38,57 @@ pub struct Proxy {
 
 #[derive(Debug)]
 struct Shared {
-    /// Where it hands on to.
+    /// Where it forwards to.
     to: SocketAddr,
     mode: Mutex<Mode>,
     ended: AtomicBool,
+    /// How many connections wait for an answer from the engine.
+    unanswered: AtomicUsize,
 }
 
 impl Proxy {
-    /// Begins to hand on to this address.
+    /// Starts a proxy that forwards to this address.
     pub fn start(to: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared { to, mode: Mutex::default(), ended: AtomicBool::new(false) });
+        let shared = Arc::new(Shared {
+            to,
+            mode: Mutex::default(),
+            ended: AtomicBool::default(),
+            unanswered: AtomicUsize::default(),
+        });
         let accepting = Arc::clone(&shared);
         thread::Builder::new().name("proxy".into()).spawn(move || accept(&listener, &accepting))?;
         Ok(Self { address, shared })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The same as a client of Redis wants it.
+    /// The same, as a URL for a Redis client.
     pub fn url(&self) -> String {
         format!("redis://{}", self.address)
     }
 
-    /// What it does from now on, with the connections that are open too.
+    /// Changes the mode, also for open connections.
     pub fn set(&self, mode: Mode) {
         *self.shared.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+    }
+
+    /// How many connections have sent something to the engine and have received nothing since. An answer that the
+    /// proxy swallows counts as received. So once this is 0, the answers to all earlier requests are either
+    /// delivered or lost.
+    pub fn unanswered(&self) -> usize {
+        self.shared.unanswered.load(Ordering::SeqCst)
     }
 }
 
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Relaxed);
-        // So that the thread that accepts looks.
+        // Wakes the accepting thread, so that it sees the end.
         _ = TcpStream::connect(self.address);
     }
 }
@@ -94,7 +108,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         if shared.has_ended() {
             return;
         }
-        // One that can't be served is closed, which its client notices.
+        // A connection that can't be served is closed, and its client notices that.
         if let Ok(client) = client
             && shared.mode() != Mode::Cut
         {
@@ -103,18 +117,38 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     }
 }
 
+/// What the two directions of a connection share.
+#[derive(Debug, Default)]
+struct Connection {
+    /// The connection has lost something, and stays silent.
+    silent: AtomicBool,
+    /// The engine has not answered the last request yet.
+    waits: AtomicBool,
+}
+
+impl Connection {
+    fn waits(&self, waits: bool, shared: &Shared) {
+        match (self.waits.swap(waits, Ordering::SeqCst), waits) {
+            (false, true) => _ = shared.unanswered.fetch_add(1, Ordering::SeqCst),
+            (true, false) => _ = shared.unanswered.fetch_sub(1, Ordering::SeqCst),
+            _ => {}
+        }
+    }
+}
+
 /// One thread for each direction.
 fn serve(client: TcpStream, shared: &Arc<Shared>) -> io::Result<()> {
     let engine = TcpStream::connect(shared.to)?;
-    let silent = Arc::new(AtomicBool::new(false));
+    let state = Arc::new(Connection::default());
     for (from, to, is_answer) in [(&client, &engine, false), (&engine, &client, true)] {
         from.set_read_timeout(Some(LOOK))?;
         from.set_nodelay(true)?;
         let (from, to) = (from.try_clone()?, to.try_clone()?);
-        let (shared, silent) = (Arc::clone(shared), Arc::clone(&silent));
+        let (shared, state) = (Arc::clone(shared), Arc::clone(&state));
         let spawned = thread::Builder::new().name("proxy".into()).spawn(move || {
             // Either way the connection ends.
-            _ = carry(&from, &to, is_answer, &shared, &silent);
+            _ = carry(&from, &to, is_answer, &shared, &state);
+            state.waits(false, &shared);
             _ = from.shutdown(Shutdown::Both);
             _ = to.shutdown(Shutdown::Both);
         });
@@ -128,7 +162,7 @@ fn carry(
     mut to: &TcpStream,
     is_answer: bool,
     shared: &Shared,
-    silent: &AtomicBool,
+    state: &Connection,
 ) -> io::Result<()> {
     let mut buffer = vec![0; 1 << 16];
     while !shared.has_ended() {
@@ -146,13 +180,14 @@ fn carry(
         if read == 0 {
             continue;
         }
-        if silent.load(Ordering::Relaxed) {
+        if state.silent.load(Ordering::Relaxed) {
             continue;
         }
+        state.waits(!is_answer, shared);
         match mode {
             Mode::Forward | Mode::Cut => to.write_all(&buffer[..read])?,
-            Mode::Swallow => silent.store(true, Ordering::Relaxed),
-            Mode::SwallowAnswers if is_answer => silent.store(true, Ordering::Relaxed),
+            Mode::Swallow => state.silent.store(true, Ordering::Relaxed),
+            Mode::SwallowAnswers if is_answer => state.silent.store(true, Ordering::Relaxed),
             Mode::SwallowAnswers => to.write_all(&buffer[..read])?,
             Mode::Delay(time) => {
                 thread::sleep(time);

@@ -1,4 +1,5 @@
-//! What a node applies in a second: its applier, on messages that are in memory already. Its filter is half full at the end.
+//! How many messages a node's applier applies in a second. The messages are in memory already. The filter is half
+//! full at the end.
 
 use std::sync::Arc;
 use std::thread;

@@ -1,4 +1,4 @@
-//! What the engine does in a second, and what is sent for it.
+//! What the engine does in a second, and how many bytes that takes on the wire.
 
 use std::error::Error;
 use std::fmt;
@@ -12,22 +12,22 @@ use crate::engine::redis::{RedisEngine, Settings};
 use crate::engine::server::Server;
 use crate::log::{Head, Log, MessageId, Place};
 
-/// What was measured of one way to use the engine.
+/// What was measured for one way to use the engine.
 #[derive(Debug)]
 pub(crate) struct Figure {
     pub(crate) what: String,
-    /// A second.
+    /// Per second.
     pub(crate) messages: f64,
     pub(crate) changes: f64,
-    /// For a change, to the engine and from it.
+    /// Bytes for each change, to the engine and from it.
     pub(crate) sent: f64,
     pub(crate) received: f64,
 }
 
-/// How the changes are put together.
+/// How the changes are grouped.
 #[derive(Clone, Copy)]
 struct Way {
-    /// Changes of a message.
+    /// How many changes a message has.
     batch: u64,
     /// Messages that are sent before the answer to the first of them is read.
     in_flight: usize,
@@ -40,15 +40,15 @@ const WAYS: [Way; 4] = [
     Way { batch: 100, in_flight: 10 },
 ];
 
-/// Starts a server in this folder, and measures each way for so long. All changes are durable when they are counted: the server
-/// answers when the file has them.
+/// Starts a server in this folder, and measures each way for this long. All changes are durable when they are
+/// counted: the server answers when the file has them.
 pub(crate) fn measure(folder: &Path, time: Duration) -> Result<Vec<Figure>, Box<dyn Error>> {
     let mut figures = Vec::new();
     for way in WAYS {
         let server = Server::start(&folder.join(format!("{}-{}", way.batch, way.in_flight)))?;
         let mut bench = Bench::new(&server)?;
         figures.push(bench.append(way, time)?);
-        // What was appended singly and in batches is read too.
+        // The messages that were appended singly and in batches are also read.
         if way.in_flight > 1 {
             figures.push(bench.read(way)?);
         }
@@ -56,7 +56,7 @@ pub(crate) fn measure(folder: &Path, time: Duration) -> Result<Vec<Figure>, Box<
     Ok(figures)
 }
 
-/// Prints what was measured as a table of Markdown.
+/// Prints the figures as a Markdown table.
 pub(crate) fn print(figures: &[Figure]) {
     println!("| | messages a second | changes a second | bytes a change, to the engine | and from it |");
     println!("|---|---|---|---|---|");
@@ -90,14 +90,14 @@ impl Bench {
             longest: Tick::MAX / 4,
         };
         let head = engine.agree(&agreement)?;
-        // So that the engine has the script.
+        // So that the engine has loaded the script.
         engine.append(head.place(), MessageId([0; 16]), &[])?;
         let connection = Client::open(server.url())?.get_connection_with_timeout(Duration::from_secs(1))?;
         connection.set_read_timeout(Some(Duration::from_secs(60)))?;
         Ok(Self { engine, connection, head })
     }
 
-    /// Appends that many tokens, none of them revoked before, for so long.
+    /// Appends tokens that were not revoked before, for this long.
     fn append(&mut self, way: Way, time: Duration) -> Result<Figure, Box<dyn Error>> {
         let place = self.head.place();
         let before = self.traffic()?;
@@ -156,12 +156,12 @@ impl Bench {
         })
     }
 
-    /// How many bytes the engine has got and sent, by its own count.
+    /// How many bytes the engine has received and sent, by its own count.
     fn traffic(&mut self) -> Result<(u64, u64), Box<dyn Error>> {
         let stats: String = redis::cmd("INFO").arg("stats").query(&mut self.connection)?;
         let count = |name: &str| {
             let line = stats.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|count| count.trim().parse().ok()).ok_or(format!("the engine does not tell its {name}"))
+            line.and_then(|count| count.trim().parse().ok()).ok_or(format!("the engine does not report {name}"))
         };
         Ok((count("total_net_input_bytes:")?, count("total_net_output_bytes:")?))
     }
@@ -177,7 +177,7 @@ fn id(message: u64) -> MessageId {
 }
 
 fn revoke(number: u64, end: Tick) -> Proposal {
-    // Every number has another hash, as tokens have.
+    // Each number has a different hash, as tokens have.
     let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut token = [0; 16];
     token[..8].copy_from_slice(&hash.to_le_bytes());
@@ -198,7 +198,7 @@ mod tests {
         print(&figures);
         assert_eq!(figures.len(), 6);
         for figure in figures {
-            // The change itself has 13 bytes. (A tick, which may be among them, has 5.)
+            // The change itself has 13 bytes. (A tick, which may be among the messages, has 5.)
             let [to, from] = if figure.what.starts_with("read") { [0.0, 12.0] } else { [13.0, 1.0] };
             assert!(figure.messages > 0.0 && figure.sent > to && figure.received > from, "{figure}");
         }

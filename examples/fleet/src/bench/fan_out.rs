@@ -1,8 +1,8 @@
-//! How long it takes until many followers have a change, and what that says of more of them.
+//! How long it takes until many followers have a change, and how many followers the engine can serve.
 //!
-//! Followers without filters, each on a connection and a thread of its own, so that what is measured is the engine. It does all with one
-//! thread: each change is appended once, and handed to each follower. So what that takes grows with their number, and there can be no
-//! more of them than it has time for.
+//! The followers have no filters. Each has a connection and a thread of its own, so the engine is what is measured.
+//! The engine does everything with one thread: it appends each change once, and sends it to each follower. So its
+//! work grows with the number of followers, and the time of that thread limits the number.
 
 use std::fs;
 use std::path::Path;
@@ -16,13 +16,14 @@ use crate::change::{Proposal, TokenId};
 use crate::engine::server::Server;
 use crate::log::{Log, MessageId, Place};
 
-/// What was measured with so many followers.
+/// What was measured with this many followers.
 struct Figure {
     followers: usize,
-    /// From the acknowledgement until the last one has it, in milliseconds: the median and the 99th percentile.
+    /// The time from the acknowledgement until the last follower has the change, in milliseconds: the median and
+    /// the 99th percentile.
     median: f64,
     late: f64,
-    /// The share of a processor that the engine took.
+    /// The share of one processor that the engine used.
     busy: f64,
 }
 
@@ -64,7 +65,7 @@ fn run(folder: &Path, followers: usize, pace: usize, time: Duration) -> Result<F
 
     let begin = Instant::now();
     let count = (pace as f64 * time.as_secs_f64()) as u64;
-    // When the last follower had each message, in microseconds since the beginning.
+    // When the last follower had each message, in microseconds since `begin`.
     let seen: Arc<Vec<AtomicU64>> = Arc::new((0..=count).map(|_| AtomicU64::new(0)).collect());
     let is_over = Arc::new(AtomicBool::new(false));
     let threads = (0..followers)
@@ -87,7 +88,7 @@ fn run(folder: &Path, followers: usize, pace: usize, time: Duration) -> Result<F
             thread::Builder::new().stack_size(256 << 10).spawn(follow).map_err(|error| error.to_string())
         })
         .collect::<Result<Vec<_>, String>>()?;
-    // Until all have asked once.
+    // Until every follower has asked once.
     thread::sleep(Duration::from_millis(500 + followers as u64));
 
     let busy_before = processor_time(&server);
@@ -123,7 +124,7 @@ fn run(folder: &Path, followers: usize, pace: usize, time: Duration) -> Result<F
     Ok(Figure { followers, median: at(0.5), late: at(0.99), busy })
 }
 
-/// How long the engine's one thread has been on a processor; 0 where the system does not tell.
+/// How long the engine's one thread has run on a processor, or 0 where the system does not report it.
 fn processor_time(server: &Server) -> Duration {
     let told = server.process().and_then(|process| fs::read_to_string(format!("/proc/{process}/schedstat")).ok());
     let nanoseconds = told.and_then(|told| told.split(' ').next()?.parse().ok());

@@ -28,7 +28,7 @@ fn run(folder: &Path, keys: usize) -> Result<(), String> {
     let engine = client(&server)?;
     let settings = settings("joins", keys);
     let head = engine.agree(&settings.agreement()).map_err(|error| error.to_string())?;
-    // The snapshot has the first message of the log, the tick.
+    // The snapshot contains the first message of the log, the tick.
     let place = Place { epoch: head.epoch, position: 1 };
     let begin = Instant::now();
     let info = {
@@ -51,7 +51,7 @@ fn run(folder: &Path, keys: usize) -> Result<(), String> {
 
     let begin = Instant::now();
     let started = Node::start(settings, Arc::new(client(&server)?), Default::default())?;
-    // Until it says with certainty that a token is not revoked.
+    // Until it answers with certainty that a token is not revoked.
     while !(0..)
         .map(|number| hash(u64::MAX - number))
         .take(100)
@@ -81,7 +81,7 @@ fn run(folder: &Path, keys: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// What the system says of the memory of this process, in bytes.
+/// The memory of this process as the system reports it, in bytes.
 fn resident(line: &str) -> Option<usize> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let kilobytes = status.lines().find_map(|found| found.strip_prefix(line))?;

@@ -1,9 +1,9 @@
 //! The figures of the README, each from a command.
 //!
-//! - `engine`: what the engine does in a second, and what is sent for it;
-//! - `apply`: what a node applies in a second; `prepared`: the engine from which it gets that;
-//! - `propagation`: how long it takes from one node to the others;
-//! - `fan_out`: how long it takes with many followers, and what that costs the engine;
+//! - `engine`: what the engine does in a second, and how many bytes that takes on the wire;
+//! - `apply`: what a node applies in a second; `prepared`: the engine that `apply` reads from;
+//! - `propagation`: how long a change takes from one node to the others;
+//! - `fan_out`: how long a change takes to many followers, and what that costs the engine;
 //! - `join`: how long it takes to join, and how much memory.
 
 mod apply;
@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     only: Vec<Part>,
 
-    /// For how long each way to use the engine, and the propagation, are measured
+    /// How long each way to use the engine, and the propagation, are measured
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds_up_to(3600.0))]
     seconds: Duration,
 
@@ -53,11 +53,11 @@ pub(crate) struct Arguments {
           value_parser = whole_number_from(1))]
     keys: Vec<usize>,
 
-    /// How many changes a second there are when the propagation is measured
+    /// How many changes a second are sent while the propagation is measured
     #[arg(long, value_name = "N", default_value = "500", value_parser = whole_number_from(1))]
     pace: usize,
 
-    /// How many followers there are, one number after the other, when the fan-out is measured
+    /// How many followers there are in each run of the fan-out
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1,10,100,300",
           value_parser = whole_number_from(1))]
     followers: Vec<usize>,
@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     if wanted(Part::FanOut) {
         println!("\n## From the engine to many followers\n");
         let folder = folder.path().join("fan-out");
-        // A fifth of the pace: all followers share this machine with the engine.
+        // A fifth of the pace, because all followers share this machine with the engine.
         fan_out::measure(&folder, &arguments.followers, arguments.pace.div_ceil(5), arguments.seconds)?;
     }
     if wanted(Part::Join) {
@@ -92,7 +92,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// Those of the nodes that are measured: ends in ticks of ten minutes, up to a day.
+/// The settings of the nodes that are measured: ends in ticks of ten minutes, up to a day.
 fn settings(node: &str, capacity: usize) -> Settings {
     Settings {
         node: node.into(),

@@ -1,4 +1,4 @@
-//! An engine that hands out messages which are there already, so that the node is what is measured.
+//! An engine that returns prepared messages, so that only the node is measured.
 
 use std::io;
 use std::sync::Mutex;
@@ -9,7 +9,7 @@ use crate::log::{
     Appended, Content, EngineError, Epoch, Follower, Head, Log, Message, MessageId, Place, SnapshotInfo, Snapshots,
 };
 
-/// As many as one answer of the engine's has.
+/// As many messages as one answer of the engine has.
 const AT_ONCE: usize = 1000;
 
 const EPOCH: Epoch = Epoch(1);

@@ -1,7 +1,8 @@
-//! How long it takes from the acknowledgement on one node until all others refuse the token.
+//! How long it takes from the acknowledgement on one node until all other nodes refuse the token.
 //!
-//! Three nodes in this process, each with connections of its own to a real engine, and without HTTP. One thread for each node asks
-//! its filter again and again, with pauses of 50 µs: that is how exact it is, and it is counted in.
+//! Three nodes run in this process, without HTTP. Each has connections of its own to a real engine. One thread for
+//! each node asks its filter again and again, with pauses of 50 µs. This is the precision of the result, and the
+//! pause is part of the measured time.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::node::{Node, Started};
 
 const BETWEEN: Duration = Duration::from_micros(50);
 
-/// A token that is to be refused from that moment on, and where to tell how long it took.
+/// A token that must be refused from that moment on, and where to report how long it took.
 type Awaited = (u64, Instant, Sender<Duration>);
 
 pub(super) fn measure(folder: &Path, pace: usize, time: Duration) -> Result<(), String> {

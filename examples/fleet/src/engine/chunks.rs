@@ -1,15 +1,16 @@
-//! PURE: a snapshot in chunks. Each has a checksum of its own, and their lengths must come to that of the whole.
+//! PURE: a snapshot in chunks. Each chunk has a checksum of its own, and their lengths must add up to that of the
+//! whole.
 
 use std::io::{self, Read, Write};
 
 use crate::log::EngineError;
 
-/// Small enough to be sent while others wait, large enough that a snapshot has few.
+/// Small enough that other commands do not wait long behind a chunk, large enough that a snapshot has few chunks.
 pub(crate) const CHUNK: usize = 1 << 20;
 
 const CHECKSUM: usize = size_of::<u32>();
 
-/// Cuts what is written into chunks, and hands on each with its checksum.
+/// Cuts the written bytes into chunks, and passes on each with its checksum.
 pub(crate) struct ChunkWriter<F> {
     size: usize,
     put: F,
@@ -22,12 +23,12 @@ impl<F> ChunkWriter<F>
 where
     F: FnMut(usize, Vec<u8>) -> Result<(), EngineError>,
 {
-    /// `put` gets the number of a chunk, from 0 on, and the chunk.
+    /// Each chunk is at most `size` bytes long. `put` receives the number of a chunk, from 0 on, and the chunk.
     pub(crate) fn new(size: usize, put: F) -> Self {
         Self { size, put, filled: Vec::new(), sums: Vec::new(), bytes: 0 }
     }
 
-    /// Hands on the last chunk. Returns the number of bytes, and the checksum of each chunk.
+    /// Passes on the last chunk. Returns the number of bytes, and the checksum of each chunk.
     pub(crate) fn finish(mut self) -> io::Result<(u64, Vec<u32>)> {
         if !self.filled.is_empty() {
             self.hand_on()?;
@@ -70,7 +71,7 @@ where
 /// Reads chunks as one stream.
 pub(crate) struct ChunkReader<F> {
     get: F,
-    /// How many bytes are still to come, those of the present chunk not counted.
+    /// How many bytes are still to come, without those of the present chunk.
     left: u64,
     next: usize,
     chunk: io::Cursor<Vec<u8>>,
@@ -81,12 +82,13 @@ impl<F> ChunkReader<F>
 where
     F: FnMut(usize) -> Result<Option<Vec<u8>>, EngineError>,
 {
-    /// `get` gets the number of a chunk and returns it as it was handed on, or none if it is not there. `bytes` are those of the whole.
+    /// `get` receives the number of a chunk and returns it as `put` received it, or `None` if it is missing.
+    /// `bytes` is the length of the whole.
     pub(crate) fn new(bytes: u64, get: F) -> Self {
         Self { get, left: bytes, next: 0, chunk: io::Cursor::default(), check: true }
     }
 
-    /// Does not look at the checksums.
+    /// Does not check the checksums.
     #[cfg(test)]
     pub(crate) fn unchecked(self) -> Self {
         Self { check: false, ..self }
@@ -128,14 +130,14 @@ fn open(number: usize, sealed: Option<Vec<u8>>, check: bool) -> Result<Vec<u8>, 
     let sum = chunk.split_last_chunk::<CHECKSUM>().map(|(_, sum)| u32::from_le_bytes(*sum));
     let sum = sum.ok_or_else(|| damaged("is too short"))?;
     chunk.truncate(chunk.len() - CHECKSUM);
-    // An empty one would never end.
+    // Reading an empty chunk would never end.
     if chunk.is_empty() || check && crc32fast::hash(&chunk) != sum {
         return Err(damaged("does not have its checksum"));
     }
     Ok(chunk)
 }
 
-/// What an error was before a reader or a writer made an error of input and output of it.
+/// Restores the engine's error that a reader or a writer has wrapped in an I/O error.
 pub(crate) fn engine_error(error: io::Error) -> EngineError {
     match error.downcast::<EngineError>() {
         Ok(error) => error,

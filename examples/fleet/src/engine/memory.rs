@@ -1,4 +1,4 @@
-//! CONCURRENT: an engine in memory, for quick tests. It does what the real one does, and fails when it is told to.
+//! CONCURRENT: an engine in memory, for quick tests. It does what the real one does, and fails on request.
 //!
 //! ```text
 //! let engine = MemoryEngine::new();   // one client, with an engine of its own
@@ -18,7 +18,7 @@ use crate::log::{
     Appended, Content, EngineError, Epoch, Follower, Head, Log, Message, MessageId, Place, SnapshotInfo, Snapshots,
 };
 
-/// As many messages as a follower is given at once.
+/// A follower returns at most this many messages at once.
 const AT_ONCE: usize = 1000;
 
 /// A client of an engine in memory.
@@ -26,9 +26,9 @@ pub(crate) struct MemoryEngine {
     shared: Arc<Shared>,
     faults: Arc<Mutex<Faults>>,
     left_out: HashSet<Step>,
-    /// For how long a call waits for an engine that hangs.
+    /// How long a call waits for an engine that hangs.
     pub(crate) timeout: Duration,
-    /// For how long an identifier is remembered.
+    /// How long an identifier is remembered.
     pub(crate) window: Duration,
     pub(crate) chunk: usize,
 }
@@ -36,7 +36,7 @@ pub(crate) struct MemoryEngine {
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Something was appended, lost or trimmed.
+    /// Signaled when something was appended, lost or trimmed.
     changed: Condvar,
 }
 
@@ -49,7 +49,7 @@ struct Faults {
 
 #[derive(Default)]
 struct State {
-    /// In milliseconds since 1970; the machine's clock if none.
+    /// In milliseconds since 1970. If `None`, the machine's clock is used.
     time: Option<u64>,
     epochs: u64,
     fleet: Option<Fleet>,
@@ -70,7 +70,7 @@ struct Fleet {
     head: Position,
     messages: VecDeque<Message>,
     record: HashMap<TokenId, Entry>,
-    /// How many live entries end when.
+    /// How many live entries end at each tick.
     ends: BTreeMap<Tick, i64>,
     answers: HashMap<MessageId, (u64, Appended)>,
     digests: HashMap<Position, BTreeMap<String, u64>>,
@@ -94,7 +94,7 @@ impl MemoryEngine {
         }
     }
 
-    /// Another client of this engine. Faults are each client's own.
+    /// Another client of this engine. Each client has faults of its own.
     pub(crate) fn client(&self) -> Self {
         let Self { timeout, window, chunk, .. } = *self;
         let (shared, left_out) = (Arc::clone(&self.shared), self.left_out.clone());
@@ -107,19 +107,19 @@ impl MemoryEngine {
         self
     }
 
-    /// Whether this client's calls fail at once, as when the engine is not there.
+    /// Sets whether this client's calls fail at once, as when the engine is not there.
     pub(crate) fn fail(&self, failing: bool) {
         lock(&self.faults).failing = failing;
         self.wake();
     }
 
-    /// Whether this client's calls get no answer, and fail after [`timeout`](Self::timeout).
+    /// Sets whether this client's calls get no answer, and fail after [`timeout`](Self::timeout).
     pub(crate) fn hang(&self, hanging: bool) {
         lock(&self.faults).hanging = hanging;
         self.wake();
     }
 
-    /// This client's next appends are done, and it does not hear of it.
+    /// The engine does this client's next appends, but their answers are lost.
     pub(crate) fn lose_acknowledgements(&self, appends: u32) {
         lock(&self.faults).lost_acknowledgements = appends;
     }
@@ -129,7 +129,7 @@ impl MemoryEngine {
         self.state().time = Some(time);
     }
 
-    /// Leaves the last messages, as many as these, behind everybody's back.
+    /// Keeps only the last messages, this many, without telling any client.
     pub(crate) fn cut_log(&self, left: usize) {
         if let Some(fleet) = &mut self.state().fleet {
             let cut = fleet.messages.len().saturating_sub(left);
@@ -138,7 +138,7 @@ impl MemoryEngine {
         self.wake();
     }
 
-    /// The last messages never were, nor what they said: what an engine does that has lost its last moments.
+    /// Loses the last messages and their answers, like an engine that has lost its last moments.
     pub(crate) fn lose_end(&self, messages: u64) {
         if let Some(fleet) = &mut self.state().fleet {
             fleet.head -= messages;
@@ -149,7 +149,7 @@ impl MemoryEngine {
         self.wake();
     }
 
-    /// Everything is lost.
+    /// Loses everything.
     pub(crate) fn flush(&self) {
         let mut state = self.state();
         *state = State { time: state.time, epochs: state.epochs, ..State::default() };
@@ -188,12 +188,12 @@ impl MemoryEngine {
         self.left_out.contains(&step)
     }
 
-    /// What every call begins with.
+    /// Every call begins with this.
     fn ask(&self) -> Result<MutexGuard<'_, State>, EngineError> {
         ask(&self.shared, &self.faults, self.timeout)
     }
 
-    /// The fleet, if it is this one and has at least what the caller knows of it.
+    /// The fleet, if it is the one that the caller knows, and the log has at least what the caller knows of it.
     fn fleet<'a>(&self, state: &'a mut State, known: Place) -> Result<&'a mut Fleet, EngineError> {
         let found = state.fleet.as_ref().map(|fleet| Place { epoch: fleet.epoch, position: fleet.head });
         let another = EngineError::AnotherLog { expected: known, found };
@@ -276,7 +276,7 @@ impl MemoryEngine {
         if self.is_left_out(Step::Density) { 2 } else { 1 }
     }
 
-    /// What a proposal comes to; its change is added to these.
+    /// The outcome of a proposal. Its change is added to `changes`.
     fn decide(&self, fleet: &mut Fleet, proposal: Proposal, changes: &mut Vec<Change>) -> Outcome {
         let tick = fleet.tick;
         let (Proposal::Revoke { token, .. } | Proposal::Restore { token, .. }) = proposal;
@@ -417,7 +417,7 @@ impl Log for MemoryEngine {
     }
 
     fn follow(&self, after: Place) -> Result<Box<dyn Follower>, EngineError> {
-        // It fails when its client does.
+        // The follower fails when its client does.
         let engine = Self { faults: Arc::clone(&self.faults), ..self.client() };
         Ok(Box::new(MemoryFollower { engine, after }))
     }

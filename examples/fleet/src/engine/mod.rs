@@ -8,7 +8,8 @@ pub mod server;
 #[cfg(test)]
 mod tests;
 
-/// A step of an engine that tests leave out, to show that they notice. (Those of the scripts are left out of their text.)
+/// A step of an engine that tests leave out, to show that they notice. (A step of the scripts is cut out of their
+/// text.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Step {
     /// To remember identifiers.
@@ -20,10 +21,10 @@ pub(crate) enum Step {
     /// To see that an entry has expired.
     #[cfg(test)]
     Outlived,
-    /// To refuse an entry if as many live as there may be.
+    /// To refuse an entry if there are as many live entries as there may be.
     #[cfg(test)]
     Count,
-    /// To take away from that count what has expired.
+    /// To subtract expired entries from that count.
     #[cfg(test)]
     Expiry,
     /// To refuse a message that comes too late.
@@ -38,16 +39,16 @@ pub(crate) enum Step {
     /// To compare a tick with the one before.
     #[cfg(test)]
     Forward,
-    /// To look who has the lease.
+    /// To check who has the lease.
     #[cfg(test)]
     Lease,
     /// To compare a message's number with the next one.
     NextNumber,
-    /// To look for the head if there is nothing to be read.
+    /// To check where the head is if there is nothing to read.
     SilentGap,
     /// To compare epochs.
     Epoch,
-    /// To compare the last message with what it was, on a new connection.
+    /// To compare the last message with what it was before, on a new connection.
     SameLast,
     /// To read a snapshot back before it is listed.
     ReadBack,

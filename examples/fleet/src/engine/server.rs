@@ -1,4 +1,4 @@
-//! An engine of one's own: a `redis-server` that ends with this process's interest in it.
+//! An engine for one process: a `redis-server` that ends when this process drops it.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -9,13 +9,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-/// So long it may take to start, with a log to be read. On a busy machine too.
+/// The longest time to start, with a log to be read, also on a busy machine.
 const START: Duration = Duration::from_secs(60);
 
-/// So long it may take to end by itself.
+/// The longest time to end by itself.
 const END: Duration = Duration::from_secs(20);
 
-/// Below those that systems give to clients, so that a port stays free while the server is down.
+/// Below the ports that systems give to clients, so that a port stays free while the server is down.
 const PORTS: std::ops::Range<u16> = 20_000..30_000;
 
 /// A `redis-server` on this machine, in a folder of its own. It is killed when this is dropped.
@@ -35,7 +35,7 @@ pub enum ServerError {
     Missing,
     /// It could not be started.
     Start(io::Error),
-    /// It ended at once, or does not answer; with the end of what it said.
+    /// It ended at once, or does not answer. Contains the end of its output.
     Silent(String),
 }
 
@@ -44,8 +44,8 @@ impl fmt::Display for ServerError {
         match self {
             Self::Missing => write!(
                 f,
-                "there is no redis-server; install it with `apt-get install redis-server` or `brew install redis`, or run one with \
-                 `docker run -p 6379:6379 redis:7 --appendonly yes --appendfsync always`"
+                "there is no redis-server; install it with `apt-get install redis-server` or `brew install redis`, or \
+                 run one with `docker run -p 6379:6379 redis:7 --appendonly yes --appendfsync always`"
             ),
             Self::Start(error) => write!(f, "redis-server can't be started: {error}"),
             Self::Silent(said) => write!(f, "redis-server does not answer; it said: {said}"),
@@ -68,19 +68,19 @@ impl Server {
         program().is_some()
     }
 
-    /// Starts one in this folder, which is made if it is missing, on a free port of the loopback interface. What it acknowledges is
-    /// on disk. It answers when this returns.
+    /// Starts a server on a free port of the loopback interface, in this folder, which is made if it is missing.
+    /// What the server acknowledges is on disk. The server answers when this returns.
     pub fn start(folder: &Path) -> Result<Self, ServerError> {
         Self::start_with(folder, &[])
     }
 
-    /// The same, with further options, such as `["--appendfsync", "no"]`.
+    /// The same with further options, such as `["--appendfsync", "no"]`.
     pub fn start_with(folder: &Path, options: &[&str]) -> Result<Self, ServerError> {
         let program = program().ok_or(ServerError::Missing)?;
         fs::create_dir_all(folder)?;
         let options = options.iter().map(ToString::to_string).collect();
         let mut server = Self { program, folder: folder.to_owned(), port: 0, options, child: None };
-        // Someone else may take the port before the server does.
+        // Another process may take the port before the server does.
         let mut attempts = 5;
         loop {
             server.port = free_port()?;
@@ -92,17 +92,17 @@ impl Server {
         }
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    /// The same as a client wants it.
+    /// The same, as a URL for a client.
     pub fn url(&self) -> String {
         format!("redis://{}", self.address())
     }
 
-    /// Its number as a process; none if it is down.
+    /// Its process number, or `None` if it is down.
     pub fn process(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
     }
@@ -126,13 +126,14 @@ impl Server {
         self.kill();
     }
 
-    /// Starts it again, in the same folder and on the same port, and waits until it answers. It is killed before if it still runs.
+    /// Starts it again, in the same folder and on the same port, and waits until it answers. If it still runs, it
+    /// is killed first.
     pub fn restart(&mut self) -> Result<(), ServerError> {
         self.restart_without_waiting()?;
         self.wait()
     }
 
-    /// The same without waiting: while it reads its log it answers that it is loading.
+    /// The same without waiting. While the server reads its log, it answers that it is loading.
     pub fn restart_without_waiting(&mut self) -> Result<(), ServerError> {
         self.kill();
         let said = File::create(self.folder.join("said.txt"))?;
@@ -147,7 +148,7 @@ impl Server {
     /// Waits until it answers.
     pub fn wait(&mut self) -> Result<(), ServerError> {
         let deadline = Instant::now() + START;
-        // An answer may come from another server on that port; then this one has ended by itself.
+        // An answer may come from another server on that port. In that case this one has ended by itself.
         while !self.has_ended() && Instant::now() < deadline {
             if self.say("PING").is_ok_and(|answer| answer == "+PONG") && !self.has_ended() {
                 return Ok(());
@@ -192,10 +193,10 @@ fn program() -> Option<String> {
     }
 }
 
-/// A port on which nobody listens.
+/// A port on which no process listens.
 fn free_port() -> io::Result<u16> {
     static TRIED: AtomicU16 = AtomicU16::new(0);
-    // Processes that run at the same time begin at other places.
+    // Processes that run at the same time begin at different places.
     let start = std::process::id().wrapping_mul(7919) as u16;
     for _ in PORTS {
         let tried = TRIED.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! The thread that changes the filter, and nobody else does: it joins, follows the log, and joins anew where it has to.
+//! The thread that changes the filter. No other thread does. It joins, follows the log, and joins again when it has
+//! to.
 
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -14,14 +15,14 @@ use super::{Node, lock, watcher};
 use crate::change::{Change, Position};
 use crate::log::{EngineError, Follower, Message};
 
-/// How long it waits for a message before it looks at what else is to be done.
+/// How long it waits for a message before it checks what else there is to do.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// After so many messages the position is made known, if more of them came at once.
+/// If many messages come at once, the position is published after this many.
 const STEP: usize = 256;
 
 pub(crate) fn run(node: &Arc<Node>) {
-    // The snapshot from which a filter came that differed.
+    // The snapshot from which a filter came that turned out to differ.
     let mut suspect = None;
     while !node.is_ending() {
         match joining::join(node, suspect.take()) {
@@ -31,7 +32,7 @@ pub(crate) fn run(node: &Arc<Node>) {
                 node.applied.send_replace(Some(life.place()));
                 node.life.store(Some(Arc::clone(&life)));
                 let loss = follow(node, &life, follower);
-                // Its lease is over, so it does not matter that some lookups may still have it.
+                // Its lease is over, so it does not matter that some lookups may still hold it.
                 node.life.store(None);
                 match loss {
                     Loss::End => return,
@@ -58,17 +59,18 @@ pub(crate) fn run(node: &Arc<Node>) {
     }
 }
 
-/// Follows the log until the filter is of no more use.
+/// Follows the log until the filter can't be used any more.
 fn follow(node: &Node, life: &Life, follower: Box<dyn Follower>) -> Loss {
     thread::scope(|scope| {
         let (moments, received) = sync_channel(1);
         scope.spawn(move || keeper::run(node, life, &received));
         let mut applier = Applier { node, life, moments, swept: Instant::now(), is_first: true };
-        // At once, and not when the watcher's turn comes: the node is ready when it has caught up with the answer.
+        // At once, without waiting for the watcher's next round. The node is ready when it has caught up with the
+        // answer.
         watcher::ask(node);
         let loss = applier.run(follower);
         life.lose(loss.clone());
-        // The keeper ends when it finds this closed.
+        // The keeper ends when it finds this channel closed.
         drop(applier);
         life.loss().unwrap_or(loss)
     })
@@ -79,7 +81,7 @@ struct Applier<'a> {
     life: &'a Life,
     moments: SyncSender<Agreed<'a>>,
     swept: Instant,
-    /// Nothing was applied yet.
+    /// Nothing has been applied yet.
     is_first: bool,
 }
 
@@ -111,10 +113,10 @@ impl Applier<'_> {
         }
     }
 
-    /// Applies messages, and makes known how far it has come.
+    /// Applies messages, and publishes how far it has come.
     fn apply(&mut self, messages: &[Message]) -> Result<(), String> {
         let is_tick = |message: &Message| matches!(message.changes[..], [Change::Tick { .. }]);
-        // Up to each tick, since nothing after it may be in the filter when its moment is taken.
+        // Up to each tick: nothing after a tick may be in the filter when the state at the tick is taken.
         for part in messages.split_inclusive(is_tick) {
             let Some(last) = part.last() else { continue };
             let changes: Vec<_> = part.iter().flat_map(|message| message.changes.iter().copied()).collect();
@@ -132,7 +134,7 @@ impl Applier<'_> {
     fn change(&mut self, mut changes: &[Change]) -> Result<(), String> {
         let left_out: &LeftOut = &self.node.left_out;
         if left_out.has(Step::Change) && self.is_first {
-            // The first insert after joining, and after nothing else.
+            // Leaves out the first insert after joining, and no other.
             if let Some(place) = changes.iter().position(|change| matches!(change, Change::Insert { .. })) {
                 apply(&self.life.filter, &changes[..place], left_out)?;
                 changes = &changes[place + 1..];
@@ -155,22 +157,23 @@ impl Applier<'_> {
         node.applied.send_replace(Some(life.place()));
     }
 
-    /// Takes what the keeper needs of this moment between two changes: all nodes have the same entries now.
+    /// Takes what the keeper needs of this moment between two changes. All nodes have the same entries at this
+    /// position.
     fn take_moment(&mut self, tick: &Message) {
         let Self { node, life, .. } = *self;
         let begin =
             || life.filter.begin_save().map_err(|error| node.say(&format!("no digest, no snapshot: {error}"))).ok();
-        // Both are of this moment: this thread makes all changes, and makes none in between.
+        // Both are of the same moment: this thread makes all changes, and makes none in between.
         let Some(entries) = begin() else { return };
         let save = if keeper::is_due(node, tick.at) { begin().map(|save| save.position(tick.position)) } else { None };
         let moment = Agreed { place: life.place(), at: tick.at, entries, save };
-        // If the keeper is still busy with an earlier one, this one is left out.
+        // If the keeper is still busy with an earlier moment, this one is left out.
         if let Err(TrySendError::Full(_)) = self.moments.try_send(moment) {
             node.tallies.skipped.add(1);
         }
     }
 
-    /// Sweeps a share of the filter, some hundred times in each tick.
+    /// Sweeps a share of the filter, many times in each tick.
     fn sweep(&mut self) {
         let every = Duration::from_millis(self.node.settings.resolution / 2);
         let every = every.clamp(Duration::from_millis(10), Duration::from_millis(250));

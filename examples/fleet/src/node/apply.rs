@@ -1,8 +1,8 @@
-//! PURE: the changes of messages, done to a filter in their order.
+//! PURE: applies the changes of messages to a filter, in their order.
 //!
-//! Changes of one kind that stand in a row are done as one batch: the filter fetches the buckets of the next ones while it works on the
-//! first. The order within such a row does not matter. An extension adds the longer entry before it takes the shorter one out, so a
-//! lookup finds one of them at every moment.
+//! Consecutive changes of one kind form a *row*, which is applied as one batch: the filter fetches the buckets of
+//! the next changes while it works on the first. The order within a row does not matter. An extension adds the
+//! longer entry before it removes the shorter one, so a lookup finds one of them at every moment.
 
 use concurrent_cuckoo_filter::InsertBatchError;
 
@@ -10,10 +10,11 @@ use super::settings::{EXTENDED_AT_ONCE, Filter};
 use super::step::{LeftOut, Step};
 use crate::change::Change;
 
-/// Does these changes to the filter.
+/// Applies these changes to the filter.
 ///
 /// # Errors
-/// If the filter does not take one: then it is not what the log says it should be, and is of no more use.
+/// If the filter refuses a change. Then the filter is not what the log says it should be, and can't be used any
+/// more.
 pub(crate) fn apply(filter: &Filter, changes: &[Change], left_out: &LeftOut) -> Result<(), String> {
     let mut removed = Vec::new();
     for row in changes.chunk_by(|one, next| kind(one) == kind(next)) {
@@ -115,6 +116,6 @@ mod tests {
         let (_, result) = applied(&[Change::Tick { now: 100 }, Change::Remove { hash: 1, end: 110 }]);
         assert!(result.is_err_and(|why| why.contains("does not have")));
         let (_, result) = applied(&[Change::Insert { hash: 1, end: 110 }]);
-        assert!(result.is_err_and(|why| why.contains("told no tick")));
+        assert!(result.is_err_and(|why| why.contains("is not set")));
     }
 }

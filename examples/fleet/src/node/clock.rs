@@ -1,4 +1,5 @@
-//! The monotonic clock of a node. By it alone a node decides whether it has had word from the engine lately.
+//! The monotonic clock of a node. A node uses only this clock to decide whether it has had word from the engine
+//! lately.
 
 #[cfg(test)]
 use std::sync::Arc;
@@ -6,29 +7,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A moment, in nanoseconds since some moment before the node began.
+/// A moment, in nanoseconds since some moment before the node started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(pub(crate) u64);
 
 impl Moment {
-    /// Before every other one.
+    /// Earlier than every other moment.
     pub(crate) const NEVER: Self = Self(0);
 
     pub(crate) fn plus(self, time: Duration) -> Self {
         Self(self.0.saturating_add(time.as_nanos() as u64))
     }
 
-    /// How long after the other moment this one is; 0 if it is before it.
+    /// The time from the other moment to this one, or 0 if this one is earlier.
     pub(crate) fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 }
 
-/// It never goes back, and nobody can set it. It goes on while the process is stopped, and while the machine is asleep: that is why it
-/// is not the standard library's `Instant`, which on Linux stands still while the machine sleeps.
+/// A clock that never goes back and that nobody can set. It goes on while the process is stopped and while the
+/// machine sleeps. This is why it is not the standard library's `Instant`, which on Linux does not count the time
+/// while the machine sleeps.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clock {
-    /// Tests have time pass.
+    /// Tests advance the time by this much.
     #[cfg(test)]
     passed: Arc<AtomicU64>,
 }
@@ -42,7 +44,7 @@ impl Clock {
         Moment(machine() + passed)
     }
 
-    /// So much time passes at once: what a node sees that was paused.
+    /// Advances the time at once: a node that was paused sees the same.
     #[cfg(test)]
     pub(crate) fn pass(&self, time: Duration) {
         self.passed.fetch_add(time.as_nanos() as u64, Ordering::SeqCst);
@@ -53,7 +55,7 @@ impl Clock {
 fn machine() -> u64 {
     use rustix::time::{ClockId, clock_gettime};
     let time = clock_gettime(ClockId::Boottime);
-    // One more, so that no moment is `NEVER`.
+    // Plus one, so that no moment is `NEVER`.
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64 + 1
 }
 

@@ -1,19 +1,19 @@
-//! PURE: what follows from what other nodes said of the digests of their filters.
+//! PURE: what a node concludes from the digests of all nodes.
 
-/// What follows from what all nodes said of one position.
+/// The conclusion from the digests that nodes reported for one position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// All who spoke said the same.
+    /// All nodes that have reported have the same digest.
     Alike,
-    /// Another one differs, and this node is with the majority.
+    /// Some other node differs, and this node is with the majority.
     OthersDiffer(String),
     /// This node differs from the majority.
     Differs(String),
-    /// This node differs from others, and there is no majority: perhaps not all have spoken yet.
+    /// This node differs from others, and there is no majority. Perhaps not all nodes have reported yet.
     Undecided(String),
 }
 
-/// `said` has one digest for each node that has spoken, this one's among them.
+/// `said` has one digest for each node that has reported, including this one.
 pub(crate) fn verdict(node: &str, digest: u64, said: &[(String, u64)]) -> Verdict {
     let others: Vec<_> = said.iter().filter(|(name, theirs)| name != node && *theirs != digest).collect();
     if others.is_empty() {
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn the_majority_is_right_and_without_one_nobody_is() {
-        // Of each node: whether it is alike (=), with the majority (+), differs (-) or is undecided (?).
+        // For each node: whether it is alike (=), with the majority (+), differs (-) or is undecided (?).
         for (digests, verdicts) in [
             (&[1][..], "="),
             (&[1, 1], "=="),

@@ -1,7 +1,9 @@
-//! How a node comes to a filter: from the newest snapshot that is good, or from the log alone where that goes back to its beginning.
+//! How a node gets a filter: from the newest good snapshot, or from the log alone if the log goes back to its
+//! beginning.
 //!
-//! A snapshot is good if it is whole, was made with the same schema, key and settings, fits in the memory limit, has the position and
-//! the digest that were noted with it, and the log still has what follows it. One that is not good is passed over for the one before.
+//! A snapshot is good if all of this holds: it is whole; it was made with the same schema, key and settings; it
+//! fits in the memory limit; it has the position and the digest that were noted with it; and the log still has
+//! everything after it. A snapshot that is not good is passed over, and the one before it is tried.
 
 use std::io::Read;
 
@@ -11,15 +13,16 @@ use super::step::Step;
 use super::{Node, known::Known, lock};
 use crate::log::{Follower, Head, Place, SnapshotInfo};
 
-/// A filter that is to follow the log from its place on.
+/// A filter that will follow the log from its place on.
 pub(crate) struct Joined {
     pub(crate) life: Life,
     pub(crate) follower: Box<dyn Follower>,
-    /// The snapshot that it comes from, if it comes from one.
+    /// The snapshot that the filter comes from, if there is one.
     pub(crate) origin: Option<SnapshotInfo>,
 }
 
-/// Loads a filter, or says why that can't be done now. A filter that differed came from the suspect, so another one is preferred.
+/// Loads a filter, or returns why that can't be done now. `suspect` is the snapshot of an earlier filter that
+/// differed, so any other good one is preferred.
 pub(crate) fn join(node: &Node, suspect: Option<SnapshotInfo>) -> Result<Joined, String> {
     let say = |error: crate::log::EngineError| error.to_string();
     let head = node.engine.agree(&node.settings.agreement()).map_err(say)?;
@@ -38,7 +41,10 @@ pub(crate) fn join(node: &Node, suspect: Option<SnapshotInfo>) -> Result<Joined,
         }
         None => newest(node, head, &suspects).ok_or_else(|| {
             let first = head.first;
-            format!("none of {number} snapshots is good, and the log alone does not do, since it begins at {first} instead of 1")
+            format!(
+                "none of {number} snapshots is good, and the log alone is not enough, because it begins at {first} \
+                 instead of 1"
+            )
         })?,
     };
     let place = Place { epoch: head.epoch, position };
@@ -53,7 +59,7 @@ pub(crate) fn join(node: &Node, suspect: Option<SnapshotInfo>) -> Result<Joined,
 
 type Loaded = (Filter, u64, Option<SnapshotInfo>);
 
-/// The newest of these snapshots that is good.
+/// Loads the newest of these snapshots that is good.
 fn newest(node: &Node, head: Head, snapshots: &[SnapshotInfo]) -> Option<Loaded> {
     for info in snapshots {
         let why =
@@ -85,10 +91,10 @@ fn load(node: &Node, head: Head, info: &SnapshotInfo) -> Result<Filter, String> 
     let mut reader = node.engine.read(info).map_err(|error| error.to_string())?;
     let loaded = node.settings.loader().read(&mut reader).map_err(|error| error.to_string())?;
     if reader.read(&mut [0]).map_err(|error| error.to_string())? != 0 {
-        return Err("it goes on after its end".into());
+        return Err("it has more bytes after its end".into());
     }
     if loaded.position != Some(position) {
-        return Err(format!("it says that it is of position {:?}", loaded.position));
+        return Err(format!("its content is of position {:?}", loaded.position));
     }
     let wanted = node.settings.filter().map_err(|error| error.to_string())?;
     if shape(&loaded.filter) != shape(&wanted) {

@@ -1,13 +1,16 @@
 //! The thread that compares digests and writes snapshots, so that the applier need not wait for either.
 //!
-//! The applier takes the moment, between two changes, at each tick of the log. All nodes that are there take it at the same position.
+//! At each tick of the log, the applier takes the state of the filter between two changes. All running nodes take
+//! it at the same position.
 //!
-//! - Each node says its digest, and asks a few times more what others have said, for some come later. One that differs from the
-//!   majority, or from anybody if there is none after a second, is of no more use: its applier joins anew.
-//! - One node at a time writes a snapshot. It waits for a moment for the others' digests. After the last byte it asks once more what
-//!   the others have said, and only then is the snapshot in the list. So a filter that is known to differ leaves no snapshot.
-//! - Then the log is trimmed below the oldest snapshot that is kept, and not below the newest: if that is damaged, the one before is
-//!   of use only with all that follows it.
+//! - Each node reports its digest. It asks a few more times for those of the others, because some come later. If a
+//!   node differs from the majority, or from any other node if there is no majority after a second, its filter
+//!   can't be used any more: its applier joins again.
+//! - One node at a time writes a snapshot. It first waits a moment for the others' digests. After the last byte it
+//!   asks once more for the others' digests, and only then does the snapshot appear in the list. So a filter that
+//!   is known to differ leaves no snapshot.
+//! - Then the log is trimmed below the oldest snapshot that is kept, and not below the newest. If the newest is
+//!   damaged, the one before it is useful only with all messages that follow it.
 
 use std::io::{self, Write};
 use std::sync::atomic::Ordering;
@@ -23,29 +26,29 @@ use super::step::Step;
 use super::{Node, lock};
 use crate::log::{EngineError, Place};
 
-/// A moment at which all nodes have the same entries.
+/// The state at a position at which all nodes have the same entries.
 pub(crate) struct Agreed<'a> {
     pub(crate) place: Place,
     /// By the engine's clock, in milliseconds since 1970.
     pub(crate) at: u64,
-    /// The filter as it was then, for its digest.
+    /// The filter at that position, for its digest.
     pub(crate) entries: Save<'a>,
     /// The same once more, if a snapshot is due.
     pub(crate) save: Option<Save<'a>>,
 }
 
-/// How often others' digests are asked for once more, at growing intervals from the first one on.
+/// How often the others' digests are asked for again. The intervals grow from `FIRST_INTERVAL` on.
 const ASKED_AGAIN: u32 = 5;
 const FIRST_INTERVAL: Duration = Duration::from_millis(250);
 
-/// For how long a node waits for others' digests before it writes a snapshot, or if there is no majority.
+/// How long a node waits for others' digests before it writes a snapshot, or when there is no majority.
 const FOR_OTHERS: Duration = Duration::from_secs(1);
 const BETWEEN: Duration = Duration::from_millis(50);
 
-/// For how long a writer that falls silent keeps others from writing.
+/// How long a writer that stops responding keeps others from writing.
 const LEASE: Duration = Duration::from_secs(30);
 
-/// Whether a snapshot is due, at this time by the engine's clock.
+/// Whether a snapshot is due at this time, by the engine's clock.
 pub(crate) fn is_due(node: &Node, at: u64) -> bool {
     let newest = node.snapshot_at.load(Ordering::Relaxed);
     at >= newest.saturating_add(node.settings.snapshot_every.as_millis() as u64)
@@ -53,7 +56,7 @@ pub(crate) fn is_due(node: &Node, at: u64) -> bool {
 
 pub(crate) fn run<'a>(node: &Node, life: &Life, moments: &Receiver<Agreed<'a>>) {
     let mut keeper = Keeper { node, life, spoke: 0 };
-    // What is to be asked once more, and how often that was done.
+    // The digest to compare again, and how often that was done.
     let mut pending: Option<(Place, u64, u32)> = None;
     loop {
         let wait = pending.map_or(Duration::from_secs(3600), |(_, _, asked)| FIRST_INTERVAL * 2u32.pow(asked));
@@ -84,7 +87,7 @@ pub(crate) fn run<'a>(node: &Node, life: &Life, moments: &Receiver<Agreed<'a>>) 
 struct Keeper<'a> {
     node: &'a Node,
     life: &'a Life,
-    /// How many nodes spoke last time.
+    /// How many nodes had reported last time.
     spoke: usize,
 }
 
@@ -105,7 +108,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// Says the digest; how many have spoken, or none if this node is not to be relied on.
+    /// Reports the digest. Returns how many nodes have reported, or `None` if this node's filter can't be trusted.
     fn compare(&mut self, place: Place, digest: u64) -> Option<usize> {
         let Self { node, life, .. } = *self;
         if node.left_out.has(Step::Compare) {
@@ -118,7 +121,7 @@ impl Keeper<'_> {
             }
             let said = match node.engine.compare(place, &node.settings.node, digest) {
                 Ok(said) => said,
-                // Then there is nobody to agree with, and nowhere to write to.
+                // Then there is no node to compare with, and no place to write to.
                 Err(error) => {
                     node.standing().silence(node.clock.now(), error.to_string());
                     return None;
@@ -128,7 +131,8 @@ impl Keeper<'_> {
             match verdict(&node.settings.node, digest, &said) {
                 Verdict::Alike => {}
                 Verdict::OthersDiffer(named) => node.say(&format!("others differ at {}: {named}", place.position)),
-                // Others may still speak, and there may be a majority then: one bad filter should not send all nodes away.
+                // Others may still report, and then there may be a majority. One bad filter should not make all
+                // nodes join again.
                 Verdict::Undecided(_) if begin.elapsed() < FOR_OTHERS && !life.is_lost() => {
                     thread::sleep(BETWEEN);
                     continue;
@@ -168,14 +172,14 @@ impl Keeper<'_> {
             Ok(())
         })?;
         node.tallies.written.add(1);
-        // Never all but what follows one snapshot: if that is damaged, nobody can join.
+        // Always keeps more than the messages after one snapshot: if that snapshot is damaged, no node could join.
         if let [_, .., oldest] = &node.engine.list(place.epoch)?[..] {
             node.engine.trim(oldest.place)?;
         }
         Ok(())
     }
 
-    /// Looks which snapshot is the newest.
+    /// Finds out which snapshot is the newest.
     fn look(&self) -> Result<(), EngineError> {
         let newest = self.node.engine.list(self.life.epoch)?.into_iter().next();
         self.node.snapshot_at.store(newest.as_ref().map_or(0, |info| info.at), Ordering::Relaxed);
@@ -184,7 +188,7 @@ impl Keeper<'_> {
     }
 }
 
-/// Renews the lease on the way, and stops where the filter is of no more use.
+/// A writer that renews the lease on the way, and fails when the filter can't be used any more.
 struct Leased<'a> {
     node: &'a Node,
     life: &'a Life,
@@ -195,13 +199,13 @@ struct Leased<'a> {
 impl Write for Leased<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.life.is_lost() && !self.node.left_out.has(Step::NoSnapshotOfDifference) {
-            return Err(io::Error::other("the filter is of no more use"));
+            return Err(io::Error::other("the filter can't be used any more"));
         }
         if self.renewed.elapsed() > LEASE / 3 {
             self.renewed = Instant::now();
             match self.node.engine.lease(&self.node.settings.node, LEASE) {
                 Ok(true) => {}
-                Ok(false) => return Err(io::Error::other("another node writes one by now")),
+                Ok(false) => return Err(io::Error::other("another node has the lease by now")),
                 Err(error) => return Err(io::Error::other(error.to_string())),
             }
         }

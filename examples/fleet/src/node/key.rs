@@ -1,7 +1,7 @@
 //! The secret key of the filters' hash, which all nodes of a fleet share.
 //!
-//! It must be secret, lest those who choose tokens choose ones that collide. It must be the same on all nodes, or they would not mean
-//! the same by the hashes in the log: a node with another key does not start.
+//! It must be secret; otherwise anyone who chooses tokens can choose ones that collide. It must be the same on all
+//! nodes, because the hashes in the log mean the same only under one key. A node with another key does not start.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -22,7 +22,7 @@ pub(crate) fn from_hex(text: &str) -> Result<[u8; BYTES], String> {
     Ok(key.to_be_bytes())
 }
 
-/// Reads the key, or makes one if there is no such file. Nodes that do so at the same time get the same one.
+/// Reads the key, or makes one if the file does not exist. Nodes that do so at the same time get the same key.
 pub(crate) fn read_or_create(path: &Path) -> Result<[u8; BYTES], String> {
     let failed = |verb: &str, error: io::Error| format!("can't {verb} {}: {error}", path.display());
     let bytes = match fs::read(path) {
@@ -35,8 +35,8 @@ pub(crate) fn read_or_create(path: &Path) -> Result<[u8; BYTES], String> {
     secret_file::warn_if_others_can_read(path);
     <[u8; BYTES]>::try_from(bytes.as_slice()).map_err(|_| {
         format!(
-            "{} has {} bytes, and a key has {BYTES}; copy the file of another node, or for a new fleet delete it to have a new one \
-             made",
+            "{} has {} bytes, and a key has {BYTES}; copy the file of another node; for a new fleet, delete the file, \
+             and a new one is made",
             path.display(),
             bytes.len()
         )
@@ -46,7 +46,7 @@ pub(crate) fn read_or_create(path: &Path) -> Result<[u8; BYTES], String> {
 fn create(path: &Path) -> Result<(), String> {
     let mut key = [0; BYTES];
     getrandom::fill(&mut key).map_err(|error| format!("the system gives no random bytes: {error}"))?;
-    // Under another name first, so that nobody reads half a key.
+    // Under another name first, so that no node reads half a key.
     let whole = path.with_extension(format!("{}.new", process::id()));
     let linked = secret_file::write(&whole, &key, OpenOptions::new().create(true).truncate(true))
         .and_then(|()| fs::hard_link(&whole, path));

@@ -1,18 +1,19 @@
-//! PURE: what a node knows of the log, and of the engine's clock.
+//! PURE: what a node knows about the log and the engine's clock.
 
 use super::clock::Moment;
 use crate::log::{Epoch, Head, Place};
 
-/// The furthest place that a node has heard of. It goes along with each question, so an engine that has lost something says so.
+/// The furthest place that a node knows. Each request carries it, so an engine that has lost something reports
+/// that.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
     pub(crate) place: Place,
-    /// The engine's clock, in milliseconds since 1970, and when that answer came.
+    /// The engine's clock, in milliseconds since 1970, and when this answer came.
     engine: (u64, Moment),
 }
 
 impl Known {
-    /// Of a fleet that the node has just joined.
+    /// For a fleet that the node has just joined.
     pub(crate) fn new(head: Head, now: Moment) -> Self {
         Self { place: head.place(), engine: (head.now, now) }
     }
@@ -24,14 +25,15 @@ impl Known {
         }
     }
 
-    /// The log has this position. What is said of another log comes too late.
+    /// The log has reached this position. News of another log is ignored, because it comes too late.
     pub(crate) fn at(&mut self, epoch: Epoch, position: u64) {
         if epoch == self.place.epoch {
             self.place.position = self.place.position.max(position);
         }
     }
 
-    /// What the engine's clock shows now at the earliest, in milliseconds since 1970: the answer took some time too.
+    /// The least that the engine's clock can show now, in milliseconds since 1970. (The answer took some time on
+    /// its way.)
     pub(crate) fn engine_now(&self, now: Moment) -> u64 {
         let (engine, at) = self.engine;
         engine.saturating_add(now.since(at).as_millis() as u64)

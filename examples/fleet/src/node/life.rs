@@ -1,29 +1,33 @@
-//! CONCURRENT: a filter from when a node has loaded it until it loads another one, with the lease by which lookups trust it.
+//! CONCURRENT: a *life* is one filter of a node, from when it is loaded until the node loads another. Each life has
+//! a *lease*: the time until which lookups trust the filter.
 //!
 //! # Why a lookup never answers "not revoked" from a filter that is too old
 //!
-//! A lookup looks into the filter first and compares the clock with the lease of *that* filter afterwards. It says "not revoked" only
-//! if the lease was not over then.
+//! A lookup first looks into the filter. Afterwards it compares the clock with the lease of *that* filter. It
+//! answers "not revoked" only if the lease was not over then.
 //!
-//! - *The thread or the whole process is paused before the lookup, during it, or before the clock is read*: the clock is read
-//!   afterwards and goes on meanwhile, so the lease is over. (If the clock were read first, a pause between the two would hide the age of
-//!   the filter.) A pause after the clock was read only delays an answer that was true when it was made.
-//! - *The node joins anew while a lookup runs*: the old filter has a lease of its own, which ends before the new filter is there and
-//!   is never renewed. A lookup that still has the old filter in its hands finds that lease over. With one lease for all filters it
-//!   would find the new one's.
-//! - *The applier is held up* (by a long sweep, say), while the log goes on: the lease is renewed only for an answer of the engine's
-//!   whose position is applied. So it runs out.
-//! - *Word comes late*: a lease counts from when the request was sent, not from when the answer came.
+//! - *The thread or the whole process is paused before the lookup, during it, or before the clock is read*: the
+//!   clock is read afterwards and goes on meanwhile, so the lease is over. (If the clock were read first, a pause
+//!   between the two would hide the age of the filter.) A pause after the clock was read only delays an answer that
+//!   was true when it was made.
+//! - *The node joins again while a lookup runs*: the old filter has a lease of its own. This lease ends before the
+//!   new filter is there, and is never renewed. A lookup that still holds the old filter finds its lease over. With
+//!   one lease for all filters, it would find the new filter's lease.
+//! - *The applier is held up* (by a long sweep, say) while the log goes on: the lease is renewed only for an answer
+//!   of the engine whose position is applied. So it runs out.
+//! - *Word comes late*: a lease counts from when the request was sent, not from when the answer came. (*Word* is
+//!   the engine's answer to the question where the log ends.)
 //!
 //! # Why an acknowledged change is seen
 //!
-//! The applier changes the filter, then stores the position, then wakes those who wait for it. A `PUT` is answered after that. Another
-//! filter becomes ready only after it has caught up with an answer of the engine's to a request that was sent after it was loaded. That
-//! answer is no earlier than any change that the node has acknowledged before.
+//! The applier changes the filter, then stores the position, then wakes the requests that wait for it. A `PUT` is
+//! answered after that. A new filter becomes ready only after it has caught up with an answer of the engine, and
+//! the request for this answer was sent after the filter was loaded. This answer is no earlier than any change that
+//! the node has acknowledged before.
 //!
 //! # Orderings
-//! `applied` and `wanted` are both SeqCst: the applier stores the position and then reads what is wanted, `word` stores what is wanted
-//! and then reads the position. One of the two sees the other's.
+//! `applied` and `wanted` are both SeqCst. The applier stores the position and then reads the wanted one. `word`
+//! stores the wanted position and then reads the applied one. One of the two sees the other's store.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
@@ -36,23 +40,23 @@ use super::step::{LeftOut, Step};
 use crate::change::Position;
 use crate::log::{Epoch, Place};
 
-/// Why a filter is of no more use.
+/// Why a filter can't be used any more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
     /// The log does not go on where the node has stopped.
     Gap(String),
-    /// The filter is not like those of other nodes, or not as the log says it should be.
+    /// The filter differs from those of other nodes, or is not what the log says it should be.
     Differs(String),
     /// The node ends.
     End,
 }
 
-/// What a filter answers.
+/// A filter's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// The token is not revoked, for certain.
     Absent,
-    /// Perhaps it is.
+    /// The token may be revoked.
     Perhaps,
     /// The filter may be too old.
     Unsure,
@@ -65,10 +69,10 @@ pub(crate) struct Life {
     applied: AtomicU64,
     /// A [`Moment`]: until when the filter may be trusted.
     lease: AtomicU64,
-    /// The least position that a word waits for; the greatest number if none does.
+    /// The least position that a word waits for, or the greatest number if none waits.
     wanted: AtomicU64,
     words: Mutex<Words>,
-    /// Until when it may be trusted is `stale_after` from when a request was sent.
+    /// The filter may be trusted for this long after a request was sent.
     stale_after: Duration,
     is_lost: AtomicBool,
     loss: Mutex<Option<Loss>>,
@@ -77,7 +81,7 @@ pub(crate) struct Life {
 
 #[derive(Default)]
 struct Words {
-    /// When a request was sent, and where the log ended by the answer, from the oldest on.
+    /// When a request was sent, and where the log ended according to its answer. The oldest comes first.
     waiting: VecDeque<(Moment, Position)>,
     /// When the latest request was sent whose answer is applied.
     basis: Option<Moment>,
@@ -100,7 +104,7 @@ impl Life {
         }
     }
 
-    /// What the filter says of a token, and whether it may be trusted. Takes no lock and waits for nobody.
+    /// What the filter says about a token, and whether it may be trusted. Takes no lock and never waits.
     #[inline]
     pub(crate) fn answer(&self, hash: u64, clock: &Clock) -> Answer {
         let trusted_before = self.left_out.has(Step::LeaseAfterLookup) && self.is_trusted(clock);
@@ -128,18 +132,19 @@ impl Life {
         Place { epoch: self.epoch, position: self.applied.load(Ordering::SeqCst) }
     }
 
-    /// The filter has this message too, and all before it. Whether a lease began or was made longer by that.
+    /// Notes that the filter has this message too, and all before it. Returns the end of the lease if that began a
+    /// lease or made it longer.
     pub(crate) fn applied(&self, position: Position) -> Option<Moment> {
         self.applied.store(position, Ordering::SeqCst);
         if self.wanted.load(Ordering::SeqCst) <= position { self.settle() } else { None }
     }
 
-    /// The log ended at this position, or further, by the answer to a request that was sent then. Until when the filter may be trusted, if
-    /// that is new.
+    /// Notes word of the engine: the answer to a request that was sent at `sent`. The log ended at `position` or
+    /// further. Returns until when the filter may be trusted, if that is new.
     pub(crate) fn word(&self, sent: Moment, position: Position) -> Option<Moment> {
         {
             let mut words = self.words.lock().unwrap_or_else(PoisonError::into_inner);
-            // Those that would come too late.
+            // Remove those whose answer would be too old.
             while words.waiting.front().is_some_and(|(earlier, _)| sent.since(*earlier) > self.stale_after) {
                 words.waiting.pop_front();
             }
@@ -167,12 +172,12 @@ impl Life {
         Some(until)
     }
 
-    /// The filter has all that the log had at this moment.
+    /// The filter has everything that the log had at this moment.
     pub(crate) fn basis(&self) -> Option<Moment> {
         self.words.lock().unwrap_or_else(PoisonError::into_inner).basis
     }
 
-    /// The filter is of no more use for this reason, if it has not been for another one.
+    /// Marks the filter as unusable for this reason. The first reason counts.
     pub(crate) fn lose(&self, loss: Loss) {
         let mut lost = self.loss.lock().unwrap_or_else(PoisonError::into_inner);
         if lost.is_none() {
@@ -183,7 +188,7 @@ impl Life {
         self.is_lost.store(true, Ordering::Release);
     }
 
-    /// Why the filter is of no more use, if it is not.
+    /// Why the filter can't be used any more, if so.
     pub(crate) fn loss(&self) -> Option<Loss> {
         if !self.is_lost() {
             return None;
@@ -195,7 +200,7 @@ impl Life {
         self.is_lost.load(Ordering::Acquire)
     }
 
-    /// Ends the lease for good. Under the lock, so that no word that is just being noted renews it.
+    /// Ends the lease for good. It holds the lock, so a word that is just being noted can't renew the lease.
     fn end(&self) {
         if self.left_out.has(Step::OwnLease) {
             return;
@@ -205,7 +210,7 @@ impl Life {
     }
 }
 
-/// Where a test stops a lookup.
+/// A place where a test stops a lookup.
 #[cfg(test)]
 pub(crate) mod pause {
     use std::cell::RefCell;
@@ -216,7 +221,7 @@ pub(crate) mod pause {
         static NEXT: RefCell<Once> = const { RefCell::new(None) };
     }
 
-    /// This thread's next lookup does this when it has the filter in its hands and has not looked into it.
+    /// This thread's next lookup runs this action when it holds the filter and has not looked into it yet.
     pub(crate) fn next(action: impl FnOnce() + 'static) {
         NEXT.set(Some(Box::new(action)));
     }
@@ -253,7 +258,7 @@ mod tests {
         assert_eq!(life.answer(1, &clock), Answer::Unsure);
         assert_eq!(life.applied(12), Some(sent.plus(2 * HALF)));
         assert_eq!((life.answer(1, &clock), life.basis()), (Answer::Absent, Some(sent)));
-        // From when it was sent, and not from when the answer came.
+        // The lease counts from when the request was sent, and not from when the answer came.
         clock.pass(HALF);
         assert_eq!(life.answer(1, &clock), Answer::Unsure);
     }
@@ -274,7 +279,7 @@ mod tests {
         assert_eq!(life.answer(1, &clock), Answer::Perhaps);
     }
 
-    /// What a lookup answers that is paused for a minute when it has the filter in its hands.
+    /// The answer of a lookup that is paused for a minute while it holds the filter.
     fn paused_lookup(left_out: &[Step]) -> Answer {
         let (life, clock) = life(left_out);
         life.word(clock.now(), 10);
@@ -305,7 +310,7 @@ mod tests {
         life.word(clock.now(), 10);
         life.lose(Loss::Gap("first".into()));
         assert_eq!(life.answer(1, &clock), Answer::Unsure);
-        // Word that was on its way.
+        // Word that was still on its way.
         assert_eq!(life.word(clock.now(), 10), None);
         assert_eq!(life.answer(1, &clock), Answer::Unsure);
         life.lose(Loss::End);

@@ -10,12 +10,14 @@
 //! ```
 //!
 //! Four threads, and those of the HTTP server:
-//! - the *applier* loads a filter (`joining`), follows the log and changes the filter (`apply`); nobody else changes it;
-//! - the *watcher* asks the engine again and again where the log ends, which is the word by which the node is ready (`life`, `state`);
-//! - the *publisher* puts the proposals of concurrent requests together into messages;
+//! - the *applier* loads a filter (`joining`), follows the log and changes the filter (`apply`); no other thread
+//!   changes it;
+//! - the *watcher* asks the engine again and again where the log ends; the answer is the *word* by which the node
+//!   is ready (`life`, `state`);
+//! - the *publisher* groups the proposals of concurrent requests into messages;
 //! - the *keeper* compares digests and writes snapshots, at positions of ticks.
 //!
-//! What a lookup may answer is reasoned in `life`, what a change is answered in `publisher`.
+//! `life` shows why a lookup's answer is right, and `publisher` when and how a change is answered.
 
 mod applier;
 mod apply;
@@ -61,12 +63,12 @@ use self::tallies::Tallies;
 use crate::change::{Outcome, Position, Proposal};
 use crate::log::{EngineError, Log, Place, SnapshotInfo, Snapshots};
 
-/// All that a node needs of an engine.
+/// Everything that a node needs from an engine.
 pub(crate) trait Engine: Log + Snapshots {}
 
 impl<E: Log + Snapshots> Engine for E {}
 
-/// Why a node can't answer, or has not done what it was asked for.
+/// Why a node can't answer, or has not done what was asked.
 #[derive(Clone, Debug)]
 pub(crate) struct Unavailable(pub(crate) String);
 
@@ -81,7 +83,7 @@ pub(crate) struct Node {
     life: ArcSwapOption<Life>,
     standing: Mutex<Standing>,
     known: Mutex<Option<Known>>,
-    /// How far the filter has come, for those who wait for that.
+    /// How far the filter has come, for requests that wait for that.
     applied: watch::Sender<Option<Place>>,
     publisher: Publisher,
     tallies: Tallies,
@@ -89,19 +91,20 @@ pub(crate) struct Node {
     digest: Mutex<Option<(Position, u64)>>,
     /// The newest snapshot that this node knows of.
     snapshot: Mutex<Option<SnapshotInfo>>,
-    /// When it was complete, by the engine's clock; 0 if there is none.
+    /// When that snapshot was complete, by the engine's clock; 0 if there is none.
     snapshot_at: AtomicU64,
-    /// The engine did not answer when the watcher asked it last.
+    /// The engine did not answer the watcher's last question.
     is_silent: AtomicBool,
     is_ending: AtomicBool,
 }
 
 impl Node {
-    /// Starts a node: it answers from the record at once, as soon as there is one, and joins.
+    /// Starts a node. It begins to join, and meanwhile answers from the record as soon as it has reached the
+    /// engine.
     ///
     /// # Errors
-    /// If the fleet has agreed on other settings than this node's, or the system gives no threads. An engine that can't be reached is
-    /// no error.
+    /// If the fleet has agreed on other settings than this node's, or the system gives no threads. An engine that
+    /// can't be reached is not an error.
     pub(crate) fn start(settings: Settings, engine: Arc<dyn Engine>, left_out: LeftOut) -> Result<Started, String> {
         Self::start_with(settings, engine, left_out, Clock::default())
     }
@@ -112,7 +115,7 @@ impl Node {
         left_out: LeftOut,
         clock: Clock,
     ) -> Result<Started, String> {
-        // Lest a filter that can't be built is found out only later.
+        // So that a filter that can't be built is an error now, and not only later.
         settings.filter().map_err(|error| {
             format!("--capacity, --rate, --longest-lifetime, --leeway and --resolution can't be met: {error}")
         })?;
@@ -162,7 +165,7 @@ impl Node {
         self.hasher.hash_bytes(&token_id(token).0)
     }
 
-    /// What the filter alone says. Takes no lock.
+    /// What the filter alone answers. Takes no lock.
     #[inline]
     pub(crate) fn answer(&self, hash: u64) -> Answer {
         match &*self.life.load() {
@@ -171,17 +174,17 @@ impl Node {
         }
     }
 
-    /// How far the filter has come, if there is one.
+    /// The position of the filter, if there is one.
     pub(crate) fn position(&self) -> Option<Position> {
         self.life.load().as_ref().map(|life| life.place().position)
     }
 
-    /// What the filter takes up, in bytes.
+    /// The memory of the filter, in bytes.
     pub(crate) fn memory(&self) -> Option<usize> {
         self.life.load().as_ref().map(|life| life.filter.memory_usage())
     }
 
-    /// Until when the token is revoked, if it is, by the record. Waits for the engine.
+    /// Until when the token is revoked according to the record, if it is. Waits for the engine.
     pub(crate) fn record(&self, token: &str) -> Result<Option<u64>, Unavailable> {
         self.tallies.questions.add(1);
         if self.left_out.has(Step::Record) {
@@ -197,9 +200,9 @@ impl Node {
         })
     }
 
-    /// What the record says where the filter has given this answer.
+    /// Asks the record, where the filter has given this answer.
     pub(crate) fn asked(&self, token: &str, answer: Answer) -> Result<Option<u64>, Unavailable> {
-        // If the engine does not answer the watcher either, nobody waits for it: all requests come here now.
+        // If the engine does not answer the watcher either, no request waits for it: all requests come here now.
         if answer == Answer::Unsure && self.is_silent.load(Ordering::Relaxed) {
             let why =
                 "the node can't tell, and the record can't be asked: the engine does not answer; ask another node";
@@ -207,19 +210,20 @@ impl Node {
         }
         let until = self.record(token)?;
         if until.is_none() && answer == Answer::Perhaps {
-            // Or it has been restored or expired at this moment.
+            // Or it was restored or expired at just this moment.
             self.tallies.false_positives.add(1);
         }
         Ok(until)
     }
 
-    /// Has the token revoked until this time at least. When this returns the log has it, and so has this node's filter.
+    /// Revokes the token at least until this time. When this returns, the change is in the log and in this node's
+    /// filter.
     pub(crate) async fn revoke(&self, token: &str, until: u64) -> Result<(Outcome, Place), Unavailable> {
         let end = self.settings.end(until);
         self.publish(Proposal::Revoke { token: token_id(token), hash: self.hash(token), until, end }).await
     }
 
-    /// Has the token revoked no longer.
+    /// Ends the revocation of the token.
     pub(crate) async fn restore(&self, token: &str) -> Result<(Outcome, Place), Unavailable> {
         self.publish(Proposal::Restore { token: token_id(token), hash: self.hash(token) }).await
     }
@@ -243,7 +247,7 @@ impl Node {
         lock(&self.standing)
     }
 
-    /// Notes a lease that has begun or was made longer.
+    /// Records a lease that has begun or was made longer.
     fn leased(&self, until: Option<Moment>) {
         if let Some(until) = until {
             self.standing().word(self.clock.now(), until);
@@ -254,7 +258,7 @@ impl Node {
         self.is_ending.load(Ordering::Relaxed)
     }
 
-    /// Sleeps, but not for much longer than the node lives.
+    /// Sleeps, but at most 250 ms, so that the node can end.
     fn sleep(&self, time: Duration) {
         thread::sleep(time.min(Duration::from_millis(250)));
     }
@@ -268,7 +272,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A node and its threads. They end when this is dropped.
+/// A node and its threads. The threads end when this is dropped.
 pub(crate) struct Started {
     pub(crate) node: Arc<Node>,
     threads: Vec<JoinHandle<()>>,

@@ -1,4 +1,4 @@
-//! What a node says of itself: as JSON for `/healthz`, as a Prometheus page for `/metrics`.
+//! The status of a node: as JSON for `/healthz`, as a Prometheus page for `/metrics`.
 
 use metrics::{counter, describe_counter, describe_gauge, gauge};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
@@ -8,19 +8,19 @@ use super::clock::Moment;
 use super::state::{Entered, State};
 use super::{Node, lock};
 
-/// How a node is.
+/// The status of a node.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Health {
     pub(crate) node: String,
     pub(crate) state: State,
-    /// When it came into that state, in seconds since 1970 by the engine's clock; none as long as that is not known.
+    /// When it entered this state, in seconds since 1970 by the engine's clock; none while that is not known.
     pub(crate) since: Option<f64>,
     pub(crate) why: String,
-    /// Tells logs apart that the engine has had one after the other.
+    /// Identifies the log, if the engine has had several one after the other.
     pub(crate) log: Option<String>,
     /// The number of the last message that is in the filter.
     pub(crate) position: Option<u64>,
-    /// The number of the last message in the log that this node has heard of.
+    /// The number of the last message in the log that this node knows of.
     pub(crate) head: Option<u64>,
     pub(crate) lag: Lag,
     pub(crate) digest: Option<Digest>,
@@ -31,15 +31,16 @@ pub(crate) struct Health {
 
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Lag {
-    /// How many messages it has heard of and not applied. Each has 1 to 100 changes.
+    /// How many messages it knows of and has not applied. Each has 1 to 100 changes.
     pub(crate) messages: Option<u64>,
-    /// How long ago the engine was asked whose answer is applied: the filter has all that the log had then.
+    /// How long ago the last question to the engine was sent whose answer is applied. The filter has everything
+    /// that the log had then.
     pub(crate) seconds: Option<f64>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Digest {
-    /// At this position.
+    /// The position of the digest.
     pub(crate) position: u64,
     pub(crate) value: String,
 }
@@ -63,7 +64,7 @@ impl Health {
         let now = node.clock.now();
         let (known, life) = (node.known(), node.life.load_full());
         let engine_now = known.map(|known| known.engine_now(now));
-        // As precise as a reader of `/healthz` can use it.
+        // A reader of `/healthz` needs no more precision.
         let time = |at: Moment| engine_now.map(|engine| (engine as f64 - now.since(at).as_millis() as f64) / 1000.0);
         let mut standing = node.standing();
         let Entered { state, at, why } = standing.now(now).clone();
@@ -135,11 +136,11 @@ fn record(node: &Node) {
     }
     let position = "the number of the last message that is in the filter";
     set("fleet_position", position, health.position.map(|position| position as f64));
-    let head = "the number of the last message in the log that this node has heard of";
+    let head = "the number of the last message in the log that this node knows of";
     set("fleet_head", head, health.head.map(|head| head as f64));
-    let messages = "messages that this node has heard of and not applied, each of 1 to 100 changes";
+    let messages = "messages that this node knows of and has not applied, each of 1 to 100 changes";
     set("fleet_lag_messages", messages, health.lag.messages.map(|messages| messages as f64));
-    let seconds = "how long ago the engine was asked whose answer is applied";
+    let seconds = "how long ago the last question to the engine was sent whose answer is applied";
     set("fleet_lag_seconds", seconds, health.lag.seconds);
     let digest = *lock(&node.digest);
     let meaning = "the lower 52 bits of the filter's digest; nodes at the same fleet_digest_position have the same one";
@@ -165,14 +166,14 @@ fn record(node: &Node) {
         ("fleet_record_questions_total", "how often the record was asked for a token", &tallies.questions),
         ("fleet_messages_total", "messages that were applied", &tallies.messages),
         ("fleet_changes_total", "changes that were applied", &tallies.changes),
-        ("fleet_joins_total", "how often a filter was loaded, or begun with nothing in it", &tallies.joins),
+        ("fleet_joins_total", "how often a filter was loaded, or started empty", &tallies.joins),
         ("fleet_differences_total", "how often this node's filter differed", &tallies.differences),
         ("fleet_snapshots_written_total", "snapshots that this node has written", &tallies.written),
-        ("fleet_snapshots_passed_over_total", "snapshots that were no good", &tallies.passed_over),
-        ("fleet_retries_total", "messages that were sent once more", &tallies.retries),
+        ("fleet_snapshots_passed_over_total", "snapshots that were not good", &tallies.passed_over),
+        ("fleet_retries_total", "messages that were sent again", &tallies.retries),
         (
             "fleet_digests_skipped_total",
-            "digests that were left out, since the last one was still under way",
+            "digests that were left out, because the previous one was still under way",
             &tallies.skipped,
         ),
     ] {

@@ -1,16 +1,20 @@
-//! The thread that sends proposals to the log: those of concurrent requests together, as one message.
+//! The thread that sends proposals to the log. It groups those of concurrent requests into one message.
 //!
 //! # What a request is answered
 //!
-//! - *Read your writes*: a request is answered only after this node has applied the position that the engine named. So whoever got an
-//!   answer finds it true on this node, and on every node that has caught up.
-//! - *A lost acknowledgement*: the message is sent again under the same identifier, until a deadline. The engine gives the answer of the
-//!   first time. The deadline is far below the time for which the engine remembers identifiers.
-//! - *A node that leaves `ready` before it has applied the position* goes on waiting: it may come back in time. Else the answer is 503.
-//! - *503 says nothing of what became of the change*. It may be in the log. The client tries again, with the same result.
-//! - *A message that was given up and comes late* is not taken: it says until when it may be, by the engine's clock, and that time is
-//!   over when the requests are given up. Otherwise a `DELETE` that was answered 503 could undo a `PUT` that was acknowledged after it.
-//! - *The engine has begun another log*: the message carries the place that this node knows, so a new log refuses it.
+//! - *Read your writes*: a request is answered only after this node has applied the position that the engine named.
+//!   So the answer is true on this node, and on every node that has caught up.
+//! - *A lost acknowledgement*: the message is sent again under the same identifier, until a deadline. The engine
+//!   returns its first answer. The deadline is far below the time for which the engine remembers identifiers.
+//! - *A node that leaves `ready` before it has applied the position* goes on waiting: it may come back in time.
+//!   Otherwise the answer is 503.
+//! - *503 does not say whether the change was made*. It may be in the log. The client tries again, with the same
+//!   result.
+//! - *A message that was given up and arrives late* is not taken. It says until when it may be taken, by the
+//!   engine's clock, and that time is over when the requests are given up. Otherwise a `DELETE` that was answered
+//!   503 could undo a `PUT` that was acknowledged after it.
+//! - *The engine has begun another log*: the message carries the place that this node knows, so a new log refuses
+//!   it.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -24,10 +28,10 @@ use super::{Node, Unavailable, lock};
 use crate::change::{Outcome, Proposal};
 use crate::log::{Appended, EngineError, MessageId, NEVER, Place};
 
-/// So many proposals make one message at most.
+/// The most proposals in one message.
 const AT_ONCE: usize = 100;
 
-/// So many may wait.
+/// How many proposals may wait.
 const WAITING: usize = 10_000;
 
 struct Order {
@@ -36,7 +40,7 @@ struct Order {
     answer: oneshot::Sender<Result<(Outcome, Place), Unavailable>>,
 }
 
-/// Where proposals are handed in.
+/// The entry for proposals.
 pub(crate) struct Publisher(Mutex<Option<mpsc::Sender<Order>>>);
 
 pub(crate) struct Orders(mpsc::Receiver<Order>);
@@ -70,7 +74,7 @@ impl Node {
             }
             Ok((outcome, place))
         };
-        // A little more than the publisher takes, for it knows better why.
+        // A little longer than the publisher takes, because the publisher knows better why it failed.
         tokio::time::timeout(patience + Duration::from_millis(500), done).await.unwrap_or_else(|_| {
             let why = format!(
                 "the change was not acknowledged and applied within {patience:?}, and may have been done; try again"
@@ -92,18 +96,18 @@ pub(crate) fn run(node: &Node, mut orders: Orders) {
     let mut batch = Vec::with_capacity(AT_ONCE);
     while orders.0.blocking_recv_many(&mut batch, AT_ONCE) > 0 {
         let now = Instant::now();
-        // Whoever has waited for too long has been told so.
+        // An order that has waited too long has been answered already.
         batch.retain(|order| order.deadline > now && !order.answer.is_closed());
         if batch.is_empty() {
             continue;
         }
         let proposals: Vec<_> = batch.iter().map(|order| order.proposal).collect();
-        // The first one: nobody may be told that it was given up while it may still be taken.
+        // The earliest deadline: no request may be reported as given up while its message may still be taken.
         let deadline = batch.iter().map(|order| order.deadline).min().unwrap_or(now);
         match append(node, &proposals, deadline) {
             Ok((place, outcomes)) => {
                 for (order, outcome) in batch.drain(..).zip(outcomes) {
-                    // If the client has gone, nobody minds.
+                    // It does not matter if the client is gone.
                     let _ = order.answer.send(Ok((outcome, place)));
                 }
             }
@@ -155,7 +159,7 @@ fn append(node: &Node, proposals: &[Proposal], deadline: Instant) -> Result<(Pla
             let why = format!("the engine has not acknowledged the change, which may have been done: {why}; try again");
             return Err(Unavailable(why));
         }
-        // Not given up before the deadline, for until then the message may be taken.
+        // Not given up before the deadline, because until then the message may be taken.
         std::thread::sleep(wait.min(deadline.saturating_duration_since(Instant::now())));
         wait = (wait * 2).min(Duration::from_millis(200));
         node.tallies.retries.add(1);
@@ -165,8 +169,8 @@ fn append(node: &Node, proposals: &[Proposal], deadline: Instant) -> Result<(Pla
     }
 }
 
-/// The time by the engine's clock from which on the message is not to be taken: that of the deadline, or a little before it, since the
-/// engine's clock is not behind what the node believes of it.
+/// The time by the engine's clock from which on the message must not be taken. It is the deadline or a little
+/// earlier, because the engine's clock is not behind what the node believes it to be.
 fn latest(node: &Node, known: Known, deadline: Instant) -> u64 {
     if node.left_out.has(Step::Before) {
         return NEVER;

@@ -1,4 +1,4 @@
-//! What a node answers where it does not do what was asked.
+//! What a node answers when it does not do what was asked.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -10,24 +10,25 @@ use tokens::token::NoToken;
 
 use super::Unavailable;
 
-/// An answer other than success. Each has a JSON body with `error`, which says what was wrong and what would be right.
+/// An answer other than success. Each has a JSON body with `error`, which says what was wrong and what would be
+/// right.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// The request itself is wrong.
     Malformed(String),
-    /// Without the token that is needed, or with the wrong one.
+    /// The needed token is missing or wrong.
     Unauthorized(&'static str),
     /// The token was revoked.
     Revoked,
     /// The token expires later than the fleet can remember.
     TooLate(String),
-    /// As many tokens are revoked as the fleet was made for.
+    /// As many tokens are revoked as the fleet was built for.
     Full {
         live: u64,
         capacity: u64,
     },
     Missing(&'static str),
-    /// The node can't tell, or can't do it now.
+    /// The node does not know, or can't do it now.
     Unavailable(Unavailable),
 }
 
@@ -64,8 +65,9 @@ impl IntoResponse for Refusal {
             Self::TooLate(error) => {
                 let body = json!({
                     "error": error,
-                    "remedy": "check that the expiry is in seconds and not in milliseconds; if tokens live for so long, start a fleet \
-                               of another name with a larger --longest-lifetime, and revoke there what is revoked here",
+                    "remedy": "check that the expiry is in seconds and not in milliseconds; if tokens live this long, \
+                               start a fleet of another name with a larger --longest-lifetime, and revoke there what \
+                               is revoked here",
                 });
                 (StatusCode::UNPROCESSABLE_ENTITY, Json(body)).into_response()
             }
@@ -74,8 +76,8 @@ impl IntoResponse for Refusal {
                     "error": format!("{live} tokens are revoked, and the fleet was made for {capacity}"),
                     "len": live,
                     "capacity": capacity,
-                    "remedy": "wait until tokens have expired, or start a fleet of another name with a larger --capacity, and revoke \
-                               there what is revoked here",
+                    "remedy": "wait until tokens have expired, or start a fleet of another name with a larger \
+                               --capacity, and revoke there what is revoked here",
                 });
                 (StatusCode::INSUFFICIENT_STORAGE, Json(body)).into_response()
             }

@@ -1,6 +1,7 @@
-//! CONCURRENT: what a node answers over HTTP.
+//! CONCURRENT: the HTTP routes of a node.
 //!
-//! A filter answers in nanoseconds and waits for nobody, so it is asked where the request is. The engine is asked on another thread.
+//! A filter answers in nanoseconds and never waits, so a request asks it on its own thread. The engine is asked on
+//! another thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,11 +67,11 @@ async fn protected(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Ans
         Err(_) => &tallies.malformed,
     }
     .add(1);
-    // What is protected would stand here.
+    // The protected content would be here.
     answer.map(|()| Json(json!({ "ok": true })).into_response())
 }
 
-/// Whether the request may pass. That the token is genuine and has not expired would have to be checked too, before this.
+/// Whether the request may pass. A real service would first check that the token is genuine and has not expired.
 async fn admit(shared: &Shared, headers: &HeaderMap) -> Result<(), Refusal> {
     let token = token::bearer(headers)?;
     match shared.revoked_until(token).await? {
@@ -105,7 +106,8 @@ async fn revoke(
         Outcome::TooLate { latest } => {
             let latest = u64::from(latest) * node.settings.resolution;
             return Err(Refusal::TooLate(format!(
-                "the token is to be refused until {until}, in seconds since 1970, and the fleet can remember it until {latest} at most"
+                "the token must be refused until {until}, in seconds since 1970, and the fleet can remember it until \
+                 {latest} at most"
             )));
         }
         Outcome::Full { live, capacity } => return Err(Refusal::Full { live, capacity }),

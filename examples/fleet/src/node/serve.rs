@@ -1,4 +1,4 @@
-//! A node as a process: its threads, and the HTTP server before it, until SIGTERM or ctrl-c.
+//! A node as a process: its threads, and the HTTP server in front of it, until SIGTERM or ctrl-c.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use super::page::Page;
 use super::routes::{self, Shared};
 use super::{Engine, Node, Started};
 
-/// How long to wait at the end for requests that are under way.
+/// How long to wait at the end for running requests.
 const GRACE: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(arguments: &Arguments, engine: Arc<dyn Engine>) -> Result<(), String> {
-    let runtime = Runtime::new().map_err(|error| format!("no threads: {error}"))?;
+    let runtime = Runtime::new().map_err(|error| format!("can't start threads: {error}"))?;
     let listener = runtime
         .block_on(TcpListener::bind(arguments.listen))
         .map_err(|error| format!("can't listen on {}: {error}", arguments.listen))?;
@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &Arguments, engine: Arc<dyn Engine>) -> Result<(), 
 async fn serve(arguments: &Arguments, started: &Started, listener: TcpListener) -> io::Result<()> {
     let address = listener.local_addr()?;
     if arguments.admin_token.is_none() {
-        eprintln!("warning: there is no admin token, so whoever reaches {address} may revoke and restore tokens");
+        eprintln!("warning: there is no admin token, so anyone who reaches {address} may revoke and restore tokens");
     }
     let shared = Arc::new(Shared {
         node: Arc::clone(&started.node),
@@ -39,14 +39,14 @@ async fn serve(arguments: &Arguments, started: &Started, listener: TcpListener) 
         page: Page::new(),
         is_ending: AtomicBool::new(false),
     });
-    // Before the address is told: who reads it may send the signal at once.
+    // Before the address is printed: a process that reads it may send the signal at once.
     let mut signal = Signal::new()?;
     println!("listening on http://{address}");
     io::stdout().flush()?;
 
     let (stop, mut stopped) = watch::channel(());
     let listener = listener.tap_io(|stream| {
-        // Small answers should not wait for the client's acknowledgements.
+        // Small answers must not wait for the client's acknowledgements.
         let _ = stream.set_nodelay(true);
     });
     let serving = axum::serve(listener, routes::router(Arc::clone(&shared)))
@@ -60,7 +60,7 @@ async fn serve(arguments: &Arguments, started: &Started, listener: TcpListener) 
     shared.is_ending.store(true, Ordering::Relaxed);
     drop(stop);
     if tokio::time::timeout(GRACE, serving).await.is_err() {
-        eprintln!("warning: some requests were not done in {GRACE:?}, and are cut off");
+        eprintln!("warning: some requests were not finished within {GRACE:?}, and are cut off");
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! PURE: what a node is told when it starts, and what all nodes of its fleet must be told alike.
+//! PURE: the settings of a node, and which of them must be the same on all nodes of its fleet.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,50 +9,53 @@ use tokens::expiry::Lifetimes;
 
 use crate::change::{Agreement, Tick, TokenId};
 
-/// By hashes alone, so it does not matter what the keys are called.
+/// Only hashes are used, so the type of the keys does not matter.
 pub(crate) type Filter = ExpiringCuckooFilter<[u8], StableState>;
 
-/// What the keys are. To be changed if tokens are hashed in another way: then snapshots and the log are of no more use.
+/// What the keys are. Change it if tokens are hashed in another way. Then old snapshots and the old log can't be
+/// used any more.
 const SCHEMA: &str = "fleet: StableState::hash_bytes of the first 16 bytes of a token's SHA-256, version 1";
 
-/// What the filter is built for beyond the capacity. While an entry is extended it is in twice, and so many are extended at a time.
+/// The room of the filter beyond its capacity. An entry is in the filter twice while it is extended, and this many
+/// are extended at a time.
 pub(crate) const EXTENDED_AT_ONCE: usize = 64;
 
 #[derive(Clone)]
 pub(crate) struct Settings {
-    /// What this node is called. Two nodes of one fleet must not have the same name.
+    /// The name of this node. Two nodes of one fleet must not have the same name.
     pub(crate) node: String,
     /// The key of the filters' hash: a secret that all nodes share.
     pub(crate) key: [u8; 16],
     /// How many tokens may be revoked at a time.
     pub(crate) capacity: usize,
-    /// Of false positives.
+    /// The false-positive rate.
     pub(crate) rate: f64,
     /// The length of a tick, in seconds.
     pub(crate) resolution: u64,
     pub(crate) lifetimes: Lifetimes,
-    /// For how long a node trusts its filter without word from the engine.
+    /// How long a node trusts its filter without word from the engine.
     pub(crate) stale_after: Duration,
     /// How often the engine is asked where the log ends.
     pub(crate) beat: Duration,
-    /// For how long a request to change something may take.
+    /// How long a request to change something may take.
     pub(crate) patience: Duration,
     pub(crate) snapshot_every: Duration,
     /// How many snapshots are kept.
     pub(crate) snapshots: usize,
-    /// The most that a filter from a snapshot may take, in bytes.
+    /// The most memory that a filter from a snapshot may take, in bytes.
     pub(crate) memory_limit: usize,
 }
 
 impl Settings {
-    /// The longest lifetime of an entry in ticks. One more than needed, since the first tick is over in part.
+    /// The longest lifetime of an entry in ticks. It is one more than needed, because the first tick is partly
+    /// over.
     pub(crate) fn longest(&self) -> Tick {
         let Lifetimes { longest, leeway, .. } = self.lifetimes;
         let ticks = longest.saturating_add(leeway).div_ceil(self.resolution).saturating_add(1);
         Tick::try_from(ticks).unwrap_or(Tick::MAX)
     }
 
-    /// The tick at which an entry expires that is to be found until this time.
+    /// The tick at which an entry expires that must be found until this time.
     pub(crate) fn end(&self, until: u64) -> Tick {
         Tick::try_from(until.div_ceil(self.resolution)).unwrap_or(Tick::MAX)
     }
@@ -61,7 +64,7 @@ impl Settings {
         StableState::with_key(self.key)
     }
 
-    /// A filter with nothing in it.
+    /// An empty filter.
     pub(crate) fn filter(&self) -> Result<Filter, BuildError> {
         Filter::builder_with_hasher(self.hasher())
             .capacity(self.capacity.saturating_add(EXTENDED_AT_ONCE))
@@ -88,7 +91,7 @@ impl Settings {
     }
 }
 
-/// Without the key.
+/// Leaves out the key.
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
@@ -98,7 +101,7 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// What everybody but its bearer knows of a token.
+/// The identifier of a token, which everybody except its bearer uses.
 pub(crate) fn token_id(token: &str) -> TokenId {
     let digest = Sha256::digest(token.as_bytes());
     let mut id = [0; 16];
@@ -106,7 +109,7 @@ pub(crate) fn token_id(token: &str) -> TokenId {
     TokenId(id)
 }
 
-/// Two filters are alike if they were built alike: then equal entries have equal places.
+/// What two filters must have in common: then equal entries have equal places.
 pub(crate) fn shape(filter: &Filter) -> impl PartialEq + fmt::Debug {
     (filter.slots(), filter.slots_per_bucket(), filter.fingerprint_bits(), filter.end_bits(), filter.longest_lifetime())
 }
@@ -115,7 +118,7 @@ pub(crate) fn shape(filter: &Filter) -> impl PartialEq + fmt::Debug {
 pub(crate) mod tests {
     use super::*;
 
-    /// Quick ones for tests.
+    /// Short times, for tests.
     pub(crate) fn quick(node: &str) -> Settings {
         Settings {
             node: node.into(),
@@ -124,7 +127,7 @@ pub(crate) mod tests {
             rate: 0.001,
             resolution: 1,
             lifetimes: Lifetimes { longest: 3600, leeway: 60, keeper: "fleet" },
-            // Tests have time pass where they want it to.
+            // Tests advance the time when they need to.
             stale_after: Duration::from_secs(600),
             beat: Duration::from_millis(5),
             patience: Duration::from_secs(30),

@@ -14,11 +14,13 @@
 //!   joining ◀── its filter differs ──────┴─────────────────┘
 //! ```
 //!
-//! Only a *ready* node answers "not revoked" from its filter alone. It is ready for as long as its *lease* lasts: `stale-after` from
-//! the moment when a request to the engine was **sent** whose answer it has caught up with. So no time that the answer took on its way
-//! is counted twice: a ready node knows all that the log had `stale-after` ago, and nearly always all that it had a moment ago.
+//! Only a *ready* node answers "not revoked" from its filter alone. It is ready for as long as its *lease* lasts.
+//! The lease ends `stale-after` after a request to the engine was **sent** whose answer the node has caught up
+//! with. So the time that the answer took on its way does not make the lease longer. A ready node knows everything
+//! that the log had `stale-after` ago, and nearly always everything that it had a moment ago.
 //!
-//! Lookups do not come here. They compare the clock with the lease themselves (`life.rs`). This says why.
+//! Lookups do not come here. They compare the clock with the lease themselves (`life.rs`). This module gives the
+//! reasons.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -27,17 +29,17 @@ use serde::Serialize;
 
 use super::clock::Moment;
 
-/// So many of the last states are remembered.
+/// How many of the last states are remembered.
 const REMEMBERED: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum State {
-    /// It loads a snapshot, or applies what came since.
+    /// The node loads a snapshot, or applies what came since.
     Joining,
-    /// Its filter has all that it should have.
+    /// Its filter has everything that it should have.
     Ready,
-    /// It has had no word from the engine for too long, or can't keep up with it.
+    /// It has had no word from the engine for too long, or can't keep up with the log.
     Stale,
     /// The log does not go on where the node has stopped.
     Gap,
@@ -62,7 +64,7 @@ impl fmt::Display for State {
     }
 }
 
-/// A state that a node has come into, when, and why.
+/// A state that a node has entered, when, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entered {
     pub(crate) state: State,
@@ -70,16 +72,16 @@ pub(crate) struct Entered {
     pub(crate) why: String,
 }
 
-/// The state of a node, and those before.
+/// The state of a node, and the states before.
 #[derive(Clone, Debug)]
 pub(crate) struct Standing {
     /// Until when it is ready, if it is.
     lease: Moment,
-    /// Why it joins anew, if it is because of its filter.
+    /// Why it joins again, if the reason is its filter.
     cause: Option<String>,
-    /// What the engine did when it was asked last, if it did not answer.
+    /// What went wrong when the engine was asked last, if it did not answer.
     complaint: Option<String>,
-    /// The last states; the last one is the present one. Never empty.
+    /// The last states, the present one last. Never empty.
     entered: VecDeque<Entered>,
 }
 
@@ -100,7 +102,7 @@ impl Standing {
         self.entered.iter()
     }
 
-    /// It has had word, and is ready until then. Only for a node that follows the log.
+    /// The node has had word, and is ready until then. Only for a node that follows the log.
     pub(crate) fn word(&mut self, now: Moment, until: Moment) {
         self.observe(now);
         self.complaint = None;
@@ -129,13 +131,13 @@ impl Standing {
         self.leave(now, State::Gap, why);
     }
 
-    /// It has to join anew for this reason.
+    /// The node has to join again, for this reason.
     pub(crate) fn joining(&mut self, now: Moment, why: String) {
         self.cause = Some(why.clone());
         self.leave(now, State::Joining, why);
     }
 
-    /// How far it is with joining.
+    /// The progress of joining.
     pub(crate) fn progress(&mut self, now: Moment, what: String) {
         let why = match &self.cause {
             Some(cause) if self.state() == State::Joining => format!("{cause}; {what}"),
@@ -169,7 +171,7 @@ impl Standing {
         self.enter(State::Stale, at, why);
     }
 
-    /// A state that it has already keeps its beginning; only the reason may be another one.
+    /// If the node is in this state already, the state keeps its beginning, and only the reason may change.
     fn enter(&mut self, state: State, at: Moment, why: String) {
         match self.entered.back_mut() {
             Some(present) if present.state == state => {
@@ -270,7 +272,7 @@ mod tests {
             is(&mut standing, now, State::Joining, now, "differs");
             standing.progress(now, "loads".into());
             is(&mut standing, now, State::Joining, now, "its filter differs; loads");
-            // The lease is gone, and not only covered.
+            // The lease is gone, and not only hidden.
             is(&mut standing, Moment(at(4).0 - 1).max(now), State::Joining, now, "differs");
         }
     }

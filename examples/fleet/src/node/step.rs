@@ -13,7 +13,7 @@ pub(crate) enum Step {
     CatchUp,
     /// To wait until a change is applied here before it is acknowledged.
     Wait,
-    /// To try again under the same identifier.
+    /// To retry under the same identifier.
     SameIdentifier,
     /// To say until when a message may be taken.
     Before,
@@ -21,17 +21,18 @@ pub(crate) enum Step {
     Record,
     /// To pass over a damaged snapshot.
     PassOver,
-    /// To compare the digest of a snapshot with that which was noted.
+    /// To compare the digest of a snapshot with the one that was noted.
     SnapshotDigest,
     /// To compare digests.
     Compare,
-    /// To leave a difference where it is: no snapshot of a filter that differs.
+    /// To write no snapshot of a filter that differs.
     NoSnapshotOfDifference,
     /// To take up a new log.
     Rejoin,
     /// To apply the ticks of the log.
     Ticks,
-    /// To apply the first change after joining. (Not a step that anybody would forget: it makes a filter differ.)
+    /// To apply the first change after joining. (Nobody would forget this step. Leaving it out makes a filter
+    /// differ.)
     Change,
 }
 

@@ -1,7 +1,8 @@
-//! The thread that asks the engine again and again where the log ends: the word by which a node is ready.
+//! The thread that asks the engine again and again where the log ends. The answer is the *word* by which a node is
+//! ready.
 //!
-//! On a connection of its own, so it does not wait behind anything. It also has the engine's ticks appended when they are due. All nodes
-//! do, and the engine appends each tick once.
+//! It has a connection of its own, so it does not wait behind anything. It also has the engine's ticks appended
+//! when they are due. All nodes do so, and the engine appends each tick once.
 
 use std::sync::atomic::Ordering;
 
@@ -12,22 +13,22 @@ use crate::log::{EngineError, Place};
 pub(crate) fn run(node: &Node) {
     while !node.is_ending() {
         ask(node);
-        // Time may have made it stale.
+        // Time alone may have made the node stale.
         node.standing().now(node.clock.now());
         node.sleep(node.settings.beat);
     }
 }
 
-/// Asks once, and gives the filter word of the answer.
+/// Asks once, and passes the answer to the filter.
 pub(crate) fn ask(node: &Node) {
     let Some(known) = node.known() else { return };
-    // Before the request is sent: an answer says nothing of a filter that is loaded later.
+    // Before the request is sent: an answer says nothing about a filter that is loaded later.
     let life = node.life.load_full().filter(|life| life.epoch == known.place.epoch);
     let sent = node.clock.now();
     let answer = node.engine.head(known.place.epoch);
     node.is_silent.store(matches!(answer, Err(EngineError::Unreachable(_))), Ordering::Relaxed);
     match answer {
-        // It has lost something: what this node knows of was there.
+        // It has lost something: this node knows of messages that are gone.
         Ok(head) if head.position < known.place.position => {
             let error = EngineError::AnotherLog { expected: known.place, found: Some(head.place()) };
             if let Some(life) = life {
@@ -42,7 +43,7 @@ pub(crate) fn ask(node: &Node) {
                 node.leased(life.word(sent, head.position));
             }
             if head.now / 1000 / node.settings.resolution > head.tick.into() {
-                // If it fails, the next one will do.
+                // If this fails, the next attempt will do.
                 let _ = node.engine.append_tick(Place { epoch: head.epoch, position: head.position });
             }
         }

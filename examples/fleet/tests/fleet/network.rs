@@ -23,7 +23,7 @@ fn a_connection_that_goes_dead_without_closing_makes_a_node_stale() {
             (health["state"] == "stale" && health["why"].as_str()?.contains("no answer within")).then_some(())
         });
         storm.wait_for_more(20);
-        // It can't tell, whether the token is revoked or not.
+        // It can't tell whether the token is revoked.
         assert_eq!(fleet.protected(0, "anybody"), 503);
         assert_eq!(fleet.put(0, "somebody").status, 503);
         proxy.set(Mode::Forward);
@@ -49,15 +49,16 @@ fn answers_that_get_lost_have_messages_delivered_and_changes_sent_again() {
     });
 }
 
-/// What a node answers that restores a token where the engine does so and its answer is lost.
+/// The answer of a node that restores a token when the engine does so and its answer is lost.
 fn restored_without_an_answer(options: &[&str]) -> u16 {
     let (fleet, proxy) = Fleet::start(options);
     assert_eq!(fleet.put(0, "alice").status, 201);
     proxy.set(Mode::SwallowAnswers);
     let status = thread::scope(|scope| {
         let deleting = scope.spawn(|| fleet.delete(0, "alice").status);
-        // The others hear of it.
+        // The change reaches the other nodes. The answer to the first node may still be on its way then.
         wait_for("the token to pass", || (fleet.protected(1, "alice") == 200).then_some(()));
+        wait_for("the answer to be lost", || (proxy.unanswered() == 0).then_some(()));
         proxy.set(Mode::Forward);
         deleting.join().unwrap()
     });
@@ -114,7 +115,7 @@ fn control_the_probers_see_a_token_pass_on_a_node_without_a_lease() {
     assert!(violations.iter().all(|violation| violation.contains("has passed on node 0")), "{violations:?}");
 }
 
-/// What a node that is cut off answers about a token that another one has revoked long enough ago.
+/// The answer of a node that is cut off, about a token that another node has revoked long enough ago.
 fn cut_off(options: &[&str]) -> u16 {
     let (fleet, proxy) = Fleet::start(options);
     proxy.set(Mode::Cut);

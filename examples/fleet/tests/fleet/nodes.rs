@@ -13,7 +13,7 @@ use tempfile::{NamedTempFile, TempDir};
 
 use crate::support::{Answer, Client, LONGEST, now, wait_for};
 
-/// For how long a node trusts its filter without word.
+/// How long a node trusts its filter without word from the engine.
 pub(crate) const STALE_AFTER: Duration = Duration::from_secs(1);
 
 const OPTIONS: [&str; 18] = [
@@ -58,7 +58,7 @@ impl Node {
         node
     }
 
-    /// Starts one that must not come up; returns what it says.
+    /// Starts a node that must fail to start. Returns its output.
     #[track_caller]
     pub(crate) fn fails(engine: &str, name: &str, options: &[&str]) -> String {
         let mut node = Self::spawn(engine, name, options);
@@ -76,7 +76,7 @@ impl Node {
             command.env_remove(variable);
         }
         command.args(options).stdout(Stdio::piped());
-        // A file has all that was said before the address was told, and a pipe would have to be read meanwhile.
+        // A file keeps everything that the node prints before its address. A pipe would have to be read meanwhile.
         let stderr = NamedTempFile::new().unwrap();
         let child = command.stderr(stderr.reopen().unwrap()).spawn().unwrap();
         Self { child, address: String::new(), stderr }
@@ -98,7 +98,7 @@ impl Node {
         let _ = self.child.wait();
     }
 
-    /// Ends it well; returns whether it did.
+    /// Ends it with SIGTERM. Returns whether its exit status is 0.
     pub(crate) fn end(mut self) -> bool {
         self.signal(Signal::TERM);
         self.child.wait().unwrap().success()
@@ -114,17 +114,17 @@ impl Drop for Node {
     }
 }
 
-/// A fleet, of which each node may be replaced, and the engine be killed, while others are asked.
+/// A fleet. Each node may be replaced, and the engine may be killed, while others are asked.
 pub(crate) struct Fleet {
     pub(crate) nodes: Vec<RwLock<Node>>,
     pub(crate) engine: Mutex<Server>,
-    /// Where the engine is.
+    /// The URL of the engine.
     pub(crate) url: String,
     _folder: TempDir,
 }
 
 impl Fleet {
-    /// Of three nodes. The first one reaches the engine through the proxy, if there is one.
+    /// A fleet of three nodes. The first one reaches the engine through the proxy.
     pub(crate) fn start(options: &[&str]) -> (Self, Proxy) {
         let folder = tempfile::tempdir().unwrap();
         let server = Server::start(folder.path()).unwrap();
@@ -168,7 +168,8 @@ impl Fleet {
         (0..self.nodes.len()).for_each(|node| self.wait_until(node, "ready"));
     }
 
-    /// All nodes are ready and said the same digest of the same position, which is after this moment.
+    /// Waits until all nodes are ready and report the same digest of the same position, which is not before this
+    /// moment.
     #[track_caller]
     pub(crate) fn wait_until_alike(&self) {
         self.wait_until_ready();
@@ -184,7 +185,7 @@ impl Fleet {
         self.wait_until_ready();
     }
 
-    /// What a node answers to a change, until it says what became of it.
+    /// The answer of a node to a revocation.
     #[track_caller]
     pub(crate) fn put(&self, node: usize, token: &str) -> Answer {
         let client = Client::new(LONGEST);

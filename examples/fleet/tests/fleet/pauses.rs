@@ -49,7 +49,8 @@ fn first_position(range: &redis::Value) -> Option<u64> {
     std::str::from_utf8(id).ok()?.split('-').next()?.parse().ok()
 }
 
-/// What the first answer of a node is that has slept while another one has revoked the token. The question waits for it to wake up.
+/// The first answer of a node that has slept while another node revoked the token. The question waits until the
+/// node wakes up.
 fn first_answer_after_sleep(options: &[&str]) -> u16 {
     let (fleet, _proxy) = Fleet::start(options);
     fleet.signal(0, Signal::STOP);
@@ -70,7 +71,7 @@ fn first_answer_after_sleep(options: &[&str]) -> u16 {
 #[test]
 fn the_first_answer_of_a_node_that_has_slept_is_not_from_its_old_filter() {
     if has_engine() {
-        // By the record, or it can't tell.
+        // From the record, or the node can't tell.
         assert!(matches!(first_answer_after_sleep(&[]), 401 | 503));
     }
 }

@@ -1,4 +1,4 @@
-//! What each request is answered.
+//! The answer to each request.
 
 use std::thread;
 use std::time::Duration;
@@ -77,7 +77,7 @@ fn of_two_nodes_that_revoke_the_same_token_at_the_same_time_one_does_it() {
         assert_eq!(statuses, [200, 200, 201], "{token}");
     }
     fleet.wait_until_alike();
-    // One entry each: what is restored once is gone.
+    // One entry for each token: restored once, it is gone.
     for token in 0..20 {
         assert_eq!(fleet.delete(token % 3, &format!("token-{token}")).status, 204);
     }
@@ -97,7 +97,7 @@ fn a_change_that_comes_again_after_its_identifier_is_forgotten_has_no_second_eff
     let head = |node: usize| fleet.health(node).unwrap()["head"].as_u64().unwrap();
     thread::sleep(Duration::from_millis(1100));
     let answer = fleet.put(0, "alice");
-    // For a later expiry, so it is made longer: still one entry.
+    // This has a later expiry, so the revocation is made longer: still one entry.
     assert!(matches!(answer.status, 200 | 201), "{answer:?}");
     assert!(head(0) > 0);
     assert_eq!(fleet.delete(1, "alice").status, 204);

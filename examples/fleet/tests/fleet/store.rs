@@ -23,7 +23,7 @@ fn a_damaged_snapshot_is_passed_over_for_the_one_before() {
     let (fleet, _proxy) = Fleet::start(&[]);
     Storm::rage(&fleet, &mut chance, |storm| {
         let mut redis = redis::Client::open(fleet.url.clone()).unwrap().get_connection().unwrap();
-        // Another one may be written between the damage and the joining: then it is tried again.
+        // A new snapshot may be written between the damage and the joining. Then the test tries again.
         wait_for("a node to pass over a damaged snapshot", || {
             let newest = wait_for("three snapshots", || {
                 let snapshots = snapshots(&mut redis);

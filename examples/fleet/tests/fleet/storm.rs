@@ -1,4 +1,4 @@
-//! A storm of changes, and probers that watch what passes meanwhile.
+//! A storm of changes, and probers that watch which tokens pass meanwhile.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use crate::nodes::{Fleet, STALE_AFTER};
 use crate::support::{Chance, Client, now, wait_for};
 
-/// A token whose revocation was acknowledged, and is never restored.
+/// A token whose revocation was acknowledged, and that is never restored.
 #[derive(Clone)]
 struct Acknowledged {
     token: String,
-    /// By this node.
+    /// The node that acknowledged it.
     by: usize,
     at: Instant,
 }
@@ -20,7 +20,7 @@ struct Acknowledged {
 #[derive(Default)]
 pub(crate) struct Storm {
     acknowledged: Mutex<Vec<Acknowledged>>,
-    /// Tokens whose restoring was acknowledged, and which nobody revokes again.
+    /// Tokens whose restoring was acknowledged, and that are not revoked again.
     restored: Mutex<Vec<String>>,
     violations: Mutex<Vec<String>>,
     probes: AtomicU64,
@@ -28,8 +28,8 @@ pub(crate) struct Storm {
 }
 
 impl Storm {
-    /// Writers and probers do what they do, on all nodes, while `happening` goes on. No token may pass that must not; then all nodes must
-    /// be ready and alike.
+    /// Runs writers and probers on all nodes while `happening` runs. No token may pass that must not. Afterwards
+    /// all nodes must be ready and alike.
     #[track_caller]
     pub(crate) fn rage(fleet: &Fleet, chance: &mut Chance, happening: impl FnOnce(&Self)) {
         let storm = Self::blow(fleet, chance, happening);
@@ -38,7 +38,7 @@ impl Storm {
         storm.check(fleet);
     }
 
-    /// What the probers found that must not be.
+    /// The violations that the probers found.
     #[track_caller]
     pub(crate) fn violations(fleet: &Fleet, chance: &mut Chance, happening: impl FnOnce(&Self)) -> Vec<String> {
         Self::blow(fleet, chance, happening).violations.into_inner().unwrap()
@@ -55,7 +55,7 @@ impl Storm {
                 let (storm, chance) = (&storm, chance.branch());
                 scope.spawn(move || storm.probe(fleet, chance));
             }
-            // Also if it panics: otherwise nobody would see why.
+            // Also if it panics. Otherwise the test would hang, and nobody would see why.
             let end = End(&storm);
             storm.wait_for_more(20);
             happening(&storm);
@@ -65,12 +65,12 @@ impl Storm {
         storm
     }
 
-    /// Until a prober has found something that must not be.
+    /// Waits until a prober has found a violation.
     pub(crate) fn wait_for_violation(&self) {
         wait_for("a violation", || (!self.violations.lock().unwrap().is_empty()).then_some(()));
     }
 
-    /// Until so many more revocations were acknowledged.
+    /// Waits until this many more revocations were acknowledged.
     pub(crate) fn wait_for_more(&self, number: usize) {
         let number = self.acknowledged.lock().unwrap().len() + number;
         wait_for("acknowledged revocations", || (self.acknowledged.lock().unwrap().len() >= number).then_some(()));
@@ -81,7 +81,7 @@ impl Storm {
     }
 
     fn write(&self, fleet: &Fleet, writer: usize, mut chance: Chance) {
-        // A node that sleeps keeps nobody for long. What became of the change nobody knows then.
+        // A node that sleeps holds up a writer only briefly. The outcome of the change is unknown then.
         let client = Client::new(Duration::from_secs(1));
         let mut mine: Vec<String> = Vec::new();
         for number in 0.. {
@@ -93,15 +93,15 @@ impl Storm {
             if chance.below(4) == 0 && !mine.is_empty() {
                 let token = mine.swap_remove(chance.below(mine.len()));
                 let answer = client.ask("DELETE", &format!("{address}/revoked/{token}"), None, "");
-                // 404 may come if an earlier try of another process has done it; there is none here.
+                // 404 would be possible if another process had done this before; there is none here.
                 match answer.map(|answer| answer.status) {
                     Some(204) => self.restored.lock().unwrap().push(token),
-                    Some(503) | None => {} // Nobody knows.
+                    Some(503) | None => {} // Unknown.
                     other => self.violation(format!("{other:?} for restoring {token} on node {node}")),
                 }
                 continue;
             }
-            // Those that are restored have another name, so that probers leave them alone.
+            // Tokens that are restored have another name, so that probers leave them alone.
             let is_kept = chance.below(3) > 0;
             let token = format!("{}-{writer}-{number}", if is_kept { "kept" } else { "passing" });
             let url = format!("{address}/revoked/{token}?exp={}", now() + 1000);
@@ -149,7 +149,8 @@ impl Storm {
         self.violations.lock().unwrap().push(what);
     }
 
-    /// Each node, all of them ready, refuses all that was revoked and lets pass what was restored.
+    /// Asserts that each node refuses everything that was revoked and lets pass everything that was restored. All
+    /// nodes are ready.
     #[track_caller]
     fn check(&self, fleet: &Fleet) {
         let client = Client::new(Duration::from_secs(30));

@@ -1,4 +1,4 @@
-//! Waiting, chance, and HTTP.
+//! Waiting, random numbers, and HTTP.
 
 use std::env;
 use std::thread;
@@ -8,7 +8,7 @@ use fleet::engine::server::Server;
 use serde_json::Value;
 use ureq::Agent;
 
-/// How long to wait for what must come sooner or later, on the slowest machine.
+/// The longest wait for something that must happen sooner or later, on the slowest machine.
 pub(crate) const LONGEST: Duration = Duration::from_secs(60);
 
 #[track_caller]
@@ -23,7 +23,7 @@ pub(crate) fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Whether there is an engine to be tested with.
+/// Whether there is an engine to test with.
 pub(crate) fn has_engine() -> bool {
     if Server::is_installed() {
         return true;
@@ -33,11 +33,11 @@ pub(crate) fn has_engine() -> bool {
     false
 }
 
-/// SplitMix64: chance that comes again with the same seed.
+/// SplitMix64: random numbers that are the same for the same seed.
 pub(crate) struct Chance(u64);
 
 impl Chance {
-    /// `FLEET_SEED` in the environment, or a new one, which is printed.
+    /// Uses the seed in `FLEET_SEED` in the environment, or a new one. Prints the seed.
     pub(crate) fn new() -> Self {
         let seed = env::var("FLEET_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = seed.unwrap_or_else(|| getrandom::u64().unwrap());
@@ -45,7 +45,7 @@ impl Chance {
         Self(seed)
     }
 
-    /// Another one that does not go the same way.
+    /// Another generator with a sequence of its own.
     pub(crate) fn branch(&mut self) -> Self {
         Self(self.next())
     }
@@ -81,12 +81,12 @@ impl Answer {
 pub(crate) struct Client(Agent);
 
 impl Client {
-    /// One that waits for so long.
+    /// A client that waits this long for an answer.
     pub(crate) fn new(timeout: Duration) -> Self {
         Self(Agent::config_builder().http_status_as_error(false).timeout_global(Some(timeout)).build().into())
     }
 
-    /// `None` if there is no answer.
+    /// Returns `None` if there is no answer.
     pub(crate) fn ask(&self, method: &str, url: &str, bearer: Option<&str>, body: &str) -> Option<Answer> {
         let mut request = ureq::http::Request::builder().method(method).uri(url);
         if let Some(token) = bearer {

@@ -1,4 +1,4 @@
-//! PURE: what a script's answer means. It begins with a word that says what it is.
+//! PURE: decodes the answer of a script. It begins with a word that says what it is.
 
 use redis::Value;
 
@@ -21,7 +21,7 @@ impl Answer {
         }
     }
 
-    /// The answer, if it is not that this is another log.
+    /// The answer, unless it says that this is another log.
     pub(super) fn of(mut self, expected: Place) -> Result<Self, EngineError> {
         if self.word != "another" {
             return Ok(self);
@@ -84,5 +84,5 @@ fn epoch(value: Value) -> Result<Epoch, EngineError> {
 }
 
 pub(super) fn unexpected(value: &Value) -> EngineError {
-    EngineError::Damaged(format!("the engine's answer is not what was to be expected: {value:?}"))
+    EngineError::Damaged(format!("the engine's answer is not as expected: {value:?}"))
 }

@@ -1,4 +1,5 @@
-//! CONCURRENT: connections to the engine. Each has time limits, so that one that goes dead without being closed is noticed.
+//! CONCURRENT: connections to the engine. Each has time limits, so a connection that goes dead without being closed
+//! is noticed.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,7 +9,7 @@ use redis::{Client, Connection, ErrorKind, IntoConnectionInfo, RedisError, Redis
 
 use crate::log::EngineError;
 
-/// As many unused connections are kept.
+/// How many unused connections are kept.
 const IDLE: usize = 16;
 
 /// Connections that are opened as they are needed, and kept for the next call.
@@ -22,7 +23,7 @@ impl Connections {
     pub(super) fn new(url: &str, timeout: Duration) -> Result<Self, EngineError> {
         let invalid = |error| EngineError::Refused(format!("{url:?} is not the address of a Redis server: {error}"));
         let info = url.into_connection_info().map_err(invalid)?;
-        // Nothing to be said first: a connection is there when it is open.
+        // The client sends nothing first: a connection is ready when it is open.
         let settings = info.redis_settings().clone().set_skip_set_lib_name();
         let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true)).set_redis_settings(settings);
         let client = Client::open(info).map_err(invalid)?;
@@ -44,10 +45,10 @@ impl Connections {
         connect().map_err(|error| self.engine_error(&error))
     }
 
-    /// Asks the engine on some connection. What is asked may be done twice: a connection that was kept may have been closed meanwhile,
-    /// and then it is asked anew.
+    /// Asks the engine on some connection. The question may be sent twice: a kept connection may have been closed
+    /// meanwhile, and then the question is sent again on a new one.
     pub(super) fn ask<T>(&self, mut ask: impl FnMut(&mut Connection) -> RedisResult<T>) -> Result<T, EngineError> {
-        // In a line of its own: the lock must be free while the engine is asked.
+        // On a line of its own: the lock must be free while the engine is asked.
         let kept = self.idle().pop();
         if let Some(mut connection) = kept {
             match self.settle(ask(&mut connection), connection) {
@@ -79,7 +80,7 @@ impl Connections {
     }
 }
 
-/// Whether the connection is of no more use: what comes next on it may be the answer to something else.
+/// Whether the connection can't be used any more: the next answer on it may belong to another question.
 fn is_broken(error: &RedisError) -> bool {
     !matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension | ErrorKind::UnexpectedReturnType)
 }
@@ -100,9 +101,10 @@ fn meaning(error: &RedisError, timeout: Duration) -> EngineError {
             | ServerErrorKind::ClusterDown,
         ) => EngineError::Unreachable(said),
         ErrorKind::Parse | ErrorKind::UnexpectedReturnType => {
-            EngineError::Damaged(format!("the engine's answer is not what was to be expected: {said}"))
+            EngineError::Damaged(format!("the engine's answer is not as expected: {said}"))
         }
-        // A script that runs for too long, a disk that is full, too few replicas, a machine that has become a replica. These pass.
+        // A script that runs for too long, a disk that is full, too few replicas, a machine that has become a
+        // replica. These conditions pass.
         _ if error.code().is_some_and(|code| ["BUSY", "MISCONF", "NOREPLICAS", "UNBLOCKED"].contains(&code)) => {
             EngineError::Unreachable(said)
         }

@@ -1,4 +1,4 @@
-//! CONCURRENT: a follower of the log in Redis. It has a connection of its own, on which the engine lets it wait.
+//! CONCURRENT: a follower of the log in Redis. It waits for messages on a connection of its own.
 
 use std::time::Duration;
 
@@ -10,15 +10,16 @@ use crate::change::Position;
 use crate::engine::Step;
 use crate::log::{EngineError, Epoch, Follower, Message, Place};
 
-/// As many messages are asked for at once.
+/// How many messages are asked for at once.
 const AT_ONCE: usize = 1000;
 
 pub(super) struct RedisFollower {
     engine: RedisEngine,
     connection: Option<Connection>,
     after: Place,
-    /// The message at that place as it was read: on a new connection it must still be the same. An engine that has lost its last
-    /// moments, or another machine that has taken its place, may have given its number to another message.
+    /// The message at that place, as it was read. On a new connection it must still be the same. An engine that has
+    /// lost its last moments, or another machine that has taken its place, may have given this number to another
+    /// message.
     last: Option<Vec<u8>>,
 }
 
@@ -27,7 +28,7 @@ impl RedisFollower {
         Self { engine, connection: None, after, last: None }
     }
 
-    /// The messages that are there. If there are none, none are missing.
+    /// The messages that the engine has. If it returns none, no message is missing.
     fn look(&mut self, connection: &mut Connection) -> Result<Vec<Message>, EngineError> {
         let inner = &*self.engine.inner;
         let mut call = inner.on_the_log(&inner.scripts.follow, self.after);
@@ -49,14 +50,14 @@ impl RedisFollower {
         self.take(entries)
     }
 
-    /// Reads on the connection, and waits for the first message up to so long.
+    /// Reads on the connection, and waits up to `wait` for the first message.
     fn wait(&mut self, connection: &mut Connection, wait: Duration) -> Result<Vec<Message>, EngineError> {
         let connections = &self.engine.inner.connections;
         let failed = |error| connections.engine_error(&error);
         connection.set_read_timeout(Some(connections.timeout() + wait)).map_err(failed)?;
         let mut command = redis::cmd("XREAD");
         command.arg("COUNT").arg(AT_ONCE);
-        // The engine takes 0 for forever.
+        // The engine takes 0 to mean forever.
         if wait.as_millis() > 0 {
             command.arg("BLOCK").arg(wait.as_millis() as u64);
         }
@@ -64,7 +65,7 @@ impl RedisFollower {
         let value = command.query(connection).map_err(failed)?;
         connection.set_read_timeout(Some(connections.timeout())).map_err(failed)?;
         match entries(value)? {
-            // Nothing to be read: that can be because it was trimmed, or because the log is another one.
+            // No message to read: either there is none, or it was trimmed, or the log is another one.
             entries if entries.is_empty() => self.look(connection),
             entries => self.take(entries),
         }
@@ -109,7 +110,7 @@ impl Follower for RedisFollower {
         if messages.is_empty() {
             messages = self.wait(&mut connection, wait)?;
         }
-        // After an error it is not used again: its answer may still come.
+        // After an error the connection is not used again: its answer may still come.
         self.connection = Some(connection);
         Ok(messages)
     }
@@ -129,7 +130,7 @@ fn entries(value: Value) -> Result<Vec<Value>, EngineError> {
     }
 }
 
-/// An entry of the stream: its number, the name of its only field, and what that holds.
+/// An entry of the stream: its number, the name of its only field, and the content of that field.
 fn entry(value: Value) -> Result<(Position, Epoch, Vec<u8>), EngineError> {
     let read = || {
         let Value::Array(parts) = value else { return None };

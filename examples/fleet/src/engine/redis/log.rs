@@ -11,11 +11,11 @@ use super::{Answer, Inner, RedisEngine, wire};
 use crate::change::{Agreement, Proposal, TokenId};
 use crate::log::{Appended, EngineError, Epoch, Follower, Head, Log, MessageId, NEVER, Place};
 
-/// Digests are kept for so long: nodes that are behind come to that place later.
+/// How long digests are kept. Nodes that are behind reach their place later.
 const DIGESTS: Duration = Duration::from_secs(3600);
 
 impl RedisEngine {
-    /// What appends these proposals.
+    /// The script call that appends these proposals.
     fn append_call(&self, known: Place, id: MessageId, proposals: &[Proposal], before: u64) -> ScriptInvocation<'_> {
         let inner = &*self.inner;
         let mut call = inner.on_the_log(&inner.scripts.append, known);
@@ -23,8 +23,8 @@ impl RedisEngine {
         call
     }
 
-    /// The same as a command that can be sent with others before its answer has come. The engine must have the script: who has
-    /// appended before on any connection has given it.
+    /// The same as a command that can be sent together with others, before its answer has come. The engine must
+    /// have the script. It has it once this script was called before on any connection.
     pub(crate) fn append_command(&self, known: Place, id: MessageId, proposals: &[Proposal]) -> Cmd {
         let inner = &*self.inner;
         let (log, keys) = (inner.keys.of_the_log(), inner.append_keys(id, proposals));
@@ -60,7 +60,7 @@ impl Log for RedisEngine {
         let Agreement { capacity, resolution, longest, .. } = *agreement;
         if resolution.subsec_nanos() != 0 || resolution.is_zero() {
             return Err(EngineError::Refused(format!(
-                "a tick of {resolution:?} is not one of whole seconds; give it some"
+                "a tick of {resolution:?} is not a whole number of seconds; give at least one second"
             )));
         }
         let epoch = getrandom::u64().map_err(|error| EngineError::Refused(format!("no random number: {error}")))?;
@@ -83,7 +83,7 @@ impl Log for RedisEngine {
             command.query(connection)
         });
         let settings = match asked {
-            // It does not let itself be asked, as with most who rent out engines.
+            // The engine does not allow the question. Most hosted engines do not.
             Err(EngineError::Refused(_)) => return Ok(Vec::new()),
             asked => asked?,
         };
@@ -99,8 +99,8 @@ impl Log for RedisEngine {
         }
         if !is("maxmemory", "0") && !is("maxmemory-policy", "noeviction") {
             concerns.push(
-                "maxmemory-policy is not noeviction, so the engine may drop revoked tokens and snapshots when its memory is full; \
-                 set it with CONFIG SET maxmemory-policy noeviction"
+                "maxmemory-policy is not noeviction, so the engine may drop revoked tokens and snapshots when its \
+                 memory is full; set it with CONFIG SET maxmemory-policy noeviction"
                     .to_owned(),
             );
         }

@@ -1,11 +1,11 @@
-//! The engine in Redis 7 or Valkey: a stream, and scripts that make one step of what belongs together.
+//! The engine in Redis 7 or Valkey: a stream, and scripts that make one step of several commands.
 //!
 //! - `scripts`: the scripts (in Lua, in the folder of this name), and the keys of a fleet;
-//! - `wire`: what they write and read, as bytes;
+//! - `wire`: the bytes that they write and read;
 //! - `connection`: connections with time limits;
-//! - `answer`: what a script's answer means;
+//! - `answer`: decodes a script's answer;
 //! - `edits`: scripts with a step left out, for the tests;
-//! - `log`, `follower`, `snapshots`: what a node needs of an engine.
+//! - `log`, `follower`, `snapshots`: what a node needs from an engine.
 
 mod answer;
 mod connection;
@@ -34,11 +34,11 @@ use crate::log::{EngineError, Place};
 pub(crate) struct Settings {
     /// Such as `redis://127.0.0.1:6379`.
     pub(crate) url: String,
-    /// The name of the fleet: several can have one engine.
+    /// The name of the fleet. One engine can have several fleets.
     pub(crate) name: String,
-    /// For how long an answer is waited for.
+    /// How long to wait for an answer.
     pub(crate) timeout: Duration,
-    /// For how long an identifier is remembered. Who gets no answer must give up well before.
+    /// How long an identifier is remembered. A sender that gets no answer must give up long before.
     pub(crate) window: Duration,
     /// The size of a snapshot's chunks.
     pub(crate) chunk: usize,
@@ -101,13 +101,13 @@ impl RedisEngine {
         true
     }
 
-    /// Whether it takes this step.
+    /// Whether this engine takes the step.
     #[cfg(test)]
     fn takes(&self, step: Step) -> bool {
         !self.inner.left_out.contains(&step)
     }
 
-    /// Leaves steps out, and takes the time from a key: milliseconds since 1970.
+    /// Leaves steps out, and reads the time from a key, in milliseconds since 1970.
     #[cfg(test)]
     pub(crate) fn edited(settings: Settings, left_out: &[Step], has_set_time: bool) -> Result<Self, EngineError> {
         let scripts = Scripts::edited(|text| edits::edit(text, left_out, has_set_time));
@@ -116,14 +116,14 @@ impl RedisEngine {
 }
 
 impl Inner {
-    /// A script on the log, with what all of them are given.
+    /// A call of a script on the log, with the keys and arguments that all of these scripts receive.
     fn on_the_log<'a>(&self, script: &'a Script, known: Place) -> ScriptInvocation<'a> {
         let mut call = script.prepare_invoke();
         call.key(&self.keys.of_the_log()[..]).arg(&known.epoch.0.to_le_bytes()[..]).arg(known.position);
         call
     }
 
-    /// Runs a script on the log. Its answer is that of the log that the caller knows.
+    /// Runs a script on the log. Fails if the log is not the one that the caller knows.
     fn run(&self, call: &ScriptInvocation<'_>, known: Place) -> Result<Answer, EngineError> {
         let value: Value = self.connections.ask(|connection| call.invoke(connection))?;
         Answer::new(value)?.of(known)

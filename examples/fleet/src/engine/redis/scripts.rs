@@ -1,4 +1,4 @@
-//! PURE: the scripts, and the keys they are given.
+//! PURE: the scripts, and the keys that they receive.
 
 use redis::Script;
 
@@ -27,7 +27,7 @@ impl Scripts {
         Self::edited(str::to_owned)
     }
 
-    /// Each script's text goes through `edit`.
+    /// The scripts, with each text passed through `edit`.
     pub(super) fn edited(edit: impl Fn(&str) -> String) -> Self {
         let script = |text: &str| Script::new(&edit(text));
         let on_the_log = |text: &str| script(&format!("{COMMON}\n{text}"));
@@ -63,7 +63,7 @@ impl Keys {
         format!("{{{}}}:{of}", self.name).into_bytes()
     }
 
-    /// What every script on the log is given first.
+    /// The first keys that every script on the log receives.
     pub(super) fn of_the_log(&self) -> [Vec<u8>; 4] {
         ["fleet", "log", "ends", "live"].map(|of| self.key(of))
     }

@@ -1,4 +1,5 @@
-//! CONCURRENT: snapshots in Redis. Each is a hash of numbered chunks, and the list is a hash of what is known of them.
+//! CONCURRENT: snapshots in Redis. Each snapshot is a hash of numbered chunks. The list is a hash of what the
+//! engine knows about them.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,10 +13,10 @@ use crate::engine::Step;
 use crate::engine::chunks::{ChunkReader, ChunkWriter, checksum, engine_error};
 use crate::log::{Content, EngineError, Epoch, Log, Place, SnapshotInfo, Snapshots};
 
-/// What an unfinished snapshot has written is kept for so long after its last chunk.
+/// How long the chunks of an unfinished snapshot are kept after the last one.
 const UNFINISHED: Duration = Duration::from_secs(600);
 
-/// What is known of a snapshot, as it is written.
+/// The stored description of a snapshot.
 #[derive(Deserialize, Serialize)]
 struct Known {
     epoch: u64,
@@ -27,7 +28,7 @@ struct Known {
 }
 
 impl Inner {
-    /// All that are listed, also those of another log. One that can't be read is none.
+    /// All snapshots that are listed, also those of another log. An entry that can't be decoded has `None`.
     fn listed(&self) -> Result<Vec<(String, Option<SnapshotInfo>)>, EngineError> {
         let all: HashMap<String, Vec<u8>> =
             self.connections.ask(|connection| redis::cmd("HGETALL").arg(self.keys.snapshots()).query(connection))?;
@@ -45,14 +46,14 @@ impl Inner {
         self.connections.ask(get)
     }
 
-    /// Writes a chunk, so that it is durable.
+    /// Writes a chunk durably.
     fn put(&self, place: Place, key: &str, number: usize, chunk: &[u8]) -> Result<(), EngineError> {
         let mut call = self.on_the_log(&self.scripts.chunk, place);
         call.key(self.keys.snapshot(key)).arg(number).arg(chunk).arg(UNFINISHED.as_secs());
         self.run(&call, place).map(drop)
     }
 
-    /// Puts it into the list.
+    /// Puts the snapshot into the list.
     fn finish(&self, info: &SnapshotInfo, chunks: usize) -> Result<(), EngineError> {
         let SnapshotInfo { place, bytes, digest, at, node, key } = info;
         let node = node.clone();
@@ -70,7 +71,7 @@ impl Inner {
     }
 
     fn forget(&self, key: &str) -> Result<(), EngineError> {
-        // First from the list: nobody should find one without its chunks.
+        // First from the list: a node must not find a snapshot without its chunks.
         self.connections
             .ask(|connection| redis::cmd("HDEL").arg(self.keys.snapshots()).arg(key).query::<()>(connection))?;
         self.connections.ask(|connection| redis::cmd("UNLINK").arg(self.keys.snapshot(key)).query::<()>(connection))
@@ -122,7 +123,7 @@ impl Snapshots for RedisEngine {
         content: &mut Content<'_>,
     ) -> Result<SnapshotInfo, EngineError> {
         let inner = &*self.inner;
-        // Another one for each attempt, so that two writers are never mixed.
+        // A different key for each attempt, so that the chunks of two writers never mix.
         let random = getrandom::u64().map_err(|error| EngineError::Refused(format!("no random number: {error}")))?;
         let key = format!("{}:{random:016x}", place.position);
         let mut write = || {
@@ -133,7 +134,7 @@ impl Snapshots for RedisEngine {
             Ok(info)
         };
         let info = write().inspect_err(|_| {
-            // If that does not succeed either, it goes away by itself.
+            // If that fails too, the chunks expire by themselves.
             _ = inner.forget(&key);
         })?;
         let kept = self.list(place.epoch)?;

@@ -1,9 +1,9 @@
-//! PURE: proposals, answers and messages as bytes, as the scripts write and read them. Numbers are in little-endian order.
+//! PURE: proposals, answers and messages as bytes, as the scripts write and read them. Numbers are little-endian.
 
 use crate::change::{Change, Outcome, Position, Proposal};
 use crate::log::{Appended, EngineError};
 
-/// The largest number that a script has exactly: its numbers are of 64 bits with a fraction.
+/// The largest number that a script can represent exactly: its numbers are 64-bit floating point.
 const LARGEST: u64 = (1 << 53) - 1;
 
 pub(super) fn proposals(proposals: &[Proposal]) -> Vec<u8> {
@@ -42,7 +42,7 @@ pub(super) fn appended(bytes: &[u8]) -> Result<Appended, EngineError> {
     read(&mut Bytes(bytes)).ok_or_else(|| EngineError::Damaged("the engine's answer to an append is not one".into()))
 }
 
-/// When the engine took a message, and its changes.
+/// Decodes a message: when the engine took it, and its changes.
 pub(super) fn message(position: Position, bytes: &[u8]) -> Result<(u64, Vec<Change>), EngineError> {
     let read = |bytes: &mut Bytes<'_>| {
         let at = bytes.u64()?;
@@ -62,13 +62,14 @@ pub(super) fn message(position: Position, bytes: &[u8]) -> Result<(u64, Vec<Chan
     };
     read(&mut Bytes(bytes)).ok_or_else(|| {
         EngineError::Damaged(format!(
-            "message {position} of the log ({} bytes) is not one that this version knows; run the same version on all nodes",
+            "message {position} of the log ({} bytes) is not one that this version knows; run the same version on all \
+             nodes",
             bytes.len()
         ))
     })
 }
 
-/// What is still to be read.
+/// The bytes that are not read yet.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {

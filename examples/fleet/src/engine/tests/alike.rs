@@ -1,4 +1,4 @@
-//! Both engines do the same: the quick tests' engine is worth as much as it is like the real one.
+//! Both engines do the same. The quick tests are only as good as their engine is like the real one.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ struct Numbers(u64);
 
 impl Numbers {
     fn below(&mut self, end: u64) -> u64 {
-        // The generator of Vigna, "xorshift64*".
+        // Vigna's generator "xorshift64*".
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -34,7 +34,7 @@ fn the_engine_in_memory_does_what_the_real_one_does() {
     let (mut numbers, mut time) = (Numbers(7), start());
     let mut sent: Vec<(Vec<_>, MessageId)> = Vec::new();
     for round in 0..600 {
-        // The clock stands still, goes on, jumps, and goes back.
+        // The clock stays, goes on, jumps, or goes back.
         match numbers.below(20) {
             0 => time += RESOLUTION * 1000 * (1 + numbers.below(30)),
             1 => time -= RESOLUTION * 1000 * numbers.below(3),
@@ -63,7 +63,7 @@ fn the_engine_in_memory_does_what_the_real_one_does() {
     }
 }
 
-/// What an engine says to this message: its answer, where the log ends, and until when each token is revoked.
+/// What an engine answers to this message: its answer, where the log ends, and until when each token is revoked.
 fn answer(
     subject: &dyn Subject,
     head: crate::log::Head,

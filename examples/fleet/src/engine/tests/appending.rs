@@ -8,7 +8,7 @@ use crate::change::{Change, Outcome};
 use crate::engine::Step;
 use crate::log::EngineError;
 
-/// A message that is sent again gets the first answer, whoever sends it, and is in the log once.
+/// A message that is sent again gets the first answer, from whichever client, and is in the log once.
 fn identifiers_count_once(subject: &dyn Subject) {
     let (head, end) = (agree(subject), tick() + 5);
     let other = subject.client();
@@ -61,7 +61,7 @@ fn a_message_that_comes_too_late_is_refused() {
     fails_without(Step::Before, "taken too late", late_messages_are_refused);
 }
 
-/// When the engine has forgotten an identifier, the message is a new one. The record keeps it from counting twice.
+/// When the engine has forgotten an identifier, the message is a new one. Because of the record, it still counts once.
 fn window_passes(subject: &dyn Subject) {
     let (head, id, end) = (agree(subject), fresh(), tick() + 50);
     let send = || subject.log().append(head.place(), id, &[revoke(1, end)]).unwrap();
@@ -74,7 +74,7 @@ fn window_passes(subject: &dyn Subject) {
         }
         assert!(Instant::now() < deadline, "the identifier is never forgotten");
         thread::sleep(Duration::from_millis(20));
-        // One engine's window is by this clock, the other's by the machine's.
+        // One engine measures the window by this clock, the other by the machine's.
         time += 20;
         subject.set_time(time);
     };
@@ -94,7 +94,8 @@ fn after_the_window_the_record_decides() {
     }
 }
 
-/// What a proposal comes to depends on what was revoked before, and the log has only changes that filters can make.
+/// The outcome of a proposal depends on what was revoked before, and the log has only changes that filters can
+/// make.
 fn record_decides(subject: &dyn Subject) {
     let (head, now) = (agree(subject), tick());
     let mut position = head.position;
@@ -170,7 +171,7 @@ fn one_message_can_have_a_token_several_times() {
     });
 }
 
-/// An expired entry is in no filter any more: it is inserted again, not extended, and not removed.
+/// No filter has an expired entry any more. So it is inserted again, not extended, and not removed.
 fn expired_entries_are_gone(subject: &dyn Subject) {
     let (head, now) = (agree(subject), tick());
     append(subject, head, &[revoke(1, now + 2), revoke(2, now + 2)]);
@@ -191,7 +192,7 @@ fn an_expired_entry_is_inserted_anew() {
     fails_without(Step::Outlived, "it outlives itself", expired_entries_are_gone);
 }
 
-/// As many entries live as were agreed on, and an expired or restored one makes room.
+/// No more entries live than were agreed on. An expired or restored one makes room.
 fn entries_are_counted(subject: &dyn Subject) {
     let (head, now) = (agree(subject), tick());
     let most: Vec<_> = (0..CAPACITY).map(|number| revoke(number, now + 2 + (number % 2) as u32)).collect();
@@ -204,13 +205,13 @@ fn entries_are_counted(subject: &dyn Subject) {
     append(subject, head, &[restore(1)]);
     assert_eq!(one_more(101), Outcome::Revoked { until: until(now + 9) });
     assert_eq!(one_more(102), full, "too many");
-    // Four end now: one of the five was extended.
+    // Four entries end now: one of the five was extended.
     subject.set_time(start() + 2 * RESOLUTION * 1000);
     for number in 200..204 {
         assert_eq!(one_more(number), Outcome::Revoked { until: until(now + 9) }, "too few");
     }
     assert_eq!(one_more(204), full, "too many");
-    // After a jump too, over several ends at once.
+    // Also after a jump, over several ends at once.
     subject.set_time(start() + 50 * RESOLUTION * 1000);
     let most: Vec<_> = (300..300 + CAPACITY).map(|number| revoke(number, now + 60)).collect();
     let revoked = Outcome::Revoked { until: until(now + 60) };
@@ -239,7 +240,8 @@ fn the_record_says_until_when_by_the_clock_of_the_engine() {
     });
 }
 
-/// Many nodes revoke the same tokens at the same time: each is inserted once, and all agree on what came of it.
+/// Many nodes revoke the same tokens at the same time. Each token is inserted once, and all nodes agree on the
+/// outcome.
 fn appends_are_one_step(subject: &dyn Subject) {
     let (head, end) = (agree(subject), tick() + 5);
     let nodes: Vec<_> = (0..4).map(|_| subject.client()).collect();

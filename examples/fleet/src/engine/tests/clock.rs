@@ -4,7 +4,7 @@ use super::subject::*;
 use crate::change::Change;
 use crate::engine::Step;
 
-/// Milliseconds of a tick.
+/// The milliseconds in a tick.
 const TICK: u64 = RESOLUTION * 1000;
 
 fn ticks_never_go_back(subject: &dyn Subject) {

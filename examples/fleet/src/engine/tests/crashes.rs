@@ -27,10 +27,10 @@ fn send(engine: &RedisEngine, known: Place, proposals: &[Proposal]) -> Result<Ap
     }
 }
 
-/// What one node has been answered: the position of each of its messages.
+/// The answers to one node: the position of each of its messages.
 type Answers = Vec<(u64, Outcome, u64)>;
 
-/// Each node revokes tokens of its own, one after the other, and restores every other one, until this is over.
+/// A node revokes tokens of its own, one after the other, and restores every other one, until `over` is set.
 fn storm(
     engine: &RedisEngine,
     head: Head,
@@ -52,7 +52,7 @@ fn storm(
     Ok(answers)
 }
 
-/// Kills the engine this many times while nodes append. Returns what they were answered.
+/// Kills the engine this many times while nodes append. Returns the answers to the nodes.
 fn killed_in_a_storm(engine: &Engine, kills: u64) -> Result<(Head, Vec<Answers>), EngineError> {
     let settings = Settings { timeout: Duration::from_secs(5), ..engine.settings() };
     let client = RedisEngine::new(settings).unwrap();
@@ -68,7 +68,7 @@ fn killed_in_a_storm(engine: &Engine, kills: u64) -> Result<(Head, Vec<Answers>)
             })
             .collect();
         for kill in 1..=kills {
-            // In the midst of it: nodes have been answered since the last time.
+            // In the middle of the storm: nodes have been answered since the last kill.
             let (until, deadline) = (count.load(Ordering::Relaxed) + 200 + 37 * kill, Instant::now() + LONG);
             while count.load(Ordering::Relaxed) < until
                 && Instant::now() < deadline
@@ -92,7 +92,7 @@ fn nothing_acknowledged_is_lost_and_nothing_counts_twice_when_the_engine_is_kill
     let (head, answers) = killed_in_a_storm(&engine, 8).unwrap();
     let messages = all(&engine.client(), head.epoch);
     assert!(messages.iter().map(|message| message.position).eq(1..=messages.len() as u64), "not dense");
-    // Each change is in the log once, at the position that its sender was told.
+    // Each change is in the log once, at the position in the answer to its sender.
     let mut places: HashMap<Change, Vec<u64>> = HashMap::new();
     for message in &messages {
         for change in &message.changes {
@@ -113,12 +113,12 @@ fn nothing_acknowledged_is_lost_and_nothing_counts_twice_when_the_engine_is_kill
         answered += 1;
     }
     assert!(answered > 8 * 200, "{answered}");
-    // What was never answered is not there: all nodes went on until they were.
+    // There are no changes without an answer: all nodes retried until they were answered.
     places.retain(|change, _| !matches!(change, Change::Tick { .. }));
     assert_eq!(places, HashMap::new());
 }
 
-/// The control: an engine that keeps nothing on disk has lost what it acknowledged, and nodes notice.
+/// The control: an engine that keeps nothing on disk loses what it acknowledged, and nodes notice.
 #[test]
 fn an_engine_without_a_file_loses_what_it_acknowledged() {
     let Some(engine) = Engine::start_with(&["--appendonly", "no"]) else { return };
@@ -138,7 +138,7 @@ fn a_follower_goes_on_where_it_was_when_the_engine_is_back() {
         assert!(matches!(unreachable, Err(EngineError::Unreachable(_))), "{unreachable:?}");
         engine.server().restart().unwrap();
         send(&client, head.place(), &[revoke(number, head.tick + 1000)]).unwrap();
-        // One message each time (and a tick, if the time for one has come): nothing again, and nothing left out.
+        // One message each time (and a tick, if one was due): nothing twice, and nothing left out.
         let end = client.head(head.epoch).unwrap().position;
         assert_eq!(changes(&read(&mut *follower, end)), [insert(number, head.tick + 1000)]);
     }

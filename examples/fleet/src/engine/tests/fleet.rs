@@ -63,6 +63,6 @@ fn settings_that_can_lose_something_are_told() {
     told(&["--appendfsync", "everysec"], "appendfsync is not always");
     told(&["--no-appendfsync-on-rewrite", "yes"], "no-appendfsync-on-rewrite is not no");
     told(&["--maxmemory", "1gb", "--maxmemory-policy", "allkeys-lru"], "maxmemory-policy is not noeviction");
-    // An engine that does not let itself be asked is not the node's concern.
+    // If an engine does not allow the question, that is not the node's concern.
     assert_eq!(concerns(&["--rename-command", "CONFIG", "", "--appendonly", "no"]), Some(Vec::new()));
 }

@@ -7,7 +7,7 @@ use super::subject::*;
 use crate::engine::Step;
 use crate::log::{EngineError, Epoch, Follower, Head, Place};
 
-/// Not to be waited for long where nothing comes.
+/// A short wait, for when nothing comes.
 const SHORT: Duration = Duration::from_millis(50);
 
 /// Founds a fleet with messages 2 to `through`.
@@ -108,7 +108,7 @@ fn an_empty_log_is_a_gap(subject: &dyn Subject) {
     assert_eq!(subject.log().head(head.epoch).unwrap().first, 11);
     assert_eq!(awake.next(SHORT).unwrap(), []);
     assert_gap(&mut *asleep, (9, 11));
-    // Numbers go on, so who had all of it goes on.
+    // The numbers go on, so a follower that had everything goes on.
     assert_eq!(append(subject, head, &[revoke(1, tick() + 5)]).position, 11);
     assert_eq!(awake.next(LONG).unwrap()[0].position, 11);
 }
@@ -164,7 +164,8 @@ fn an_engine_without_a_log_says_so_and_begins_none() {
     });
 }
 
-/// The engine has lost its last messages, as one can that answers before its disk has them.
+/// The engine has lost its last messages. This can happen to an engine that answers before the messages are on
+/// disk.
 fn a_lost_end_is_noticed(subject: &dyn Subject) {
     let head = fill(subject, 10);
     let mut follower = follow(subject, head.epoch, 0);

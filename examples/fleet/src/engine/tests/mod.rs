@@ -1,4 +1,4 @@
-//! What an engine promises, asked of each engine: the one in memory, and a real `redis-server`.
+//! What an engine promises, tested on each engine: the one in memory, and a real `redis-server`.
 //!
 //! Each rule has a control: the same check fails if the engine leaves out the step that the rule is about.
 //!
@@ -11,7 +11,7 @@
 //! - `alike`: both engines do the same;
 //! - `crashes`: the engine is killed;
 //! - `network`: connections that fail, and an engine that is not ready;
-//! - `strange`: what no node has written.
+//! - `strange`: data that no node has written.
 
 mod alike;
 mod appending;

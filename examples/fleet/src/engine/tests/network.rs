@@ -25,7 +25,7 @@ impl Behind {
         let proxy = Proxy::start(engine.server().address()).unwrap();
         let settings = Settings { timeout, url: proxy.url(), ..engine.settings() };
         let client = RedisEngine::edited(settings, left_out, false).unwrap();
-        // Not by the client: on a busy machine its time may be too short.
+        // Not through this client: on a busy machine its time limit may be too short.
         let head = engine.client().agree(&agreement()).unwrap();
         Some(Self { engine, proxy, client, head })
     }
@@ -39,7 +39,7 @@ impl Behind {
         follower
     }
 
-    /// What each of a node's calls comes to.
+    /// The result of each call that a node makes.
     fn calls(&self) -> Vec<Result<(), EngineError>> {
         let (client, place) = (&self.client, self.head.place());
         vec![
@@ -124,7 +124,7 @@ fn an_engine_that_says_something_else_is_damaged() {
         let append = behind.client.append(place, fresh(), &[revoke(1, behind.head.tick + 5)]).map(drop);
         let follow = behind.client.follow(before(place.epoch)).unwrap().next(Duration::from_millis(1)).map(drop);
         for result in [append, follow, behind.client.head(place.epoch).map(drop)] {
-            // An answer that is cut off where it says that there is no log means that there is none.
+            // An answer that is cut off where it would say that there is no log means that there is none.
             let is_told = matches!(result, Err(EngineError::Damaged(_) | EngineError::AnotherLog { found: None, .. }));
             assert!(is_told, "{answer:?}: {result:?}");
         }
@@ -148,7 +148,8 @@ fn an_engine_that_loads_its_log_is_waited_for() {
     }
     engine.server().kill();
     engine.server().restart_without_waiting().unwrap();
-    // It listens before it has loaded its log. Until it has, it is unreachable, by one reason and then another.
+    // It listens before it has loaded its log. Until then it is unreachable, first for one reason and then for
+    // another.
     let (mut said_loading, deadline) = (false, Instant::now() + LONG);
     let appended = loop {
         match client.append(head.place(), fresh(), &[revoke(1, head.tick + 50)]) {
@@ -194,7 +195,7 @@ fn a_real_replica_and_a_busy_engine_are_unreachable() {
     append().unwrap();
 }
 
-/// A connection on which nothing comes, and that nobody closes.
+/// A connection on which no bytes arrive, and that neither side closes.
 #[test]
 fn a_connection_that_goes_dead_is_noticed_and_replaced() {
     let Some(behind) = Behind::start(Duration::from_millis(300), &[]) else { return };
@@ -218,7 +219,7 @@ fn a_connection_that_goes_dead_is_noticed_and_replaced() {
     assert_eq!(changes(&read), [insert(2, behind.head.tick + 50)]);
 }
 
-/// The control: without a time limit nobody notices.
+/// The control: without a time limit, a dead connection is not noticed.
 #[test]
 fn a_dead_connection_without_a_time_limit_hangs() {
     let Some(behind) = Behind::start(LONG * 60, &[]) else { return };
@@ -241,7 +242,7 @@ fn a_connection_that_is_cut_is_replaced_at_once() {
     behind.assert_unreachable("cut");
     behind.proxy.set(Mode::Forward);
     behind.assert_well();
-    // The engine has closed the connections that were kept; no call fails for that.
+    // The engine has closed the connections that were kept. No call fails because of that.
     behind.engine.command::<()>(&[b"CLIENT", b"KILL", b"TYPE", b"NORMAL", b"SKIPME", b"yes"]);
     behind.assert_well();
 }
@@ -253,18 +254,19 @@ fn a_slow_connection_is_slow_and_nothing_else() {
     behind.assert_well();
 }
 
-/// The message has come, and its answer is lost. Sent again it gets that answer.
+/// The message has arrived, and its answer is lost. Sent again, it gets that answer.
 fn lost_answers(left_out: &[Step]) -> Option<(Outcome, usize)> {
     let behind = Behind::start(Duration::from_millis(300), left_out)?;
     let (id, place) = (fresh(), behind.head.place());
     let proposals = [revoke(1, behind.head.tick + 50)];
-    // Another client, with time. It brings the engine the script: else the first answer would be that it is missing.
+    // Another client, with a longer time limit. It loads the script into the engine; otherwise the first answer
+    // would be that the script is missing.
     let patient = RedisEngine::edited(behind.engine.settings(), left_out, false).unwrap();
     patient.append(place, fresh(), &[restore(1)]).unwrap();
     behind.proxy.set(Mode::SwallowAnswers);
     let lost = behind.client.append(place, id, &proposals);
     assert!(matches!(lost, Err(EngineError::Unreachable(_))), "{lost:?}");
-    // It has come.
+    // It has arrived.
     let deadline = Instant::now() + LONG;
     while patient.revoked_until(place, token(1)).unwrap().is_none() {
         assert!(Instant::now() < deadline, "the message did not come");
@@ -286,8 +288,8 @@ fn a_lost_answer_is_got_by_sending_again() {
     assert!(matches!(twice, (Outcome::Revoked { .. }, 2)), "{twice:?}");
 }
 
-/// The engine was away and is back with less than it had, and has gone on from there: it is past where a follower was, and the
-/// follower's last message is another one.
+/// The engine was away and is back with fewer messages, and has gone on from there. It is past the place of a
+/// follower, and the message at that place is not the one that the follower read.
 fn a_log_that_went_another_way(left_out: &[Step]) -> Option<Result<Vec<crate::log::Message>, EngineError>> {
     let engine = std::sync::Arc::new(Engine::start()?);
     let subject = RedisSubject::new(std::sync::Arc::clone(&engine), left_out, LONG);

@@ -67,10 +67,10 @@ fn the_list_has_the_newest_first_and_the_last_few() {
             keys.push(write(subject, place, 3, &content(2 * CHUNK)).unwrap());
         }
         assert_eq!(positions(subject, first), [5, 4, 3]);
-        // Who was about to read one that is gone is told.
+        // A reader of a snapshot that is gone gets an error.
         assert!(read_all(subject, &keys[0]).is_err());
         assert_eq!(read_all(subject, &keys[2]).unwrap(), content(2 * CHUNK));
-        // Those of another log are not for this one.
+        // Snapshots of another log are not for this one.
         subject.flush();
         let other = agree(subject).place();
         write(subject, other, 3, &content(1)).unwrap();
@@ -106,7 +106,7 @@ fn a_missing_chunk_is_an_error_for_its_reader() {
     }
 }
 
-/// What the engine does not keep as it was written is not listed, and leaves nothing behind.
+/// A snapshot that the engine does not keep as it was written is not listed, and leaves nothing behind.
 fn written_is_read_back(subject: &dyn Subject) {
     let place = agree(subject).place();
     for is_damaged in [true, false] {
@@ -149,7 +149,7 @@ fn lease_is_one_nodes(subject: &dyn Subject) {
     let lease = |node| subject.snapshots().lease(node, LONG).unwrap();
     assert!(lease("a"));
     assert!(!lease("b"), "two have it");
-    assert!(lease("a"), "who has it gets it anew");
+    assert!(lease("a"), "the holder gets it anew");
     subject.snapshots().give_back("b").unwrap();
     assert!(!lease("b"), "two have it");
     subject.snapshots().give_back("a").unwrap();
@@ -171,7 +171,7 @@ fn a_lease_ends_by_itself() {
         while !subject.snapshots().lease("b", LONG).unwrap() {
             assert!(Instant::now() < deadline, "it does not end");
             thread::sleep(Duration::from_millis(20));
-            // One engine's lease is by this clock, the other's by the machine's.
+            // One engine measures the lease by this clock, the other by the machine's.
             time += 20;
             subject.set_time(time);
         }

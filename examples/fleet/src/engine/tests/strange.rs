@@ -1,4 +1,4 @@
-//! What no node has written, and what the engine is left with.
+//! Data that no node has written, and data that remains in the engine.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ fn a_strange_message_is_damaged() {
         engine.command::<()>(&[b"XDEL", b"{test}:log", entry[0]]);
         engine.command::<()>(&[b"XSETID", b"{test}:log", format!("{place}-0").as_bytes()]);
     }
-    // The control: a good one is none of these.
+    // The control: a good message is accepted.
     engine.command::<()>(&[b"XADD", b"{test}:log", next, &epoch, &good]);
     engine.command::<()>(&[b"HINCRBY", b"{test}:fleet", b"head", b"1"]);
     let mut follower = client.follow(Place { epoch: head.epoch, position: place }).unwrap();
@@ -61,7 +61,7 @@ fn a_snapshot_whose_entry_is_damaged_is_passed_over() {
     let infos = [write(), write()];
     engine.command::<()>(&[b"HSET", b"{test}:snapshots", infos[1].key.as_bytes(), b"{"]);
     assert_eq!(client.list(head.epoch).unwrap(), infos[..1]);
-    // It is forgotten with the next one.
+    // The damaged entry is deleted with the next snapshot.
     write();
     let listed: usize = engine.command(&[b"HLEN", b"{test}:snapshots"]);
     let kept: Vec<Vec<u8>> = engine.command(&[b"KEYS", b"{test}:snapshot:*"]);
@@ -124,7 +124,7 @@ fn what_is_left_of_a_former_log_counts_for_nothing() {
 fn the_server_is_killed_with_its_owner_and_keeps_what_it_had() {
     let folder = tempfile::tempdir().unwrap();
     let Ok(mut server) = crate::engine::server::Server::start(folder.path()) else {
-        return drop(Engine::start()); // Which says why, and whether it must be there.
+        return drop(Engine::start()); // Which reports why, and whether it must be there.
     };
     assert_eq!(server.say("SET kept 1").unwrap(), "+OK");
     server.shut_down();

@@ -14,18 +14,18 @@ use crate::engine::redis::{RedisEngine, Settings};
 use crate::engine::server::{Server, ServerError};
 use crate::log::{Appended, EngineError, Epoch, Follower, Head, Log, Message, MessageId, Place, Snapshots};
 
-/// Seconds of a tick.
+/// The seconds in a tick.
 pub(super) const RESOLUTION: u64 = 10;
-/// Ticks of the longest lifetime.
+/// The longest lifetime, in ticks.
 pub(super) const LONGEST: Tick = 100;
 pub(super) const CAPACITY: u64 = 10;
 /// The size of a chunk.
 pub(super) const CHUNK: usize = 1000;
 
-/// What the slowest machine needs.
+/// Long enough for the slowest machine.
 pub(super) const LONG: Duration = Duration::from_secs(60);
 
-/// An engine that tests can do things to. Its clock stands still.
+/// An engine that tests can manipulate. Its clock stays at the time that is set.
 pub(super) trait Subject: Send + Sync {
     fn name(&self) -> &'static str;
 
@@ -39,13 +39,13 @@ pub(super) trait Subject: Send + Sync {
     /// Sets the engine's clock, in milliseconds since 1970.
     fn set_time(&self, time: u64);
 
-    /// Trims the log to so many messages, by its length.
+    /// Trims the log to this many messages, by its length.
     fn cut_log(&self, left: usize);
 
-    /// The last messages were lost, and what they said.
+    /// Loses the last messages, and their content.
     fn lose_end(&self, messages: u64);
 
-    /// All was lost.
+    /// Loses everything.
     fn flush(&self);
 
     /// Changes a byte of this chunk of every snapshot.
@@ -60,14 +60,14 @@ impl std::fmt::Debug for dyn Subject {
     }
 }
 
-/// Does this to each engine.
+/// Runs this check on each engine.
 pub(super) fn holds(check: impl Fn(&dyn Subject)) {
     for subject in subjects(&[], Duration::from_secs(600)) {
         check(&*subject);
     }
 }
 
-/// The control: on each engine that leaves out this step the check fails, with a message that has these words.
+/// The control: on each engine that leaves out this step the check fails, with a message that contains these words.
 pub(super) fn fails_without(step: Step, words: &str, check: impl Fn(&dyn Subject)) {
     for subject in subjects(&[step], Duration::from_secs(600)) {
         let Err(panic) = catch_unwind(AssertUnwindSafe(|| check(&*subject))) else {
@@ -79,7 +79,7 @@ pub(super) fn fails_without(step: Step, words: &str, check: impl Fn(&dyn Subject
     }
 }
 
-/// The engines that there are. Where the real one is not installed, this says so.
+/// The engines that are available. Prints a line if the real one is not installed.
 pub(super) fn subjects(left_out: &[Step], window: Duration) -> Vec<Box<dyn Subject>> {
     let mut memory = left_out.iter().fold(MemoryEngine::new(), |engine, &step| engine.without(step));
     memory.window = window;
@@ -94,7 +94,7 @@ pub(super) fn subjects(left_out: &[Step], window: Duration) -> Vec<Box<dyn Subje
     subjects
 }
 
-/// When the tests began, at the beginning of a tick, in milliseconds since 1970.
+/// When the tests began, rounded down to the beginning of a tick, in milliseconds since 1970.
 pub(super) fn start() -> u64 {
     static START: LazyLock<u64> = LazyLock::new(|| {
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
@@ -115,7 +115,7 @@ impl Engine {
         Self::start_with(&[])
     }
 
-    /// None if it is not installed and need not be.
+    /// Returns `None` if the engine is not installed and not required.
     pub(super) fn start_with(options: &[&str]) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         match Server::start_with(folder.path(), options) {
@@ -125,7 +125,7 @@ impl Engine {
             }
             Err(missing @ ServerError::Missing) => {
                 static SAID: Once = Once::new();
-                // Not by a macro: what these print is shown only if a test fails.
+                // Not with a print macro: its output is shown only if a test fails.
                 SAID.call_once(|| {
                     writeln!(std::io::stderr(), "skipped what needs a real engine: {missing}").unwrap();
                 });
@@ -156,7 +156,7 @@ impl Engine {
     }
 }
 
-/// The real engine, with a clock that is set.
+/// The real engine, with a clock that tests set.
 pub(super) struct RedisSubject {
     engine: Arc<Engine>,
     client: RedisEngine,
@@ -291,7 +291,7 @@ pub(super) fn agreement() -> Agreement {
     }
 }
 
-/// Some token, of those that are told apart by a number.
+/// A token with this number.
 pub(super) fn token(number: u64) -> TokenId {
     let mut id = [0xab; 16];
     id[..8].copy_from_slice(&number.to_le_bytes());
@@ -302,7 +302,7 @@ pub(super) fn hash(number: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1 << 63
 }
 
-/// That token `number` is revoked until the end of a tick.
+/// The proposal to revoke token `number` until the end of a tick.
 pub(super) fn revoke(number: u64, end: Tick) -> Proposal {
     Proposal::Revoke { token: token(number), hash: hash(number), until: until(end), end }
 }
@@ -319,7 +319,7 @@ pub(super) fn insert(number: u64, end: Tick) -> Change {
     Change::Insert { hash: hash(number), end }
 }
 
-/// An identifier that nobody has used.
+/// An identifier that was not used before.
 pub(super) fn fresh() -> MessageId {
     let mut id = [0; 16];
     getrandom::fill(&mut id).unwrap();
@@ -331,7 +331,7 @@ pub(super) fn agree(subject: &dyn Subject) -> Head {
     subject.log().agree(&agreement()).unwrap()
 }
 
-/// Appends as a new message of a node that knows what the head says.
+/// Appends a new message, as a node that knows this head.
 pub(super) fn append(subject: &dyn Subject, head: Head, proposals: &[Proposal]) -> Appended {
     subject.log().append(head.place(), fresh(), proposals).unwrap()
 }
@@ -348,7 +348,7 @@ pub(super) fn all(log: &dyn Log, epoch: Epoch) -> Vec<Message> {
     read(&mut *follower, head)
 }
 
-/// Messages up to this one.
+/// The messages up to this one.
 pub(super) fn read(follower: &mut dyn Follower, through: Position) -> Vec<Message> {
     let deadline = Instant::now() + LONG;
     let mut messages: Vec<Message> = Vec::new();
@@ -359,13 +359,13 @@ pub(super) fn read(follower: &mut dyn Follower, through: Position) -> Vec<Messag
     messages
 }
 
-/// The changes of all messages, the ticks left out.
+/// The changes of all messages, without the ticks.
 pub(super) fn changes(messages: &[Message]) -> Vec<Change> {
     let changes = messages.iter().flat_map(|message| &message.changes);
     changes.filter(|change| !matches!(change, Change::Tick { .. })).copied().collect()
 }
 
-/// Asserts that an engine has noticed that its log is not the one that is known.
+/// Asserts that an engine has noticed that its log is not the known one.
 pub(super) fn assert_another<T: std::fmt::Debug>(result: Result<T, EngineError>) {
     assert!(matches!(result, Err(EngineError::AnotherLog { .. })), "another log is not noticed: {result:?}");
 }

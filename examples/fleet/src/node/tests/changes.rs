@@ -1,4 +1,4 @@
-//! What a change is answered, and when.
+//! The answers to changes, and when they come.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -11,8 +11,8 @@ use super::super::step::Step;
 use super::support::{BEGIN, Client, Member, alike, done, engine, wait_for};
 use crate::change::Outcome;
 
-/// A token is revoked while messages are on their way to the node. Whether that is acknowledged before they come, and what the node
-/// answers then.
+/// Revokes a token while messages are on their way to the node. Returns whether the change is acknowledged before
+/// they come, and what the node answers at that time.
 fn acknowledged_before_it_is_applied(left_out: &[Step]) -> (bool, Answer) {
     let engine = engine();
     let a = Member::ready("a", &engine, left_out);
@@ -32,7 +32,7 @@ fn acknowledged_before_it_is_applied(left_out: &[Step]) -> (bool, Answer) {
 
 #[test]
 fn a_revocation_is_acknowledged_when_this_node_refuses_the_token() {
-    // Before that it may answer either way, for nobody has been told.
+    // Before that it may answer either way, because the change is not acknowledged yet.
     let (is_acknowledged, _) = acknowledged_before_it_is_applied(&[]);
     assert!(!is_acknowledged);
     let engine = engine();
@@ -48,7 +48,8 @@ fn control_without_waiting_a_revocation_is_acknowledged_and_the_token_passes() {
     assert_eq!(acknowledged_before_it_is_applied(&[Step::Wait]), (true, Answer::Absent));
 }
 
-/// A token is restored, and the acknowledgement is lost twice. What comes of it, and how many messages the log has of it.
+/// Restores a token whose acknowledgement is lost twice. Returns the outcome, and how many messages of it are in
+/// the log.
 fn lost_acknowledgement(left_out: &[Step]) -> (Outcome, u64) {
     let engine = engine();
     let a = Member::ready("a", &engine, left_out);
@@ -85,8 +86,8 @@ fn a_change_that_the_engine_does_not_acknowledge_is_refused_in_time_and_may_be_t
     assert_eq!(a.answer("alice"), Answer::Perhaps);
 }
 
-/// A token is restored, and the message goes astray, so that it is answered 503; then the token is revoked for longer, which is
-/// acknowledged. Then the message arrives after all. What the node answers then.
+/// Restores a token, and the message goes astray, so the answer is 503. Then the token is revoked for longer, which
+/// is acknowledged. Then the message arrives after all. Returns what the node answers then.
 fn late_message(left_out: &[Step]) -> Answer {
     let engine = engine();
     let settings = Settings { patience: Duration::from_millis(300), ..quick("a") };
@@ -204,7 +205,7 @@ fn a_full_fleet_says_so_and_takes_more_when_entries_have_expired() {
         assert_eq!(member.revoke("4", 2), Outcome::Full { live: 3, capacity: 3 });
         assert_eq!(member.answer("4"), Answer::Absent);
     }
-    // What is revoked already is made longer without room.
+    // A token that is revoked already can be made longer without room.
     assert_eq!(b.revoke("1", 100), Outcome::Revoked { until: BEGIN + 100 });
     super::support::pass(&engine, &mut time, 2, &[a, b]);
     assert_eq!(b.revoke("4", 100), Outcome::Revoked { until: BEGIN + 100 });
@@ -223,7 +224,7 @@ fn control_a_fleet_that_does_not_count_fills_the_filters() {
             break;
         }
     }
-    // It knows that its filter is not what it should be, and does not trust it.
+    // The node knows that its filter is not what it should be, and does not trust it.
     wait_for("the filter to refuse an entry", || a.node().tallies.differences.get() > 0);
     assert!(a.was(State::Joining).unwrap().contains("refused"));
 }

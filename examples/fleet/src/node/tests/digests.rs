@@ -6,7 +6,7 @@ use super::super::step::Step;
 use super::support::{BEGIN, Member, alike, engine, pass, wait_for};
 use crate::engine::memory::MemoryEngine;
 
-/// Three nodes, of which the third one does not apply the first insert that it hears of.
+/// Three nodes. The third one does not apply the first insert that it receives.
 fn one_differs(engine: &MemoryEngine, left_out: &[Step]) -> [Member; 3] {
     let left_out = [&[Step::Change], left_out].concat();
     let members =
@@ -30,7 +30,7 @@ fn a_node_that_differs_says_so_leaves_and_comes_back_alike() {
     assert_eq!(c.answer("alice"), Answer::Perhaps);
     assert_eq!(c.node().tallies.differences.get(), 1, "{why}");
     assert_eq!([&a, &b].map(|member| member.node().tallies.differences.get()), [0, 0], "the majority stays");
-    // No snapshot has come from the filter that differed.
+    // No snapshot was written from the filter that differed.
     let d = Member::ready("d", &engine, &[]);
     assert_eq!(d.answer("alice"), Answer::Perhaps);
 }
@@ -49,7 +49,7 @@ fn of_two_nodes_that_differ_nobody_knows_who_is_wrong_so_they_join_anew_until_th
     let (engine, mut time) = (engine(), BEGIN);
     let (a, b) = (Member::ready("a", &engine, &[]), Member::ready("b", &engine, &[Step::Change]));
     a.revoke("alice", 1000);
-    // It may be the other one that leaves first.
+    // The other node may be the one that leaves first.
     wait_for("the one that is wrong to join anew", || {
         time += 1;
         engine.set_time(time * 1000);
@@ -60,7 +60,7 @@ fn of_two_nodes_that_differ_nobody_knows_who_is_wrong_so_they_join_anew_until_th
     assert_eq!([&a, &b].map(|member| member.answer("alice")), [Answer::Perhaps; 2]);
 }
 
-/// A node that differs, and is the only one that writes snapshots: whether one comes from its filter.
+/// A node that differs, and is the only one that writes snapshots. Returns whether one comes from its filter.
 fn snapshot_of_a_difference(left_out: &[Step]) -> bool {
     let (engine, mut time) = (engine(), BEGIN);
     let settings = |name: &str| super::super::settings::Settings {
@@ -75,12 +75,12 @@ fn snapshot_of_a_difference(left_out: &[Step]) -> bool {
     };
     let a = start("a", settings("a"), &[]);
     let b = start("b", settings("b"), &[]);
-    // Without a snapshot one is due, whatever the interval: let there be one before the difference.
+    // If there is no snapshot, one is due at once, whatever the interval. So one is written before the difference.
     pass(&engine, &mut time, 1, &[&a, &b]);
     wait_for("the first snapshot", || a.snapshots().len() == 1);
     let first = a.snapshots()[0];
     let left_out = [&[Step::Change, Step::Rejoin], left_out].concat();
-    // For this one a snapshot is due at each tick.
+    // For this node a snapshot is due at each tick.
     let always = super::super::settings::Settings {
         snapshot_every: std::time::Duration::ZERO,
         ..super::super::settings::tests::quick("c")

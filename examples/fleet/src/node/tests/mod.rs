@@ -1,11 +1,11 @@
-//! Nodes in one process, with the engine in memory. Each check has a control: a test named so, in which a step is left out and the
-//! check fails.
+//! Nodes in one process, with the engine in memory. Each check has a control: a test with `control` in its name, in
+//! which a step is left out and the check fails.
 //!
-//! - `states`: how a node comes from one state into another, and what it answers in each;
-//! - `changes`: what a change is answered, and when;
+//! - `states`: how a node moves from one state to another, and what it answers in each;
+//! - `changes`: the answers to changes, and when they come;
 //! - `snapshots`: which snapshot a node joins from;
 //! - `digests`: nodes that differ;
-//! - `support`: nodes and what is done to them.
+//! - `support`: nodes, and what tests do to them.
 
 mod changes;
 mod digests;

@@ -10,7 +10,8 @@ use super::super::step::Step;
 use super::support::{BEGIN, Client, Member, alike, engine, pass, wait_for};
 use crate::engine::memory::MemoryEngine;
 
-/// A node that has written some snapshots, each with another token in it, and one token more in the log. The log is trimmed.
+/// A node that has written some snapshots, each with another token in it, and has one more token in the log. The
+/// log is trimmed.
 fn with_snapshots(engine: &MemoryEngine, time: &mut u64, number: usize) -> Member {
     let a = Member::ready("a", engine, &[]);
     for token in 0..number {
@@ -61,11 +62,11 @@ fn the_log_is_trimmed_below_the_oldest_snapshot_that_is_kept() {
 enum Fault {
     Content,
     Digest,
-    /// Of all of them.
+    /// The memory limit is too small for every snapshot.
     Memory,
 }
 
-/// A node that joins where the newest snapshot is no good.
+/// A node that joins when the newest snapshot is not good.
 fn joins_beside_a_bad_one(fault: Fault, left_out: &[Step]) -> (MemoryEngine, u64, Member, Member) {
     let (engine, mut time) = (engine(), BEGIN);
     let a = with_snapshots(&engine, &mut time, 4);

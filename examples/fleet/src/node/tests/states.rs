@@ -1,4 +1,4 @@
-//! How a node comes from one state into another, and what it answers in each.
+//! How a node moves from one state to another, and what it answers in each.
 
 use std::time::Duration;
 
@@ -63,7 +63,8 @@ fn control_without_the_record_a_joining_node_lets_a_revoked_token_pass() {
     assert_eq!(b.revoked_until("alice").unwrap(), None);
 }
 
-/// Two nodes. One of them has no engine from now on, and an hour passes for it; then a token is revoked on the other one.
+/// Two nodes. One of them has no engine from now on, and an hour passes for it. Then a token is revoked on the
+/// other one.
 fn cut_off(left_out: &[Step]) -> (MemoryEngine, Member, Member) {
     let engine = engine();
     let (a, b) = (Member::ready("a", &engine, &[]), Member::ready("b", &engine, left_out));
@@ -81,7 +82,7 @@ fn a_node_that_is_cut_off_is_stale_and_says_that_it_can_not_tell() {
     let why = b.revoked_until("alice").unwrap_err().0;
     assert!(why.contains("can't tell") && why.contains("ask another node"), "{why}");
     assert!(b.revoked_until("bob").is_err());
-    // What was revoked before it was cut off may have been restored since.
+    // A token that was revoked before the node was cut off may have been restored since.
     b.client.engine.fail(false);
     b.wait_until(State::Ready);
     assert_eq!(b.revoked_until("alice").unwrap(), Some(BEGIN + 100));
@@ -107,12 +108,12 @@ fn a_stale_node_asks_the_record() {
     assert_eq!(b.revoked_until("bob").unwrap(), None);
 }
 
-/// What the first answers of a node are that was paused for a minute while a token was revoked elsewhere, and that nothing wakes but
-/// the question.
+/// The first answer of a node that was paused for a minute while a token was revoked elsewhere. Only the question
+/// wakes the node.
 fn paused(left_out: &[Step]) -> Answer {
     let engine = engine();
     let a = Member::ready("a", &engine, &[]);
-    // Its threads are as good as paused: one asks once in an hour, the other one gets nothing.
+    // Its threads do nothing, as if they were paused: the watcher gets no answer, and the applier gets no messages.
     let settings = super::super::settings::Settings { stale_after: MINUTE, ..quick("b") };
     let b = Member::start_with(settings, Client::new(engine.client()), left_out);
     b.wait_until(State::Ready);
@@ -134,7 +135,7 @@ fn control_without_a_lease_the_first_answer_after_a_pause_is_wrong() {
     assert_eq!(paused(&[Step::Lease]), Answer::Absent);
 }
 
-/// Two nodes of which the second one sleeps while the log is trimmed past it. Then it wakes up.
+/// Two nodes. The second one sleeps while the log is trimmed past it. Then it wakes up.
 fn trimmed(sleeper: MemoryEngine, engine: &MemoryEngine, time: &mut u64, left_out: &[Step]) -> (Member, Member) {
     let a = Member::ready("a", engine, &[]);
     let b = Member::start_with(quick("b"), Client::new(sleeper), left_out);
@@ -142,7 +143,7 @@ fn trimmed(sleeper: MemoryEngine, engine: &MemoryEngine, time: &mut u64, left_ou
     b.client.hold_messages(true);
     std::thread::sleep(Duration::from_millis(20));
     a.revoke("alice", 1000);
-    // Two snapshots with the token, below which the log is trimmed.
+    // Two snapshots with the token are written, and the log is trimmed below them.
     wait_for("the log to be trimmed", || {
         pass(engine, time, 1, &[&a]);
         let Some(known) = a.node().known() else { return false };
@@ -199,7 +200,7 @@ fn when_the_engine_has_lost_everything_the_nodes_say_so_and_begin_anew_together(
         let why = member.was(State::Gap).expect("it was in the state gap");
         assert!(why.contains("log"), "{why}");
     }
-    // What the engine forgets the fleet forgets. That is what the README says.
+    // What the engine forgets, the fleet forgets. The README says so.
     assert_eq!(b.revoked_until("alice").unwrap(), None);
     assert_eq!(a.revoke("alice", 100), Outcome::Revoked { until: BEGIN + 100 });
     alike(&engine, &mut time, &[&a, &b]);
@@ -220,7 +221,7 @@ fn when_the_engine_has_lost_the_end_of_its_log_the_nodes_join_anew() {
     alike(&engine, &mut time, &[&a, &b]);
 }
 
-/// A lookup has the filter in its hands when the node joins anew and a token is revoked. What it answers then.
+/// The answer of a lookup that holds the filter while the node joins again and a token is revoked.
 fn lookup_across_a_rejoin(left_out: &[Step]) -> Answer {
     let engine = engine();
     let a = std::sync::Arc::new(Member::ready("a", &engine, left_out));
@@ -247,7 +248,7 @@ fn control_with_a_lease_that_does_not_end_with_its_filter_it_lets_an_acknowledge
     assert_eq!(lookup_across_a_rejoin(&[Step::OwnLease]), Answer::Absent);
 }
 
-/// Whether a token is still found on both nodes after its end, by the ticks of the log.
+/// Whether both nodes still find a token after its end, by the ticks of the log.
 fn found_after_its_end(left_out: &[Step]) -> [Answer; 2] {
     let (engine, mut time) = (engine(), BEGIN);
     let (a, b) = (Member::ready("a", &engine, &[]), Member::ready("b", &engine, left_out));
@@ -275,7 +276,7 @@ fn an_entry_expires_on_all_nodes_by_the_ticks_of_the_log() {
 
 #[test]
 fn control_a_node_that_does_not_apply_ticks_keeps_it() {
-    // (It would differ, and leave.)
+    // (With the comparison, it would differ and leave.)
     assert_eq!(found_after_its_end(&[Step::Ticks, Step::Compare]), [Answer::Absent, Answer::Perhaps]);
 }
 

@@ -1,4 +1,4 @@
-//! Nodes in this process, each with a client of one engine in memory that fails when it is told to.
+//! Nodes in this process. Each has a client of one engine in memory, and the client fails on request.
 
 use std::future::Future;
 use std::io::{self, Cursor, Read};
@@ -22,16 +22,16 @@ use crate::log::{
     Appended, Content, EngineError, Epoch, Follower, Head, Log, Message, MessageId, Place, SnapshotInfo, Snapshots,
 };
 
-/// How long to wait for what must come sooner or later, on the slowest machine.
+/// The longest wait for something that must happen sooner or later, on the slowest machine.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// When the tests begin, in seconds since 1970.
+/// The time at which the tests begin, in seconds since 1970.
 pub(super) const BEGIN: u64 = 1_800_000_000;
 
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap());
 
-/// What becomes of this.
+/// Runs the future to its end.
 pub(super) fn done<T>(future: impl Future<Output = T>) -> T {
     RUNTIME.block_on(future)
 }
@@ -52,12 +52,12 @@ pub(super) struct Client {
     pub(super) engine: MemoryEngine,
     /// Its follower gets no messages, as if they were on their way.
     pub(super) holds_messages: Arc<AtomicBool>,
-    /// What it appends is on its way, and comes when [`arrive`](Self::arrive) says so.
+    /// Its appends stay on their way until [`arrive`](Self::arrive) is called.
     pub(super) delays_appends: AtomicBool,
     delayed: Mutex<Vec<Delayed>>,
-    /// It reads this byte of the snapshot at this position wrong.
+    /// A read of the snapshot at this position returns one wrong byte.
     pub(super) damaged: AtomicU64,
-    /// What is noted of the snapshot at this position has another digest.
+    /// The list has a wrong digest for the snapshot at this position.
     pub(super) wrong_digest: AtomicU64,
 }
 
@@ -74,7 +74,7 @@ impl Client {
         })
     }
 
-    /// What was on its way reaches the engine.
+    /// The appends that were on their way reach the engine.
     pub(super) fn arrive(&self) {
         for (known, id, proposals, before) in std::mem::take(&mut *lock(&self.delayed)) {
             let _ = self.engine.append_before(known, id, &proposals, before);
@@ -194,14 +194,14 @@ impl Snapshots for Client {
     }
 }
 
-/// An engine whose clock stands at the beginning.
+/// An engine whose clock is fixed at the time when the tests begin.
 pub(super) fn engine() -> MemoryEngine {
     let engine = MemoryEngine::new();
     engine.set_time(BEGIN * 1000);
     engine
 }
 
-/// A node of a fleet, with all that a test does to it.
+/// A node of a fleet, with everything that a test does to it.
 pub(super) struct Member {
     started: Started,
     pub(super) client: Arc<Client>,
@@ -220,7 +220,7 @@ impl Member {
         Self { started, client, clock }
     }
 
-    /// One that is ready.
+    /// A node that is ready.
     pub(super) fn ready(name: &str, engine: &MemoryEngine, left_out: &[Step]) -> Self {
         let member = Self::start(name, engine, left_out);
         member.wait_until(State::Ready);
@@ -246,7 +246,7 @@ impl Member {
         });
     }
 
-    /// The reason of the last time that it came into this state, if it ever did.
+    /// The reason of the last time that the node entered this state, if it ever did.
     pub(super) fn was(&self, state: State) -> Option<String> {
         self.health().history.into_iter().rev().find(|past| past.state == state).map(|past| past.why)
     }
@@ -289,7 +289,7 @@ impl Member {
     }
 }
 
-/// Some seconds pass by the engine's clock, one by one, and the nodes take the digest of each tick.
+/// Lets some seconds pass by the engine's clock, one by one. All nodes apply the tick of each.
 #[track_caller]
 pub(super) fn pass(engine: &MemoryEngine, time: &mut u64, seconds: u64, nodes: &[&Member]) {
     for _ in 0..seconds {
@@ -304,11 +304,11 @@ pub(super) fn pass(engine: &MemoryEngine, time: &mut u64, seconds: u64, nodes: &
     }
 }
 
-/// All nodes are ready, and at the next tick they say the same digest.
+/// Asserts that all nodes are ready, and that they have the same digest at the next tick.
 #[track_caller]
 pub(super) fn alike(engine: &MemoryEngine, time: &mut u64, nodes: &[&Member]) {
     nodes.iter().for_each(|member| member.wait_until(State::Ready));
-    // A keeper that was busy leaves one out.
+    // A keeper that was busy leaves out a digest.
     wait_for("all nodes to have the same digest", || {
         pass(engine, time, 1, nodes);
         thread::sleep(Duration::from_millis(5));

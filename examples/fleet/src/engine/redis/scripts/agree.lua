@@ -1,6 +1,7 @@
 -- Joins a fleet, or founds it.
 --
--- ARGV: 1 an epoch, if there is none; 2 what is to be agreed on, in words; 3 capacity; 4 resolution; 5 longest lifetime.
+-- ARGV: 1 a new epoch, used if the fleet has none; 2 the agreement, as text; 3 capacity; 4 resolution; 5 longest
+-- lifetime.
 local agreed = redis.call('HGET', FLEET, 'agreed')
 if not agreed then
     redis.call('DEL', LOG, ENDS, COUNTS)

@@ -1,10 +1,11 @@
--- Appends what proposals come to.
+-- Appends the changes that proposals result in.
 --
 -- KEYS: 5 the identifier's answer; from 6 on the record of the token of each proposal.
--- ARGV: 1 and 2 what the caller knows; 3 for how many milliseconds the identifier is remembered; 4 the proposals, of 21 bytes each:
--- kind, hash, until, end; 5 from when on it is too late, in milliseconds since 1970.
+-- ARGV: 1 and 2 what the caller knows; 3 how many milliseconds the identifier is remembered; 4 the proposals, 21
+-- bytes each (kind, hash, until, end); 5 the time from which it is too late, in milliseconds since 1970.
 --
--- The tick aside, it first reads and decides, and then writes, the message first. So a command that fails leaves nothing half done.
+-- Except for the tick, the script first reads and decides, and then writes, the message first. So a command that
+-- fails leaves nothing half done.
 local lost = another(ARGV[1], ARGV[2])
 if lost then return lost end
 
@@ -17,9 +18,9 @@ if now >= tonumber(ARGV[5]) then return {'late', now} end
 
 advance()
 local changes, outcomes = {}, {}
--- The record of these tokens as it will be, by key: `false` is none. A token may come twice.
+-- The new record of these tokens, by key: `false` means none. A token may come twice.
 local record, changed = {}, {}
--- By how much the number of live entries grows, by their end.
+-- The change in the number of live entries, by their end.
 local growth = {}
 
 local function recorded(key)
@@ -32,7 +33,7 @@ local function recorded(key)
         end
     end
     local entry = record[key]
-    -- The entry of an expired one is no longer in any filter.
+    -- An expired entry is no longer in any filter.
     return entry and entry.term > tick and entry
 end
 
@@ -85,7 +86,7 @@ if #changes > 0 then publish(table.concat(changes)) end
 for key in pairs(changed) do
     local entry = record[key]
     if entry then
-        -- An hour longer than needed: who looks at it has another clock.
+        -- An hour longer than needed, because the clock of a reader may differ.
         local expires = math.max(entry.till, entry.term * resolution) + 3600
         local value = epoch .. struct.pack('<I8I4', entry.till, entry.term)
         redis.call('SET', key, value, 'EXAT', string.format('%.0f', expires))
@@ -99,7 +100,7 @@ for term, by in pairs(growth) do
         redis.call('HDEL', COUNTS, term)
         redis.call('ZREM', ENDS, term)
     elseif count == by then
-        -- The first ones that end then.
+        -- These are the first entries with this end.
         redis.call('ZADD', ENDS, term, term)
     end
 end

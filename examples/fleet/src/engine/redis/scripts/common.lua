@@ -1,8 +1,9 @@
--- What every script on the log begins with. A script is one step: nothing comes between its commands, and the append-only file has
--- all of what it wrote or nothing.
+-- The beginning of every script on the log. A script is one step: nothing comes between its commands, and the
+-- append-only file has all of its writes or none.
 --
--- KEYS: 1 what the fleet has agreed on, and where its log ends; 2 the log; 3 the ticks at which live entries end; 4 how many do so.
--- (A cluster wants to be told every key, so those that only some need are told too.)
+-- KEYS: 1 the agreement of the fleet, and where its log ends; 2 the log; 3 the ticks at which live entries end; 4
+-- how many entries end at each. (A cluster must know every key that a script may use, so each script receives all
+-- four, although some use fewer.)
 local FLEET, LOG, ENDS, COUNTS = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
 local time = redis.call('TIME')
@@ -30,7 +31,7 @@ local function first()
     return messages[1] and tonumber(string.match(messages[1][1], '^%d+')) or head + 1
 end
 
--- What to answer if this is not the log that the caller knows, or if it has less than that; else nothing.
+-- The answer if this is not the log that the caller knows, or ends before what the caller knows. Otherwise nothing.
 local function another(known_epoch, known_position)
     if not epoch then return {'another'} end
     if epoch ~= known_epoch or head < tonumber(known_position) then return {'another', epoch, head} end
@@ -40,14 +41,14 @@ local function where()
     return {'head', epoch, head, first(), tick, now}
 end
 
--- The number is the next one, whoever appends: that makes numbers dense. The field's name is the epoch, so that a follower sees whose
--- message it is.
+-- The number is always the next one, whoever appends: this makes numbers dense. The field's name is the epoch, so a
+-- follower sees to which log the message belongs.
 local function publish(changes)
     head = head + 1
     redis.call('XADD', LOG, id(head), epoch, struct.pack('<I8', now) .. changes)
 end
 
--- Appends the clock's tick if it is a later one, and forgets how many entries have expired by it.
+-- Appends the clock's tick if it is a later one, and subtracts the entries that have expired by it.
 local function advance()
     local present = math.floor(now / 1000 / resolution)
     if present <= tick then return end

@@ -1,7 +1,7 @@
 -- Puts a snapshot into the list.
 --
 -- KEYS: 5 the snapshot; 6 the list.
--- ARGV: 1 and 2 its place; 3 how many chunks it has; 4 its name in the list; 5 what is known of it.
+-- ARGV: 1 and 2 its place; 3 how many chunks it has; 4 its name in the list; 5 its description.
 local lost = another(ARGV[1], ARGV[2])
 if lost then return lost end
 if redis.call('HLEN', KEYS[5]) ~= tonumber(ARGV[3]) then return {'incomplete'} end

@@ -1,6 +1,7 @@
--- The messages after a place, as they are together with the head: if there are none, it says whether there should be some.
+-- Returns the messages after a place, together with the head. If there are none, the head shows whether there
+-- should be some.
 --
--- ARGV: 1 and 2 the place; 3 how many at most.
+-- ARGV: 1 and 2 the place; 3 the largest number of messages.
 local lost = another(ARGV[1], ARGV[2])
 if lost then return lost end
 local streams = redis.call('XREAD', 'COUNT', ARGV[3], 'STREAMS', LOG, id(tonumber(ARGV[2])))

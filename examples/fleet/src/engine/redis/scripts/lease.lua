@@ -1,4 +1,4 @@
--- One node at a time has the lease.
+-- Takes the lease. One node at a time has it.
 --
 -- KEYS: 1 the lease. ARGV: 1 the node; 2 for how many milliseconds.
 local holder = redis.call('GET', KEYS[1])

@@ -1,6 +1,6 @@
--- Forgets messages.
+-- Deletes messages.
 --
--- ARGV: 1 and 2 the last one to be forgotten.
+-- ARGV: 1 and 2 the last message to delete.
 local lost = another(ARGV[1], ARGV[2])
 if lost then return lost end
 redis.call('XTRIM', LOG, 'MINID', '=', id(tonumber(ARGV[2]) + 1))
