@@ -16,19 +16,20 @@ const MOST_VALUE_BYTES: usize = 1 << 20;
 const MOST_ROUNDS: usize = 1000;
 const MOST_SEGMENTS: usize = 250;
 
-/// A key-value store of immutable segments (files of lsm-tree), and what says which of them has a key.
+/// A key-value store of immutable segments (files of lsm-tree), with a choice of how a get finds the segment of a
+/// key.
 ///
-/// Without a command it makes temporary stores of 4, 16 and 64 segments, reads from them with one maplet for all segments, a
-/// filter for each, and the engine's own filters, and prints a table. The exit status is 0 if all went well, 1 if a key was
-/// not there, an answer was wrong or something failed, and 2 for bad arguments.
+/// Without a command it makes temporary stores of 4, 16 and 64 segments. It reads from them with one maplet for all
+/// segments, with a filter for each, and with the engine's own filters, and prints a table. The exit status is 0 if
+/// all went well. It is 1 if a key was not there, an answer was wrong or something failed, and 2 for bad arguments.
 #[derive(Debug, Parser)]
 #[command(name = "segments", version)]
 pub(crate) struct Arguments {
-    /// The store: a directory, which is made if there is none
+    /// The store: a directory, which is made if it does not exist
     #[arg(long, global = true, value_name = "DIRECTORY")]
     pub(crate) path: Option<PathBuf>,
 
-    /// What says which segments may have a key
+    /// How a get finds the segments that may have a key
     #[arg(long, global = true, value_enum, default_value = "maplet")]
     pub(crate) strategy: Which,
 
@@ -71,9 +72,9 @@ impl Which {
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Reads with each strategy by turns, and prints a table (the default)
+    /// Reads with each strategy, interleaved, and prints a table (the default)
     Bench(Bench),
-    /// Prints the values of keys, a line each
+    /// Prints the values of keys, one on each line
     Get {
         #[arg(required = true, value_name = "KEY")]
         keys: Vec<String>,
@@ -89,7 +90,7 @@ pub(crate) enum Command {
     Flush,
     /// Merges all segments into one, and lists it
     Compact,
-    /// Writes, flushes and compacts until it is killed, and says what it does: for the test of crashes
+    /// Writes, flushes and compacts until it is killed, and reports each step: for the test of crashes
     Churn(Churn),
 }
 
@@ -107,11 +108,11 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "N", default_value = "4,16,64", value_delimiter = ',', value_parser = whole_number_in(1..=MOST_SEGMENTS), allow_negative_numbers = true)]
     pub(crate) segments: Vec<usize>,
 
-    /// How many threads read [default: as many as the hardware has]
+    /// How many threads read [default: one for each hardware thread]
     #[arg(long, value_name = "T", value_parser = whole_number_in(1..=MOST_THREADS), allow_negative_numbers = true)]
     threads: Option<usize>,
 
-    /// How long each turn takes; there are fifteen to a round
+    /// How long each turn takes; a round has fifteen turns
     #[arg(long, value_name = "S", default_value = "0.3", value_parser = seconds_up_to(MOST_SECONDS), allow_negative_numbers = true)]
     pub(crate) seconds: Duration,
 
@@ -120,7 +121,7 @@ pub(crate) struct Bench {
     pub(crate) rounds: usize,
 }
 
-/// The defaults of `bench`, for where no command is given.
+/// The defaults of `bench`, for a command line without a command.
 #[derive(Parser)]
 struct OnlyBench {
     #[command(flatten)]
@@ -133,13 +134,13 @@ pub(crate) struct Churn {
     #[arg(long, value_name = "T", default_value = "2", value_parser = whole_number_in(1..=MOST_THREADS), allow_negative_numbers = true)]
     pub(crate) threads: usize,
 
-    /// What the keys and changes are drawn from
+    /// The seed from which the keys and changes are drawn
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,
 }
 
 impl Arguments {
-    /// Reads the arguments; ends the process with status 2 if they are no good.
+    /// Reads the arguments. Ends the process with status 2 if they are not valid.
     pub(crate) fn from_command_line() -> (Self, Command) {
         let mut arguments = Self::parse();
         let command = arguments.command.take();

@@ -1,8 +1,8 @@
-//! Gets of present and absent keys with each strategy, by turns; and the table.
+//! Gets of present and absent keys with each strategy, interleaved, and the table.
 //!
-//! All stores have the same keys in the same segments, and each segment has keys from everywhere, as segments that were merged
-//! by size have: so no segment can be ruled out by its first and last key. In each round each kind of get has one turn with each
-//! strategy. So what else the machine does meanwhile meets all of them.
+//! All stores have the same keys in the same segments. Each segment has keys from the whole range, like segments
+//! that were merged by size. So no segment can be ruled out by its first and last key. In each round each kind of
+//! get has one turn with each strategy, so other load on the machine affects all strategies alike.
 
 use std::io::{self, Write};
 use std::sync::Barrier;
@@ -17,9 +17,9 @@ use crate::arguments::Bench;
 use crate::failure::Failure;
 use crate::subject::{Subject, key};
 
-/// How many gets there are between two looks at the clock.
+/// How many gets there are between two reads of the clock.
 const STRIDE: usize = 64;
-/// Of how many keys the looks are counted.
+/// For how many keys the looks are counted.
 const COUNTED: usize = 100_000;
 
 /// Which keys are read in a turn.
@@ -30,7 +30,7 @@ enum Turn {
     /// Keys of the newest segment.
     Newest,
     Absent,
-    /// Keys of all segments, while these are written anew, one after the other.
+    /// Keys of all segments, while another thread rewrites the segments one after the other.
     Beside,
 }
 
@@ -66,12 +66,12 @@ pub(crate) fn run(bench: &Bench, options: &Options) -> Result<(), Failure> {
         missed += compare(&Setting { bench, segments }, &subjects, &mut out)?;
     }
     if missed > 0 {
-        return Err(Failure::Wrong(format!("{missed} gets found what is not there, or not what is there")));
+        return Err(Failure::Wrong(format!("{missed} gets gave wrong answers")));
     }
     Ok(())
 }
 
-/// Reads by turns, and writes the rows for one number of segments; how many answers were wrong.
+/// Reads in turns, and writes the rows for one number of segments. Returns how many answers were wrong.
 fn compare(setting: &Setting<'_>, subjects: &[Subject], out: &mut impl Write) -> Result<u64, Failure> {
     let mut speeds = vec![[const { Vec::new() }; TURNS.len()]; subjects.len()];
     let (mut wrong, mut again, mut rewritten) = (0, 0, vec![Vec::new(); subjects.len()]);
@@ -146,13 +146,13 @@ fn count(setting: &Setting<'_>, subject: &Subject, turn: Turn) -> Result<Option<
 }
 
 impl Setting<'_> {
-    /// The number of the key that comes at this place in a turn.
+    /// The number of the key at this place in a turn.
     fn number(&self, turn: Turn, index: usize) -> usize {
         let keys = self.bench.keys;
         match turn {
             Turn::Present | Turn::Beside => index % keys,
             Turn::Newest => {
-                // Those whose number leaves this remainder are in the segment that was written last.
+                // The keys whose number leaves this remainder are in the segment that was written last.
                 let last = self.segments.min(keys) - 1;
                 let of_it = (keys - last).div_ceil(self.segments);
                 index % of_it * self.segments + last

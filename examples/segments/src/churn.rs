@@ -1,12 +1,13 @@
-//! Writes, flushes and compacts until it is killed, and says on standard output what it is about to do and what has been done.
+//! Writes, flushes and compacts until it is killed. Reports on standard output what it is about to do and what has
+//! been done.
 //!
-//! A line each, in one write:
+//! Each report is one line, in one write:
 //!
 //! - `THREAD try put KEY VALUE` or `THREAD try delete KEY`, before the change is made;
 //! - `THREAD done`, when it has been committed;
 //! - `flushed`, `compacted`, `saved`.
 //!
-//! Each thread has keys of its own, whose fate can be told from its lines.
+//! Each thread has keys of its own, so its lines are enough to know what became of them.
 
 use std::io::{self, Write};
 use std::thread;

@@ -1,6 +1,6 @@
-//! PURE: what is stored for a key: a value, or that it was deleted.
+//! PURE: what is stored for a key: a value, or a note that the key was deleted.
 
-/// What is stored for a key; the newest entry of a key counts.
+/// What is stored for a key. The newest entry of a key counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     Value(Vec<u8>),
@@ -12,7 +12,7 @@ const DELETED: u8 = 0;
 const VALUE: u8 = 1;
 
 impl Entry {
-    /// The bytes that a segment stores: the engine need not know of deletions.
+    /// The bytes that a segment stores, so that the engine need not know of deletions.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Value(value) => [&[VALUE], &value[..]].concat(),
@@ -20,7 +20,7 @@ impl Entry {
         }
     }
 
-    /// `None` if no entry was written so.
+    /// `None` if these bytes are no entry's.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         match bytes.split_first()? {
             (&VALUE, value) => Some(Self::Value(value.to_vec())),
@@ -29,7 +29,7 @@ impl Entry {
         }
     }
 
-    /// What a get answers.
+    /// What a get returns.
     pub(crate) fn into_value(self) -> Option<Vec<u8>> {
         match self {
             Self::Value(value) => Some(value),

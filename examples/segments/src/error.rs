@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use concurrent_cuckoo_filter::{BuildError, InsertError};
 
-/// Why the store could not do something.
+use crate::options::MOST_SEGMENTS;
+
+/// Why an operation of the store failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,7 +17,7 @@ pub enum Error {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The error from the operating system.
         error: io::Error,
     },
     /// The engine failed.
@@ -25,13 +27,18 @@ pub enum Error {
         /// The segment's number.
         segment: u64,
     },
-    /// No such filter or maplet can be built.
+    /// A filter or maplet with these options can't be built.
     Build(BuildError),
-    /// The filter or maplet refused a key, though it was made for so many. Nothing was changed.
+    /// The filter or maplet refused a key, although it was built for this many keys. Nothing was changed.
     Full(InsertError),
-    /// An earlier flush or compaction failed in the middle, or panicked. Gets and puts go on; to flush or compact, open the
-    /// store again.
+    /// An earlier flush or compaction failed in the middle, or panicked. Gets and puts still work. To flush or
+    /// compact again, reopen the store.
     Halted,
+    /// [`Options::most_segments`](crate::Options::most_segments) is 0, or more than a store can have.
+    MostSegments {
+        /// What the options say.
+        asked: usize,
+    },
     /// The maplet lacked a pair that had been inserted.
     Lost {
         /// The slot.
@@ -56,14 +63,19 @@ impl fmt::Display for Error {
             Self::Full(error) => write!(f, "nothing was changed: {error}"),
             Self::Halted => write!(
                 f,
-                "nothing was changed, because an earlier flush or compaction has failed in the middle; open the store again"
+                "nothing was changed, because an earlier flush or compaction has failed in the middle; open the store \
+                 again"
             ),
-            Self::Lost { slot } => write!(f, "the maplet lacks a pair that it was given, of slot {slot}"),
+            Self::MostSegments { asked } => {
+                write!(f, "a store can have 1 to {MOST_SEGMENTS} segments, not {asked}: change `most_segments`")
+            }
+            Self::Lost { slot } => write!(f, "the maplet lacks a pair of slot {slot} that was inserted"),
         }
     }
 }
 
-/// Without a source: the message has the reason in it, and who prints the whole chain should not read it twice.
+/// It has no source. The message contains the reason, and a caller that prints the whole chain should not print it
+/// twice.
 impl std::error::Error for Error {}
 
 impl From<lsm_tree::Error> for Error {

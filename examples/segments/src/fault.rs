@@ -1,6 +1,6 @@
-//! Wrong orders of steps, for the controls of the tests. Outside of the unit tests there are none.
+//! Wrong orders of steps, for the controls of the tests. Outside of the unit tests there are no faults.
 
-/// A step that is left out or comes too early. Each must make a test fail.
+/// A step that is left out or comes too early. Each fault must make a test fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(not(test), allow(dead_code))]
 pub(crate) enum Fault {
@@ -10,9 +10,10 @@ pub(crate) enum Fault {
     ReplaceBeforePublish,
     /// A compaction removes the pairs of deletions that it leaves out while its inputs are still listed.
     RemoveBeforeRetire,
-    /// A get does not look whether the list is still the same.
+    /// A get does not check whether the list is still the same.
     NoSecondLook,
-    /// A flush or compaction takes a segment that the map shows for the key's, without a look.
+    /// A flush or compaction takes a slot that the map shows for the slot in the key's pair, without a look into
+    /// the segment.
     TrustTheMap,
     /// A flush deletes the log before the manifest names the segment.
     LogBeforeManifest,

@@ -1,16 +1,18 @@
 //! A key-value store of immutable sorted segments: "which segment holds the key?"
 //!
-//! What is put goes to a log and into memory. Now and then a *flush* writes it to a new *segment*, a sorted file that is never
-//! changed again, and a *compaction* merges some segments into one. A get asks the memory first, then the segments, from the
-//! newest to the oldest, and takes the first answer. It should not look into each of them. So something must tell which
-//! segments may have the key. There are three ways ([`Strategy`]):
+//! A put goes to a log and into memory. Now and then a *flush* writes the memory to a new *segment*, a sorted file
+//! that is never changed again. A *compaction* merges some segments into one. A get asks the memory first, then the
+//! segments from the newest to the oldest, and takes the first entry that it finds. It should not look into every
+//! segment, so the store must know which segments may have the key. There are three ways ([`Strategy`]):
 //!
 //! - **one maplet** for all segments, which stores the segment's *slot*, a small number, with each key;
 //! - **a filter for each segment**, asked one after the other;
 //! - **the engine's own filters**: the segments are files of [`lsm_tree`], which puts a Bloom filter into each.
 //!
+//! The modules:
+//!
 //! - [`maintenance`]: flush and compaction, the order of their steps, and why no get misses a key meanwhile;
-//! - [`recovery`]: what a killed process leaves behind, and what the next one makes of it;
+//! - [`recovery`]: what a killed process leaves behind, and how the next process handles it;
 //! - [`slots`]: what the store asks of a maplet; [`segment`]: what it asks of the engine.
 //!
 //! ```

@@ -1,4 +1,4 @@
-//! PURE: the list of what a store consists of at one time. It is never changed, only replaced.
+//! PURE: the list of the parts of a store at one time. It is never changed, only replaced.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use crate::slots::SlotMap;
 
 const NOWHERE: u16 = u16::MAX;
 
-/// What a get has to look at, in this order: the active memtable, the sealed one, the segments.
+/// What a get looks at, in this order: the active memtable, the sealed one, the segments.
 #[derive(Clone, Debug)]
 pub(crate) struct List {
-    /// Takes what is put. Only the last list that was published has it, apart from gets that began earlier.
+    /// Takes the puts. Only the last published list has it, and lists that earlier gets still hold.
     pub(crate) active: Arc<Memtable>,
-    /// Is being written to a segment.
+    /// The memtable that is being written to a segment.
     pub(crate) sealed: Option<Arc<Memtable>>,
     /// From the newest to the oldest.
     segments: Vec<Arc<Segment>>,
-    /// Which of the segments may have a key, if one map says so.
+    /// The map that knows which of the segments may have a key, if the strategy has one.
     pub(crate) map: Option<Arc<dyn SlotMap>>,
     /// The position in `segments` by slot.
     by_slot: Vec<u16>,
@@ -35,14 +35,14 @@ impl List {
         &self.segments
     }
 
-    /// The same list with other segments, of which no two may have the same slot.
+    /// The same list with other segments. No two of them may have the same slot.
     pub(crate) fn with_segments(&self, segments: Vec<Arc<Segment>>) -> Self {
         let mut list = self.clone();
         list.set_segments(segments);
         list
     }
 
-    /// The same list with an empty active memtable; the present one is sealed.
+    /// The same list with an empty active memtable. The present active memtable becomes the sealed one.
     pub(crate) fn with_sealed(&self) -> Self {
         Self { active: Arc::default(), sealed: Some(Arc::clone(&self.active)), ..self.clone() }
     }
@@ -70,7 +70,7 @@ impl List {
         self.by_slot = by_slot;
     }
 
-    /// Where the segment of this slot stands, if there is one.
+    /// The position of the segment that has this slot, if there is one.
     #[inline]
     pub(crate) fn position_of(&self, slot: u16) -> Option<usize> {
         self.by_slot
@@ -86,7 +86,7 @@ impl List {
     }
 }
 
-/// A set of positions in a list, which gives them back from the newest segment to the oldest.
+/// A set of positions in a list. The iterator returns them from the newest segment to the oldest.
 #[derive(Debug, Default)]
 pub(crate) struct Positions([u64; (MOST_SEGMENTS + 1) / 64]);
 

@@ -1,10 +1,11 @@
 //! The log: what is in memory and in no segment yet, so that it survives the process.
 //!
-//! A file for each memtable, `log-NUMBER`. A record is a checksum, two lengths, the key and the value, in one write. What was
-//! handed to the system survives a killed process. It does not survive a power cut: a real store would sync the file.
+//! Each memtable has a file, `log-NUMBER`. A record is a checksum, two lengths, the key and the value, in one
+//! write. What was handed to the operating system survives a killed process. It does not survive a power cut: a
+//! real store would sync the file.
 //!
-//! A process that is killed in a write leaves part of a record at the end. Nobody was told that it was stored, so reading
-//! ends there.
+//! A process that is killed in a write leaves part of a record at the end. The put of that record has not returned,
+//! so reading ends there.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 use crate::entry::Entry;
 use crate::memtable::Memtable;
 
-/// A value of this length is a deletion.
+/// This length of a value marks a deletion.
 const DELETED: u32 = u32::MAX;
 const HEADER: usize = 12;
 
@@ -23,7 +24,7 @@ pub(crate) struct Log {
     pub(crate) number: u64,
     file: File,
     buffer: Vec<u8>,
-    /// A write has failed, so that there may be part of a record, and what comes after it would not be read.
+    /// A write has failed. There may be part of a record, and anything after it would not be read.
     broken: bool,
 }
 
@@ -31,7 +32,7 @@ pub(crate) fn path(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("log-{number}"))
 }
 
-/// The numbers of the logs that there are, in order.
+/// The numbers of the logs in the directory, sorted.
 pub(crate) fn numbers(directory: &Path) -> io::Result<Vec<u64>> {
     let mut numbers = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -43,13 +44,13 @@ pub(crate) fn numbers(directory: &Path) -> io::Result<Vec<u64>> {
 }
 
 impl Log {
-    /// Begins a log. There must be none of this number.
+    /// Begins a log. There must be no log with this number.
     pub(crate) fn create(directory: &Path, number: u64) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create_new(true).open(path(directory, number))?;
         Ok(Self { number, file, buffer: Vec::new(), broken: false })
     }
 
-    /// Appends a record. After a failure each further call fails.
+    /// Appends a record. After a failure every later call fails.
     pub(crate) fn append(&mut self, key: &[u8], entry: &Entry) -> io::Result<()> {
         let (value, length) = match entry {
             Entry::Value(value) => (&value[..], u32::try_from(value.len()).unwrap_or(DELETED)),
@@ -59,7 +60,7 @@ impl Log {
         if key_length > u32::from(u16::MAX) || (length == DELETED && *entry != Entry::Deleted) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "a key of more than 65,535 bytes, or a value of 4 GiB",
+                "the key has more than 65,535 bytes, or the value has 4 GiB or more",
             ));
         }
         if self.broken {
@@ -79,7 +80,8 @@ impl Log {
     }
 }
 
-/// Puts what a log has into a memtable, up to its end or to a record that was not written entirely.
+/// Puts the records of a log into a memtable, up to the end of the log or to a record that was not written
+/// entirely.
 pub(crate) fn replay(directory: &Path, number: u64, into: &Memtable) -> io::Result<()> {
     let bytes = fs::read(path(directory, number))?;
     let mut rest = &bytes[..];
@@ -90,7 +92,7 @@ pub(crate) fn replay(directory: &Path, number: u64, into: &Memtable) -> io::Resu
     Ok(())
 }
 
-/// The first record, and what comes after it.
+/// The first record, and the bytes after it.
 fn record(bytes: &[u8]) -> Option<(&[u8], Entry, &[u8])> {
     let (header, body) = bytes.split_at_checked(HEADER)?;
     let word = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);

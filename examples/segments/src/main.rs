@@ -8,7 +8,7 @@
 //! ```
 //!
 //! - `arguments`: the command line;
-//! - `bench`: gets with each strategy by turns, and the table; `subject`: what is read from;
+//! - `bench`: gets with each strategy, interleaved, and the table; `subject`: what the bench reads from;
 //! - `churn`: writes until it is killed, for the test of crashes;
 //! - `failure`: why the program ends early.
 
@@ -30,10 +30,10 @@ fn main() -> ExitCode {
     let (arguments, command) = Arguments::from_command_line();
     match run(&arguments, command) {
         Ok(code) => code,
-        // Whoever read the output has seen enough, as `head` has.
+        // The reader of the output has closed it, as `head` does.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
-            // Nobody to tell it to is no reason to panic.
+            // If standard error is closed, that is no reason to panic.
             let _ = writeln!(io::stderr(), "error: {failure}");
             ExitCode::from(if matches!(failure, Failure::Argument(_)) { 2 } else { 1 })
         }
@@ -105,7 +105,7 @@ fn run(arguments: &Arguments, command: Command) -> Result<ExitCode, Failure> {
     Ok(code)
 }
 
-/// A line for each segment, and saves the maplet, for the segments have changed.
+/// Prints a line for each segment. Saves the maplet first, because the segments have changed.
 fn list(store: &Store, out: &mut impl Write) -> Result<(), Failure> {
     store.save()?;
     for segment in store.segments() {

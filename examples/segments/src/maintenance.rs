@@ -1,83 +1,93 @@
 //! CONCURRENT: flush and compaction, and why no get misses a key meanwhile.
 //!
-//! # What there is
-//! The list (`list.rs`) names what a get has to look at: the active memtable, perhaps a sealed one, and the segments, from the
-//! newest to the oldest. A list is never changed. Another one is *published* in its place, and the *current* list is
-//! the one published last. The first of these that has an entry for the key has the newest one.
+//! # Terms
+//! The *list* (`list.rs`) names what a get looks at: the active memtable, perhaps a sealed one, and the segments,
+//! from the newest to the oldest. A list is never changed. Another list is *published* in its place. The *current*
+//! list is the one published last. The first part of the list that has an entry for the key has the newest entry.
 //!
-//! The maplet has pairs of a key and a slot. A slot is a small number that a live segment has for itself. When the segment is
-//! gone, another gets it.
+//! The maplet has pairs of a key and a *slot*. A slot is a small number that one live segment has for itself. When
+//! the segment is gone, another segment gets the slot.
 //!
-//! # What holds
-//! 1. At every moment, for each key that a segment of the current list has, and its sealed memtable has not, the maplet shows
-//!    the slot of a segment of this list that has the newest of these entries.
-//! 2. A slot that no segment of the current list has may be shown or not. Nobody follows it.
-//! 3. Between a flush or compaction and the next, the maplet has exactly one pair for each key that some live segment has, with
-//!    the slot of the newest of those that have it. It has no others.
+//! # Invariants
+//! 1. At every moment this holds for each key that some segment of the current list has and its sealed memtable has
+//!    not: the maplet shows the slot of a segment of this list that has the newest of the segments' entries for the
+//!    key.
+//! 2. A slot that no segment of the current list has may be shown or not. No get follows it.
+//! 3. Between two flushes or compactions, the maplet has exactly one pair for each key that some live segment has.
+//!    The pair has the slot of the newest segment that has the key. The maplet has no other pairs.
 //!
 //! # A get
 //! 1. Load the list.
 //! 2. Ask the active memtable, then the sealed one.
 //! 3. Ask the maplet for the slots of the key.
 //! 4. Load the list again. If it is another one, begin again.
-//! 5. Ask the segments of the list that have these slots, from the newest to the oldest. The first entry found counts.
+//! 5. Ask the segments of the list that have these slots, from the newest to the oldest. The first entry found
+//!    counts.
 //!
-//! If step 4 finds the same list, it was the current one throughout step 3, for the get holds it, so no other can be at its
-//! address. So by 1 the segments asked have the newest entry among them. Other slots that are shown cost a look each: a
-//! segment that is asked without need has no entry, or an older one, and then comes after the newest. Without step 4 a slot
-//! could be that of a segment that has gone, and given to another one since; the get would follow an old list to the wrong
-//! place. After step 4 nothing can go wrong: the get has the segments themselves, not their slots, and their files stay for
-//! as long as somebody holds them.
+//! If step 4 finds the same list, this list was the current one throughout step 3. The get holds the list, so no
+//! other list can be at its address. So by 1 the newest entry is in one of the segments that are asked. Each other
+//! slot that is shown costs a look: a segment that is asked without need has no entry, or an older one, and then it
+//! is asked after the newest.
 //!
-//! A get takes effect when it looks into the active memtable, or, if that was sealed in the meantime, when it was. It begins
-//! again only when a list has been published, which is up to three times in a flush or a compaction.
+//! Without step 4 a slot could belong to a segment that is gone, and to another segment by now. The get would then
+//! follow an old list to the wrong place. After step 4 nothing can go wrong: the get has the segments themselves,
+//! not their slots, and the files of a segment stay as long as a thread holds it.
 //!
-//! Where each segment has its own filter, or the engine has, steps 3 and 4 are not needed. A filter is made before its segment
-//! is listed, and never changed.
+//! A get takes effect when it looks into the active memtable. If that memtable was sealed in the meantime, the get
+//! takes effect when it was sealed. A get begins again only when a list has been published, which happens up to
+//! three times in a flush or a compaction.
+//!
+//! Where each segment has its own filter, or the engine has one in each, steps 3 and 4 are not needed. A filter is
+//! built before its segment is listed, and never changes.
 //!
 //! # A flush
-//! 1. Seal: begin a new log and a new active memtable; publish a list with the old one as the sealed one. Puts wait.
+//! 1. Seal: begin a new log and a new active memtable; publish a list with the old one as the sealed one. Puts
+//!    wait.
 //! 2. Write a new segment from the sealed memtable, with a free slot, and sync it.
-//! 3. For each of its keys that a live segment has: replace the slot in the key's pair by the new one. For each other key:
-//!    insert a pair.
+//! 3. For each of its keys that a live segment has: replace the slot in the key's pair by the new one. For each
+//!    other key: insert a pair.
 //! 4. Replace the manifest by one that names the segment, and the new log as the first one.
 //! 5. Publish a list that has the segment as the newest one, and no sealed memtable.
 //! 6. Delete the old log.
 //!
-//! Up to step 5 each get that holds the current list finds these keys in the sealed memtable, and asks the maplet for others
-//! only; so they may lead to a slot that the list does not have. From step 5 on that slot is listed (1). With 3 after 5 a get in between would miss what was in memory a moment
-//! ago. An insert that is refused is undone with all before it, and the maplet is made anew, larger.
+//! Up to step 5, each get that holds the current list finds these keys in the sealed memtable. It asks the maplet
+//! only for other keys. So the pairs of these keys may lead to a slot that the list does not have. From step 5 on
+//! that slot is listed (1). If step 3 came after step 5, a get in between would miss what was in memory a moment
+//! ago.
+//!
+//! If an insert is refused, it is undone together with all inserts before it, and the maplet is rebuilt, larger.
 //!
 //! # A compaction
-//! merges segments that stand side by side in the list. So its output can stand in their place, and newer entries remain before
-//! older ones. A deletion is left out if there is nothing older that it could hide.
+//! A compaction merges segments that are neighbors in the list. So its output can take their place, and newer
+//! entries remain before older ones. A deletion is left out if there is nothing older that it could hide.
 //!
 //! 1. Write the output, with a free slot, and sync it.
 //! 2. Publish a list with the output *and* its inputs, the output in front of them.
-//! 3. For each key of the output whose newest entry is there: replace the slot of the newest input that has it by that of the
-//!    output.
+//! 3. For each key of the output whose newest entry is there: replace the slot of the newest input that has it by
+//!    that of the output.
 //! 4. Replace the manifest by one with the output and without the inputs.
 //! 5. Publish a list without the inputs.
 //! 6. Remove the pairs of deletions that were left out, if there was no newer entry either.
 //! 7. Retire the inputs: their slots are free, and their files are deleted when the last get has let go of them.
 //!
-//! In step 3 the maplet shows for each key, at every moment, the newest input or the output: that is what its `replace`
-//! promises. Both are in the list and have the same entry, so 1 holds before, during and after the replacement. Before step 2
-//! a get would not know where the output's slot leads. After step 5 nobody needs the inputs' slots.
+//! In step 3 the maplet shows the newest input or the output for each key, at every moment: its `replace` promises
+//! this. Both are in the list and have the same entry, so 1 holds before, during and after the replacement. Before
+//! step 2 a get would not know which segment has the output's slot. After step 5 no get needs the inputs' slots.
 //!
-//! Step 6 must not come before step 5. Say the newest input has a deletion, which is left out, and an older one has a value.
-//! When the pair of the deletion is gone, nothing hides the value any more, and it is enough that another key looks like this
-//! one there. A false positive would bring back a deleted key.
+//! Step 6 must not come before step 5. Say the newest input has a deletion, which is left out, and an older input
+//! has a value. When the pair of the deletion is gone, nothing hides the value any more. Then one look-alike is
+//! enough: another key whose pair has the slot of the older input. A false positive would bring back a deleted key.
 //!
 //! # Whose pair it is
-//! Only pairs that were inserted may be replaced or removed. Another pair that looks the same is some other key's, which would
-//! not be found any more. The maplet can't tell: it shows slots that the key does not have. So flush and compaction do not take
-//! its word. For each key they look into the segments that are shown, from the newest on, and the first one that has the key
-//! is the one in its pair, by 3. (A compaction need only look into those that are newer than its inputs.) For a key that is
-//! nowhere yet, that is hardly ever a look.
+//! Only pairs that were inserted may be replaced or removed. Another pair that looks the same belongs to some other
+//! key, and that key would not be found any more. The maplet can't tell the two apart: it shows slots that the key
+//! does not have. So flush and compaction do not rely on the maplet alone. For each key they look into the segments
+//! that are shown, from the newest on. By 3, the first one that has the key is the one in its pair. (A compaction
+//! need only look into those that are newer than its inputs.) For a key that is in no segment yet, a look is rarely
+//! needed.
 //!
-//! One pair for each segment that has the key would need no such looks. But all pairs of a key lie in its two buckets, which
-//! have 4 to 12 slots: keys that are put again and again, and are in many segments, would fill them.
+//! One pair for each segment that has the key would need no such looks. But all pairs of a key are in its two
+//! buckets, which have 4 to 12 slots. Keys that are put again and again, and are in many segments, would fill them.
 
 use std::fs;
 use std::ops::Range;
@@ -100,16 +110,18 @@ use crate::slots::SlotMap;
 use crate::store::{Maintenance, Store};
 
 impl Store {
-    /// Writes what is in memory to a new segment; `false` if there was nothing. Gets and puts go on.
+    /// Writes what is in memory to a new segment. Returns `false` if there was nothing to write. Gets and puts go
+    /// on.
     ///
     /// # Errors
-    /// If a file can't be written, or the filter does not take the keys. What is in memory stays there, and in its log.
+    /// If a file can't be written, or the filter does not take the keys. What is in memory stays there, and in its
+    /// log.
     pub fn flush(&self) -> Result<bool, Error> {
         self.flush_locked(&mut *self.lock_maintenance()?)
     }
 
-    /// Merges these segments, counted from the newest one, into one. Gets and puts go on. `false` if the range is empty or
-    /// reaches beyond the oldest.
+    /// Merges these segments, counted from the newest one, into one. Gets and puts go on. Returns `false` if the
+    /// range is empty or reaches beyond the oldest segment.
     ///
     /// # Errors
     /// If a file can't be read or written. Gets and puts go on, and no entry is lost.
@@ -122,8 +134,8 @@ impl Store {
         Ok(true)
     }
 
-    /// Flushes if there are many keys in memory, which also compacts if there are as many segments as there may be. To be
-    /// called now and then.
+    /// Flushes if there are many keys in memory. The flush also compacts if there are as many segments as there may
+    /// be. Call this now and then.
     ///
     /// # Errors
     /// As [`flush`](Self::flush).
@@ -135,11 +147,11 @@ impl Store {
         Ok(())
     }
 
-    /// Saves the maplet, so that the next open need not read all segments. Flushes and compactions wait, gets and puts go on.
-    /// `false` if the strategy has none.
+    /// Saves the maplet, so that the next open need not read all segments. Flushes and compactions wait; gets and
+    /// puts go on. Returns `false` if the strategy has no maplet.
     ///
     /// # Errors
-    /// If the file can't be written. The one before it is as good as ever.
+    /// If the file can't be written. The previous file stays valid.
     pub fn save(&self) -> Result<bool, Error> {
         let maintenance = self.lock_maintenance()?;
         let Some(map) = &self.list.load().map else { return Ok(false) };
@@ -154,7 +166,7 @@ impl Store {
     }
 
     fn flush_locked(&self, maintenance: &mut Maintenance) -> Result<bool, Error> {
-        if maintenance.manifest.segments.len() >= self.options.most_segments() {
+        if maintenance.manifest.segments.len() >= self.options.most_segments {
             self.compact_locked(maintenance, self.cheapest_run())?;
         }
         let Some((sealed, first_log)) = self.seal()? else { return Ok(false) };
@@ -168,7 +180,8 @@ impl Store {
         Ok(true)
     }
 
-    /// Step 1 of a flush. The sealed memtable, and the log of the active one. There may be one sealed by a flush that failed.
+    /// Step 1 of a flush. Returns the sealed memtable, and the number of the active one's log. A flush that failed
+    /// may have left a sealed memtable.
     fn seal(&self) -> Result<Option<(Arc<Memtable>, u64)>, Error> {
         let mut log = self.lock_writer();
         let list = self.list.load_full();
@@ -249,7 +262,7 @@ impl Store {
             let [newer, older] = [&list.segments()[..run.start], &list.segments()[run.end..]];
             list.with_segments([newer, output.as_slice(), inputs, older].concat())
         };
-        // The keys whose pairs are of inputs.
+        // The keys whose pairs have the slot of an input.
         let own = |map: &Arc<dyn SlotMap>| {
             let (map, start) = (Arc::clone(map), run.start);
             let (list, faults) = (&list, self.faults);
@@ -305,7 +318,7 @@ impl Store {
         Ok(())
     }
 
-    /// The segments that are merged with the least work: so many side by side as have the fewest keys.
+    /// The segments that are cheapest to merge: of all runs of `merge` neighbors, the one with the fewest keys.
     fn cheapest_run(&self) -> Range<usize> {
         let segments = self.segments();
         let length = self.options.merge.clamp(2, segments.len().max(2)).min(segments.len());
@@ -314,19 +327,19 @@ impl Store {
         start..start + length
     }
 
-    /// Makes the map anew, for so many pairs, from all listed segments. No flush and no compaction may be in the middle.
+    /// Rebuilds the map, for this many pairs, from all listed segments. No flush or compaction may be halfway.
     fn remake_map(&self, pairs: usize) -> Result<(), Error> {
         let list = self.list.load_full();
         let map = recovery::scan(&self.options, &self.hasher, list.segments(), pairs)?;
-        // Gets that hold the old list hold the old map too, which stays as it is.
+        // Gets that hold the old list also hold the old map, which stays as it is.
         self.publish(list.with_map(map));
         Ok(())
     }
 
     fn new_segment(&self, maintenance: &mut Maintenance, list: &List) -> Result<Live, Error> {
         let number = maintenance.manifest.next_number;
-        // A number is used up also if the segment comes to nothing. After a crash the next process may use it again: what is
-        // there under this name and is not in the manifest has been deleted then.
+        // A number is used up even if its segment is never finished. After a crash the next process may use it
+        // again: anything under this name that is not in the manifest has been deleted by then.
         maintenance.manifest.next_number += 1;
         let id = getrandom::u64().map_err(|error| Error::io(&self.directory)(error.into()))?;
         Ok(Live { number, slot: list.free_slot(), keys: 0, id })
@@ -352,7 +365,7 @@ impl Store {
     }
 
     fn lock_maintenance(&self) -> Result<MutexGuard<'_, Maintenance>, Error> {
-        // Whoever held it last and panicked has left `halted` as it was then.
+        // If the last holder panicked, `halted` is as it left it.
         let maintenance = self.maintenance.lock().unwrap_or_else(PoisonError::into_inner);
         if maintenance.halted { Err(Error::Halted) } else { Ok(maintenance) }
     }

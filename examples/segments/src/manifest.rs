@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 const NAME: &str = "manifest.json";
 const FORMAT: u32 = 1;
 
-/// What a store consists of, apart from its logs.
+/// The parts of a store, except its logs.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct Manifest {
     format: u32,
-    /// How often the manifest has been replaced: the position of the maplet's snapshots.
+    /// How often the manifest has been replaced. This is the position of the maplet's snapshots.
     pub(crate) version: u64,
-    /// The key of the hash of the maplet and the filters, drawn when the store was made.
+    /// The key of the hash of the maplet and the filters, drawn at random when the store was made.
     pub(crate) hash_key: [u8; 16],
-    /// Segments get numbers from here on.
+    /// The next new segment gets this number.
     pub(crate) next_number: u64,
-    /// Logs of smaller numbers are in segments.
+    /// The content of logs with smaller numbers is in segments.
     pub(crate) first_log: u64,
     /// From the newest to the oldest.
     pub(crate) segments: Vec<Live>,
@@ -28,12 +28,13 @@ pub(crate) struct Manifest {
 /// A live segment.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(crate) struct Live {
-    /// Its name, which no other segment has that was ever live.
+    /// The segment's name. No other segment that was ever live has it.
     pub(crate) number: u64,
-    /// Its value in the maplet, as long as it lives. Another segment gets it later.
+    /// Its value in the maplet, as long as it lives. Another segment gets the slot later.
     pub(crate) slot: u16,
     pub(crate) keys: u64,
-    /// Drawn when it was written, so that no snapshot is taken for one of a store that went another way.
+    /// Drawn at random when the segment was written. Without it, a snapshot could be used for a store with another
+    /// history.
     pub(crate) id: u64,
 }
 
@@ -42,7 +43,7 @@ impl Manifest {
         Self { format: FORMAT, version: 0, hash_key, next_number: 0, first_log: 0, segments: Vec::new() }
     }
 
-    /// `None` if there is none: the store is new.
+    /// Returns `None` if there is no manifest: the store is new.
     pub(crate) fn read(directory: &Path) -> io::Result<Option<Self>> {
         let bytes = match fs::read(path(directory)) {
             Ok(bytes) => bytes,
@@ -57,14 +58,14 @@ impl Manifest {
         }
     }
 
-    /// Puts this manifest in the place of the one before it. Whenever the process dies, one of the two is there.
+    /// Replaces the previous manifest by this one. Whenever the process dies, one of the two is there.
     pub(crate) fn replace(&self, directory: &Path) -> io::Result<()> {
         let new = directory.join("manifest.new");
         let mut file = File::create(&new)?;
         file.write_all(&serde_json::to_vec_pretty(self)?)?;
         file.sync_all()?;
         fs::rename(&new, path(directory))?;
-        // The name too must be on the disk, before anything is deleted that the old manifest has named.
+        // The name must be on disk too, before anything is deleted that the old manifest named.
         File::open(directory)?.sync_all()
     }
 }

@@ -1,4 +1,4 @@
-//! The maplet of this crate as a [`SlotMap`].
+//! The library's maplet as a [`SlotMap`].
 
 use std::fs;
 use std::io;
@@ -8,16 +8,16 @@ use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooMaplet, InsertError, 
 
 use crate::slots::{LoadedMap, SlotMap};
 
-/// A maplet of keys of any bytes, hashed so that a snapshot can be loaded by another process.
+/// A maplet of byte-string keys. Its hasher is stable, so another process can load its snapshot.
 type Maplet = ConcurrentCuckooMaplet<[u8], StableState>;
 
-/// What the pairs are. To be changed if keys are hashed in another way, or if the attachment changes.
+/// The schema of the pairs. Change it if keys are hashed in another way, or if the attachment changes.
 const SCHEMA: &str = "segments: keys by StableState::hash_bytes, slots; segments attached; version 1";
 
-/// What a maplet needs beyond what its snapshot has in it: a few locks, and rounding.
+/// The memory that a maplet needs beyond the size of its snapshot: a few locks, and rounding.
 const BESIDES: usize = 1 << 20;
 
-/// A maplet for so many pairs, and for slots up to this one.
+/// A maplet for this many pairs, and for slots up to this one.
 pub(crate) fn build(
     pairs: usize,
     rate: f64,
@@ -33,8 +33,8 @@ pub(crate) fn build(
     Ok(Box::new(maplet))
 }
 
-/// Loads a maplet from its snapshot, for slots up to this one; or says why not. Allocates no more than the size of the file
-/// and a megabyte.
+/// Loads a maplet from its snapshot, for slots up to this one, or returns why it can't. Allocates no more than the
+/// size of the file and a megabyte.
 pub(crate) fn load(path: &Path, rate: f64, highest_slot: u16, hasher: &StableState) -> Result<LoadedMap, String> {
     let size = fs::metadata(path).map_err(|error| format!("there is no snapshot: {error}"))?.len();
     let memory_limit = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(BESIDES);
@@ -48,7 +48,7 @@ pub(crate) fn load(path: &Path, rate: f64, highest_slot: u16, hasher: &StableSta
     Ok(LoadedMap { map: Box::new(maplet), position, attachment: loaded.attachment })
 }
 
-/// How many bits hold each slot up to this one.
+/// How many bits can hold each slot up to this one.
 fn bits(highest_slot: u16) -> u32 {
     (u16::BITS - highest_slot.leading_zeros()).max(1)
 }
@@ -71,7 +71,7 @@ impl SlotMap for Maplet {
     }
 
     fn replace(&self, key: &[u8], old: u16, new: u16) -> bool {
-        // The maplet was made for all slots that the store gives, so none is too large.
+        // The maplet was built for all slots that the store gives out, so none is too large.
         self.replace_hash(self.hasher().hash_bytes(key), old, new).unwrap_or(false)
     }
 

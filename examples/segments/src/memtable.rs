@@ -1,4 +1,4 @@
-//! CONCURRENT: what has been put since the last flush, in memory.
+//! CONCURRENT: the puts since the last flush, in memory.
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
@@ -7,13 +7,13 @@ use crate::entry::Entry;
 
 type Map = BTreeMap<Box<[u8]>, Entry>;
 
-/// The newest entry of each key, sorted. Once it is sealed, nobody puts anything into it any more.
+/// The newest entry of each key, sorted. No thread puts anything into a sealed memtable.
 #[derive(Debug, Default)]
 pub(crate) struct Memtable(RwLock<Map>);
 
 impl Memtable {
     pub(crate) fn put(&self, key: &[u8], entry: Entry) {
-        // A panic can't leave a tree half changed here: nothing panics between a lock and its release.
+        // A panic can't leave the tree half changed: nothing between the lock and its release panics.
         let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
         match map.get_mut(key) {
             Some(old) => *old = entry,
@@ -31,7 +31,7 @@ impl Memtable {
         self.read().len()
     }
 
-    /// For a walk through all entries.
+    /// For a walk over all entries. Writers wait while the guard is held.
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Map> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Several segments read as one.
+//! Reads several segments as one.
 
 use std::iter::Peekable;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::segment::{Pair, Segment};
 
 type Source = Peekable<Box<dyn Iterator<Item = Result<Pair, Error>>>>;
 
-/// The keys of several segments in order, each once, with its newest entry.
+/// The keys of several segments in order. Each key comes once, with its newest entry.
 pub(crate) struct Merge {
     sources: Vec<Source>,
     inputs: Vec<Arc<Segment>>,
-    /// Nothing is older than these segments, so there is nothing that a deletion hides.
+    /// No segment is older than these, so a deletion has nothing to hide.
     oldest: bool,
 }
 
@@ -24,14 +24,14 @@ pub(crate) struct Merged {
     pub(crate) key: Slice,
     /// The bytes of the newest entry.
     pub(crate) entry: Slice,
-    /// Whether the output has it. Not so a deletion that hides nothing.
+    /// Whether the output has it. The output leaves out a deletion that hides nothing.
     pub(crate) kept: bool,
-    /// The slot of the newest input that has it.
+    /// The slot of the newest input that has the key.
     pub(crate) slot: u16,
 }
 
 impl Merge {
-    /// Of `inputs`, from the newest to the oldest.
+    /// A merge of `inputs`, given from the newest to the oldest.
     pub(crate) fn new(inputs: &[Arc<Segment>], oldest: bool) -> Self {
         let sources = inputs.iter().map(|segment| {
             let pairs: Box<dyn Iterator<Item = _>> = Box::new(segment.pairs());

@@ -1,12 +1,13 @@
-//! Where the pairs of keys are, and how a flush moves them to its segment.
+//! Finds the pairs of keys, and moves them to the segment of a flush.
 
 use crate::error::Error;
 use crate::fault::{Fault, Faults};
 use crate::list::{List, Positions};
 use crate::slots::SlotMap;
 
-/// The slot of the newest segment that has the key, among the first `within` of the list. The map says where to look; what it
-/// shows without need is looked into and ruled out. No flush and no compaction but the caller's may be under way.
+/// The slot of the newest segment that has the key, among the first `within` of the list. The map says where to
+/// look. A segment that it shows without need is looked into and ruled out. No flush or compaction may be under
+/// way, except the caller's.
 pub(crate) fn holder(
     list: &List,
     map: &dyn SlotMap,
@@ -35,14 +36,14 @@ pub(crate) fn holder(
 /// What a flush does to the map.
 #[derive(Debug, Default)]
 pub(crate) struct Moves<'a> {
-    /// Keys that some segment has, and the slot in their pairs.
+    /// Keys that some segment has, each with the slot in its pair.
     replaced: Vec<(&'a [u8], u16)>,
-    /// Keys that none has.
+    /// Keys that no segment has.
     inserted: Vec<&'a [u8]>,
 }
 
 impl<'a> Moves<'a> {
-    /// What makes the pairs of these keys those of a segment that is newer than all listed ones.
+    /// Plans how these keys' pairs get the slot of a segment that is newer than all listed ones.
     pub(crate) fn plan(
         list: &List,
         map: &dyn SlotMap,
@@ -59,14 +60,14 @@ impl<'a> Moves<'a> {
         Ok(moves)
     }
 
-    /// For how many pairs there must be room.
+    /// How many new pairs need room.
     pub(crate) fn inserts(&self) -> usize {
         self.inserted.len()
     }
 
-    /// Moves the pairs to this slot. If one is refused, none was moved.
+    /// Gives the pairs this slot. If an insert is refused, nothing was changed.
     pub(crate) fn carry_out(&self, map: &dyn SlotMap, new: u16) -> Result<(), Error> {
-        // First what can be refused: it undoes itself.
+        // The inserts come first, because they can be refused, and then undo themselves.
         map.insert_all(&self.inserted, new).map_err(Error::Full)?;
         for &(key, old) in &self.replaced {
             if !map.replace(key, old, new) {

@@ -4,9 +4,9 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Opened {
-    /// Files and directories that nothing named, and that were deleted.
+    /// How many files and directories were deleted, because the manifest did not name them.
     pub deleted: usize,
-    /// Keys that were read from logs.
+    /// How many keys were read from logs.
     pub logged: usize,
     /// Where the maplet comes from.
     pub maplet: Origin,
@@ -16,12 +16,12 @@ pub struct Opened {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin {
-    /// The strategy has none.
+    /// The strategy has no maplet.
     None,
-    /// From a snapshot, and from so many segments that were flushed after it.
+    /// From a snapshot, and from this many segments that were flushed after it.
     #[allow(missing_docs)]
     FromSnapshot { segments: usize },
-    /// From all segments, for this reason.
+    /// Rebuilt from all segments, for this reason.
     #[allow(missing_docs)]
     Scanned { reason: String },
 }

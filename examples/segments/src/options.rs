@@ -1,4 +1,4 @@
-//! How a store is to be opened.
+//! How to open a store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,10 +9,11 @@ use crate::error::Error;
 use crate::maplet;
 use crate::slots::{LoadedMap, SlotMap};
 
-/// More segments than this are refused: a list finds a segment by its slot in an array, and a get notes positions in 256 bits.
+/// The most segments that a list may have. The limit comes from the array that maps a slot to a segment, and from
+/// the 256 bits in which a get notes positions.
 pub(crate) const MOST_SEGMENTS: usize = 255;
 
-/// What says which segments may have a key.
+/// How a get finds the segments that may have a key.
 #[derive(Clone, Debug)]
 pub enum Strategy {
     /// One `ConcurrentCuckooMaplet` for all segments.
@@ -21,12 +22,12 @@ pub enum Strategy {
     FilterEach,
     /// The Bloom filter that the engine stores in each segment.
     Engine,
-    /// A map that is watched, and whose false positives are chosen. It is not loaded from a snapshot.
+    /// A map for tests: it is watched, and its false positives are chosen. It is not loaded from a snapshot.
     #[cfg(test)]
     Custom(MapMaker),
 }
 
-/// Makes a map for at least so many pairs.
+/// Makes a map for at least this many pairs.
 #[cfg(test)]
 #[derive(Clone)]
 pub struct MapMaker(pub(crate) Arc<dyn Fn(usize) -> Box<dyn SlotMap> + Send + Sync>);
@@ -38,31 +39,32 @@ impl std::fmt::Debug for MapMaker {
     }
 }
 
-/// How to open a [`Store`](crate::Store). What is stored does not depend on it, so it may be another each time.
+/// How to open a [`Store`](crate::Store). The stored data does not depend on these options, so they may differ each
+/// time.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What says which segments may have a key.
+    /// How a get finds the segments that may have a key.
     pub strategy: Strategy,
     /// The false-positive rate of the maplet, or of each filter.
     pub false_positive_rate: f64,
-    /// The bits for each key of the engine's Bloom filters. Segments have them only if they were written with
-    /// [`Strategy::Engine`].
+    /// The bits for each key in the engine's Bloom filters. Segments have such a filter only if they were written
+    /// with [`Strategy::Engine`].
     pub engine_bits: u8,
-    /// How many segments there may be, up to 255. A flush compacts first if there are as many.
+    /// How many segments there may be, 1 to 255. If there are this many, a flush compacts first.
     pub most_segments: usize,
-    /// How many segments a compaction merges that chooses for itself.
+    /// How many segments a compaction merges when the store chooses them.
     pub merge: usize,
-    /// How many keys in memory make [`Store::maintain`](crate::Store::maintain) flush.
+    /// [`Store::maintain`](crate::Store::maintain) flushes when there are this many keys in memory.
     pub memtable_keys: usize,
-    /// For how many pairs the maplet is made at least. It is made anew for more if need be.
+    /// The least number of pairs that the maplet is built for. It is rebuilt for more if necessary.
     pub capacity: usize,
     /// How many bytes of blocks the engine keeps in memory.
     pub cache_bytes: u64,
 }
 
 impl Options {
-    /// A rate of 0.1 %, Bloom filters of 15 bits a key, up to 63 segments, merges of 4, flushes at 10,000 keys, a maplet for
-    /// 100,000 pairs, a cache of 64 MiB.
+    /// A rate of 0.1 %, Bloom filters of 15 bits a key, up to 63 segments, merges of 4, flushes at 10,000 keys, a
+    /// maplet for 100,000 pairs, a cache of 64 MiB.
     #[must_use]
     pub fn new(strategy: Strategy) -> Self {
         Self {
@@ -77,18 +79,19 @@ impl Options {
         }
     }
 
-    pub(crate) fn most_segments(&self) -> usize {
-        self.most_segments.clamp(1, MOST_SEGMENTS)
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let asked = self.most_segments;
+        if (1..=MOST_SEGMENTS).contains(&asked) { Ok(()) } else { Err(Error::MostSegments { asked }) }
     }
 
-    /// The highest slot that there can be while the highest one of a live segment is this: a segment gets the lowest free slot,
-    /// and beside those that there may be there is the output of a compaction.
+    /// The highest slot that can come up, given the highest slot of a live segment. A segment gets the lowest free
+    /// slot, and a compaction's output comes on top of the most segments that there may be.
     fn highest_slot(&self, live: u16) -> u16 {
-        u16::try_from(self.most_segments()).unwrap_or(u16::MAX).max(live.saturating_add(1))
+        u16::try_from(self.most_segments).unwrap_or(u16::MAX).max(live.saturating_add(1))
     }
 
-    /// A map for so many pairs, and for slots beyond those of live segments, of which this is the highest; `None` if the
-    /// strategy needs none.
+    /// A map for this many pairs, and for slots beyond `highest`, the highest slot of a live segment. `None` if the
+    /// strategy needs no map.
     pub(crate) fn make_map(
         &self,
         pairs: usize,
@@ -104,7 +107,7 @@ impl Options {
         Ok(Some(Arc::from(map.map_err(Error::Build)?)))
     }
 
-    /// The map that was saved to this file, or why it can't be used.
+    /// Loads the map that was saved to this file, or returns why it can't be used.
     pub(crate) fn load_map(&self, path: &Path, highest: u16, hasher: &StableState) -> Result<LoadedMap, String> {
         match &self.strategy {
             Strategy::Maplet => maplet::load(path, self.false_positive_rate, self.highest_slot(highest), hasher),

@@ -1,8 +1,9 @@
-//! What a killed process leaves behind, and what the next one makes of it.
+//! What a killed process leaves behind, and how the next process handles it.
 //!
-//! # What is where
-//! The manifest says which segments are live and which log is the first that counts. It is replaced in one step (a new file,
-//! synced, then renamed). Everything else is either named by it, or is there too early or too long:
+//! # Files
+//! The manifest names the live segments and the first log that counts. It is replaced in one step (a new file,
+//! synced, then renamed). Everything else is either named by it, or was written too early for it, or has not been
+//! deleted yet:
 //!
 //! | the process dies | the manifest | left over | the keys of the memtable are |
 //! |---|---|---|---|
@@ -11,22 +12,23 @@
 //! | in a compaction, before the manifest is replaced | the old one | the output, or part of it | in the log |
 //! | after that | the new one | the inputs, or parts of them | in the log |
 //!
-//! What the manifest does not name is deleted. The logs that count are read into one memtable, in their order. So each entry
-//! that was committed is there once, and in its place in the order. (The deletion of a log is not what decides whether it
-//! counts: the manifest's number is.)
+//! What the manifest does not name is deleted. The logs that count are read into one memtable, in their order. So
+//! each committed entry is there once, and in its place in the order. (The manifest's number decides whether a log
+//! counts, not the deletion of the log.)
 //!
 //! # The maplet
-//! dies with the process, in whatever step. Its snapshot ([`Store::save`](crate::Store::save)) is made under the maintenance
-//! lock, so it has exactly one pair for each key, with the slot of the newest segment that had it then. The snapshot's position
-//! is the version of the manifest. Its attachment lists the segments that were live: number, slot and a random id.
+//! The maplet dies with the process, in whatever step. Its snapshot ([`Store::save`](crate::Store::save)) is made
+//! under the maintenance lock, so it has exactly one pair for each key, with the slot of the newest segment that
+//! had the key then. The snapshot's position is the version of the manifest. Its attachment lists the segments that
+//! were live: number, slot and a random id.
 //!
-//! - If each of them is still live, with its slot, then all other live segments are newer. Their keys are moved to them, from
-//!   the oldest to the newest, as flushes would have done.
-//! - If one is gone, its pairs can't be removed, for its keys are gone with it. Then the maplet is made anew from all segments.
-//!   So it is if the file is missing, damaged, or of another store.
+//! - If each of them is still live, with its slot, then all other live segments are newer. Their keys are moved to
+//!   them, from the oldest to the newest, as flushes would have done.
+//! - If one is gone, its pairs can't be removed, because its keys are gone with it. Then the maplet is rebuilt from
+//!   all segments. The same happens if the file is missing, is damaged, or belongs to another store.
 //!
-//! Either way it has exactly the pairs it needs. A filter for each segment is made from the segment's keys. (It could lie beside
-//! the segment, and would never have to be saved again.)
+//! Either way the maplet has exactly the pairs it needs. A filter for each segment is built from the segment's
+//! keys. (It could also be stored beside the segment, and would never have to be saved again.)
 
 use std::fs::{self, File, TryLockError};
 use std::path::Path;
@@ -50,22 +52,23 @@ use crate::segment::{Engine, Segment};
 use crate::slots::SlotMap;
 use crate::store::{Maintenance, Store};
 
-/// The file of the maplet's snapshot.
+/// The name of the file with the maplet's snapshot.
 pub(crate) const SNAPSHOT: &str = "maplet";
 
-/// How many keys of a scan are inserted at a time.
+/// How many keys a scan inserts at a time.
 const SCANNED: usize = 1024;
 
 impl Store {
-    /// Opens the store in this directory, or makes one.
+    /// Opens the store in this directory, or makes a new one.
     ///
     /// # Errors
-    /// If another process has it open, a file can't be read or written, or a filter can't be built.
+    /// If the options ask for what can't be, another process has it open, a file can't be read or written, or a filter can't be built.
     pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Self, Error> {
         Self::open_with(directory.as_ref(), options, Faults::default())
     }
 
     pub(crate) fn open_with(directory: &Path, options: Options, faults: Faults) -> Result<Self, Error> {
+        options.check()?;
         fs::create_dir_all(directory).map_err(Error::io(directory))?;
         let lock = lock(directory)?;
         let manifest = match Manifest::read(directory).map_err(Error::io(directory))? {
@@ -105,7 +108,7 @@ impl Store {
     }
 }
 
-/// Keeps other processes out. The system lets go of the lock when the process ends, in whatever way.
+/// Keeps other processes out. The operating system releases the lock when the process ends, in whatever way.
 fn lock(directory: &Path) -> Result<File, Error> {
     let path = directory.join("lock");
     let file = File::create(&path).map_err(Error::io(&path))?;
@@ -127,7 +130,7 @@ fn new_manifest(directory: &Path) -> Result<Manifest, Error> {
     Ok(manifest)
 }
 
-/// Deletes what the manifest does not name; how much that was.
+/// Deletes what the manifest does not name. Returns how many files and directories that was.
 fn delete_leftovers(directory: &Path, manifest: &Manifest, engine: &Engine) -> Result<usize, Error> {
     let mut deleted = 0;
     for entry in fs::read_dir(directory).map_err(Error::io(directory))? {
@@ -168,7 +171,7 @@ fn open_map(
     }
 }
 
-/// Loads the maplet, and adds the segments that its snapshot does not have; or says why not.
+/// Loads the maplet and adds the segments that its snapshot does not have, or returns why it can't.
 fn load_map(
     directory: &Path,
     options: &Options,
@@ -197,7 +200,7 @@ fn load_map(
     Ok((Arc::from(loaded.map), new))
 }
 
-/// Moves the keys of a segment to it, which is newer than those in the list.
+/// Moves the keys of a segment to it. The segment is newer than those in the list.
 fn add_newest(map: &dyn SlotMap, older: &List, segment: &Segment) -> Result<(), Error> {
     let mut pairs = segment.pairs();
     while let Some(keys) = next_keys(&mut pairs.by_ref().map(|pair| Ok(pair?.0)))? {
@@ -207,7 +210,7 @@ fn add_newest(map: &dyn SlotMap, older: &List, segment: &Segment) -> Result<(), 
     Ok(())
 }
 
-/// The next keys of a scan; `None` at its end.
+/// The next keys of a scan, or `None` at its end.
 fn next_keys<K>(keys: &mut impl Iterator<Item = Result<K, Error>>) -> Result<Option<Vec<K>>, Error> {
     let keys: Result<Vec<K>, Error> = keys.take(SCANNED).collect();
     keys.map(|keys| (!keys.is_empty()).then_some(keys))
@@ -223,26 +226,26 @@ fn saved_segment(number: u64, slot: u16, id: u64) -> [u8; SAVED_BYTES] {
     bytes
 }
 
-/// What a snapshot says of the segments whose keys it has.
+/// The attachment of a snapshot: the segments whose keys it has.
 pub(crate) fn attachment(manifest: &Manifest) -> Vec<u8> {
     manifest.segments.iter().flat_map(|live| saved_segment(live.number, live.slot, live.id)).collect()
 }
 
-/// A map, for at least so many pairs, of all keys of these segments; `None` if the strategy needs none.
+/// A map of all keys of these segments, for at least this many pairs. `None` if the strategy needs no map.
 pub(crate) fn scan(
     options: &Options,
     hasher: &StableState,
     segments: &[Arc<Segment>],
     pairs: usize,
 ) -> Result<Map, Error> {
-    // As many as there are if no key is in two of them.
+    // This is exact if no key is in two segments.
     let keys: u64 = segments.iter().map(|segment| segment.live.keys).sum();
     let Some(map) =
         options.make_map(pairs.max(usize::try_from(keys).unwrap_or(usize::MAX)), highest_slot(segments), hasher)?
     else {
         return Ok(None);
     };
-    // Deletions are kept: the segments are not written anew.
+    // Deletions are kept, because the segments still have them.
     let mut merge = Merge::new(segments, false).map(|merged| merged.map(|merged| (merged.slot, merged.key)));
     while let Some(mut keys) = next_keys(&mut merge)? {
         // One call for each slot.

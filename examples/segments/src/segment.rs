@@ -1,7 +1,8 @@
-//! A segment: a sorted file that is written once. This is the only file that knows the engine.
+//! A segment: a sorted file that is written once. Only this file knows the engine.
 //!
-//! Each is a tree of [`lsm_tree`] with one level, in a directory of its own, filled by one bulk load and only read from then
-//! on. The engine's own log, memory tables and compactions are not used: those of this store are to be seen.
+//! Each segment is a tree of [`lsm_tree`] with one level, in a directory of its own. One bulk load fills it, and
+//! after that it is only read. The engine's own log, memory tables and compactions are not used, because the
+//! example shows those of this store.
 
 use std::fmt;
 use std::fs;
@@ -17,7 +18,7 @@ use crate::error::Error;
 use crate::manifest::Live;
 use crate::options::{Options, Strategy};
 
-/// The filter of one segment. All have the same hasher, so a get hashes its key once.
+/// The filter of one segment. All filters have the same hasher, so a get hashes its key once.
 type Filter = ConcurrentCuckooFilter<[u8], StableState>;
 
 /// A key and the bytes of its entry, as the engine stores them.
@@ -28,9 +29,9 @@ pub(crate) struct Engine {
     directory: PathBuf,
     /// Shared by all segments.
     cache: Arc<Cache>,
-    /// -1: none.
+    /// -1 means none.
     bloom_bits: i8,
-    /// The hasher and the rate of the filters, if each segment is to have one.
+    /// The hasher and the rate of the filters, if each segment has one.
     filters: Option<(StableState, f64)>,
 }
 
@@ -51,13 +52,13 @@ impl Engine {
         self.directory.join(format!("segment-{number}"))
     }
 
-    /// The number of the segment that a directory of this name is of.
+    /// The number of the segment whose directory has this name.
     pub(crate) fn number_of(name: &str) -> Option<u64> {
         name.strip_prefix("segment-")?.parse().ok()
     }
 
-    /// Writes a segment of these pairs, which must be sorted. It is on the disk when this returns; `None` if there were no
-    /// pairs. `keys` in `live` is set to how many there were.
+    /// Writes a segment of these pairs, which must be sorted. The segment is on disk when this returns. Returns
+    /// `None` if there were no pairs. Sets `keys` in `live` to the number of pairs.
     pub(crate) fn write(
         &self,
         mut live: Live,
@@ -76,7 +77,7 @@ impl Engine {
                     }
                     Some(pair)
                 }
-                // The engine takes no errors: it gets fewer pairs, and the segment is thrown away.
+                // The engine takes no errors. So it gets fewer pairs, and the segment is thrown away.
                 Err(error) => {
                     failed = Some(error);
                     None
@@ -98,10 +99,10 @@ impl Engine {
         segment.map(|segment| (live.keys > 0).then_some(segment))
     }
 
-    /// Opens a segment, which must be there.
+    /// Opens an existing segment.
     pub(crate) fn open(&self, live: Live) -> Result<Segment, Error> {
         let path = self.path(live.number);
-        // The engine would make an empty tree.
+        // If the directory is missing, the engine would make an empty tree.
         fs::metadata(&path).map_err(Error::io(&path))?;
         let tree = self.tree(&path)?;
         let mut segment = Segment { live, tree, filter: None, path, retired: AtomicBool::new(false) };
@@ -128,7 +129,8 @@ impl Engine {
     }
 }
 
-/// An open segment. Whoever has one can read from it, also after it was retired; then the last one deletes it.
+/// An open segment. Any thread that holds one can read from it, even after it was retired. The last holder of a
+/// retired segment deletes its files.
 pub(crate) struct Segment {
     pub(crate) live: Live,
     tree: Tree,
@@ -147,7 +149,7 @@ impl Segment {
         self.tree.get(key, None)?.map(|bytes| self.entry(&bytes)).transpose()
     }
 
-    /// What the bytes of one of its pairs mean.
+    /// Decodes the bytes of one of its pairs.
     pub(crate) fn entry(&self, bytes: &[u8]) -> Result<Entry, Error> {
         Entry::from_bytes(bytes).ok_or(Error::Damaged { segment: self.live.number })
     }
@@ -160,8 +162,8 @@ impl Segment {
 
     /// Whether the engine's own filter, if it has one, lets the key pass.
     pub(crate) fn engine_lets_pass(&self, key: &[u8]) -> bool {
-        // Hidden in the engine's documentation, and for counting only. No version will come that changes it: a new series of
-        // the engine has begun.
+        // This field is hidden in the engine's documentation, and it is used for counting only. No version that
+        // changes it will come, because the engine has moved on to a new series.
         let levels = self.tree.levels.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         levels.iter().any(|file| file.bloom_filter.as_ref().is_none_or(|filter| filter.contains(key)))
     }
@@ -176,9 +178,9 @@ impl Segment {
         self.filter.as_ref().map_or_else(|| self.tree.bloom_filter_size(), Filter::memory_usage)
     }
 
-    /// Deletes its files once nobody reads them any more. No manifest may name it.
+    /// Marks its files for deletion when the last reader is gone. No manifest may name it.
     pub(crate) fn retire(&self) {
-        // Nobody reads it before the last reference goes, and that synchronizes.
+        // No thread reads it before the last reference is dropped, and that drop synchronizes.
         self.retired.store(true, Ordering::Relaxed);
     }
 }

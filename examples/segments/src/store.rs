@@ -1,4 +1,5 @@
-//! CONCURRENT: the store, its puts and its gets. The order of all steps is told in [`maintenance`](crate::maintenance).
+//! CONCURRENT: the store, its puts and its gets. [`maintenance`](crate::maintenance) describes the order of all
+//! steps.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, fence};
@@ -31,11 +32,11 @@ pub struct Store {
     pub(crate) maintenance: Mutex<Maintenance>,
     pub(crate) opened: Opened,
     pub(crate) faults: Faults,
-    /// Tells other processes that this store is open, until it is dropped.
+    /// Shows other processes that this store is open, until it is dropped.
     pub(crate) _lock: std::fs::File,
 }
 
-/// What the maintenance lock guards, apart from the order of the steps.
+/// What the maintenance lock guards, besides the order of the steps.
 #[derive(Debug)]
 pub(crate) struct Maintenance {
     pub(crate) manifest: Manifest,
@@ -50,14 +51,14 @@ pub struct Looks {
     pub segments: u64,
     /// Those that did not have the key.
     pub wrong: u64,
-    /// How often a get began again, because the list had been replaced.
+    /// How often a get began again because the list had been replaced.
     pub again: u64,
 }
 
-/// What there is to know of a segment.
+/// A segment, as [`Store::segments`] reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentInfo {
-    /// Its number, which no other segment ever has had.
+    /// Its number. No other segment has ever had it.
     pub number: u64,
     /// Its value in the maplet.
     pub slot: u16,
@@ -74,7 +75,7 @@ impl Store {
         self.get_counting(key, &mut Looks::default())
     }
 
-    /// The value of a key; adds to `looks`.
+    /// The value of a key. Adds to `looks`.
     ///
     /// # Errors
     /// If a segment can't be read.
@@ -96,10 +97,10 @@ impl Store {
                     positions.add(position);
                 }
             });
-            // What the map has shown was read before the list is loaded again: whoever changed the map on behalf of a later
-            // list had published that one before, so the load sees it.
+            // The map was read before the list is loaded again. A thread that changes the map on behalf of a later
+            // list has published that list before. So the second load sees the later list.
             fence(Ordering::Acquire);
-            // The list is held, so no other can have its address.
+            // This get holds the list, so no other list can have its address.
             if !Arc::ptr_eq(&list, &self.list.load()) && !self.faults.has(Fault::NoSecondLook) {
                 looks.again += 1;
                 continue;
@@ -120,7 +121,7 @@ impl Store {
     fn ask_segments(&self, list: &List, key: &[u8], looks: &mut Looks) -> Result<Option<Entry>, Error> {
         let hash = match self.options.strategy {
             Strategy::FilterEach => self.hasher.hash_bytes(key),
-            // The engine hashes for itself.
+            // The engine computes a hash of its own.
             _ => 0,
         };
         for segment in list.segments() {
@@ -134,10 +135,10 @@ impl Store {
         Ok(None)
     }
 
-    /// Gives the key this value. It survives the process when this returns.
+    /// Gives the key this value. When this returns, the value survives the end of the process.
     ///
     /// # Errors
-    /// If the log can't be written. Each further put fails too, until the store is opened again.
+    /// If the log can't be written. Every later put fails too, until the store is opened again.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         self.write(key, Entry::Value(value.to_vec()))
     }
@@ -169,7 +170,7 @@ impl Store {
         self.list.load().segments().iter().map(info).collect()
     }
 
-    /// How many keys are in memory, those that are being flushed included.
+    /// How many keys are in memory, including those that are being flushed.
     pub fn memtable_keys(&self) -> usize {
         let list = self.list.load();
         list.active.len() + list.sealed.as_ref().map_or(0, |sealed| sealed.len())
@@ -184,7 +185,8 @@ impl Store {
         }
     }
 
-    /// Of how many segments the engine's own filter lets the key pass, up to the first that has it.
+    /// Counts the segments whose own filter, made by the engine, lets the key pass, up to the first segment that
+    /// has the key.
     ///
     /// # Errors
     /// If a segment can't be read.
@@ -197,7 +199,7 @@ impl Store {
         Ok(())
     }
 
-    /// What was found when the store was opened.
+    /// What opening the store found.
     pub fn opened(&self) -> &Opened {
         &self.opened
     }
@@ -208,7 +210,7 @@ impl Store {
     }
 
     pub(crate) fn lock_writer(&self) -> MutexGuard<'_, Log> {
-        // Whoever panicked has left the log as it is after a failed write: it knows.
+        // A holder that panicked has left the log like one with a failed write, and the log knows that.
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

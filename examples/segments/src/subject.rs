@@ -11,10 +11,11 @@ use crate::failure::Failure;
 
 const KEY_BYTES: usize = 16;
 
-/// A key: the number, spread over all keys that there could be, and the number. So no two are alike.
+/// A key: eight bytes that spread the number over the whole range, then the number itself. So no two keys are
+/// alike.
 pub(crate) fn key(number: usize) -> [u8; KEY_BYTES] {
     let number = number as u64;
-    // The finalizer of SplitMix64: each number has another image.
+    // The finalizer of SplitMix64, which maps each number to a different one.
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -25,14 +26,15 @@ pub(crate) fn key(number: usize) -> [u8; KEY_BYTES] {
     key
 }
 
-/// A store of so many segments, with one of the strategies, or one tree of the engine with as many tables.
+/// A store with one of the strategies, or one tree of the engine with as many tables as a store has segments.
 pub(crate) enum Subject {
     Store { name: &'static str, store: Box<Store>, engine: bool },
     Tree(Tree),
 }
 
 impl Subject {
-    /// All of them, each with the same keys in the same segments: key `i` is in segment `i` modulo their number.
+    /// All of them, each with the same keys in the same segments: key `i` is in segment `i` modulo the number of
+    /// segments.
     pub(crate) fn all(
         directory: &Path,
         options: &Options,
@@ -86,7 +88,8 @@ impl Subject {
         })
     }
 
-    /// How many segments are looked into for the key, where the gets themselves can't say; `None` where nobody can.
+    /// Counts how many segments are looked into for the key, also where the gets themselves do not count them.
+    /// `None` where there is no way to count.
     pub(crate) fn looks(&self, key: &[u8], looks: &mut Looks) -> Result<Option<()>, Failure> {
         match self {
             Self::Store { store, engine: true, .. } => store.engine_looks(key, looks)?,
@@ -103,12 +106,12 @@ impl Subject {
         }
     }
 
-    /// Whether there are compactions to read beside.
+    /// Whether it has compactions to run during the gets.
     pub(crate) fn compacts(&self) -> bool {
         matches!(self, Self::Store { .. })
     }
 
-    /// Writes one segment after the other anew, until told to stop; how many keys.
+    /// Rewrites one segment after the other until `stop` is set. Returns how many keys it wrote.
     pub(crate) fn compact_until(&self, stop: &AtomicBool) -> Result<u64, Failure> {
         let Self::Store { store, .. } = self else { return Ok(0) };
         let mut keys = 0;

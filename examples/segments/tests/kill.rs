@@ -1,8 +1,8 @@
-//! The process is killed in the midst of puts, flushes, compactions and saves, with a signal that it can't catch. No key is
-//! lost, and the maplet has exactly the pairs it needs.
+//! The process is killed in the middle of puts, flushes, compactions and saves, with a signal that it can't catch.
+//! No key is lost, and the maplet has exactly the pairs it needs.
 //!
-//! (A killed process leaves what it has written to the system, which a power cut does not. The log is not synced, and that is
-//! not tested here.)
+//! (The system keeps what a killed process has written. After a power cut it does not: the log is not synced. That
+//! case is not tested here.)
 
 #![cfg(unix)]
 
@@ -19,10 +19,10 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use segments::{Options, Origin, Store, Strategy};
 
-/// What the program has said of the keys that each of its threads has to itself.
+/// What the program has reported about the keys. Each of its threads has keys of its own.
 #[derive(Default)]
 struct Said {
-    /// The values of those that were put, and `None` for those deleted, by what was committed for certain.
+    /// By key: the value that was put, or `None` if the key was deleted, as far as the change was surely committed.
     known: BTreeMap<String, Option<String>>,
     /// By thread: a change that was begun, and may have been committed.
     pending: BTreeMap<String, (String, Option<String>)>,
@@ -52,7 +52,7 @@ impl Said {
         assert!(self.pending.insert(thread.to_owned(), (key.to_owned(), value)).is_none(), "{thread} is not done");
     }
 
-    /// Looks up each key, and takes note of what became of those that were not certain.
+    /// Gets each key. Records the outcome of the changes that may or may not have been committed.
     fn check(&mut self, store: &Store) {
         let unsure: BTreeMap<String, Option<String>> = std::mem::take(&mut self.pending).into_values().collect();
         let get = |key: &str| {
@@ -73,7 +73,7 @@ impl Said {
     }
 }
 
-/// Starts the program, lets it work for a while after its first flush, kills it, and hears it out.
+/// Starts the program, lets it work for a while after its first flush, kills it, and reads the rest of its output.
 fn work_and_kill(directory: &Path, strategy: &str, seed: u64, life: Duration, said: &mut Said) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_segments"))
         .args(["--path", directory.to_str().expect("a name"), "--strategy", strategy, "churn"])
@@ -85,7 +85,7 @@ fn work_and_kill(directory: &Path, strategy: &str, seed: u64, life: Duration, sa
     let (begun, begins) = mpsc::channel();
     let listener = thread::spawn(move || {
         let (mut lines, mut line) = (Vec::new(), String::new());
-        // A line without an end was not finished, and nothing was begun after it.
+        // A line without an end was not finished, and no change was begun after it.
         while out.read_line(&mut line).expect("text") > 0 && line.ends_with('\n') {
             if line == "flushed\n" {
                 let _ = begun.send(());
@@ -106,19 +106,19 @@ fn work_and_kill(directory: &Path, strategy: &str, seed: u64, life: Duration, sa
     }
 }
 
-/// How often a store is worked on, killed, and looked at: at least so often, and until it was seen what must be seen.
+/// A store is worked on, killed and checked at least this often, and until everything that must be seen was seen.
 const LEAST_ROUNDS: u64 = 12;
 const MOST_ROUNDS: u64 = 60;
 
 #[test]
 fn a_killed_process_loses_no_key() {
-    // In memory, if the system has such a place: what a killed process has written is there in either case.
+    // In memory, if the system has such a directory. What a killed process has written is there in either case.
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory");
     let mut said = Said::default();
     let mut random = SmallRng::seed_from_u64(1);
     let (mut leftovers, mut loaded, mut scanned, mut unsure) = (0, 0, 0, 0);
     for round in 0.. {
-        // What is stored does not depend on the strategy.
+        // The stored data does not depend on the strategy.
         let strategy = ["maplet", "maplet", "filters", "maplet", "engine"][round as usize % 5];
         let life = Duration::from_micros(random.random_range(0..150_000));
         work_and_kill(directory.path(), strategy, round, life, &mut said);
@@ -133,7 +133,7 @@ fn a_killed_process_loses_no_key() {
         }
         assert_no_leftovers(&store);
         said.check(&store);
-        // Each pair that is replaced or removed now must be there: the store says so if not.
+        // Each pair that is replaced or removed now must be there. Otherwise the store returns an error.
         store.flush().expect("a flush");
         said.check(&store);
         if round % 3 == 0 {
@@ -152,8 +152,8 @@ fn a_killed_process_loses_no_key() {
         assert!(round < MOST_ROUNDS, "{leftovers} leftovers, {loaded} loaded, {scanned} scanned, {unsure} under way");
     }
     println!(
-        "{} commits, {} flushes, {} compactions, {} saves, {} keys; {leftovers} things left over, {loaded} maplets loaded, \
-         {scanned} made anew, {unsure} changes under way",
+        "{} commits, {} flushes, {} compactions, {} saves, {} keys; {leftovers} left over, {loaded} maplets loaded, \
+         {scanned} rebuilt, {unsure} changes under way",
         said.committed,
         said.flushed,
         said.compacted,
@@ -162,7 +162,7 @@ fn a_killed_process_loses_no_key() {
     );
 }
 
-/// That there is a directory for each live segment, and no other.
+/// Asserts that there is a directory for each live segment, and no other.
 fn assert_no_leftovers(store: &Store) {
     let mut expected: Vec<String> =
         store.segments().iter().map(|segment| format!("segment-{}", segment.number)).collect();

@@ -1,4 +1,4 @@
-//! The program: its commands, its table, and what it says when it can't.
+//! The program: its commands, its table, and its error messages.
 
 use std::fs;
 use std::path::Path;

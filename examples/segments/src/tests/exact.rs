@@ -1,4 +1,5 @@
-//! A map that knows its pairs exactly, notices what must not be done to a maplet, and makes false positives to order.
+//! A map that knows its pairs exactly. It notices what must not be done to a maplet, and makes false positives on
+//! demand.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,10 +11,10 @@ use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
 
 use crate::slots::SlotMap;
 
-/// Slots that are shown at random are below this.
+/// Slots that are shown at random are below this number.
 const SLOTS: u16 = 16;
 
-/// Before or after what a map was asked for.
+/// A moment before or after an operation of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moment {
     Asked,
@@ -24,7 +25,7 @@ pub(super) enum Moment {
 
 type Hook = Box<dyn Fn(Moment) + Send + Sync>;
 
-/// Who is told what maps are asked for. A panic there is as if the process had died there.
+/// Calls a hook for each operation of a map. A panic in the hook is as if the process had died there.
 #[derive(Default)]
 pub(super) struct Watch(OnceLock<Hook>);
 
@@ -43,7 +44,7 @@ impl Watch {
 pub(super) struct Exact {
     pairs: Mutex<HashMap<Vec<u8>, Vec<u16>>>,
     noise: u64,
-    /// More pairs than these are refused, though the capacity is larger.
+    /// More pairs than this are refused, although `capacity` is larger.
     room: usize,
     random: AtomicU64,
     watch: Arc<Watch>,
@@ -54,7 +55,8 @@ impl Exact {
         Self { pairs: Mutex::default(), noise, room, random: AtomicU64::new(1), watch }
     }
 
-    /// Changes one key's slots, and tells of it before and after, without a lock, so that whoever is told may ask.
+    /// Changes one key's slots. Calls the hook before and after, without holding a lock, so that the hook may ask
+    /// the map.
     fn change<R>(&self, moment: Moment, key: &[u8], change: impl FnOnce(&mut Vec<u16>) -> R) -> R {
         self.watch.at(moment);
         let result = {
@@ -140,7 +142,7 @@ impl std::fmt::Debug for Exact {
     }
 }
 
-/// What a filter says that has too many copies of a key.
+/// The error of a filter that has too many copies of a key.
 fn refused() -> InsertError {
     let filter = ConcurrentCuckooFilter::<u8>::with_capacity(10);
     (0..100).find_map(|_| filter.insert(&0).err()).expect("a hundred copies are too many")

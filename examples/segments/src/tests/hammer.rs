@@ -17,7 +17,7 @@ use crate::store::{Looks, Store};
 const PERMANENT: u64 = 400;
 /// Keys whose values rise.
 const RISING: usize = 40;
-/// Keys that are put and deleted once, at the beginning.
+/// Keys that are put and deleted once, at the start.
 const DELETED: u64 = 60;
 const READERS: u64 = 2;
 
@@ -25,7 +25,7 @@ fn name(kind: &str, number: u64) -> Vec<u8> {
     format!("{kind} {number}").into_bytes()
 }
 
-/// What was seen in a while.
+/// The counts of one run.
 #[derive(Debug, Default)]
 struct Seen {
     gets: u64,
@@ -35,10 +35,11 @@ struct Seen {
     wrong: Option<String>,
 }
 
-/// The hammer ends after this time if nothing ends it before.
+/// The hammer ends after this time at the latest.
 const MOST: Duration = Duration::from_secs(30);
 
-/// Lets all of them work until an answer is wrong, or there were so many compactions and gets that began again.
+/// Lets all threads work until an answer is wrong, or until there were this many compactions and this many gets
+/// that began again.
 fn hammer(strategy: Strategy, faults: Faults, compactions: u64, again: u64) -> Seen {
     let directory = scratch();
     let store = Store::open_with(directory.path(), small(strategy), faults).unwrap();
@@ -118,7 +119,7 @@ fn hammer(strategy: Strategy, faults: Faults, compactions: u64, again: u64) -> S
     seen
 }
 
-/// One get of some key.
+/// One get of a random key.
 fn read(store: &Store, committed: &[AtomicU64], random: &mut SmallRng, looks: &mut Looks) -> Result<(), String> {
     let mut get = |key: &[u8]| store.get_counting(key, looks).unwrap();
     match random.random_range(0..10) {
@@ -163,8 +164,8 @@ fn no_get_misses_a_key_while_segments_are_flushed_and_compacted() {
 #[test]
 fn readers_notice_a_compaction_in_the_wrong_order() {
     let seen = hammer(exact(0, &Arc::default()), Faults::only(Fault::ReplaceBeforePublish), u64::MAX, 0);
-    // A get misses a key that has been there all the time. The first one missed is a permanent key or
-    // a rising one, whose missing value reads as 0.
+    // A get misses a key that has been there all the time. The first missed key is a permanent one or a rising one.
+    // The missing value of a rising key reads as 0.
     let missed = |wrong: &String| {
         (wrong.starts_with("permanent key") && wrong.ends_with(": None"))
             || (wrong.starts_with("rising key") && wrong.contains(": 0 after"))

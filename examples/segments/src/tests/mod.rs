@@ -1,4 +1,5 @@
-//! Tests that look inside: a map that is watched, and wrong orders of steps, which must be noticed.
+//! Tests that look inside the store: with a map that is watched, and with wrong orders of steps that must be
+//! noticed.
 //!
 //! - `steps`: between any two steps of a flush or compaction each key is right, also if the process dies there;
 //! - `hammer`: readers, a writer, flushes and compactions at the same time;
@@ -17,13 +18,14 @@ use crate::store::Store;
 use exact::{Exact, Watch};
 use std::sync::Arc;
 
-/// A directory in memory, if the system has such a place: these tests sync thousands of files, and nobody cuts the power.
+/// A directory in memory, if the system has one. These tests sync thousands of files, and need not survive a power
+/// cut.
 fn scratch() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory")
 }
 
-/// That the map has one pair for each key of each segment, with the slot of the newest that has it, and no others. (A pair
-/// that is missing while another key looks like this one is noticed by their number.)
+/// Asserts that the map has one pair for each key of each segment, with the slot of the newest segment that has the
+/// key, and no others. (If a pair is missing and a look-alike hides that, the number of pairs shows it.)
 #[track_caller]
 fn assert_exact(store: &Store) {
     let list = store.list.load();
@@ -39,12 +41,12 @@ fn assert_exact(store: &Store) {
     assert_eq!(map.pairs(), keys, "pairs, keys");
 }
 
-/// Small stores, of many segments.
+/// The options of small stores with many segments.
 fn small(strategy: Strategy) -> Options {
     Options { most_segments: 12, merge: 3, memtable_keys: 50, capacity: 200, ..Options::new(strategy) }
 }
 
-/// A map that is watched, and that shows each slot it does not have with this chance, in percent.
+/// A map that is watched. It shows each slot that it does not have with this probability, in percent.
 fn exact(noise: u64, watch: &Arc<Watch>) -> Strategy {
     let watch = Arc::clone(watch);
     Strategy::Custom(MapMaker(Arc::new(move |_| Box::new(Exact::new(noise, usize::MAX, Arc::clone(&watch))))))

@@ -1,4 +1,4 @@
-//! Random operations: each strategy answers as a `BTreeMap` does.
+//! Random operations: each strategy gives the same answers as a `BTreeMap`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,15 +1,26 @@
-//! Where the maplet comes from when a store is opened; in each case it has exactly the pairs it needs.
+//! Where the maplet comes from when a store is opened. In each case it has exactly the pairs it needs.
 
 use std::fs;
 use std::path::Path;
 
 use super::{assert_exact, scratch, small};
 use crate::opened::Origin;
-use crate::options::Strategy;
+use crate::options::{Options, Strategy};
 use crate::store::Store;
 
 fn open(directory: &Path) -> Store {
     Store::open(directory, small(Strategy::Maplet)).unwrap()
+}
+
+#[test]
+fn more_segments_than_a_store_can_have_are_refused() {
+    let directory = scratch();
+    for asked in [0, 256] {
+        let options = Options { most_segments: asked, ..small(Strategy::Maplet) };
+        let error = Store::open(&directory, options).err().unwrap().to_string();
+        assert_eq!(error, format!("a store can have 1 to 255 segments, not {asked}: change `most_segments`"));
+    }
+    assert!(Store::open(&directory, Options { most_segments: 255, ..small(Strategy::Maplet) }).is_ok());
 }
 
 /// Puts these keys, deletes every fifth, and flushes.
@@ -24,7 +35,7 @@ fn flush_keys(store: &Store, keys: std::ops::Range<u32>) {
     assert!(store.flush().unwrap());
 }
 
-/// Opens the store again, and looks at each key.
+/// Opens the store again, and gets each key.
 fn reopened(directory: &Path, keys: u32) -> Origin {
     let store = open(directory);
     assert_exact(&store);
@@ -32,7 +43,7 @@ fn reopened(directory: &Path, keys: u32) -> Origin {
         let value = store.get(&key.to_le_bytes()).unwrap();
         assert_eq!(value.is_some(), key < keys && key % 5 != 0, "{key}");
     }
-    // What is moved now was there.
+    // The maplet reports if a pair that these steps move is not there.
     flush_keys(&store, 0..keys);
     store.compact(0..store.segments().len()).unwrap();
     assert_exact(&store);
@@ -53,7 +64,8 @@ fn a_snapshot_is_brought_up_to_date() {
     flush_keys(&store, 50..150);
     assert!(store.save().unwrap());
     drop(store);
-    // Nothing has changed; then two segments with keys of older ones and new ones, of which one is merged with a third.
+    // First nothing has changed. Then there are two new segments with keys of older ones and new keys; one of the
+    // two is merged from two flushes.
     let store = open(directory.path());
     assert_eq!(store.opened().maplet, Origin::FromSnapshot { segments: 0 });
     assert_exact(&store);
@@ -106,7 +118,7 @@ fn a_store_that_went_another_way_does_not_take_the_snapshot() {
     flush_keys(&store, 0..40);
     store.save().unwrap();
     drop(store);
-    // The manifest is put back, and another segment of the same number and slot is flushed.
+    // The manifest is put back, and another segment with the same number and slot is flushed.
     fs::write(&manifest, before).unwrap();
     let store = open(directory.path());
     flush_keys(&store, 20..50);

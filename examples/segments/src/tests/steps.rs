@@ -1,4 +1,4 @@
-//! Between any two steps of a flush or compaction: gets are right, and a process that dies there has lost nothing.
+//! Between any two steps of a flush or compaction, gets are right, and a process that dies there has lost nothing.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ fn key(number: u32) -> Vec<u8> {
     format!("key {number}").into_bytes()
 }
 
-/// Puts some keys anew, deletes some, and leaves the others, by turns.
+/// Changes two thirds of the keys, other ones each turn: puts some anew and deletes some.
 fn change_keys(store: &Store, model: &Mutex<Model>, turn: u32) -> Result<(), Error> {
     for number in (0..24).filter(|number| !(number + turn).is_multiple_of(3)) {
         let value = (number * 5 + turn * 7) % 4;
@@ -34,7 +34,7 @@ fn change_keys(store: &Store, model: &Mutex<Model>, turn: u32) -> Result<(), Err
     Ok(())
 }
 
-/// What a get of each key answers that it should not.
+/// The keys for which a get returns a wrong answer.
 fn wrong_keys(store: &Store, model: &Model) -> Vec<String> {
     let get = |key: &[u8]| store.get(key).expect("a get");
     let wrong = model.iter().filter(|(key, value)| get(key) != **value);
@@ -44,12 +44,12 @@ fn wrong_keys(store: &Store, model: &Model) -> Vec<String> {
 }
 
 thread_local! {
-    /// Whether this thread is asking already, so that its own questions need not be watched.
+    /// Whether this thread runs the hook already. Then its own gets need not be watched.
     static ASKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Flushes and compacts, and asks for each key before and after each change of the map; what was wrong, and how often all keys
-/// were asked for.
+/// Flushes and compacts, and gets each key before and after each change of the map. Returns the wrong answers, and
+/// how often all keys were read.
 fn check_between_steps(noise: u64, faults: Faults) -> (Vec<String>, usize) {
     let directory = scratch();
     let watch = Arc::new(Watch::default());
@@ -100,7 +100,7 @@ fn wrong_orders_of_steps_are_noticed() {
     for (fault, moments, noise) in [
         (Fault::PublishBeforeInsert, &["Insert", "Replace"][..], 0),
         (Fault::ReplaceBeforePublish, &["Replace"], 0),
-        // The pair of a deletion is gone: that another key looks like an old value's is enough.
+        // The pair of a deletion is gone, so it is enough that another key looks like an old value's.
         (Fault::RemoveBeforeRetire, &["Remove"], 30),
     ] {
         let (wrong, _) = check_between_steps(noise, Faults::only(fault));
@@ -110,7 +110,8 @@ fn wrong_orders_of_steps_are_noticed() {
     }
 }
 
-/// A get whose list is replaced after it has loaded it, and whose slot is given to another segment; what it answers.
+/// A get that loads the list before the list is replaced and its slot is given to another segment. Returns what the
+/// get answers, and how often it began again.
 fn get_while_a_slot_is_given_away(faults: Faults) -> (Option<Vec<u8>>, u64) {
     let directory = scratch();
     let watch = Arc::new(Watch::default());
@@ -125,16 +126,17 @@ fn get_while_a_slot_is_given_away(faults: Faults) -> (Option<Vec<u8>>, u64) {
         if moment != Moment::Asked || once.swap(true, Ordering::Relaxed) {
             return;
         }
-        // The get has loaded its list, and has not asked the map yet. The key moves out of slot 0, which the list knows...
+        // The get has loaded its list, and has not asked the map yet. The key moves out of slot 0, which the list
+        // knows...
         let store = other.get().and_then(Weak::upgrade).expect("it is in use");
         assert_eq!(slots(&store), [1, 0]);
         assert!(store.compact(1..2).unwrap());
         assert_eq!(slots(&store), [1, 2]);
-        // ...and slot 0 is another segment's.
+        // ...and slot 0 is given to another segment.
         store.put(b"third", b"value").unwrap();
         assert!(store.flush().unwrap());
         assert_eq!(slots(&store), [0, 1, 2]);
-        // Now slot 1, which the list has too, is where the key is.
+        // Now the key is in slot 1, which the list has too.
         assert!(store.compact(1..2).unwrap());
         assert!(store.compact(2..3).unwrap());
         assert_eq!(slots(&store), [0, 3, 1]);
@@ -151,12 +153,12 @@ fn slots(store: &Store) -> Vec<u16> {
 #[test]
 fn a_get_notices_that_its_list_is_old() {
     assert_eq!(get_while_a_slot_is_given_away(Faults::default()), (Some(b"value".to_vec()), 1));
-    // The control: without the second look it follows slot 1 to a segment that has had it before.
+    // The control: without the second load, the get follows slot 1 to the segment that had it before.
     assert_eq!(get_while_a_slot_is_given_away(Faults::only(Fault::NoSecondLook)), (None, 0));
 }
 
-/// Opens a store, changes keys, flushes and compacts until the map is asked for a change the `nth` time, and dies there.
-/// `None` if it does not come to that.
+/// Opens a store, changes keys, flushes and compacts until the map is asked for a change the `nth` time, and dies
+/// there. Returns `None` if there are fewer changes.
 fn die_at(nth: usize, directory: &Path, faults: Faults) -> Option<Model> {
     let watch = Arc::new(Watch::default());
     let left = AtomicUsize::new(nth);
@@ -176,7 +178,7 @@ fn die_at(nth: usize, directory: &Path, faults: Faults) -> Option<Model> {
         store.compact(0..2).unwrap();
     }));
     died.is_err().then(|| {
-        assert!(matches!(store.flush(), Err(Error::Halted)), "nobody goes on from the middle");
+        assert!(matches!(store.flush(), Err(Error::Halted)), "a flush does not go on from the middle");
         assert_eq!(wrong_keys(&store, &model.lock().unwrap()), Vec::<String>::new());
         store.put(b"late", b"put").unwrap();
         let mut model = model.into_inner().unwrap();
@@ -214,13 +216,13 @@ fn a_log_that_is_deleted_too_early_is_noticed() {
 
 #[test]
 fn a_pair_that_was_not_inserted_is_not_touched() {
-    // The map notices, by a panic, if a pair is replaced or removed that it does not have.
+    // The map panics if a pair is replaced or removed that it does not have.
     let trusting = |noise| {
         let faults = Faults::only(Fault::TrustTheMap);
         panic::catch_unwind(AssertUnwindSafe(|| check_between_steps(noise, faults))).is_err()
     };
     assert!(trusting(30));
-    // Where it shows nothing without need, it can be trusted.
+    // If it shows no slot without need, it can be trusted.
     assert!(!trusting(0));
 }
 
@@ -243,7 +245,7 @@ fn a_key_in_all_segments_has_one_pair() {
 fn a_refused_insert_is_undone_and_the_map_made_anew() {
     let directory = scratch();
     let made = AtomicUsize::new(0);
-    // It says that it has room for more, and has not.
+    // The map says that it has room for more, and has not.
     let maker = MapMaker(Arc::new(move |_| {
         let room = if made.fetch_add(1, Ordering::Relaxed) == 0 { 30 } else { usize::MAX };
         Box::new(Exact::new(20, room, Arc::default()))
