@@ -109,12 +109,13 @@ fn the_rate_asked_for_is_met() {
     }
 }
 
-/// The table in the crate's documentation and the README.
+/// The tables in the page on choosing parameters and in `benches/README.md`.
 #[test]
 #[cfg_attr(miri, ignore = "builds large tables")]
 fn the_documented_rates_lead_to_the_documented_layouts() {
     use Encoding::{Plain, SemiSorted};
-    // Rates asked for, from and to; encoding, slots and fingerprint bits; bits a key; rate at capacity, in the digits given.
+    // The highest and the lowest rate asked for; encoding, slots and fingerprint bits; bits a key; rate at
+    // capacity, in the digits given.
     type Row = (f64, f64, Encoding, usize, u32, f64, f64);
     const TABLE: [Row; 11] = [
         (0.99, 0.062, Plain, 8, 8, 8.25, 6.0e-2),
@@ -182,7 +183,7 @@ fn a_key_has_as_many_copies_as_its_buckets_have_slots() {
     for capacity in [5, 1000] {
         let filter = Filter::<str>::with_capacity(capacity);
         let copies = (0..).find(|_| filter.insert("a").is_err()).unwrap();
-        // A filter of so few keys has one bucket; all others, two for each key.
+        // A filter for so few keys has one bucket. All others have two for each key.
         assert_eq!(copies, if capacity == 5 { 5 } else { 10 });
         let error = filter.insert("a").unwrap_err();
         assert!(matches!(error, InsertError::TooManyCopies { copies: 5 | 10, .. }), "{error:?}");
@@ -212,7 +213,7 @@ fn the_statistics_agree_with_each_other() {
     assert!(filter.false_positive_rate() < 0.55 * filter.max_false_positive_rate());
     assert!(filter.memory_usage() > filter.slots() / filter.slots_per_bucket() * 8);
     assert_eq!((filter.slots_per_bucket(), filter.fingerprint_bits()), (5, 14));
-    // The buckets, 2 KiB of stripes, and at most four pairs of cache lines to count on.
+    // The buckets, 2 KiB of stripes, and at most four pairs of cache lines for counters.
     let beside_buckets = filter.memory_usage() - filter.slots() / filter.slots_per_bucket() * 8;
     assert!((2048..2048 + 4 * 128 + 400).contains(&beside_buckets), "{beside_buckets} bytes");
 }
@@ -239,7 +240,7 @@ fn debug_prints_statistics_and_no_secrets() {
 
 #[test]
 fn filters_are_keyed_apart() {
-    // Keys that are false positives of one filter are none of another, but for chance.
+    // Keys that are false positives of one filter are none of another, except by chance.
     let [one, other] = [0, 1].map(|_| {
         let filter = Filter::<u64>::builder().capacity(2000).false_positive_rate(0.05).build().unwrap();
         (0..2000).for_each(|key| filter.insert(&key).unwrap());

@@ -1,8 +1,8 @@
-//! The page on verification names tests that exist.
+//! The page `verification` names only tests that exist.
 
 #[test]
 fn every_test_that_the_page_names_exists() {
-    let page = include_str!("../src/pages/verification.md");
+    let page = include_str!("../src/guide/verification.md");
     let names = page.split('`').filter_map(|name| name.split_once(".rs::"));
     let mut checked = 0;
     for (file, test) in names {

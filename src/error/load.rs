@@ -5,64 +5,74 @@ use core::fmt;
 
 use crate::error::kind::FilterKind;
 
-/// Why a snapshot could not be loaded. Only with the feature `snapshot`.
+/// Why a snapshot could not be loaded. Needs the feature `snapshot`.
 ///
-/// Nothing of it was: there is no filter, and no part of one. Whatever the reason, rebuild the filter from the source of
-/// truth, or keep the one that is in use; never take an empty one in its place, for its "no" would be wrong (see the page
-/// [`beyond_one_process`](crate::beyond_one_process)).
+/// Nothing was loaded: there is no filter, and no part of one. Whatever the reason, rebuild the filter from the
+/// source of truth, or keep the one that is in use. Never use an empty filter in its place, because its "definitely
+/// absent" would be wrong (see the page [`beyond_one_process`](crate::guide::beyond_one_process)). The message of
+/// each error (its `Display`) says what to do.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError};
+///
+/// let not_a_snapshot = &b"something else"[..];
+/// let error = ConcurrentCuckooFilter::<str>::load(not_a_snapshot, DefaultHashBuilder::new(), 1 << 20).unwrap_err();
+/// assert!(matches!(error, LoadError::NotASnapshot), "{error}");
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LoadError {
     /// The reader failed.
     Io(std::io::Error),
-    /// The reader came to its end before the snapshot did.
+    /// The reader ended before the snapshot did.
     #[non_exhaustive]
     Truncated {
         /// How many bytes there were.
         available: u64,
-        /// How many the snapshot has, at least, by what could be read of it.
+        /// How many bytes the snapshot has at least, by what could be read of it.
         expected: u64,
     },
-    /// The bytes don't begin with the eight that mark a snapshot.
+    /// The bytes don't begin with the eight bytes that mark a snapshot.
     NotASnapshot,
-    /// The snapshot's format is of another version.
+    /// The snapshot has another version of the format.
     #[non_exhaustive]
     UnsupportedVersion {
         /// The version of the snapshot.
         version: u16,
-        /// The only one that this version of the library reads.
+        /// The only version that this version of the library reads.
         supported: u16,
     },
-    /// A header is damaged: its checksum is another one.
+    /// A header is damaged: its checksum does not match.
     #[non_exhaustive]
     DamagedHeader {
         /// The checksum that the snapshot states.
         stated: u32,
-        /// That of what was read.
+        /// The checksum of what was read.
         computed: u32,
     },
-    /// The snapshot is that of another type of filter.
+    /// The snapshot is of another type of filter.
     #[non_exhaustive]
     WrongKind {
-        /// The number of the type that was saved: see the format in `src/snapshot/format.rs`.
+        /// The number of the type that was saved. The format in `src/snapshot/format.rs` lists the numbers.
         kind: u8,
-        /// The type to be loaded.
+        /// The type that was to be loaded.
         expected: FilterKind,
     },
     /// The snapshot is of other keys, or of keys in another form: it has another [schema](crate::Builder::schema).
     ///
-    /// Its fingerprints mean nothing to the filter that was to be loaded, which would answer "definitely absent" to all.
+    /// Its fingerprints mean nothing to the filter that was to be loaded, which would answer "definitely absent" to
+    /// all keys.
     #[non_exhaustive]
     OtherSchema {
         /// The schema of the snapshot.
         schema: String,
-        /// The one that was expected.
+        /// The expected schema.
         expected: String,
     },
-    /// The snapshot was made with another hasher, or with the same in another version, on another processor or in another
-    /// process that changes its output. Its fingerprints mean nothing to this one.
+    /// The snapshot was made with another hasher, or with a hasher whose output has changed with its version, the
+    /// processor or the process. The fingerprints of the snapshot mean nothing to this hasher.
     OtherHasher,
-    /// No bucket layout is described by these numbers.
+    /// No bucket layout has these numbers.
     #[non_exhaustive]
     UnknownLayout {
         /// The number of the encoding.
@@ -72,38 +82,39 @@ pub enum LoadError {
         /// The bits of a fingerprint.
         fingerprint_bits: u8,
     },
-    /// No table has so many buckets: it would be too large for the address space, or the number is neither 1 nor even.
+    /// No table has this number of buckets. Either the table would be too large for the address space, or the
+    /// number is neither 1 nor even.
     #[non_exhaustive]
     InvalidBuckets {
         /// The number of buckets.
         buckets: u64,
-        /// The largest possible one.
+        /// The largest possible number.
         largest: u64,
     },
-    /// No filter of this type has so many tables, of this size and at this rate.
+    /// No filter of this type has that many tables, of this size and at this rate.
     #[non_exhaustive]
     InvalidTables {
         /// How many tables, or live generations.
         tables: u8,
-        /// The fewest possible.
+        /// The smallest possible number.
         least: u8,
-        /// The most possible.
+        /// The largest possible number.
         most: u8,
     },
-    /// No filter was asked for such a false-positive rate.
+    /// No filter can be built with such a false-positive rate.
     #[non_exhaustive]
     InvalidRate {
         /// The rate.
         rate: f64,
-        /// The lowest possible one; 1 is above the highest.
+        /// The lowest possible rate. Every rate is below 1.
         lowest: f64,
     },
-    /// No maplet has values of so many bits.
+    /// No maplet has values of that many bits.
     #[non_exhaustive]
     InvalidValueBits {
         /// How many bits.
         value_bits: u8,
-        /// The most possible; the fewest is 1.
+        /// The largest possible number; the smallest is 1.
         most: u8,
     },
     /// No filter whose entries expire has such a clock.
@@ -117,7 +128,7 @@ pub enum LoadError {
         nanoseconds: u32,
         /// The place of the tick that is now, below 2 to the power of `end_bits`; 0 if no tick is known.
         place: u16,
-        /// By how many ticks the sweep lags behind, at most 2 to the power of `end_bits`; 0 if no tick is known.
+        /// By how many ticks the sweep lags behind: at most 2 to the power of `end_bits`; 0 if no tick is known.
         lag: u64,
     },
     /// No generation has such a number.
@@ -125,47 +136,48 @@ pub enum LoadError {
     InvalidGeneration {
         /// The number.
         generation: u64,
-        /// The largest possible one.
+        /// The largest possible number.
         largest: u64,
     },
-    /// The snapshot says of the filter what this version of the library does not know.
+    /// The snapshot says something about the filter that this version of the library does not know.
     #[non_exhaustive]
     UnknownFlags {
-        /// The byte, of which only the lowest bit has a meaning.
+        /// The byte of flags. Only its lowest bit has a meaning.
         flags: u8,
     },
-    /// The snapshot says that it has no position, and has one.
+    /// The snapshot says that it has no position, but states one.
     #[non_exhaustive]
     UnexpectedPosition {
         /// The position, which should be 0.
         position: u64,
     },
-    /// A table is not the one that is due, by what the snapshot says of the filter or of the tables before it.
+    /// A table is not the expected one, by what the snapshot says about the filter or about the tables before it.
     #[non_exhaustive]
     UnexpectedTable {
-        /// Its number: in a growable filter from the first table on, in a rotating one from the oldest generation on.
+        /// Its number: in a growable filter counted from the first table, in a rotating filter from the oldest
+        /// generation.
         number: usize,
     },
-    /// No growable filter was asked for such an encoding.
+    /// No growable filter can be built with such an encoding.
     #[non_exhaustive]
     UnknownEncoding {
         /// The number of the encoding.
         encoding: u8,
     },
-    /// The snapshot states an attachment that is longer than any can be.
+    /// The snapshot states an attachment that is longer than the limit.
     #[non_exhaustive]
     AttachmentTooLong {
-        /// How many bytes it says.
+        /// How many bytes the snapshot states.
         len: usize,
-        /// How many it can be.
+        /// The limit.
         most: usize,
     },
     /// The filter would take up more memory than the caller allows. Nothing was allocated.
     #[non_exhaustive]
     MemoryLimit {
-        /// How many bytes it would take.
+        /// How many bytes the filter would take up.
         needed: usize,
-        /// How many are allowed.
+        /// The limit, in bytes.
         limit: usize,
     },
     /// The memory for the filter was refused.
@@ -174,7 +186,7 @@ pub enum LoadError {
         /// How many bytes were asked for in all.
         bytes: usize,
     },
-    /// A bucket holds what no filter puts there.
+    /// A bucket holds something that no filter puts there.
     #[non_exhaustive]
     DamagedBucket {
         /// Its number in its table, from 0.
@@ -183,33 +195,33 @@ pub enum LoadError {
     /// The buckets hold more or fewer items than the snapshot says.
     #[non_exhaustive]
     WrongCount {
-        /// How many it says.
+        /// How many items the snapshot states.
         stated: u64,
-        /// How many there are.
+        /// How many items there are.
         counted: u64,
     },
-    /// The snapshot is followed by other bytes, where it should be all there is: in a file.
+    /// Other bytes follow the snapshot in a place where nothing else is allowed: a file.
     #[non_exhaustive]
     TrailingBytes {
         /// How many bytes the snapshot has.
         snapshot: u64,
-        /// How many there are in all.
+        /// How many bytes there are in all.
         available: u64,
     },
-    /// The [schema](crate::Loader::schema) that was expected is too long for any snapshot to have it.
+    /// The expected [schema](crate::Loader::schema) is too long: no snapshot can have it.
     #[non_exhaustive]
     SchemaTooLong {
         /// How many bytes it has.
         len: usize,
-        /// How many a schema may have.
+        /// How many bytes a schema may have.
         most: usize,
     },
-    /// The checksum is another one: something in the snapshot has changed.
+    /// The checksum does not match: something in the snapshot has changed.
     #[non_exhaustive]
     WrongChecksum {
         /// The checksum that the snapshot states.
         stated: u32,
-        /// That of what was read.
+        /// The checksum of what was read.
         computed: u32,
     },
 }
@@ -221,124 +233,130 @@ impl fmt::Display for LoadError {
             Self::Io(_) => write!(f, "the snapshot could not be read"),
             Self::Truncated { available, expected } => write!(
                 f,
-                "the snapshot is cut short: there are {available} bytes of at least {expected}; fetch it again, or rebuild \
-                 the filter from the source of truth"
+                "the snapshot is cut short: there are {available} bytes of at least {expected}; fetch it again, or \
+                 rebuild the filter from the source of truth"
             ),
             Self::NotASnapshot => write!(
                 f,
-                "this is no snapshot of a filter: it does not begin with the eight bytes that mark one; look for the right \
-                 file, or rebuild the filter"
+                "this is no snapshot of a filter: it does not begin with the eight bytes that mark one; look for the \
+                 right file, or rebuild the filter"
             ),
             Self::UnsupportedVersion { version, supported } => write!(
                 f,
-                "the snapshot has format version {version}, and this library reads {supported}; save it anew with the \
-                 library that is to load it, or rebuild the filter"
+                "the snapshot has format version {version}, and this library reads only version {supported}; save it \
+                 with the version of the library that is to load it, or rebuild the filter"
             ),
             Self::DamagedHeader { stated, computed } => write!(
                 f,
-                "a header of the snapshot is damaged: its checksum is {computed:#010x}, and should be {stated:#010x}; fetch \
-                 it again, or rebuild the filter"
+                "a header of the snapshot is damaged: its checksum is {computed:#010x}, and should be \
+                 {stated:#010x}; fetch it again, or rebuild the filter"
             ),
             Self::WrongKind { kind, expected } => match FilterKind::of_number(*kind) {
                 Some(saved) => {
-                    write!(f, "the snapshot is of a {saved}, and a {expected} was to be loaded; load a {saved}")
+                    write!(f, "the snapshot is of a {saved}, and a {expected} was expected; load it as a {saved}")
                 }
                 None => write!(
                     f,
-                    "the snapshot is of a type of filter that this library does not have (number {kind}), and a {expected} \
-                     was to be loaded; load it with the version that has saved it"
+                    "the snapshot is of a type of filter that this library does not have (number {kind}), and a \
+                     {expected} was expected; load it with the version of the library that saved it"
                 ),
             },
             Self::OtherSchema { schema, expected } => write!(
                 f,
-                "the snapshot is of keys with the schema {schema:?}, and {expected:?} was expected; load it as a filter of \
-                 those keys, name its schema (Loader::schema), or rebuild the filter"
+                "the snapshot is of keys with the schema {schema:?}, and {expected:?} was expected; load it as a \
+                 filter of those keys, name its schema (Loader::schema), or rebuild the filter"
             ),
             Self::OtherHasher => write!(
                 f,
-                "the snapshot was made with another hasher, or one whose output has changed; load it with the same hasher \
-                 and key (StableState is one that is stable), or rebuild the filter"
+                "the snapshot was made with another hasher, or one whose output has changed; load it with the same \
+                 hasher and key (StableState is one that is stable), or rebuild the filter"
             ),
             Self::UnknownLayout { encoding, slots, fingerprint_bits } => write!(
                 f,
-                "the snapshot states a bucket layout of encoding {encoding}, {slots} slots and {fingerprint_bits} bits, \
-                 which this library does not have; rebuild the filter"
+                "the snapshot states a bucket layout of encoding {encoding}, {slots} slots and {fingerprint_bits} \
+                 bits, which this library does not have; rebuild the filter"
             ),
             Self::InvalidBuckets { buckets, largest } => write!(
                 f,
-                "the snapshot states {buckets} buckets; a table has 1, or an even number up to {largest}; rebuild the filter"
+                "the snapshot states {buckets} buckets; a table has 1, or an even number up to {largest}; rebuild \
+                 the filter"
             ),
             Self::InvalidTables { tables, least, most } => write!(
                 f,
-                "the snapshot states {tables} tables or generations; here there are {least} to {most}; rebuild the filter"
+                "the snapshot states {tables} tables or generations; such a filter has {least} to {most}; rebuild \
+                 the filter"
             ),
             Self::InvalidRate { rate, lowest } => write!(
                 f,
-                "the snapshot states a false-positive rate of {rate:?}; the lowest is {lowest:e}, and all are below 1; \
+                "the snapshot states a false-positive rate of {rate:?}; it must be at least {lowest:e} and below 1; \
                  rebuild the filter"
             ),
             Self::InvalidValueBits { value_bits, most } => {
-                write!(f, "the snapshot states values of {value_bits} bits; there are 1 to {most}; rebuild the maplet")
+                write!(f, "the snapshot states values of {value_bits} bits, not of 1 to {most}; rebuild the maplet")
             }
             Self::InvalidClock { end_bits, longest, nanoseconds, place, lag } => write!(
                 f,
-                "the snapshot states a clock that no filter has: ends of {end_bits} bits, a lifetime of {longest} ticks, \
-                 {nanoseconds} nanoseconds of a tick, the place {place} and a lag of {lag} ticks; rebuild the filter"
+                "the snapshot states a clock that no filter has: ends of {end_bits} bits, a lifetime of {longest} \
+                 ticks, {nanoseconds} nanoseconds of a tick, the place {place} and a lag of {lag} ticks; rebuild the \
+                 filter"
             ),
             Self::InvalidGeneration { generation, largest } => write!(
                 f,
-                "the snapshot states {generation} as the number of a generation; the largest is {largest}; rebuild the filter"
+                "the snapshot states {generation} as the number of a generation; the largest is {largest}; rebuild \
+                 the filter"
             ),
             Self::UnknownFlags { flags } => write!(
                 f,
-                "the snapshot states the flags {flags:#04x}, of which this library knows the lowest alone; load it with the \
-                 version that has saved it, or rebuild the filter"
+                "the snapshot states the flags {flags:#04x}, and this library knows only the lowest bit; load it \
+                 with the version of the library that saved it, or rebuild the filter"
             ),
             Self::UnexpectedPosition { position } => {
-                write!(f, "the snapshot states the position {position}, and that it has none; rebuild the filter")
+                write!(f, "the snapshot states no position, but also the position {position}; rebuild the filter")
             }
             Self::UnexpectedTable { number } => write!(
                 f,
-                "table {number} of the snapshot is another one than the filter it is of can have; rebuild the filter"
+                "table {number} of the snapshot does not fit the filter that the snapshot describes; rebuild the \
+                 filter"
             ),
             Self::UnknownEncoding { encoding } => write!(
                 f,
-                "the snapshot states that the encoding {encoding} was asked for, which this library does not have; rebuild \
-                 the filter"
+                "the snapshot states that the encoding {encoding} was asked for, which this library does not have; \
+                 rebuild the filter"
             ),
             Self::AttachmentTooLong { len, most } => {
-                write!(f, "the snapshot states an attachment of {len} bytes; it can have {most}; rebuild the filter")
+                write!(f, "the snapshot states an attachment of {len} bytes; the limit is {most}; rebuild the filter")
             }
             Self::MemoryLimit { needed, limit } => write!(
                 f,
-                "the filter would take {needed} bytes, and the limit is {limit}; raise the limit if the snapshot is to be \
-                 trusted"
+                "the filter would take {needed} bytes, and the limit is {limit}; raise the limit if you trust the \
+                 snapshot"
             ),
             Self::OutOfMemory { bytes } => {
                 write!(f, "the memory for the filter, {bytes} bytes, was refused; provide more, or load it elsewhere")
             }
             Self::DamagedBucket { bucket } => write!(
                 f,
-                "bucket {bucket} of the snapshot is damaged: no filter has such a one; fetch it again, or rebuild the filter"
+                "bucket {bucket} of the snapshot is damaged: no filter writes such a bucket; fetch it again, or \
+                 rebuild the filter"
             ),
             Self::WrongCount { stated, counted } => {
                 write!(f, "the snapshot states {stated} items and has {counted}; fetch it again, or rebuild the filter")
             }
             Self::TrailingBytes { snapshot, available } => write!(
                 f,
-                "the snapshot ends after {snapshot} bytes, and there are {available}: something comes after it; fetch it \
-                 again, or rebuild the filter"
+                "the snapshot ends after {snapshot} bytes, and there are {available}: something comes after it; \
+                 fetch it again, or rebuild the filter"
             ),
             Self::SchemaTooLong { len, most } => {
                 write!(
                     f,
-                    "the schema that was expected has {len} bytes, and none has more than {most}; name another one"
+                    "the expected schema has {len} bytes, and the limit is {most}; name the schema of the snapshot"
                 )
             }
             Self::WrongChecksum { stated, computed } => write!(
                 f,
-                "the snapshot is damaged: its checksum is {computed:#010x}, and should be {stated:#010x}; fetch it again, or \
-                 rebuild the filter"
+                "the snapshot is damaged: its checksum is {computed:#010x}, and should be {stated:#010x}; fetch it \
+                 again, or rebuild the filter"
             ),
         }
     }
