@@ -1,10 +1,10 @@
-//! The only module that names the atomics and locks of the protocols: the real ones or, where the crate is compiled as a
-//! model, loom's or those of `verify/steps.rs`. (What is built once and then only read is in the standard library's
-//! `OnceLock`, and the numbers of threads and of files are in its atomics.)
+//! The only module that names the atomics and locks of the protocols. They are the real ones. Where the crate is
+//! compiled as a model, they are loom's or those of `verify/steps.rs`. (What is built once and then only read is in
+//! the standard library's `OnceLock`. The numbers of threads and of files are in the standard library's atomics.)
 
 pub(crate) use core::sync::atomic::Ordering;
 
-/// An atomic that only counts. No operation depends on it, so it is the real one also in models: they need not try
+/// An atomic that only counts. No operation depends on it, so it is the real one in models too: they need not try
 /// schedules that differ in nothing else.
 pub(crate) use core::sync::atomic::AtomicU64 as Tally;
 
@@ -33,7 +33,7 @@ impl<T> Mutex<T> {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        self.0.lock().expect("nothing panics while it holds a stripe")
+        self.0.lock().expect("no thread panics while it holds this lock")
     }
 
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
@@ -41,13 +41,14 @@ impl<T> Mutex<T> {
     }
 }
 
-/// Locks if the lock is free. (Waits for it in a model, to which a try is one more step of no interest.)
+/// Locks if the lock is free. (In a model it waits for the lock, since a failed try only adds a step of no interest.)
 #[inline(always)]
 pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     if cfg!(ccf_model) { Some(mutex.lock()) } else { mutex.try_lock() }
 }
 
-/// Locks; calls `wait` first if the lock is not free. (Not in a model, to which a try is one more step of no interest.)
+/// Locks. It calls `wait` first if the lock is not free. (Not in a model, where a try only adds a step of no
+/// interest.)
 #[inline(always)]
 pub(crate) fn lock(mutex: &Mutex<()>, wait: impl FnOnce()) -> MutexGuard<'_, ()> {
     #[cfg(not(ccf_model))]

@@ -1,4 +1,4 @@
-//! Why one filter could not take in another.
+//! Why one filter could not absorb another.
 
 use core::error::Error;
 use core::fmt;
@@ -7,23 +7,35 @@ use core::time::Duration;
 use crate::error::insert::InsertError;
 use crate::word::layout::Encoding;
 
-/// How the table of a filter is laid out. Filters that were built with the same settings have the same geometry.
+/// How the table of a filter is laid out. Filters that are built with the same settings have the same geometry.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{AbsorbError, ConcurrentCuckooFilter, DefaultHashBuilder};
+///
+/// let hasher = DefaultHashBuilder::new();
+/// let large = ConcurrentCuckooFilter::<u64>::with_capacity_and_hasher(10_000, hasher.clone());
+/// let small = ConcurrentCuckooFilter::<u64>::with_capacity_and_hasher(100, hasher);
+/// let error = large.absorb(&small).unwrap_err();
+/// let AbsorbError::Geometry { ours, theirs, .. } = error else { panic!("{error}") };
+/// assert!(ours.buckets > theirs.buckets && ours.slots_per_bucket == theirs.slots_per_bucket, "{ours}; {theirs}");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Geometry {
     /// How many buckets there are.
     pub buckets: usize,
-    /// How the slots of a bucket are put into a word.
+    /// How a bucket stores its fingerprints.
     pub encoding: Encoding,
     /// How many slots a bucket has.
     pub slots_per_bucket: usize,
     /// How many bits a fingerprint has.
     pub fingerprint_bits: u32,
-    /// How many bits there are beside the fingerprint: those of a value, or of the end of an entry; 0 in a filter without either.
+    /// How many bits a slot has beside the fingerprint: those of a value, or of the end of an entry; 0 in a filter
+    /// without either.
     pub payload_bits: u32,
 }
 
-/// "1000 buckets of 5 slots with 14 bits, semi-sorted".
+/// For example "1000 buckets of 5 slots with 14 bits, semi-sorted".
 impl fmt::Display for Geometry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { buckets, encoding, slots_per_bucket, fingerprint_bits, payload_bits } = self;
@@ -39,76 +51,89 @@ impl fmt::Display for Geometry {
     }
 }
 
-/// Why one filter could not take in another.
+/// Why one filter could not absorb another.
 ///
-/// Nothing has changed, except by [`Refused`](Self::Refused) and [`OutOfMemory`](Self::OutOfMemory), which tell how many copies had been
-/// added by then.
+/// Nothing has changed, except after [`Refused`](Self::Refused) and [`OutOfMemory`](Self::OutOfMemory). These say
+/// how many copies were added before. The message of each error (its `Display`) says what to do.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{AbsorbError, ConcurrentCuckooFilter};
+///
+/// let one = ConcurrentCuckooFilter::<str>::with_capacity(100);
+/// let other = ConcurrentCuckooFilter::<str>::with_capacity(100); // its hasher has a key of its own
+/// assert_eq!(one.absorb(&other), Err(AbsorbError::Hasher));
+/// assert_eq!(one.absorb(&one.empty_like()?), Ok(0));
+/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum AbsorbError {
-    /// The hashers are not the same, so the fingerprints of one mean nothing to the other.
+    /// The hashers differ, so the fingerprints of one filter mean nothing to the other.
     ///
     /// Build both with one hasher: `builder().hasher(hasher.clone())`, or make one by `empty_like`.
     Hasher,
-    /// The schemas are not the same: the keys of one are not those of the other.
+    /// The schemas differ: the keys of one filter are not those of the other. Needs the feature `snapshot`.
     #[cfg(feature = "snapshot")]
     #[non_exhaustive]
     Schema {
-        /// That of the filter that was to take in the other.
+        /// That of the absorbing filter.
         ours: String,
         /// That of the other.
         theirs: String,
     },
-    /// The tables are not laid out alike.
+    /// The tables are laid out differently.
     ///
     /// Build both with the same settings, or make one by `empty_like`.
     #[non_exhaustive]
     Geometry {
-        /// That of the filter that was to take in the other.
+        /// That of the absorbing filter.
         ours: Geometry,
         /// That of the other.
         theirs: Geometry,
     },
-    /// The ticks of two [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter)s are not equally long.
+    /// The ticks of two [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter)s differ in length.
     #[non_exhaustive]
     Resolution {
-        /// That of the filter that was to take in the other.
+        /// That of the absorbing filter.
         ours: Duration,
         /// That of the other.
         theirs: Duration,
     },
-    /// The entries of the other [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) may live longer than those of this one can.
+    /// The entries of the other [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) may live longer than those of
+    /// the absorbing filter can.
     #[non_exhaustive]
     Lifetime {
-        /// The longest lifetime in the filter that was to take in the other, in ticks.
+        /// The longest lifetime in the absorbing filter, in ticks.
         ours: u64,
         /// That in the other.
         theirs: u64,
     },
-    /// The clock of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is behind that of the other, whose entries may end later
-    /// than it can tell.
+    /// The clock of the absorbing [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is behind that of the
+    /// other. Entries of the other may then end later than the absorbing filter can express.
     ///
     /// Call [`advance_to`](crate::ExpiringCuckooFilter::advance_to) first.
     #[non_exhaustive]
     ClockBehind {
-        /// The tick of the filter that was to take in the other, if it knows one.
+        /// The tick of the absorbing filter, if its clock is set.
         ours: Option<u64>,
         /// The tick of the other.
         theirs: u64,
     },
-    /// Both together hold more than the filter is made for.
+    /// Both filters together hold more than the capacity of the absorbing one.
     #[non_exhaustive]
     TooMany {
-        /// How many the filter holds that was to take in the other.
+        /// How many copies the absorbing filter holds.
         len: usize,
-        /// How many the other one holds.
+        /// How many copies the other holds.
         coming: usize,
-        /// How many the former is made for.
+        /// The capacity of the absorbing filter.
         capacity: usize,
     },
-    /// A copy was refused, as an insert would be. Those before it are in; take them out by building the filter anew.
+    /// A copy was refused, as an insert would be. The copies before it are in. To get rid of them, build the filter
+    /// again.
     ///
-    /// Below the capacity this takes many keys that have several copies in both together, or others that insert meanwhile.
+    /// Below the capacity this happens only if many keys have several copies in both filters together, or if other
+    /// threads insert meanwhile.
     #[non_exhaustive]
     Refused {
         /// How many copies were added.
@@ -116,9 +141,10 @@ pub enum AbsorbError {
         /// Why the next one was not.
         error: InsertError,
     },
-    /// The memory was refused in which buckets of the other filter are put aside that are changed meanwhile. What came before is in.
+    /// Changes to the other filter put aside the words of the buckets that they change, and the memory for that was
+    /// refused. The copies added before are in.
     ///
-    /// Try with fewer changes to the other one, or none.
+    /// Try with fewer changes to the other filter, or none.
     #[non_exhaustive]
     OutOfMemory {
         /// How many copies were added.
@@ -131,13 +157,14 @@ impl fmt::Display for AbsorbError {
         match self {
             Self::Hasher => write!(
                 f,
-                "the filters have different hashers, or the same with different keys; build both with clones of one hasher"
+                "the filters have different hashers, or the same with different keys; build both with clones of one \
+                 hasher"
             ),
             #[cfg(feature = "snapshot")]
             Self::Schema { ours, theirs } => write!(
                 f,
-                "this filter's keys are {ours:?}, and those of the filter to absorb are {theirs:?}; only filters of the same \
-                 keys can be put together"
+                "this filter's keys are {ours:?}, and those of the filter to absorb are {theirs:?}; if the keys are \
+                 the same, build both filters with one schema"
             ),
             Self::Geometry { ours, theirs } => write!(
                 f,
@@ -145,34 +172,36 @@ impl fmt::Display for AbsorbError {
             ),
             Self::Resolution { ours, theirs } => write!(
                 f,
-                "a tick of this filter is {ours:?}, and one of the filter to absorb is {theirs:?}; build both with the same \
-                 resolution"
+                "a tick of this filter is {ours:?}, and one of the filter to absorb is {theirs:?}; build both with \
+                 the same resolution"
             ),
             Self::Lifetime { ours, theirs } => write!(
                 f,
-                "entries of this filter live for {ours} ticks at most, and those of the filter to absorb for {theirs}; build \
-                 both for the longer lifetime"
+                "entries of this filter live for {ours} ticks at most, and those of the filter to absorb for \
+                 {theirs}; build both for the longer lifetime"
             ),
             Self::ClockBehind { ours: None, theirs } => write!(
                 f,
-                "this filter has been told no tick, and the one to absorb is at tick {theirs}; call advance_to({theirs}) first"
+                "the clock of this filter is not set, and the one to absorb is at tick {theirs}; call \
+                 advance_to({theirs}) first"
             ),
             Self::ClockBehind { ours: Some(ours), theirs } => write!(
                 f,
-                "this filter is at tick {ours}, and the one to absorb at tick {theirs}; call advance_to({theirs}) first"
+                "this filter is at tick {ours}, and the one to absorb at tick {theirs}; call advance_to({theirs}) \
+                 first"
             ),
             Self::TooMany { len, coming, capacity } => write!(
                 f,
-                "this filter holds {len}, and the one to absorb {coming}; it is made for {capacity}: build both with more \
-                 capacity"
+                "this filter holds {len} copies and the one to absorb {coming}, but this filter is made for \
+                 {capacity}; build both with more capacity"
             ),
             Self::Refused { absorbed, error } => {
                 write!(f, "after {absorbed} copies were absorbed, one was refused: {error}")
             }
             Self::OutOfMemory { absorbed } => write!(
                 f,
-                "after {absorbed} copies were absorbed, the memory was refused in which buckets are put aside that others \
-                 change meanwhile; try again from a filter that is as it was, with fewer changes to the one to absorb"
+                "after {absorbed} copies were absorbed, the memory for buckets that other threads change meanwhile \
+                 was refused; build this filter again, and try with fewer changes to the one to absorb"
             ),
         }
     }

@@ -8,6 +8,16 @@ use crate::error::kind::FilterKind;
 use crate::word::layout::Encoding;
 
 /// Why a filter could not be built.
+///
+/// The message of each error (its `Display`) names what was asked for, the limit and what to do. The page
+/// [`choosing_parameters`](crate::guide::choosing_parameters) explains the settings.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter};
+///
+/// let error = ConcurrentCuckooFilter::<str>::builder().capacity(1000).false_positive_rate(1.5).build().unwrap_err();
+/// assert!(matches!(error, BuildError::InvalidRate { rate: 1.5, .. }), "{error}");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BuildError {
@@ -17,14 +27,15 @@ pub enum BuildError {
         /// The type of the filter.
         filter: FilterKind,
     },
-    /// The tables for so many keys would not fit in the address space.
+    /// The tables for that many keys would not fit in the address space.
     #[non_exhaustive]
     CapacityTooLarge {
         /// The type of the filter.
         filter: FilterKind,
-        /// The capacity asked for: of a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter), that of one generation.
+        /// The capacity asked for. For a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) it is that of one
+        /// generation.
         capacity: usize,
-        /// The largest possible one at this false-positive rate.
+        /// The largest possible capacity at this false-positive rate.
         largest: usize,
     },
     /// The number of live generations of a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) is not between 2 and
@@ -34,16 +45,16 @@ pub enum BuildError {
         /// The number asked for.
         generations: usize,
     },
-    /// Of a [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet), no number of value bits was given.
+    /// No number of value bits was given for a [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet).
     ValueBitsMissing,
-    /// The number of value bits of a [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet) is not between 1 and 16, both
-    /// included.
+    /// The number of value bits of a [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet) is not between 1 and
+    /// 16, both included.
     #[non_exhaustive]
     InvalidValueBits {
         /// The number asked for.
         value_bits: u32,
     },
-    /// Of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter), no lifetime was given.
+    /// No lifetime was given for an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter).
     LifetimeMissing,
     /// The longest lifetime of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter), or its resolution, is 0.
     #[non_exhaustive]
@@ -53,15 +64,15 @@ pub enum BuildError {
         /// The resolution asked for.
         resolution: Duration,
     },
-    /// The longest lifetime of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is no tick, or too many.
+    /// The longest lifetime of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is 0 ticks, or too many.
     #[non_exhaustive]
     InvalidTicks {
-        /// The ticks: those asked for, or one more than there are resolutions in the lifetime asked for.
+        /// The number of ticks: those asked for, or one more than the lifetime asked for has resolutions.
         ticks: u64,
-        /// The most possible.
+        /// The largest possible number.
         most: u64,
     },
-    /// The false-positive rate is no number between 0 and 1, both excluded.
+    /// The false-positive rate is not strictly between 0 and 1, or not a number.
     #[non_exhaustive]
     InvalidRate {
         /// The rate asked for.
@@ -72,25 +83,25 @@ pub enum BuildError {
     RateTooLow {
         /// The type of the filter.
         filter: FilterKind,
-        /// The encoding that was asked for, if there was one.
+        /// The encoding that was asked for, if any.
         encoding: Option<Encoding>,
-        /// How many generations a lookup looks into; 1 where there are none.
+        /// How many generations a lookup looks into; 1 for a filter without generations.
         generations: usize,
-        /// How many bits a value has, or the end of an entry that expires; 0 where there are none.
+        /// How many bits a value has, or the end of an entry that expires; 0 for a filter without either.
         value_bits: u32,
         /// The rate asked for.
         rate: f64,
-        /// The lowest possible one, in the encoding asked for if there was one.
+        /// The lowest possible rate, in the encoding asked for if there was one.
         lowest: f64,
     },
     /// The memory for the filter was refused.
     #[non_exhaustive]
     OutOfMemory {
-        /// How many bytes the filter asks for in all. The decode table of up to 256 KiB that all semi-sorted filters
-        /// share comes on top, if this is the first of them.
+        /// How many bytes the filter asks for in all. If it is the first filter with semi-sorted buckets, it also
+        /// needs the decode table of up to 256 KiB that all such filters share.
         bytes: usize,
     },
-    /// The filter would take up more memory than the limit that was given.
+    /// The filter would take up more memory than the given limit.
     #[non_exhaustive]
     MemoryLimit {
         /// How many bytes the empty filter takes up.
@@ -98,13 +109,13 @@ pub enum BuildError {
         /// The limit.
         limit: usize,
     },
-    /// The [schema](crate::Builder::schema) is too long to be written into a snapshot.
+    /// The [schema](crate::Builder::schema) is too long for a snapshot. Needs the feature `snapshot`.
     #[cfg(feature = "snapshot")]
     #[non_exhaustive]
     SchemaTooLong {
         /// How many bytes it has.
         len: usize,
-        /// How many it may have.
+        /// The limit.
         most: usize,
     },
 }
@@ -117,18 +128,18 @@ impl fmt::Display for BuildError {
             }
             Self::CapacityTooLarge { filter: FilterKind::Rotating, capacity, largest } => write!(
                 f,
-                "generations of {capacity} keys would not fit in the address space; ask for less: at this false-positive rate \
-                 and number of generations the limit is {largest} keys for each"
+                "generations of {capacity} keys would not fit in the address space; ask for less: at this \
+                 false-positive rate and number of generations the limit is {largest} keys for each"
             ),
             Self::CapacityTooLarge { filter, capacity, largest } => write!(
                 f,
-                "a {filter} for {capacity} keys would not fit in the address space; ask for less: at this false-positive rate \
-                 the limit is {largest}"
+                "a {filter} for {capacity} keys would not fit in the address space; ask for less: at this \
+                 false-positive rate the limit is {largest}"
             ),
             Self::InvalidGenerations { generations } => write!(
                 f,
-                "{generations} live generations were asked for; there must be 2 to 255 (4 forget a key after 3 to 4 \
-                 periods)"
+                "{generations} live generations were asked for; ask for 2 to 255 (with 4, a key is forgotten after 3 \
+                 to 4 periods)"
             ),
             Self::ValueBitsMissing => {
                 write!(
@@ -137,27 +148,30 @@ impl fmt::Display for BuildError {
                 )
             }
             Self::InvalidValueBits { value_bits } => {
-                write!(f, "values of {value_bits} bits were asked for; there must be 1 to 16")
+                write!(f, "values of {value_bits} bits were asked for; ask for 1 to 16 bits")
             }
             Self::LifetimeMissing => write!(
                 f,
-                "no lifetime was given for the ExpiringCuckooFilter; call ExpiringBuilder::lifetime or lifetime_in_ticks"
+                "no lifetime was given for the ExpiringCuckooFilter; call ExpiringBuilder::lifetime or \
+                 lifetime_in_ticks"
             ),
             Self::InvalidLifetime { longest, resolution } => write!(
                 f,
-                "a longest lifetime of {longest:?} with a resolution of {resolution:?} was asked for; both must be more than 0"
+                "a longest lifetime of {longest:?} with a resolution of {resolution:?} was asked for; both must be \
+                 more than 0"
             ),
             Self::InvalidTicks { ticks: 0, most } => {
-                write!(f, "a longest lifetime of 0 ticks was asked for; there must be 1 to {most}")
+                write!(f, "a longest lifetime of 0 ticks was asked for; ask for 1 to {most} ticks")
             }
             Self::InvalidTicks { ticks, most } => write!(
                 f,
-                "the longest lifetime would be {ticks} ticks; there can be {most}; choose a coarser resolution (a fourteenth of \
-                 the longest lifetime is often fine enough), or a shorter lifetime"
+                "the longest lifetime would be {ticks} ticks, and the limit is {most}; choose a coarser resolution \
+                 (a fourteenth of the longest lifetime is often fine enough), or a shorter lifetime"
             ),
             Self::InvalidRate { rate } => write!(
                 f,
-                "the false-positive rate was {rate:?}; it must be more than 0 and less than 1 (0.001 is one in a thousand)"
+                "the false-positive rate was {rate:?}; it must be more than 0 and less than 1 (0.001 is one in a \
+                 thousand)"
             ),
             Self::RateTooLow { filter, encoding, generations, value_bits, rate, lowest } => {
                 write!(f, "a false-positive rate of {rate:e} is too low: the lowest that a {filter} ")?;

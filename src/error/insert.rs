@@ -6,33 +6,44 @@ use core::fmt;
 use crate::error::kind::FilterKind;
 
 /// Why a key could not be added. The filter is as it was before.
+///
+/// The message of each error (its `Display`) names what was given, the limit and what to do.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
+///
+/// let filter = ConcurrentCuckooFilter::<str>::with_capacity(100);
+/// let error = (0..100).find_map(|_| filter.insert("the same key").err()).expect("two buckets have 4 to 16 slots");
+/// assert!(matches!(error, InsertError::TooManyCopies { .. }), "{error}");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InsertError {
     /// No free slot can be reached from the key's two buckets within the 2,048 buckets that an insert looks at.
     ///
-    /// - Of a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter): it is full. Remove keys, or build a larger filter.
-    ///   Below its [`capacity`](crate::ConcurrentCuckooFilter::capacity) this practically does not happen to distinct keys
-    ///   (see there for how practically). It does if many copies of some keys fill their buckets, which are other keys'
-    ///   buckets too, or if the hasher is broken.
-    /// - Of a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter): the current generation is full, and the figures are
-    ///   those of that generation. [Rotate](crate::RotatingCuckooFilter::rotate) more often, build the filter with
-    ///   [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full), or build a larger one.
-    /// - Of a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter): other keys fill this key's buckets although the newest
-    ///   table is less than a quarter full: many copies of some keys, or keys that somebody chose who has the hasher's key.
-    ///   The filter does not grow for that.
+    /// - In a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter): it is full. Remove keys, or build a larger
+    ///   filter. Below its [`capacity`](crate::ConcurrentCuckooFilter::capacity) this practically does not happen
+    ///   to distinct keys (see there for the probability). It does happen if many copies of some keys fill their
+    ///   buckets, which are other keys' buckets too, or if the hasher is broken.
+    /// - In a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter): the current generation is full, and the
+    ///   figures are those of that generation. [Rotate](crate::RotatingCuckooFilter::rotate) more often, build the
+    ///   filter with [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full), or build a larger one.
+    /// - In a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter): other keys fill this key's buckets although
+    ///   the newest table is less than a quarter full. They are many copies of some keys, or keys chosen by
+    ///   somebody who has the hasher's key. The filter does not grow for that.
     #[non_exhaustive]
     Full {
         /// The type of the filter.
         filter: FilterKind,
         /// How many keys it held.
         len: usize,
-        /// How many it is made for.
+        /// Its capacity.
         capacity: usize,
     },
     /// The value has more bits than the values of this [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet).
     ///
-    /// Build it with more [value bits](crate::MapletBuilder::value_bits), or number what the values stand for from 0.
+    /// Build the maplet with more [value bits](crate::MapletBuilder::value_bits), or number what the values stand
+    /// for from 0.
     #[non_exhaustive]
     ValueTooLarge {
         /// The value.
@@ -40,33 +51,37 @@ pub enum InsertError {
         /// How many bits a value may have.
         value_bits: u32,
     },
-    /// A [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has been told no tick yet, so no end means anything to it.
+    /// The clock of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is not set, so no end means anything
+    /// to it.
     ///
     /// Call [`advance_to`](crate::ExpiringCuckooFilter::advance_to) first.
     ClockNotSet,
-    /// The entry would live longer than the entries of this [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) can.
+    /// The entry would live longer than the entries of this [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter)
+    /// can.
     ///
-    /// Build it for a longer [`lifetime`](crate::ExpiringBuilder::lifetime), or with a coarser resolution. If the clock of the
-    /// filter stands behind the caller's, call [`advance_to`](crate::ExpiringCuckooFilter::advance_to) first.
+    /// Build the filter for a longer [`lifetime`](crate::ExpiringBuilder::lifetime), or with a coarser resolution.
+    /// If the clock of the filter is behind the caller's, call
+    /// [`advance_to`](crate::ExpiringCuckooFilter::advance_to) first.
     #[non_exhaustive]
     LifetimeTooLong {
-        /// The tick at which the entry was to expire.
+        /// The tick at which the entry should expire.
         expires_at: u64,
         /// The tick of the filter's clock.
         now: u64,
         /// The longest lifetime, in ticks.
         longest: u64,
     },
-    /// A lifetime was given as a [`Duration`](core::time::Duration), and the
-    /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) was built
-    /// [by ticks](crate::ExpiringBuilder::lifetime_in_ticks), so it does not know how long one is.
+    /// A lifetime was given as a [`Duration`](core::time::Duration), but the
+    /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) was built [by
+    /// ticks](crate::ExpiringBuilder::lifetime_in_ticks), so it does not know how long a tick is.
     ///
-    /// Use [`insert`](crate::ExpiringCuckooFilter::insert), or build it with a [`lifetime`](crate::ExpiringBuilder::lifetime).
+    /// Use [`insert`](crate::ExpiringCuckooFilter::insert), or build the filter with a
+    /// [`lifetime`](crate::ExpiringBuilder::lifetime).
     ResolutionUnknown,
     /// The filter already holds as many copies of this key as the key's two buckets have slots.
     ///
-    /// Copies of one key can be nowhere else. Use
-    /// [`insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent) if one copy is enough.
+    /// No other bucket may hold them. Use [`insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent) if
+    /// one copy is enough.
     #[non_exhaustive]
     TooManyCopies {
         /// The type of the filter.
@@ -74,8 +89,8 @@ pub enum InsertError {
         /// How many copies there are.
         copies: usize,
     },
-    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is full, and to grow would take more memory than it is
-    /// allowed to.
+    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is full, and growing would take more memory than its
+    /// limit allows.
     ///
     /// Remove keys, or build a filter with a higher [limit](crate::GrowableBuilder::memory_limit).
     #[non_exhaustive]
@@ -84,12 +99,13 @@ pub enum InsertError {
         len: usize,
         /// How many bytes the filter would take up with one more table.
         needed: usize,
-        /// How many it may take up.
+        /// The limit, in bytes.
         limit: usize,
     },
-    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is full, and the memory for one more table was refused.
+    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is full, and the memory for one more table was
+    /// refused.
     ///
-    /// Each later insert that finds no room asks for it again.
+    /// Each later insert that finds no room asks for this memory again.
     #[non_exhaustive]
     OutOfMemory {
         /// How many bytes the table would take up.
@@ -98,17 +114,17 @@ pub enum InsertError {
 }
 
 impl InsertError {
-    /// [`Full`](Self::Full), as a table says it, which does not know to what filter it belongs.
+    /// [`Full`](Self::Full), as a table reports it: it does not know to which filter it belongs.
     pub(crate) fn full(len: usize, capacity: usize) -> Self {
         Self::Full { filter: FilterKind::Concurrent, len, capacity }
     }
 
-    /// [`TooManyCopies`](Self::TooManyCopies), as a table says it.
+    /// [`TooManyCopies`](Self::TooManyCopies), as a table reports it.
     pub(crate) fn too_many(copies: usize) -> Self {
         Self::TooManyCopies { filter: FilterKind::Concurrent, copies }
     }
 
-    /// The error of a table as that of the filter to which the table belongs.
+    /// Turns the error of a table into that of the filter to which the table belongs.
     #[cold]
     pub(crate) fn of(mut self, kind: FilterKind) -> Self {
         if let Self::Full { filter, .. } | Self::TooManyCopies { filter, .. } = &mut self {
@@ -128,9 +144,9 @@ impl fmt::Display for InsertError {
             } if len < capacity => {
                 write!(
                     f,
-                    "the {filter} has no room for this key: other keys fill its buckets, although it holds only {len} keys \
-                     and is made for {capacity}; use insert_if_absent if keys are inserted repeatedly, or a hasher that is \
-                     keyed with a secret"
+                    "the {filter} has no room for this key: other keys fill its buckets, although it holds only \
+                     {len} keys and is made for {capacity}; use insert_if_absent if keys are inserted repeatedly, or \
+                     a hasher that is keyed with a secret"
                 )
             }
             Self::Full {
@@ -139,36 +155,38 @@ impl fmt::Display for InsertError {
                 capacity,
             } => write!(
                 f,
-                "the {filter} is full: it holds {len} keys and is made for {capacity}; remove some keys, or build a larger \
-                 one"
+                "the {filter} is full: it holds {len} keys and is made for {capacity}; remove some keys, or build a \
+                 larger one"
             ),
             Self::ValueTooLarge { value, value_bits } => {
                 ValueTooLarge { value: *value, value_bits: *value_bits }.fmt(f)
             }
             Self::ClockNotSet => {
-                write!(f, "the ExpiringCuckooFilter was told no tick yet; call advance_to before the first insert")
+                write!(f, "the clock of the ExpiringCuckooFilter is not set; call advance_to before the first insert")
             }
             Self::LifetimeTooLong { expires_at, now, longest } => write!(
                 f,
-                "an entry that expires at tick {expires_at} would live for {} ticks, for the clock of the \
-                 ExpiringCuckooFilter shows {now}, and its entries live for {longest} ticks at most; call advance_to first if \
-                 that clock is behind, or build the filter for a longer lifetime or with a coarser resolution",
+                "an entry that expires at tick {expires_at} would live for {} ticks, because the clock of the \
+                 ExpiringCuckooFilter shows {now}; its entries live for {longest} ticks at most; call advance_to \
+                 first if that clock is behind, or build the filter for a longer lifetime or with a coarser \
+                 resolution",
                 expires_at - now
             ),
             Self::ResolutionUnknown => write!(
                 f,
-                "a lifetime was given as a duration, but the ExpiringCuckooFilter was built with lifetime_in_ticks and does \
-                 not know how long a tick is; give the tick at which the entry expires, or build the filter with lifetime"
+                "a lifetime was given as a duration, but the ExpiringCuckooFilter was built with lifetime_in_ticks \
+                 and does not know how long a tick is; give the tick at which the entry expires, or build the filter \
+                 with lifetime"
             ),
             Self::TooManyCopies { filter: FilterKind::Expiring, copies } => write!(
                 f,
-                "the ExpiringCuckooFilter already holds {copies} live entries of this key, all that the key's two buckets \
-                 have room for; use keep_until or insert_if_absent if one is enough"
+                "the ExpiringCuckooFilter already holds {copies} live entries of this key, all that the key's two \
+                 buckets have room for; use keep_until or insert_if_absent if one is enough"
             ),
             Self::TooManyCopies { filter: FilterKind::Maplet, copies } => write!(
                 f,
-                "the ConcurrentCuckooMaplet already holds {copies} values of this key, all that the key's two buckets have \
-                 room for; remove some of them"
+                "the ConcurrentCuckooMaplet already holds {copies} values of this key, all that the key's two \
+                 buckets have room for; remove some of them"
             ),
             Self::Full { filter: FilterKind::Rotating, len, capacity } => write!(
                 f,
@@ -177,29 +195,30 @@ impl fmt::Display for InsertError {
             ),
             Self::Full { filter: FilterKind::Growable, len, capacity } => write!(
                 f,
-                "the GrowableCuckooFilter has no room for this key: other keys fill its buckets, although the newest table \
-                 is less than a quarter full (the filter holds {len} keys and is made for {capacity}); use insert_if_absent \
-                 if keys are inserted repeatedly, or a hasher that is keyed with a secret"
+                "the GrowableCuckooFilter has no room for this key: other keys fill its buckets, although the newest \
+                 table is less than a quarter full (the filter holds {len} keys and is made for {capacity}); use \
+                 insert_if_absent if keys are inserted repeatedly, or a hasher that is keyed with a secret"
             ),
             Self::TooManyCopies { filter: FilterKind::Growable, copies } => write!(
                 f,
-                "the GrowableCuckooFilter already holds {copies} copies of this key, and the key's two buckets in the \
-                 newest table have no room for another; use insert_if_absent if one copy is enough"
+                "the GrowableCuckooFilter already holds {copies} copies of this key, and the key's two buckets in \
+                 the newest table have no room for another; use insert_if_absent if one copy is enough"
             ),
             Self::TooManyCopies { filter, copies } => write!(
                 f,
-                "the {filter} already holds {copies} copies of this key, all that the key's two buckets have room for; \
-                 use insert_if_absent if one copy is enough"
+                "the {filter} already holds {copies} copies of this key, all that the key's two buckets have room \
+                 for; use insert_if_absent if one copy is enough"
             ),
             Self::MemoryLimit { len, needed, limit } => write!(
                 f,
-                "the GrowableCuckooFilter is full with {len} keys, and with another table it would take up {needed} bytes, \
-                 more than its limit of {limit}; remove some keys, or build a filter with a higher memory_limit"
+                "the GrowableCuckooFilter is full with {len} keys, and with another table it would take up {needed} \
+                 bytes, more than its limit of {limit}; remove some keys, or build a filter with a higher \
+                 memory_limit"
             ),
             Self::OutOfMemory { bytes } => write!(
                 f,
-                "the GrowableCuckooFilter is full, and the memory for another table, {bytes} bytes, was refused; remove \
-                 some keys, or try again when there is more memory"
+                "the GrowableCuckooFilter is full, and the memory for another table, {bytes} bytes, was refused; \
+                 remove some keys, or try again when there is more memory"
             ),
         }
     }
@@ -207,8 +226,18 @@ impl fmt::Display for InsertError {
 
 impl Error for InsertError {}
 
-/// A value that has more bits than the values of a [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet). Nothing has
-/// changed.
+/// The error for a value that has more bits than the values of a
+/// [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet). Nothing has changed.
+///
+/// ```
+/// use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+///
+/// let shards = ConcurrentCuckooMaplet::<str>::builder().capacity(100).value_bits(3).build()?;
+/// shards.insert("user-17", 5)?;
+/// let error = shards.replace("user-17", 5, 8).unwrap_err();
+/// assert_eq!((error.value, error.value_bits), (8, 3));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ValueTooLarge {
@@ -229,8 +258,8 @@ impl fmt::Display for ValueTooLarge {
         let &Self { value, value_bits } = self;
         write!(
             f,
-            "the value {value} is too large: values of {value_bits} bits are at most {}; number them from 0, or build the \
-             ConcurrentCuckooMaplet with more value_bits",
+            "the value {value} is too large: values of {value_bits} bits are at most {}; number them from 0, or \
+             build the ConcurrentCuckooMaplet with more value_bits",
             (1u32 << value_bits) - 1
         )
     }
@@ -246,8 +275,20 @@ impl From<ValueTooLarge> for InsertError {
 
 /// Why a batch of inserts ended early, and where.
 ///
-/// The keys before the one that was refused are in, as many as [`inserted`](Self::inserted) says; that one and those
-/// after it are not. To go on without it, insert the rest of the keys from `inserted + 1` on.
+/// The keys before the refused one are in, as many as [`inserted`](Self::inserted) says. The refused key and those
+/// after it are not. To go on without it, insert the keys from `inserted + 1` on.
+///
+/// ```
+/// use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+///
+/// let shards = ConcurrentCuckooMaplet::<str>::builder().capacity(100).value_bits(3).build()?;
+/// let pairs = [("a", 1), ("b", 99), ("c", 3)];
+/// let error = shards.insert_batch(pairs).unwrap_err();
+/// assert_eq!(error.inserted, 1);
+/// shards.insert_batch(pairs[error.inserted + 1..].iter().copied())?;
+/// assert!(shards.contains("a") && shards.contains("c"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InsertBatchError {
@@ -259,34 +300,42 @@ pub struct InsertBatchError {
 
 impl fmt::Display for InsertBatchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "of the batch, the first {} keys went in, and then: {}", self.inserted, self.error)
+        write!(f, "the first {} keys of the batch went in, and the next one was refused: {}", self.inserted, self.error)
     }
 }
 
-/// Without a source: the message has the reason in it, and who prints the whole chain should not read it twice.
+/// It has no source: the message contains the reason, so printing the whole chain would show it twice.
 impl Error for InsertBatchError {}
 
 /// Why a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) could not
 /// [reserve](crate::GrowableCuckooFilter::reserve) room. The filter is as it was before.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{GrowableCuckooFilter, ReserveError};
+///
+/// let filter = GrowableCuckooFilter::<str>::with_capacity(100);
+/// let error = filter.reserve(usize::MAX).unwrap_err();
+/// assert!(matches!(error, ReserveError::CapacityTooLarge { .. }), "{error}");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReserveError {
-    /// Tables for so many keys would not fit in the address space.
+    /// The tables for that many keys would not fit in the address space.
     #[non_exhaustive]
     CapacityTooLarge {
         /// How many further keys were asked for.
         additional: usize,
-        /// The most that the filter can ever be made for.
+        /// The largest capacity that the filter can ever have.
         largest: usize,
     },
-    /// The filter would take up more memory than it is allowed to.
+    /// The filter would take up more memory than its limit allows.
     #[non_exhaustive]
     MemoryLimit {
         /// How many further keys were asked for.
         additional: usize,
-        /// How many bytes it would take up.
+        /// How many bytes the filter would take up.
         needed: usize,
-        /// How many it may take up.
+        /// The limit, in bytes.
         limit: usize,
     },
     /// The memory was refused.
@@ -307,13 +356,13 @@ impl fmt::Display for ReserveError {
             ),
             Self::MemoryLimit { additional, needed, limit } => write!(
                 f,
-                "with room for {additional} further keys the GrowableCuckooFilter would take up {needed} bytes, more than its \
-                 limit of {limit}; reserve less, or build a filter with a higher memory_limit"
+                "with room for {additional} further keys the GrowableCuckooFilter would take up {needed} bytes, more \
+                 than its limit of {limit}; reserve less, or build a filter with a higher memory_limit"
             ),
             Self::OutOfMemory { bytes } => write!(
                 f,
-                "the memory for further tables of the GrowableCuckooFilter, {bytes} bytes, was refused; reserve less, or try \
-                 again when there is more memory"
+                "the memory for further tables of the GrowableCuckooFilter, {bytes} bytes, was refused; reserve \
+                 less, or try again when there is more memory"
             ),
         }
     }

@@ -1,4 +1,4 @@
-//! Filters that are put together: one takes in another, or is built of parts.
+//! Filters that are merged: one takes in another, or is built from parts.
 
 use core::hash::BuildHasher;
 use std::thread;
@@ -18,19 +18,19 @@ use crate::table::plan::Plan;
 use crate::table::words;
 use crate::word::layout::Shape;
 
-/// How each core is made anew, compared and filled.
+/// How each core is created empty, compared and filled.
 trait Absorbing: OneTable + Sized + Sync {
     const KIND: FilterKind;
 
-    /// An empty table by this plan; `None` if there is no memory for it.
+    /// An empty table with this plan; `None` if there is no memory for it.
     fn empty(&self, plan: Plan) -> Option<Self>;
 
-    /// What must be alike beside geometry and hasher.
+    /// Checks what must match besides geometry and hasher.
     fn check(&self, _others: &Self) -> Result<(), AbsorbError> {
         Ok(())
     }
 
-    /// What must hold of the moment of the image.
+    /// Checks what must hold at the moment of the image.
     fn check_moment(&self, _image: &Section<'_>) -> Result<(), AbsorbError> {
         Ok(())
     }
@@ -40,7 +40,7 @@ trait Absorbing: OneTable + Sized + Sync {
         self.table().len()
     }
 
-    /// How many of the others' copies would.
+    /// How many copies of the others would take up room here.
     fn coming(&self, others: &Self) -> usize {
         others.table().len()
     }
@@ -89,7 +89,7 @@ fn begin<C: Imaged>(core: &C) -> Result<Begun<'_>, AbsorbError> {
     core.begin_save().map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })
 }
 
-/// What several attempts come to.
+/// The result of several attempts.
 fn sum_of(attempts: impl IntoIterator<Item = Absorbed>, kind: FilterKind) -> Result<u64, AbsorbError> {
     let (mut absorbed, mut stopped) = (0, None);
     for attempt in attempts {
@@ -145,7 +145,7 @@ impl Absorbing for Box<dyn ExpiringTable> {
         Ok(())
     }
 
-    /// Theirs is read first: meanwhile ours can only come further.
+    /// The other clock is read first: this one can only have advanced meanwhile.
     fn check_moment(&self, image: &Section<'_>) -> Result<(), AbsorbError> {
         match (image.save.told(), self.clock().now()) {
             (Some((_, theirs)), ours) if ours.is_none_or(|ours| ours < theirs) => {
@@ -159,7 +159,7 @@ impl Absorbing for Box<dyn ExpiringTable> {
         self.live_in(0)
     }
 
-    /// Those that live by both clocks.
+    /// Those that are live by both clocks.
     fn coming(&self, others: &Self) -> usize {
         let ahead =
             self.clock().now().zip(others.clock().now()).map_or(0, |(ours, theirs)| ours.saturating_sub(theirs));
@@ -169,7 +169,7 @@ impl Absorbing for Box<dyn ExpiringTable> {
 
 macro_rules! absorbing {
     ($Filter:ident made by $build:literal, with $setup:literal, $insert:literal, $copies:literal: $(#[$own:meta])*) => {
-        /// Filters that are put together.
+        /// Merging filters. The page [`beyond_one_process`](crate::guide::beyond_one_process) says when to merge.
         ///
         /// ```
         #[doc = concat!("use concurrent_cuckoo_filter::{AbsorbError, ", stringify!($Filter), "};")]
@@ -187,28 +187,32 @@ macro_rules! absorbing {
         impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
             #[doc = concat!("Adds all that the other filter holds: ", $copies, ". Returns how many.")]
             ///
-            /// The sum is exact: what was in twice in one and once in the other is in three times, and can be removed
-            /// three times. The other filter stays as it is.
+            /// The sum is exact: a key that was in twice in one filter and once in the other is in three times, and
+            /// can be removed three times. The other filter stays as it is.
             ///
-            /// Both may be in use meanwhile. What counts of the other one is what it holds when the call begins, as for
-            /// [`digest`](Self::digest): of an insert that overlaps that moment, the copy may be added or not. Each copy
-            /// is added like one that is inserted, at some moment of the call.
+            /// Both filters may be in use meanwhile. The call adds what the other filter holds when the call
+            /// begins, as for [`digest`](Self::digest). If an insert into the other filter overlaps that moment,
+            /// its copy may be added or not. Each copy is added like an insert, at some moment of the call.
             ///
             $(#[$own])*
             ///
-            /// Cost: one pass over both tables, in the order of memory; some copies go on to their other buckets or need
-            /// relocations. That takes about as long as to insert the keys in a batch (`cargo bench --bench merge`). Each change to the other filter meanwhile takes one more lock, and puts
-            /// aside, in 16 to 64 bytes, the word of each bucket that it is the first to change.
+            /// Cost: one pass over both tables, in the order of memory. Some copies go on to their alternate
+            /// buckets or need relocations. It takes about as long as inserting the keys in a batch
+            /// (`cargo bench --bench merge`). Meanwhile each change to the other filter takes one more lock. The
+            /// first change to a bucket also puts the bucket's word aside, in 16 to 64 bytes.
             ///
             /// # Errors
-            /// - If hasher, schema or [geometry](crate::Geometry) are not the same, if both together hold more than the
-            ///   [capacity](Self::capacity), and in the other cases that [`AbsorbError`] names: nothing has changed then.
-            /// - [`AbsorbError::Refused`] if a copy is refused on the way, and [`AbsorbError::OutOfMemory`]. Both say how many
-            ///   copies are in by then; they stay. The capacity is that for distinct keys, which are practically never refused
-            ///   below it, if nobody inserts meanwhile. Where both filters hold the same keys, so that many have several copies in
-            ///   the sum, less fits: with five slots in a bucket two copies of each key up to the capacity, and three up to
-            ///   0.8 of it; with two slots two copies up to half of it. If it must be all or nothing, take both in with an
-            ///   [`empty_like`](Self::empty_like), and go on with that.
+            /// - [`AbsorbError`] if hasher, schema or [geometry](crate::Geometry) differ, if both filters together
+            ///   hold more than the [capacity](Self::capacity), and in the other cases that it names. Nothing has
+            ///   changed then.
+            /// - [`AbsorbError::Refused`] if a copy is refused on the way, and [`AbsorbError::OutOfMemory`]. Both
+            ///   say how many copies are in by then; those stay.
+            ///
+            /// The capacity is for distinct keys. If nobody inserts meanwhile, distinct keys are practically never
+            /// refused below it. If both filters hold the same keys, many keys have several copies in the sum, and
+            /// less fits. With five slots in a bucket, two copies of each key fit up to the capacity, and three
+            /// copies up to 0.8 of it. With two slots, two copies fit up to half of it. If it must be all or
+            /// nothing, let an [`empty_like`](Self::empty_like) absorb both filters, and go on with that.
             pub fn absorb(&self, other: &Self) -> Result<u64, AbsorbError> {
                 if probe(&self.hasher) != probe(&other.hasher) {
                     return Err(AbsorbError::Hasher);
@@ -223,11 +227,11 @@ macro_rules! absorbing {
                 self.core.absorb(&other.core)
             }
 
-            /// An empty filter with the same geometry, hasher and schema: what this one can [absorb](Self::absorb), when it
-            /// is filled.
+            /// An empty filter with the same geometry, hasher and schema. This filter can [absorb](Self::absorb) it
+            /// once it is filled.
             ///
             /// # Errors
-            /// [`BuildError::OutOfMemory`]
+            /// [`BuildError::OutOfMemory`] if the memory is refused.
             pub fn empty_like(&self) -> Result<Self, BuildError>
             where
                 S: Clone,
@@ -235,24 +239,25 @@ macro_rules! absorbing {
                 Ok(Self::from_parts(self.core.another()?, self.hasher.clone(), self.schema.clone()))
             }
 
-            /// Fills the filter with parts, each of which is filled on a thread of its own: `fill` gets the number of a
-            /// part, from 0 up, and an empty filter for it.
+            /// Fills the filter with parts, each of which is filled on a thread of its own. `fill` gets the number
+            /// of a part, from 0 up, and an empty filter for it.
             ///
-            /// When all are filled, this filter absorbs them, each on its thread. If `fill` fails for one, or there is too little
-            /// room for all together, it absorbs none.
+            /// When all parts are filled, this filter absorbs them, each on its thread. If `fill` fails for one
+            /// part, or there is too little room for all together, the filter absorbs none.
             ///
-            /// **Many threads can insert into one filter too**, which takes the memory of one filter, and half the time with two
-            /// threads (`cargo bench --bench merge`). This is for threads that may fail, whose part is then not to be in. (For
-            /// parts that other processes have saved, load one after the other and [`absorb`](Self::absorb) it.)
+            /// **Many threads can also insert into one filter.** That takes the memory of one filter, and half the
+            /// time with two threads (`cargo bench --bench merge`). Use parts for threads that may fail, where a
+            /// failed part must not get in. (For parts that other processes have saved, load one after the other
+            /// and [`absorb`](Self::absorb) it.)
             ///
-            /// Cost: memory for each part as for the whole. A part takes as much as this filter, however few keys it has.
+            /// Cost: each part takes as much memory as this filter, however few keys it has.
             ///
             /// # Errors
-            /// The first error of `fill`; [`BuildError::OutOfMemory`]; those of [`absorb`](Self::absorb), where `Refused` and
-            /// `OutOfMemory` tell how many copies of all parts are in.
+            /// The first error of `fill`; [`BuildError::OutOfMemory`]; those of [`absorb`](Self::absorb), where
+            /// `Refused` and `OutOfMemory` say how many copies of all parts are in.
             ///
             /// # Panics
-            /// If `fill` does, or if the system refuses so many threads.
+            /// If `fill` panics, or if the system refuses that many threads.
             ///
             /// ```
             #[doc = concat!("use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
@@ -292,7 +297,7 @@ macro_rules! absorbing {
     };
 }
 
-/// What each of these does on a thread of its own.
+/// Runs each piece of work on a thread of its own, and returns the results in order.
 fn in_parallel<R: Send, F: FnOnce() -> R + Send>(work: impl Iterator<Item = F>) -> Vec<R> {
     thread::scope(|scope| {
         let threads: Vec<_> = work.map(|work| scope.spawn(work)).collect();
@@ -306,19 +311,22 @@ fn in_parallel<R: Send, F: FnOnce() -> R + Send>(work: impl Iterator<Item = F>) 
 
 absorbing! {
     ConcurrentCuckooFilter made by "with_capacity(1000)", with "", "part.insert(&7)?;", "each copy of each key":
-    /// Room: both together must be within the [capacity](Self::capacity).
+    /// Both filters together must be within the [capacity](Self::capacity).
 }
 
 absorbing! {
     ConcurrentCuckooMaplet made by "builder().capacity(1000).value_bits(4).build()?", with "", "part.insert(&7, 3)?;", "each pair of key and value":
-    /// The values go with the keys. Both filters must have the same number of [value bits](Self::value_bits).
+    /// The values are added with their keys. Both filters must have the same number of [value
+    /// bits](Self::value_bits).
 }
 
 absorbing! {
     ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(14).build()?", with "all.advance_to(10);", "part.insert(&7, 20)?;", "each live entry, with its end":
-    /// Ends are ticks of the caller's. Both filters must have the same resolution, and this one's clock must not be behind the
-    /// other's. What has expired by either clock is not added. Don't call [`restart_clock`](Self::restart_clock) meanwhile. To see
-    /// whether there is room, both are looked through once before.
+    /// Ends are ticks of the caller's clock. Both filters must have the same resolution, and this filter's clock
+    /// must not be behind the other's. What has expired by either clock is not added. Don't call
+    /// [`restart_clock`](Self::restart_clock) meanwhile. To check for room, the call first looks through both
+    /// filters once.
     ///
-    /// A part of [`fill_in_parts`](Self::fill_in_parts) begins at the tick of the whole, and must not be told a later one.
+    /// A part of [`fill_in_parts`](Self::fill_in_parts) starts at the tick of the whole filter. Don't advance it to
+    /// a later one.
 }

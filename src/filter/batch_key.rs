@@ -1,4 +1,4 @@
-//! What a batch takes for a key.
+//! What a batch takes as a key.
 
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
@@ -7,9 +7,9 @@ use crate::filter::sealed::Sealed;
 
 /// A key as a batch takes it: a reference to what single operations take a reference to.
 ///
-/// It is implemented for `&Q` where a filter of `T` can be asked for a `Q`: of a filter of `String`, `&String` and `&str`;
-/// of a filter of `str`, `&str`. There is nothing to implement, and the trait is only named by the compiler where something
-/// else was given:
+/// It is implemented for `&Q` if a filter of `T` can be asked for a `Q`: for a filter of `String`, that is `&String`
+/// and `&str`; for a filter of `str`, `&str`. There is nothing to implement. The compiler names the trait only if a
+/// batch was given something else:
 ///
 /// ```compile_fail,E0277
 /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
@@ -19,7 +19,7 @@ use crate::filter::sealed::Sealed;
 /// # Ok::<(), concurrent_cuckoo_filter::InsertBatchError>(())
 /// ```
 ///
-/// This is how it is done:
+/// These forms work:
 ///
 /// ```
 /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertBatchError};
@@ -35,7 +35,7 @@ use crate::filter::sealed::Sealed;
 /// let numbers = ConcurrentCuckooFilter::<u64>::with_capacity(1000);
 /// numbers.insert_batch(&vec![1, 2, 3])?;
 ///
-/// // Keys that are made on the way can't be borrowed from the iterator; their hashes can be handed on.
+/// // Keys that are made on the way cannot be borrowed from the iterator. Pass on their hashes.
 /// let made = (0..100).map(|number| format!("{number}-mail.com"));
 /// blocked.insert_hash_batch(made.map(|name| blocked.hash_one(name.as_str())))?;
 /// numbers.insert_hash_batch((10..20).map(|number| numbers.hash_one(&number)))?;
@@ -49,7 +49,7 @@ use crate::filter::sealed::Sealed;
     note = "a batch takes references to what the operations on single keys take: for a filter of `str`, `&str`"
 )]
 pub trait BatchKey<T: ?Sized>: Sealed {
-    /// The key's hash.
+    /// Returns the key's hash.
     #[doc(hidden)]
     fn hash_by(self, hasher: &impl BuildHasher) -> u64;
 }

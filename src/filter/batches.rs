@@ -11,19 +11,19 @@ macro_rules! batches {
         ///
         $(#[$doc])*
         ///
-        /// From some hundred keys on batches are at their best; any number will do. [`BatchKey`] says what they take for
-        /// keys: references, as the operations on single keys do.
+        /// A batch of any size works. Batches are at their best from about a hundred keys on. [`BatchKey`] says which
+        /// keys they take: references, as the operations on single keys do.
         ///
-        /// A batch is no transaction. Each of its keys is an operation of its own, with all that the operation on a single
-        /// key promises, which takes effect at some moment of the call. None of them allocates, except where the operation
-        /// on a single key does and for what the answers are appended to. No lock is held while the iterator is asked for a
-        /// key or an answer is handed on. If the iterator or a key's `Hash` panics, the batch ends there: the keys that it
-        /// was done with, all but the last few hundred, have had their effect.
+        /// A batch is not a transaction. Each of its keys is an operation of its own, which takes effect at some
+        /// moment of the call and promises all that the operation on a single key promises. A batch allocates only
+        /// where the operation on a single key does, and for what the answers are appended to. It holds no lock while
+        /// it asks the iterator for a key or passes on an answer. If the iterator or a key's `Hash` panics, the batch
+        /// ends there. The keys that it was done with, all but the last few hundred, have had their effect.
         impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
-            /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same
-            /// order.
+            /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in
+            /// the same order.
             ///
-            /// The lookups themselves are made in any order, each after its key was taken from the iterator.
+            /// The lookups themselves run in any order, each after its key was taken from the iterator.
             ///
             /// ```
             #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
@@ -49,11 +49,11 @@ macro_rules! batches {
                 self.contains_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), found);
             }
 
-            /// [`insert`](Self::insert) for many keys, in their order; returns how many there were.
+            /// [`insert`](Self::insert) for many keys, in their order. Returns how many there were.
             ///
             /// # Errors
-            /// If one of them is refused: the error tells how many went in before it, and no other did. Keys that came after
-            /// it may have been taken from the iterator, but no more.
+            /// Fails if one of the keys is refused. The error says how many keys went in before it, and no other key
+            /// did. Later keys may have been taken from the iterator, but were not inserted.
             ///
             /// ```
             #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
@@ -83,13 +83,16 @@ macro_rules! batches {
             }
         }
 
-        /// The operations on many hashes, which also take keys that an iterator makes on the way and that can't be borrowed
-        /// from it.
+        /// The operations on many hashes. They also take keys that an iterator makes on the way, which cannot be
+        /// borrowed from it.
         ///
         /// ```
         #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
         #[doc = concat!("let filter = ", stringify!($Filter), "::<u64>::with_capacity(10_000);")]
         /// filter.insert_hash_batch((0..1000).map(|key| filter.hash_one(&key)))?;
+        /// let mut found = Vec::new();
+        /// filter.contains_hash_batch((0..1000).map(|key| filter.hash_one(&key)), &mut found);
+        /// assert_eq!(found, [true; 1000]);
         /// # Ok::<(), InsertBatchError>(())
         /// ```
         impl<T: ?Sized, S> $Filter<T, S> {
@@ -103,7 +106,7 @@ macro_rules! batches {
             /// [`insert_batch`](Self::insert_batch) by hashes.
             ///
             /// # Errors
-            /// If one of them is refused: the error tells how many went in before it, and no other did.
+            /// Fails if one of the hashes is refused. The error says how many went in before it, and no other did.
             pub fn insert_hash_batch(
                 &self,
                 hashes: impl IntoIterator<Item = u64>,
@@ -116,8 +119,8 @@ macro_rules! batches {
         batches! { $Filter: $(#[$doc])* }
 
         impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
-            /// [`remove`](Self::remove) for many keys, in their order: appends to `removed`, for each key, whether there was
-            /// one.
+            /// [`remove`](Self::remove) for many keys, in their order: appends to `removed`, for each key, whether
+            /// there was a copy of it.
             ///
             /// ```
             #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
@@ -139,6 +142,16 @@ macro_rules! batches {
 
         impl<T: ?Sized, S> $Filter<T, S> {
             /// [`remove_batch`](Self::remove_batch) by hashes.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
+            #[doc = concat!("let filter = ", stringify!($Filter), "::<u64>::with_capacity(10_000);")]
+            /// filter.insert_hash_batch((0..1000).map(|key| filter.hash_one(&key)))?;
+            /// let mut removed = Vec::new();
+            /// filter.remove_hash_batch((0..1000).map(|key| filter.hash_one(&key)), &mut removed);
+            /// assert_eq!(removed, [true; 1000]);
+            /// # Ok::<(), InsertBatchError>(())
+            /// ```
             pub fn remove_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, removed: &mut impl Extend<bool>) {
                 self.core.remove_batch(&mut blocks(hashes.into_iter().map(Self::prepared)), &mut |answers| {
                     removed.extend(answers.iter().copied());
@@ -149,7 +162,7 @@ macro_rules! batches {
 }
 pub(super) use batches;
 
-/// Hands on the hashes by the block.
+/// Passes on the hashes a block at a time.
 pub(super) fn blocks(mut hashes: impl Iterator<Item = u64>) -> impl FnMut(&mut [u64; BLOCK]) -> usize {
     move |block| {
         let mut len = 0;
@@ -161,7 +174,7 @@ pub(super) fn blocks(mut hashes: impl Iterator<Item = u64>) -> impl FnMut(&mut [
     }
 }
 
-/// Hands on the hashes by the block, and what goes with them.
+/// Passes on the hashes a block at a time, and what belongs to them.
 pub(super) fn blocks_of_pairs<P: Copy + Default>(
     mut pairs: impl Iterator<Item = (u64, P)>,
     others: &Cell<[P; BLOCK]>,

@@ -1,4 +1,4 @@
-//! The filter of one table: from keys to verdicts.
+//! The filter of one table: it hashes keys and asks the table.
 
 use core::borrow::Borrow;
 use core::fmt;
@@ -22,13 +22,13 @@ use crate::word::layout::Encoding;
 
 /// A cuckoo filter that many threads share: an approximate, concurrent multiset of keys of type `T`.
 ///
-/// It answers "is this key in?" with *no* or *probably*, from 8 to 40 bits a key whatever the key's size. See the
-/// [crate's documentation](crate) for what that is good for, and its section *Consistency* for what concurrent callers
-/// may observe.
+/// A lookup answers "definitely absent" or "probably present". The filter takes 8 to 40 bits a key, whatever the
+/// key's size. The [crate's documentation](crate) says what such a filter is good for. The page
+/// [`consistency`](crate::guide::consistency) says what concurrent callers may observe.
 ///
-/// Keys are taken by reference, and hashed, and not kept. As in a [`HashSet`](std::collections::HashSet), a filter of
-/// `String` answers for `&str`, and a filter of `u32` cannot be asked for a `u64` by accident. The filter is [`Send`]
-/// and [`Sync`] if the hasher is, whatever `T` is.
+/// The filter takes keys by reference, hashes them and does not keep them. As in a
+/// [`HashSet`](std::collections::HashSet), a filter of `String` can be asked for a `&str`, and a filter of `u32`
+/// cannot be asked for a `u64` by accident. The filter is [`Send`] and [`Sync`] if the hasher is, whatever `T` is.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -52,22 +52,22 @@ pub struct ConcurrentCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
 operations_on_keys! {
     ConcurrentCuckooFilter:
 
-    /// Adds one copy of the key, whether or not it is in already.
+    /// Adds one copy of the key, even if the key is present already.
     ///
-    /// The filter is a multiset, as in the paper: a key that is inserted twice must be removed twice. To add a key only
-    /// once use [`insert_if_absent`](Self::insert_if_absent).
+    /// The filter is a multiset, as in the paper: a key that was inserted twice must be removed twice. To add a key
+    /// only once, use [`insert_if_absent`](Self::insert_if_absent).
     ///
-    /// Cost: as a rule two cache lines read and one of them written by a compare-exchange, without a lock, plus the
-    /// thread's own counter. Where both buckets of the key are full (in the default layout one insert of 150 between
-    /// half and three quarters of the slots, one of three around 90 %, three of four at capacity), also a search for
-    /// the nearest free slot, among 3 to 30 buckets on average and 2,048 at most, and one or two relocations, seldom
-    /// more, each with one stripe locked for a few instructions.
+    /// Cost: usually two cache lines read and one of them written by a compare-exchange, without a lock, plus the
+    /// thread's own counter. If both buckets of the key are full, the insert also searches for the nearest free slot.
+    /// In the default layout that happens to one insert in 150 between half and three quarters of the slots, to one
+    /// in three around 90 %, and to three in four at capacity. The search looks at 3 to 30 buckets on average and
+    /// 2,048 at most. One or two relocations follow, rarely more. Each locks one stripe for a few instructions.
     ///
     /// # Errors
-    /// If there is no room ([`InsertError`] tells which); nothing has changed then. That other threads are at work is
-    /// never the reason. A refusal is slow, about half a millisecond in a large table: the search goes to its limit,
-    /// twice, and between and after them through all stripes. In a table of at most 2,048 buckets it is put off for as
-    /// long as other threads remove and relocate.
+    /// Fails if there is no room, and [`InsertError`] says why. Nothing has changed then. The work of other threads
+    /// is never the reason. A refusal is slow, about half a millisecond in a large table: the search goes to its
+    /// limit twice, and the insert goes through all stripes after each search. In a table of at most 2,048 buckets,
+    /// the refusal is delayed for as long as other threads remove and relocate.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
@@ -79,20 +79,20 @@ operations_on_keys! {
     /// ```
     insert;
 
-    /// Adds the key unless it is in: `true` if it was added.
+    /// Adds the key if it is absent, and returns `true` if it added the key.
     ///
-    /// In one step: of many threads that race to add one key that is absent, exactly one gets `true`. For one key in a
-    /// thousand or so (the [false-positive rate](Self::false_positive_rate)) another is mistaken for it, and it is not
-    /// added.
+    /// It does so in one step: if many threads race to add one absent key, exactly one gets `true`. About one absent
+    /// key in a thousand (the [false-positive rate](Self::false_positive_rate)) is mistaken for another key, and is
+    /// not added.
     ///
-    /// A key that was added this way may share its one fingerprint with others that were found in already, so removing
-    /// it can remove them with it: don't mix this with [`remove`](Self::remove), unless losing a few keys does no harm.
+    /// A key that was added this way may share its one copy with keys that later calls mistook for it. Removing it
+    /// can remove them too. So do not mix this with [`remove`](Self::remove), unless losing a few keys does no harm.
     ///
-    /// Cost: that of [`contains`](Self::contains) for a key that is in; otherwise that of an [`insert`](Self::insert)
-    /// with one stripe locked.
+    /// Cost: that of [`contains`](Self::contains) if the key is present. Otherwise that of an
+    /// [`insert`](Self::insert) with one stripe locked.
     ///
     /// # Errors
-    /// If the key is absent and there is no room; nothing has changed then.
+    /// Fails if the key is absent and there is no room. Nothing has changed then.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
@@ -103,39 +103,70 @@ operations_on_keys! {
     /// ```
     insert_if_absent;
 
-    /// Whether the key is in: `false` is certain, `true` is wrong for a share of absent keys, the [false-positive
-    /// rate](Self::false_positive_rate).
+    /// Returns whether the key is in the filter: `false` if it is definitely absent, `true` if it is probably
+    /// present. The share of absent keys that get `true` is the [false-positive rate](Self::false_positive_rate).
     ///
-    /// A key that is in throughout the call is found, whatever other threads do. Lock-free: it takes no lock, writes no
-    /// shared memory and waits for nobody; it looks again, and counts that for [`stats`](Self::stats), only if another
-    /// thread has just moved or removed something.
+    /// A key that is present throughout the call is found, whatever other threads do. The call is lock-free: it takes
+    /// no lock, writes no shared memory and waits for no other thread. Only if another thread has just moved or
+    /// removed something, it looks again, and counts that for [`stats`](Self::stats).
     ///
     /// Cost: two cache lines of the table, and one of the stripes, which stay in the cache.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
+    /// let blocked = ConcurrentCuckooFilter::<String>::with_capacity(1000);
+    /// blocked.insert("mailinator.com")?; // a `&str` does for a filter of `String`
+    /// assert!(blocked.contains("mailinator.com"));
+    /// if !blocked.contains("example.com") {
+    ///     println!("definitely not blocked");
+    /// }
+    /// # Ok::<(), InsertError>(())
+    /// ```
     contains;
 
-    /// Removes one copy of the key: `true` if there was one.
+    /// Removes one copy of the key, and returns `true` if there was one.
     ///
-    /// **Remove only keys that were inserted**, once for each insert. A key that was never inserted can be mistaken for
-    /// one that was, as in [`contains`](Self::contains), and its removal makes that one disappear. (Section 3.3 of the
-    /// paper.)
+    /// **Remove only keys that were inserted**, once for each insert. A key that was never inserted can be mistaken
+    /// for one that was, as in [`contains`](Self::contains). Removing it makes the other key disappear (section 3.3
+    /// of the paper).
     ///
     /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions, plus the
     /// thread's own counter.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
+    /// let sessions = ConcurrentCuckooFilter::<u64>::with_capacity(1000);
+    /// sessions.insert(&17)?;
+    /// assert!(sessions.remove(&17));
+    /// assert!(!sessions.remove(&17), "there was one copy");
+    /// # Ok::<(), InsertError>(())
+    /// ```
     remove;
 
-    /// How many copies of the key are in: the exact number of those that were inserted and not removed, plus that of
-    /// any other keys that cannot be told apart from it.
+    /// Returns how many copies of the key are in the filter. That is the exact number of copies that were inserted
+    /// and not removed, plus the copies of any other keys that the filter cannot tell apart from this one.
     ///
-    /// Cost: two cache lines, with one stripe locked. Where [`contains`](Self::contains) is enough, that is quicker and
-    /// waits for nobody.
+    /// Cost: two cache lines, with one stripe locked. Where [`contains`](Self::contains) is enough, it is faster and
+    /// waits for no other thread.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// filter.insert("a")?;
+    /// filter.insert("a")?;
+    /// filter.remove("a");
+    /// assert_eq!(filter.count("a"), 1);
+    /// # Ok::<(), InsertError>(())
+    /// ```
     count;
 }
 
 batches! {
     ConcurrentCuckooFilter with removal:
-    /// In a table larger than the cache, lookups and removals are about four times as fast as one call for each key, and inserts
-    /// six times: while the first keys are looked at, the buckets of the next are on their way from memory. In one that fits in the cache, lookups gain up to a
-    /// half by the processor's vector unit (AVX-512, or AVX2, if it has one), and inserts by being counted together.
+    /// In a table larger than the cache, lookups and removals are about four times as fast as one call for each key,
+    /// and inserts six times. While the filter works on the first keys, the buckets of the next ones are on their way
+    /// from memory. In a table that fits in the cache, lookups are up to 1.5x as fast, by the processor's vector unit
+    /// (AVX-512, or AVX2, if it has one), and inserts gain because they are counted together.
 }
 
 operations_on_hashes!(ConcurrentCuckooFilter with removal);
@@ -157,62 +188,110 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
         hash
     }
 
-    /// How many keys are in the filter, each counted as often as it was inserted.
+    /// Returns how many keys are in the filter. A key that was inserted several times counts as often.
     ///
-    /// Exact while no other thread changes the filter; while others do, each change that overlaps the call may or may
-    /// not be counted. It adds up at most 64 counters, so that inserts on different threads need not share one.
+    /// The number is exact while no other thread changes the filter. While others do, each change that overlaps the
+    /// call may or may not be counted.
+    ///
+    /// Cost: it adds up at most 64 counters. There are several so that inserts on different threads need not share
+    /// one.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// filter.insert("a")?;
+    /// filter.insert("a")?;
+    /// assert_eq!(filter.len(), 2);
+    /// # Ok::<(), InsertError>(())
+    /// ```
     #[must_use]
     pub fn len(&self) -> usize {
         self.core.len()
     }
 
-    /// How many keys the filter is made for: at least as many as were asked for.
+    /// Returns how many keys the filter is made for: at least as many as were asked for.
     ///
-    /// So many distinct keys fit: the probability that an insert is refused before is below one in a billion for each
-    /// filter. It is no limit: more are taken for as long as there is room, up to [`slots`](Self::slots), but ever more
-    /// slowly and with no promise.
+    /// That many distinct keys fit: the probability that an insert is refused before is below one in a billion for
+    /// each filter. The capacity is not a limit. The filter takes more keys while there is room, up to
+    /// [`slots`](Self::slots), but ever more slowly and without a promise.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// assert!(filter.capacity() >= 1000);
+    /// assert!(filter.slots() >= filter.capacity());
+    /// ```
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.core.capacity()
     }
 
-    /// How many slots the filter has, each for one fingerprint.
+    /// Returns how many slots the filter has, each for one fingerprint. It can never hold more keys than that.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// assert_eq!(filter.slots() % filter.slots_per_bucket(), 0);
+    /// ```
     #[must_use]
     pub fn slots(&self) -> usize {
         self.core.slots()
     }
 
-    /// The memory that the filter takes up, in bytes: all of it, but for the decode table of up to 256 KiB that all
-    /// semi-sorted filters share, and for the name of a schema that the caller has given, up to 255 bytes.
+    /// Returns the memory that the filter takes up, in bytes. It leaves out two things: the decode table of up to 256
+    /// KiB that all semi-sorted filters share, and the name of a schema that the caller has given, up to 255 bytes.
     ///
-    /// With the default rate that is 13.4 bits a key for a million keys or more, 15.4 for 10,000, 17.5 for 1,000 and 47 for 100:
-    /// a small filter leaves more slots free, and some 250 bytes are there in any case.
+    /// With the default rate that is 13.4 bits a key for a million keys or more, 15.4 for 10,000, 17.5 for 1,000 and
+    /// 47 for 100. A small filter leaves more slots free, and some 250 bytes are there in any case.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1_000_000);
+    /// assert!(filter.memory_usage() < 1_700_000); // bytes
+    /// ```
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         size_of::<Self>() + self.core.memory_usage()
     }
 
-    /// The expected false-positive rate at the present load: the share of lookups of absent keys that are answered
-    /// `true`, from 0 to 1.
+    /// Returns the expected false-positive rate at the present load: the share of lookups of absent keys that are
+    /// answered `true`, from 0 to 1.
     ///
-    /// About `2·b·load/2ᶠ` with `b` slots a bucket and fingerprints of `f` bits (section 5.1 of the paper).
+    /// It is about `2·b·load/2ᶠ` with `b` slots a bucket and fingerprints of `f` bits (section 5.1 of the paper).
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// assert_eq!(filter.false_positive_rate(), 0.0);
+    /// filter.insert("a")?;
+    /// assert!(filter.false_positive_rate() > 0.0);
+    /// assert!(filter.false_positive_rate() <= filter.max_false_positive_rate());
+    /// # Ok::<(), InsertError>(())
+    /// ```
     #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
         self.core.false_positive_rate(self.load_factor())
     }
 
-    /// The expected false-positive rate with every slot taken; at most what the builder was asked for.
+    /// Returns the expected false-positive rate with every slot taken. It is at most the rate that the builder was
+    /// asked for.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000); // asks for 0.1 %
+    /// assert!(filter.max_false_positive_rate() <= 0.001);
+    /// ```
     #[must_use]
     pub fn max_false_positive_rate(&self) -> f64 {
         self.core.false_positive_rate(1.0)
     }
 
-    /// All figures at once, with counts of what has happened since the filter was made: relocations, refusals, retries,
-    /// contention.
+    /// Returns all figures at once, with counts of what has happened since the filter was made: relocations,
+    /// refusals, retries, contention.
     ///
-    /// What is counted is counted by each thread on a cache line of its own, beside the length, and nothing on the way
-    /// of a lookup that is not disturbed. Cost of the call: it adds up at most 64 cache lines. It takes no lock and does
-    /// not allocate.
+    /// Each thread counts events on a cache line of its own, beside its part of the length. A lookup that is not
+    /// disturbed counts nothing. Cost of the call: it adds up at most 64 cache lines. It takes no lock and does not
+    /// allocate.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
@@ -231,19 +310,28 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
 
     /// Removes all keys that are in the filter when the call begins.
     ///
-    /// Not one step for others: meanwhile they may find some keys gone and others still there, and whether a key that
-    /// is inserted during the call is removed too is open. [`len`](Self::len) is exact again when the call and all
-    /// others have ended.
+    /// For other threads this is not one step. During the call they may find some keys gone and others still present,
+    /// and a key that is inserted during the call may be removed or not. [`len`](Self::len) is exact again when this
+    /// call and all others have ended.
     ///
-    /// Cost: one pass over the table (some 50 ms for 100 MB), with all stripes locked. Lookups and inserts that find
-    /// room go on meanwhile; removals, [`insert_if_absent`](Self::insert_if_absent) of absent keys,
+    /// Cost: one pass over the table (some 50 ms for 100 MB), with all stripes locked. Lookups, and inserts that find
+    /// room, go on meanwhile. Removals, [`insert_if_absent`](Self::insert_if_absent) of absent keys,
     /// [`count`](Self::count) and inserts that have to relocate wait.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// filter.insert("a")?;
+    /// filter.clear();
+    /// assert!(filter.is_empty() && !filter.contains("a"));
+    /// # Ok::<(), InsertError>(())
+    /// ```
     pub fn clear(&self) {
         self.core.clear();
     }
 }
 
-/// Statistics; never the table, and never the hasher, whose key is a secret.
+/// Shows statistics, but not the table and not the hasher, whose key is a secret.
 impl<T: ?Sized, S> fmt::Debug for ConcurrentCuckooFilter<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConcurrentCuckooFilter")

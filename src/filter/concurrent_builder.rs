@@ -13,10 +13,10 @@ use crate::word::layout::Encoding;
 
 constructors! {
     ConcurrentCuckooFilter by Builder:
-    /// An empty filter with room for `capacity` keys, at a false-positive rate of at most 0.1 %.
+    /// Makes an empty filter with room for `capacity` keys, at a false-positive rate of at most 0.1 %.
 }
 
-/// Builds a [`ConcurrentCuckooFilter`]; made by [`ConcurrentCuckooFilter::builder`].
+/// Builds a [`ConcurrentCuckooFilter`]. [`ConcurrentCuckooFilter::builder`] makes one.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
@@ -45,36 +45,67 @@ impl<T: ?Sized, S> Builder<T, S> {
         Self { settings: Settings::new(FilterKind::Concurrent), own: (), hasher, key: PhantomData }
     }
 
-    /// How many keys the filter must be able to hold. Required; 0 is allowed.
+    /// Sets how many keys the filter must be able to hold. This is required; 0 is allowed.
     ///
-    /// Any number goes, with no rounding to powers of two: see [`ConcurrentCuckooFilter::capacity`] for what it
-    /// promises.
+    /// Any number works and is not rounded to a power of two. [`ConcurrentCuckooFilter::capacity`] says what the
+    /// number promises.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter};
+    /// let filter = ConcurrentCuckooFilter::<str>::builder().capacity(1000).build()?;
+    /// assert!(filter.capacity() >= 1000);
+    ///
+    /// let error = ConcurrentCuckooFilter::<str>::builder().build().unwrap_err();
+    /// assert!(matches!(error, BuildError::CapacityMissing { .. }), "{error}");
+    /// # Ok::<(), BuildError>(())
+    /// ```
     pub fn capacity(mut self, keys: usize) -> Self {
         self.settings.capacity = Some(keys);
         self
     }
 
-    /// The largest acceptable false-positive rate: the share of lookups of absent keys that may be answered `true`.
-    /// 0.001 (0.1 %) if not called.
+    /// Sets the largest acceptable false-positive rate: the share of lookups of absent keys that may be answered
+    /// `true`. It is 0.001 (0.1 %) if not called.
     ///
-    /// It holds with every slot taken, so also beyond the capacity. The filter takes the cheapest bucket layout that
-    /// meets it, whose rate is often lower: see [`ConcurrentCuckooFilter::max_false_positive_rate`].
+    /// The rate holds with every slot taken, so it also holds beyond the capacity. The filter takes the cheapest
+    /// bucket layout that meets the rate. The rate of that layout is often lower: see
+    /// [`ConcurrentCuckooFilter::max_false_positive_rate`].
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter};
+    /// let rough = ConcurrentCuckooFilter::<str>::builder().capacity(10_000).false_positive_rate(0.06).build()?;
+    /// let exact = ConcurrentCuckooFilter::<str>::builder().capacity(10_000).false_positive_rate(1e-6).build()?;
+    /// assert!(rough.max_false_positive_rate() <= 0.06 && exact.max_false_positive_rate() <= 1e-6);
+    /// assert!(rough.memory_usage() < exact.memory_usage());
+    /// # Ok::<(), BuildError>(())
+    /// ```
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.settings.rate = rate;
         self
     }
 
-    /// Builds the filter: the only step that allocates.
+    /// Builds the filter. This is the only step that allocates.
     ///
     /// # Errors
-    /// - [`BuildError::CapacityMissing`] if [`capacity`](Self::capacity) was not called;
-    /// - [`BuildError::InvalidRate`] for a rate that is not between 0 and 1, both excluded, or no number;
-    /// - [`BuildError::RateTooLow`] for a rate that no layout, or none of the encoding asked for, can meet;
-    /// - [`BuildError::CapacityTooLarge`] for a table that would not fit in the address space;
-    /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`);
-    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. Stable Rust does not let all requests fail:
-    ///   two of a few hundred bytes abort the process, the box around the table and, once in a process, what the
-    ///   standard library takes to count the processors.
+    /// - [`BuildError::CapacityMissing`] if [`capacity`](Self::capacity) was not called.
+    /// - [`BuildError::InvalidRate`] for a rate that is not a number between 0 and 1, both excluded.
+    /// - [`BuildError::RateTooLow`] for a rate that no layout can meet, or none of the encoding that was asked for.
+    /// - [`BuildError::CapacityTooLarge`] for a table that would not fit in the address space.
+    /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`).
+    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. Stable Rust cannot make every request fail.
+    ///   Two requests of a few hundred bytes abort the process when they are refused: the box around the table and,
+    ///   once in a process, what the standard library takes to count the processors.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter};
+    /// let filter = ConcurrentCuckooFilter::<str>::builder().capacity(1000).build()?;
+    /// assert!(filter.is_empty());
+    ///
+    /// let builder = ConcurrentCuckooFilter::<str>::builder().capacity(1000).false_positive_rate(1.5);
+    /// let error = builder.build().unwrap_err();
+    /// assert!(matches!(error, BuildError::InvalidRate { .. }), "{error}");
+    /// # Ok::<(), BuildError>(())
+    /// ```
     pub fn build(self) -> Result<ConcurrentCuckooFilter<T, S>, BuildError> {
         let capacity = self.settings.checked()?;
         let plan = self.settings.plan(capacity, 1, 1)?;

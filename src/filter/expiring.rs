@@ -1,4 +1,4 @@
-//! The filter whose entries each have an end of their own: from keys and ticks to verdicts.
+//! The filter whose entries expire one by one: from keys and ticks to answers.
 
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
@@ -13,23 +13,25 @@ use crate::table::any::ExpiringTable;
 use crate::table::clock::{Until, ticks_for};
 use crate::table::expiring::Unless;
 
-/// A cuckoo filter whose entries expire one by one, each at a time of its own: revoked tokens, nonces, negative caches.
+/// A cuckoo filter whose entries expire one by one, each at its own time. It suits revoked tokens, nonces and
+/// negative caches.
 ///
-/// What a server has to remember often matters until a certain time only: a revoked token until it would have expired anyway, a
-/// nonce for as long as requests are accepted, "not in the database" for a few minutes. This filter keeps each entry until its
-/// end, forgets it by itself, and uses its slot again. Many threads share it as they share a
-/// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter): lookups are lock-free, in one table.
+/// A server often has to remember something only until a certain time: a revoked token until it would have expired
+/// anyway, a nonce for as long as requests are accepted, "not in the database" for a few minutes. This filter keeps
+/// each entry until its end, then forgets it and reuses its slot. Many threads share it as they share a
+/// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter): lookups are lock-free and look into one table.
 ///
-/// Take a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) where all keys live equally long, nothing is removed, and inserts
-/// matter more than lookups. Take this one for everything else: it looks into one table instead of several, knows each entry's end to
-/// the tick, and can remove.
+/// Use a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) if all keys live equally long, nothing is removed,
+/// and inserts matter more than lookups. Use this filter in all other cases: it looks into one table instead of
+/// several, knows the end of each entry to the tick, and can remove. The page [`expiry`](crate::guide::expiry) is
+/// about both.
 ///
 /// ```
 /// use std::sync::Arc;
 /// use std::time::Duration;
 /// use concurrent_cuckoo_filter::ExpiringCuckooFilter;
 ///
-/// // Tokens live for an hour at most, so a revocation need not be kept longer. One tick is 5 minutes.
+/// // Tokens live for at most an hour, so a revocation need not be kept longer. One tick is 5 minutes.
 /// let (longest, tick) = (Duration::from_secs(3600), Duration::from_secs(300));
 /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100_000).lifetime(longest, tick).build()?;
 /// let revoked = Arc::new(revoked);
@@ -49,20 +51,23 @@ use crate::table::expiring::Unless;
 ///
 /// # Ends
 ///
-/// Time is counted in *ticks*, by the caller's clock. The filter starts no thread and reads no clock: [`advance_to`](Self::advance_to)
-/// tells it the tick that is *now*. An entry *expires at* a tick: it is live while that tick is after now.
+/// The filter counts time in *ticks* of the caller's clock. It starts no thread and reads no clock:
+/// [`advance_to`](Self::advance_to) sets the tick that is *now*. An entry *expires at* a tick: it is live while
+/// that tick is after now.
 ///
 /// - **A live entry is always found**, until its end: there are no false negatives.
-/// - **An expired entry is never found**, from the moment that `advance_to` has taken effect, whether its slot has been swept or not.
-///   (Its key is an absent key like others then, and so found by mistake now and then.)
+/// - **An expired entry is never found**, from the moment that `advance_to` has taken effect, whether its slot has
+///   been swept or not. (Its key is then an absent key like any other, so a lookup may still find it as a false
+///   positive.)
 ///
-/// So what is to be found until the time `t` expires at tick `t / resolution`, rounded up. It is found until `t`, and it is gone one
-/// resolution later at the latest, if the clock is told in time.
+/// To keep an entry until the time `t`, let it expire at tick `t / resolution`, rounded up. The filter finds it
+/// until `t`. It is gone at most one resolution later, if `advance_to` is called in time.
 ///
 /// # A nonce window
 ///
-/// Whoever records a request can send it again: a *replay*. So each request says when it was made, and has a *nonce*, a number that comes
-/// once. The server refuses a request that is older than the window, and one whose nonce it has seen within the window.
+/// Anyone who records a request can send it again: a *replay*. So each request states when it was made and carries
+/// a *nonce*, a number that is used once. The server refuses a request that is older than the window. It also
+/// refuses a request whose nonce it has seen within the window.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -71,7 +76,7 @@ use crate::table::expiring::Unless;
 /// const WINDOW: Duration = Duration::from_secs(5 * 60);
 /// const TICK: Duration = Duration::from_secs(30);
 ///
-/// /// Whether a request that was made at the time `made`, and comes `now`, is no replay.
+/// /// Whether a request that was made at the time `made`, and arrives `now`, is no replay.
 /// fn is_fresh(
 ///     nonces: &ExpiringCuckooFilter<str>,
 ///     nonce: &str,
@@ -83,58 +88,61 @@ use crate::table::expiring::Unless;
 ///         return Ok(false);
 ///     }
 ///     nonces.advance_to(now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / TICK.as_secs());
-///     // In one step: of many requests with this nonce, also at the same time, one passes.
+///     // In one step: of many requests with this nonce, even at the same time, one passes.
 ///     nonces.insert_if_absent(nonce, nonces.expires_after(WINDOW)?)
 /// }
 ///
 /// fn main() -> Result<(), Box<dyn std::error::Error>> {
-///     // One new nonce of a million may be taken for a replay: its client tries again with another.
+///     // One new nonce in a million may be taken for a replay: its client tries again with another.
 ///     let builder = ExpiringCuckooFilter::<str>::builder().capacity(100_000).false_positive_rate(1e-6);
 ///     let nonces = builder.lifetime(WINDOW, TICK).build()?;
 ///     let (made, second) = (SystemTime::now(), Duration::from_secs(1));
 ///     assert!(is_fresh(&nonces, "nonce-1", made, made + second)?);
 ///     assert!(!is_fresh(&nonces, "nonce-1", made, made + WINDOW)?, "a replay");
-///     assert!(!is_fresh(&nonces, "nonce-1", made, made + 2 * WINDOW)?, "too old, so the nonce need not be known any more");
+///     assert!(!is_fresh(&nonces, "nonce-1", made, made + 2 * WINDOW)?, "too old");
 ///     Ok(())
 /// }
 /// ```
 ///
 /// # Which clock
 ///
-/// Take one that goes on where the process ends: the time since 1970. Call `advance_to` from a timer, a thousand times in a tick, or
-/// before each operation; it costs a few loads where nothing is due. **Time stands still while nobody calls it.**
+/// Use a clock that goes on when the process ends: the time since 1970. Call `advance_to` from a timer, a thousand
+/// times in a tick, or before each operation. It costs a few loads where nothing is due. **Time stands still while
+/// nobody calls it.**
 ///
-/// - *The clock goes back*, or begins at 0 with each process: nothing comes back to life. Nothing expires either until the clock has
-///   caught up. `advance_to` says so ([`Advance::Behind`](crate::Advance::Behind)), and
-///   [`Stats::clock_steps_back`](crate::Stats::clock_steps_back) counts it. If it will not catch up, call
+/// - *The clock goes back*, or starts at 0 in each process: nothing comes back to life. Nothing expires either
+///   until the clock has caught up. `advance_to` then returns [`Advance::Behind`](crate::Advance::Behind), and
+///   [`Stats::clock_steps_back`](crate::Stats::clock_steps_back) counts it. If the clock will not catch up, call
 ///   [`restart_clock`](Self::restart_clock): each entry keeps the rest of its lifetime.
 /// - *The clock stands still*: nothing expires, and entries that were to end much later than now are refused
-///   ([`InsertError::LifetimeTooLong`]). The error names the tick that the filter thinks is now.
-/// - *The clock jumps ahead* by the longest lifetime or more: all entries expire, and they stay so.
-///   [`Advance::Forward`](crate::Advance::Forward) says by how much, and [`Stats::clock_jumps`](crate::Stats::clock_jumps) counts it.
-///   If that was a mistake, load the last snapshot or rebuild the filter.
+///   ([`InsertError::LifetimeTooLong`]). The error names the tick that the filter takes for now.
+/// - *The clock jumps ahead* by the longest lifetime or more: all entries expire, and none comes back.
+///   [`Advance::Forward`](crate::Advance::Forward) says by how much the clock moved, and
+///   [`Stats::clock_jumps`](crate::Stats::clock_jumps) counts it. If that was a mistake, load the last snapshot or
+///   rebuild the filter.
 ///
 /// # What concurrent callers may observe
 ///
-/// - All operations on keys, and `advance_to`, are linearizable: each takes effect in one step at some moment of its call. When the
-///   clock goes on, all that expires does so in one step. [`clear`](Self::clear) is no such step, and [`len`](Self::len) is exact
-///   only when nothing changes.
-/// - Lookups take no lock, write no shared memory and wait for nobody. They look again only if another thread has just changed
-///   something in the same stripe, or the clock has gone on.
-/// - Dead entries are room. Where an insert finds the buckets of its key full, it takes dead entries out before it looks further,
-///   and it is refused only if all that is in its way is alive.
-/// - No operation allocates after construction (but for a save, and what changes put aside while one is running), and no code of the
-///   caller's runs while a lock is held.
+/// - All operations on keys, and `advance_to`, are linearizable: each takes effect at one moment between its call
+///   and its return. When the clock moves forward, everything that expires does so in one step.
+///   [`clear`](Self::clear) is not one step, and [`len`](Self::len) is exact only when nothing changes.
+/// - Lookups take no lock, write no shared memory and wait for nobody. They look again only if another thread has
+///   just changed something in the same stripe, or the clock has moved.
+/// - Expired entries are free room. An insert that finds the buckets of its key full takes expired entries out
+///   before it looks further. It is refused only if everything in its way is live.
+/// - No operation allocates after construction, with two exceptions: a save, and what changes put aside while a
+///   save is running. No code of the caller's runs while a lock is held.
 ///
 /// # Sweeping
 ///
-/// Expired entries are taken out by and by. While there are any, each call of `advance_to` sweeps a thousandth of the table, or 32 KiB if
-/// that is more. So a thousand calls sweep the whole table.
+/// A sweep takes out expired entries step by step. While there are any, each call of `advance_to` sweeps a
+/// thousandth of the table, or 32 KiB if that is more. So a thousand calls sweep the whole table.
 ///
-/// A sweep must be over before the bits of an end can stand for another tick. If too few calls came for that, the call that brings the
-/// next tick does the rest at once: some 80 ms for 100 MB, and 150 ms if all has died (`cargo bench --bench expiring -- --only=sweep`).
-/// Lookups go on meanwhile, and so do inserts. (Inserts of entries with nearly the longest lifetime wait for that call, as do others that
-/// bring the same tick at the same time.)
+/// A sweep must be over before the bits of an end can stand for another tick. If too few calls came for that, the
+/// call that brings the next tick does the rest at once. That takes some 80 ms for 100 MB, and 150 ms if every
+/// entry has expired (`cargo bench --bench expiring -- --only=sweep`). Lookups go on meanwhile, and so do inserts.
+/// Two kinds of calls wait: inserts of entries with nearly the longest lifetime, and other calls that bring the
+/// same tick at the same time.
 pub struct ExpiringCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
     pub(super) core: Box<dyn ExpiringTable>,
     pub(super) hasher: S,
@@ -145,21 +153,27 @@ pub struct ExpiringCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
 
 /// The operations on keys.
 impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
-    /// Adds an entry for the key that is found until the tick `expires_at`.
+    /// Adds an entry for the key, which is found until the tick `expires_at`.
     ///
-    /// Also if the key has one already: the filter is a multiset of pairs of a key and an end, and each is removed, or expires, by
-    /// itself. For one entry that is made to live longer, there is [`keep_until`](Self::keep_until). An entry that has expired
-    /// already, by the clock of the filter, need not be kept, so that is no error. (If your clock may be behind the filter's, compare
-    /// [`now`](Self::now): entries that you believe to be live would not be kept.)
+    /// It adds one even if the key already has an entry: the filter is a multiset of pairs of a key and an end.
+    /// Each pair is removed, or expires, on its own. To make one entry live longer, use
+    /// [`keep_until`](Self::keep_until).
     ///
-    /// Cost: as a rule two cache lines read and one of them written, with one stripe locked for a few instructions. Where both
-    /// buckets of the key are full, that of a [`ConcurrentCuckooFilter::insert`](crate::ConcurrentCuckooFilter::insert) which
-    /// relocates.
+    /// An entry that has already expired by the clock of the filter is not kept, and that is no error. (If your
+    /// clock may be behind the filter's, compare it with [`now`](Self::now): entries that you believe to be live
+    /// would not be kept.)
+    ///
+    /// Cost: as a rule two cache lines read and one of them written, with one stripe locked for a few instructions.
+    /// Where both buckets of the key are full, it costs as much as a
+    /// [`ConcurrentCuckooFilter::insert`](crate::ConcurrentCuckooFilter::insert) that relocates.
     ///
     /// # Errors
-    /// [`InsertError::ClockNotSet`] if the filter was told no tick yet; [`InsertError::LifetimeTooLong`] if the end is further away
-    /// than the [longest lifetime](Self::longest_lifetime); [`InsertError::Full`] or [`InsertError::TooManyCopies`] if there is
-    /// no room. Nothing has changed then.
+    /// - [`InsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called;
+    /// - [`InsertError::LifetimeTooLong`] if the end is further away than the [longest
+    ///   lifetime](Self::longest_lifetime);
+    /// - [`InsertError::Full`] or [`InsertError::TooManyCopies`] if there is no room.
+    ///
+    /// After an error nothing has changed.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
@@ -183,11 +197,14 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.insert_hash(self.hash_one(key), expires_at)
     }
 
-    /// Adds an entry for the key that is found for at least this long from now on: it expires at the tick that
-    /// [`expires_after`](Self::expires_after) tells, by the clock as it is when the entry is added.
+    /// Adds an entry for the key, which is found for at least this long from now on. It expires at the tick that
+    /// [`expires_after`](Self::expires_after) returns, by the clock at the moment when the entry is added.
+    ///
+    /// Cost: that of an [`insert`](Self::insert).
     ///
     /// # Errors
-    /// As for `insert`; [`InsertError::ResolutionUnknown`] if the filter was built [by ticks](crate::ExpiringBuilder::lifetime_in_ticks).
+    /// Those of `insert`; [`InsertError::ResolutionUnknown`] if the filter was built [by
+    /// ticks](crate::ExpiringBuilder::lifetime_in_ticks).
     ///
     /// ```
     /// # use std::time::Duration;
@@ -212,14 +229,18 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.add(self.hash_one(key), Until::After(ticks), Unless::Never).map(|_| ())
     }
 
-    /// Adds an entry for the key unless the key has a live one: `true` if it was added, that is, if the key was not seen before.
+    /// Adds an entry for the key unless the key has a live one. Returns `true` if it was added, which means that
+    /// the key was not seen before.
     ///
-    /// In one step: of many threads that race to add one key that is absent, exactly one gets `true`. An entry that is there is left
-    /// as it is, and expires when it would have. For one key in a thousand or so (the [false-positive
-    /// rate](Self::false_positive_rate)) another is mistaken for it, and it is not added. So don't mix this with
-    /// [`remove`](Self::remove), unless losing an entry now and then does no harm.
+    /// It is one step: of many threads that race to add one absent key, exactly one gets `true`. An entry that is
+    /// there stays as it is and keeps its end.
     ///
-    /// A key that has expired by the clock of the filter is not kept: where it is absent, the answer is `true` each time.
+    /// The filter mistakes one key in a thousand or so (the [false-positive rate](Self::false_positive_rate)) for
+    /// another, and does not add it. So don't mix this with [`remove`](Self::remove), unless losing an entry now
+    /// and then does no harm.
+    ///
+    /// An entry that has already expired by the clock of the filter is not kept. If its key is absent, the answer
+    /// is `true` each time.
     ///
     /// Cost: that of an [`insert`](Self::insert).
     ///
@@ -245,15 +266,18 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.insert_hash_if_absent(self.hash_one(key), expires_at)
     }
 
-    /// Sees to it that the key is found until the tick `expires_at` at least, with no second entry where one is enough.
+    /// Makes sure that the key is found until at least the tick `expires_at`, without a second entry where one is
+    /// enough.
     ///
-    /// If the key has a live entry, the one that lives longest is made to live until then, or left as it is if it lives longer. Else one
-    /// is added. For what is seen again and again and lives on each time: sessions, leases, addresses that were blocked.
+    /// If the key has live entries, the one with the latest end is extended to `expires_at`, or left as it is if it
+    /// already lives longer. If the key has none, one is added. Use this for what is seen again and again and lives
+    /// on each time: sessions, leases, blocked addresses.
     ///
-    /// **Don't [`remove`](Self::remove) from a filter in which entries are kept in this way.** Another key can look like this one, and
-    /// then both share one entry: who removes one of them removes both.
+    /// **Don't [`remove`](Self::remove) from a filter in which entries are kept in this way.** A look-alike of this
+    /// key shares the one entry with it, so removing either key removes both.
     ///
-    /// Cost: that of an [`insert`](Self::insert), also where nothing is to be done. It needs no room if the key has an entry.
+    /// Cost: that of an [`insert`](Self::insert), even where nothing is to be done. It needs no room if the key has
+    /// an entry.
     ///
     /// # Errors
     /// As for [`insert`](Self::insert).
@@ -277,14 +301,25 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.keep_hash_until(self.hash_one(key), expires_at)
     }
 
-    /// Whether the key has a live entry: `false` is certain, `true` is wrong for a share of absent keys, the
+    /// Whether the key has a live entry: `false` is certain; `true` is wrong for a share of the absent keys, the
     /// [false-positive rate](Self::false_positive_rate).
     ///
-    /// An entry that lives throughout the call is found, whatever other threads do. Lock-free: it takes no lock, writes no shared
-    /// memory and waits for nobody; it looks again only if another thread has just changed something in the same stripe, or the
-    /// clock has gone on.
+    /// An entry that is live throughout the call is found, whatever other threads do. The call is lock-free: it
+    /// takes no lock, writes no shared memory and waits for nobody. It looks again only if another thread has just
+    /// changed something in the same stripe, or the clock has moved.
     ///
-    /// Cost: two cache lines of the table, one of the stripes and one of the clock; the latter two stay in the cache.
+    /// Cost: two cache lines of the table, one of the stripes and one of the clock. The last two stay in the cache.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// revoked.advance_to(1000);
+    /// revoked.insert("token-17", 1001)?;
+    /// assert!(revoked.contains("token-17"));
+    /// revoked.advance_to(1001);
+    /// assert!(!revoked.contains("token-17"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn contains<Q>(&self, key: &Q) -> bool
@@ -295,10 +330,11 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.contains_hash(self.hash_one(key))
     }
 
-    /// Takes out one live entry of the key that expires at this tick: `true` if there was one.
+    /// Removes one live entry of the key that expires at this tick. Returns `true` if there was one.
     ///
-    /// **Remove only what was inserted**, with the same end, once for each insert. Another key can be mistaken for this one, with
-    /// this end too, and then it loses its entry. What has expired already can't be removed, so the answer is `false`.
+    /// **Remove only what was inserted**, with the same end, once for each insert. A look-alike may have an entry
+    /// with this end, and would then lose it. An entry that has already expired can't be removed, so the answer is
+    /// `false`.
     ///
     /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions.
     ///
@@ -321,7 +357,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.remove_hash(self.hash_one(key), expires_at)
     }
 
-    /// The hash of a key, for the operations on hashes. Two filters have the same one if they have the same hasher.
+    /// The hash of a key, for the operations on hashes. Two filters with the same hasher give the same hash.
     #[inline(always)]
     #[must_use]
     pub fn hash_one<Q>(&self, key: &Q) -> u64
@@ -333,8 +369,22 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     }
 }
 
-/// The operations on hashes, for callers that have them already. Each is the operation of the same name on the key that has this
-/// hash, by [`hash_one`](Self::hash_one) or by a hasher that is equal to [`hasher`](Self::hasher).
+/// The operations on hashes, for callers that already have them. Each does what the operation of the same name does
+/// for the key with this hash. The hash comes from [`hash_one`](Self::hash_one), or from a hasher that is equal to
+/// [`hasher`](Self::hasher).
+///
+/// ```
+/// use concurrent_cuckoo_filter::{DefaultHashBuilder, ExpiringCuckooFilter};
+///
+/// let hasher = DefaultHashBuilder::new();
+/// let builder = ExpiringCuckooFilter::<str>::builder_with_hasher(hasher).capacity(100).lifetime_in_ticks(15);
+/// let (tokens, users) = (builder.clone().build()?, builder.build()?); // the same hasher
+/// tokens.advance_to(1000);
+/// tokens.insert("alice", 1010)?;
+/// let hash = tokens.hash_one("alice"); // once for both
+/// assert!(tokens.contains_hash(hash) && !users.contains_hash(hash));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// [`insert`](Self::insert) by hash.
     ///

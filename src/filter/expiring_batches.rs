@@ -12,15 +12,16 @@ use crate::plan::batch::BLOCK;
 
 /// The operations on many keys at a time.
 ///
-/// In a table larger than the cache, they are several times as fast as one call for each key: while the first keys are looked
-/// at, the buckets of the next are on their way from memory. From some hundred keys on batches are at their best; any number
-/// will do. [`BatchKey`] says what they take for keys: references.
+/// In a table larger than the cache, they are several times as fast as one call for each key. While the first keys
+/// are looked at, the buckets of the next keys are on their way from memory. Batches of a few hundred keys or more
+/// gain most; any number of keys works. Keys are passed by reference, as [`BatchKey`] describes.
 ///
-/// A batch is no transaction. Each of its keys is an operation of its own, with all that the operation on a single key promises,
-/// which takes effect at some moment of the call. None of them allocates, except for what the answers are appended to. No lock
-/// is held while the iterator is asked for a key or an answer is handed on.
+/// A batch is not a transaction. Each of its keys is an operation of its own, with all the promises of the
+/// operation on a single key, and takes effect at some moment of the call. None of them allocates, except for what
+/// the answers are appended to. No lock is held while the iterator is asked for a key or an answer is appended.
 impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
-    /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same order.
+    /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same
+    /// order.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
@@ -37,12 +38,23 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.contains_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), found);
     }
 
-    /// [`insert`](Self::insert) for many pairs of a key and the tick at which it expires, in their order; returns how many there
-    /// were, those included that have expired already.
+    /// [`insert`](Self::insert) for many pairs of a key and the tick at which it expires, in their order. Returns
+    /// how many pairs there were, including those that had already expired.
     ///
     /// # Errors
-    /// If one of them is refused: the error tells how many went in before it, and no other did. Pairs that came after it may have
-    /// been taken from the iterator, but no more.
+    /// [`InsertBatchError`] if a pair is refused. The error says how many went in before it; no others did. Pairs
+    /// after it may have been taken from the iterator, but none of them went in.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
+    /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
+    /// revoked.advance_to(100);
+    /// assert_eq!(revoked.insert_batch([("token-1", 105), ("token-2", 110)])?, 2);
+    /// let error = revoked.insert_batch([("token-3", 105), ("token-4", 999)]).unwrap_err();
+    /// assert!(matches!(error.error, InsertError::LifetimeTooLong { .. }));
+    /// assert_eq!(error.inserted, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn insert_batch<K: BatchKey<T>>(
         &self,
         entries: impl IntoIterator<Item = (K, u64)>,
@@ -50,7 +62,19 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.insert_hash_batch(entries.into_iter().map(|(key, expires_at)| (key.hash_by(&self.hasher), expires_at)))
     }
 
-    /// [`remove`](Self::remove) for many pairs, in their order: appends to `removed`, for each, whether there was one.
+    /// [`remove`](Self::remove) for many pairs, in their order: appends to `removed`, for each pair, whether there
+    /// was one.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
+    /// revoked.advance_to(100);
+    /// revoked.insert("token-1", 105)?;
+    /// let mut removed = Vec::new();
+    /// revoked.remove_batch([("token-1", 105), ("token-1", 105)], &mut removed);
+    /// assert_eq!(removed, [true, false]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn remove_batch<K: BatchKey<T>>(
         &self,
         entries: impl IntoIterator<Item = (K, u64)>,
@@ -73,7 +97,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// [`insert_batch`](Self::insert_batch) by hashes.
     ///
     /// # Errors
-    /// If one of them is refused: the error tells how many went in before it, and no other did.
+    /// Those of `insert_batch`.
     pub fn insert_hash_batch(&self, entries: impl IntoIterator<Item = (u64, u64)>) -> Result<usize, InsertBatchError> {
         let ends = Cell::new([0; BLOCK]);
         let inserted = self.core.insert_until_batch(&mut blocks_of_pairs(entries.into_iter(), &ends), &ends);

@@ -12,23 +12,23 @@ use crate::tables::growth::{Refusal, Tables};
 use crate::tables::growth_plan::{self, Plan};
 use crate::word::layout::Encoding;
 
-/// The fewest buckets of the first table: even, and not worth a smaller number.
+/// The smallest number of buckets of the first table. It is even, and a smaller number would save too little.
 const LEAST_BUCKETS: usize = 32;
 
 constructors! {
     GrowableCuckooFilter by GrowableBuilder:
-    /// An empty filter with room for `capacity` keys to begin with, at a false-positive rate of at most 0.1 % for any number
-    /// of keys, and with no limit to its memory.
+    /// Makes an empty filter with room for `capacity` keys before it grows. Its false-positive rate is at most 0.1 %
+    /// for any number of keys, and its memory has no limit.
 }
 
-/// An empty filter of the smallest size, which grows with its keys.
+/// Makes an empty filter of the smallest size, which grows with its keys.
 impl<T: ?Sized, S: Default> Default for GrowableCuckooFilter<T, S> {
     fn default() -> Self {
         Self::with_capacity_and_hasher(0, S::default())
     }
 }
 
-/// Builds a [`GrowableCuckooFilter`]; made by [`GrowableCuckooFilter::builder`].
+/// Builds a [`GrowableCuckooFilter`]. [`GrowableCuckooFilter::builder`] makes one.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::GrowableCuckooFilter;
@@ -43,14 +43,14 @@ impl<T: ?Sized, S: Default> Default for GrowableCuckooFilter<T, S> {
 /// ```
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct GrowableBuilder<T: ?Sized, S = DefaultHashBuilder> {
-    /// The rate is that of all tables, the capacity that of the first.
+    /// The rate is that of all tables together, the capacity that of the first.
     settings: Settings,
     own: Own,
     hasher: S,
     key: PhantomData<fn(&T)>,
 }
 
-/// What this builder alone asks for.
+/// The settings that only this builder has.
 #[derive(Clone, Debug)]
 struct Own {
     memory_limit: usize,
@@ -65,26 +65,52 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         Self { settings: Settings::new(FilterKind::Growable), own, hasher, key: PhantomData }
     }
 
-    /// How many keys the filter is to hold before it grows for the first time. Required; 0 is allowed.
+    /// Sets how many keys the filter can hold before it grows for the first time. This is required; 0 is allowed.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
+    /// let filter = GrowableCuckooFilter::<u64>::builder().capacity(10_000).build()?;
+    /// (0..10_000).try_for_each(|key| filter.insert(&key))?;
+    /// assert_eq!(filter.tables(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn capacity(mut self, keys: usize) -> Self {
         self.settings.capacity = Some(keys);
         self
     }
 
-    /// The largest acceptable false-positive rate of the whole, however much it grows: the share of lookups of absent keys
-    /// that may be answered `true`. 0.001 (0.1 %) if not called.
+    /// Sets the largest acceptable false-positive rate of the whole filter, however much it grows: the share of
+    /// lookups of absent keys that may be answered `true`. It is 0.001 (0.1 %) if not called.
     ///
-    /// Each table may use up five eighths of what the ones before it have left, with every slot taken.
+    /// Each table gets five eighths of what the tables before it have left of the rate. Its own rate stays within
+    /// that with every slot taken.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
+    /// let filter = GrowableCuckooFilter::<u64>::builder().capacity(100).false_positive_rate(1e-4).build()?;
+    /// (0..5000).try_for_each(|key| filter.insert(&key))?;
+    /// assert!(filter.tables() > 1 && filter.max_false_positive_rate() <= 1e-4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.settings.rate = rate;
         self
     }
 
-    /// How many bytes the filter may take up, at most: [`memory_usage`](GrowableCuckooFilter::memory_usage) is never more.
-    /// No limit if not called.
+    /// Sets how many bytes the filter may take up: [`memory_usage`](GrowableCuckooFilter::memory_usage) is never
+    /// more. There is no limit if not called.
     ///
-    /// Growth that would go beyond it is refused. Each table is about twice as large as the one before, so a filter with a
-    /// limit may stay below half of it.
+    /// The filter refuses to grow beyond the limit. Each table is about twice as large as the one before, so a filter
+    /// with a limit may stay below half of it.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
+    /// let filter = GrowableCuckooFilter::<u64>::builder().capacity(100).memory_limit(1 << 14).build()?;
+    /// let error = (0..).find_map(|key| filter.insert(&key).err()).expect("it is full at some time");
+    /// assert!(matches!(error, InsertError::MemoryLimit { .. }), "{error}");
+    /// assert!(filter.memory_usage() <= 1 << 14);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
     pub fn memory_limit(mut self, bytes: usize) -> Self {
         self.own.memory_limit = bytes;
         self
@@ -93,15 +119,25 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// Builds the filter, with its first table.
     ///
     /// # Errors
-    /// - [`BuildError::CapacityMissing`] if [`capacity`](Self::capacity) was not called;
-    /// - [`BuildError::InvalidRate`] for a rate that is not between 0 and 1, both excluded, or no number;
-    /// - [`BuildError::RateTooLow`] for a rate that 48 tables together could not meet, below about 4.56e-8 (7.01e-5 if only semi-sorted
-    ///   ones are allowed);
-    /// - [`BuildError::CapacityTooLarge`] for a table that would not fit in the address space;
-    /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`);
-    /// - [`BuildError::MemoryLimit`] if the first table alone goes beyond the limit;
+    /// - [`BuildError::CapacityMissing`] if [`capacity`](Self::capacity) was not called.
+    /// - [`BuildError::InvalidRate`] for a rate that is not a number between 0 and 1, both excluded.
+    /// - [`BuildError::RateTooLow`] for a rate that 48 tables together could not meet: below about 4.56e-8, or
+    ///   7.01e-5 if only semi-sorted tables are allowed.
+    /// - [`BuildError::CapacityTooLarge`] for a table that would not fit in the address space.
+    /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`).
+    /// - [`BuildError::MemoryLimit`] if the first table alone goes beyond the limit.
     /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (Not all requests can fail; see
     ///   [`Builder::build`](crate::Builder::build).)
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{BuildError, GrowableCuckooFilter};
+    /// let filter = GrowableCuckooFilter::<str>::builder().capacity(1000).build()?;
+    /// assert!(filter.is_empty());
+    ///
+    /// let error = GrowableCuckooFilter::<str>::builder().capacity(1000).memory_limit(100).build().unwrap_err();
+    /// assert!(matches!(error, BuildError::MemoryLimit { .. }), "{error}");
+    /// # Ok::<(), BuildError>(())
+    /// ```
     pub fn build(self) -> Result<GrowableCuckooFilter<T, S>, BuildError> {
         let Self { settings, own: Own { memory_limit }, hasher, .. } = self;
         let capacity = settings.checked()?;

@@ -1,4 +1,4 @@
-//! The maplet: a filter that remembers a few bits for each key.
+//! The maplet: a filter that also stores a few bits for each key.
 
 use core::borrow::Borrow;
 use core::fmt;
@@ -16,19 +16,20 @@ use crate::table::any::{AnyTable, MapletTable};
 use crate::word::layout::Encoding;
 use crate::word::values::Values;
 
-/// A cuckoo filter that also remembers a value of a few bits for each key, and that many threads share: an approximate,
-/// concurrent multiset of pairs of a key of type `T` and a value.
+/// A cuckoo filter that also stores a value of a few bits with each key, and that many threads share. It is an
+/// approximate, concurrent multiset of pairs of a key of type `T` and a value.
 ///
-/// It answers not only "is this key in?" but "with which values?". The field calls that a maplet, the paper value association
-/// (section 6). Take it where a key may be in one of several places: which run of an LSM tree, which segment file, shard or
-/// node holds it. One lookup replaces one in a filter of each place.
+/// It answers not only "is this key in?" but also "with which values?". The literature calls such a filter a
+/// maplet; the paper calls this value association (section 6). Use it where a key may be in one of several places:
+/// which run of an LSM tree, which segment file, shard or node holds it. One lookup here replaces one lookup in a
+/// filter of each place.
 ///
-/// The answer of [`values`](Self::values) is a set. **The value of a key that is in is always one of it.** Other values come
-/// in at the [false-positive rate](Self::false_positive_rate), for absent keys and for present ones: so what is behind the
-/// maplet must be able to say "not here".
+/// [`values`](Self::values) returns a set. **The value of a key that is in is always in the set.** Other values
+/// appear at the [false-positive rate](Self::false_positive_rate), for absent keys and for present ones. So the
+/// store behind the maplet must be able to answer "not here".
 ///
-/// Keys are hashed and not kept, as in a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter), and what is said there of
-/// consistency, hashers and hazards holds here too.
+/// Keys are hashed and not kept, as in a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter). Its notes on
+/// consistency, hashers and hazards hold here too.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -45,9 +46,10 @@ use crate::word::values::Values;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// There is no maplet that grows. Tables of a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) must agree on eight bits
-/// of each fingerprint that are not all 0, and values leave fewer than that in most layouts; and a value would have to be
-/// replaced in one table while a lookup goes through several. Build it for the most that it will hold, or rebuild it.
+/// No maplet grows, for two reasons. The tables of a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) must
+/// agree on eight bits of each fingerprint that are not all 0, and in most layouts values leave fewer than that.
+/// And a value would have to be replaced in one table while a lookup goes through several. Build the maplet for the
+/// most that it will hold, or rebuild it.
 pub struct ConcurrentCuckooMaplet<T: ?Sized, S = DefaultHashBuilder> {
     pub(super) core: Box<dyn MapletTable>,
     pub(super) hasher: S,
@@ -59,17 +61,18 @@ pub struct ConcurrentCuckooMaplet<T: ?Sized, S = DefaultHashBuilder> {
 
 /// The operations on keys.
 impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
-    /// Adds the value to those of the key, also if the key has it already.
+    /// Adds the value to those of the key, even if the key has it already.
     ///
     /// The maplet is a multiset of pairs: a pair that is inserted twice must be removed twice.
     ///
-    /// Cost: as a rule two cache lines read and one of them written, with one stripe locked for a few instructions. (A filter's
-    /// [`insert`](crate::ConcurrentCuckooFilter::insert) takes no lock. Here it does, so that all operations on a key have one
-    /// order.) Where both buckets of the key are full, that of a filter's insert which relocates.
+    /// Cost: as a rule two cache lines read and one of them written, with one stripe locked for a few instructions.
+    /// (A filter's [`insert`](crate::ConcurrentCuckooFilter::insert) takes no lock. This one does, so that all
+    /// operations on a key have one order.) Where both buckets of the key are full, it costs as much as a filter's
+    /// insert that relocates.
     ///
     /// # Errors
     /// [`InsertError::ValueTooLarge`] if the value has too many bits; [`InsertError::Full`] or
-    /// [`InsertError::TooManyCopies`] if there is no room. Nothing has changed then.
+    /// [`InsertError::TooManyCopies`] if there is no room. After an error nothing has changed.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, InsertError};
@@ -89,15 +92,18 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         self.insert_hash(self.hash_one(key), value)
     }
 
-    /// Adds the value unless the key has any. Returns the values that it has; none if this one was added.
+    /// Adds the value unless the key has a value already. Returns the values that the key had: an empty set means
+    /// that this value was added.
     ///
-    /// In one step: of many threads that race to add a value to a key without one, exactly one gets the empty set, and the
-    /// others are told its value. A key is mistaken for another at the [false-positive rate](Self::false_positive_rate), and
-    /// then nothing is added. So don't mix this with [`remove`](Self::remove) and [`replace`](Self::replace), unless losing a
+    /// It is one step: of many threads that race to add a value to a key without one, exactly one gets the empty
+    /// set. The others get the value that it added.
+    ///
+    /// The maplet mistakes a key for another at the [false-positive rate](Self::false_positive_rate), and then adds
+    /// nothing. So don't mix this with [`remove`](Self::remove) and [`replace`](Self::replace), unless losing a
     /// value now and then does no harm.
     ///
-    /// Cost: that of [`values`](Self::values) if the key has any; otherwise that of an [`insert`](Self::insert) with one
-    /// stripe locked.
+    /// Cost: that of [`values`](Self::values) if the key has a value; otherwise that of an [`insert`](Self::insert)
+    /// with one stripe locked.
     ///
     /// # Errors
     /// As for [`insert`](Self::insert).
@@ -106,7 +112,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
     /// let owners = ConcurrentCuckooMaplet::<str>::builder().capacity(100).value_bits(8).build()?;
     /// assert!(owners.insert_if_absent("job-1", 17)?.is_empty(), "node 17 has it now");
-    /// assert!(owners.insert_if_absent("job-1", 99)?.contains(17), "and node 99 is told so");
+    /// assert!(owners.insert_if_absent("job-1", 99)?.contains(17), "so node 99 learns who has it");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
@@ -120,12 +126,13 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
 
     /// The values of the key: a set of at most 12, on the stack.
     ///
-    /// A value that the key has throughout the call is one of them, whatever other threads do. If the set is empty, the key is
-    /// not in, for certain. The call takes effect in one step: the set is what the key had at one moment. While
-    /// [`replace`](Self::replace) changes a value, that is the old one or the new one.
+    /// A value that the key has throughout the call is in the set, whatever other threads do. If the set is empty,
+    /// the key is definitely absent. The call takes effect in one step: the set is what the key had at one moment.
+    /// While [`replace`](Self::replace) changes a value, the set has either the old value or the new one.
     ///
-    /// Lock-free: it takes no lock, writes no shared memory and waits for nobody. It looks again, and counts that for
-    /// [`stats`](Self::stats), only if another thread has just changed something in the same stripe.
+    /// The call is lock-free: it takes no lock, writes no shared memory and waits for nobody. It looks again, and
+    /// counts that for [`stats`](Self::stats), only if another thread has just changed something in the same
+    /// stripe.
     ///
     /// Cost: two cache lines of the table, and one of the stripes, which stay in the cache.
     ///
@@ -134,7 +141,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// # let read = |_segment: u16, _key: &str| None::<String>;
     /// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(100).value_bits(4).build()?;
     /// segments.insert("apple", 3)?;
-    /// // Segment 3 is read, and seldom another one without need.
+    /// // This reads segment 3, and rarely another one without need.
     /// let found = segments.values("apple").into_iter().find_map(|segment| read(segment, "apple"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -148,11 +155,19 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         self.values_hash(self.hash_one(key))
     }
 
-    /// Whether the key is in, with any value: `false` is certain, `true` is wrong for a share of absent keys, the
-    /// [false-positive rate](Self::false_positive_rate).
+    /// Whether the key is in, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
+    /// the [false-positive rate](Self::false_positive_rate).
     ///
-    /// As [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), also in its cost. Inserts of others can
-    /// make it look again too.
+    /// It behaves like [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), and costs the
+    /// same. One thing differs: inserts of other threads can make it look again too.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
+    /// shards.insert(&17, 5)?;
+    /// assert!(shards.contains(&17));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn contains<Q>(&self, key: &Q) -> bool
@@ -163,10 +178,10 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         self.contains_hash(self.hash_one(key))
     }
 
-    /// Takes one copy of the value from the key: `true` if it had one.
+    /// Removes one copy of the value from the key. Returns `true` if the key had one.
     ///
-    /// **Remove only pairs that were inserted**, once for each insert. Another key can be mistaken for this one, with this
-    /// value too, and then it loses it. A value with too many bits can't have been inserted, so the answer is `false`.
+    /// **Remove only pairs that were inserted**, once for each insert. A look-alike may have this value, and would
+    /// then lose it. A value with too many bits can't have been inserted, so the answer is `false`.
     ///
     /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions.
     ///
@@ -188,18 +203,18 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         self.remove_hash(self.hash_one(key), value)
     }
 
-    /// Puts `new` in the place of one copy of `old`: `true` if the key had one.
+    /// Replaces one copy of `old` by `new`. Returns `true` if the key had one.
     ///
-    /// In one step: at every moment the key has the one or the other, never neither and never both. It needs no room, so it
-    /// is never refused.
+    /// It is one step: at every moment the key has one of the two values, never neither and never both. It needs no
+    /// room, so it is never refused.
     ///
-    /// **Replace only pairs that were inserted**, as with [`remove`](Self::remove). An `old` with too many bits can't have been
-    /// inserted, so the answer is `false`.
+    /// **Replace only pairs that were inserted**, as with [`remove`](Self::remove). An `old` with too many bits
+    /// can't have been inserted, so the answer is `false`.
     ///
     /// Cost: that of a [`remove`](Self::remove).
     ///
     /// # Errors
-    /// If `new` has too many bits.
+    /// [`ValueTooLarge`] if `new` has too many bits. Nothing has changed then.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
@@ -218,10 +233,19 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         self.replace_hash(self.hash_one(key), old, new)
     }
 
-    /// How many copies of the value the key has: the exact number of those that were inserted and neither removed nor replaced,
-    /// plus those of other keys that cannot be told apart from it. 0 for a value with too many bits.
+    /// How many copies of the value the key has. It is the exact number of copies that were inserted and neither
+    /// removed nor replaced, plus those of look-alikes. It is 0 for a value with too many bits.
     ///
     /// Cost: two cache lines, with one stripe locked.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
+    /// shards.insert(&17, 5)?;
+    /// shards.insert(&17, 5)?;
+    /// assert_eq!((shards.count(&17, 5), shards.count(&17, 6)), (2, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     #[must_use]
     pub fn count<Q>(&self, key: &Q, value: u16) -> usize
@@ -232,7 +256,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         self.count_hash(self.hash_one(key), value)
     }
 
-    /// The hash of a key, for the operations on hashes. Two maplets have the same one if they have the same hasher.
+    /// The hash of a key, for the operations on hashes. Two maplets with the same hasher give the same hash.
     #[inline(always)]
     #[must_use]
     pub fn hash_one<Q>(&self, key: &Q) -> u64
@@ -244,14 +268,16 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     }
 }
 
-/// The operations on hashes, for callers that have them already. Each is the operation of the same name on the key that has this
-/// hash, by [`hash_one`](Self::hash_one) or by a hasher that is equal to [`hasher`](Self::hasher).
+/// The operations on hashes, for callers that already have them. Each does what the operation of the same name does
+/// for the key with this hash. The hash comes from [`hash_one`](Self::hash_one), or from a hasher that is equal to
+/// [`hasher`](Self::hasher).
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, ConcurrentCuckooMaplet, DefaultHashBuilder};
 ///
 /// let hasher = DefaultHashBuilder::new();
-/// let segments = ConcurrentCuckooMaplet::<str>::builder_with_hasher(hasher.clone()).capacity(100).value_bits(4).build()?;
+/// let builder = ConcurrentCuckooMaplet::<str>::builder_with_hasher(hasher.clone());
+/// let segments = builder.capacity(100).value_bits(4).build()?;
 /// let deleted = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(100, hasher);
 /// segments.insert("apple", 3)?;
 /// let hash = segments.hash_one("apple"); // once for both
@@ -334,6 +360,13 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
     }
 
     /// How many bits a value has: values are below `2^value_bits`.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
+    /// assert_eq!(shards.value_bits(), 3); // values from 0 to 7
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
     #[must_use]
     pub fn value_bits(&self) -> u32 {
         self.value_bits
@@ -341,8 +374,18 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
 
     /// How many pairs of a key and a value are in the maplet, each counted as often as it was inserted.
     ///
-    /// Exact while no other thread changes the maplet; while others do, each change that overlaps the call may or may not be
-    /// counted. It adds up at most 64 counters.
+    /// The number is exact while no other thread changes the maplet. While others do, each change that overlaps the
+    /// call may or may not be counted.
+    ///
+    /// Cost: it adds up at most 64 counters.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
+    /// shards.insert_batch([(&17, 5), (&17, 6), (&18, 5)])?;
+    /// assert_eq!(shards.len(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn len(&self) -> usize {
         self.core.len()
@@ -350,44 +393,90 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
 
     /// How many pairs the maplet is made for: at least as many as were asked for.
     ///
-    /// So many pairs with distinct keys fit: the probability that an insert is refused before is below one in a billion for
-    /// each maplet. All values of a key are in its two buckets, so a key can have as many as these have slots, 4 to 12
-    /// depending on the layout, and keys with several values each fill their buckets sooner.
+    /// That many pairs with distinct keys fit. The probability that an insert is refused before that is below one
+    /// in a billion for each maplet. All values of a key are in its two buckets. So a key can have as many values
+    /// as these buckets have slots, 4 to 12 depending on the layout. Keys with several values each fill their
+    /// buckets sooner.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(1000).value_bits(3).build()?;
+    /// assert!(shards.capacity() >= 1000);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.core.capacity()
     }
 
     /// How many slots the maplet has, each for one pair.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(1000).value_bits(3).build()?;
+    /// assert!(shards.slots() >= shards.capacity());
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
     #[must_use]
     pub fn slots(&self) -> usize {
         self.core.slots()
     }
 
-    /// The memory that the maplet takes up, in bytes: all of it, but for the decode table of up to 256 KiB that all semi-sorted
-    /// filters and maplets share, and for the name of a schema that the caller has given, up to 255 bytes.
+    /// The memory that the maplet takes up, in bytes. It leaves out two things: the decode table of up to 256 KiB
+    /// that all semi-sorted filters and maplets share, and the name of a schema that the caller has given, up to
+    /// 255 bytes.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(1000).value_bits(3).build()?;
+    /// assert!(shards.memory_usage() >= 8 * shards.slots() / shards.slots_per_bucket());
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         size_of::<Self>() + self.core.memory_usage()
     }
 
-    /// The expected false-positive rate at the present load: the share of lookups of absent keys that find a value, from 0 to
-    /// 1.
+    /// The expected false-positive rate at the present load: the share of lookups of absent keys that find a value,
+    /// from 0 to 1.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(1000).value_bits(3).build()?;
+    /// assert_eq!(shards.false_positive_rate(), 0.0, "it is empty");
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
     #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
         self.core.false_positive_rate(self.load_factor())
     }
 
-    /// The expected false-positive rate with every slot taken; at most what the builder was asked for.
+    /// The expected false-positive rate with every slot taken. It is at most what the builder was asked for.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let builder = ConcurrentCuckooMaplet::<u64>::builder().capacity(1000).value_bits(3);
+    /// assert!(builder.false_positive_rate(0.01).build()?.max_false_positive_rate() <= 0.01);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
     #[must_use]
     pub fn max_false_positive_rate(&self) -> f64 {
         self.core.false_positive_rate(1.0)
     }
 
-    /// All figures at once, with counts of what has happened since the maplet was made: relocations, refusals, retries,
-    /// contention. `len` counts pairs.
+    /// All figures at once, with counts of what has happened since the maplet was made: relocations, refusals,
+    /// retries, contention. `len` counts pairs.
     ///
     /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(1000).value_bits(3).build()?;
+    /// shards.insert(&17, 5)?;
+    /// let stats = shards.stats();
+    /// assert_eq!((stats.len, stats.inserts_refused), (1, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
         let table: &dyn AnyTable = &*self.core;
@@ -396,16 +485,25 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
 
     /// Removes all pairs that are in the maplet when the call begins.
     ///
-    /// Not one step for others, as
-    /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) says, which also has the cost. A
-    /// [`values`](Self::values) that overlaps it may find a set of values that the key had at no moment; never one that was
-    /// not among them.
+    /// Other threads do not see it as one step.
+    /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes that, and the cost. A call
+    /// of [`values`](Self::values) that overlaps it may find a set of values that the key never had together, but
+    /// never a value that the key did not have.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(1000).value_bits(3).build()?;
+    /// shards.insert(&17, 5)?;
+    /// shards.clear();
+    /// assert!(shards.is_empty() && shards.values(&17).is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn clear(&self) {
         self.core.clear();
     }
 }
 
-/// Statistics; never the table, and never the hasher, whose key is a secret.
+/// Shows statistics, never the table, and never the hasher, whose key is a secret.
 impl<T: ?Sized, S> fmt::Debug for ConcurrentCuckooMaplet<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConcurrentCuckooMaplet")

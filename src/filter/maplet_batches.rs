@@ -13,13 +13,13 @@ use crate::word::values::Values;
 
 /// The operations on many keys at a time.
 ///
-/// In a table larger than the cache, they are several times as fast as one call for each key: while the first keys are looked
-/// at, the buckets of the next are on their way from memory. From some hundred keys on batches are at their best; any number
-/// will do. [`BatchKey`] says what they take for keys: references.
+/// In a table larger than the cache, they are several times as fast as one call for each key. While the first keys
+/// are looked at, the buckets of the next keys are on their way from memory. Batches of a few hundred keys or more
+/// gain most; any number of keys works. Keys are passed by reference, as [`BatchKey`] describes.
 ///
-/// A batch is no transaction. Each of its keys is an operation of its own, with all that the operation on a single key promises,
-/// which takes effect at some moment of the call. None of them allocates, except for what the answers are appended to. No lock
-/// is held while the iterator is asked for a key or an answer is handed on.
+/// A batch is not a transaction. Each of its keys is an operation of its own, with all the promises of the
+/// operation on a single key, and takes effect at some moment of the call. None of them allocates, except for what
+/// the answers are appended to. No lock is held while the iterator is asked for a key or an answer is passed on.
 impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// [`values`](Self::values) for many keys: calls `answer` with the values of each key, in order.
     ///
@@ -41,16 +41,37 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         self.values_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), answer);
     }
 
-    /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same order.
+    /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same
+    /// order.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
+    /// segments.insert("apple", 3)?;
+    /// let mut found = Vec::new();
+    /// segments.contains_batch(["apple", "pear"], &mut found);
+    /// assert_eq!((found.len(), found[0]), (2, true));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn contains_batch<K: BatchKey<T>>(&self, keys: impl IntoIterator<Item = K>, found: &mut impl Extend<bool>) {
         self.contains_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), found);
     }
 
-    /// [`insert`](Self::insert) for many pairs, in their order; returns how many there were.
+    /// [`insert`](Self::insert) for many pairs, in their order. Returns how many pairs there were.
     ///
     /// # Errors
-    /// If one of them is refused: the error tells how many went in before it, and no other did. Pairs that came after it may have
-    /// been taken from the iterator, but no more.
+    /// [`InsertBatchError`] if a pair is refused. The error says how many went in before it; no others did. Pairs
+    /// after it may have been taken from the iterator, but none of them went in.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, InsertError};
+    /// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
+    /// assert_eq!(segments.insert_batch([("apple", 3), ("pear", 9)])?, 2);
+    /// let error = segments.insert_batch([("plum", 3), ("fig", 16), ("date", 3)]).unwrap_err();
+    /// assert!(matches!(error.error, InsertError::ValueTooLarge { value: 16, .. }));
+    /// assert_eq!(error.inserted, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn insert_batch<K: BatchKey<T>>(
         &self,
         pairs: impl IntoIterator<Item = (K, u16)>,
@@ -58,7 +79,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         self.insert_hash_batch(pairs.into_iter().map(|(key, value)| (key.hash_by(&self.hasher), value)))
     }
 
-    /// [`remove`](Self::remove) for many pairs, in their order: appends to `removed`, for each, whether there was one.
+    /// [`remove`](Self::remove) for many pairs, in their order: appends to `removed`, for each pair, whether there
+    /// was one.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
@@ -95,7 +117,7 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
     /// [`insert_batch`](Self::insert_batch) by hashes.
     ///
     /// # Errors
-    /// If one of them is refused: the error tells how many went in before it, and no other did.
+    /// Those of `insert_batch`.
     pub fn insert_hash_batch(&self, pairs: impl IntoIterator<Item = (u64, u16)>) -> Result<usize, InsertBatchError> {
         let values = Cell::new([0; BLOCK]);
         let mut too_large = None;
@@ -118,7 +140,7 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
         let values = Cell::new([0; BLOCK]);
         let mut pairs = pairs.into_iter();
         loop {
-            // What can't have been inserted ends a batch, and another begins after it.
+            // A value with too many bits can't have been inserted. It ends one batch, and another begins after it.
             let mut too_large = false;
             let checked = pairs.by_ref().map_while(|(hash, value)| {
                 too_large = self.check(value).is_err();

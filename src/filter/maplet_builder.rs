@@ -1,4 +1,4 @@
-//! How a [`ConcurrentCuckooMaplet`] is made.
+//! How a [`ConcurrentCuckooMaplet`] is built.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -11,12 +11,20 @@ use crate::hasher::default::DefaultHashBuilder;
 use crate::table::words;
 use crate::word::layout::MOST_PAYLOAD_BITS;
 
-/// Construction with the default hasher, which is keyed at random for each maplet and each builder.
+/// Construction with the default hasher, which has random keys of its own for each builder.
 impl<T: ?Sized> ConcurrentCuckooMaplet<T> {
-    /// A builder with the default hasher. A clone of it has the same hasher, and so have all maplets that are built from either.
+    /// A builder with the default hasher. A clone of the builder has the same hasher, and so has every maplet that
+    /// is built from either.
     ///
-    /// For a type that names another hasher, such as `type M = ConcurrentCuckooMaplet<str, StableState>`, there is
+    /// For a type that names another hasher, such as `type M = ConcurrentCuckooMaplet<str, StableState>`, use
     /// [`builder_with_hasher`](Self::builder_with_hasher).
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let maplet = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
+    /// assert!(maplet.is_empty());
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
     pub fn builder() -> MapletBuilder<T> {
         MapletBuilder::with_hasher(DefaultHashBuilder::new())
     }
@@ -26,8 +34,8 @@ impl<T: ?Sized> ConcurrentCuckooMaplet<T> {
 impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
     /// A builder with this hasher.
     ///
-    /// Any hasher will do, even one as weak as the identity: the maplet mixes the hashes once more. But without a secret key in
-    /// it, whoever chooses the keys can choose them so that they collide.
+    /// Any hasher works, even one as weak as the identity, because the maplet mixes the hashes once more. But if
+    /// the hasher has no secret key, anyone who chooses the keys can make them collide.
     ///
     /// ```
     /// use std::hash::RandomState;
@@ -43,7 +51,8 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
     }
 }
 
-/// Builds a [`ConcurrentCuckooMaplet`]; made by [`ConcurrentCuckooMaplet::builder`].
+/// Builds a [`ConcurrentCuckooMaplet`]. [`ConcurrentCuckooMaplet::builder`] makes one. The page
+/// [`choosing_parameters`](crate::guide::choosing_parameters) helps with the settings.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
@@ -66,7 +75,7 @@ pub struct MapletBuilder<T: ?Sized, S = DefaultHashBuilder> {
     key: PhantomData<fn(&T)>,
 }
 
-/// What only this builder asks for.
+/// The settings that only this builder has.
 #[derive(Clone, Debug, Default)]
 struct Own {
     value_bits: Option<u32>,
@@ -81,8 +90,15 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
 
     /// How many (key, value) pairs the maplet must be able to hold. Required; 0 is allowed.
     ///
-    /// Any number goes, with no rounding to powers of two: see [`ConcurrentCuckooMaplet::capacity`] for what it promises. A key
-    /// with three values counts as three. A maplet has two buckets at least.
+    /// Any number works, without rounding to powers of two. [`ConcurrentCuckooMaplet::capacity`] says what it
+    /// promises. A key with three values counts as three pairs. A maplet has at least two buckets.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let maplet = ConcurrentCuckooMaplet::<str>::builder().capacity(12_345).value_bits(4).build()?;
+    /// assert!(maplet.capacity() >= 12_345);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
     pub fn capacity(mut self, pairs: usize) -> Self {
         self.settings.capacity = Some(pairs);
         self
@@ -90,20 +106,28 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
 
     /// How many bits a value has, from 1 to 16. Required. Values are below `2^bits`.
     ///
-    /// Each bit doubles the false-positive rate of a layout, or takes a larger one.
+    /// Each bit doubles the false-positive rate of a layout, or takes a larger layout.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let maplet = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
+    /// maplet.insert("a", 15)?; // the largest value of 4 bits
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn value_bits(mut self, bits: u32) -> Self {
         self.own.value_bits = Some(bits);
         self
     }
 
-    /// The largest acceptable false-positive rate: the share of lookups of absent keys that may find a value. 0.001 (0.1 %) if
-    /// not called.
+    /// The largest acceptable false-positive rate: the share of lookups of absent keys that may find a value. The
+    /// default is 0.001 (0.1 %).
     ///
-    /// It holds with every slot taken, so also beyond the capacity. The maplet takes the cheapest bucket layout that has room
-    /// for the value bits and meets the rate, and its rate is often lower: see
+    /// It holds even when every slot is taken, so also beyond the capacity. The maplet takes the cheapest bucket
+    /// layout that has room for the value bits and meets the rate. The actual rate is often lower: see
     /// [`ConcurrentCuckooMaplet::max_false_positive_rate`].
     ///
-    /// At capacity, by bits a key, the rate with every slot taken (`cargo test --test maplet measured -- --nocapture`):
+    /// The rate with every slot taken, by the bits that a key takes at capacity
+    /// (`cargo test --test maplet measured -- --nocapture`):
     ///
     /// | value bits | 11.0 bits a key | 13.2 | 16.8 | 23.2 | 38.6 |
     /// |---|---|---|---|---|---|
@@ -114,23 +138,37 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// | 8 | – | – | 1.7 % | 0.037 % | 2.4e-7 |
     /// | 12 | – | – | – | 0.6 % | 3.8e-6 |
     /// | 16 | – | – | – | – | 0.0061 % |
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let builder = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4);
+    /// let maplet = builder.false_positive_rate(1e-5).build()?;
+    /// assert!(maplet.max_false_positive_rate() <= 1e-5);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
         self.settings.rate = rate;
         self
     }
 
-    /// Builds the maplet: the only step that allocates.
+    /// Builds the maplet. This is the only step that allocates.
     ///
     /// # Errors
     /// - [`BuildError::CapacityMissing`] and [`BuildError::ValueBitsMissing`] if [`capacity`](Self::capacity) or
     ///   [`value_bits`](Self::value_bits) was not called;
-    /// - [`BuildError::InvalidValueBits`] for values of no bit or more than 16;
-    /// - [`BuildError::InvalidRate`] for a rate that is not between 0 and 1, both excluded, or no number;
-    /// - [`BuildError::RateTooLow`] for a rate that no layout can meet with so many value bits;
+    /// - [`BuildError::InvalidValueBits`] for values of 0 bits or more than 16;
+    /// - [`BuildError::InvalidRate`] for a rate that is not strictly between 0 and 1, or not a number;
+    /// - [`BuildError::RateTooLow`] for a rate that no layout can meet with that many value bits;
     /// - [`BuildError::CapacityTooLarge`] for a table that would not fit in the address space;
-    /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`);
-    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (As of a filter, two requests of a few hundred bytes
-    ///   abort the process if they are refused.)
+    /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (needs the feature `snapshot`);
+    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (As with every filter, two requests of a
+    ///   few hundred bytes abort the process if they are refused.)
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooMaplet};
+    /// let error = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).build().unwrap_err();
+    /// assert_eq!(error, BuildError::ValueBitsMissing);
+    /// ```
     pub fn build(mut self) -> Result<ConcurrentCuckooMaplet<T, S>, BuildError> {
         let capacity = self.settings.checked()?;
         let value_bits = self.own.value_bits.ok_or(BuildError::ValueBitsMissing)?;

@@ -7,18 +7,17 @@ use crate::filter::batch_key::BatchKey;
 use crate::filter::sealed::Sealed;
 use crate::filter::stats::Stats;
 
-/// What all filters of this crate can do, for code that is to work with any of them.
+/// What all filters of this crate can do, for code that works with any of them.
 ///
-/// Use it where the type of filter is a parameter: a service that is generic over its filter, a test that runs on all, a
-/// filter that is chosen by the configuration. Everywhere else call the methods of the filter itself: they have the same
-/// names, take borrowed forms of the key (`&str` for a filter of `String`), and there are more of them. What an operation
-/// promises and costs is documented there, for instance at
+/// Use it where the type of filter is a parameter: a service that is generic over its filter, a test that runs on
+/// all, a filter that the configuration chooses. Everywhere else call the methods of the filter itself. They have the
+/// same names, they take borrowed forms of the key (`&str` for a filter of `String`), and there are more of them.
+/// Their documentation says what an operation promises and costs, for instance
 /// [`ConcurrentCuckooFilter::insert`](crate::ConcurrentCuckooFilter::insert) and
 /// [`RotatingCuckooFilter::insert`](crate::RotatingCuckooFilter::insert).
 ///
-/// Mind that the types differ in what they are for: a
-/// [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) of capacity `n` takes a share of `n` keys in each period.
-/// There is no `remove`, which a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) does not have.
+/// The types differ in their purpose: a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) of capacity `n` takes
+/// only a share of `n` keys in each period. It also has no `remove`, so this trait has none.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError, MembershipFilter, RotatingCuckooFilter};
@@ -35,7 +34,7 @@ use crate::filter::stats::Stats;
 /// # Ok::<(), InsertError>(())
 /// ```
 ///
-/// Code that uses several threads also asks for `Sync`, and batches are there too:
+/// Code that uses several threads also asks for `Sync`. The trait has batches too:
 ///
 /// ```
 /// use std::thread;
@@ -56,7 +55,7 @@ use crate::filter::stats::Stats;
 /// # Ok::<(), InsertBatchError>(())
 /// ```
 ///
-/// It can be an object, which has all but the batches. An object costs one more indirect call for each operation.
+/// A trait object has all methods except the batches. It costs one more indirect call for each operation.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -72,43 +71,70 @@ use crate::filter::stats::Stats;
 /// # Ok::<(), InsertError>(())
 /// ```
 ///
-/// Only the filters of this crate implement it, so that it can get further methods.
+/// Only the filters of this crate implement it, so later versions can add methods.
 pub trait MembershipFilter<T: ?Sized>: Debug + Sealed {
-    /// Whether the key is in: definitely absent if `false`, probably present if `true`.
+    /// Returns whether the key is in the filter: definitely absent if `false`, probably present if `true`.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError, MembershipFilter};
+    /// let filter: &dyn MembershipFilter<str> = &ConcurrentCuckooFilter::with_capacity(1000);
+    /// filter.insert("a")?;
+    /// assert!(filter.contains("a"));
+    /// # Ok::<(), InsertError>(())
+    /// ```
     #[must_use]
     fn contains(&self, key: &T) -> bool;
 
     /// Adds the key.
     ///
     /// # Errors
-    /// If there is no room; nothing has changed then. (Of a rotating filter, see
+    /// Fails if there is no room. Nothing has changed then. (For the exception of a rotating filter, see
     /// [`insert`](crate::RotatingCuckooFilter::insert).)
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{InsertError, MembershipFilter, RotatingCuckooFilter};
+    /// let filter: &dyn MembershipFilter<str> = &RotatingCuckooFilter::with_capacity(1000);
+    /// filter.insert("a")?;
+    /// assert_eq!(filter.len(), 1);
+    /// # Ok::<(), InsertError>(())
+    /// ```
     fn insert(&self, key: &T) -> Result<(), InsertError>;
 
-    /// Adds the key unless it is in: `true` if it was added.
+    /// Adds the key if it is absent, and returns `true` if it added the key.
     ///
     /// # Errors
-    /// If the key is absent and there is no room; nothing has changed then.
+    /// Fails if the key is absent and there is no room. Nothing has changed then.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError, MembershipFilter};
+    /// let seen: &dyn MembershipFilter<str> = &GrowableCuckooFilter::with_capacity(1000);
+    /// assert!(seen.insert_if_absent("request-1")?);
+    /// assert!(!seen.insert_if_absent("request-1")?);
+    /// # Ok::<(), InsertError>(())
+    /// ```
     fn insert_if_absent(&self, key: &T) -> Result<bool, InsertError>;
 
-    /// [`contains`](Self::contains) for many keys: appends the answers to `found`.
+    /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same
+    /// order. The trait's documentation has an example.
     fn contains_batch<K: BatchKey<T>>(&self, keys: impl IntoIterator<Item = K>, found: &mut impl Extend<bool>)
     where
         Self: Sized;
 
-    /// [`insert`](Self::insert) for many keys; returns how many there were.
+    /// [`insert`](Self::insert) for many keys. Returns how many there were. The trait's documentation has an example.
     ///
     /// # Errors
-    /// If one of them is refused; the error tells how many went in before it.
+    /// Fails if one of the keys is refused. The error says how many keys went in before it.
     fn insert_batch<K: BatchKey<T>>(&self, keys: impl IntoIterator<Item = K>) -> Result<usize, InsertBatchError>
     where
         Self: Sized;
 
-    /// The hash of a key, for [`insert_hash_batch`](Self::insert_hash_batch) and its like.
+    /// Returns the hash of a key, for [`insert_hash_batch`](Self::insert_hash_batch) and
+    /// [`contains_hash_batch`](Self::contains_hash_batch).
     #[must_use]
     fn hash_one(&self, key: &T) -> u64;
 
-    /// [`contains_batch`](Self::contains_batch) by hashes.
+    /// [`contains_batch`](Self::contains_batch) by hashes. [`insert_hash_batch`](Self::insert_hash_batch) has an
+    /// example.
     fn contains_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, found: &mut impl Extend<bool>)
     where
         Self: Sized;
@@ -116,35 +142,67 @@ pub trait MembershipFilter<T: ?Sized>: Debug + Sealed {
     /// [`insert_batch`](Self::insert_batch) by hashes.
     ///
     /// # Errors
-    /// If one of them is refused; the error tells how many went in before it.
+    /// Fails if one of the hashes is refused. The error says how many went in before it.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertBatchError, MembershipFilter};
+    ///
+    /// fn fill_and_find(filter: &impl MembershipFilter<u64>) -> Result<Vec<bool>, InsertBatchError> {
+    ///     let mut found = Vec::new();
+    ///     filter.insert_hash_batch((0..100).map(|key| filter.hash_one(&key)))?;
+    ///     filter.contains_hash_batch((0..100).map(|key| filter.hash_one(&key)), &mut found);
+    ///     Ok(found)
+    /// }
+    ///
+    /// assert_eq!(fill_and_find(&ConcurrentCuckooFilter::with_capacity(1000))?, [true; 100]);
+    /// # Ok::<(), InsertBatchError>(())
+    /// ```
     fn insert_hash_batch(&self, hashes: impl IntoIterator<Item = u64>) -> Result<usize, InsertBatchError>
     where
         Self: Sized;
 
-    /// How many keys are in.
+    /// Returns how many keys are in the filter.
     #[must_use]
     fn len(&self) -> usize;
 
-    /// How many keys the filter is made for.
+    /// Returns how many keys the filter is made for.
     #[must_use]
     fn capacity(&self) -> usize;
 
-    /// Whether no keys are in.
+    /// Returns whether the filter holds no keys.
     #[must_use]
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Removes all keys that are in when the call begins.
+    /// Removes all keys that are in the filter when the call begins.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError, MembershipFilter};
+    /// let filter: &dyn MembershipFilter<str> = &ConcurrentCuckooFilter::with_capacity(1000);
+    /// filter.insert("a")?;
+    /// assert!(filter.len() == 1 && filter.capacity() >= 1000);
+    /// filter.clear();
+    /// assert!(filter.is_empty());
+    /// # Ok::<(), InsertError>(())
+    /// ```
     fn clear(&self);
 
-    /// All figures at once.
+    /// Returns all figures at once.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, MembershipFilter};
+    /// let filter: &dyn MembershipFilter<str> = &ConcurrentCuckooFilter::with_capacity(1000);
+    /// filter.record_negatives(999);
+    /// filter.record_false_positives(1);
+    /// assert_eq!(filter.stats().observed_false_positive_rate(), Some(0.001));
+    /// ```
     #[must_use]
     fn stats(&self) -> Stats;
 
-    /// Tells the filter that so many positive answers turned out to be wrong.
+    /// Records that `count` positive answers turned out to be wrong. [`stats`](Self::stats) has an example.
     fn record_false_positives(&self, count: u64);
 
-    /// Tells the filter that so many lookups were answered `false`.
+    /// Records that `count` lookups were answered `false`. [`stats`](Self::stats) has an example.
     fn record_negatives(&self, count: u64);
 }

@@ -1,5 +1,5 @@
-//! The public faces: one file for each type of filter, from keys to verdicts, and one for its builder. What is the same in
-//! all of them stands in `operations.rs` and `settings.rs`.
+//! The public types: one file for each type of filter and one for its builder. What is the same in all of them is in
+//! `operations.rs` and `settings.rs`.
 
 mod absorbing;
 pub(crate) mod batch_key;

@@ -1,4 +1,4 @@
-//! The filter that forgets: from keys and ticks to verdicts.
+//! The filter that forgets whole periods: it hashes keys and asks its generations.
 
 use core::borrow::Borrow;
 use core::fmt;
@@ -23,13 +23,13 @@ use crate::word::layout::rate_of_any;
 
 /// A cuckoo filter whose keys expire by generations: "was this seen within the last N minutes?"
 ///
-/// For replay protection, idempotency keys, sliding-window de-duplication. Memory is constant, many threads share it as
-/// they share a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter), and to forget a period's keys is one step,
-/// in which readers wait for nobody.
+/// Use it for replay protection, idempotency keys and sliding-window de-duplication. Its memory is constant. Many
+/// threads share it as they share a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter). It forgets all keys of
+/// a period in one step, and readers wait for no other thread meanwhile.
 ///
-/// Keys are added to the *current generation*. A *rotation* begins a new one, and the oldest generation expires, as a
-/// whole. Who rotates, and when, is the caller's choice: by the clock, with [`advance_to`](Self::advance_to); by hand,
-/// with [`rotate`](Self::rotate); by the number of keys, with
+/// Keys are added to the *current generation*. A *rotation* begins a new generation, and the oldest generation
+/// expires as a whole. You choose when to rotate: by the clock, with [`advance_to`](Self::advance_to); by hand, with
+/// [`rotate`](Self::rotate); by the number of keys, with
 /// [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full). The filter starts no thread and reads no clock.
 ///
 /// ```
@@ -54,21 +54,23 @@ use crate::word::layout::rate_of_any;
 ///
 /// # How long a key lives
 ///
-/// Let `g` be the number of [generations](crate::RotatingBuilder::generations), and a *period* the time between two rotations.
-/// From its last [`insert`](Self::insert) on, **a key is found for at least `g - 1` whole periods and at most `g`**:
-/// for the rest of the period that it was inserted in, and for `g - 1` more. (Afterwards it is an absent key like others,
-/// and so found by mistake now and then.)
+/// Let `g` be the number of [generations](crate::RotatingBuilder::generations), and a *period* the time between two
+/// rotations. From its last [`insert`](Self::insert) on, **a key is found for at least `g - 1` whole periods and at
+/// most `g`**: for the rest of the period in which it was inserted, and for `g - 1` more. (After that it is an absent
+/// key like any other, so lookups still find it by mistake now and then.)
 ///
-/// Exactly: an insert that returns `Ok` has put the key into the generation `b` that was current at some moment of the
-/// call. Every lookup that begins after that and ends before generation `b + g` begins finds it; none does that begins
-/// after generation `b + g` has begun, unless the key was inserted again. One case is exempt from the second half: if
-/// `g` rotations or more come between two steps of one call, as where the thread is stopped for as long as a key lives,
-/// the key may be found for one period more; and if such a call never ends, for up to `g` periods although it has not.
+/// Exactly: an insert that returns `Ok` has put the key into the generation `b` that was current at some moment of
+/// the call. Every lookup that begins after that and ends before generation `b + g` begins finds the key. No lookup
+/// that begins after generation `b + g` has begun finds it, unless the key was inserted again. One case is exempt
+/// from this second half. If `g` or more rotations come between two steps of one insert, for example because its
+/// thread is stopped for as long as a key lives, the key may be found for one period more. If such a call never ends,
+/// the key may be found for up to `g` periods, although its insert has not returned.
 ///
-/// So who wants to remember a key for at least the time `W` rotates every `W / (g - 1)`, and the key is forgotten after
-/// at most `W · g / (g - 1)`. More generations are more exact and need less memory, and each lookup of an absent key
-/// looks into all of them. There are `g + 1` tables, since one is being cleared while `g` are in use, each with room for
-/// the keys of one period (at the default rate of 0.1 %, for keys that come evenly):
+/// So to remember a key for at least the time `W`, rotate every `W / (g - 1)`. The filter then forgets the key after
+/// at most `W · g / (g - 1)`. More generations are more exact and need less memory, but each lookup of an absent key
+/// looks into all of them. There are `g + 1` tables, since one is being cleared while `g` are in use. Each has room
+/// for the keys of one period. The table shows what that takes at the default rate of 0.1 %, for keys that come
+/// evenly:
 ///
 /// | `g` | forgotten after at most | tables | bits for each key within `W` |
 /// |---|---|---|---|
@@ -82,23 +84,23 @@ use crate::word::layout::rate_of_any;
 ///
 /// # What concurrent callers may observe
 ///
-/// - **A key that is in throughout a call of [`contains`](Self::contains) is found**, whatever rotates meanwhile, also if
-///   it is refreshed just in time, so that its old copy expires while the lookup is under way.
+/// - **A key that is present throughout a call of [`contains`](Self::contains) is found**, whatever rotates
+///   meanwhile. This holds even if the key is refreshed just in time, so that its old copy expires during the lookup.
 /// - A rotation takes effect in one step: all keys of the oldest generation expire at the same moment.
-/// - `insert`, [`insert_if_absent`](Self::insert_if_absent), `contains` and rotations each take effect at some moment of
-///   their call, in an order that all threads agree on; but an insert that a rotation overtakes adds its key twice, and
-///   others may find it from the first time on. [`clear`](Self::clear) is no such step, and [`len`](Self::len) is exact
-///   only when nothing changes.
-/// - Lookups take no lock, write no shared memory and wait for nobody. They look again only if a rotation has come, or
-///   a copy has just moved.
-/// - No operation allocates after construction (but for a save, and what changes put aside while one is
-///   running), and no code of the caller's runs while a lock is held.
+/// - `insert`, [`insert_if_absent`](Self::insert_if_absent), `contains` and rotations each take effect at some moment
+///   of their call, in an order that all threads agree on. There is one exception: an insert that a rotation
+///   overtakes adds its key twice, and others may find the key from the first time on. [`clear`](Self::clear) is not
+///   one step, and [`len`](Self::len) is exact only when nothing changes.
+/// - Lookups take no lock, write no shared memory and wait for no other thread. They look again only if a rotation
+///   has come, or a copy has just moved.
+/// - No operation allocates after construction, except a save and what changes put aside while one is running. No
+///   code of the caller runs while a lock is held.
 ///
-/// Where keys live for different times, or a lookup of an absent key is not to look into all generations, take an
-/// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter).
+/// If keys live for different times, or if a lookup of an absent key must not look into all generations, take an
+/// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter). The page [`expiry`](crate::guide::expiry) compares the two.
 ///
-/// There is no `remove`. Keys share fingerprints, so a removal might take a younger key's copy in place of the one that
-/// was meant, and that key would be forgotten too soon.
+/// There is no `remove`. Keys share fingerprints, so a removal might take out a younger key's copy instead of the
+/// intended one, and the filter would forget that key too soon.
 pub struct RotatingCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
     pub(super) core: Generations,
     pub(super) hasher: S,
@@ -111,19 +113,19 @@ pub struct RotatingCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
 operations_on_keys! {
     RotatingCuckooFilter:
 
-    /// Adds the key to the current generation, unless it is in that already. If it is in an older one, its life begins
-    /// anew.
+    /// Adds the key to the current generation, unless that already has it. If the key is in an older generation, its
+    /// life begins again.
     ///
-    /// Cost: for a key that is in the current generation, a lookup in that one; otherwise also a stripe locked and a
-    /// cache line written, and where both buckets of the key are full a search, as in a
-    /// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter::insert). If a rotation comes in between, the same once
-    /// more. With [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full), the insert that finds a generation full pays
-    /// for a [rotation](Self::rotate).
+    /// Cost: for a key that is in the current generation, a lookup in that one. Otherwise also a stripe locked and a
+    /// cache line written and, if both buckets of the key are full, a search as in a
+    /// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter::insert). If a rotation comes in between, the same
+    /// once more. With [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full), the insert that finds a
+    /// generation full pays for a [rotation](Self::rotate).
     ///
     /// # Errors
-    /// [`InsertError::Full`] if the current generation has no room for it; never with `rotate_when_full`. Nothing has
-    /// changed then, but for this: if a rotation came during the call, the key may have been added to a generation
-    /// before.
+    /// Fails with [`InsertError::Full`] if the current generation has no room for the key, but never with
+    /// `rotate_when_full`. Nothing has changed then, with one exception: if a rotation came during the call, the call
+    /// may have added the key to an earlier generation.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
@@ -137,42 +139,69 @@ operations_on_keys! {
     /// ```
     insert;
 
-    /// Adds the key to the current generation unless it is in a live one: `true` if it was added.
+    /// Adds the key to the current generation if no live generation has it, and returns `true` if it added the key.
     ///
-    /// In one step: of many threads that race to add one key that is absent, exactly one gets `true`, also while others
-    /// rotate. A key that is in is left as it is, and expires when it would have: its life is counted from the call that
-    /// got `true`. It may expire in the very moment when another call gets `false` for it: it had been seen.
+    /// It does so in one step: if many threads race to add one absent key, exactly one gets `true`, also while others
+    /// rotate. A present key is left as it is and expires when it would have: its life is counted from the call that
+    /// got `true`. It may expire at the very moment when another call gets `false` for it. That call is still right
+    /// that the key had been seen.
     ///
-    /// With [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full), **a call that gets `false` may have rotated**. It has
-    /// if it found the key absent and the generation full, and if a plain [`insert`](Self::insert) then added the key, or one
-    /// that looks like it, to the new generation first.
+    /// With [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full), **a call that gets `false` may have
+    /// rotated**. It has if it found the key absent and the generation full, and if a plain [`insert`](Self::insert)
+    /// then added the key, or one that looks like it, to the new generation first.
     ///
-    /// For one key in a thousand or so (the [false-positive rate](Self::false_positive_rate)) another is mistaken for it,
-    /// and it is not added.
+    /// About one absent key in a thousand (the [false-positive rate](Self::false_positive_rate)) is mistaken for
+    /// another key, and is not added.
     ///
-    /// Cost: that of [`contains`](Self::contains) for a key that is in; otherwise that of two and an
-    /// [`insert`](Self::insert), with one of up to 128 locks held, which is that of all keys with these buckets. (So with
-    /// `rotate_when_full`, while the call that rotates clears a table, other such calls for one key in 128 wait for it.)
+    /// Cost: that of [`contains`](Self::contains) if the key is present. Otherwise that of two lookups and an
+    /// [`insert`](Self::insert), with one of up to 128 locks held. All keys with the same buckets share that lock.
+    /// (So with `rotate_when_full`, while the call that rotates clears a table, other such calls for one key in 128
+    /// wait for it.)
     ///
     /// # Errors
-    /// As for [`insert`](Self::insert), if the key is absent.
+    /// Fails as [`insert`](Self::insert) does, if the key is absent.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
+    /// let seen = RotatingCuckooFilter::<str>::builder().capacity(1000).generations(2).build()?;
+    /// assert!(seen.insert_if_absent("request-1")?);
+    /// seen.rotate();
+    /// assert!(!seen.insert_if_absent("request-1")?, "a replay, which does not prolong its life");
+    /// seen.rotate();
+    /// assert!(seen.insert_if_absent("request-1")?, "it has expired");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     insert_if_absent;
 
-    /// Whether the key is in a live generation: `false` is certain, `true` is wrong for a share of absent keys, the
-    /// [false-positive rate](Self::false_positive_rate).
+    /// Returns whether the key is in a live generation: `false` if it is definitely in none, `true` if it is probably
+    /// in one. The share of absent keys that get `true` is the [false-positive rate](Self::false_positive_rate).
     ///
-    /// A key that is in throughout the call is found, whatever other threads do. Lock-free: it takes no lock, writes no
-    /// shared memory and waits for nobody; it looks again only if another thread has just rotated, or moved something.
+    /// A key that is present throughout the call is found, whatever other threads do. The call is lock-free: it takes
+    /// no lock, writes no shared memory and waits for no other thread. It looks again only if another thread has just
+    /// rotated, or moved something.
     ///
-    /// Cost: two cache lines for each generation up to the newest one that holds the key, for an absent key of all.
+    /// Cost: two cache lines for each generation, from the current one back to the newest that holds the key. For an
+    /// absent key, two for every generation.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
+    /// let seen = RotatingCuckooFilter::<str>::builder().capacity(1000).generations(2).build()?;
+    /// seen.insert("a")?;
+    /// seen.rotate();
+    /// assert!(seen.contains("a"));
+    /// seen.rotate();
+    /// assert!(!seen.contains("a"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     contains;
 }
 
 batches! {
     RotatingCuckooFilter:
-    /// Where the tables are larger than the cache, these are two to six times as fast as one call for each key (`cargo bench
-    /// --bench batches`): while the first keys are looked at, the buckets of the next ones are on their way from memory. In
-    /// the cache, lookups of present keys are twice as fast, and the rest gains little.
+    /// Where the tables are larger than the cache, these are two to six times as fast as one call for each key
+    /// (`cargo bench --bench batches`). While the filter works on the first keys, the buckets of the next ones are on
+    /// their way from memory. In the cache, lookups of present keys are twice as fast, and the other operations gain
+    /// little.
 }
 
 operations_on_hashes!(RotatingCuckooFilter);
@@ -192,14 +221,14 @@ impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
         hash
     }
 
-    /// Begins a new generation, and the oldest one expires, in one step; returns the new one's number.
+    /// Begins a new generation and, in the same step, expires the oldest one. Returns the number of the new generation.
     ///
-    /// Rotations are counted by all callers together: two that rotate at the same time rotate twice. For "once every so
-    /// often, whoever comes first" use [`advance_to`](Self::advance_to).
+    /// Rotations of all callers add up: two threads that rotate at the same time rotate twice. To rotate once in each
+    /// period, whichever thread comes first, use [`advance_to`](Self::advance_to).
     ///
-    /// Cost: one pass over the table that has expired (some 50 ms for 100 MB), which this thread clears after that step.
-    /// Others use the new generation meanwhile. Only another rotation waits until it is done; and an insert that `g`
-    /// rotations have overtaken.
+    /// Cost: one pass over the table that has expired (some 50 ms for 100 MB). This thread clears it after that step,
+    /// while others use the new generation. Only two kinds of calls wait until that is done: another rotation, and an
+    /// insert that `g` rotations have overtaken.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
@@ -216,30 +245,33 @@ impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
         self.core.rotate()
     }
 
-    /// Brings the filter up to the time: rotates as many times as `tick` is greater than the greatest tick before. Says what
-    /// came of it.
+    /// Sets the clock of the filter to `tick`. The filter rotates as many times as `tick` is greater than the
+    /// greatest tick before. Returns what the call did.
     ///
     /// A tick is the number of periods that have passed on the caller's clock: for a new generation every minute,
-    /// `unix_seconds / 60`. The first call only sets the origin, and rotates nothing. A tick `n` greater has the last `n`
-    /// generations expire: after a pause of `g` periods or more, everything. (`u64::MAX` counts as `u64::MAX - 1`.)
+    /// `unix_seconds / 60`. The first call only sets the origin, and rotates nothing. If the tick is greater by `n`,
+    /// the `n` oldest generations expire. So after a pause of `g` periods or more, everything expires. (`u64::MAX`
+    /// counts as `u64::MAX - 1`.)
     ///
-    /// **Which clock.** Take one that goes on where the process ends: the time since 1970. A filter that is saved and loaded
-    /// goes on from the tick it was told last. Driven by a clock that begins at 0 with each process
-    /// (`start.elapsed().as_secs() / 60`), it would wait for the old tick to come again, and nothing would expire until then.
+    /// **Which clock.** Take one that goes on when the process ends: the time since 1970. A filter that is saved and
+    /// loaded goes on from its last tick. Driven by a clock that begins at 0 with each process
+    /// (`start.elapsed().as_secs() / 60`), it would wait for the old tick to come again, and nothing would expire
+    /// until then.
     ///
-    /// **A clock that goes back** stops the rotations until it has caught up: a tick below the greatest one before changes
-    /// nothing, and the answer is [`Advance::Behind`]. The same happens for a long time after a single tick from the far
-    /// future. Both show in [`Stats::clock_steps_back`] and [`Stats::clock_jumps`]; if the clock will not catch up, begin a
-    /// new one with [`restart_clock`](Self::restart_clock). Behind by one, now and then, is nothing to worry about: of two
-    /// threads that read the clock around the end of a period, one comes late.
+    /// **A clock that goes back** stops the rotations until it has caught up. A tick below the greatest one before
+    /// changes nothing, and the call returns [`Advance::Behind`]. After a single tick from the far future, the same
+    /// happens for a long time. [`Stats::clock_steps_back`] and [`Stats::clock_jumps`] show both cases. If the clock
+    /// will not catch up, begin a new one with [`restart_clock`](Self::restart_clock). To be behind by one, now and
+    /// then, is harmless: of two threads that read the clock around the end of a period, one comes late.
     ///
-    /// When it returns, the rotations have taken effect, whichever thread has made them: a thread that calls it and then
-    /// inserts, inserts into the generation of that tick, or a later one. **Time stands still while nobody calls it.** So
-    /// call it before each operation, or from a task of your own every so often; many threads may.
+    /// When the call returns, the rotations have taken effect, whichever thread has made them. A thread that calls it
+    /// and then inserts, inserts into the generation of that tick, or a later one. **Time stands still while nobody
+    /// calls it.** So call it before each operation, or at intervals from a task of your own. Many threads may call
+    /// it.
     ///
-    /// Cost: one load where nothing is due. The thread that rotates clears the table that has expired, as in
-    /// [`rotate`](Self::rotate), and others that bring the same tick need not wait for that; after a pause of several
-    /// periods it clears as many tables, up to `g`, and they wait for all but the last.
+    /// Cost: one load if nothing is due. The thread that rotates clears the table that has expired, as in
+    /// [`rotate`](Self::rotate). Others that bring the same tick do not wait for that. After a pause of several
+    /// periods it clears as many tables, up to `g`, and the others wait for all but the last.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{Advance, RotatingCuckooFilter};
@@ -260,16 +292,17 @@ impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
         self.core.advance_to(tick)
     }
 
-    /// Begins a new clock, which shows `tick` now: the next rotation comes with a greater tick, whatever ticks there were
-    /// before. Nothing expires by it, and nothing is rotated.
+    /// Begins a new clock, which now shows `tick`. The next rotation comes with a greater tick, whatever ticks there
+    /// were before. The call itself rotates nothing, and nothing expires by it.
     ///
-    /// For a filter whose clock has jumped ahead by mistake, or that was loaded from a snapshot and is driven by another
-    /// clock from now on. No thread should bring ticks of the old clock any more.
+    /// Use it for a filter whose clock has jumped ahead by mistake, or for one that was loaded from a snapshot and
+    /// has another clock from now on. After the call, no thread should bring ticks of the old clock.
     ///
-    /// **How long keys live then**: the next rotation comes when the new clock shows `tick + 1`, and the old one might have shown
-    /// that later or earlier. So the keys that are in live for up to one period longer than they would have, or shorter. Where
-    /// they must not live shorter, as for replay protection, pass the tick after the present one: they live for up to two
-    /// periods longer then, and [`advance_to`](Self::advance_to) answers [`Advance::Behind`] by one until it has come.
+    /// **How long keys live then**: the next rotation comes when the new clock shows `tick + 1`. The old clock might
+    /// have reached its next tick later or earlier. So the keys that are present live for up to one period longer
+    /// than they would have, or shorter. If they must not live shorter, as for replay protection, pass the tick after
+    /// the present one. They then live for up to two periods longer, and [`advance_to`](Self::advance_to) returns
+    /// [`Advance::Behind`] by one until that tick has come.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{Advance, RotatingCuckooFilter};
@@ -288,70 +321,147 @@ impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
         self.core.restart_clock(tick);
     }
 
-    /// The tick that the filter's clock shows, if there was any: the greatest one that [`advance_to`](Self::advance_to) was told
-    /// since [`restart_clock`](Self::restart_clock), or that of `restart_clock`. Of a filter that was loaded, it may be ahead of the caller's clock.
+    /// Returns the tick that the filter's clock shows, or `None` if there was no tick yet. It is the greatest tick
+    /// given to [`advance_to`](Self::advance_to) since [`restart_clock`](Self::restart_clock), or that of
+    /// `restart_clock`. In a filter that was loaded, it may be ahead of the caller's clock.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
+    /// let seen = RotatingCuckooFilter::<str>::with_capacity(1000);
+    /// assert_eq!(seen.tick(), None);
+    /// seen.advance_to(28_500_000);
+    /// seen.advance_to(28_499_999); // behind, so it changes nothing
+    /// assert_eq!(seen.tick(), Some(28_500_000));
+    /// ```
     #[must_use]
     pub fn tick(&self) -> Option<u64> {
         self.core.tick()
     }
 
-    /// How many rotations there have been, by whatever reason: the number of the current generation, from 0 on.
+    /// Returns how many rotations there have been, for whatever reason. That is the number of the current generation,
+    /// from 0 on.
     ///
     /// A jump of [`advance_to`](Self::advance_to) counts as no more rotations than there are generations.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
+    /// let seen = RotatingCuckooFilter::<str>::builder().capacity(1000).generations(4).build()?;
+    /// seen.rotate();
+    /// assert_eq!(seen.generation(), 1);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.core.generation()
     }
 
-    /// How many generations are live: `g` in these pages.
+    /// Returns how many generations are live: `g` in this documentation.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
+    /// assert_eq!(RotatingCuckooFilter::<str>::with_capacity(1000).generations(), 4); // the default
+    /// ```
     #[must_use]
     pub fn generations(&self) -> usize {
         self.core.live_generations()
     }
 
-    /// How many keys are in the live generations. A key that was inserted anew in a later one counts once for each.
+    /// Returns how many keys are in the live generations. A key that was inserted again in a later generation counts
+    /// once for each.
     ///
-    /// Exact while no other thread changes the filter; while others do, each change that overlaps the call may or may
-    /// not be counted. It adds up at most 64 counters for each generation.
+    /// The number is exact while no other thread changes the filter. While others do, each change that overlaps the
+    /// call may or may not be counted. Cost: it adds up at most 64 counters for each generation.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
+    /// let seen = RotatingCuckooFilter::<str>::builder().capacity(1000).generations(2).build()?;
+    /// seen.insert("a")?;
+    /// seen.rotate();
+    /// seen.insert("a")?; // in this generation too
+    /// assert_eq!(seen.len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn len(&self) -> usize {
         self.core.len()
     }
 
-    /// How many keys the filter is made for, in all live generations together: at least as many as were asked for.
+    /// Returns how many keys the filter is made for, in all live generations together: at least as many as were asked
+    /// for.
     ///
-    /// Each generation takes an equal share of them, [`generation_capacity`](Self::generation_capacity), and refuses keys
-    /// beyond that however empty the others are.
+    /// Each generation takes an equal share of them, [`generation_capacity`](Self::generation_capacity), and refuses
+    /// keys beyond that, even if the others are empty.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
+    /// let seen = RotatingCuckooFilter::<str>::builder().capacity(1000).generations(4).build()?;
+    /// assert!(seen.capacity() >= 1000);
+    /// assert_eq!(seen.capacity(), 4 * seen.generation_capacity());
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.generations() * self.generation_capacity()
     }
 
-    /// How many keys *one generation* is made for.
+    /// Returns how many keys *one generation* is made for.
     ///
-    /// So many distinct keys fit, as in a
-    /// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter::capacity): the probability that an insert is refused
-    /// before is below one in a billion for each generation.
+    /// That many distinct keys fit, as in a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter::capacity): the
+    /// probability that an insert is refused before is below one in a billion for each generation.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
+    /// let seen = RotatingCuckooFilter::<str>::builder().generation_capacity(1000).build()?;
+    /// assert!(seen.generation_capacity() >= 1000);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
     #[must_use]
     pub fn generation_capacity(&self) -> usize {
         self.core.any_table().capacity()
     }
 
-    /// How many slots all live generations have together, each for one fingerprint: the most keys that they can ever take.
+    /// Returns how many slots all live generations have together, each for one fingerprint. The filter can never hold
+    /// more keys than that.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
+    /// let seen = RotatingCuckooFilter::<str>::with_capacity(1000);
+    /// assert!(seen.slots() >= seen.capacity());
+    /// ```
     #[must_use]
     pub fn slots(&self) -> usize {
         self.generations() * self.core.any_table().slots()
     }
 
-    /// The memory that the filter takes up, in bytes, which never changes: all of it, but for the decode table of up to
-    /// 256 KiB that all semi-sorted filters share, and for the name of a schema that the caller has given, up to 255 bytes.
+    /// Returns the memory that the filter takes up, in bytes, which never changes. It leaves out two things: the
+    /// decode table of up to 256 KiB that all semi-sorted filters share, and the name of a schema that the caller has
+    /// given, up to 255 bytes.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
+    /// let seen = RotatingCuckooFilter::<str>::with_capacity(1000);
+    /// let before = seen.memory_usage();
+    /// seen.insert("a")?;
+    /// seen.rotate();
+    /// assert_eq!(seen.memory_usage(), before);
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
     #[must_use]
     pub fn memory_usage(&self) -> usize {
         size_of::<Self>() + self.core.memory_usage()
     }
 
-    /// The expected false-positive rate at the present load: the share of lookups of keys that are in no live generation
-    /// which are answered `true`, from 0 to 1.
+    /// Returns the expected false-positive rate at the present load, from 0 to 1. It is the share of lookups that are
+    /// answered `true`, among lookups of keys that are in no live generation.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
+    /// let seen = RotatingCuckooFilter::<str>::with_capacity(1000);
+    /// seen.insert("a")?;
+    /// assert!(seen.false_positive_rate() > 0.0);
+    /// assert!(seen.false_positive_rate() <= seen.max_false_positive_rate());
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
     #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
         let table = self.core.any_table();
@@ -359,19 +469,25 @@ impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
         rate_of_any(self.core.lens().map(|len| table.false_positive_rate(len as f64 / slots)))
     }
 
-    /// The expected false-positive rate with every slot of every generation taken; at most what the builder was asked
-    /// for.
+    /// Returns the expected false-positive rate with every slot of every generation taken. It is at most the rate
+    /// that the builder was asked for.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
+    /// let seen = RotatingCuckooFilter::<str>::with_capacity(1000); // asks for 0.1 %
+    /// assert!(seen.max_false_positive_rate() <= 0.001);
+    /// ```
     #[must_use]
     pub fn max_false_positive_rate(&self) -> f64 {
         let of_each = self.core.any_table().false_positive_rate(1.0);
         rate_of_any(iter::repeat_n(of_each, self.generations()))
     }
 
-    /// All figures at once, with counts of what has happened since the filter was made: see
+    /// Returns all figures at once, with counts of what has happened since the filter was made: see
     /// [`ConcurrentCuckooFilter::stats`](crate::ConcurrentCuckooFilter::stats).
     ///
-    /// `capacity`, `slots` and `len` are those of all live generations together. `tables`, `memory_usage` and the counts of
-    /// events include the spare table.
+    /// `capacity`, `slots` and `len` are those of all live generations together. `tables`, `memory_usage` and the
+    /// counts of events include the spare table.
     ///
     /// Cost: it adds up at most 64 cache lines for each table. It takes no lock and does not allocate.
     ///
@@ -395,7 +511,7 @@ impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
             capacity: self.capacity(),
             slots: self.slots(),
             load_factor: len as f64 / self.slots() as f64,
-            // Where a rotation made room for what a generation had refused, the filter did not refuse it.
+            // If a rotation made room for what a generation had refused, the filter did not refuse it.
             inserts_refused: self.core.inserts_refused(),
             clock_steps_back: clock.steps_back,
             clock_jumps: clock.jumps,
@@ -405,17 +521,27 @@ impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
 
     /// Removes all keys that are in the filter when the call begins, of all generations.
     ///
-    /// The current generation stays the current one, and so do the ticks. Not one step for others: meanwhile they may
-    /// find some keys gone and others still there, and whether a key that is inserted during the call is removed too is
-    /// open.
+    /// The current generation stays the current one, and so do the ticks. For other threads this is not one step.
+    /// During the call they may find some keys gone and others still present, and a key that is inserted during the
+    /// call may be removed or not.
     ///
     /// Cost: one pass over all tables, with all stripes of one locked at a time.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
+    /// let seen = RotatingCuckooFilter::<str>::with_capacity(1000);
+    /// seen.insert("a")?;
+    /// seen.rotate();
+    /// seen.clear();
+    /// assert_eq!((seen.len(), seen.generation()), (0, 1));
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
     pub fn clear(&self) {
         self.core.clear();
     }
 }
 
-/// Statistics; never the tables, and never the hasher, whose key is a secret.
+/// Shows statistics, but not the tables and not the hasher, whose key is a secret.
 impl<T: ?Sized, S> fmt::Debug for RotatingCuckooFilter<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RotatingCuckooFilter")

@@ -1,5 +1,5 @@
-//! What keeps others from implementing a public trait, so that it can get further methods.
+//! Keeps other crates from implementing a public trait, so that later versions can add methods to it.
 
-/// A supertrait that nobody outside can name.
+/// A supertrait that no other crate can name.
 #[allow(unreachable_pub, reason = "public traits have it as a supertrait")]
 pub trait Sealed {}

@@ -1,4 +1,4 @@
-//! What all builders ask for: held once, checked once, and, as far as it reads alike everywhere, documented once.
+//! What all builders ask for: stored once, checked once and, where the words are the same, documented once.
 
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
@@ -8,10 +8,10 @@ use crate::snapshot::schema::Schema;
 use crate::table::plan::Plan;
 use crate::word::layout::{Encoding, Shape};
 
-/// The false-positive rate of a filter for which none is asked.
+/// The false-positive rate if none is asked for.
 const DEFAULT_RATE: f64 = 0.001;
 
-/// What is asked of a filter, whatever its type.
+/// What the caller asks of a filter, whatever its type.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     pub(super) filter: FilterKind,
@@ -30,7 +30,7 @@ impl Settings {
         Self { filter, capacity: None, rate: DEFAULT_RATE, encoding: None, pages, schema, payload_bits: 0 }
     }
 
-    /// The capacity, if one was given, and if everything else is what it can be by itself.
+    /// The capacity, if one was given and if every other setting is valid by itself.
     pub(super) fn checked(&self) -> Result<usize, BuildError> {
         let capacity = self.capacity.ok_or(BuildError::CapacityMissing { filter: self.filter })?;
         if !(self.rate > 0.0 && self.rate < 1.0) {
@@ -41,11 +41,12 @@ impl Settings {
         Ok(capacity)
     }
 
-    /// The plan of each of so many equal tables, of so much capacity each, where a lookup looks into `looked_into` of them
-    /// and is to be wrong no more often than asked for; or why there can't be any.
+    /// The plan of each of `tables` equal tables, each with this capacity. A lookup looks into `looked_into` of them
+    /// and must be wrong no more often than the rate that was asked for. If no such plan exists, the error says why.
     pub(super) fn plan(&self, capacity: usize, looked_into: usize, tables: usize) -> Result<Plan, BuildError> {
         let (rate, looked_into) = (self.rate, looked_into as f64);
-        // Of so many answers, each wrong with a `looked_into`th of the rate, one is wrong with at most the rate.
+        // If each of `looked_into` answers is wrong with that fraction of the rate, any is wrong with at most the
+        // rate.
         let shape = Shape::cheapest(rate / looked_into, self.encoding, self.payload_bits).ok_or_else(|| {
             let of_one = Shape::lowest_rate(self.encoding, self.payload_bits);
             let mut lowest = of_one * looked_into;
@@ -62,7 +63,7 @@ impl Settings {
         BuildError::RateTooLow { filter, encoding, generations, value_bits, rate, lowest }
     }
 
-    /// The number of buckets for that capacity, if so many such tables fit in the address space.
+    /// The number of buckets for that capacity, if that many such tables fit in the address space.
     pub(super) fn buckets_for(&self, shape: Shape, capacity: usize, tables: usize) -> Result<usize, BuildError> {
         let largest = sizing::largest_capacity(shape, tables);
         if capacity > largest {
@@ -78,9 +79,17 @@ macro_rules! setting_of_encoding {
         impl<T: ?Sized, S> $Builder<T, S> {
             /// Restricts the choice of the layout to one encoding of the buckets.
             ///
-            /// If not called, the layout that needs the least memory is taken, and of two that need the same, the plain
-            /// one. Ask for [`Encoding::Plain`] where the table fits in the cache, most lookups are hits, and speed is
-            /// worth a bit or two for each key.
+            /// If not called, the builder takes the layout that needs the least memory and, of two that need the
+            /// same, the plain one. Ask for [`Encoding::Plain`] if the table fits in the cache, most lookups are
+            /// hits, and speed is worth a bit or two for each key.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::{Encoding, ", stringify!($Builder), "};")]
+            #[doc = concat!("let builder = ", stringify!($Builder), "::<str>::default().capacity(1000);")]
+            /// let filter = builder.encoding(Encoding::Plain).build()?;
+            /// assert!(filter.max_false_positive_rate() <= 0.001);
+            /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+            /// ```
             pub fn encoding(mut self, encoding: Encoding) -> Self {
                 self.settings.encoding = Some(encoding);
                 self
@@ -90,22 +99,27 @@ macro_rules! setting_of_encoding {
 }
 pub(super) use setting_of_encoding;
 
-/// The settings that read alike in all builders.
+/// The settings that have the same words in all builders.
 macro_rules! settings_of_all {
     ($Builder:ident) => {
         impl<T: ?Sized, S> $Builder<T, S> {
-            /// Whether to ask the system for huge pages for each table of 4 MiB or more: yes, if not called.
+            /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is on if not called.
             ///
-            /// In a large table, each lookup touches two pages whose place in memory the processor has long forgotten.
-            /// With pages of 2 MiB it need not look that up. With 192 MB that makes single lookups some 4 % faster and
-            /// batches a quarter (`cargo bench --bench limit --features huge-pages`).
+            /// In a large table, each lookup touches two pages whose address translations the processor no longer has
+            /// in its TLB. With pages of 2 MiB it need not look them up. In a table of 192 MB, that makes single
+            /// lookups some 4 % faster and batches a quarter (`cargo bench --bench limit --features huge-pages`).
             ///
-            /// The system may refuse, and nothing is lost then. Linux grants it if
-            /// `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise` or `always`, and if it has such pages free; on
-            /// other systems nothing is asked. All of a table is in memory in any case, so there is no memory to lose; but
-            /// a machine that is short of free huge pages may take longer to build the filter.
+            /// The system may refuse, and nothing is lost then. Linux grants huge pages if
+            /// `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise` or `always`, and if it has such pages free.
+            /// On other systems the filter does not ask. All of a table is in memory in any case, so huge pages take
+            /// no more memory. But a machine that is short of free huge pages may take longer to build the filter.
             ///
-            /// Only with the feature `huge-pages`.
+            /// Needs the feature `huge-pages`.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Builder), ";")]
+            #[doc = concat!("let builder = ", stringify!($Builder), "::<str>::default().huge_pages(false);")]
+            /// ```
             #[cfg(feature = "huge-pages")]
             pub fn huge_pages(mut self, wanted: bool) -> Self {
                 use crate::machine::memory::Pages;
@@ -114,29 +128,44 @@ macro_rules! settings_of_all {
                 self
             }
 
-            /// What snapshots of this filter are of: a short name of the caller's, up to 255 bytes, which is written into
-            /// each snapshot and compared by `load`. The name of the key type, if not called.
+            /// Sets the schema of this filter's snapshots: a short name for what the keys are, up to 255 bytes. Each
+            /// snapshot contains it, and `load` compares it. It is the name of the key type if not called.
             ///
-            /// **Another schema is an error**, not a filter that answers "definitely absent" to everything. Give a name of
-            /// your own, with a version in it, where the key's meaning can change while its type keeps its name: a struct
-            /// that gains a field, an encoding of your own in bytes, another normalization of text.
+            /// **Another schema is an error.** Without this check, a filter of other keys would answer "definitely
+            /// absent" to everything. Give a name of your own, with a version in it, if the key's meaning can change
+            /// while its type keeps its name: a struct that gains a field, an encoding of your own in bytes, another
+            /// normalization of text.
             ///
-            /// The default is [`core::any::type_name`] of the key type. It changes if the type is renamed or moved to another
-            /// module, and between `String` and `str`, though they hash alike; and the compiler does not promise to keep it
-            /// from version to version. `load` says so then. For snapshots that are kept, give a name of your own. (Of a
-            /// longer name, the default is its beginning and a checksum.)
+            /// The default is [`core::any::type_name`] of the key type. It changes if the type is renamed or moved to
+            /// another module. It differs between `String` and `str`, though they hash alike. And the compiler does
+            /// not promise to keep it from version to version. In all these cases `load` fails and says so. For
+            /// snapshots that are kept, give a name of your own. (If the name of the type is longer, the default is
+            /// its beginning and a checksum.)
             ///
-            /// Only with the feature `snapshot`.
+            /// Needs the feature `snapshot`.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Builder), ";")]
+            #[doc = concat!("let builder = ", stringify!($Builder), "::<[u8]>::default();")]
+            /// let builder = builder.schema("token in UTF-8, version 2");
+            /// ```
             #[cfg(feature = "snapshot")]
             pub fn schema(mut self, schema: impl Into<String>) -> Self {
                 self.settings.schema = crate::snapshot::schema::Schema::named(schema.into());
                 self
             }
 
-            /// The hasher of the keys, in place of the one that the builder has.
+            /// Sets the hasher of the keys. It replaces the one that the builder has.
             ///
-            /// It must be keyed with a secret if those who choose the keys may want to harm: see the section *Hazards* of
-            /// the crate's documentation.
+            /// If those who choose the keys may want to harm, the hasher must be keyed with a secret: see the page
+            /// [`security`](crate::guide::security).
+            ///
+            /// ```
+            /// use std::hash::RandomState;
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Builder), ";")]
+            #[doc = concat!("let builder = ", stringify!($Builder), "::<str>::default();")]
+            /// let builder = builder.hasher(RandomState::new()); // SipHash, with random keys
+            /// ```
             pub fn hasher<S2>(self, hasher: S2) -> $Builder<T, S2> {
                 let Self { settings, own, .. } = self;
                 $Builder { settings, own, hasher, key: PhantomData }
@@ -157,7 +186,7 @@ macro_rules! settings_of_all {
             }
         }
 
-        /// Without the hasher, whose key is a secret.
+        /// Leaves out the hasher, whose key is a secret.
         impl<T: ?Sized, S> fmt::Debug for $Builder<T, S> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.debug_struct(stringify!($Builder))
@@ -179,18 +208,34 @@ macro_rules! constructors {
         impl<T: ?Sized> $Filter<T> {
             $(#[$capacity])*
             ///
-            /// [`builder`](Self::builder) has the other settings, and reports what it can't do as an error.
+            /// [`builder`](Self::builder) has the other settings, and returns an error where this function panics.
             ///
             /// # Panics
-            /// If the filter is too large for the address space or its memory is refused.
+            /// Panics if the filter is too large for the address space or its memory is refused.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+            #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
+            /// filter.insert("a")?;
+            /// assert!(filter.capacity() >= 1000 && filter.contains("a"));
+            /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+            /// ```
             #[must_use]
             #[track_caller]
             pub fn with_capacity(capacity: usize) -> Self {
                 Self::with_capacity_and_hasher(capacity, DefaultHashBuilder::new())
             }
 
-            /// A builder with the default hasher, for all other settings. A clone of it has the same hasher, and so have all
-            /// filters that are built from either.
+            /// Returns a builder with the default hasher, for all other settings. A clone of the builder has the same
+            /// hasher, and so do all filters that are built from either.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+            #[doc = concat!("let builder = ", stringify!($Filter), "::<str>::builder().capacity(1000);")]
+            /// let (today, yesterday) = (builder.clone().build()?, builder.build()?);
+            /// assert_eq!(today.hash_one("a"), yesterday.hash_one("a"));
+            /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+            /// ```
             ///
             /// For a type that names another hasher, such as
             #[doc = concat!("`type F = ", stringify!($Filter), "<str, StableState>`,")]
@@ -204,11 +249,22 @@ macro_rules! constructors {
         impl<T: ?Sized, S> $Filter<T, S> {
             /// [`with_capacity`](Self::with_capacity), with keys hashed by `hasher`.
             ///
-            /// Any hasher will do, even one as weak as the identity: the filter mixes the hashes once more. But without a
-            /// secret key in it, whoever chooses the keys can choose them so that they collide.
+            /// Any hasher works, even one as weak as the identity, because the filter mixes the hashes once more. But
+            /// without a secret key in the hasher, anyone who chooses the keys can choose them so that they collide.
             ///
             /// # Panics
-            /// If the filter is too large for the address space or its memory is refused.
+            /// Panics if the filter is too large for the address space or its memory is refused.
+            ///
+            /// ```
+            /// use std::hash::RandomState;
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+            ///
+            /// let hasher = RandomState::new(); // SipHash, with random keys
+            #[doc = concat!("let filter = ", stringify!($Filter), "::<str, _>::with_capacity_and_hasher(100, hasher);")]
+            /// filter.insert("a")?;
+            /// assert!(filter.contains("a"));
+            /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+            /// ```
             #[must_use]
             #[track_caller]
             pub fn with_capacity_and_hasher(capacity: usize, hasher: S) -> Self {
@@ -218,13 +274,13 @@ macro_rules! constructors {
                 }
             }
 
-            /// A builder with this hasher.
+            /// Returns a builder with this hasher.
             ///
             /// ```
             /// use std::hash::RandomState;
             #[doc = concat!("use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
             ///
-            #[doc = concat!("type Blocked = ", stringify!($Filter), "<str, RandomState>; // named once, used everywhere")]
+            #[doc = concat!("type Blocked = ", stringify!($Filter), "<str, RandomState>; // one name for every use")]
             /// let blocked = Blocked::builder_with_hasher(RandomState::new()).capacity(1000).build()?;
             /// blocked.insert("mailinator.com")?;
             /// # Ok::<(), Box<dyn std::error::Error>>(())

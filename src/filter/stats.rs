@@ -1,4 +1,4 @@
-//! What a filter tells of itself: one snapshot of all its figures, for logs, dashboards and alarms.
+//! The statistics of a filter: all its figures at once, for logs, dashboards and alarms.
 
 use crate::sync::{Ordering, Tally};
 use crate::table::any::AnyTable;
@@ -7,17 +7,17 @@ use crate::table::counters::Counts;
 
 /// The figures of a filter, as they were when [`stats`](crate::ConcurrentCuckooFilter::stats) was called.
 ///
-/// The counts of events begin with 0 when the filter is made and never go down; neither removals nor `clear` change
-/// them. Each is a sum over the threads, exact for all that has ended before the call, or rather that happens before it;
-/// what goes on meanwhile may or may not be counted. The fields are read one after the other, so those that change
-/// meanwhile are not all of the same moment.
+/// The counts of events begin with 0 when the filter is made and never go down. Neither removals nor `clear` change
+/// them. Each is a sum over the threads. It is exact for everything that happens before the call; what overlaps the
+/// call may or may not be counted. The fields are read one after the other, so fields that change meanwhile are not
+/// all of the same moment. With the feature `serde`, the figures can be serialized.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
 ///
 /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
 /// filter.insert("a")?;
-/// filter.record_negatives(990); // so many lookups were answered `false`,
+/// filter.record_negatives(990); // this many lookups were answered `false`,
 /// filter.record_false_positives(1); // and one was answered `true`, but then the database had nothing
 ///
 /// let stats = filter.stats();
@@ -29,13 +29,13 @@ use crate::table::counters::Counts;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Stats {
-    /// The tables of which the filter consists.
+    /// How many tables the filter consists of.
     pub tables: usize,
-    /// The keys in the filter, each counted as often as it was inserted.
+    /// How many keys are in the filter. A key that was inserted several times counts as often.
     pub len: usize,
-    /// The keys that the filter is made for, in all its live tables: what the filter's `capacity()` says.
+    /// How many keys the filter is made for, in all its live tables: what the filter's `capacity()` returns.
     pub capacity: usize,
-    /// The slots for fingerprints, in all tables.
+    /// How many slots for fingerprints all tables have.
     pub slots: usize,
     /// `len` divided by `slots`, from 0 to 1. From about 0.9 on, inserts take ever longer.
     pub load_factor: f64,
@@ -46,35 +46,38 @@ pub struct Stats {
     pub false_positive_rate: f64,
     /// The expected false-positive rate with every slot taken.
     pub max_false_positive_rate: f64,
-    /// How many fingerprints inserts have moved to their other bucket, to make room.
+    /// How many relocations inserts have made: moves of a fingerprint to its alternate bucket, to make room.
     pub relocations: u64,
-    /// The most such moves that one insert made in a row, 0 if there was none yet. Two or three are usual near capacity;
-    /// a path of the full length that was planned and cut short by other threads counts as far as it came.
+    /// The most relocations that one insert made in a row, 0 if there was none yet. Two or three are usual near
+    /// capacity. If other threads cut a planned path short, it counts as far as it came.
     pub longest_path: u64,
-    /// How many inserts were refused with an [`InsertError`](crate::InsertError); of a batch, the one key that was.
+    /// How many inserts were refused with an [`InsertError`](crate::InsertError). Of a batch, only the key that was
+    /// refused counts.
     pub inserts_refused: u64,
     /// How often a lookup had to look again because another thread had just moved or removed something in the same
-    /// stripe: those of `contains`, of batches and of `insert_if_absent`, each time they looked again. Where one key of a
+    /// stripe. This counts each repeated look of `contains`, of batches and of `insert_if_absent`. If one key of a
     /// batch was disturbed, up to 31 others beside it are looked up again too.
     pub lookup_retries: u64,
-    /// How often a writer found the lock of a stripe taken, and waited: the contention of `remove`, `insert_if_absent`,
-    /// `count`, `clear` and inserts that relocate.
+    /// How often a writer found the lock of a stripe taken, and waited: the contention of `remove`,
+    /// `insert_if_absent`, `count`, `clear` and inserts that relocate.
     pub lock_waits: u64,
-    /// How often `advance_to` was told a tick below the greatest one before, of a
-    /// [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) or an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter): 0 for
-    /// others. One now and then is usual where many threads call it. If it keeps growing, the clock is behind, and nothing expires.
+    /// How often `advance_to` of a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) or an
+    /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) got a tick below the greatest one before; 0 for others.
+    /// One now and then is usual if many threads call `advance_to`. If the number keeps growing, the clock is behind,
+    /// and nothing expires.
     pub clock_steps_back: u64,
-    /// How often `advance_to` was told a tick so far ahead that everything expired at once: of a `RotatingCuckooFilter` every
-    /// generation, of an `ExpiringCuckooFilter` every entry. 0 for others. It is what a long pause looks like, and a clock that is
-    /// wrong.
+    /// How often `advance_to` got a tick so far ahead that everything expired at once: every generation of a
+    /// `RotatingCuckooFilter`, or every entry of an `ExpiringCuckooFilter`; 0 for others. A long pause looks like
+    /// this, and so does a clock that is wrong.
     pub clock_jumps: u64,
-    /// How many expired entries were taken out, of an `ExpiringCuckooFilter`: 0 for others.
+    /// How many expired entries were taken out of an `ExpiringCuckooFilter`; 0 for others.
     pub expired: u64,
-    /// How often all expired entries of the whole table were taken out, of an `ExpiringCuckooFilter`: 0 for others. As a rule once
-    /// for each tick; less often if the filter was built for shorter lifetimes than the bits of an end allow.
+    /// How often all expired entries of the whole table were taken out of an `ExpiringCuckooFilter`; 0 for others.
+    /// Usually this happens once for each tick. It happens less often if the filter was built for shorter lifetimes
+    /// than the bits of an end allow.
     pub sweeps: u64,
-    /// The earliest tick at which entries expired that may not have been taken out yet, of an `ExpiringCuckooFilter`; `None` if there
-    /// are none, and for others. Near the tick that is now, as a rule.
+    /// The earliest tick at which entries of an `ExpiringCuckooFilter` expired that may not have been taken out yet.
+    /// `None` if there are none, and for others. It is usually near the present tick.
     pub oldest_unswept: Option<u64>,
     /// How many negative answers the caller has recorded, with
     /// [`record_negatives`](crate::ConcurrentCuckooFilter::record_negatives).
@@ -87,7 +90,8 @@ pub struct Stats {
 impl Stats {
     /// The figures of a filter of these tables: sums over them, and the longest path of all.
     ///
-    /// Where a refusal of a table's is none of the filter's, or the capacity is no sum, the caller puts that right.
+    /// The caller corrects two figures where they need it: refusals of a table that are not refusals of the filter,
+    /// and a capacity that is not a sum.
     pub(crate) fn of<'a>(
         tables: impl IntoIterator<Item = &'a dyn AnyTable>,
         memory_usage: usize,
@@ -139,13 +143,23 @@ impl Stats {
         }
     }
 
-    /// The false-positive rate that was observed: the false positives that were recorded, divided by these and the
-    /// negatives that were. `None` before anything was recorded.
+    /// Returns the observed false-positive rate: the recorded false positives, divided by the sum of the recorded
+    /// false positives and the recorded negatives. Returns `None` before anything was recorded.
     ///
-    /// It is that of the keys that were looked up. Compare it with
-    /// [`false_positive_rate`](Self::false_positive_rate), the one to be expected of any keys: after `n` false positives
-    /// it is usually within a share of `2/√n` of that. If it stays well above, the same few absent keys are looked up
-    /// all the time, or someone collects false positives (see the [hazards](crate#hazards)).
+    /// It is the rate of the keys that were looked up. Compare it with
+    /// [`false_positive_rate`](Self::false_positive_rate), the rate to expect for any keys. After `n` false
+    /// positives, the observed rate usually differs from that by a share of at most `2/√n`. If it stays well above,
+    /// either the same few absent keys are looked up all the time, or someone collects false positives (see the page
+    /// [`security`](crate::guide::security)).
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// assert_eq!(filter.stats().observed_false_positive_rate(), None);
+    /// filter.record_negatives(999);
+    /// filter.record_false_positives(1);
+    /// assert_eq!(filter.stats().observed_false_positive_rate(), Some(0.001));
+    /// ```
     #[must_use]
     pub fn observed_false_positive_rate(&self) -> Option<f64> {
         let false_positives = self.false_positives_recorded as f64;
@@ -153,12 +167,12 @@ impl Stats {
         (absent > 0.0).then(|| false_positives / absent)
     }
 
-    /// Hands all figures to the recorder of the [`metrics`](https://docs.rs/metrics) facade, labelled `filter` with this
-    /// name, so that several filters can be told apart.
+    /// Publishes all figures to the recorder of the [`metrics`](https://docs.rs/metrics) facade. Each has the label
+    /// `filter` with this name, so several filters can be told apart.
     ///
-    /// Call it now and then, every few seconds say, or when the figures are asked for: between two calls, the recorder
-    /// has what the last one handed over. Nothing is published by itself. Cost: some thirty look-ups in the recorder, which
-    /// may lock and allocate; the filter itself is not touched.
+    /// Call it every few seconds, or when the figures are asked for. Between two calls, the recorder has the figures
+    /// of the last one. Nothing is published by itself. Cost: some thirty look-ups in the recorder, which may lock
+    /// and allocate. The filter itself is not touched.
     ///
     /// | name | kind | field |
     /// |---|---|---|
@@ -183,6 +197,8 @@ impl Stats {
     /// | `cuckoo_filter_negatives_recorded_total` | counter | [`negatives_recorded`](Self::negatives_recorded) |
     /// | `cuckoo_filter_false_positives_recorded_total` | counter | [`false_positives_recorded`](Self::false_positives_recorded) |
     ///
+    /// Needs the feature `metrics`.
+    ///
     /// ```
     /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
     /// let revoked = ConcurrentCuckooFilter::<str>::with_capacity(1000);
@@ -190,7 +206,7 @@ impl Stats {
     /// ```
     #[cfg(feature = "metrics")]
     pub fn publish(&self, filter: &'static str) {
-        // The names are described each time, for the recorder may be another one than the last.
+        // Each call describes the names again, because the recorder may be another one than the last time.
         let gauge = |name: &'static str, meaning: &'static str, value: f64| {
             metrics::describe_gauge!(name, meaning);
             metrics::gauge!(name, "filter" => filter).set(value);

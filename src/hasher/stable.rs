@@ -1,24 +1,26 @@
-//! Pure: a hasher whose output is the same everywhere, for snapshots that outlive a process.
+//! PURE: a hasher whose output is the same everywhere, for snapshots that outlive a process.
 
 use core::fmt;
 use core::hash::{BuildHasher, Hasher};
 
 use siphasher::sip::SipHasher13;
 
-/// A keyed hasher that gives the same hashes in every process, on every machine and in every version: SipHash-1-3, over
-/// little-endian bytes. Only with the feature `stable-hash`.
+/// A keyed hasher that gives the same hashes in every process, on every machine and in every version: SipHash-1-3,
+/// over little-endian bytes. Needs the feature `stable-hash`.
 ///
-/// For [snapshots](crate::ConcurrentCuckooFilter#method.save) that survive a restart, an upgrade and a move. It takes 10 to
-/// 20 ns for a short key, some 10 more than ahash.
+/// Use it for [snapshots](crate::ConcurrentCuckooFilter#method.save) that must survive a restart, an upgrade or a
+/// move. It takes 10 to 20 ns for a short key, some 10 more than ahash.
 ///
-/// What it is given to hash is decided by the key's `Hash`. For `str`, `String`, `[u8]`, integers and tuples of these, that
-/// is the same on every machine, and has been so for as long as the standard library has existed, though it does not
-/// promise it; [`load`](crate::ConcurrentCuckooFilter::load) notices if it ever changes. For slices of integers larger than
-/// a byte it depends on the machine's byte order, and for other types on whoever wrote their `Hash`. Who wants to depend on
-/// none of this hashes bytes of their own by [`hash_bytes`](Self::hash_bytes), for the operations on hashes.
+/// The key's `Hash` decides which bytes it hashes. For `str`, `String`, `[u8]`, integers and tuples of these, the
+/// bytes are the same on every machine. They have been so for as long as the standard library has existed, although
+/// it does not promise it; [`load`](crate::ConcurrentCuckooFilter::load) notices if they ever change. For slices of
+/// integers larger than a byte, the bytes depend on the machine's byte order. For other types, they depend on
+/// whoever wrote their `Hash`. To depend on none of this, hash bytes of your own by
+/// [`hash_bytes`](Self::hash_bytes), for the operations on hashes.
 ///
-/// The key should be secret and random if those who choose the filter's keys may want to harm: SipHash is made for that (see
-/// the section *Hazards* of the crate's documentation). All who load a snapshot need the key with which it was saved.
+/// The hasher's key should be secret and random if those who choose the filter's keys may want to do harm. SipHash
+/// is made for that: see the page [`security`](crate::guide::security). Everyone who loads a snapshot needs the key
+/// with which it was saved.
 ///
 /// ```
 /// use std::hash::BuildHasher;
@@ -30,22 +32,31 @@ use siphasher::sip::SipHasher13;
 /// ```
 #[derive(Clone)]
 pub struct StableState {
-    /// Fed with the key and nothing else.
+    /// A SipHash that was fed the key and nothing else.
     keyed: SipHasher13,
 }
 
 impl StableState {
     /// A hasher with this key.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, StableState};
+    ///
+    /// let hasher = StableState::with_key(*b"sixteen secrets!"); // from the configuration
+    /// let revoked = ConcurrentCuckooFilter::<str, _>::with_capacity_and_hasher(1000, hasher);
+    /// revoked.insert("token-17")?;
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
     #[must_use]
     pub fn with_key(key: [u8; 16]) -> Self {
         Self { keyed: SipHasher13::new_with_key(&key) }
     }
 
-    /// The SipHash-1-3 of these bytes and nothing else, as any other implementation of it computes it: for the operations
-    /// on hashes, such as [`insert_hash`](crate::ConcurrentCuckooFilter::insert_hash).
+    /// The SipHash-1-3 of these bytes and nothing else, the same as any other implementation of it computes. It is
+    /// for the operations on hashes, such as [`insert_hash`](crate::ConcurrentCuckooFilter::insert_hash).
     ///
-    /// Not the hash of the same bytes as a key, which has their number in it too; so all operations on a filter must take
-    /// either one or the other.
+    /// It is not the hash of the same bytes as a key, because that also includes their number. So all operations on
+    /// a filter must use one of the two.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, StableState};
@@ -70,14 +81,26 @@ impl BuildHasher for StableState {
     }
 }
 
-/// Without the key, which is a secret.
+/// Shows nothing of the key, which is a secret.
 impl fmt::Debug for StableState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StableState").finish_non_exhaustive()
     }
 }
 
-/// The [`Hasher`] of a [`StableState`]. Integers count as their little-endian bytes, `usize` and `isize` as eight.
+/// The [`Hasher`] of a [`StableState`]. Integers count as their little-endian bytes, `usize` and `isize` as eight
+/// bytes. Needs the feature `stable-hash`.
+///
+/// ```
+/// use std::hash::{BuildHasher, Hasher};
+/// use concurrent_cuckoo_filter::StableState;
+///
+/// let mut hasher = StableState::with_key([7; 16]).build_hasher();
+/// hasher.write_u16(0x0102);
+/// let mut bytes = StableState::with_key([7; 16]).build_hasher();
+/// bytes.write(&[2, 1]);
+/// assert_eq!(hasher.finish(), bytes.finish());
+/// ```
 #[derive(Clone)]
 pub struct StableHasher(SipHasher13);
 
@@ -110,7 +133,8 @@ impl Hasher for StableHasher {
         self.write_u64(i as u64);
     }
 
-    // The other signed ones are written as unsigned ones of the same size; this one has to be made eight bytes long first.
+    // Other signed integers are written as unsigned ones of the same size. This one must first be extended to eight
+    // bytes.
     fn write_isize(&mut self, i: isize) {
         self.write_u64(i as i64 as u64);
     }
@@ -120,7 +144,7 @@ impl Hasher for StableHasher {
     }
 }
 
-/// Without its state, from which the key could be computed.
+/// Shows nothing of its state, from which the key could be computed.
 impl fmt::Debug for StableHasher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StableHasher").finish_non_exhaustive()
@@ -131,13 +155,14 @@ impl fmt::Debug for StableHasher {
 mod tests {
     use super::*;
 
-    /// SipHash-1-3 with the key 00 01 … 0f, from a program of its own, which gives the reference's answers for SipHash-2-4.
+    /// The expected hashes are SipHash-1-3 with the key 00 01 … 0f, from a separate program, which gives the
+    /// reference's answers for SipHash-2-4.
     #[test]
     fn hashes_are_those_of_another_implementation() {
         let state = StableState::with_key(core::array::from_fn(|i| i as u8));
         assert_eq!(state.hash_bytes(&[]), 0xabac_0158_050f_c4dc);
         assert_eq!(state.hash_bytes(&[0, 1, 254]), 0xa78d_f708_f1ce_825b);
-        // As std encodes them: text ends with ff, a slice begins with its length.
+        // As std encodes them: text ends with ff, and a slice begins with its length.
         assert_eq!(state.hash_one("a key"), 0x62a7_97af_b90e_f23b);
         assert_eq!(state.hash_one(&[0u8, 1, 254][..]), 0xf209_85a5_a746_b4cd);
         assert_eq!(state.hash_one(("a", 7u32)), 0x2111_97aa_b20a_1f26);

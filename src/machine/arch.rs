@@ -1,51 +1,52 @@
-//! What takes the processor's own instructions, or a call of the system: the library's one module with `unsafe` code.
+//! The processor's own instructions, and calls of the system: the library's one module with `unsafe` code.
 //!
-//! None of it changes what a program computes. Elsewhere, and under Miri, the hints are left out, the comparison is made as
-//! in `word/bucket.rs`, and loops are compiled for what every processor of the target has.
+//! None of it changes what a program computes. On other architectures, and under Miri, the hints are left out, the
+//! comparison is that of `word/bucket.rs`, and loops are compiled for what every processor of the target has.
 //!
 //! [`at`] and [`at_step`] are the two accesses without a bounds check.
 #![allow(unsafe_code, reason = "intrinsics and system calls are unsafe to call; each has its SAFETY note")]
 
-/// Asks the system to back this memory with huge pages (2 MiB on x86-64), of which a large table needs so few that the
-/// processor remembers where all of them are.
+/// Asks the system to back this memory with huge pages (2 MiB on x86-64). A large table needs so few of them that
+/// the processor remembers where all of them are.
 ///
-/// Linux grants it if `/sys/kernel/mm/transparent_hugepage/enabled` says `madvise` or `always`, and if it has such pages
-/// free. It is a wish: that it is refused makes no difference but in speed.
+/// Linux grants it if `/sys/kernel/mm/transparent_hugepage/enabled` says `madvise` or `always`, and if it has such
+/// pages free. This is a wish: a refusal changes only the speed.
 #[cfg(all(feature = "huge-pages", target_os = "linux"))]
 pub(crate) fn ask_for_huge_pages<T>(memory: &mut [core::mem::MaybeUninit<T>]) {
     use rustix::mm::{Advice, madvise};
 
-    // Whole pages, for others may hold something else too.
+    // Whole pages only, because the rest of a page may hold something else.
     let page = rustix::param::page_size();
     let bytes = size_of_val(memory);
     let skipped = memory.as_ptr().addr().wrapping_neg() % page;
     let len = bytes.saturating_sub(skipped) / page * page;
     if len > 0 {
         let start = memory.as_mut_ptr().cast::<core::ffi::c_void>().wrapping_byte_add(skipped);
-        // SAFETY: the pages from `start` on lie within `memory`, which is borrowed for this call, and this advice changes
-        // neither what they hold nor who may use them.
+        // SAFETY: the pages from `start` on lie within `memory`, which is borrowed for this call. This advice
+        // changes neither what they hold nor who may use them.
         let _ = unsafe { madvise(start, len, Advice::LinuxHugepage) };
     }
 }
 
-/// Asks for the cache line of `list[index]`, so that it is near when it is read; changes nothing, and waits for nothing.
+/// Prefetches the cache line of `list[index]`. It changes nothing, and does not wait.
 #[inline(always)]
 pub(crate) fn prefetch<T>(list: &[T], index: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: SSE is part of every x86-64 processor, and a prefetch has no effect that a program can observe,
-        // whatever the address: so the index need not be checked either.
+        // SAFETY: SSE is part of every x86-64 processor. A prefetch has no effect that a program can observe,
+        // whatever the address is, so the index need not be checked either.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(list.as_ptr().wrapping_add(index).cast()) }
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = (list, index);
 }
 
-/// `list[index]`, without a comparison of the index with the length. Those would be a tenth of a lookup's instructions.
+/// `list[index]`, without comparing the index with the length. Those comparisons would be a tenth of a lookup's
+/// instructions.
 ///
-/// Only for an index that is below the length *by construction*, whatever a caller of the library does and whatever a snapshot
-/// holds. There are four such:
+/// Only for an index that is below the length *by construction*, whatever a caller of the library does and whatever
+/// a snapshot holds. There are four:
 ///
 /// | list | index | why it is below the length |
 /// |---|---|---|
@@ -54,7 +55,7 @@ pub(crate) fn prefetch<T>(list: &[T], index: usize) {
 /// | shards of counters (`table/counters.rs`) | a masked thread's number | the same |
 /// | a decode table (`word/bucket.rs`) | a word's rank | it is the top bits of the word, `rank_bits` of them (tested in `word/layout.rs`), and the table has `1 << rank_bits` entries |
 ///
-/// Builds with debug assertions check it, and so do all tests; `ci/asan` runs them with AddressSanitizer besides.
+/// Builds with debug assertions check it, and so do all tests; `ci/asan` also runs them with AddressSanitizer.
 #[inline(always)]
 pub(crate) fn at<T>(list: &[T], index: usize) -> &T {
     debug_assert!(index < list.len(), "{index} of {}", list.len());
@@ -62,8 +63,8 @@ pub(crate) fn at<T>(list: &[T], index: usize) -> &T {
     unsafe { list.get_unchecked(index) }
 }
 
-/// `list[offset / STEP]`, likewise, for offsets that are multiples of `STEP`. Where that is the size of an element, the offset
-/// is its place in memory already, which spares an instruction.
+/// `list[offset / STEP]`, likewise, for offsets that are multiples of `STEP`. If `STEP` is the size of an element,
+/// the offset is the element's place in memory, which saves an instruction.
 #[inline(always)]
 pub(crate) fn at_step<const STEP: usize, T>(list: &[T], offset: usize) -> &T {
     debug_assert!(offset.is_multiple_of(STEP), "{offset} in steps of {STEP}");
@@ -71,26 +72,26 @@ pub(crate) fn at_step<const STEP: usize, T>(list: &[T], offset: usize) -> &T {
         return at(list, offset / STEP);
     }
     debug_assert!(offset / STEP < list.len(), "{offset} in {} steps of {STEP}", list.len());
-    // SAFETY: the offset is a multiple of an element's size, and the element there is below the length as for `at`: the mask
-    // is that of the length less one, times `STEP`.
+    // SAFETY: the offset is a multiple of an element's size, and the element there is below the length as for `at`:
+    // the mask is that of the length less one, times `STEP`.
     unsafe { &*list.as_ptr().byte_add(offset) }
 }
 
 /// Work in loops over arrays, which the compiler turns into vector instructions.
 pub(crate) trait Vectorized {
-    /// Must be `#[inline(always)]`, and so must be all that it calls in those loops: then it is compiled for the vector unit
-    /// that it is done by.
+    /// This must be `#[inline(always)]`, and so must everything that it calls in those loops. Then it is compiled
+    /// for the vector unit that does it.
     fn run(self);
 }
 
-/// The vector units that loops are compiled for. On other architectures than x86-64 there is one: what each processor has.
+/// The vector units that loops are compiled for. Architectures other than x86-64 have one: what each processor has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum VectorUnit {
     /// What each processor of the target has: SSE2 on x86-64, NEON on AArch64.
     Common,
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     Avx2,
-    /// AVX-512 as processors have it since 2019 (Ice Lake, Zen 4). Those before slow down where they use it.
+    /// AVX-512 as processors have it since 2019 (Ice Lake, Zen 4). Earlier processors slow down when they use it.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     Avx512,
 }
@@ -110,7 +111,7 @@ impl VectorUnit {
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("avx512vl")
-                // The sign of those that came later.
+                // Its presence marks the later processors.
                 && is_x86_feature_detected!("avx512vbmi2");
             if avx2 && avx512 {
                 return Self::Avx512;
@@ -122,7 +123,7 @@ impl VectorUnit {
         Self::Common
     }
 
-    /// Does the work by this unit, or by the widest that there is if that is less.
+    /// Does the work with this unit, or with the widest that there is if that is less.
     #[inline]
     pub(crate) fn run(self, work: impl Vectorized) {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -138,7 +139,8 @@ impl VectorUnit {
             }
 
             match self.min(Self::widest()) {
-                // SAFETY: `widest` has seen that the processor has all that the function is compiled for.
+                // SAFETY: `widest` has found that the processor has all the features that the function is compiled
+                // for.
                 Self::Avx512 => return unsafe { by_avx512(work) },
                 // SAFETY: likewise.
                 Self::Avx2 => return unsafe { by_avx2(work) },
@@ -149,10 +151,10 @@ impl VectorUnit {
     }
 }
 
-/// Whether one of the lanes of 8, 16 or 32 bits in either word is `lane`; `None` for lanes of other widths.
+/// Whether one of the lanes of 8, 16 or 32 bits in either word is `lane`. `None` for lanes of other widths.
 ///
-/// In SSE2 that is half as many instructions as on 64-bit words, in `word/bucket.rs`: a sixth more lookups a second in a table
-/// that fits in the L2 cache.
+/// In SSE2 that takes half as many instructions as on 64-bit words, in `word/bucket.rs`: a sixth more lookups a
+/// second in a table that fits in the L2 cache.
 #[inline(always)]
 pub(crate) fn any_lane_is(first: u64, second: u64, lane: u32, lane_bits: u32) -> Option<bool> {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -4,13 +4,13 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pages {
     Usual,
-    /// Huge ones where there are any. It is only a wish.
+    /// Huge ones, if there are any. This is only a wish.
     #[cfg_attr(not(feature = "huge-pages"), allow(dead_code, reason = "nobody can ask"))]
     Huge,
 }
 
 impl Pages {
-    /// What a table is built on if nothing is asked for.
+    /// The pages of a table if the caller asks for nothing.
     pub(crate) const DEFAULT: Self = if cfg!(feature = "huge-pages") { Self::Huge } else { Self::Usual };
 }
 
@@ -19,16 +19,16 @@ pub(crate) fn boxed_slice<T>(len: usize, element: impl FnMut() -> T) -> Option<B
     boxed_slice_on(Pages::Usual, len, element)
 }
 
-/// [`boxed_slice`] on pages of that kind.
+/// [`boxed_slice`] on this kind of pages.
 pub(crate) fn boxed_slice_on<T>(pages: Pages, len: usize, element: impl FnMut() -> T) -> Option<Box<[T]>> {
     let mut elements = Vec::new();
     elements.try_reserve_exact(len).ok()?;
     if pages == Pages::Huge {
-        // Before the first touch, which is when the system decides.
+        // Before the first touch: then the system decides.
         #[cfg(all(feature = "huge-pages", target_os = "linux"))]
         crate::machine::arch::ask_for_huge_pages(elements.spare_capacity_mut());
     }
     elements.resize_with(len, element);
-    // No second allocation, which could not be refused: there is no capacity to spare.
+    // No second allocation, which could not be refused: there is no spare capacity.
     Some(elements.into_boxed_slice())
 }

@@ -1,51 +1,53 @@
-//! Pure: the rolling window of a batch, in which the buckets of later keys are on their way from memory while those of
-//! earlier ones are at hand.
+//! Pure: the rolling window of a batch. In it, the buckets of later keys are on their way from memory while those
+//! of earlier keys are used.
 //!
-//! A lookup in a table larger than the cache is as long as two loads from memory take, and a processor looks only some
-//! hundreds of instructions ahead, which are three to six lookups. So a batch computes the buckets of many keys first,
-//! and asks for their cache lines. `cargo bench --bench limit` measures what that gains.
+//! A lookup in a table larger than the cache takes as long as two loads from memory. A processor looks only some
+//! hundreds of instructions ahead, which are three to six lookups. So a batch first computes the buckets of many
+//! keys, and prefetches their cache lines. `cargo bench --bench limit` measures what that gains.
 
 use crate::error::insert::{InsertBatchError, InsertError};
 
-/// How many keys are hashed, and then looked up, at a time. Each is a loop of its own, short enough for many turns of it
-/// to overlap.
+/// How many keys are hashed, and then looked up, at a time. Each step is a loop of its own, short enough for many
+/// of its turns to overlap.
 pub(crate) const BLOCK: usize = 32;
 
-/// How many blocks are under way at a time.
+/// How many blocks are in flight at a time.
 ///
-/// With 192 MB and 1,024 keys a batch, lookups of 1 and of 3 blocks are slower, by up to 12 %.
+/// With 192 MB and 1,024 keys a batch, lookups with 1 block and with 3 blocks in flight are slower, by up to 12 %.
 pub(crate) const AHEAD: usize = 2;
 
-/// Where a batch's hashes come from: fills the buffer from the front and returns how many there are, fewer than
+/// Where a batch's hashes come from: fills the buffer from the front and returns how many there are. Fewer than
 /// [`BLOCK`] only at the end.
 pub(crate) type Hashes<'a> = &'a mut dyn FnMut(&mut [u64; BLOCK]) -> usize;
 
-/// The steps of a batch. Methods, for closures can't be told to be inlined; where they are not, their loops are not
-/// compiled for the vector unit that the batch is done by.
+/// The steps of a batch. They are methods because a closure cannot be marked as inlined. A step that is not inlined
+/// is not compiled for the vector unit that does the batch.
 pub(crate) trait Steps {
-    /// What becomes of a block of hashes first.
+    /// What a block of hashes is first turned into.
     type Prepared: Copy;
 
     /// To be overwritten.
     const NONE: Self::Prepared;
 
-    /// Sees a block of `len` hashes some [`AHEAD`] blocks before `act` does. The hashes beyond the end are the first again.
+    /// Gets a block of `len` hashes some [`AHEAD`] blocks before `act` does. The places beyond `len` repeat the
+    /// first hashes.
     fn prepare(&self, hashes: &[u64; BLOCK], len: usize, prepared: &mut Self::Prepared);
 
-    /// Asks for the cache lines of a block at once: of the first blocks, for which no other one is acted on meanwhile.
+    /// Prefetches all cache lines of a block at once. This is for the first blocks, while there is no other block
+    /// to act on.
     fn ask(&self, prepared: &Self::Prepared);
 
-    /// Returns whether to go on. Asks for the cache lines of `coming` on the way, a few at a time.
+    /// Returns whether to go on. Prefetches the cache lines of `coming` on the way, a few at a time.
     ///
-    /// A processor has room for some tens of requests. If those of a block came all at once, it would do nothing else until the
-    /// last of them had found room.
+    /// A processor has room for some tens of requests. If those of a block came all at once, it would do nothing
+    /// else until the last of them had room.
     fn act(&mut self, prepared: &Self::Prepared, len: usize, coming: &Self::Prepared) -> bool;
 }
 
 /// Takes these steps for all hashes, in order and a block at a time.
 #[inline(always)]
 pub(crate) fn for_each_block<S: Steps>(hashes: Hashes<'_>, steps: &mut S) {
-    // A power of two: remainders are bits then.
+    // A power of two, so that a remainder is a mask.
     const RING: usize = (AHEAD + 1).next_power_of_two();
     let mut blocks = [S::NONE; RING];
     let mut lens = [0; RING];
@@ -73,7 +75,7 @@ pub(crate) fn for_each_block<S: Steps>(hashes: Hashes<'_>, steps: &mut S) {
         if acted_on == prepared {
             return;
         }
-        // At the end there is none to come, and lines are asked for that are near already.
+        // At the end there is no coming block, and the prefetched lines are near already.
         let coming = (acted_on + AHEAD).min(prepared - 1);
         if !steps.act(&blocks[acted_on % RING], lens[acted_on % RING], &blocks[coming % RING]) {
             return;
@@ -82,8 +84,8 @@ pub(crate) fn for_each_block<S: Steps>(hashes: Hashes<'_>, steps: &mut S) {
     }
 }
 
-/// Calls `act` with all hashes, in order and a block at a time, until it returns `false`; `ahead` has seen each some
-/// [`AHEAD`] blocks earlier.
+/// Calls `act` with all hashes, in order and a block at a time, until it returns `false`. `ahead` has seen each
+/// some [`AHEAD`] blocks earlier.
 pub(crate) fn each_ahead(hashes: Hashes<'_>, ahead: impl Fn(&[u64]), act: impl FnMut(&[u64]) -> bool) {
     struct Ahead<A, F>(A, F);
 
@@ -107,7 +109,7 @@ pub(crate) fn each_ahead(hashes: Hashes<'_>, ahead: impl Fn(&[u64]), act: impl F
     for_each_block(hashes, &mut Ahead(ahead, act));
 }
 
-/// Calls `insert` with all hashes, in order, until it refuses one; `ahead` is as in [`each_ahead`].
+/// Calls `insert` with all hashes, in order, until it refuses one. `ahead` is as in [`each_ahead`].
 pub(crate) fn insert_each_ahead(
     hashes: Hashes<'_>,
     ahead: impl Fn(&[u64]),

@@ -1,5 +1,5 @@
-//! PURE: what is decided before anything is done: how large a table is to be, which path makes room, which keys of a
-//! batch are under way. No atomics, no locks, no input or output.
+//! PURE: what is decided before anything is done: how large a table is, which path makes room, which keys of a
+//! batch are in flight. No atomics, no locks, no input or output.
 
 pub(crate) mod batch;
 pub(crate) mod path;

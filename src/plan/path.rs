@@ -1,13 +1,13 @@
-//! Pure: the breadth-first search for the shortest way to a bucket with room.
+//! Pure: the breadth-first search for the shortest path to a bucket with room.
 //!
-//! Where both buckets of an item are full, something must move. The paper (section 3.2, algorithm 1) evicts at random
-//! and carries the victim on; MemC3 (section 4.3.1) and Li et al. (*Algorithmic Improvements*, section 4.3.2) first
-//! look for a *cuckoo path* without moving anything, breadth first, so that the path is as short as can be, and then
-//! move its items from the far end back. The bucket of an item's alternate is known from its fingerprint alone, so the
-//! search needs nothing but the buckets.
+//! If both buckets of an item are full, something must move. The paper (section 3.2, algorithm 1) evicts at random
+//! and carries the victim on. MemC3 (section 4.3.1) and Li et al. (*Algorithmic Improvements*, section 4.3.2) first
+//! look for a *cuckoo path* without moving anything, and then move its items from the far end back. Li et al.
+//! search breadth first, so that the path is as short as it can be. The alternate bucket of an item follows from
+//! its fingerprint alone, so the search needs only the buckets.
 //!
-//! The search runs without locks over buckets that others change meanwhile. Its result is a plan: whoever carries it
-//! out checks each hop again.
+//! The search runs without locks over buckets that other threads change meanwhile. Its result is a plan: the code
+//! that carries it out checks each hop again.
 
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Geometry, Item};
@@ -15,7 +15,7 @@ use crate::word::layout::{Entry, Layout};
 
 /// How many buckets a search looks at before it gives up.
 ///
-/// In 60 tables of 65,536 buckets, the lowest load at which an insert was refused:
+/// The lowest load at which an insert was refused, in 60 tables of 65,536 buckets:
 ///
 /// | budget | b = 2 | 3 | 4 | 5 | 6 | 8 |
 /// |---|---|---|---|---|---|---|
@@ -25,10 +25,10 @@ use crate::word::layout::{Entry, Layout};
 /// | 4,096 | 88.7 % | 95.0 % | 97.4 % | 98.6 % | 99.1 % | 99.6 % |
 pub(crate) const BUDGET: usize = 2048;
 
-/// The budgets of the first two tries, which nearly all searches end within.
+/// The budget of the first try. Nearly all searches end within the first two tries.
 ///
-/// A search begins by clearing its scratch space, 14 bytes for each bucket of the budget, and that of the full one
-/// takes longer than most searches. What a try has looked at is in the cache when the next begins anew.
+/// A search begins by clearing its scratch space, 14 bytes for each bucket of the budget. For the full budget, that
+/// takes longer than most searches. What a try has looked at is in the cache when the next try begins anew.
 const FIRST_BUDGET: usize = 32;
 const SECOND_BUDGET: usize = 256;
 
@@ -40,18 +40,18 @@ pub(crate) struct Hop {
     pub(crate) to: usize,
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// All hops of the plan were handed on.
+    /// All hops of the plan were given to the caller.
     Planned,
-    /// No bucket within the budget has room. `trace` is a digest of all that was looked at: equal traces saw equal
-    /// buckets.
+    /// No bucket within the budget has room. `trace` is a digest of all that the search looked at: equal traces saw
+    /// equal buckets.
     Nothing { trace: u64 },
 }
 
-/// Looks for room near the item's two buckets; where it finds some, hands the hops that bring it there to `carry_out`,
-/// the one at the far end first, until that returns `false`.
+/// Looks for room near the item's two buckets. If it finds some, it gives the hops that bring it there to
+/// `carry_out`, the one at the far end first, until that returns `false`.
 pub(crate) fn make_room<L: Layout, G: Geometry>(
     layout: L,
     buckets: G,
@@ -74,19 +74,19 @@ fn try_within<const N: usize, L: Layout, G: Geometry>(
     look: &impl Fn(usize) -> Bucket,
     carry_out: &mut impl FnMut(Hop) -> bool,
 ) -> Option<Outcome> {
-    // Here, and not in `Search`: to be moved, it would take up the stack twice.
+    // The array is here, and not in `Search`: moving it would take up the stack twice.
     let mut nodes = [Node::NONE; N];
     let mut search = Search::new(&mut nodes);
     if let Some(leaf) = search.run(layout, buckets, item, look) {
         search.hand_on(leaf, carry_out);
         return Some(Outcome::Planned);
     }
-    // Fewer than the budget are all that can be reached.
+    // If the search reached fewer buckets than the budget, these are all that can be reached.
     (search.len < N || N == BUDGET).then_some(Outcome::Nothing { trace: search.trace })
 }
 
-/// A bucket to look at, and the entry that moves into it from its parent's bucket if the path leads through it.
-/// Packed, for 2,048 of them are on the stack: each takes 14 bytes instead of 16.
+/// A bucket to look at, and the entry that moves into it from its parent's bucket if the path leads through it. It
+/// is packed, because 2,048 of them are on the stack: each takes 14 bytes instead of 16.
 #[derive(Clone, Copy)]
 #[repr(Rust, packed(2))]
 struct Node {
@@ -103,12 +103,13 @@ impl Node {
     const NONE: Self = Self { bucket: 0, entry: Entry(0), parent: 0 };
 }
 
-/// The queue of one search, which is also the tree of its paths. It is on the stack, for no operation allocates.
+/// The queue of one search, which is also the tree of its paths. It is on the stack, because no operation
+/// allocates.
 struct Search<'a, const N: usize> {
-    /// As many as the budget, of which the first `len` are in the queue.
+    /// As many as the budget. The first `len` are in the queue.
     nodes: &'a mut [Node; N],
     len: usize,
-    /// The buckets in the queue, by number; used in tables of at most `BUDGET` buckets, where it makes the search
+    /// The buckets in the queue, by number. Tables of at most `BUDGET` buckets use it; there it makes the search
     /// exact.
     seen: [u64; BUDGET / 64],
     trace: u64,
@@ -121,9 +122,9 @@ impl<'a, const N: usize> Search<'a, N> {
 
     /// Returns the node of the nearest bucket with room.
     ///
-    /// A bucket is looked at when it joins the queue, not when its turn comes: so only a `b`th of the buckets looked at
-    /// have their own alternates computed, and the loads of a bucket's alternates, which do not depend on each other,
-    /// overlap.
+    /// A bucket is looked at when it joins the queue, not when its turn comes. So the alternates are computed for
+    /// only one in `b` of the buckets looked at. The loads of a bucket's alternates do not depend on each other, so
+    /// they overlap.
     fn run<L: Layout, G: Geometry>(
         &mut self,
         layout: L,
@@ -151,7 +152,7 @@ impl<'a, const N: usize> Search<'a, N> {
         None
     }
 
-    /// Puts a bucket in the queue, unless it has been there or the queue is full; returns whether it has room.
+    /// Puts a bucket in the queue, unless it was there before or the queue is full. Returns whether it has room.
     #[inline]
     fn visit<L: Layout, G: Geometry>(
         &mut self,
@@ -163,8 +164,8 @@ impl<'a, const N: usize> Search<'a, N> {
         if self.len == N {
             return false;
         }
-        // A larger table is so much larger than the budget that a search hardly ever meets a bucket twice, and a plan
-        // that did is still safe.
+        // A larger table is so much larger than the budget that a search hardly ever meets a bucket twice. A plan
+        // that does is still safe.
         if buckets.count() <= BUDGET {
             let (word, bit) = (&mut self.seen[node.bucket / 64], 1 << (node.bucket % 64));
             if *word & bit != 0 {

@@ -8,8 +8,8 @@ use crate::table::words::Table;
 use crate::word::geometry::Buckets;
 use crate::word::layout::{OfFilter, Plain, SemiSorted, Shape};
 
-/// How far each bucket that can be reached from the item's two is from them: by a search of another kind, to a
-/// fixed point.
+/// The distance of each bucket that can be reached from the item's two, by another kind of search: to a fixed
+/// point.
 fn distances<L: Layout>(layout: L, buckets: Buckets, item: Item, words: &[Bucket]) -> HashMap<usize, usize> {
     let mut distances = HashMap::from([(item.first, 0), (item.second, 0)]);
     loop {
@@ -98,7 +98,7 @@ proptest! {
 #[test]
 fn a_plan_is_dropped_at_the_first_hop_that_fails() {
     let (layout, buckets) = (Plain::<2, 32>::new(), Buckets::new(1 << 20));
-    // Buckets are full until the search has looked at thirty of them: the path has several hops.
+    // All buckets are full until the search has looked at thirty: so the path has several hops.
     let looks = std::cell::Cell::new(0);
     let full = [1, 2].into_iter().map(Entry);
     let full = full.fold(Bucket::default(), |bucket, entry| layout.add(bucket, entry).expect("two slots"));
@@ -131,12 +131,12 @@ fn a_search_looks_at_no_more_buckets_than_its_budget() {
     assert!(seen.get_mut().len() <= BUDGET, "{} buckets", seen.get_mut().len());
 }
 
-/// In large tables filled to the capacity, and with a quarter of the other slots taken too: the share of the searches
-/// that look at more buckets than so many.
+/// In large tables filled to the capacity, and with a quarter of the other slots taken too: the share of the
+/// searches that look at more than a given number of buckets.
 ///
-/// It falls geometrically: a doubling of the number roughly squares the share. At the higher load that can be
-/// followed up to the budget; at capacity it tells how seldom the budget ends a search, which is much too seldom to
-/// be seen.
+/// It falls geometrically: doubling the number roughly squares the share. At the higher load the test follows that
+/// up to the budget. At capacity, it shows how seldom the budget ends a search, which is much too seldom to be
+/// seen.
 #[test]
 #[ignore = "a measurement, not a test; run it in release mode with --nocapture"]
 fn how_far_searches_go() {

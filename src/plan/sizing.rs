@@ -1,34 +1,35 @@
 //! Pure: how many buckets a number of items needs.
 //!
-//! A table is full, for one item, when no path leads from its two buckets to a free slot. Three things bring that about
+//! A table is full, for one item, when no path leads from its two buckets to a free slot. Three things cause that
 //! before all slots are taken:
 //!
-//! - **The threshold.** Think of buckets as nodes and of items as edges: all fit if and only if no `j` buckets have
-//!   more than `j·b` items with both ends among them. For random items that holds up to a sharp threshold of the load
-//!   (95.9 % for b = 3, 98.0, 98.97 and 99.4 % for b = 4, 5 and 6), but in a small table chance makes it fall short.
-//!   [`MARGIN`] square roots of the number of slots are left free for that.
-//! - **One pair.** In a small table of small buckets the most likely of these failures by far is that `2b + 1` items
-//!   share one pair of buckets: see [`pair_limit`].
-//! - **The search's budget** (`plan/path.rs`), which in a large table ends some search before it finds the path that there
-//!   is, from 88 % (b = 2) to 99 % (b = 8) on. [`TARGET_LOAD`] stays below that.
+//! - **The threshold.** Think of buckets as nodes and of items as edges: all items fit if and only if no `j`
+//!   buckets have more than `j·b` items with both ends among them. For random items that holds up to a sharp
+//!   threshold of the load (95.9 % for b = 3, 98.0, 98.97 and 99.4 % for b = 4, 5 and 6). In a small table, the
+//!   items may by chance not fit below it. [`MARGIN`] square roots of the number of slots are left free for that.
+//! - **One pair.** In a small table of small buckets, by far the most likely of these failures is that `2b + 1`
+//!   items share one pair of buckets: see [`pair_limit`].
+//! - **The search's budget** (`plan/path.rs`). In a large table, from 88 % (b = 2) to 99 % (b = 8) on, it ends some
+//!   search before it finds a path that exists. [`TARGET_LOAD`] stays below that.
 //!
-//! The result: the probability that fewer distinct random keys than the capacity fill the table is below [`FAILURE`].
-//! That is much too seldom to be seen, so it is computed, measured where it is not so small, or told from what is:
+//! The result: the probability that fewer distinct random keys than the capacity fill the table is below
+//! [`FAILURE`]. That is much too seldom to be seen. So it is computed, or measured where it is not so small, or
+//! extrapolated from such measurements:
+//! - **Up to [`BUDGET`](crate::plan::path::BUDGET) buckets** a search finds every path, so a table refuses an item
+//!   only if the items do not fit. A test bounds the probability of that for every table of up to 128 buckets and
+//!   some larger ones: it is at most 9e-10 (`small_tables_overflow_with_negligible_probability`). The bound takes
+//!   all pairs of buckets to be equally likely. Fingerprints of eight bits favour some pairs, which adds a tenth at
+//!   most. Where the bound is one in a hundred, half as many real tables or more refuse an item:
+//!   `small_tables_refuse_items_as_often_as_computed`.
+//! - **In larger tables**, filled to the capacity, at most three searches in a million look at more than 512
+//!   buckets, in any layout, and twice as many buckets about square that share. So the budget ends fewer than one
+//!   search in 1e20 (`path::tests::how_far_searches_go`). That is an extrapolation; tables that are a little fuller
+//!   confirm it further. As to the threshold, the capacity lies 14 or more standard deviations below the median of
+//!   the loads at which tables refused an item.
 //!
-//! - **Up to [`BUDGET`](crate::plan::path::BUDGET) buckets** a search finds every path, so a table refuses an item only if the
-//!   items do not fit. A test bounds the probability of that for every table of up to 128 buckets and some larger ones:
-//!   it is at most 9e-10 (`small_tables_overflow_with_negligible_probability`). It takes all pairs of buckets to be
-//!   equally likely; fingerprints of eight bits favour some, which adds a tenth at most. Where the bound is one in a
-//!   hundred, half as many real tables or more refuse an item: `small_tables_refuse_items_as_often_as_computed`.
-//! - **In larger tables**, filled to the capacity, no more than three searches in a million look at more than 512
-//!   buckets, in any layout, and twice as many buckets about square that share; so the budget ends less than one in
-//!   1e20 (`path::tests::how_far_searches_go`). That is an extrapolation; for tables a little fuller it can be followed
-//!   further. As to the threshold, the capacity lies 14 or more standard deviations below the median of the loads at
-//!   which tables refused an item.
-//!
-//! Of 36 million tables of 4 to 1,048,576 buckets, none refused an item below its capacity. In some of the sizes, the
-//! capacity, and then the load at the first refused insert: the lowest, that of one table in a thousand (except for the
-//! largest), and the median, all in percent (`load_at_the_first_refused_insert`):
+//! Of 36 million tables of 4 to 1,048,576 buckets, none refused an item below its capacity. The table shows, for
+//! some of the sizes, the capacity, and then the load at the first refused insert: the lowest, that of one table in
+//! a thousand (except for the largest size), and the median, all in percent (`load_at_the_first_refused_insert`):
 //!
 //! | slots × bits | 16 buckets | 128 | 1,024 | 65,536 |
 //! |---|---|---|---|---|
@@ -46,23 +47,24 @@
 
 use crate::word::layout::Shape;
 
-/// The failure probability that the sizing leaves: how likely a table refuses one of as many distinct random keys as
-/// its capacity.
+/// The failure probability that the sizing leaves: how likely a table refuses one of as many distinct random keys
+/// as its capacity.
 const FAILURE: f64 = 1e-9;
 
 /// The share of the slots of a large table that its capacity may take, for 0 to 8 slots a bucket.
 ///
-/// 1 to 5 % below the lowest load at which a table was seen to refuse an insert.
+/// It is 1 to 5 % below the lowest load at which a table was seen to refuse an insert.
 const TARGET_LOAD: [f64; 9] = [0.0, 0.0, 0.83, 0.92, 0.955, 0.97, 0.97, 0.97, 0.97];
 
 /// How many square roots of the number of slots the capacity of a small table leaves free.
 const MARGIN: [f64; 9] = [0.0, 0.0, 5.0, 3.5, 2.3, 1.8, 1.5, 1.4, 1.2];
 
-/// How many items a table of so many buckets is made for. The count is 1 or even, as [`buckets_for`] makes it.
+/// How many items a table of this many buckets is made for. The number of buckets is 1 or even, as [`buckets_for`]
+/// makes it.
 pub(crate) fn capacity_of(shape: Shape, buckets: usize) -> usize {
     let bucket = shape.slots as usize;
     if buckets <= 2 {
-        // All items have the same buckets: every slot can be used.
+        // All items have the same buckets, so every slot can be used.
         return buckets * bucket;
     }
     let slots = buckets as f64 * bucket as f64;
@@ -71,10 +73,11 @@ pub(crate) fn capacity_of(shape: Shape, buckets: usize) -> usize {
     (by_load.min(pair_limit(bucket, buckets)) as usize).max(2 * bucket)
 }
 
-/// How many items a table can take until it is as likely as half of [`FAILURE`] that some pair of buckets gets more
-/// than it can hold.
+/// How many items a table can take until the probability that some pair of buckets gets more than it can hold
+/// reaches half of [`FAILURE`].
 ///
-/// With `p = (m/2)²` pairs, `n` items and `k = 2b + 1` that is at most `p · C(n, k) / pᵏ < p · nᵏ / (k! · pᵏ)`.
+/// With `p = (m/2)²` pairs, `n` items and `k = 2b + 1`, that probability is at most
+/// `p · C(n, k) / pᵏ < p · nᵏ / (k! · pᵏ)`.
 fn pair_limit(bucket: usize, buckets: usize) -> f64 {
     let pairs = (buckets as f64 / 2.0).powi(2);
     let k = 2 * bucket + 1;
@@ -84,7 +87,7 @@ fn pair_limit(bucket: usize, buckets: usize) -> f64 {
 
 /// The smallest table made for `capacity` items.
 ///
-/// Its number of buckets is 1 or even, for then an item has either one bucket because there is no other, or two that
+/// Its number of buckets is 1 or even. Then an item has either one bucket, because there is no other, or two that
 /// differ (`word/geometry.rs`).
 pub(crate) fn buckets_for(shape: Shape, capacity: usize) -> usize {
     if capacity <= capacity_of(shape, 1) {
@@ -106,7 +109,7 @@ pub(crate) fn buckets_for(shape: Shape, capacity: usize) -> usize {
 /// The most buckets that fit in the address space; even.
 pub(crate) const LARGEST: usize = isize::MAX as usize / size_of::<u64>() / 2 * 2;
 
-/// The largest capacity of which so many tables fit in the address space together.
+/// The largest capacity at which this many tables fit in the address space together.
 pub(crate) fn largest_capacity(shape: Shape, tables: usize) -> usize {
     // A table of one bucket fits in any case.
     capacity_of(shape, (LARGEST / tables / 2 * 2).max(1))

@@ -30,16 +30,16 @@ fn a_large_table_takes_no_more_than_the_target_load_asks_for() {
     assert!(bits_per_item(10_000) < 13.5, "{}", bits_per_item(10_000));
 }
 
-/// How likely it is, at most, that so many random items do not fit: a sum over all sets of buckets.
+/// An upper bound of the probability that this many random items do not fit: a sum over all sets of buckets.
 ///
-/// Items do not fit where more of them have both ends in some set of buckets than the set has slots. Leave out each
+/// Items do not fit if more of them have both ends in some set of buckets than the set has slots. Leave out each
 /// bucket that `b` of these items or fewer lead to, and then add each that more than `b` lead to from within: the
-/// set remains overfull. So it is enough to add up how likely a set is overfull *and* more than `b` of its items lead
-/// to each bucket inside, and no more than `b` from it to any outside. (Without the last two there are so many sets
-/// that the sum says nothing of tables of more than 256 buckets.) Given how many items are inside, how many lead to
-/// each bucket is negatively associated, since the more lead to one, the fewer are left for others; so the product
-/// of the buckets' probabilities is a bound (Joag-Dev and Proschan, *Negative Association of Random Variables*,
-/// 1983).
+/// set remains overfull. So it is enough to add up how likely a set is overfull *and* more than `b` of its items
+/// lead to each bucket inside, and no more than `b` from it to any outside. (Without the last two conditions there
+/// are so many sets that the sum says nothing about tables of more than 256 buckets.) Given how many items are
+/// inside, how many lead to each bucket is negatively associated, since the more lead to one, the fewer are left
+/// for others. So the product of the buckets' probabilities is a bound (Joag-Dev and Proschan, *Negative
+/// Association of Random Variables*, 1983).
 fn overflow_probability(slots: u32, buckets: usize, items: usize) -> f64 {
     let (slots, half) = (slots as usize, buckets / 2);
     if items > slots * buckets {
@@ -52,7 +52,8 @@ fn overflow_probability(slots: u32, buckets: usize, items: usize) -> f64 {
         }))
         .collect();
     let ln_choose = |n: usize, k: usize| ln_factorial[n] - ln_factorial[k] - ln_factorial[n - k];
-    // That a bucket has room for all that lead to it, of `n` items that each do with probability `p`.
+    // The probability that a bucket has room for all items that lead to it, of `n` items that each do with
+    // probability `p`.
     let fits = |n: usize, p: f64| -> f64 {
         if p >= 1.0 {
             return f64::from(n <= slots);
@@ -76,7 +77,7 @@ fn overflow_probability(slots: u32, buckets: usize, items: usize) -> f64 {
         for k in room + 1..=items {
             let ln_overfull =
                 ln_sets + ln_choose(items, k) + k as f64 * inside.ln() + (items - k) as f64 * f64::ln_1p(-inside);
-            // From here on it halves with each item, at least.
+            // From here on the term halves with each item, at least.
             if ln_overfull < -50.0 {
                 break;
             }
@@ -116,7 +117,7 @@ fn small_tables_refuse_items_as_often_as_computed() {
     }
 }
 
-/// How many random items a table takes before it refuses one; of so many tables, in order.
+/// How many random items a table takes before it refuses one. For this many tables, sorted.
 fn held_before_refusal(shape: Shape, buckets: usize, tables: usize) -> Vec<usize> {
     let mut seed = (shape.slots as usize * buckets) as u64;
     let mut random = move || {
@@ -135,12 +136,13 @@ fn held_before_refusal(shape: Shape, buckets: usize, tables: usize) -> Vec<usize
     held
 }
 
-/// The load at the first refused insert, over tables of all sizes: what [`TARGET_LOAD`] and [`MARGIN`] were chosen
-/// from.
+/// The load at the first refused insert, over tables of all sizes. [`TARGET_LOAD`] and [`MARGIN`] were chosen from
+/// this.
 ///
-/// As many tables as `refused` tells did not take as many items as their capacity. If none, the probability of that
-/// is below `below` with a confidence of 95 % (the "rule of three"), and below `computed` by computation. Where one
-/// table in a hundred had refused an item, the last columns tell how many had, and what was computed for that.
+/// `refused` is the number of tables that took fewer items than their capacity. If it is 0, the probability of that
+/// is below `below` with a confidence of 95 % (the "rule of three"), and below `computed` by computation. The last
+/// columns are about the load at which one table in a hundred had refused an item: how many had, and what was
+/// computed for that.
 ///
 /// `CCF_SIZING_ITEMS` is how many items go into the tables of a row, 20 million by default.
 #[test]

@@ -1,8 +1,8 @@
-//! PURE: the format of a snapshot. How a table's words are read while others change them is described in `table/save.rs`.
+//! PURE: the format of a snapshot. `table/save.rs` describes how a table's words are read while others change them.
 //!
 //! # The format, version 3
-//! All numbers are little-endian. A *seal* is the CRC-32 (that of zlib and PNG) of all that precedes it except other seals,
-//! which check themselves.
+//! All numbers are little-endian. A *seal* is the CRC-32 (that of zlib and PNG) of everything before it except
+//! other seals, which check themselves.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -38,58 +38,63 @@
 //! | 1 | the bits of an end |
 //! | 4 | the longest lifetime, in ticks |
 //! | 8, 4 | how long a tick is, in seconds and nanoseconds; 0 if that is not known |
-//! | 1 | 1 if a tick is known, else 0, and so are the next three |
+//! | 1 | 1 if a tick is known; if not, this and the next three are 0 |
 //! | 8 | the tick that is now |
-//! | 2 | its place on the ring: what the end of an entry would be that dies now |
+//! | 2 | its place on the ring: the end that an entry would have if it expired now |
 //! | 4 | by how many ticks the sweep lags behind |
 //! | 4 | a seal |
-//! | | **a section for each table**: for kind 2 from the newest to the oldest, for kind 3 from that of the oldest live generation to the current one |
+//! | | **a section for each table**: for kind 2 from the newest to the oldest, for kind 3 from the table of the oldest live generation to the current one |
 //! | 1 | the encoding of the buckets: 0 plain, 1 semi-sorted |
 //! | 1 | the slots of a bucket |
 //! | 1 | the bits of a fingerprint, without those of a value |
 //! | 8 | the number `n` of buckets |
 //! | 4 | a seal |
 //! | 8·n | the buckets, each a word (`word/bucket.rs`) |
-//! | 8 | how many slots are taken in all of them; after them, for while others insert it is known only then |
+//! | 8 | how many slots are taken in all buckets. It follows them because it is known only then, while other threads insert |
 //! | | **the end** |
 //! | 4 | a seal |
 //!
-//! A growable filter's tables are those that its rate, its encoding and the size of its first one lead to
-//! (`tables/growth_plan.rs`), and those of a rotating filter are alike; what the sections say of them must agree.
+//! The tables of a growable filter follow from its rate, its encoding and the size of its first table
+//! (`tables/growth_plan.rs`). Those of a rotating filter are all alike. What the sections say about the tables must
+//! agree with that.
 //!
 //! # The moments of several tables
-//! Each table has an image of a moment of its own (`table/save.rs`). All these moments come before the first byte is
-//! written, one right after the other.
+//! Each table has an image of a moment of its own (`table/save.rs`). All these moments come before the first byte
+//! is written, one right after the other.
 //!
-//! - In a growable filter, the copy of a key that is in changes, if at all, for one in an older table (`tables/growth.rs`). So
-//!   the newest table's moment comes first: if the key's copy is in none of the tables whose moments are past, it is in one
-//!   whose moment is yet to come.
-//! - In a rotating filter, no rotation takes effect between these moments: all are in the generation and the tick that the
-//!   snapshot states.
+//! - In a growable filter, if the copy of a key that is in changes at all, it changes to one in an older table
+//!   (`tables/growth.rs`). So the newest table's moment comes first: if the key's copy is in none of the tables
+//!   whose moments are past, it is in a table whose moment is yet to come.
+//! - In a rotating filter, no rotation takes effect between these moments: all of them are in the generation and
+//!   the tick that the snapshot states.
 //!
-//! # How long
-//! A snapshot of one table has `68 + s + a + 8·n` bytes, that of a maplet five more, that of a filter whose entries expire 36. Numbers that say how much is to be read or allocated are used only
-//! after the seal that follows them (the length of the schema excepted, which is 255 at most). Any change of one bit, and of
-//! several within 32 in a row, is certain to be found; others pass one time in four billion. A seal protects from accidents,
-//! not from an adversary, who can compute it too: he can make any snapshot that is one. It can't make the library do what it
-//! must not, but it says what he likes.
+//! # Length and checks
+//! A snapshot of one table has `68 + s + a + 8·n` bytes. A maplet's has five more, and that of a filter whose
+//! entries expire has 36 more. Numbers that say how much to read or allocate are used only after the seal that
+//! follows them (except the length of the schema, which is 255 at most).
 //!
-//! The version is to be raised whenever the meaning of a word or of a bucket's number changes (`word/bucket.rs`,
-//! `word/geometry.rs`), and not only the format: the test `a_snapshot_has_these_bytes` notices. Version 1 was never released.
+//! Any change of one bit, and of several within 32 in a row, is certain to be found. Other changes pass one time in
+//! four billion. A seal protects from accidents, not from an adversary, who can compute it too. An adversary can
+//! make any valid snapshot. It can't make the library do anything that it must not do, but it decides what the
+//! filter answers.
+//!
+//! The version must be raised whenever the meaning of a word or of a bucket's number changes (`word/bucket.rs`,
+//! `word/geometry.rs`), and not only when the format changes: the test `a_snapshot_has_these_bytes` notices.
+//! Version 1 was never released.
 
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::snapshot::source::Source;
 use crate::table::begun::{Begun, Imaged};
 
-/// What is the same in all kinds of snapshots, and how each kind is told.
+/// What all kinds of snapshots have in common, and how they differ.
 pub(crate) trait Saved: Imaged + Sized {
     const KIND: FilterKind;
 
-    /// What is stated beside the tables of a save that has begun.
+    /// What the snapshot states beside the tables of a save that has begun.
     fn head(&self, begun: &Begun<'_>) -> Head;
 
-    /// Reads what follows the header, for a caller that takes up so much memory itself.
+    /// Reads what follows the header, for a caller that itself takes up `memory_of_caller` bytes.
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError>;
 }
 
@@ -103,7 +108,7 @@ pub(crate) struct Head {
 impl Head {
     const MOST: usize = 32;
 
-    /// Of a filter of one table.
+    /// For a filter of one table.
     pub(crate) const NONE: Self = Self { bytes: [0; Self::MOST], len: 0 };
 
     pub(crate) fn of(stated: &[u8]) -> Self {

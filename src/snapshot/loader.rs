@@ -1,4 +1,4 @@
-//! The ways from a snapshot to a filter.
+//! Loading: how a snapshot becomes a filter.
 
 use core::fmt;
 use core::marker::PhantomData;
@@ -10,12 +10,13 @@ use crate::error::load::LoadError;
 use crate::snapshot::schema::Schema;
 use crate::snapshot::source::{Label, Source};
 
-/// How a filter of the type `F` is loaded: with which hasher `S`, of which schema, and how large it may be. Only with the
-/// feature `snapshot`.
+/// The settings for loading a filter of the type `F`: its hasher `S`, its schema, and how large it may be. Needs
+/// the feature `snapshot`.
 ///
-/// `F::load` and `F::load_from_path` are the short ways, for keys of the default schema and where neither position nor
-/// attachment matters. With the feature `serde` this is a [`DeserializeSeed`](serde::de::DeserializeSeed) as well, so that
-/// a filter can be deserialized with a hasher.
+/// `F::load` and `F::load_from_path` are shorter. Use them for keys with the default schema, if you need neither
+/// position nor attachment. With the feature `serde`, a loader is also a
+/// [`DeserializeSeed`](serde::de::DeserializeSeed), so that a filter can be deserialized with a given hasher. The
+/// page [`beyond_one_process`](crate::guide::beyond_one_process) says what to do with snapshots.
 ///
 /// ```
 /// # #[cfg(feature = "stable-hash")] {
@@ -32,7 +33,7 @@ use crate::snapshot::source::{Label, Source};
 /// let loaded = loader.schema("token, version 2").read(&snapshot[..])?;
 /// assert_eq!((loaded.position, &*loaded.attachment), (Some(17), &b"eu-west"[..]));
 ///
-/// // What the keys are is compared, so that another kind of keys is an error, and not a filter that says "no" to all.
+/// // The schema is compared, so another kind of keys is an error, not a filter that answers `false` to everything.
 /// let error = Revoked::load(&snapshot[..], hasher, 1 << 20).unwrap_err();
 /// assert!(matches!(error, LoadError::OtherSchema { .. }), "{error}");
 /// # }
@@ -47,17 +48,41 @@ pub struct Loader<F, S> {
 }
 
 impl<F, S> Loader<F, S> {
-    /// A loader for filters with this hasher, of at most so many bytes, as `memory_usage` counts them.
+    /// A loader for filters with this hasher, of at most `memory_limit` bytes, as `memory_usage` counts them.
     ///
-    /// The hasher must be the one with which the snapshot was made. Nothing larger than the limit is allocated. (An
-    /// attachment of up to 64 KiB and, if this is the first filter of its layout, the decode table of up to 256 KiB that all
-    /// semi-sorted filters share come on top.) Of a growable filter it is the limit from then on.
+    /// The hasher must be the one with which the snapshot was made. The loader allocates nothing larger than the
+    /// limit. (Two things come on top: an attachment of up to 64 KiB, and, if this is the first filter of its
+    /// layout, the decode table of up to 256 KiB that all semi-sorted filters share.) For a growable filter, the
+    /// limit stays in force after loading.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError, Loader};
+    /// let hasher = DefaultHashBuilder::new();
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher.clone());
+    /// let mut snapshot = Vec::new();
+    /// filter.save(&mut snapshot)?;
+    /// let small = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1000); // bytes
+    /// assert!(matches!(small.read(&snapshot[..]), Err(LoadError::MemoryLimit { limit: 1000, .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new(hasher: S, memory_limit: usize) -> Self {
         Self { hasher, memory_limit, schema: Schema::default(), filter: PhantomData }
     }
 
-    /// The schema that the snapshot must have, as [`Builder::schema`](crate::Builder::schema) has set it, and which the
-    /// loaded filter will have. The name of the key type, if not called.
+    /// The schema that the snapshot must have, as [`Builder::schema`](crate::Builder::schema) has set it. The
+    /// loaded filter has the same schema. The default is the name of the key type.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, Loader};
+    /// type Filter = ConcurrentCuckooFilter<str>;
+    /// let hasher = DefaultHashBuilder::new();
+    /// let filter = Filter::builder_with_hasher(hasher.clone()).capacity(100).schema("token 1").build()?;
+    /// let mut snapshot = Vec::new();
+    /// filter.save(&mut snapshot)?;
+    /// let loaded = Loader::<Filter, _>::new(hasher, 1 << 20).schema("token 1").read(&snapshot[..])?;
+    /// assert_eq!(loaded.filter.schema(), "token 1");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = Schema::named(schema.into());
         self
@@ -67,33 +92,53 @@ impl<F, S> Loader<F, S> {
 impl<F: FromSnapshot<S>, S> Loader<F, S> {
     /// Reads a snapshot.
     ///
-    /// Exactly the snapshot is read, in pieces of 8 KiB, and what follows it is left. All that is read is checked, and no
-    /// bytes whatever make this panic, or make a filter that does: every number of the header before anything is allocated,
-    /// every bucket, the number of keys, and checksums, which find accidents for certain or nearly so. But whoever makes a
-    /// snapshot on purpose decides what the filter says: take snapshots from those whom you trust with its answers.
+    /// The loader reads exactly the snapshot, in pieces of 8 KiB, and leaves what follows it. It checks everything
+    /// that it reads: every number of the header before anything is allocated, every bucket, the number of keys,
+    /// and checksums. No input makes this panic, or makes a filter that panics. The checksums find accidents for
+    /// certain or nearly so. But anyone who makes a snapshot on purpose decides what the filter answers: only load
+    /// snapshots from those whom you trust with its answers.
     ///
     /// # Errors
-    /// Each failure has its own [`LoadError`]. **A filter that could not be loaded is not an empty one**: rebuild it from
-    /// the source of truth.
+    /// Each failure has its own [`LoadError`]. **A filter that could not be loaded is not an empty filter**:
+    /// rebuild it from the source of truth.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, Loader};
+    /// let hasher = DefaultHashBuilder::new();
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher.clone());
+    /// filter.insert("a")?;
+    /// let mut snapshot = Vec::new();
+    /// filter.save(&mut snapshot)?;
+    /// let loaded = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1 << 20).read(&snapshot[..])?;
+    /// assert!(loaded.filter.contains("a"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn read(self, mut from: impl Read) -> Result<Loaded<F>, LoadError> {
         self.read_of(&mut from, None)
     }
 
-    /// Reads a snapshot from a file, which must have nothing after it.
+    /// Reads a snapshot from a file. Nothing may follow the snapshot in the file.
     ///
     /// # Errors
-    /// As for [`read`](Self::read); a file that can't be opened is [`LoadError::Io`], a longer one
+    /// As for [`read`](Self::read). A file that can't be opened is [`LoadError::Io`]; a file with more bytes is
     /// [`LoadError::TrailingBytes`].
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError, Loader};
+    /// let loader = Loader::<ConcurrentCuckooFilter<str>, _>::new(DefaultHashBuilder::new(), 1 << 20);
+    /// let error = loader.read_path("no/such/folder/filter.ccf").unwrap_err();
+    /// assert!(matches!(error, LoadError::Io(_)));
+    /// ```
     pub fn read_path(self, path: impl AsRef<Path>) -> Result<Loaded<F>, LoadError> {
         let path = path.as_ref();
         let mut file = File::open(path)
             .map_err(|error| io::Error::new(error.kind(), format!("{} can't be opened: {error}", path.display())))?;
         let metadata = file.metadata()?;
-        // Of a pipe, the length says nothing.
+        // The length of a pipe says nothing.
         self.read_of(&mut file, metadata.is_file().then_some(metadata.len()))
     }
 
-    /// Reads a snapshot from a sequence of numbers, of which nobody knows how many there are.
+    /// Reads a snapshot from a sequence of numbers of unknown length.
     #[cfg(feature = "serde")]
     pub(crate) fn read_sequence(self, from: &mut dyn Read) -> Result<Loaded<F>, LoadError> {
         let source = Source::new(from, self.memory_limit, None);
@@ -113,7 +158,7 @@ impl<F, S: Clone> Clone for Loader<F, S> {
     }
 }
 
-/// Without the hasher, whose key is a secret.
+/// Shows nothing of the hasher, whose key is a secret.
 impl<F, S> fmt::Debug for Loader<F, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Loader")
@@ -123,7 +168,18 @@ impl<F, S> fmt::Debug for Loader<F, S> {
     }
 }
 
-/// What a snapshot has: the filter, and what the caller has given it to take along. Only with the feature `snapshot`.
+/// The content of a snapshot: the filter, and what the caller added when saving. Needs the feature `snapshot`.
+///
+/// ```
+/// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, Loader};
+/// let hasher = DefaultHashBuilder::new();
+/// let filter = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher.clone());
+/// let mut snapshot = Vec::new();
+/// filter.begin_save()?.position(17).write_to(&mut snapshot)?;
+/// let loaded = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1 << 20).read(&snapshot[..])?;
+/// assert_eq!((loaded.position, loaded.attachment.len(), loaded.filter.len()), (Some(17), 0, 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Loaded<F> {
@@ -141,7 +197,16 @@ impl<F> Loaded<F> {
     }
 }
 
-/// A filter with the hasher `S` that can be loaded: all of this crate's. There is nothing to implement.
+/// A filter with the hasher `S` that can be loaded. All filters of this crate are. There is nothing to implement:
+/// it serves as a bound. Needs the feature `snapshot`.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{FromSnapshot, LoadError, Loader};
+///
+/// fn load_any<F: FromSnapshot<S>, S>(bytes: &[u8], hasher: S) -> Result<F, LoadError> {
+///     Ok(Loader::<F, S>::new(hasher, 64 << 20).read(bytes)?.filter)
+/// }
+/// ```
 pub trait FromSnapshot<S>: Sized {
     /// Reads a snapshot.
     #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! Filters as bytes: the format (`format.rs` describes it), what is checked, and the ways in and out.
+//! Filters as bytes: the format (described in `format.rs`), its checks, saving and loading.
 
 pub(crate) mod schema;
 

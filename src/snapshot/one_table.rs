@@ -1,4 +1,4 @@
-//! A filter of one table as a snapshot, there and back.
+//! Saving and loading a filter of one table.
 
 use std::time::Duration;
 
@@ -102,7 +102,8 @@ impl Saved for Box<dyn ExpiringTable> {
     }
 }
 
-/// The empty table that the header of its section describes, with so many payload bits, and so much memory beside its own.
+/// The empty table that the header of its section describes, with that many payload bits. The filter takes up
+/// `beside` bytes beside the table, and its caller takes up `memory_of_caller` bytes.
 fn load<T>(
     source: &mut Source<'_>,
     payload_bits: u32,

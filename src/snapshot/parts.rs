@@ -1,4 +1,4 @@
-//! PURE: the constants of the format, which those who write and those who read share.
+//! PURE: the constants of the format, shared by the writer and the reader.
 
 use crate::word::layout::Encoding;
 
@@ -16,15 +16,15 @@ pub(crate) fn encoding_number(encoding: Encoding) -> u8 {
     }
 }
 
-/// The number that stands for "none was asked for".
+/// The number that means "none was asked for".
 const ANY_ENCODING: u8 = 255;
 
-/// An encoding that was asked for, as a number.
+/// The number for an encoding that was asked for, or for none.
 pub(crate) fn wanted_number(encoding: Option<Encoding>) -> u8 {
     encoding.map_or(ANY_ENCODING, encoding_number)
 }
 
-/// The encoding that was asked for, if the number stands for one or for none.
+/// The encoding that was asked for, or none. `None` if the number means neither.
 pub(crate) fn wanted_of_number(number: u8) -> Option<Option<Encoding>> {
     [None, Some(Encoding::Plain), Some(Encoding::SemiSorted)].into_iter().find(|&one| wanted_number(one) == number)
 }

@@ -1,4 +1,4 @@
-//! A save that has begun: its moment is past, and it is yet to be written.
+//! A save that has begun: its moment is past, and it has yet to be written.
 
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
@@ -13,16 +13,17 @@ use crate::snapshot::parts::MAX_ATTACHMENT;
 use crate::snapshot::sink::{Header, Sink};
 use crate::table::begun::Begun;
 
-/// A save whose moment is past: the filter as it was then, ready to be written. Only with the feature
-/// `snapshot`.
+/// A save that has begun: the filter as it was at that moment, ready to be written. Needs the feature `snapshot`.
 ///
-/// Made by [`ConcurrentCuckooFilter::begin_save`](crate::ConcurrentCuckooFilter::begin_save) and its like. Write it with
-/// [`write_to`](Self::write_to) or [`write_to_path`](Self::write_to_path), on any thread; or drop it, and nothing has
-/// happened. While it exists, inserts, removals and relocations put aside the words that they change, which takes 16 to 64
-/// bytes for each bucket that is changed for the first time, and take a lock for each change: so don't keep it for longer than
-/// it takes.
+/// [`ConcurrentCuckooFilter::begin_save`](crate::ConcurrentCuckooFilter::begin_save) and its counterparts make it.
+/// Write it with [`write_to`](Self::write_to) or [`write_to_path`](Self::write_to_path), on any thread. Or drop it,
+/// and nothing has happened.
 ///
-/// It takes two things with it that are the caller's own, and that [`Loader::read`](crate::Loader::read) gives back: a
+/// Don't keep it for longer than needed. While it exists, each insert, removal and relocation takes one more lock.
+/// It also puts aside the word that it changes, which takes 16 to 64 bytes for each bucket that is changed for the
+/// first time.
+///
+/// It takes along two things of the caller's own, which [`Loader::read`](crate::Loader::read) returns: a
 /// [position](Self::position) and an [attachment](Self::attachment).
 ///
 /// ```
@@ -61,18 +62,44 @@ impl<'a> Save<'a> {
         Self { kind, probe, schema, position: None, attachment: Vec::new(), head, begun }
     }
 
-    /// The caller's position: how far the filter has come in a log of changes, say.
+    /// Sets the caller's position: for example, how far the filter has come in a log of changes.
     ///
-    /// It is exact if no change is made during `begin_save`: the snapshot then has all changes that were made before it and
-    /// none that were made after it. (Except `clear`: what that removes while the snapshot is being written may be missing. Who
-    /// repeats the log from here comes to the same `clear`, and is exact again.) To have it so with one thread that applies the changes, that thread calls `begin_save`
-    /// between two of them. (The loaded filter goes on from there, and no change is applied twice or left out.)
+    /// It is exact if no change is made during `begin_save`: the snapshot then has all changes that were made
+    /// before it and none that were made after it. With one thread that applies the changes, that thread calls
+    /// `begin_save` between two of them. (The loaded filter goes on from there, and no change is applied twice or
+    /// left out.)
+    ///
+    /// The exception is `clear`: what a `clear` removes while the snapshot is being written may be missing. A
+    /// reader that replays the log from the position comes to the same `clear`, and is exact again.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, Loader};
+    /// let hasher = DefaultHashBuilder::new();
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher.clone());
+    /// let mut snapshot = Vec::new();
+    /// filter.begin_save()?.position(42).write_to(&mut snapshot)?;
+    /// let loaded = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1 << 20).read(&snapshot[..])?;
+    /// assert_eq!(loaded.position, Some(42));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn position(mut self, position: u64) -> Self {
         self.position = Some(position);
         self
     }
 
-    /// Bytes of the caller's own, 65,536 at most: the name of the source, an epoch, the configuration.
+    /// Attaches bytes of the caller's own, at most 65,536: for example the name of the source, an epoch, the
+    /// configuration.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, Loader};
+    /// let hasher = DefaultHashBuilder::new();
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher.clone());
+    /// let mut snapshot = Vec::new();
+    /// filter.begin_save()?.attachment(*b"eu-west").write_to(&mut snapshot)?;
+    /// let loaded = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1 << 20).read(&snapshot[..])?;
+    /// assert_eq!(loaded.attachment, b"eu-west");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn attachment(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.attachment = bytes.into();
         self
@@ -81,43 +108,76 @@ impl<'a> Save<'a> {
     /// Writes the snapshot, in pieces of 8 KiB, and flushes. A file needs no buffer.
     ///
     /// # Errors
-    /// Those of `to`; `InvalidInput` if the attachment is too long, and nothing was written; `OutOfMemory` if the memory was
-    /// refused in which words are put aside (the changes themselves are done). What has been written then
-    /// is no snapshot, and the filter is as it was.
+    /// - Those of `to`;
+    /// - [`InvalidInput`](io::ErrorKind::InvalidInput) if the attachment is too long: then nothing was written;
+    /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for words that are put aside was refused. The
+    ///   changes themselves are done.
+    ///
+    /// What was written before an error is no snapshot, and the filter is as it was.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// let save = filter.begin_save()?;
+    /// let mut snapshot = Vec::new();
+    /// save.write_to(&mut snapshot)?;
+    /// assert!(snapshot.starts_with(b"\x89CCF"));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn write_to(self, mut to: impl Write) -> io::Result<()> {
         self.check()?;
         self.write(&mut to)
     }
 
-    /// Writes the snapshot to a file, which has either all of the old bytes or all of the new ones, whatever happens.
+    /// Writes the snapshot to a file. Whatever happens, the file has either all of the old bytes or all of the new
+    /// ones.
     ///
-    /// The snapshot is written to a new file in the same folder, which then takes the place of the old one: with its
-    /// permissions, and of its owner if that is allowed. File and folder are synced, so a snapshot that was written
-    /// survives a loss of power. If the path is a symbolic link, what it leads to is replaced.
+    /// The snapshot is written to a new file in the same folder, which then replaces the old one. It gets the old
+    /// file's permissions, and its owner if that is allowed. File and folder are synced, so a snapshot that was
+    /// written survives a loss of power. If the path is a symbolic link, the file that it leads to is replaced.
     ///
-    /// The new file is called `.NAME.DIGITS.partial`, with 16 random hexadecimal digits, until it takes the place of `NAME`. A
-    /// process that dies leaves it behind. A later save to the same path deletes it, once nobody has written to it for ten
-    /// minutes. (By a clock that jumps ahead, or a machine that was suspended, a running save's file can be taken for
-    /// abandoned. That save then fails, and the old file stays.)
+    /// The new file is called `.NAME.DIGITS.partial`, with 16 random hexadecimal digits, until it replaces `NAME`.
+    /// A process that dies leaves it behind. A later save to the same path deletes it, once nobody has written to
+    /// it for ten minutes. (If a clock jumps ahead, or the machine was suspended, the file of a running save can be
+    /// taken for abandoned. That save then fails, and the old file stays.)
     ///
-    /// Of several saves to one path, the last one to be written wins, not the one whose moment is the latest. A file that is
-    /// mounted by itself, as containers do, can't be replaced: the system refuses it.
+    /// Of several saves to one path, the last one to be written wins, not the one whose moment is the latest. A
+    /// file that is mounted by itself, as containers do, can't be replaced: the system refuses it.
     ///
     /// # Errors
-    /// As for [`write_to`](Self::write_to), and those of the file system. The file is the old one then, except where only
-    /// the folder could not be synced: then it is the new one, and the old one may be back after a loss of power.
+    /// As for [`write_to`](Self::write_to), and those of the file system. After an error the file is the old one,
+    /// with one exception: if only the folder could not be synced, it is the new one, and the old one may be back
+    /// after a loss of power.
+    ///
+    /// ```no_run
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// filter.begin_save()?.position(17).write_to_path("/var/lib/service/revoked.ccf")?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn write_to_path(self, path: impl AsRef<Path>) -> io::Result<()> {
         self.check()?;
         file::replace(path.as_ref(), |file| self.write(file))
     }
 
-    /// The [digest](crate::ConcurrentCuckooFilter::digest) of the filter at the moment of this save, instead of a snapshot.
+    /// The [digest](crate::ConcurrentCuckooFilter::digest) of the filter at the moment of this save, instead of a
+    /// snapshot.
     ///
-    /// For who wants to go on making changes while it is computed: the moment was when the save was begun. For the snapshot
-    /// too, begin two saves, one right after the other.
+    /// Use it to go on making changes while the digest is computed: the moment was when the save began. To write
+    /// the snapshot too, begin two saves, one right after the other.
     ///
     /// # Errors
-    /// `OutOfMemory` if the memory was refused in which words are put aside.
+    /// [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for words that are put aside was refused.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// let before = filter.digest()?;
+    /// let save = filter.begin_save()?;
+    /// filter.insert("a")?;
+    /// assert_eq!(save.digest()?, before);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn digest(self) -> io::Result<u64> {
         self.begun.digest(self.kind, self.probe)
     }
@@ -143,7 +203,7 @@ impl<'a> Save<'a> {
     }
 }
 
-// A filter is not changed by a save, whatever becomes of it.
+// A save does not change the filter, whether it succeeds or not.
 impl UnwindSafe for Save<'_> {}
 impl RefUnwindSafe for Save<'_> {}
 

@@ -1,4 +1,4 @@
-//! What a filter's keys are, by name, as snapshots state it.
+//! The schema: the name for what a filter's keys are, as snapshots state it.
 
 #[cfg(feature = "snapshot")]
 use core::any::type_name;
@@ -12,7 +12,7 @@ use crate::error::build::BuildError;
 #[cfg(feature = "snapshot")]
 pub(crate) const MAX_SCHEMA: usize = u8::MAX as usize;
 
-/// A name of the caller's; the key type's, if there is none.
+/// The caller's name, or else the name of the key type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots have one"))]
 #[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
@@ -43,7 +43,7 @@ impl Schema {
     }
 }
 
-/// The type's name, if it is not too long: else its beginning, and a checksum of all of it.
+/// The type's name if it is short enough; otherwise its beginning, and a checksum of all of it.
 #[cfg(feature = "snapshot")]
 fn default_name(name: &str) -> Cow<'_, str> {
     if name.len() <= MAX_SCHEMA {
@@ -65,7 +65,7 @@ mod tests {
     fn long_names_are_cut_and_told_apart_by_a_checksum() {
         let fits = "a".repeat(MAX_SCHEMA);
         assert_eq!(default_name(&fits), fits);
-        // As much as there is room for, and no half of a letter.
+        // The name fills the room, but never ends within a character.
         for (beginning, len) in [("b", MAX_SCHEMA), ("é", MAX_SCHEMA - 1)] {
             let names = ["x", "y"].map(|end| format!("{}{beginning}{}{end}", "a".repeat(245), "c".repeat(9)));
             let [one, other] = names.each_ref().map(|name| default_name(name));

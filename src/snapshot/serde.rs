@@ -1,5 +1,5 @@
-//! PURE: filters in the formats of `serde`. There they are snapshots, so everything that `snapshot/source.rs` checks is
-//! checked here too.
+//! PURE: filters in the formats of `serde`. A filter is stored as its snapshot, so everything that
+//! `snapshot/source.rs` checks is checked here too.
 
 use core::fmt;
 use core::hash::{BuildHasher, BuildHasherDefault};
@@ -11,13 +11,13 @@ use serde::ser::{Error as _, Serializer};
 use crate::snapshot::loader::{FromSnapshot, Loader};
 use crate::snapshot::save::Save;
 
-/// A hasher whose default is always the same, in every process (feature `serde`). Only with such a hasher, a filter can be deserialized without
-/// being told its hasher.
+/// A hasher whose default is always the same, in every process. Only a filter with such a hasher can be
+/// deserialized without being given its hasher. Needs the feature `serde`.
 ///
-/// [`BuildHasherDefault`] is one. The default hasher of this crate is not: it has new random keys each time, so a filter that
-/// was made with another one would answer "definitely absent" to all keys. Implement it for a hasher of your own whose
-/// `default()` is always the same, such as one that has its key from a constant. Where the key comes from elsewhere, have the
-/// field deserialized by a [`Loader`], which is told the hasher:
+/// [`BuildHasherDefault`] is such a hasher. The default hasher of this crate is not: it has new random keys each
+/// time. A filter that was made with another key would answer "definitely absent" to all keys. Implement this trait
+/// for a hasher of your own whose `default()` is always the same, such as one that has its key from a constant. If
+/// the key comes from elsewhere, deserialize the field by a [`Loader`], which is given the hasher:
 ///
 /// ```
 /// # #[cfg(feature = "stable-hash")] {
@@ -51,7 +51,7 @@ use crate::snapshot::save::Save;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A hasher of one's own that is always the same:
+/// A hasher of your own that is always the same:
 ///
 /// ```
 /// # #[cfg(feature = "stable-hash")] {
@@ -84,7 +84,7 @@ use crate::snapshot::save::Save;
 /// # }
 /// ```
 ///
-/// Where a filter can be deserialized in neither way, the compiler says what is missing:
+/// If a filter can be deserialized in neither way, the compiler says what is missing:
 ///
 /// ```compile_fail,E0277
 /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
@@ -94,8 +94,8 @@ use crate::snapshot::save::Save;
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "a filter with the hasher `{Self}` can't be deserialized without being told its hasher",
-    label = "the default of `{Self}` is another one each time, or it has none",
+    message = "a filter with the hasher `{Self}` can't be deserialized without being given its hasher",
+    label = "`{Self}` has no default, or a different default each time",
     note = "deserialize the field by a `Loader`, which takes the hasher: `#[serde(deserialize_with = \"…\")]`; the \
             documentation of `SameByDefault` has an example",
     note = "for a hasher of your own whose default is always the same, implement `SameByDefault`"
@@ -104,7 +104,7 @@ pub trait SameByDefault: BuildHasher + Default {}
 
 impl<H> SameByDefault for BuildHasherDefault<H> where BuildHasherDefault<H>: BuildHasher {}
 
-/// A vector for a snapshot, whose memory may be refused.
+/// A vector for a snapshot. A refused allocation is an error here, not an abort.
 struct Bytes(Vec<u8>);
 
 impl Bytes {
@@ -134,19 +134,19 @@ impl io::Write for Bytes {
     }
 }
 
-/// Serializes a snapshot that has begun, for a filter that takes up so many bytes.
+/// Serializes a save that has begun, of a filter that takes up `memory` bytes.
 pub(crate) fn serialize<R: Serializer>(
     save: io::Result<Save<'_>>,
     memory: usize,
     serializer: R,
 ) -> Result<R::Ok, R::Error> {
-    // A filter takes up more than its snapshot, unless it grows meanwhile.
+    // A filter takes up more bytes than its snapshot, unless it grows meanwhile.
     let mut bytes = Bytes::new(memory).map_err(R::Error::custom)?;
     save.and_then(|save| save.write_to(&mut bytes)).map_err(R::Error::custom)?;
     serializer.serialize_bytes(&bytes.0)
 }
 
-/// The filter alone; its position and attachment are left. Only with the feature `serde`.
+/// Deserializes the filter alone: its position and attachment are dropped. Needs the feature `serde`.
 impl<'de, F: FromSnapshot<S>, S> DeserializeSeed<'de> for Loader<F, S> {
     type Value = F;
 
@@ -155,7 +155,7 @@ impl<'de, F: FromSnapshot<S>, S> DeserializeSeed<'de> for Loader<F, S> {
     }
 }
 
-/// Takes the bytes of a snapshot of one filter and nothing else.
+/// Visits the bytes of a snapshot of one filter and nothing else.
 struct Snapshot<F, S>(Loader<F, S>);
 
 impl<'de, F: FromSnapshot<S>, S> Visitor<'de> for Snapshot<F, S> {
@@ -170,27 +170,27 @@ impl<'de, F: FromSnapshot<S>, S> Visitor<'de> for Snapshot<F, S> {
         self.0.read_of(&mut bytes, Some(len as u64)).map(|loaded| loaded.filter).map_err(E::custom)
     }
 
-    /// For formats that have no bytes, such as JSON: read as they come, so that a snapshot that can't be loaded is refused
-    /// where that shows. With a memory limit, nothing is held beside the filter. Without one, all bytes are there before a table
-    /// is allocated, so that they bound the filter.
+    /// For formats that have no bytes, such as JSON. The numbers are read as they come, so a snapshot that can't be
+    /// loaded is refused as soon as that is known. With a memory limit, nothing is held beside the filter. Without
+    /// one, all bytes are read before a table is allocated, so that their number bounds the size of the filter.
     fn visit_seq<A: SeqAccess<'de>>(self, sequence: A) -> Result<F, A::Error> {
         let mut numbers = Numbers { sequence, ended: false, error: None };
         match self.0.read_sequence(&mut numbers) {
             Ok(loaded) => match numbers.next()? {
                 None => Ok(loaded.filter),
-                Some(_) => Err(A::Error::custom("the snapshot ends before the bytes given do")),
+                Some(_) => Err(A::Error::custom("more bytes follow the snapshot; give the bytes of one snapshot only")),
             },
             Err(error) => Err(numbers.error.unwrap_or_else(|| A::Error::custom(error))),
         }
     }
 }
 
-/// The numbers of a sequence as bytes to read.
+/// The numbers of a sequence, as a reader of bytes.
 struct Numbers<A, E> {
     sequence: A,
-    /// Whether it has said that there is no more: it must not be asked again.
+    /// Whether the sequence has ended: it must not be asked again.
     ended: bool,
-    /// Why it has failed.
+    /// Why the sequence has failed.
     error: Option<E>,
 }
 

@@ -1,4 +1,4 @@
-//! PURE: how a snapshot is written, by the format in `snapshot/format.rs`.
+//! PURE: writing a snapshot, in the format of `snapshot/format.rs`.
 
 use std::io::{self, Write};
 
@@ -39,7 +39,7 @@ impl<'a> Sink<'a> {
         self.to.write_all(&self.sum.clone().finalize().to_le_bytes())
     }
 
-    /// The header. Its schema and its attachment are no longer than they may be.
+    /// Writes the header. Its schema and its attachment must not be longer than the format allows.
     pub(crate) fn header(&mut self, header: &Header<'_>) -> io::Result<()> {
         let Header { kind, probe, schema, position, attachment } = *header;
         self.put(&MAGIC)?;
@@ -56,7 +56,7 @@ impl<'a> Sink<'a> {
         self.seal()
     }
 
-    /// What a kind of filter states beside its tables.
+    /// Writes what a kind of filter states beside its tables.
     pub(crate) fn head(&mut self, head: Head) -> io::Result<()> {
         if head.bytes().is_empty() {
             return Ok(());
@@ -65,7 +65,7 @@ impl<'a> Sink<'a> {
         self.seal()
     }
 
-    /// A table. The memory that the save has kept of it is free when it is written.
+    /// Writes a table. The memory that the save holds for it is free afterwards.
     pub(crate) fn section(&mut self, Section { table, save }: Section<'_>) -> io::Result<()> {
         let Shape { encoding, slots, fingerprint_bits, payload_bits: _ } = table.shape();
         self.put(&[encoding_number(encoding), slots as u8, fingerprint_bits as u8])?;
@@ -82,7 +82,7 @@ impl<'a> Sink<'a> {
         self.put(&copies.to_le_bytes())
     }
 
-    /// The last seal.
+    /// Writes the last seal, and flushes.
     pub(crate) fn end(mut self) -> io::Result<()> {
         self.seal()?;
         self.to.flush()

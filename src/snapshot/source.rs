@@ -1,4 +1,4 @@
-//! PURE: how a snapshot is read, by the format in `snapshot/format.rs`, and what is checked on the way.
+//! PURE: reading a snapshot, in the format of `snapshot/format.rs`, and checking it on the way.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read};
@@ -14,10 +14,10 @@ use crate::table::plan::Plan;
 use crate::table::save::CHUNK;
 use crate::word::layout::Shape;
 
-/// What a table takes beside its words: the header of its section, with a seal, and the count after them.
+/// The bytes of a section beside the table's words: the header with a seal, and the count after the words.
 const SECTION: u64 = 23;
 
-/// The fewest bytes that a snapshot has: a header without schema and attachment, and a table of one bucket.
+/// The fewest bytes of a snapshot: a header without schema and attachment, and a table of one bucket.
 const LEAST: u64 = 41 + SECTION + 8 + END;
 
 /// The header of a section alone.
@@ -38,12 +38,13 @@ pub(crate) struct Label {
 pub struct Source<'a> {
     from: &'a mut dyn Read,
     sum: crc32fast::Hasher,
-    /// How many bytes have been read, and how many there must be at least by what they say.
+    /// How many bytes have been read, and how many there must be at least according to them.
     read: u64,
     expected: u64,
-    /// How many bytes there are to read, if that is known.
+    /// How many bytes there are to read, if known.
     available: Option<u64>,
-    /// Whether all tables' bytes are to be there before anything is allocated for them, and those that are.
+    /// Whether the bytes of all tables must be there before anything is allocated for the tables; and those that
+    /// are there.
     collects: bool,
     collected: VecDeque<u8>,
     /// How many bytes the filter may take up, and how many it takes up so far.
@@ -52,7 +53,7 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// A source for a filter of at most `limit` bytes, which has so many itself, if that is known.
+    /// A source for a filter of at most `limit` bytes. The source itself has `available` bytes, if that is known.
     pub(crate) fn new(from: &'a mut dyn Read, limit: usize, available: Option<u64>) -> Self {
         Self {
             from,
@@ -67,8 +68,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The same source, for bytes that come one by one, of which it is not known how many there are: reads them all before
-    /// anything is allocated for the filter, so that no more is than there are bytes.
+    /// The same source, for bytes that come one by one and of unknown number. It reads them all before anything is
+    /// allocated for the filter, so that no more is allocated than there are bytes.
     #[cfg(feature = "serde")]
     pub(crate) fn collecting(self) -> Self {
         Self { collects: true, ..self }
@@ -108,14 +109,14 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// Reads a seal: what it states and what it should.
+    /// Reads a seal: the checksum that it states, and the checksum that it should state.
     fn seal(&mut self) -> Result<(u32, u32), LoadError> {
         let mut stated = [0; 4];
         self.read_exact(&mut stated)?;
         Ok((u32::from_le_bytes(stated), self.sum.clone().finalize()))
     }
 
-    /// Reads the seal of a header; what was read before it is safe to use then.
+    /// Reads the seal of a header. What was read before it is then safe to use.
     pub(crate) fn header_seal(&mut self) -> Result<(), LoadError> {
         let (stated, computed) = self.seal()?;
         if stated == computed { Ok(()) } else { Err(LoadError::DamagedHeader { stated, computed }) }
@@ -126,20 +127,20 @@ impl<'a> Source<'a> {
         self.limit
     }
 
-    /// Asks for so many bytes, which the filter is to take up.
+    /// Adds that many bytes to what the filter takes up, and checks the limit.
     pub(crate) fn reserve(&mut self, bytes: usize) -> Result<(), LoadError> {
         self.needed = self.needed.saturating_add(bytes);
         let &mut Self { needed, limit, .. } = self;
         if needed <= limit { Ok(()) } else { Err(LoadError::MemoryLimit { needed, limit }) }
     }
 
-    /// Reads the header of a snapshot of this kind of filter, of these keys, with this hasher.
+    /// Reads the header of a snapshot, which must be of this kind of filter, of these keys, with this hasher.
     pub(crate) fn header(&mut self, kind: FilterKind, schema: &str, probe: u64) -> Result<Label, LoadError> {
         let (len, most) = (schema.len(), MAX_SCHEMA);
         if len > most {
             return Err(LoadError::SchemaTooLong { len, most });
         }
-        // Byte by byte: what is too short to be a snapshot, but begins otherwise, is none.
+        // Byte by byte: input that is too short for a snapshot, but begins differently, is not a snapshot.
         for expected in MAGIC {
             if self.take()? != [expected] {
                 return Err(LoadError::NotASnapshot);
@@ -188,7 +189,7 @@ impl<'a> Source<'a> {
         Ok(Label { position: (has_position == 1).then_some(position), attachment })
     }
 
-    /// Reads the header of a section: what its table is to be, with so many payload bits.
+    /// Reads the header of a section: the plan of its table, with that many payload bits.
     pub(crate) fn table_header(&mut self, payload_bits: u32) -> Result<Plan, LoadError> {
         let [encoding, slots, fingerprint_bits] = self.take()?;
         let buckets = u64::from_le_bytes(self.take()?);
@@ -208,8 +209,8 @@ impl<'a> Source<'a> {
         Ok(Plan::new(shape, buckets, Pages::DEFAULT))
     }
 
-    /// Looks whether there can be so many tables of so many buckets in all among what has yet to be read, and from here on
-    /// expects them. Of the first, so much of its section has been read.
+    /// Checks that what has yet to be read can hold `tables` tables of `buckets` buckets in all, and expects them
+    /// from here on. `read_of_first` bytes of the first table's section have already been read.
     pub(crate) fn expect_tables(&mut self, tables: usize, buckets: usize, read_of_first: u64) -> Result<(), LoadError> {
         let sections = SECTION.saturating_mul(tables as u64) - read_of_first;
         let words = (buckets as u64).saturating_mul(size_of::<u64>() as u64);
@@ -223,7 +224,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Reads all that is expected.
+    /// Reads everything that is expected.
     fn collect(&mut self) -> Result<(), LoadError> {
         let mut chunk = [0; 4096];
         let (read, mut left) = (self.read, self.expected - self.read);
@@ -254,7 +255,7 @@ impl<'a> Source<'a> {
         if stated == counted { Ok(()) } else { Err(LoadError::WrongCount { stated, counted }) }
     }
 
-    /// The last seal, and nothing after it if it is known how much there is.
+    /// Reads the last seal. If the number of bytes is known, nothing may follow it.
     pub(crate) fn end(mut self) -> Result<(), LoadError> {
         let (stated, computed) = self.seal()?;
         if stated != computed {

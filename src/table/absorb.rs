@@ -1,18 +1,19 @@
-//! CONCURRENT: a table takes in all copies of another one that is alike.
+//! CONCURRENT: a table takes in all copies of another table that is alike.
 //!
-//! Where a copy stands in the other table tells its class: the fingerprint is in the slot, and the bucket is one of its pair. So it
-//! can be added here without its key.
+//! The place of a copy in the other table determines its class: the fingerprint is in the slot, and the bucket is one
+//! of its pair. So the copy can be added here without its key.
 //!
 //! # Why the sum is exact while both are in use
-//! What is read of the other table is its image at one moment (`table/save.rs`): each copy that was in then is in it exactly once,
-//! wherever relocations carry it meanwhile.
+//! What is read of the other table is its image at one moment (`table/save.rs`). Each copy that was in then is in the
+//! image exactly once, wherever relocations carry it meanwhile.
 //!
-//! Here, each copy is added as an insert of its key would add it. In a filter several may be added to a bucket by one exchange. That is
-//! what as many inserts do that come one right after the other: an insert is one exchange of one word that takes no copy out
-//! (`table/stripe.rs`), and nobody can tell that nothing came in between. A save of this table that is running has the word kept first,
-//! as for any insert. Where slots have payloads, each copy is added by an insert of its own, under the lock of its stripe.
+//! Here, each copy is added as an insert of its key would add it. In a filter, one exchange may add several copies to
+//! a bucket. That is equivalent to the same number of inserts, one right after the other: an insert is one exchange
+//! of one word that takes no copy out (`table/stripe.rs`), and no thread can tell that nothing came in between. If a
+//! save of this table is running, the word is kept first, as for any insert. Where slots have payloads, each copy is
+//! added by an insert of its own, under the lock of its stripe.
 //!
-//! A table can take in itself, and two can take in each other: no lock is held from one step to the next.
+//! A table can take in itself, and two tables can take in each other: no lock is held from one step to the next.
 
 use std::io;
 
@@ -31,20 +32,21 @@ use crate::word::layout::{Entry, Layout};
 pub(crate) struct Absorbed {
     /// How many copies were added.
     pub(crate) copies: u64,
-    /// Why not all.
+    /// Why not all copies were added, if so.
     pub(crate) stopped: Option<Stopped>,
 }
 
 /// Why not all copies were added.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stopped {
-    /// The memory was refused in which words of the other table are put aside.
+    /// The memory in which words of the other table are put aside was refused.
     OutOfMemory,
-    /// The next one was.
+    /// The next copy was refused.
     Refused(InsertError),
 }
 
-/// Copies that found no room where they stand in the other table. Their other buckets are on their way into the cache.
+/// Copies that found no room in the bucket that they have in the other table. Their other buckets are being
+/// prefetched.
 struct Rest {
     items: [Item; Self::MOST],
     len: usize,
@@ -55,8 +57,8 @@ impl Rest {
     const NO_ITEM: Item = Item { entry: Entry(0), first: 0, second: 0, sum: 0 };
 }
 
-/// Reads the image of the other table, a chunk at a time, and has `each` take it in, from this bucket on; `each` tells how many
-/// copies it has added, also if it stops.
+/// Reads the image of the other table, a chunk at a time. `each` takes in a chunk, which begins at this bucket. It
+/// counts the copies that it has added, even if it stops.
 fn read(others: &Section<'_>, mut each: impl FnMut(usize, &[u64], &mut u64) -> Result<(), InsertError>) -> Absorbed {
     let (mut start, mut copies, mut refused) = (0, 0, None);
     let result = others.table.save(&others.save, &mut |words| {
@@ -99,11 +101,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         })
     }
 
-    /// Takes in a table whose entries expire, of the same resolution and with a clock that is not ahead: those that are live by both
-    /// clocks.
+    /// Takes in a table whose entries expire: those that are live by both clocks. The other table has the same
+    /// resolution, and its clock is not ahead.
     fn absorb_expiring(&self, clock: &Clock, others: &Section<'_>) -> Absorbed {
         let Some((moment, tick)) = others.save.told() else {
-            return Absorbed { copies: 0, stopped: None }; // without a tick nothing was taken in
+            return Absorbed { copies: 0, stopped: None }; // without a tick there are no entries
         };
         read(others, |start, words, copies| {
             self.each_item(start, words, |item| {
@@ -132,7 +134,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         })
     }
 
-    /// The item of an entry that stands in this bucket.
+    /// The item of an entry in this bucket.
     fn item_in(&self, bucket: usize, entry: Entry) -> Item {
         let sum = self.buckets.sum(self.layout.fingerprint_of(entry));
         Item { entry, first: bucket, second: self.buckets.other(sum, bucket), sum }
@@ -145,7 +147,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         *copies += added as u64;
         result.map_err(|mut error| {
             if let InsertError::Full { len, .. } = &mut error {
-                // Those had yet to be counted.
+                // The copies added by this call were not counted yet.
                 *len += added;
             }
             error
@@ -170,7 +172,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.insert_rest(&mut rest, added)
     }
 
-    /// Adds as many of these copies to the bucket as fit, in one step, the first ones; returns how many.
+    /// Adds to the bucket, in one step, as many of these copies as fit, beginning with the first; returns how many.
     fn put_all(&self, bucket: usize, copies: Bucket) -> usize {
         if copies == Bucket::default() {
             return 0;
@@ -189,11 +191,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Adds each of these copies to either of its buckets, by relocations if need be; adds how many to `added`.
+    /// Adds each of these copies to either of its buckets, by relocations if need be. Adds the number of copies to
+    /// `added`.
     ///
-    /// First those for which there is room. For the others it asks for the buckets that a search looks at next: a relocation waits for
-    /// memory more than for anything else. (To choose, among the copies of a full bucket, one whose other bucket has room saves a
-    /// tenth of the relocations and takes longer.)
+    /// First come the copies for which there is room. For the others, the buckets that a search looks at next are
+    /// prefetched: a relocation waits for memory more than for anything else. (One could choose, among the copies of
+    /// a full bucket, one whose other bucket has room. That saves a tenth of the relocations and takes longer.)
     fn insert_rest(&self, rest: &mut Rest, added: &mut usize) -> Result<(), InsertError> {
         let mut crowded = 0;
         for nth in 0..core::mem::take(&mut rest.len) {

@@ -1,6 +1,6 @@
 //! The one place where a layout that is chosen at run time meets tables that are compiled for each layout.
 //!
-//! An operation costs one indirect call, which the processor predicts; in return every constant of the layout is a
+//! An operation costs one indirect call, which the processor predicts. In return, every constant of the layout is a
 //! constant of the code.
 
 use core::cell::Cell;
@@ -19,10 +19,10 @@ use crate::table::save::TableSave;
 use crate::word::layout::Shape;
 use crate::word::values::Values;
 
-/// A `Table` of any layout: what filters and maplets have in common. The keys come as hashes.
+/// A `Table` of any layout: what filters and maplets have in common. Keys are passed as hashes.
 pub(crate) trait AnyTable: Debug + Send + Sync {
     fn contains(&self, hash: u64) -> bool;
-    /// Calls `answers` with those to all hashes, in order and a block at a time.
+    /// Calls `answers` with the answers to all hashes, in order and a block at a time.
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     fn clear(&self);
     fn len(&self) -> usize;
@@ -37,14 +37,14 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     fn memory_usage(&self) -> usize;
     /// Begins a save, at this moment: see `save.rs`.
     fn begin_save(&self) -> std::io::Result<TableSave<'_>>;
-    /// Hands on the image of the words at the moment of a save of this table, in order and a chunk at a time; returns how
-    /// many copies are in it.
+    /// Passes the image of the words at the moment of a save of this table to `chunk`, in order and a chunk at a
+    /// time. Returns how many copies are in it.
     fn save(&self, save: &TableSave<'_>, chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>) -> std::io::Result<u64>;
     /// The sum of the digests of all copies at the moment of a save of this table.
     fn digest(&self, save: &TableSave<'_>) -> std::io::Result<u64>;
     /// Adds all copies of a table that is alike: see `absorb.rs`.
     fn absorb(&self, others: &Section<'_>) -> Absorbed;
-    /// Fills an empty table with words, which `next` provides in order and a chunk at a time, and returns how many copies
+    /// Fills an empty table with words, which `next` provides in order and a chunk at a time. Returns how many copies
     /// are in them.
     #[cfg(feature = "snapshot")]
     fn load(&mut self, next: &mut dyn FnMut(&mut [u64]) -> Result<(), LoadError>) -> Result<u64, LoadError>;
@@ -55,7 +55,7 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
 
     /// The expected rate while the share `load` of all slots is taken.
     fn false_positive_rate(&self, load: f64) -> f64 {
-        // The only table whose items have one bucket is that of one bucket.
+        // Only a table of one bucket has items with one bucket.
         let buckets_of_an_item = self.buckets().min(2) as f64;
         self.shape().false_positive_rate(load * buckets_of_an_item / 2.0)
     }
@@ -84,28 +84,30 @@ impl OneTable for Box<dyn ExpiringTable> {
     }
 }
 
-/// A `Table` as filters use it: its slots hold fingerprints and nothing else.
+/// A `Table` as filters use it: its slots hold only fingerprints.
 pub(crate) trait FilterTable: AnyTable {
     fn count(&self, hash: u64) -> usize;
     fn insert(&self, hash: u64) -> Result<(), InsertError>;
-    /// `insert` where that takes no relocation or the table is below its capacity; otherwise an error, without a search.
+    /// `insert` where that takes no relocation or the table is below its capacity. Otherwise an error, without a
+    /// search.
     fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError>;
     fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError>;
     fn remove(&self, hash: u64) -> bool;
-    /// Asks for the buckets of these hashes, which are then on their way into the cache.
+    /// Prefetches the buckets of these hashes.
     fn prefetch(&self, hashes: &[u64]);
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError>;
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
-    /// The lower-numbered of the two buckets that may hold this hash's fingerprint: the same for all of its class.
+    /// The lower-numbered of the two buckets that may hold this hash's fingerprint. It is the same for all keys of a
+    /// class.
     fn lower_bucket(&self, hash: u64) -> usize;
 }
 
-/// A `Table` as maplets use it: its slots hold a value beside the fingerprint, in the payload.
+/// A `Table` as maplets use it: its slots hold a fingerprint and a value, which is the payload.
 pub(crate) trait MapletTable: AnyTable {
     fn values(&self, hash: u64) -> Values;
     fn count_value(&self, hash: u64, value: u16) -> usize;
     fn insert_value(&self, hash: u64, value: u16) -> Result<(), InsertError>;
-    /// The values that were found; none if the value was added.
+    /// Returns the values that it found, or none if the value was added.
     fn insert_value_if_absent(&self, hash: u64, value: u16) -> Result<Values, InsertError>;
     fn remove_value(&self, hash: u64, value: u16) -> bool;
     fn replace_value(&self, hash: u64, old: u16, new: u16) -> bool;
@@ -116,7 +118,7 @@ pub(crate) trait MapletTable: AnyTable {
     fn remove_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues, answers: &mut dyn FnMut(&[bool]));
 }
 
-/// A `Table` as filters use it whose entries expire: its slots hold an end beside the fingerprint, in the payload.
+/// A `Table` as filters whose entries expire use it: its slots hold a fingerprint and an end, which is the payload.
 pub(crate) trait ExpiringTable: AnyTable {
     fn clock(&self) -> &Clock;
     fn advance_to(&self, tick: u64) -> Advance;
@@ -125,7 +127,7 @@ pub(crate) trait ExpiringTable: AnyTable {
     /// Whether the entry was added.
     fn add_until(&self, hash: u64, until: Until, unless: Unless) -> Result<bool, InsertError>;
     fn remove_until(&self, hash: u64, expires_at: u64) -> bool;
-    /// How many entries will live in so many ticks.
+    /// How many entries will be live in this many ticks.
     fn live_in(&self, ticks: u64) -> usize;
     fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     /// `hashes` puts the ends that go with a block into `ends`.
@@ -134,7 +136,7 @@ pub(crate) trait ExpiringTable: AnyTable {
     fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answer: &mut dyn FnMut(bool));
 }
 
-/// The ends that go with a block of hashes, in ticks of the caller's.
+/// The ends that go with a block of hashes, in the caller's ticks.
 pub(crate) type BlockOfEnds = Cell<[u64; BLOCK]>;
 
 /// The values that go with a block of hashes.

@@ -8,7 +8,7 @@ use crate::table::save::TableSave;
 use crate::word::digest;
 use crate::word::layout::{Encoding, Shape};
 
-/// The cores of filters, of which images are taken.
+/// The cores of filters of which images can be taken.
 pub(crate) trait Imaged {
     /// Begins a save of each table, at this moment.
     fn begin_save(&self) -> io::Result<Begun<'_>>;
@@ -19,7 +19,7 @@ pub(crate) trait Imaged {
 pub(crate) struct Begun<'a> {
     /// The tables, in the order in which they are to be written.
     pub(crate) sections: Vec<Section<'a>>,
-    /// Of a filter that rotates.
+    /// Only of a filter that rotates.
     pub(crate) rotation: Option<Rotation>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Section<'a> {
     pub(crate) save: TableSave<'a>,
 }
 
-/// How far the rotation of a filter had come at that moment.
+/// How far the rotation of a filter had come at the moment of its save.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots state it"))]
 pub(crate) struct Rotation {
@@ -50,12 +50,13 @@ impl<'a> Begun<'a> {
         Ok(Self { sections, rotation: None })
     }
 
-    /// The digest of the filter of this kind with this probe, as it was then.
+    /// The digest, at the moment of the save, of a filter of this kind with this probe.
     ///
-    /// A filter that rotates has tables in the order of their age, and each counts by itself. One that grows may have a key's
-    /// copy in any of its tables, and all count together.
+    /// A filter that rotates has tables in the order of their age, and each counts by itself. A filter that grows may
+    /// have a key's copy in any of its tables, and all tables count together.
     pub(crate) fn digest(&self, kind: FilterKind, probe: u64) -> io::Result<u64> {
-        // Where there are several, that of the coarsest classes comes last, and where they rotate, all are alike.
+        // In a filter that grows, the table with the coarsest classes comes last. In a filter that rotates, all
+        // tables are alike.
         let table = self.sections.last().expect("a filter has a table").table;
         let Shape { encoding, slots, fingerprint_bits, payload_bits } = table.shape();
         let encoding = u32::from(encoding == Encoding::SemiSorted);

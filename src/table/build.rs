@@ -7,7 +7,7 @@ use crate::table::words::{self, Table};
 use crate::word::geometry::{Buckets, Nested, WideBuckets};
 use crate::word::layout::{Layout, OfFilter, Plain, SHAPES, SemiSorted, Shape, WithPayload};
 
-/// `$body` with `$layout` standing for the layout of this shape.
+/// Expands to `$body` with `$layout` as the layout of this shape.
 macro_rules! with_layout {
     ($shape:expr, $layout:ident => $body:expr) => {
         with_layout!($shape, $layout => $body;
@@ -34,7 +34,7 @@ macro_rules! with_layout {
     };
 }
 
-/// The same for a layout that slots with a payload are made from.
+/// The same for the layouts that can have a payload.
 macro_rules! with_layout_for_payload {
     ($shape:expr, $layout:ident => $body:expr) => {
         with_layout!($shape.without_payload(), $layout => $body;
@@ -98,12 +98,12 @@ pub(crate) fn nested(pages: Pages, shape: Shape, geometry: Nested, capacity: usi
     with_layout!(shape, L => Some(Box::new(Table::with_geometry(pages, L::try_new()?, geometry, capacity)?)))
 }
 
-/// The memory that such a table takes up, in bytes.
+/// The memory that such a table takes, in bytes.
 pub(crate) fn nested_memory_for(shape: Shape, buckets: usize) -> usize {
     with_layout!(shape, L => size_of::<Table<L, Nested>>()) + words::memory_for(buckets)
 }
 
-/// What `AnyTable::memory_usage` of a table that stands alone will be.
+/// What `AnyTable::memory_usage` of a table that is not one of several will be.
 #[cfg(feature = "snapshot")]
 pub(crate) fn memory_usage(shape: Shape, buckets: usize) -> usize {
     let own = if shape.payload_bits == 0 {

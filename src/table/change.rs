@@ -78,8 +78,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Ok(())
     }
 
-    /// Adds a copy of the item, unless its buckets are full and the table holds as many items as it is meant for. Then
-    /// that is the answer, without a search.
+    /// Adds a copy of the item. If its buckets are full and the table holds its capacity, fails without a search.
     #[inline(always)]
     pub(super) fn insert_within_capacity_as<const SAVED: bool>(
         &self,
@@ -100,7 +99,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             self.counters.add_len(1);
             return Ok(());
         }
-        // The sum of some counters: only now, for most inserts find room.
+        // The sum of several counters. It is computed only here, because most inserts find room.
         let len = self.counters.len();
         if len < self.capacity {
             return self.insert_anyhow::<SAVED>(|| item);
@@ -126,7 +125,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     #[inline(always)]
     fn insert_if_absent_or_again(&self, item: Item, again: impl FnOnce() -> Item + Copy) -> Result<bool, InsertError> {
-        // Spares the lock where a lookup is enough. (Not in the model without the lock, where it would hide the bug.)
+        // Avoids the lock where a lookup is enough. (Not in the model without the lock, where it would hide the bug.)
         if !fault::injected(Fault::InsertIfAbsentWithoutLock) && self.contains_or_again(item, again) {
             return Ok(false);
         }
@@ -172,7 +171,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[inline(always)]
     pub(super) fn remove_hash(&self, hash: u64) -> bool {
         let item = self.item(hash);
-        // No load of a processor's overtakes the taking of a lock; a prefetch does.
+        // The processor starts no load before it has taken the lock, but it does start a prefetch.
         self.prefetch(item);
         self.remove_or_again::<true>(item, move || self.item(hash))
     }
@@ -183,7 +182,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.remove_or_again::<true>(item, || item)
     }
 
-    /// Removes a copy of the item, which `again` returns too. `COUNTED` says whether that is counted here, under the lock.
+    /// Removes a copy of the item, which `again` returns too. `COUNTED` says whether the removal is counted here,
+    /// under the lock.
     #[inline(always)]
     pub(super) fn remove_or_again<const COUNTED: bool>(&self, item: Item, again: impl FnOnce() -> Item + Copy) -> bool {
         let Some(guard) = self.stripe(item.sum).try_lock_unless(Fault::RemoveWithoutLock) else {
@@ -200,7 +200,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         item: Item,
         again: impl FnOnce() -> Item,
     ) -> bool {
-        // Both at once: a branch on which of the two holds it would be mispredicted half of the time.
+        // Looks at both at once: a branch on which of the two holds the copy would be mispredicted half of the time.
         let (first, second) = (self.look(item.first), self.look(item.second));
         let (in_first, copy) = self.layout.place(first, second, item.entry);
         if !copy.exists() {
@@ -265,10 +265,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         });
     }
 
-    /// Calls `work` with the locks of all stripes, unless the model leaves that out. They are taken in order, and nobody waits
-    /// for a lock while holding another.
+    /// Calls `work` with the locks of all stripes, unless the model leaves them out. They are taken in order. No
+    /// other code waits for a stripe's lock while it holds one.
     pub(crate) fn with_all_locked<R>(&self, fault: Fault, work: impl FnOnce() -> R) -> R {
-        // 8 bytes each, in place: they are up to 8 KiB of the stack.
+        // 8 bytes each, in place: together they take up to 8 KiB of the stack.
         let mut locks = [const { None }; MAX_STRIPES];
         for (lock, stripe) in locks.iter_mut().zip(&self.stripes) {
             *lock = stripe.lock_unless(fault, &self.counters).into_lock();

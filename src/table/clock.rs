@@ -7,32 +7,33 @@ use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
 use crate::verify::fault::{self, Fault};
 use crate::word::ring::{Arc, MOST_RING_BITS, Moment, Ring};
 
-/// What a call of `advance_to` of a filter with a clock has led to.
+/// The result of a call of `advance_to` on a filter with a clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Advance {
-    /// The tick is the first one that the filter was told: the clock begins with it.
+    /// This is the first tick that the filter was given: its clock begins with this tick.
     Origin,
-    /// The tick is the one that the filter was told last: nothing was due.
+    /// The tick is the last one that the filter was given: nothing was due.
     Current,
-    /// The tick is greater than every one before. What was to expire until then has.
+    /// The tick is greater than every one before. Everything that was to expire by then has expired.
     ///
-    /// Of a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) that many generations have expired, or all if there are fewer.
+    /// In a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter), `ticks` generations have expired, or all of them
+    /// if there are fewer.
     Forward {
-        /// By how much the tick is greater. A number that no pause explains tells of a clock that has jumped.
+        /// By how many ticks the clock has advanced. If no pause explains the number, the clock has jumped.
         ticks: u64,
     },
-    /// The tick is below one before: nothing expires until the clock has caught up.
+    /// The tick is less than an earlier one. Nothing expires until the clock has caught up.
     Behind {
-        /// By how much it is below.
+        /// By how many ticks it is behind.
         by: u64,
     },
 }
 
 /// The clock of a table.
 ///
-/// It counts ticks of its own, which go on by one with each tick of the caller's. What a tick is called outside is the sum of that
-/// and an offset.
+/// It counts ticks of its own, which advance by one with each tick of the caller. The caller's name for a tick is the
+/// sum of the clock's own tick and an offset.
 #[derive(Debug)]
 pub(crate) struct Clock {
     pub(super) ring: Ring,
@@ -40,20 +41,21 @@ pub(crate) struct Clock {
     longest: u64,
     /// How long a tick is, if the caller has said so.
     resolution: Option<Duration>,
-    /// A [`Moment`]: all that a lookup needs.
+    /// A [`Moment`]. A lookup needs nothing else.
     moment: AtomicU64,
-    /// What is to be added to a tick of the clock's own to get one of the caller's, modulo 2⁶⁴. It is changed by those who hold
-    /// the locks of all stripes, so it stays as it is for those who hold any.
+    /// What is added to a tick of the clock's own to get the caller's tick, modulo 2⁶⁴. Only a thread that holds the
+    /// locks of all stripes changes it. So it does not change for a thread that holds any of them.
     offset: AtomicU64,
-    /// The sum of the two above. It is changed after them. So who finds that all three agree has read two that belong together,
-    /// without a lock.
+    /// The sum of the two above. It is changed after them. So a thread that finds that all three agree has read two
+    /// that belong together, without a lock.
     noted: AtomicU64,
-    /// The pass that is under way. Whoever holds this lock, and nobody else, changes the three above.
+    /// The pass that is under way. Only the holder of this lock changes the three above.
     sweep: Mutex<Option<Pass>>,
     pub(crate) tallies: Tallies,
 }
 
-/// The tick of a clock's own that it begins with, and goes back to: a whole number of rounds of every ring, more than one.
+/// The first tick of a clock's own, to which it also goes back. It is a multiple of the length of every ring, and
+/// greater than that length.
 pub(super) const FIRST_TICK: u64 = 1 << (MOST_RING_BITS + 1);
 
 /// What has happened since the clock was made.
@@ -70,21 +72,22 @@ pub(crate) struct Tallies {
 /// A pass over the table that takes the dead out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pass {
-    /// It takes out what has died by this tick.
+    /// The pass takes out what has died by this tick.
     pub(super) target: u64,
     pub(super) dead: Arc,
-    /// The bucket to go on with.
+    /// The next bucket to sweep.
     pub(super) next: usize,
 }
 
 /// When an entry is to expire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Until {
-    /// At this tick of the caller's.
+    /// At this tick of the caller.
     Tick(u64),
-    /// So many ticks from now.
+    /// This many ticks from now.
     After(u64),
-    /// So many ticks after this one of the caller's, which is not yet to come. The end itself may be beyond the last tick there is.
+    /// This many ticks after this tick of the caller, which is now or past. The end itself may be beyond the last
+    /// tick there is.
     Since { tick: u64, ticks: u64 },
 }
 
@@ -95,14 +98,14 @@ pub(super) enum Admission {
     At { end: u64 },
     /// It is dead already.
     Dead,
-    /// It would take the place on the ring of an end that is yet to be swept.
+    /// Its end would take the place on the ring of an end that is yet to be swept.
     NotYet,
 }
 
-/// What a clock tells of itself.
+/// What is read from a clock in one go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reading {
-    /// The tick of the caller's, if one is known.
+    /// The caller's tick, if one is known.
     pub(crate) now: Option<u64>,
     pub(crate) moment: Moment,
 }
@@ -121,7 +124,7 @@ impl Clock {
         }
     }
 
-    /// Another one like it, that shows the same tick, for a table in which nothing is.
+    /// A clock like this one that shows the same tick, for an empty table.
     pub(crate) fn another(&self) -> Self {
         let clock = Self::new(self.ring, self.longest, self.resolution);
         match self.now() {
@@ -130,13 +133,14 @@ impl Clock {
         }
     }
 
-    /// The place on the ring of the tick that is now.
+    /// The place on the ring of the current tick.
     #[cfg(feature = "snapshot")]
     pub(crate) fn place(&self, moment: Moment) -> u16 {
         self.ring.place(moment.now())
     }
 
-    /// The clock when it shows this tick of the caller's, which has this place on the ring, and the sweep lags by so many ticks.
+    /// The clock as it is when it shows this tick of the caller, which has this place on the ring, and the sweep lags
+    /// by `lag` ticks.
     pub(crate) fn at(self, now: u64, place: u16, lag: u64) -> Self {
         let moment = Moment::new(self.ring, FIRST_TICK + u64::from(place), lag);
         Self {
@@ -155,7 +159,8 @@ impl Clock {
         self.resolution
     }
 
-    /// The earliest tick of the caller's at which entries died that were not swept yet. Not exact while the clock goes on.
+    /// The earliest tick of the caller at which entries died that were not swept yet. Not exact while the clock
+    /// advances.
     pub(crate) fn oldest_unswept(&self) -> Option<u64> {
         let lag = self.moment().lag();
         self.now().filter(|_| lag > 0).map(|now| now.saturating_sub(lag - 1))
@@ -164,12 +169,12 @@ impl Clock {
     /// The moment, at the beginning of a lookup, and for writers.
     #[inline(always)]
     pub(super) fn moment(&self) -> Moment {
-        // Acquire, with `publish`: who sees that the table was swept sees it without what was swept. SeqCst: see
-        // `table/expiring.rs`, *Linearizability*.
+        // Acquire, with `publish`: a thread that sees that the table was swept sees it without what was swept.
+        // SeqCst: see `table/expiring.rs`, *Linearizability*.
         Moment(self.moment.load(fault::ordering(Fault::RelaxedMoment, Ordering::SeqCst)))
     }
 
-    /// The tick that is now, for a model, without any ordering.
+    /// The current tick, for a model, without any ordering.
     #[cfg(ccf_model)]
     pub(crate) fn peek(&self) -> u64 {
         Moment(self.moment.load(Ordering::Relaxed)).now().wrapping_add(self.offset.load(Ordering::Relaxed))
@@ -178,52 +183,53 @@ impl Clock {
     /// Whether it is still the same moment, at the end of a lookup.
     #[inline(always)]
     pub(super) fn is_still(&self, moment: Moment) -> bool {
-        // Relaxed: the lookup's reads of words come before it, acquire what they have seen, and so bring along the moments that
-        // matter.
+        // Relaxed: the lookup's reads of words come before it and acquire what they have seen. With that come the
+        // moments that matter.
         fault::injected(Fault::LookupWithoutClock) || self.moment.load(Ordering::Relaxed) == moment.0
     }
 
-    /// Sets the moment, for who holds the lock of the sweep.
+    /// Sets the moment. The caller holds the lock of the sweep.
     pub(super) fn publish(&self, moment: Moment) {
         // Release, and SeqCst: see `moment`.
         self.moment.store(moment.0, fault::ordering(Fault::RelaxedPublish, Ordering::SeqCst));
     }
 
-    /// Begins to call the tick of this moment `tick`, for who holds the locks of all stripes as well.
+    /// From now on calls the tick of this moment `tick`. The caller also holds the locks of all stripes.
     pub(super) fn call(&self, moment: Moment, tick: u64) {
         // Relaxed: the locks order it.
         self.offset.store(tick.wrapping_sub(moment.now()), Ordering::Relaxed);
     }
 
-    /// Notes what the tick of the moment is called, for who holds the lock of the sweep, has set both and will let it go.
+    /// Notes what the tick of the moment is called. The caller holds the lock of the sweep, has set both and is about
+    /// to release it.
     pub(super) fn note(&self, tick: u64) {
         self.noted.store(tick, Ordering::Relaxed);
     }
 
-    /// The tick of the caller's that is now, if one is known.
+    /// The caller's current tick, if one is known.
     #[inline]
     pub(crate) fn now(&self) -> Option<u64> {
-        // Relaxed: only whether they agree is of interest.
+        // Relaxed: all that matters is whether they agree.
         let noted = self.noted.load(Ordering::Relaxed);
         let Reading { now, .. } = self.read();
         if now == Some(noted) || now.is_none() { now } else { self.now_when_it_is_set() }
     }
 
-    /// `now` where it is being changed.
+    /// `now` while another thread changes it.
     #[cold]
     fn now_when_it_is_set(&self) -> Option<u64> {
         let _pass = self.lock_sweep();
         self.read().now
     }
 
-    /// The moment, and what its tick is called, for who holds the lock of a stripe or that of the sweep.
+    /// The moment, and what its tick is called. The caller holds the lock of a stripe or that of the sweep.
     pub(crate) fn read(&self) -> Reading {
         let moment = self.moment();
         let now = moment.now().wrapping_add(self.offset.load(Ordering::Relaxed));
         Reading { now: moment.is_known().then_some(now), moment }
     }
 
-    /// Whether an entry that is to expire then may be added at this reading; or why it never may.
+    /// Whether an entry that expires at `until` may be added at this reading. An error if it never may.
     pub(super) fn admit(&self, reading: Reading, until: Until) -> Result<Admission, InsertError> {
         let Reading { now: Some(now), moment } = reading else {
             return Err(InsertError::ClockNotSet);
@@ -245,7 +251,7 @@ impl Clock {
         Ok(if admitted { Admission::At { end } } else { Admission::NotYet })
     }
 
-    /// By how much `swept` may lag behind so that entries with the longest lifetime are admitted.
+    /// How far `swept` may lag behind so that entries with the longest lifetime are admitted.
     pub(super) fn spare(&self) -> u64 {
         self.ring.len() - self.longest
     }
@@ -264,7 +270,8 @@ impl Clock {
     }
 }
 
-/// How many ticks of this length an entry must be kept so that it lives as long, wherever in a tick it was added.
+/// The number of ticks of this length for which to keep an entry, so that it lives for at least its lifetime,
+/// wherever in a tick it is added.
 pub(crate) fn ticks_for(lifetime: Duration, resolution: Duration) -> u64 {
     let whole = lifetime.as_nanos().div_ceil(resolution.as_nanos());
     u64::try_from(whole).map_or(u64::MAX, |whole| whole.saturating_add(1))

@@ -8,30 +8,30 @@ use crate::machine::memory::boxed_slice;
 use crate::sync::{AtomicI64, Ordering, Tally};
 use crate::verify::fault::{self, Fault};
 
-/// The most shards a table's counts have; beyond, threads share them.
+/// The most shards that a table's counts have. If there are more threads, they share shards.
 const MAX_SHARDS: usize = 64;
 
-/// All that a table counts, in a number of shards, each on a cache line of its own; a thread always changes the same
-/// shard.
+/// All that a table counts, in a number of shards. Each shard is on a cache line of its own, and a thread always
+/// changes the same shard.
 ///
-/// All accesses are relaxed: these are statistics, that order nothing.
+/// All accesses are relaxed: these are statistics, which order nothing.
 #[derive(Debug)]
 pub(crate) struct Counters {
-    /// A power of two of them, with one that is not used between any two: so they share no cache line, nor a pair of lines
-    /// that a processor loads together.
+    /// The number of shards in use is a power of two. Between any two of them is one that is not used. So they share
+    /// no cache line, nor a pair of lines that a processor loads together.
     shards: Box<[Shard]>,
-    /// Their number, less one.
+    /// The number of shards in use, minus one.
     mask: usize,
 }
 
-/// The elements from one shard to the next.
+/// The distance from one shard in use to the next, in elements.
 const STRIDE: usize = 2;
 
-/// What the threads that share a shard have counted: [`Counts`] says what.
+/// What the threads that share a shard have counted. [`Counts`] explains the fields.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Shard {
-    /// One shard alone may be negative: an item may be inserted by one thread and removed by another.
+    /// It may be negative in one shard: one thread may insert an item and another remove it.
     len: AtomicI64,
     relocations: Tally,
     longest_path: Tally,
@@ -42,7 +42,7 @@ struct Shard {
     false_positives_recorded: Tally,
 }
 
-/// What was counted, on all threads together. Sums are taken modulo 2⁶⁴.
+/// The counts of all threads together. Sums are modulo 2⁶⁴.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// How many items there are.
@@ -57,13 +57,13 @@ pub(crate) struct Counts {
     pub(crate) lookup_retries: u64,
     /// Locks of stripes that were not free at once.
     pub(crate) lock_waits: u64,
-    /// As told by the caller, like the next.
+    /// As recorded by the caller, like the next.
     pub(crate) negatives_recorded: u64,
     pub(crate) false_positives_recorded: u64,
 }
 
 impl Counts {
-    /// The counts of two tables as one: their sums, and the longer of the longest paths.
+    /// The counts of two tables as one: their sums, and the maximum of the longest paths.
     pub(crate) fn merge(self, other: Self) -> Self {
         Self {
             len: self.len.wrapping_add(other.len),
@@ -78,26 +78,26 @@ impl Counts {
     }
 }
 
-/// The number of shards for a table of so many buckets: a small table need not pay for them, since its buckets
-/// themselves are shared.
+/// The number of shards for a table of this many buckets. A small table need not pay for shards, since threads share
+/// its buckets anyway.
 fn shards_for(buckets: usize) -> usize {
-    /// Asked for once in a process: the answer takes system calls, and allocations that cannot fail but by an abort.
+    /// Computed once in a process: this takes system calls, and allocations that abort the process if they fail.
     static THREADS: LazyLock<usize> =
         LazyLock::new(|| available_parallelism().map_or(1, usize::from).next_power_of_two());
 
     let worthwhile = (buckets / 512).next_power_of_two().min(MAX_SHARDS);
-    // Asked with the first table in any case, for the first filter is built where memory is not short; a later table may be
-    // one that is added where it is.
+    // Computed with the first table in any case. Memory is rarely short when the first filter is built, but it may be
+    // when a later table is added.
     worthwhile.min(*THREADS)
 }
 
-/// How many elements so many shards take.
+/// The number of elements for this many shards in use.
 fn elements(shards: usize) -> usize {
     (shards - 1) * STRIDE + 1
 }
 
 impl Counters {
-    /// Counters for a table of so many buckets, or `None` if there is no memory for them.
+    /// Counters for a table of this many buckets, or `None` if there is no memory for them.
     pub(crate) fn new(buckets: usize) -> Option<Self> {
         let shards = shards_for(buckets);
         Some(Self { shards: boxed_slice(elements(shards), Shard::default)?, mask: shards - 1 })
@@ -108,7 +108,7 @@ impl Counters {
         elements(shards_for(buckets)) * size_of::<Shard>()
     }
 
-    /// Those that are used.
+    /// The shards in use.
     fn shards(&self) -> impl Iterator<Item = &Shard> {
         self.shards.iter().step_by(STRIDE)
     }
@@ -129,11 +129,11 @@ impl Counters {
         }
     }
 
-    /// So many hops of a path were carried out.
+    /// Counts the hops of a path that were carried out.
     pub(crate) fn relocated(&self, hops: u64) {
         let shard = self.shard();
         shard.relocations.fetch_add(hops, Ordering::Relaxed);
-        // Nearly never longer: spares an exchange.
+        // The path is hardly ever longer than before. The test saves an exchange.
         if shard.longest_path.load(Ordering::Relaxed) < hops {
             shard.longest_path.fetch_max(hops, Ordering::Relaxed);
         }
@@ -164,14 +164,15 @@ impl Counters {
         self.shard().false_positives_recorded.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// How many items there are: exact while no thread changes that. Each change made meanwhile may or may not be in it.
+    /// How many items there are. It is exact while no thread changes that. Each change made meanwhile may or may not
+    /// be included.
     pub(crate) fn len(&self) -> usize {
         let sum: i64 = self.shards().map(|shard| shard.len.load(Ordering::Relaxed)).sum();
-        // A removal may have been counted where the insertion before it, in an earlier shard, was not.
+        // A removal may be included while the insertion before it, in a shard that was read earlier, is not.
         sum.max(0) as usize
     }
 
-    /// All counts, each as exact as [`len`](Self::len), but not all of the same moment.
+    /// All counts. Each is as exact as [`len`](Self::len), but they are not all of the same moment.
     pub(crate) fn counts(&self) -> Counts {
         let of_shard = |shard: &Shard| Counts {
             len: 0,
@@ -184,12 +185,12 @@ impl Counters {
             false_positives_recorded: shard.false_positives_recorded.load(Ordering::Relaxed),
         };
         let counts = self.shards().map(of_shard).fold(Counts::default(), Counts::merge);
-        // By itself: a sum of shards that may be negative.
+        // Computed separately: it is a sum of shards that may be negative.
         Counts { len: self.len(), ..counts }
     }
 }
 
-/// A small number of the calling thread's own.
+/// A small number that identifies the calling thread.
 #[cfg(not(ccf_model = "loom"))]
 #[inline]
 fn thread_number() -> usize {
@@ -198,7 +199,8 @@ fn thread_number() -> usize {
 
     static NEXT: AtomicUsize = AtomicUsize::new(1);
     std::thread_local! {
-        /// 0 before the first use. Computed lazily by hand, for what the standard library does takes two instructions more.
+        /// 0 before the first use. Initialized by hand, because the standard library's lazy initialization takes two
+        /// instructions more.
         static NUMBER: Cell<usize> = const { Cell::new(0) };
     }
     NUMBER.with(|number| {
@@ -209,7 +211,7 @@ fn thread_number() -> usize {
     })
 }
 
-/// loom's threads share one thread, and its models have too few buckets for a second shard.
+/// loom runs all its threads on one thread, and its models have too few buckets for a second shard.
 #[cfg(ccf_model = "loom")]
 fn thread_number() -> usize {
     0

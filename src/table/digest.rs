@@ -1,4 +1,4 @@
-//! CONCURRENT: what the copies in the image of a table come to as one number. `word/digest.rs` has the arithmetic.
+//! CONCURRENT: the sum of the digests of all copies in the image of a table. `word/digest.rs` has the arithmetic.
 
 use std::io;
 
@@ -10,7 +10,8 @@ use crate::word::geometry::Geometry;
 use crate::word::layout::{Entry, Layout};
 
 impl<L: Layout, G: Geometry> Table<L, G> {
-    /// The sum over the copies that were in at the moment of the save and, where there is a clock, live then.
+    /// The sum over the copies that were in at the moment of the save. Where there is a clock, only copies that were
+    /// live at that moment count.
     ///
     /// # Errors
     /// Of the kind `OutOfMemory`.
@@ -19,9 +20,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             return self.sum_of_copies(save, |entry| Some(self.layout.payload_of(entry).into()));
         };
         let Some((moment, now)) = save.told() else {
-            return Ok(0); // without a tick nothing was taken in
+            return Ok(0); // without a tick there are no entries
         };
-        // In ticks of the caller's: the places on the ring are others in another filter.
+        // In the caller's ticks: the places on the ring differ from filter to filter.
         let end = |place| now.wrapping_add(clock.ring.ticks_until(moment, place));
         self.sum_of_copies(save, |entry| {
             let place = self.layout.payload_of(entry);
@@ -29,7 +30,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         })
     }
 
-    /// The sum over all copies for which `payload` tells what theirs means.
+    /// The sum over all copies for which `payload` returns what their payload means.
     #[inline(always)]
     fn sum_of_copies(&self, save: &TableSave<'_>, payload: impl Fn(Entry) -> Option<u64>) -> io::Result<u64> {
         let (mut bucket, mut sum) = (0, 0u64);

@@ -1,4 +1,4 @@
-//! Pure: a table of one layout as a table of any.
+//! Pure: the traits of `table/any.rs` for a table of one layout, and its batches.
 
 use crate::error::insert::{InsertBatchError, InsertError};
 #[cfg(feature = "snapshot")]
@@ -15,7 +15,8 @@ use crate::word::geometry::{Geometry, Index, Items};
 use crate::word::layout::{Fingerprint, Layout, Shape};
 use crate::word::values::Values;
 
-/// The inserts of a table that is being saved, out of the way of all others. (They take what is in registers already.)
+/// The inserts of a table that is being saved, kept apart from all other code. (They take what is in registers
+/// already.)
 impl<L: Layout, G: Geometry> Table<L, G> {
     #[cold]
     #[inline(never)]
@@ -41,8 +42,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.insert_block::<true, ()>(items, len, coming, refused)
     }
 
-    /// Inserts the items up to the first that is refused; how many. `refused` is told why that one was. Asks for the buckets
-    /// of those to come.
+    /// Inserts the items up to the first one that is refused; returns how many. Puts the reason of the refusal into
+    /// `refused`. Prefetches the buckets of `coming`.
     #[inline(always)]
     fn insert_block<const SAVED: bool, P: Payloads>(
         &self,
@@ -58,7 +59,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             let added = if P::ANY { self.insert_value_uncounted(item) } else { self.insert_uncounted::<SAVED>(item) };
             if let Err(mut error) = added {
                 if let InsertError::Full { len, .. } = &mut error {
-                    // Those before it in this block have yet to be counted.
+                    // The items before it in this block are not counted yet.
                     *len += inserted;
                 }
                 *refused = Some(error);
@@ -71,7 +72,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 }
 
-/// A batch: which hashes, and what is to be done with each block of them.
+/// A batch: its hashes, and the steps for each block of them.
 pub(super) struct Batch<'a, S> {
     pub(super) hashes: Hashes<'a>,
     pub(super) steps: S,
@@ -84,12 +85,12 @@ impl<S: Steps> Vectorized for Batch<'_, S> {
     }
 }
 
-/// What a lookup answers.
+/// The answer of a lookup.
 pub(super) trait Answer: Copy {
-    /// That of an absent key.
+    /// The answer for an absent key.
     const NONE: Self;
 
-    /// Looks up the first `len` items of a block, and asks for the buckets of the items to come, if there are any.
+    /// Looks up the first `len` items of a block. If there are items to come, prefetches their buckets.
     fn look_up<L: Layout, G: Geometry>(
         table: &Table<L, G>,
         items: &Items<G::Index, BLOCK>,
@@ -171,7 +172,7 @@ trait Payloads {
     fn add_to<L: Layout, I: Index>(&self, layout: L, items: &mut Items<I, BLOCK>);
 }
 
-/// In a filter there are none.
+/// A filter has none.
 impl Payloads for () {
     const ANY: bool = false;
 
@@ -216,7 +217,7 @@ impl<L: Layout, G: Geometry, P: Payloads> Steps for Inserts<'_, L, G, P> {
 
     #[inline(always)]
     fn act(&mut self, items: &Self::Prepared, len: usize, coming: &Self::Prepared) -> bool {
-        // Asked once for the block: a save that begins later overlaps the inserts.
+        // Checked once for the block: a save that begins later overlaps the inserts.
         *self.inserted += if !P::ANY && self.table.is_being_saved() {
             self.table.insert_block_saved(items, len, coming, self.refused)
         } else {

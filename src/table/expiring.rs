@@ -1,107 +1,126 @@
-//! CONCURRENT: what only a table with a clock does: entries that are added with an end, found while they live, and forgotten.
+//! CONCURRENT: what only a table with a clock does. It adds entries with an end, finds them while they live, and
+//! forgets them.
 //!
 //! # Entries
-//! The payload of an entry is its *end*, the tick at which it dies, as a place on a ring (`word/ring.rs`). An entry is an *item*
-//! as in a maplet: a class with a payload. The protocol is that of `table/values.rs`: each store that adds, takes or replaces a
-//! *live* item is made under the lock of its stripe, after a bump of its own. What is new is the clock, and that the dead are
-//! taken out.
+//! The payload of an entry is its *end*: the tick at which it dies, as a place on a ring (`word/ring.rs`). An entry
+//! is *live* until its end has come, and *dead* from then on. An entry is an *item* as in a maplet: a class with a
+//! payload. The protocol is that of `table/values.rs`: each store that adds, takes or replaces a *live* item is made
+//! under the lock of its stripe, after a bump of its own. Two things are new: the clock, and the taking out of dead
+//! entries.
 //!
-//! The clock is one word, the [`Moment`]: `now`, and how far `swept` lags behind. It is changed in two ways, both under the lock of
-//! the sweep (`table/clock.rs`): `now` goes forward, and `swept` catches up. So a moment does not come back (but after 2⁴⁷ ticks).
+//! The clock is one word, the [`Moment`]: `now`, and how far `swept` lags behind. It changes in two ways, both under
+//! the lock of the sweep (`table/clock.rs`): `now` goes forward, and `swept` catches up. So a moment does not come
+//! back (except after 2⁴⁷ ticks).
 //!
 //! # The rules
-//! 1. A writer reads the moment under the lock of its stripe, before it looks at any word, and acts by that before it gives the lock
-//!    up. (In the other order, an item that it has seen may be swept before it reads the moment, and its place stand for another end.)
-//! 2. It adds an item only if its end is after `now` and at most `swept + 2^e`. If it is beyond that, but the lifetime is not too
-//!    long, the writer lets the lock go, waits for the sweep, and begins anew. (A replaced payload is an item that is added.)
+//! In these rules, `e` is the number of bits of an end, so the ring has `2^e` places.
+//!
+//! 1. A writer reads the moment under the lock of its stripe, before it looks at any word. It acts by that moment
+//!    before it releases the lock. (In the other order, an item that it has seen may be swept before it reads the
+//!    moment, and the item's place may then mean another end.)
+//! 2. It adds an item only if the item's end is after `now` and at most `swept + 2^e`. If the end is beyond that, but
+//!    the lifetime is not too long, the writer releases the lock, waits for the sweep, and begins anew. (A replaced
+//!    payload is an item that is added.)
 //! 3. A relocation moves live items only. One that finds its item dead takes it out.
-//! 4. **A pass** takes out all that died by its *target*, the `now` at which it begins. It first passes once through the locks of
-//!    all stripes ("settles"), then looks at each bucket once, and then `swept` becomes its target. It holds the lock of the sweep
-//!    all the time, or leaves the rest to whoever takes that lock next.
-//! 5. **Each take of a dead item comes after a bump of its stripe at a moment at which it was dead.** A pass bumps each stripe as it
-//!    settles. After that it takes out what it finds, without a lock and without a further bump. Whoever else takes a dead item out, to
-//!    make room, does it under the lock of its stripe, and bumps first.
-//! 6. A lookup reads the moment, and does what a lookup of a maplet does. If no lane has the fingerprint, the answer is *false*. If one
-//!    has, and its end is live at the moment, it is *true*. Else it looks once more, at all lanes, and reads the moment again at the end.
-//!    *False* counts only if it is still the same; if not, it looks again.
+//! 4. **A pass** takes out all that died by its *target*, the `now` at which it begins. It first passes once through
+//!    the locks of all stripes ("settles"). Then it looks at each bucket once, and then `swept` becomes its target.
+//!    It holds the lock of the sweep all the time, or leaves the rest to the next thread that takes that lock.
+//! 5. **Each take of a dead item comes after a bump of its stripe at a moment at which it was dead.** A pass bumps
+//!    each stripe as it settles. After that it takes out what it finds, without a lock and without a further bump.
+//!    Any other thread that takes a dead item out, to make room, does it under the lock of its stripe, and bumps
+//!    first.
+//! 6. A lookup reads the moment, and does what a lookup of a maplet does. If no lane has the fingerprint, the answer
+//!    is *false*. If one has, and its end is live at the moment, the answer is *true*. Otherwise the lookup looks
+//!    once more, at all lanes, and reads the moment again at the end. *False* counts only if the moment is still the
+//!    same; if not, it looks again.
 //!
 //! # Why `swept` is true
-//! *No item with an end up to `swept` is in the table.* Let `T` be the target of a pass. After it has settled, each writer that
-//! takes a stripe's lock reads a moment whose `now` is `T` or later, for the lock passes that on. So it adds nothing that ends by
-//! `T` (rule 2), and relocates nothing that does (rule 3). Those that had the lock before are done. So from then on, no bucket gets
-//! an item that ends by `T`, and the pass looks at each bucket after that.
+//! *No item with an end up to `swept` is in the table.* Let `T` be the target of a pass. After the pass has settled,
+//! each writer that takes a stripe's lock reads a moment whose `now` is `T` or later, for the lock passes that on. So
+//! the writer adds nothing that ends by `T` (rule 2), and relocates nothing that does (rule 3). The writers that had
+//! the lock before are done. So from then on no bucket gets an item that ends by `T`, and the pass looks at each
+//! bucket after that.
 //!
-//! So all ends in the table are after `swept` and at most `swept + 2^e`, and each place on the ring stands for one of them. A
-//! writer that holds a stripe's lock reads places right: an item of its stripe could be given another meaning only by someone with
-//! that lock. A pass reads them right too: what its places stand for changes when `swept` does, and it has the lock of the sweep.
+//! So all ends in the table are after `swept` and at most `swept + 2^e`, and each place on the ring means exactly one
+//! of them. A writer that holds a stripe's lock reads places right: only a thread with that lock could give an item
+//! of its stripe another meaning. A pass reads them right too: what its places mean changes when `swept` does, and
+//! the pass has the lock of the sweep.
 //!
-//! The lag ends at `2^e` ticks, however far `now` leaps ahead. `swept` is taken for later than it is then. That does no harm: nothing
-//! is live, nothing is added, and the pass that ends this takes out whatever there is.
+//! The lag is at most `2^e` ticks, however far `now` leaps ahead. After such a leap, `swept` is taken for later than
+//! it is. That does no harm: nothing is live, nothing is added, and the pass that ends this state takes out whatever
+//! there is.
 //!
-//! The clock's own ticks begin again after 2⁴⁷. Who begins them again holds the locks of all stripes, keeps the place on the ring, and
-//! has the pass that is under way begin anew.
+//! The clock's own ticks begin again after 2⁴⁷. The thread that begins them again holds the locks of all stripes,
+//! keeps the place on the ring, and makes the pass that is under way begin anew.
 //!
 //! # Why no lookup misses an entry that lives throughout
-//! *It has found the fingerprint nowhere.* As in `table/values.rs`, but for takes of the dead, what it has read is what the table held
-//! at a moment of the look. Suppose that there was a live item of the key then, and that a take of the dead hid it from the lookup.
-//! That take came before the item's word was read, and a bump before the take (rule 5), when the item was dead already. The lookup has
-//! read the version of that bump, or a later one, the first time too; else it would have seen it change. So the item was dead when the
-//! look began, and not live at that moment.
+//! *It has found the fingerprint nowhere.* As in `table/values.rs`, and leaving aside takes of the dead, what it has
+//! read is what the table held at a moment of the look. Suppose that there was a live item of the key at that moment,
+//! and that a take of the dead hid it from the lookup. That take came before the lookup read the item's word. Before
+//! the take there was a bump (rule 5), at which the item was already dead. The lookup has read the version of that
+//! bump, or a later one, the first time too; otherwise it would have seen the version change. So the item was dead
+//! when the look began, and not live at that moment: a contradiction.
 //!
-//! *It has found the fingerprint, but no live item.* Take the last look, at the moment `m`, which was the same before and after it.
+//! *It has found the fingerprint, but no live item.* Take the last look, at the moment `m`, which was the same before
+//! and after it.
 //!
-//! 1. *It has seen no change that was made at a later moment.* Who makes one has read that moment first. So who reads a word with
-//!    that change in it, reads the later moment at the end.
-//! 2. *It has seen what was taken out before `m`.* If `swept` is `s` at `m`, all that the passes up to `s` took out was gone when
-//!    `m` was published, and the lookup read `m` first. So no place of the words that it read stands for an end up to `s`, nor,
-//!    by 1, for one after `s + 2^e`.
-//! 3. So it reads places right, and the dead that were taken out were dead at `m`: who took them had read a moment no later than `m`.
-//! 4. What is left are the changes of live items, under the rules of `table/values.rs`. So the key had no live item at one moment of the
-//!    look; and all that time it was `m`.
+//! 1. *It has seen no change that was made at a later moment.* A thread that makes such a change has read that moment
+//!    first. So a lookup that reads a word with that change in it reads the later moment at the end.
+//! 2. *It has seen what was taken out before `m`.* Let `swept` be `s` at `m`. All that the passes up to `s` took out
+//!    was gone when `m` was published, and the lookup read `m` first. So no place in the words that it read means an
+//!    end up to `s`, nor, by 1, one after `s + 2^e`.
+//! 3. So it reads places right, and the dead that were taken out were dead at `m`: the threads that took them had
+//!    read a moment no later than `m`.
+//! 4. What is left are the changes of live items, under the rules of `table/values.rs`. So the key had no live item
+//!    at one moment of the look; and during all of the look the moment was `m`.
 //!
 //! # Why nothing is found that is dead
-//! A lookup answers *true* for an item whose place is live at the moment `m` that it read before the words. If the item was in the table
-//! then, its place stood for its end (by 2 above), and it was live. If it was added later, then during the call, and live.
+//! A lookup answers *true* for an item whose place is live at the moment `m` that it read before the words. If the
+//! item was in the table then, its place meant its end (by 2 above), and it was live. If it was added later, then it
+//! was added during the call, and live.
 //!
-//! *Why the second reading.* A lookup reads a moment at which the place of 14 stands for 10. It is stopped. The entries that died at 10
-//! are swept, the clock goes on, and the end of its own key, which lives, is put off until 14. Now it reads the words, and takes that
-//! entry for dead.
+//! *Why the second reading.* A lookup reads a moment at which the place of 14 means 10. It is stopped. The entries
+//! that died at 10 are swept, and the clock goes on. The end of the lookup's own key, which is live, is put off to
+//! 14, and now the lookup reads the words. It takes that entry for dead.
 //!
-//! *Why takes of the dead bump.* A thread has announced that it adds an entry of the key to the first word. A lookup reads the version
-//! and the first word. The entry is added. The clock goes on, by which another one of the key dies, and that is taken out of the second
-//! word. The lookup reads that. It has found none, though there was one at each moment.
+//! *Why takes of the dead bump.* A thread has announced that it adds an entry of the key to the first word. A lookup
+//! reads the version and the first word. The entry is added. The clock goes on; by that, another entry of the key
+//! dies, and is taken out of the second word. The lookup reads the second word. It has found no entry, though there
+//! was one at each moment.
 //!
 //! # Linearizability
 //! The filter is a multiset of pairs of a class and an end, and a clock.
 //!
 //! | operation | takes effect |
 //! |---|---|
-//! | `advance_to` | when the moment is published. All that dies by it is out at once, whenever a pass gets there. *Nothing was due*: at its look at the clock |
+//! | `advance_to` | when the moment is published. All that dies by it is out at once, whenever a pass gets there. If nothing was due: at its look at the clock |
 //! | lookups | as in `table/values.rs` |
-//! | `insert`, `keep_until` | at their compare-exchange. What has died by then has no effect, so any moment will do. Where the end that `keep_until` puts off has passed by then, it has added an entry |
-//! | `remove` | at its compare-exchange; or, if the end has passed by then, just before it did: the entry was there, for the lock was held |
-//! | `insert_if_absent` | *false*: at its look. *true*: at its compare-exchange; under the lock, nobody else has added an entry of the class |
+//! | `insert`, `keep_until` | at their compare-exchange. An entry that has died by then has no effect, so any moment will do. If the end that `keep_until` puts off has passed by then, `keep_until` has added an entry |
+//! | `remove` | at its compare-exchange; or, if the end has passed by then, just before it passed: the entry was there, for the lock was held |
+//! | `insert_if_absent` | *false*: at its look. *true*: at its compare-exchange; under the lock, no other thread has added an entry of the class |
 //! | an insert that is refused for its lifetime | at its look at the clock |
-//! | one that is refused for want of room | at the moment without room that `table/stripe.rs` describes. Dead entries count as room there: the search leaves them out, by one moment of the clock for all buckets, and is not believed if the clock has gone on. At last the insert looks whether its own entry would be live still. If so, it was at that moment |
+//! | an insert that is refused for lack of room | at the moment without room that `table/stripe.rs` describes. Dead entries count as room there: the search leaves them out, by one moment of the clock for all buckets, and its result does not count if the clock has gone on. At last the insert checks whether its own entry would still be live. If so, it was live at that moment |
 //!
-//! As in `table/stripe.rs`, the orders of all keys agree: the accesses to the moment are `SeqCst` like those to words, but for the
-//! second reading of a lookup, for which step 1 is enough. So of two threads, one that tells the time and then looks for a key, and one
-//! that adds this key and then looks for another that has died by then, not both miss what the other did.
+//! As in `table/stripe.rs`, the orders of all keys agree. The accesses to the moment are `SeqCst` like those to
+//! words, except the second reading of a lookup, for which step 1 is enough. For example, one thread advances the
+//! clock and then looks for a key. Another adds this key and then looks for another key that has died by then. They
+//! do not both miss what the other did.
 //!
 //! # How long anyone waits
-//! Lookups wait for nobody. They look again only where another thread has bumped, as each pass does when it begins, or has changed the
-//! moment, which happens twice for each tick. Inserts wait for a pass only where rule 2 says so. That is while a call of `advance_to` that has come late finishes a pass: when it
-//! returns, `swept` lags by so little that entries with the longest lifetime are taken in. The lock of the sweep comes before the
-//! locks of stripes, and who holds one of these never waits for it. So no deadlock.
+//! Lookups wait for no thread. They look again only where another thread has bumped, as each pass does when it
+//! begins, or has changed the moment, which happens twice for each tick. Inserts wait for a pass only where rule 2
+//! says so. That happens while a call of `advance_to` that has come late finishes a pass. When that call returns,
+//! `swept` lags by so little that entries with the longest lifetime are admitted. The lock of the sweep comes before
+//! the locks of stripes, and a thread that holds one of these never waits for it. So there is no deadlock.
 //!
-//! An insert that holds the locks of all stripes (`Table::undisturbed`) makes a bounded number of searches here too: nobody adds
-//! meanwhile, since that takes a lock, and the clock goes on by as many moments at most as there are calls of `advance_to` until one of
-//! them waits for the locks to settle.
+//! An insert that holds the locks of all stripes (`Table::undisturbed`) makes a bounded number of searches here too.
+//! No other thread adds meanwhile, since that takes a lock. The clock goes on by at most as many moments as there are
+//! calls of `advance_to` until one of them waits for the locks to settle.
 //!
 //! # Saves
-//! A save reads the moment when it has the locks of all stripes. All items that live then are in the image (`table/save.rs`): a
-//! pass that began before takes out only what is dead by then, and one that begins later has settled, sees that a save is running,
-//! and keeps the words.
+//! A save reads the moment when it has the locks of all stripes. All items that are live then are in the image
+//! (`table/save.rs`). A pass that began before takes out only what is dead by then. One that begins later has
+//! settled, sees that a save is running, and keeps the words.
 
 use crate::error::insert::InsertError;
 use crate::plan::batch::BLOCK;
@@ -119,19 +138,19 @@ use crate::word::ring::Moment;
 /// When an entry is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unless {
-    /// In any case.
+    /// Always.
     Never,
     /// Unless the key has a live entry.
     Present,
-    /// Unless the key has an entry that can be made to live as long.
+    /// Unless the key has an entry that can be made to live that long.
     Extended,
 }
 
-/// What became of an attempt to add an entry.
+/// The result of an attempt to add an entry.
 enum Attempt {
     /// It was added, or is dead already.
     Added,
-    /// There was one that does.
+    /// There was an entry that serves instead.
     NotNeeded,
     /// A pass must come first.
     NotYet,
@@ -146,7 +165,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Whether there is a live entry of the item's class, which `again` returns too. Lock-free.
     #[inline(always)]
     pub(crate) fn contains_live_or_again(&self, item: Item, again: impl FnOnce() -> Item + Copy) -> bool {
-        // Without a panic, for the sake of the registers.
+        // No `expect` here: a panic would cost registers.
         let Some(clock) = self.clock() else { return false };
         let moment = clock.moment();
         let fingerprint = self.fingerprint(item);
@@ -156,13 +175,13 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 return false;
             }
             let candidate = self.layout.candidate_for(first, second, pattern);
-            // If not, another entry may be it, or it lives by now.
+            // If it is not, another entry may be, or this one may be live by now.
             self.is_live(clock, moment, candidate, fingerprint) || self.contains_live_exactly(again)
         };
         self.look_once(item, found, |_, _| self.contains_live_anew(again))
     }
 
-    /// Whether the candidate is the fingerprint with an end that is yet to come.
+    /// Whether the candidate has this fingerprint and an end that is yet to come.
     #[inline(always)]
     fn is_live(&self, clock: &Clock, moment: Moment, candidate: Candidate, fingerprint: Fingerprint) -> bool {
         self.layout.confirms(candidate, fingerprint)
@@ -177,7 +196,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.contains_live_exactly(item)
     }
 
-    /// The same by looks that are never unsure, as many as it takes.
+    /// The same by looks that are never unsure, repeated until one is undisturbed.
     #[cold]
     #[inline(never)]
     fn contains_live_exactly(&self, item: impl FnOnce() -> Item) -> bool {
@@ -196,9 +215,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// `contains_live` for each of the first `len` items of a block. Asks for the buckets of the items to come, if there are any.
+    /// `contains_live` for each of the first `len` items of a block. If there are items to come, prefetches their
+    /// buckets.
     ///
-    /// As in [`contains_block`](Self::contains_block), all words are read before any is compared. One moment serves all.
+    /// As in [`contains_block`](Self::contains_block), all words are read before any is compared. One moment serves
+    /// for all.
     #[inline(always)]
     pub(crate) fn contains_live_block(
         &self,
@@ -218,7 +239,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         for nth in 0..BLOCK {
             answers[nth] = self.layout.either_matches(Bucket(firsts[nth]), Bucket(seconds[nth]), patterns[nth]);
         }
-        // One bit for each, as in `contains_block`.
+        // One bit for each item, as in `contains_block`.
         let mut matches = 0;
         for (nth, &exists) in answers.iter().enumerate() {
             matches |= u32::from(exists) << nth;
@@ -234,13 +255,13 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
         if changes != 0 && !fault::injected(Fault::LookupWithoutVersion) {
             for (nth, answer) in answers.iter_mut().enumerate().take(len) {
-                // What was found is certain in any case.
+                // A match is certain in any case.
                 *answer = *answer || self.contains_live_anew(|| items.get(nth));
             }
         }
     }
 
-    /// Adds an entry of the class that is to expire then; whether it was added.
+    /// Adds an entry of the class that expires at `until`; returns whether it was added.
     #[inline(always)]
     pub(crate) fn add_until(&self, class: Item, until: Until, unless: Unless) -> Result<bool, InsertError> {
         // As in `remove_hash`.
@@ -256,7 +277,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// The same where the first attempt was in vain.
+    /// The same where the first attempt did not succeed.
     #[cold]
     #[inline(never)]
     fn add_anyhow(&self, class: Item, until: Until, unless: Unless, mut attempt: Attempt) -> Result<bool, InsertError> {
@@ -269,7 +290,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 Attempt::NotNeeded => return Ok(false),
                 Attempt::NotYet => self.wait_for_sweep(self.own_clock()),
                 Attempt::NoRoom => {
-                    // It lives still, so it did when there was no room.
+                    // The entry is still live, so it was live when there was no room.
                     if let Some(error) = refused {
                         return Err(error);
                     }
@@ -281,7 +302,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                         match self.undisturbed(class, try_to_add, || None) {
                             Ok(Ok(Attempt::Added)) => return Ok(true),
                             Ok(Ok(Attempt::NotNeeded)) => return Ok(false),
-                            // From the beginning.
+                            // Start again from the beginning.
                             Ok(Ok(Attempt::NotYet | Attempt::NoRoom)) => None,
                             Ok(Err(error)) => return Err(error),
                             Err(error) => Some(error),
@@ -296,7 +317,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Adds an entry of the class, for who holds the lock of its stripe.
+    /// Adds an entry of the class. The caller holds the lock of its stripe.
     #[inline(always)]
     fn try_to_add(&self, guard: &Guard<'_>, class: Item, until: Until, unless: Unless) -> Result<Attempt, InsertError> {
         let clock = self.own_clock();
@@ -322,7 +343,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Ok(Attempt::NoRoom)
     }
 
-    /// Makes the class's entry that lives longest live until `end` at least; whether it has a live entry.
+    /// Makes the class's entry that lives longest live until `end` at least; returns whether it has a live entry.
     fn extend(&self, guard: &Guard<'_>, clock: &Clock, moment: Moment, class: Item, end: u64) -> bool {
         let fingerprint = self.fingerprint(class);
         let latest = [class.first, class.second]
@@ -344,14 +365,14 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.bump_and_replace(guard, bucket, self.look(bucket), old, new)
     }
 
-    /// Takes an entry of the class out that ends at a tick of the caller's, if there is one that is live.
+    /// Takes out an entry of the class that ends at this tick of the caller, if there is one that is live.
     #[inline(always)]
     pub(crate) fn remove_until(&self, class: Item, expires_at: u64) -> bool {
         // As in `remove_hash`.
         self.prefetch(class);
         let clock = self.own_clock();
         let guard = self.stripe(class.sum).lock_unless(Fault::RemoveWithoutLock, &self.counters);
-        // What is not admitted can't have been added.
+        // An end that is not admitted can't have been added.
         let Ok(Admission::At { end }) = clock.admit(clock.read(), Until::Tick(expires_at)) else {
             return false;
         };
@@ -359,7 +380,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.remove_under::<true>(guard, item, || item)
     }
 
-    /// How many entries will live in so many ticks, by a look at every bucket.
+    /// How many entries will be live in this many ticks, by a look at every bucket.
     pub(crate) fn live_in(&self, ticks: u64) -> usize {
         let clock = self.own_clock();
         let moment = clock.moment();

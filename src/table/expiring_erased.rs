@@ -1,4 +1,4 @@
-//! Pure: a table of one layout with a clock as a table of any, and its batches.
+//! Pure: the trait `ExpiringTable` for a table of one layout with a clock, and its batches.
 
 use crate::error::insert::{InsertBatchError, InsertError};
 use crate::machine::arch::VectorUnit;
@@ -95,7 +95,7 @@ impl<L: Layout, G: Geometry> ExpiringTable for Table<L, G> {
     }
 }
 
-/// The steps of a batch of changes: for each entry the same, until that returns `false`.
+/// The steps of a batch of changes: the same for each entry, until one returns `false`.
 struct Each<'a, L, G, F> {
     table: &'a Table<L, G>,
     ends: &'a BlockOfEnds,

@@ -1,4 +1,5 @@
-//! A table with a clock: its vector units, its own ticks when they begin again, and what takes dead entries out.
+//! A table with a clock: its vector units, its own ticks when they begin again, and the pass that takes dead entries
+//! out.
 
 use crate::machine::memory::Pages;
 use crate::table::any::{AnyTable, ExpiringTable};
@@ -11,7 +12,7 @@ use crate::word::geometry::Buckets;
 use crate::word::layout::{OfFilter, Plain, SemiSorted, WithPayload};
 use crate::word::ring::{LAST_TICK, Moment, Ring};
 
-/// For lifetimes that leave `spare` ticks of the ring.
+/// A table for lifetimes that leave `spare` ticks of the ring unused.
 fn table<L: OfFilter>(buckets: usize, end_bits: u32, spare: u64) -> Table<WithPayload<L>> {
     let shape = L::SHAPE.with_payload(end_bits).expect("it leaves enough");
     let layout = WithPayload::<L>::try_of(shape).expect("memory for the decode table");
@@ -42,14 +43,14 @@ fn all_vector_units_find_the_same_living() {
     compare_vector_units::<Plain<2, 32>>(16);
 }
 
-/// The ticks of the clock's own begin again after 2⁴⁷, which nobody lives to see. No lifetime changes by it.
+/// The clock's own ticks begin again after 2⁴⁷, longer than any process runs. No lifetime changes by it.
 #[test]
 fn lifetimes_last_while_the_clock_begins_its_own_ticks_again() {
     for (spare, lag) in [(1, 0), (1, 1), (9, 5)] {
         let table = table::<SemiSorted<4, 17>>(100, 4, spare);
         let longest = 16 - spare;
         table.advance_to(1000);
-        // As if it had gone on for as long.
+        // As if the clock had run that long.
         let clock = table.clock().expect("it has one");
         let moment = Moment::new(clock.ring, LAST_TICK - 3, lag);
         clock.call(moment, 1000);
@@ -78,7 +79,7 @@ fn lifetimes_last_while_the_clock_begins_its_own_ticks_again() {
     }
 }
 
-/// A pass that is under way ends as one for the tick at which it began, and the next one takes the rest.
+/// A pass that is under way ends as one for the tick at which it began. The next pass takes the rest.
 #[test]
 fn a_pass_goes_on_while_the_clock_does() {
     let table = table::<SemiSorted<4, 17>>(3 * 4096, 4, 9);
@@ -87,7 +88,7 @@ fn a_pass_goes_on_while_the_clock_does() {
         let added = ExpiringTable::add_until(&table, hash << 40 | hash, Until::Tick(1 + hash % 3), Unless::Never);
         assert_eq!(added, Ok(true));
     }
-    // The first third of the table, and then the next with one tick more.
+    // Sweeps the first third of the table, and then, one tick later, the next third.
     assert_eq!(table.advance_to(1), Advance::Forward { ticks: 1 });
     let left = table.len();
     assert!((7500..8500).contains(&left), "{left} are left of 9,000");

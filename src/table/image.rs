@@ -13,7 +13,7 @@ use crate::word::geometry::Geometry;
 use crate::word::layout::Layout;
 
 impl<L: Layout, G: Geometry> Table<L, G> {
-    /// Begins a save: the image will be that of this moment. Waits for nobody but the holders of stripes.
+    /// Begins a save: the image will be that of this moment. It waits only for threads that hold a stripe's lock.
     ///
     /// # Errors
     /// Of the kind `OutOfMemory`.
@@ -28,8 +28,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.with_all_locked(Fault::SaveWithoutLocks, begin)
     }
 
-    /// Reads the image and hands it on, in the order of the buckets and a chunk at a time; returns how many copies are in
-    /// it. No lock is held while `chunk` runs.
+    /// Reads the image and passes it to `chunk`, in the order of the buckets and a chunk at a time. Returns how many
+    /// copies are in it. No lock is held while `chunk` runs.
     ///
     /// # Errors
     /// Those of `chunk`; of the kind `OutOfMemory` if the memory for a kept word was refused.
@@ -64,8 +64,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Fills the table, which is empty and nobody else's yet, with the words of an image; returns how many copies are in
-    /// it.
+    /// Fills the table with the words of an image. The table is empty and no other thread has it yet. Returns how
+    /// many copies are in it.
     ///
     /// # Errors
     /// Those of `next`, and `DamagedBucket` for the first word that no table of this layout can hold.
@@ -89,7 +89,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Ok(copies)
     }
 
-    /// The save that has begun in a model and was forgotten.
+    /// In a model: the save that has begun and whose handle was forgotten.
     #[cfg(ccf_model)]
     pub(crate) fn begun_save(&self) -> TableSave<'_> {
         self.saving().begun()

@@ -9,15 +9,17 @@ use crate::word::bucket::{Bucket, BucketOps, Candidate};
 use crate::word::geometry::{Geometry, Index, Item, Items};
 use crate::word::layout::{Fingerprint, Layout};
 
-/// Tables of up to so many buckets are in the L2 cache, if they are used much. Lookups have other lookups to do while that
-/// answers.
+/// A table of at most this many buckets is in the L2 cache, if it is used much. While the L2 cache answers, a
+/// processor works on other lookups.
 const NEAR: usize = (512 << 10) / size_of::<u64>();
 
 impl<L: Layout, G: Geometry> Table<L, G> {
-    /// Whether the table holds a copy of the item of this hash. Lock-free; see `table/stripe.rs` for why *false* is true.
+    /// Whether the table holds a copy of the item of this hash. Lock-free. `table/stripe.rs` proves that *false* is
+    /// right.
     #[inline(always)]
     pub(super) fn contains_hash(&self, hash: u64) -> bool {
-        // The hash is one register to keep for the rare look that has to be repeated, an item is four.
+        // The rare look that has to be repeated needs its key again. The hash takes one register to keep, an item
+        // four.
         self.contains_or_again(self.item(hash), move || self.item(hash))
     }
 
@@ -37,8 +39,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.look_once(item, verdict, |_, _| self.contains_anew(again))
     }
 
-    /// `contains` where the first look was disturbed: counts that, and looks again. A match would have been certain; but to
-    /// pass it on would take registers from all lookups that nobody disturbs.
+    /// `contains` where the first look was disturbed: counts that, and looks again. A match would have been certain.
+    /// But to pass it on would take registers from all undisturbed lookups.
     #[cold]
     #[inline(never)]
     fn contains_anew(&self, item: impl FnOnce() -> Item) -> bool {
@@ -46,7 +48,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.contains_exactly(item)
     }
 
-    /// `contains` by looks that are never unsure, as many as it takes.
+    /// `contains` by looks that are never unsure, repeated until one is undisturbed.
     #[cold]
     #[inline(never)]
     pub(super) fn contains_exactly(&self, item: impl FnOnce() -> Item) -> bool {
@@ -54,7 +56,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let holds = |bucket| self.layout.holds(bucket, self.fingerprint(item));
         let either_holds = |first, second| holds(first) || holds(second);
         loop {
-            // What was found is certain in any case.
+            // A match is certain in any case.
             let found = |first, second| either_holds(first, second).then_some(true);
             if let Some(found) = self.look_once(item, |first, second| Some(either_holds(first, second)), found) {
                 return found;
@@ -63,11 +65,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// One round of a lookup: what `undisturbed` says of the item's two buckets; or what `disturbed` says of them if the
-    /// version has changed meanwhile.
+    /// One round of a lookup. Returns what `undisturbed` answers for the item's two buckets. If the version has
+    /// changed meanwhile, returns what `disturbed` answers.
     ///
-    /// The version is compared before the words are: then few registers are taken, and each verdict has a branch of its
-    /// own, which goes the same way nearly always.
+    /// The version is compared before the words. That takes few registers, and each verdict has a branch of its own,
+    /// which goes the same way nearly always.
     #[inline(always)]
     pub(super) fn look_once<R>(
         &self,
@@ -75,7 +77,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         undisturbed: impl FnOnce(Bucket, Bucket) -> R,
         disturbed: impl FnOnce(Bucket, Bucket) -> R,
     ) -> R {
-        // Before the version, for no load comes before it that stands after it.
+        // Before the version: the compiler may not move a later load to before an acquire load.
         let words = &*self.words;
         let stripe = self.stripe(item.sum);
         let version = stripe.version();
@@ -90,11 +92,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// `contains` for each of the first `len` items of a block.
     ///
-    /// Each lookup is the one of `contains`, its steps in the same order. But all are made before any word is compared,
-    /// before any candidate is decoded and before any look is repeated. So no branch depends on what was found, and
-    /// nothing is mispredicted; the loads of many keys overlap; and all words are compared in loops that are vectorized.
+    /// Each lookup has the steps of `contains`, in the same order. But all of them are made before any word is
+    /// compared, before any candidate is decoded and before any look is repeated. So no branch depends on what was
+    /// found, and nothing is mispredicted; the loads of many keys overlap; and all words are compared in loops that
+    /// are vectorized.
     ///
-    /// Asks for the buckets of the items to come, if there are any.
+    /// If there are items to come, prefetches their buckets.
     #[inline(always)]
     pub(crate) fn contains_block(
         &self,
@@ -115,7 +118,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 candidates[nth] = self.layout.candidate_for(Bucket(firsts[nth]), Bucket(seconds[nth]), patterns[nth]);
                 answers[nth] = candidates[nth].exists();
             }
-            // One bit for each, so that a loop over those that are set has no branch that depends on them but its end.
+            // One bit for each answer: then the only branch that depends on the answers is the end of the loop over
+            // the bits that are set.
             let mut matches = 0;
             for (nth, &found) in answers.iter().enumerate() {
                 matches |= u32::from(found) << nth;
@@ -140,7 +144,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// [`look_at_nth`] for the first `len` items; the changes of any. Asks for the buckets of `coming`, if there are any.
+    /// [`look_at_nth`] for the first `len` items; returns nonzero if any version has changed. If there are items to
+    /// come, prefetches their buckets.
     #[inline(always)]
     pub(super) fn look_at_block(
         &self,
@@ -164,8 +169,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         changes
     }
 
-    /// [`look_at_nth`] for all items, four in each turn of the loop; the changes of any. If `ASK`, it asks for the buckets of
-    /// `coming`.
+    /// [`look_at_nth`] for all items, four in each turn of the loop; returns nonzero if any version has changed. If
+    /// `ASK`, prefetches the buckets of `coming`.
     #[inline(always)]
     fn look_at_all<const ASK: bool>(
         &self,
@@ -174,7 +179,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         firsts: &mut [u64; BLOCK],
         seconds: &mut [u64; BLOCK],
     ) -> u64 {
-        // Read once: after a load of a version, the compiler would read them again.
+        // Read once here: otherwise the compiler would read them again after each load of a version.
         let (words, stripes) = (&*self.words, self.stripes());
         let mut changes = 0;
         for fourth in 0..BLOCK / 4 {
@@ -206,7 +211,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.buckets.items(self.layout, hashes, items);
     }
 
-    /// Asks for the buckets of all these items.
+    /// Prefetches the buckets of all these items.
     #[inline(always)]
     pub(super) fn ask(&self, items: &Items<G::Index, BLOCK>) {
         for nth in 0..BLOCK {
@@ -214,13 +219,14 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Whether it gains to ask for buckets before a lookup: those of a small table are found soon enough.
+    /// Whether it pays to prefetch buckets before a lookup. In a small table it does not: its buckets are in the
+    /// cache.
     #[inline(always)]
     pub(super) fn is_far(&self) -> bool {
         self.words.len() > NEAR
     }
 
-    /// Asks for the item's buckets.
+    /// Prefetches the item's buckets.
     #[inline(always)]
     pub(super) fn prefetch(&self, item: Item) {
         prefetch(&self.words, item.first);
@@ -228,8 +234,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 }
 
-/// The steps of one lookup of a block: reads the version, both buckets, and the version again; returns 0 if it is still the
-/// same.
+/// The steps of one lookup of a block: reads the version, both buckets, and the version again. Returns 0 if the
+/// version is still the same.
 #[inline(always)]
 fn look_at_nth<I: Index>(
     words: &[AtomicU64],

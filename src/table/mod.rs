@@ -1,4 +1,4 @@
-//! CONCURRENT: one table, which threads share. `stripe.rs` has the protocol and its proof, `save.rs` that of saves.
+//! CONCURRENT: one table, which threads share. `stripe.rs` has the protocol and its proof, `save.rs` those of saves.
 
 pub(crate) mod absorb;
 pub(crate) mod any;

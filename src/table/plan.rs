@@ -1,4 +1,4 @@
-//! Pure: what a table is to be, before there is one.
+//! Pure: the shape, size and pages of a table that is to be built.
 
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
@@ -7,11 +7,11 @@ use crate::table::build;
 use crate::table::clock::Clock;
 use crate::word::layout::Shape;
 
-/// From how many buckets on a table is asked for on huge pages: 4 MiB, in which one such page of 2 MiB lies whole. A
-/// table of half the size has all of its usual pages known to most processors.
+/// From this number of buckets on, a table is requested on huge pages. It takes 4 MiB, which contain one whole huge
+/// page of 2 MiB. At half that size, the TLB of most processors holds all of a table's usual pages.
 const HUGE_FROM: usize = (4 << 20) / size_of::<u64>();
 
-/// What a table is to be.
+/// The shape, size and pages of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) shape: Shape,
@@ -20,7 +20,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// A table of this shape, with so many buckets, on these pages if it is large enough for them.
+    /// A table of this shape, with this many buckets, on these pages if it is large enough for them.
     pub(crate) fn new(shape: Shape, buckets: usize, pages: Pages) -> Self {
         Self { shape, buckets, pages: pages_for(buckets, pages) }
     }
@@ -35,20 +35,20 @@ impl Plan {
         build::with_payload(self.pages, self.shape, self.buckets, sizing::capacity_of(self.shape, self.buckets))
     }
 
-    /// The same whose entries expire by this clock.
+    /// The same, with entries that expire by this clock.
     pub(crate) fn table_with_clock(self, clock: Clock) -> Option<Box<dyn ExpiringTable>> {
         let capacity = sizing::capacity_of(self.shape, self.buckets);
         build::with_clock(self.pages, self.shape, self.buckets, capacity, clock)
     }
 
-    /// So many such tables, or `None` if there is no memory for them.
+    /// This many such tables, or `None` if there is no memory for them.
     pub(crate) fn tables(self, count: usize) -> Option<Box<[Box<dyn FilterTable>]>> {
         let mut tables = Vec::new();
         tables.try_reserve_exact(count).ok()?;
         for _ in 0..count {
             tables.push(self.table()?);
         }
-        // No second allocation, which could not be refused: there is no capacity to spare.
+        // This makes no second allocation, whose failure could not be reported: there is no capacity to spare.
         Some(tables.into_boxed_slice())
     }
 
@@ -59,7 +59,7 @@ impl Plan {
     }
 }
 
-/// The pages for a table of so many buckets.
+/// The pages for a table of this many buckets.
 pub(crate) fn pages_for(buckets: usize, wanted: Pages) -> Pages {
     if buckets < HUGE_FROM { Pages::Usual } else { wanted }
 }

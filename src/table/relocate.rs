@@ -1,4 +1,4 @@
-//! CONCURRENT: how an insert makes room by relocations, and how it makes sure that there is none.
+//! CONCURRENT: how an insert makes room by relocations, and how it makes sure that there is no room.
 
 use crate::error::insert::InsertError;
 use crate::plan::path::{self, Hop, Outcome};
@@ -12,41 +12,45 @@ use crate::word::layout::{Entry, Layout};
 use crate::word::ring::Moment;
 use crate::word::values::Values;
 
-/// How many searches an insert makes while others change the table. After that, it makes one that nobody disturbs.
+/// The number of searches that an insert makes while others change the table. After that, it makes one that no thread
+/// can disturb.
 ///
-/// Alone, an insert that finds a path needs one. More are needed where others have taken the room that it has made.
+/// Alone, an insert that finds a path needs one search. It needs more where others have taken the room that it has
+/// made.
 const SEARCHES: u32 = if cfg!(ccf_model) { 2 } else { 4 };
 
-/// How many of these may be in vain. Alone, a refused insert needs as many.
+/// How many of these searches may find no path. Alone, a refused insert makes that many.
 const SEARCHES_IN_VAIN: u32 = 2;
 
-/// What room is made for.
+/// The operation for which room is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     Insert,
-    /// In vain if the item is present by then.
+    /// It needs no room if the item is present by then.
     InsertIfAbsent,
 }
 
-/// What an insert has done so far to find room.
+/// The searches that an insert has made so far.
 #[derive(Default)]
 pub(super) struct Effort {
     searches: u32,
-    /// Those that found no path.
+    /// The number of searches that found no path.
     in_vain: u32,
-    /// Of the last of those: its trace, how many bumps there had been when it ended, and the moment for which it was made.
+    /// For the last of those: its trace, how many bumps there had been when it ended, and the moment for which it was
+    /// made.
     last: Option<(u64, (u64, Option<Moment>))>,
 }
 
 impl Effort {
-    /// Whether others have disturbed the insert often enough that it is to shut them out.
+    /// Whether others have disturbed the insert so often that it must now exclude them.
     pub(super) fn is_enough(&self) -> bool {
         self.searches >= SEARCHES || self.in_vain >= SEARCHES_IN_VAIN
     }
 }
 
 impl<L: Layout, G: Geometry> Table<L, G> {
-    /// Makes room in one of the item's two buckets, if others let it. Another insert may take that room before the caller does.
+    /// Makes room in one of the item's two buckets, if others do not prevent it. Another insert may take that room
+    /// before the caller does.
     #[cold]
     #[inline(never)]
     pub(super) fn make_room(&self, item: Item, purpose: Purpose, effort: &mut Effort) -> Result<(), InsertError> {
@@ -83,18 +87,20 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Ok(())
     }
 
-    /// [`insert_undisturbed`](Self::insert_undisturbed), for who need not know the payloads: whether it was added.
+    /// [`insert_undisturbed`](Self::insert_undisturbed) for callers that need no payloads: returns whether it added a
+    /// copy.
     #[cold]
     #[inline(never)]
     pub(super) fn is_inserted_undisturbed(&self, item: Item, purpose: Purpose) -> Result<bool, InsertError> {
         Ok(self.insert_undisturbed(item, purpose)?.is_none())
     }
 
-    /// Adds a copy of the item while nobody else takes any out; for `InsertIfAbsent`, unless there is one of its class. Returns
-    /// the payloads of those, or `None` if it was added.
+    /// Adds a copy of the item while no other thread takes any copy out. For `InsertIfAbsent`, it adds the copy only
+    /// if there is none of its class. Returns `None` if it added the copy, and otherwise the payloads of those that
+    /// are there.
     ///
-    /// It holds the locks of all stripes, so other threads can only add copies. So each further turn of the loop is due to a
-    /// copy that another thread has added, and the free slots run out.
+    /// It holds the locks of all stripes, so other threads can only add copies. Each further turn of the loop is due
+    /// to a copy that another thread has added, and the free slots run out. So the loop ends.
     #[cold]
     #[inline(never)]
     pub(super) fn insert_undisturbed(&self, item: Item, purpose: Purpose) -> Result<Option<Values>, InsertError> {
@@ -110,8 +116,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.undisturbed(item, |guard| present().or_else(|| add(guard)), present)
     }
 
-    /// Makes room for the item until `add` has an answer, or there is no room to be made, and `otherwise` has none either. All that
-    /// with the locks of all stripes.
+    /// Makes room for the item until `add` has an answer. If no room can be made, the answer is that of `otherwise`,
+    /// and if that has none, the insert is refused. It holds the locks of all stripes all the time.
     pub(super) fn undisturbed<R>(
         &self,
         item: Item,
@@ -146,7 +152,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.clock().map(Clock::moment)
     }
 
-    /// Searches for a path to room for the item, at a moment of the table's clock, and has its hops carried out.
+    /// Searches for a path to room for the item, at a moment of the table's clock. `relocate` carries out its hops.
     fn search(&self, item: Item, moment: Option<Moment>, relocate: impl Fn(Hop) -> bool) -> Outcome {
         let look = |bucket| self.look_at_living(bucket, moment);
         let mut hops = 0;
@@ -161,7 +167,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         outcome
     }
 
-    /// The error of an insert that found no room for the item, of which there are so many copies; counted.
+    /// The error of an insert that found no room for the item. `copies` is how many copies of its class there are.
+    /// Counts the refusal.
     fn refusal(&self, item: Item, copies: usize) -> InsertError {
         self.counters.insert_refused();
         if copies == self.slots_of(item) {
@@ -171,19 +178,19 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Waits until each relocation and removal that is under way has ended; returns how many bumps there have been.
+    /// Waits until each relocation and removal that is under way has ended. Returns how many bumps there have been.
     pub(crate) fn settle(&self) -> u64 {
         let mut bumps = 0u64;
         self.each_locked(|stripe| bumps = bumps.wrapping_add(stripe.bumps()));
         bumps
     }
 
-    /// Locks all stripes, one after the other.
+    /// Calls `work` with the lock of each stripe, one after the other.
     pub(super) fn each_locked(&self, mut work: impl FnMut(Guard<'_>)) {
         self.stripes.iter().for_each(|stripe| work(stripe.lock(&self.counters)));
     }
 
-    /// Carries out one hop of a plan, if it still holds.
+    /// Carries out one hop of a plan, if it is still possible.
     pub(crate) fn relocate(&self, hop: Hop) -> bool {
         if self.clock().is_some() {
             self.drop_dead(hop.to, false);
@@ -192,7 +199,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.relocate_under(&guard, hop)
     }
 
-    /// Takes the entry out of the bucket if it is dead at the moment; for who holds the lock of its stripe.
+    /// Takes the entry out of the bucket if it is dead at the moment. The caller holds the lock of its stripe.
     fn drops_instead(&self, guard: &Guard<'_>, moment: Option<Moment>, entry: Entry, bucket: usize) -> bool {
         let (Some(clock), Some(moment)) = (self.clock(), moment) else {
             return false;
@@ -210,7 +217,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// `relocate` under the lock of the entry's stripe.
     fn relocate_under(&self, guard: &Guard<'_>, Hop { entry, from, to }: Hop) -> bool {
-        // Before the look: what was swept in between would be taken for an entry that ends a round of the ring later.
+        // Read before the look: otherwise the sweep could come in between, and an entry that it took out would be
+        // taken for one that ends a round of the ring later.
         let moment = self.moment();
         if !self.layout.holds_entry(self.look(from), entry) && !fault::injected(Fault::RelocateWithoutRecheck) {
             return false;
@@ -227,7 +235,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 && self.put(to, entry);
         }
         self.bump_to_add(guard, Fault::RelocateAddsWithoutBump);
-        // From here to the take there are two copies, and at no moment none.
+        // From here to the take there are two copies. At no moment is there none.
         self.put(to, entry) && {
             if fault::injected(Fault::RelocateKeepsTargetLate) {
                 self.keep(to, Fault::RelocateKeepsNoTarget);

@@ -1,4 +1,4 @@
-//! CONCURRENT: how a clock goes forward, and how the dead are taken out. `table/expiring.rs` has the reasoning.
+//! CONCURRENT: how a clock advances, and how dead entries are taken out. `table/expiring.rs` has the reasoning.
 
 use crate::sync::Ordering;
 use crate::table::clock::{Advance, Clock, FIRST_TICK, Pass, Reading};
@@ -11,12 +11,12 @@ use crate::word::layout::{Entry, Layout};
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::{Arc, LAST_TICK, Moment, Ring};
 
-/// The least number of buckets that one call sweeps, and the share of the table if that is more.
+/// One call sweeps at least `PIECE` buckets, or one part in `SHARE` of the table if that is more.
 const PIECE: usize = if cfg!(ccf_model) { 1 } else { 4096 };
 const SHARE: usize = 1024;
 
 impl<L: Layout, G: Geometry> Table<L, G> {
-    /// Moves the clock forward to this tick of the caller's, and sweeps a share of the table if something is to be swept.
+    /// Advances the clock to this tick of the caller. If something is to be swept, sweeps a share of the table.
     #[inline]
     pub(crate) fn advance(&self, clock: &Clock, tick: u64) -> Advance {
         match clock.now() {
@@ -43,7 +43,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             return not_after(clock, tick, now);
         }
         let ticks = tick - now;
-        // Where no entry is left alive, it makes no difference by how many rounds of the ring time went on.
+        // A leap beyond a whole round of the ring leaves no entry live. So it makes no difference how many rounds it
+        // was.
         let own_ticks = if ticks > ring.len() { ring.len() + ticks % ring.len() } else { ticks };
         let (mut own, lag) = (before.now() + own_ticks, before.lag() + own_ticks);
         let begins_again = own > LAST_TICK;
@@ -68,7 +69,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Advance::Forward { ticks }
     }
 
-    /// Begins to call the present `tick`, for who holds the lock of the sweep: entries keep the rest of their lifetimes.
+    /// Calls the current tick `tick` from now on; entries keep the rest of their lifetimes. Takes the lock of the
+    /// sweep.
     pub(crate) fn restart(&self, clock: &Clock, tick: u64) {
         let _pass = clock.lock_sweep();
         let moment = clock.moment();
@@ -76,7 +78,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.call_and_publish(clock, moment, tick);
     }
 
-    /// Sets the moment and what its tick is called.
+    /// Sets the moment and the caller's name for its tick.
     fn call_and_publish(&self, clock: &Clock, moment: Moment, tick: u64) {
         self.with_all_locked(Fault::RestartWithoutLocks, || {
             clock.call(moment, tick);
@@ -85,7 +87,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         clock.note(tick);
     }
 
-    /// Sweeps until entries with the longest lifetime are admitted, for who has found one that is not.
+    /// Sweeps until entries with the longest lifetime are admitted. For a caller whose entry was not admitted yet.
     #[cold]
     #[inline(never)]
     pub(super) fn wait_for_sweep(&self, clock: &Clock) {
@@ -95,7 +97,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Sweeps as far as it takes to admit entries with the longest lifetime.
     fn catch_up(&self, clock: &Clock, pass: &mut Option<Pass>) {
         while clock.moment().lag() > clock.spare() {
-            // A pass that is under way for too early a tick would not be enough.
+            // A pass that is under way may have too early a target. To finish it would not be enough.
             if pass.is_some_and(|pass| clock.moment().now() - pass.target > clock.spare()) {
                 *pass = None;
             }
@@ -117,7 +119,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         (self.words.len() / SHARE).max(PIECE)
     }
 
-    /// Goes on with a pass, or begins one, for so many buckets; for who holds the lock of the sweep.
+    /// Continues a pass, or begins one, for this many buckets. The caller holds the lock of the sweep.
     fn sweep(&self, clock: &Clock, pass: &mut Option<Pass>, buckets: usize) {
         let Pass { target, dead, next } = *pass.get_or_insert_with(|| self.begin_pass(clock));
         let end = next.saturating_add(buckets).min(self.words.len());
@@ -135,7 +137,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     fn begin_pass(&self, clock: &Clock) -> Pass {
-        // So that what is not dead by now is all that others add or relocate from here on; and that lookups which have begun look again.
+        // After this, whatever other threads add or relocate is not dead by the pass's target. The bumps make lookups
+        // that have begun look again.
         if !fault::injected(Fault::SweepWithoutSettling) {
             self.each_locked(|stripe| {
                 if !fault::injected(Fault::SweepWithoutBump) {
@@ -153,7 +156,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         clock.tallies.sweeps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes those out of the bucket that died at one of these ends; returns how many there were.
+    /// Takes out of the bucket the entries that died at one of these ends. Returns how many there were.
     #[inline]
     fn sweep_bucket(&self, bucket: usize, dead: Arc) -> usize {
         let mut seen = self.look(bucket);
@@ -174,8 +177,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Takes the dead out of a bucket if it is full; returns whether it has room then. `held`: whether the caller holds the locks of
-    /// all stripes; otherwise it must hold none.
+    /// Takes the dead out of a bucket if it is full. Returns whether it has room then. `held`: whether the caller
+    /// holds the locks of all stripes; otherwise it must hold none.
     pub(super) fn drop_dead(&self, bucket: usize, held: bool) -> bool {
         let seen = self.look(bucket);
         let Some(clock) = self.clock() else {
@@ -194,7 +197,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             }
             let stripe = self.stripe(self.buckets.sum(self.layout.fingerprint_of(entry)));
             let guard = if held { stripe.held() } else { stripe.lock_unless(Fault::DropWithoutLock, &self.counters) };
-            // Again, under the lock: the place may stand for another end by now.
+            // Checked again under the lock: the place may mean another end by now.
             if clock.ring.is_live(clock.moment(), payload) && !fault::injected(Fault::DropWithoutLock) {
                 continue;
             }
@@ -203,7 +206,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.layout.has_room(self.look(bucket))
     }
 
-    /// Takes an entry out of the bucket that is dead, if it is still there; for who holds the lock of its stripe.
+    /// Takes a dead entry out of the bucket, if it is still there. The caller holds the lock of its stripe.
     pub(super) fn take_dead(&self, clock: &Clock, guard: &Guard<'_>, bucket: usize, entry: Entry) {
         self.keep(bucket, Fault::SweepKeepsNothing);
         if !fault::injected(Fault::DropWithoutBump) {
@@ -222,7 +225,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// What the bucket holds, without what is dead at a moment of the table's clock.
+    /// What the bucket holds, without the entries that are dead at a moment of the table's clock.
     pub(super) fn look_at_living(&self, bucket: usize, moment: Option<Moment>) -> Bucket {
         let seen = self.look(bucket);
         let (Some(clock), Some(moment)) = (self.clock(), moment) else {
@@ -235,8 +238,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 }
 
-/// The moment at which a clock begins that is told this tick: at the tick's place on the ring, as for everyone whose clock began with
-/// another one.
+/// The moment at which a clock begins that is first set to this tick. It is at the tick's place on the ring, the same
+/// place as in a clock that began with another tick.
 fn first_moment(ring: Ring, tick: u64) -> Moment {
     Moment::new(ring, FIRST_TICK + u64::from(ring.place(tick)), 0)
 }

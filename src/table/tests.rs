@@ -22,8 +22,8 @@ fn class(item: Item) -> Class {
     (item.entry.0, item.first.min(item.second), item.first.max(item.second))
 }
 
-/// Whether all copies fit in the buckets of their pairs: decided by another way, augmenting paths over an
-/// assignment of its own.
+/// Whether all copies fit in the buckets of their pairs. Decided in another way than the table does: by augmenting
+/// paths over an assignment of its own.
 fn fits(copies: &[Class], buckets: usize, slots: usize) -> bool {
     fn place(copy: usize, copies: &[Class], held: &mut [Vec<usize>], slots: usize, tried: &mut [bool]) -> bool {
         let (_, low, high) = copies[copy];
@@ -105,7 +105,7 @@ fn compare<L: OfFilter>(buckets: usize, operations: &[(u8, u64)]) {
     }
 }
 
-/// On tables of all layouts.
+/// Compares tables of all layouts.
 fn run(buckets: usize, operations: &[(u8, u64)]) {
     compare::<Plain<8, 8>>(buckets, operations);
     compare::<Plain<7, 9>>(buckets, operations);
@@ -148,8 +148,8 @@ fn compare_vector_units<L: OfFilter>() {
     assert_all_vector_units_find_the_same(&table, insert, |hash| table.contains(table.item(hash)));
 }
 
-/// Lookups in batches by every vector unit that this processor has, and by what each processor has, in a table three
-/// quarters full. `insert` is given a number and its hash.
+/// Lookups in batches, in a table three quarters full: by every vector unit that this processor has, and by the code
+/// that needs none. `insert` is given a number and its hash.
 pub(super) fn assert_all_vector_units_find_the_same<L: Layout, G: Geometry, A: Answer + Debug + PartialEq>(
     table: &Table<L, G>,
     insert: impl Fn(u64, u64),
@@ -165,7 +165,7 @@ pub(super) fn assert_all_vector_units_find_the_same<L: Layout, G: Geometry, A: A
     let hash = |number: u64| number.wrapping_mul(0x2545_f491_4f6c_dd1d);
     let len = table.slots() as u64 * 3 / 4;
     (0..len).for_each(|number| insert(number, hash(number)));
-    // Present and absent ones, and a last block that is not full.
+    // Present and absent hashes, and a last block that is not full.
     let asked: Vec<u64> = (0..2 * len + 5).map(|number| hash(number * 7 % (2 * len))).collect();
     let expected: Vec<A> = asked.iter().map(|&hash| look_up(hash)).collect();
     for unit in UNITS {

@@ -1,56 +1,64 @@
-//! CONCURRENT: what only a table with payloads does, that is, that of a maplet: values that are added, found and replaced.
+//! CONCURRENT: what only a table with payloads does, that is, the table of a maplet: it adds, finds and replaces
+//! values.
 //!
 //! # Items
-//! In a maplet each copy of a class also has a value, its *payload*. A class with a value is an *item*, and the table is a
-//! multiset of items. **The class knows nothing of the value.** It alone decides bucket, alternate bucket and stripe. So the
-//! protocol is that of `table/stripe.rs`, with "item" for "copy", and one rule more:
+//! In a maplet each copy of a class also has a value, its *payload*. A class with a value is an *item*, and the table
+//! is a multiset of items. **The class does not depend on the value.** The class alone decides bucket, alternate
+//! bucket and stripe. So the protocol is that of `table/stripe.rs`, with "item" for "copy", and one rule more:
 //!
-//! **In a maplet every store is made under the lock of its class's stripe, and is preceded by a bump of its own.** Also one that
-//! adds: an insert's, and that by which a relocation fills the new slot. So between two bumps of a stripe there is one store at most
-//! that changes anything of its classes, in one word. An insert adds, a removal takes, a relocation adds and then takes, and
-//! `replace` changes the value in its place by one compare-exchange. (`clear` takes from all words, by one store from each.)
+//! **In a maplet every store is made under the lock of its class's stripe, and is preceded by a bump of its own.**
+//! This includes stores that add: an insert's, and the one by which a relocation fills the new slot. So between two
+//! bumps of a stripe at most one store changes anything of its classes, in one word. An insert adds, a removal takes,
+//! a relocation adds and then takes, and `replace` changes the value in its place by one compare-exchange. (`clear`
+//! takes from all words, by one store from each.)
 //!
 //! # All values of a key
-//! A lookup reads the version, the first word, the second word, and the version again, as `contains` does. If the version was `n`
-//! both times, the answer is the set of the values of the class in both words. If not, it looks again.
+//! A lookup reads the version, the first word, the second word, and the version again, as `contains` does. If the
+//! version was `n` both times, the answer is the set of the values of the class in both words. If not, it looks
+//! again.
 //!
-//! *The answer is what the key had at one moment.* Number the bumps of the stripe, and each store by the bump before it.
+//! *The answer is what the key had at one moment.* Number the bumps of the stripe, and give each store the number of
+//! the bump before it.
 //!
-//! 1. The lookup sees all stores before the one of number `n`. It read `n`, and what comes before that bump on its thread, or by the
-//!    lock, comes with it.
-//! 2. It sees no store after the one of number `n`. Who reads a word that has such a store in it reads the bump before that store
-//!    too, and the second version would not be `n`.
-//! 3. What is left is the one store of number `n`. It is in one of the two words, and the look at that word sees it or not. So both
-//!    words together are the state after it, or the state before. Either was the state at the look at that word. (The two words are
-//!    never the same one: a maplet has two buckets at least, and then an item's two differ.)
+//! 1. The lookup sees all stores before the one of number `n`. It read `n`. All that comes before that bump, on the
+//!    bumping thread or by the lock, comes with it.
+//! 2. It sees no store after the one of number `n`. A thread that reads a word that has such a store in it also reads
+//!    the bump before that store, and the second version would not be `n`.
+//! 3. What is left is the one store of number `n`. It is in one of the two words, and the look at that word sees it
+//!    or not. So both words together are the state after it, or the state before. Either was the state at the look at
+//!    that word. (The two words are never the same one: a maplet has at least two buckets, and then an item's two
+//!    differ.)
 //!
 //! An item that is being relocated is in both words for a moment. The answer is a set, so that makes no difference.
 //!
-//! So an item that is there throughout is found; and while a value is replaced, there is the old one or the new one at each moment.
+//! So an item that is there throughout is found. While a value is replaced, either the old one or the new one is
+//! there at each moment.
 //!
-//! *Why additions bump.* Else a thread adds `x` to the first word after it was read, and then `y` to the second before it is read,
-//! and the answer has `y` without `x`. And a relocation can carry to the second word what the lookup has missed in the first: `x` is
-//! replaced by `y` there, just after it was read; then `y` is put into the second word, and the answer has both.
+//! *Why additions bump.* Otherwise a thread could add `x` to the first word after the lookup has read that word, and
+//! then `y` to the second word before the lookup reads that one. The answer would have `y` without `x`. Also, a
+//! relocation could carry to the second word what the lookup has missed in the first: `x` is replaced by `y` in the
+//! first word, just after it was read; then `y` is put into the second word, and the answer has both.
 //!
-//! *Why they take the lock.* `insert_if_absent` finds none under the lock, and then adds its value. If an insert could come between,
-//! a lookup could find that value alone, and `insert_if_absent` would have been told of none. (In a filter that is no harm: who finds
-//! either copy is told the same.)
+//! *Why additions take the lock.* `insert_if_absent` finds no value under the lock, and then adds its own. If an
+//! insert could come in between, a lookup could find that insert's value alone, although `insert_if_absent` then
+//! reports that it found none. (In a filter that does no harm: a lookup that finds either copy gives the same
+//! answer.)
 //!
-//! *Why `replace` takes the lock.* A relocation that has filled the new slot and not yet cleared the old one would leave the old
-//! value behind.
+//! *Why `replace` takes the lock.* A relocation may have filled the new slot and not yet cleared the old one. A
+//! `replace` at that moment would leave the old value behind.
 //!
-//! `clear` empties one word after the other, so a lookup may find a set that the key had at no moment, of values that it had. The
-//! documentation says so.
+//! `clear` empties one word after the other. So a lookup may find a set that the key had at no moment, of values that
+//! it had. The documentation says so.
 //!
 //! # Linearizability
-//! Over the multiset of items, and for all keys together as in `table/stripe.rs`:
+//! The operations are linearizable over the multiset of items, and for all keys together as in `table/stripe.rs`:
 //!
 //! | operation | takes effect |
 //! |---|---|
 //! | `insert`, `remove`, `replace` | at their compare-exchange. *false*: at any moment under the lock |
-//! | `insert_if_absent` | at its compare-exchange; where it tells values, as `values`, or at any moment under the lock |
+//! | `insert_if_absent` | at its compare-exchange. Where it returns values: as `values`, or at any moment under the lock |
 //! | `count` | at any moment under the lock |
-//! | `values`, `contains` | at the moment that step 3 speaks of; `contains` may also take effect as in a filter |
+//! | `values`, `contains` | at the moment that step 3 describes. `contains` may also take effect as in a filter |
 //! | an insert that fails | at the moment without room that `table/stripe.rs` describes |
 
 use core::hint::select_unpredictable;
@@ -100,7 +108,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.look_once(item, found, |_, _| self.values_anew(again))
     }
 
-    /// `values` where the first look was disturbed: counts that, and looks again, as often as it takes.
+    /// `values` where the first look was disturbed: counts that, and looks again until a look is undisturbed.
     #[cold]
     #[inline(never)]
     fn values_anew(&self, item: impl FnOnce() -> Item) -> Values {
@@ -114,8 +122,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// `values` for each of the first `len` items of a block, into `found`, which is empty. Asks for the buckets of the items to
-    /// come, if there are any.
+    /// `values` for each of the first `len` items of a block, into `found`, which is empty. If there are items to
+    /// come, prefetches their buckets.
     ///
     /// As in [`contains_block`](Self::contains_block), all words are read before any is compared.
     #[inline(always)]
@@ -138,7 +146,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             candidates[nth] = self.layout.only_candidate(Bucket(firsts[nth]), Bucket(seconds[nth]), patterns[nth]);
             exist[nth] = candidates[nth].candidate.exists();
         }
-        // One bit for each, as in `contains_block`.
+        // One bit for each item, as in `contains_block`.
         let mut matches = 0;
         for (nth, &exists) in exist.iter().enumerate() {
             matches |= u32::from(exists) << nth;
@@ -170,7 +178,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Ok(())
     }
 
-    /// The same without counting it.
+    /// As `insert_with_value`, without counting the copy.
     #[inline(always)]
     pub(super) fn insert_value_uncounted(&self, item: Item) -> Result<(), InsertError> {
         // As in `remove_hash`.
@@ -203,10 +211,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Adds a copy of the item unless there is one of its class. Returns the payloads that were found; none if it was added.
+    /// Adds a copy of the item unless there is one of its class. Returns the payloads that it found, or none if it
+    /// added the item.
     pub(crate) fn insert_if_absent_telling(&self, item: Item) -> Result<Values, InsertError> {
         let class = item.with(self.layout, 0);
-        // Spares the lock where a lookup is enough. (Not in the model without the lock, where it would hide the bug.)
+        // Avoids the lock where a lookup is enough. (Not in the model without the lock, where it would hide the bug.)
         if !fault::injected(Fault::InsertIfAbsentWithoutLock) {
             let found = self.values_or_again(class, move || class);
             if !found.is_empty() {
@@ -249,19 +258,21 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.put_in_either::<true>(item)
     }
 
-    /// The same in one step, while there is no save; `false` also if another thread was faster.
+    /// The same in one step, while there is no save. Also `false` if another thread was faster.
     #[inline(always)]
     fn bump_and_add_at_once(&self, guard: &Guard<'_>, item: Item) -> bool {
         self.bump_to_add(guard, Fault::AddValueWithoutBump);
         self.put_at_once(item)
     }
 
-    /// The payloads of all copies of the item's class, for who holds the lock of its stripe: nobody changes them.
+    /// The payloads of all copies of the item's class. The caller holds the lock of its stripe, so no thread changes
+    /// them.
     pub(super) fn values_locked(&self, item: Item) -> Values {
         self.layout.values(self.look(item.first), self.look(item.second), self.fingerprint(item))
     }
 
-    /// Gives a copy of one item the payload of the other, which is of the same class; `false` if there is none.
+    /// Gives a copy of one item the payload of the other, which is of the same class. `false` if there is no such
+    /// copy.
     #[inline(always)]
     pub(crate) fn replace(&self, old: Item, new: Item) -> bool {
         // As in `remove_hash`.

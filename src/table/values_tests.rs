@@ -103,7 +103,7 @@ proptest! {
     }
 }
 
-/// Lookups of values in batches by every vector unit that this processor has, and by what each processor has.
+/// Lookups of values in batches, by every vector unit that this processor has, and by the code that needs none.
 fn compare_vector_units<L: OfFilter>(payload_bits: u32) {
     let table = table::<L>(500, payload_bits);
     let insert = |number, hash| table.insert_value(hash, (number & 1) as u16).expect("room");

@@ -1,5 +1,5 @@
-//! CONCURRENT: the bucket words, and the steps on them that all operations are made of. The protocol, its rules and its
-//! proof stand in `table/stripe.rs`.
+//! CONCURRENT: the bucket words, and the steps on them that all operations consist of. `table/stripe.rs` has the
+//! protocol, its rules and its proof.
 
 use core::hint::select_unpredictable;
 
@@ -23,26 +23,26 @@ use crate::word::payloads::PayloadOps;
 pub(crate) struct Table<L, G = Buckets> {
     pub(crate) layout: L,
     pub(super) buckets: G,
-    /// How many items the table is meant to hold; reported, not enforced.
+    /// How many items the table is made for; reported, not enforced.
     pub(super) capacity: usize,
     pub(crate) words: Box<[AtomicU64]>,
-    /// A power of two of them.
+    /// Their number is a power of two.
     pub(super) stripes: Box<[Stripe]>,
-    /// The bits of a pair's sum that choose its stripe.
+    /// The bits of a pair's sum that choose the pair's stripe.
     stripe_mask: usize,
     pub(crate) counters: Counters,
-    /// One, in a box: an atomic in this very struct would have the compiler read the other fields anew after each access
-    /// to a word, which costs a lookup two instructions and `insert_if_absent` twenty-five.
+    /// One, in a box. If an atomic were in this struct itself, the compiler would read the other fields again after
+    /// each access to a word. That costs a lookup two instructions and `insert_if_absent` twenty-five.
     saving: Box<[Saving; 1]>,
-    /// In the table of a filter whose entries expire. In a box for the same reason.
+    /// Only in the table of a filter whose entries expire. In a box for the same reason.
     clock: Option<Box<[Clock; 1]>>,
 }
 
-/// The seeded bugs of the two operations that take copies out.
+/// The seeded bugs of the operations that take copies out.
 #[derive(Clone, Copy)]
 pub(super) struct TakeFaults {
     no_bump: Fault,
-    /// None where a late bump does no harm.
+    /// `None` where a late bump does no harm.
     late_bump: Option<Fault>,
 }
 
@@ -53,14 +53,14 @@ impl TakeFaults {
         Self { no_bump: Fault::RelocateWithoutBump, late_bump: Some(Fault::RelocateBumpsLate) };
 }
 
-/// The number of stripes for so many buckets: a power of two.
+/// The number of stripes for this many buckets: a power of two.
 fn stripes_for(buckets: usize) -> usize {
     let most = (buckets / BUCKETS_PER_STRIPE).clamp(1, MAX_STRIPES);
     1 << most.ilog2()
 }
 
-/// How many bytes a table of so many buckets asks the allocator for. The decode table comes on top, which all
-/// semi-sorted tables share.
+/// How many bytes a table of this many buckets requests from the allocator. The decode table, which all semi-sorted
+/// tables share, is not included.
 pub(crate) fn memory_for(buckets: usize) -> usize {
     buckets * size_of::<AtomicU64>()
         + stripes_for(buckets) * size_of::<Stripe>()
@@ -97,7 +97,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// The table, with a clock by which its entries expire, or `None` if there is no memory for that.
     pub(crate) fn with_clock(mut self, clock: Clock) -> Option<Self> {
         let mut clock = Some(clock);
-        let clock = boxed_slice(1, || clock.take().expect("it is one"))?;
+        let clock = boxed_slice(1, || clock.take().expect("the slice has one element, so this runs once"))?;
         self.clock = Some(clock.try_into().ok()?);
         Some(self)
     }
@@ -105,7 +105,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// The clock by which entries expire, if they do.
     #[inline(always)]
     pub(crate) fn clock(&self) -> Option<&Clock> {
-        // What is done about a clock is nothing in the tables of filters without one.
+        // A constant `None` in tables without payloads: there the compiler removes all code for a clock.
         if L::HAS_PAYLOAD { self.clock.as_deref().map(|[clock]| clock) } else { None }
     }
 
@@ -126,14 +126,15 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         saving
     }
 
-    /// Whether a save is running, as an insert asks when it begins.
+    /// Whether a save is running. An insert asks this when it begins.
     #[inline(always)]
     pub(super) fn is_being_saved(&self) -> bool {
         self.saving().is_running()
     }
 
-    /// Puts the bucket's word aside for the saves that are running, if there are any (`table/save.rs`). Where a copy is about
-    /// to be taken out of the bucket, or carried into it, under the lock of the stripe by which that is done.
+    /// Puts the bucket's word aside for the saves that are running, if there are any (`table/save.rs`). Where a copy
+    /// is about to be taken out of the bucket, or moved into it, the caller holds the lock of the stripe by which
+    /// that is done.
     #[inline(always)]
     pub(super) fn keep(&self, bucket: usize, left_out: Fault) {
         let saving = self.saving();
@@ -148,7 +149,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.layout.holds(self.look(bucket), fingerprint)
     }
 
-    /// How many copies of the item's class its buckets hold, but for those that are dead; under the lock, or it may count one
+    /// How many copies of the item's class its buckets hold, except dead ones. Without the lock it may count a copy
     /// twice that is being moved.
     pub(super) fn copies(&self, item: Item) -> usize {
         let fingerprint = self.fingerprint(item);
@@ -161,7 +162,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         })
     }
 
-    /// How many copies of the item its buckets hold; under the lock, likewise.
+    /// How many copies of the item its buckets hold; likewise under the lock.
     pub(super) fn copies_of_item(&self, item: Item) -> usize {
         self.in_buckets_of(item, |bucket| self.layout.count_entry(bucket, item.entry))
     }
@@ -179,8 +180,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         L::SLOTS as usize * if item.second == item.first { 1 } else { 2 }
     }
 
-    /// Adds a copy of the item to the emptier of its buckets in one step; `false` if neither had room, or if another
-    /// thread was faster. It looks at each bucket once.
+    /// Adds a copy of the item to the emptier of its buckets in one step. It looks at each bucket once. Returns
+    /// `false` if neither has room, or if another thread was faster.
     #[inline(always)]
     pub(super) fn put_at_once(&self, item: Item) -> bool {
         let (first, second) = (self.look(item.first), self.look(item.second));
@@ -198,9 +199,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Adds a copy of the item to the emptier of its buckets, or to the other, if either has room.
     ///
-    /// The emptier one, not simply the first with room (Mitzenmacher's "power of two choices"): that costs a second
-    /// cache line while the table is half empty and spares relocations later. In all, inserts from empty to 95 %
-    /// take 8 % less time semi-sorted and 16 % less plain, in the L2 cache.
+    /// It tries the emptier one first, and not the first one with room (Mitzenmacher's "power of two choices"). While
+    /// the table is half empty, that costs a second cache line. It avoids relocations later. In all, inserts from
+    /// empty to 95 % take 8 % less time semi-sorted and 16 % less plain, in the L2 cache.
     ///
     /// If `SAVED`, the word of the bucket is kept first for the saves that are running.
     #[inline]
@@ -228,10 +229,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.change(bucket, self.look(bucket), adding(), Fault::AddOverwrites, |seen| self.layout.add(seen, entry))
     }
 
-    /// Takes a copy of the entry out of the bucket, which was seen to hold one, with the announcement that readers
-    /// need. The guard is that of the copy's stripe.
+    /// Takes a copy of the entry out of the bucket, which was seen to hold one, after the bump that readers need. The
+    /// guard is that of the copy's stripe.
     ///
-    /// `false` if there is none, which the caller has excluded: while it holds the lock, nobody else can take it.
+    /// `false` if there is none. The caller has excluded that: while it holds the lock, no other thread can take the
+    /// copy.
     #[inline]
     pub(super) fn bump_and_take(
         &self,
@@ -246,7 +248,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         })
     }
 
-    /// Gives a copy of an entry in the bucket, which was seen to hold one, another payload. As `bump_and_take` otherwise.
+    /// Gives a copy of an entry in the bucket, which was seen to hold one, another payload. Otherwise like
+    /// `bump_and_take`.
     pub(super) fn bump_and_replace(
         &self,
         guard: &Guard<'_>,
@@ -267,7 +270,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         })
     }
 
-    /// `bump_and_take` or `bump_and_replace` where the bucket was seen as it is to become already; `false` if it has changed since then.
+    /// `bump_and_take` or `bump_and_replace` where the caller has seen the bucket and computed its new word. `false`
+    /// if the bucket has changed since then.
     #[inline(always)]
     pub(super) fn take_at_once(
         &self,
@@ -280,10 +284,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         bump_and(guard, faults, || self.exchange(bucket, seen, changed, taking(), Fault::TakeOverwrites).is_ok())
     }
 
-    /// Changes a bucket in one step; `false` if that is not possible with what the bucket has become.
+    /// Changes a bucket in one step. `false` if the bucket has become such that the change is not possible.
     ///
-    /// `success` is `SeqCst` for the reason in `table/stripe.rs`, *Across keys*. On failure the exchange is relaxed: nothing is
-    /// concluded from what the bucket is now but what to try next.
+    /// `success` is `SeqCst` for the reason in `table/stripe.rs`, *Across keys*. On failure the exchange is relaxed:
+    /// the word that it finds only determines what to try next.
     #[inline(always)]
     pub(super) fn change(
         &self,
@@ -302,7 +306,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         false
     }
 
-    /// Changes a bucket that was seen as it is in one step, or else returns what it has become.
+    /// Changes a bucket from `seen` to `changed` in one step. If it is no longer as seen, returns what it has become.
     #[inline(always)]
     pub(super) fn exchange(
         &self,
@@ -355,7 +359,7 @@ impl<'a> Stripes<'a> {
     }
 }
 
-/// Announces that a copy is about to be taken out, and takes it; returns whether that was possible.
+/// Announces by a bump that a copy is about to be taken out, and takes it. Returns whether that was possible.
 #[inline(always)]
 fn bump_and(guard: &Guard<'_>, faults: TakeFaults, take: impl FnOnce() -> bool) -> bool {
     let late = faults.late_bump.is_some_and(fault::injected);
@@ -372,21 +376,21 @@ fn bump_and(guard: &Guard<'_>, faults: TakeFaults, take: impl FnOnce() -> bool) 
 /// The ordering of an exchange that adds a copy.
 #[inline(always)]
 pub(super) fn adding() -> Ordering {
-    // Release: who sees this copy sees what its inserter saw. SeqCst: see `table/stripe.rs`, *Across keys*.
+    // Release: a thread that sees this copy sees what its inserter saw. SeqCst: see `table/stripe.rs`, *Across keys*.
     fault::ordering(Fault::RelaxedAdd, Ordering::SeqCst)
 }
 
 /// The ordering of an exchange that takes a copy out.
 #[inline(always)]
 pub(super) fn taking() -> Ordering {
-    // Release: who sees the copy gone sees the bump before it. SeqCst, as above.
+    // Release: a thread that sees the copy gone sees the bump before it. SeqCst, as above.
     fault::ordering(Fault::RelaxedRemove, Ordering::SeqCst)
 }
 
 /// What the bucket holds.
 #[inline(always)]
 pub(super) fn look(words: &[AtomicU64], bucket: usize) -> Bucket {
-    // Acquire: who sees a copy gone sees the bump that announced it, and who sees a copy sees what its inserter
-    // saw. SeqCst: see `table/stripe.rs`, *Across keys*.
+    // Acquire: a thread that sees a copy gone sees the bump that announced it, and a thread that sees a copy sees
+    // what its inserter saw. SeqCst: see `table/stripe.rs`, *Across keys*.
     Bucket(at(words, bucket).load(fault::ordering(Fault::RelaxedWordLoad, Ordering::SeqCst)))
 }

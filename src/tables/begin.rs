@@ -1,4 +1,5 @@
-//! CONCURRENT: images of several tables whose moments belong together. `snapshot/format.rs` has the reasoning.
+//! CONCURRENT: saves of several tables that begin so that their images belong together. `snapshot/format.rs` has the
+//! reasoning.
 
 use std::io;
 
@@ -27,8 +28,8 @@ impl Imaged for Tables {
 impl Imaged for Generations {
     /// From the oldest live generation to the current one.
     fn begin_save(&self) -> io::Result<Begun<'_>> {
-        // No rotation takes effect until all tables' moments are past; and a tick is stored after the rotations that it has
-        // brought.
+        // No rotation takes effect until the moments of all tables are past. A tick is stored after the rotations
+        // that it causes.
         let _rotation = self.rotation.lock();
         let (now, next_tick) = (self.now(), self.next_tick.load(Ordering::Relaxed));
         let ring = self.tables.len();

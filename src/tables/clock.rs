@@ -1,4 +1,4 @@
-//! CONCURRENT: rotations by the caller's clock. `tables/generations.rs` has the reasoning on rotations.
+//! CONCURRENT: rotations by the caller's clock. `tables/generations.rs` has the reasoning about rotations.
 
 use crate::sync::Ordering;
 use crate::table::clock::Advance;
@@ -6,17 +6,17 @@ use crate::tables::generations::Generations;
 use crate::verify::fault::{self, Fault};
 
 impl Generations {
-    /// Rotates as often as the caller's clock has ticked since the last tick that any thread has brought.
+    /// Rotates as often as the caller's clock has ticked since the last tick that any thread has passed in.
     #[inline]
     pub(crate) fn advance_to(&self, tick: u64) -> Advance {
-        // Or there would be no tick after it, by which to know that it has come.
+        // The last tick there is counts as the one before it: otherwise `next_tick` would overflow.
         let tick = tick.min(u64::MAX - 1);
-        // Acquire, with the store: who sees the tick sees the generation that came with it.
+        // Acquire, with the store: a thread that sees the tick sees the generation that came with it.
         let next_tick = self.next_tick.load(Ordering::Acquire);
         if tick >= next_tick { self.catch_up_with(tick) } else { self.not_after(tick, next_tick) }
     }
 
-    /// The answer to a tick that is no greater than the last one.
+    /// The answer to a tick that is not greater than the last one.
     #[inline]
     fn not_after(&self, tick: u64, next_tick: u64) -> Advance {
         match next_tick - 1 - tick {
@@ -37,7 +37,7 @@ impl Generations {
         if next_tick <= expected {
             return self.not_after(tick, expected);
         }
-        // After as many as there are live generations, all that there was has expired.
+        // After as many rotations as there are live generations, everything that was in has expired.
         let live = self.live_generations() as u64;
         let due = if expected == 0 { 0 } else { (next_tick - expected).min(live) };
         if due == live {
@@ -49,7 +49,7 @@ impl Generations {
         let cleaning = (due > 0).then(|| self.begin_next());
         // Release: see `advance_to`.
         self.next_tick.store(next_tick, Ordering::Release);
-        // Who waits for this tick need not wait for the clearing.
+        // A thread that waits for this tick need not wait for the clearing.
         drop(rotation);
         if let Some(cleaning) = cleaning {
             cleaning.finish();

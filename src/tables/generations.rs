@@ -1,61 +1,63 @@
-//! CONCURRENT: tables in a ring, of which the oldest expires at each rotation; and why no young entry is lost by it.
+//! CONCURRENT: tables in a ring, of which the oldest expires at each rotation; and why no young entry is lost by a
+//! rotation.
 //!
 //! # The state
-//! With `g` live generations there are `g + 1` tables of one shape and one number of buckets, so that a key is of the
-//! same class in all of them. They form a ring. One word, [`Now`], says which generation is current and which table is
-//! its own; the `g - 1` tables before it are the older live generations, and the one after it is the *spare*, which is
+//! With `g` live generations there are `g + 1` tables of one shape and one number of buckets, so a key is of the same
+//! class in all of them. They form a ring. One word, [`Now`], says which generation is current and which table is its
+//! own. The `g - 1` tables before that one are the older live generations. The one after it is the *spare*, which is
 //! empty and becomes current next.
 //!
 //! # The rules
 //! 1. A rotation waits until the spare is clean. Then it stores the next generation, in one step: at that moment the
-//!    oldest generation has expired. Only then it clears the oldest table, which is the spare from now on. So **no
-//!    table is cleared from the moment when it becomes current to the moment when it expires.** (But by `clear`, which
-//!    is there to empty the filter.)
-//! 2. An insert reads the generation, adds a copy to its table unless there is one, and reads the generation again. If
-//!    that has changed, it does the same again in the new one.
-//! 3. A lookup reads the generation, looks into the live tables, and reads the generation again. *True* is an answer at
-//!    once; *false* only if the generation has not changed, or else it looks again.
+//!    oldest generation has expired. Only then does it clear the oldest table, which is the spare from now on. So
+//!    **no table is cleared from the moment when it becomes current to the moment when it expires.** (Except by
+//!    `clear`, whose purpose is to empty the filter.)
+//! 2. An insert reads the generation, adds a copy to its table unless there is one, and reads the generation again.
+//!    If the generation has changed, it does the same again in the new one.
+//! 3. A lookup reads the generation, looks into the live tables, and reads the generation again. *True* is an answer
+//!    at once. *False* is an answer only if the generation has not changed; otherwise the lookup looks again.
 //! 4. `insert_if_absent` makes a lookup and then an insert, both under the class's gate (`tables/gates.rs`).
-//! 5. The gate comes before `rotation`, that before `cleaning`, and that before the stripes of a table. No reader takes
-//!    any, and no code of the caller's runs under one. So no deadlock.
+//! 5. Locks are taken in this order: the gate, `rotation`, `cleaning`, the stripes of a table. No reader takes any of
+//!    them, and no caller's code runs under one. So there is no deadlock.
 //!
-//! All accesses to the generation and to the words of all tables are `SeqCst`; "before" and "after" are meant in their
-//! one order.
+//! All accesses to the generation and to the words of all tables are `SeqCst`. Below, "before" and "after" refer to
+//! their one order.
 //!
 //! # Why no young entry is lost
-//! Let an insert end having read generation `e` twice. It has put its copy into table `e`, or seen one there, between the
-//! two reads, so while `e` was current. By rule 1 the last clearing of that table came before `e` began, and the next
-//! one comes after generation `e + g` has begun. So the copy is there throughout the generations from `e` to
+//! Let an insert end having read generation `e` twice. Between the two reads, so while `e` was current, it has put
+//! its copy into table `e`, or seen one there. By rule 1 the last clearing of that table came before `e` began, and
+//! the next one comes after generation `e + g` has begun. So the copy is there throughout the generations from `e` to
 //! `e + g - 1`, and in a live table. (In a table, a copy stays until it is removed: `table/stripe.rs`.)
 //!
-//! Without the second read, a thread that was stopped after the first could put its copy into a table that is no longer
-//! current, which expires too soon, or has expired.
+//! Without the second read, a thread that was stopped after the first could put its copy into a table that is no
+//! longer current. That table expires too soon, or has expired.
 //!
 //! # Why no lookup misses a key that was in throughout
-//! Let a lookup answer *false* having read `e` twice. In between no table became current or expired. A copy in one of the
-//! tables that it looked into was therefore not cleared before its second read, and it would have been found, by
-//! the promise of a single table. And a key that is in at its first read has a copy in one of these tables.
+//! Let a lookup answer *false* having read `e` twice. In between no table became current or expired. So a copy in one
+//! of the tables that it looked into was not cleared before its second read, and the lookup would have found it, by
+//! the guarantee of a single table. And a key that is in at the lookup's first read has a copy in one of these
+//! tables.
 //!
-//! Without the second read it could look into the current table before a key is added to it anew, and into the oldest one
-//! after that has been cleared.
+//! Without the second read, the lookup could look into the current table before a key is added to it anew, and into
+//! the oldest one after that has been cleared.
 //!
-//! # Which of all that add a key at once is told so
-//! Under the gate there is one `insert_if_absent` of the class at a time. It answers *true* if its lookup has found no
-//! copy and one of its attempts to insert added one; so the next one either finds that copy or comes after its
+//! # Which of several calls that add one key reports it as new
+//! Under the gate there is one `insert_if_absent` of the class at a time. It answers *true* if its lookup has found
+//! no copy and one of its attempts to insert added one. So the next one either finds that copy or comes after its
 //! expiry. A plain `insert` of the class that falls between its lookup and its last attempt counts as the later one.
 //!
 //! # Copies left behind
-//! An attempt that a rotation overtakes may leave a copy in the table of a generation `a` that is no longer current, and
-//! the insert then takes effect in a later one, `b`. What becomes of such a copy:
+//! An attempt that a rotation overtakes may leave a copy in the table of a generation `a` that is no longer current.
+//! The insert then takes effect in a later one, `b`. What becomes of such a copy:
 //!
 //! - As a rule the table is that of a live generation, older than `b`: the copy expires before the one that counts.
-//! - If `g` rotations or more have passed within this one attempt, the table may be the spare, already clean. The copy
-//!   comes to light when that becomes current, at `b + 1` at the latest, and expires with it, so at `b + 1 + g` at the latest.
-//!   In this case, and in no other, the key may be found for one period more than `g`; and if the thread never
-//!   gets to finish the call, for up to `g` periods although its insert has not ended.
-//! - If the table is being cleared, the copy may be swept or not.
+//! - If `g` rotations or more have passed within this one attempt, the table may be the spare, already clean. The
+//!   copy becomes visible when that table becomes current, at `b + 1` at the latest. It expires with the table, so at
+//!   `b + 1 + g` at the latest. Only in this case may the key be found for one period more than `g`. And if the
+//!   thread never finishes the call, the key may be found for up to `g` periods although its insert has not ended.
+//! - If the table is being cleared, the copy may be cleared or not.
 //!
-//! It takes up one slot, of a table that will be cleared like any other.
+//! Such a copy takes one slot, in a table that will be cleared like any other.
 
 use crossbeam_utils::CachePadded;
 
@@ -77,8 +79,8 @@ pub(crate) const MAX_GENERATIONS: usize = Now::TABLE_MASK as usize;
 
 /// A moment: the number of the current generation, and which table is its own.
 ///
-/// Both in one word, so that a reader needs one load and no division. The generation has 56 bits, enough for two
-/// thousand years of a rotation a microsecond.
+/// Both are in one word, so that a reader needs one load and no division. The generation has 56 bits, enough for two
+/// thousand years at one rotation a microsecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Now(pub(super) u64);
 
@@ -86,7 +88,7 @@ impl Now {
     pub(super) const TABLE_BITS: u32 = 8;
     const TABLE_MASK: u64 = (1 << Self::TABLE_BITS) - 1;
 
-    /// This generation, with that table as its own.
+    /// This generation, with `table` as its own.
     #[cfg(feature = "snapshot")]
     pub(super) fn new(generation: u64, table: usize) -> Self {
         Self(generation << Self::TABLE_BITS | table as u64)
@@ -100,14 +102,14 @@ impl Now {
         (self.0 & Self::TABLE_MASK) as usize
     }
 
-    /// The next generation, in a ring of so many tables.
+    /// The next generation, in a ring of this many tables.
     fn next(self, tables: usize) -> Self {
         let table = (self.table() + 1) % tables;
         Self(self.generation().wrapping_add(1) << Self::TABLE_BITS | table as u64)
     }
 }
 
-/// What the caller's clock has done, as it is counted.
+/// What the caller's clock has done, as it is being counted.
 #[derive(Debug, Default)]
 pub(super) struct ClockTallies {
     pub(super) steps_back: Tally,
@@ -124,26 +126,27 @@ pub(crate) struct ClockCounts {
 /// A set of classes that forgets its oldest generation at each rotation.
 #[derive(Debug)]
 pub(crate) struct Generations {
-    /// A ring of the live ones and the spare.
+    /// A ring of the tables of the live generations and the spare.
     pub(super) tables: Box<[Box<dyn FilterTable>]>,
     pub(super) gates: Gates,
     /// A [`Now`].
     pub(super) now: AtomicU64,
     /// One more than the last tick of the caller's clock, or 0 before the first.
     pub(super) next_tick: AtomicU64,
-    /// Held to decide whether to rotate, up to the step in which a rotation takes effect.
+    /// Held to decide whether to rotate, until the step in which the rotation takes effect.
     pub(super) rotation: Mutex<()>,
-    /// Held while a table is being cleared. A thread takes it while it holds `rotation`, which it gives back first.
+    /// Held while a table is being cleared. A thread takes it while it holds `rotation`, and releases `rotation`
+    /// first.
     cleaning: Mutex<()>,
     /// Whether an insert that finds the current generation full rotates.
     pub(super) rotate_when_full: bool,
-    /// Apart from what lookups read.
+    /// On a cache line apart from what lookups read.
     refused: CachePadded<Tally>,
     pub(super) clock: CachePadded<ClockTallies>,
 }
 
 impl Generations {
-    /// So many empty generations, whose tables are as planned, or `None` if there is no memory for them.
+    /// This many empty generations, whose tables are as planned, or `None` if there is no memory for them.
     pub(crate) fn new(plan: Plan, live: usize, rotate_when_full: bool) -> Option<Self> {
         assert!((MIN_GENERATIONS..=MAX_GENERATIONS).contains(&live), "{live} generations");
         Some(Self {
@@ -159,7 +162,7 @@ impl Generations {
         })
     }
 
-    /// Whether the class is in a live generation. Takes no lock and waits for nobody.
+    /// Whether the class is in a live generation. Takes no lock and waits for no thread.
     #[inline]
     pub(crate) fn contains(&self, hash: u64) -> bool {
         loop {
@@ -173,13 +176,13 @@ impl Generations {
         }
     }
 
-    /// Has the class in the generation that is current when the call ends.
+    /// Ensures that the class is in the generation that is current when the call ends.
     #[inline]
     pub(crate) fn insert(&self, hash: u64) -> Result<(), InsertError> {
         self.insert_into_current(hash).map(|_| ())
     }
 
-    /// `insert`; whether the class was added to that generation or to an earlier one that passed meanwhile.
+    /// `insert`. Returns whether the class was added to that generation, or to an earlier one that passed meanwhile.
     #[inline(always)]
     fn insert_into_current(&self, hash: u64) -> Result<bool, InsertError> {
         let mut added = false;
@@ -187,7 +190,7 @@ impl Generations {
             let now = self.now();
             let result = self.tables[now.table()].insert_if_absent(hash);
             added |= result == Ok(true);
-            // Also where it was refused: perhaps by a table that is no longer current.
+            // Checked even if the insert was refused: the table that refused it may be no longer current.
             if self.is_still(now, Fault::InsertIgnoresRotation) {
                 match result {
                     Ok(_) => return Ok(added),
@@ -201,10 +204,10 @@ impl Generations {
         }
     }
 
-    /// Inserts the class unless it is in a live generation; whether it did.
+    /// Inserts the class unless it is in a live generation. Returns whether it did.
     pub(crate) fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
-        // Spares the gate where a lookup is enough. (Not in the model of a lookup that is wrong, where it would hide the
-        // bug.)
+        // Avoids the gate where a lookup is enough. (Not in the model of a lookup that is wrong, where it would hide
+        // the bug.)
         if !fault::injected(Fault::LookupIgnoresRotation) && self.contains(hash) {
             return Ok(false);
         }
@@ -213,8 +216,8 @@ impl Generations {
         if self.contains(hash) { Ok(false) } else { self.insert_into_current(hash) }
     }
 
-    /// `contains` for many: each is looked up in the tables of the live generations, the newest first, like a single one.
-    /// Where a rotation came in between, those that were not found are looked up again.
+    /// `contains` for many. Each is looked up in the tables of the live generations, the newest first, like a single
+    /// one. Where a rotation came in between, those that were not found are looked up again.
     pub(crate) fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         let mut search = Search::new();
         while search.take(hashes) {
@@ -235,7 +238,7 @@ impl Generations {
         insert_each_ahead(hashes, ahead, |hash| self.insert(hash))
     }
 
-    /// Begins the next generation; its number.
+    /// Begins the next generation; returns its number.
     pub(crate) fn rotate(&self) -> u64 {
         let rotation = self.rotation.lock();
         let cleaning = self.begin_next();
@@ -243,7 +246,7 @@ impl Generations {
         cleaning.finish()
     }
 
-    /// Begins the next generation unless another thread has since `now`.
+    /// Begins the next generation, unless another thread has done so since `now`.
     #[cold]
     fn rotate_from(&self, now: Now) {
         let rotation = self.lock_rotation();
@@ -255,8 +258,8 @@ impl Generations {
         cleaning.finish();
     }
 
-    /// The step of a rotation, for the holder of `rotation`. The oldest generation has expired when it returns, but has
-    /// yet to be cleared.
+    /// The step of a rotation. The caller holds `rotation`. When this returns, the oldest generation has expired, but
+    /// it is not yet cleared.
     pub(super) fn begin_next(&self) -> Cleaning<'_> {
         let lock = (!fault::injected(Fault::RotationIntoDirtyTable)).then(|| self.cleaning.lock());
         let now = self.now().next(self.tables.len());
@@ -285,7 +288,7 @@ impl Generations {
         Now(self.now.load(fault::ordering(Fault::RelaxedGeneration, Ordering::SeqCst)))
     }
 
-    /// Whether no rotation has come since `now`; `ignores` leaves the look out.
+    /// Whether no rotation has come since `now`. The fault `ignores` leaves the check out.
     #[inline(always)]
     fn is_still(&self, now: Now, ignores: Fault) -> bool {
         fault::injected(ignores) || self.now() == now
@@ -323,7 +326,8 @@ impl Generations {
         self.tables.iter().map(|table| &**table)
     }
 
-    /// How many inserts were refused by the filter, and not only by a generation that a rotation then followed.
+    /// How many inserts the filter has refused. An insert that one generation refuses, and that succeeds after a
+    /// rotation, does not count.
     pub(crate) fn inserts_refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
@@ -342,19 +346,19 @@ impl Generations {
         ClockCounts { steps_back: steps_back.load(Ordering::Relaxed), jumps: jumps.load(Ordering::Relaxed) }
     }
 
-    /// One of the tables, for what is the same in all.
+    /// One of the tables, for properties that all of them share.
     pub(crate) fn any_table(&self) -> &dyn FilterTable {
         &*self.tables[0]
     }
 
-    /// In bytes, but for the struct itself.
+    /// In bytes, without the struct itself.
     pub(crate) fn memory_usage(&self) -> usize {
         let tables: usize = self.tables.iter().map(|table| table.memory_usage()).sum();
         tables + size_of_val(&*self.tables) + Gates::memory_for(self.any_table().buckets())
     }
 }
 
-/// A rotation that has taken effect, whose table has yet to be cleared.
+/// A rotation that has taken effect, whose expired table is not yet cleared.
 pub(super) struct Cleaning<'a> {
     now: Now,
     expired: &'a dyn FilterTable,
@@ -363,7 +367,7 @@ pub(super) struct Cleaning<'a> {
 }
 
 impl Cleaning<'_> {
-    /// Clears the table that has expired; the number of the generation that the rotation began.
+    /// Clears the table that has expired. Returns the number of the generation that the rotation began.
     pub(super) fn finish(self) -> u64 {
         if !fault::injected(Fault::RotationClearsFirst) {
             self.expired.clear();

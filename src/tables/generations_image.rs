@@ -1,4 +1,4 @@
-//! A filter that rotates as a snapshot, there and back.
+//! A filter that rotates: how it is written as a snapshot, and how it is loaded from one.
 
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
@@ -56,7 +56,7 @@ impl Saved for Generations {
             }
             source.words(&mut **table)?;
         }
-        // Relaxed: nobody else has it yet.
+        // Relaxed: no other thread has it yet.
         loaded.now.store(Now::new(generation, live - 1).0, Ordering::Relaxed);
         loaded.next_tick.store(next_tick, Ordering::Relaxed);
         Ok(loaded)

@@ -1,5 +1,5 @@
-//! CONCURRENT: how a filter that grows gets further tables: when it must, and when it is asked to. `tables/growth.rs` has the
-//! reasoning.
+//! CONCURRENT: how a filter that grows gets further tables, when it must and when the caller reserves room.
+//! `tables/growth.rs` has the reasoning.
 
 use crate::error::insert::{InsertError, ReserveError};
 use crate::error::kind::FilterKind;
@@ -11,9 +11,9 @@ use crate::verify::fault::{self, Fault};
 
 /// The part of its capacity that the newest table must hold before the filter grows.
 ///
-/// Distinct keys fill a table to its capacity, whatever they are, so this matters only where many copies of few keys, or
-/// keys that were chosen to collide, have filled some pairs of buckets. These are refused then, as in a single table, and
-/// cannot drive the memory beyond a fixed multiple of what the items in the filter are worth.
+/// Distinct keys fill a table to its capacity, whatever they are. So this matters only where some pairs of buckets
+/// are full of many copies of few keys, or of keys that were chosen to collide. Further ones are then refused, as in
+/// a single table. So they cannot drive the memory beyond a fixed multiple of what the items in the filter need.
 const LEAST_LOAD: f64 = 0.25;
 
 impl Tables {
@@ -41,7 +41,7 @@ impl Tables {
         }
     }
 
-    /// Adds as many tables as it takes for so many further copies, or none.
+    /// Adds as many tables as it takes for this many further copies, or none.
     pub(crate) fn reserve(&self, additional: usize) -> Result<(), ReserveError> {
         if additional == 0 {
             return Ok(());
@@ -66,8 +66,8 @@ impl Tables {
         if needed > limit {
             return Err(ReserveError::MemoryLimit { additional, needed, limit });
         }
-        // All of them before the first is announced: if one is refused, nothing has changed. The largest one first, for
-        // that is refused first.
+        // All tables are built before the first is announced, so if the memory for one is refused, nothing has
+        // changed. The largest comes first, because it is the one most likely to be refused.
         let mut built = [const { None }; MAX_TABLES];
         for (place, next) in built.iter_mut().zip(planned).rev() {
             let Some(next) = next else { continue };
@@ -81,7 +81,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Adds the table of that number, the next one. Under the lock for growth.
+    /// Adds the table of that number, the next one. The caller holds the lock for growth.
     pub(super) fn add_table(&self, number: usize) -> Result<(), InsertError> {
         let next = (number < MAX_TABLES).then(|| self.plan.table(number)).flatten();
         let too_large = || InsertError::OutOfMemory { bytes: self.newest(number).memory_usage().saturating_mul(2) };
@@ -97,13 +97,14 @@ impl Tables {
         Ok(())
     }
 
-    /// Puts the table of that number, the next one, in its place and announces it. Under the lock for growth.
+    /// Puts the table of that number, the next one, in its place and announces it. The caller holds the lock for
+    /// growth.
     fn publish(&self, number: usize, table: Box<dyn FilterTable>) {
-        // SeqCst: see above, *The moment of growth*.
+        // SeqCst: see `tables/growth.rs`, *The moment of growth*.
         let publish = |tables| self.published.fetch_add(tables, Ordering::SeqCst);
         if fault::injected(Fault::PublishBeforeSet) {
             publish(1);
-            // For loom, which lets others go first only where something is done that they could notice.
+            // For loom, which lets other threads run first only where something is done that they could notice.
             publish(0);
         }
         self.tables.set(number, table);

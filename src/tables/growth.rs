@@ -1,63 +1,65 @@
-//! CONCURRENT: several tables as one filter, to which more are added when they fill.
+//! CONCURRENT: several tables as one filter, to which more tables are added when they fill.
 //!
 //! # The state
 //! Tables 0 to `n - 1`, each twice as large as the one before, and `n`, the *published* count. Each is a
-//! [`Table`](crate::table::words::Table) that keeps to its own protocol (`table/stripe.rs`), by which its operations take effect in
-//! one step each. So everything here is made of such steps on single tables, in one order that agrees with real time.
-//! A copy stays in the table into which it was put until it is removed.
+//! [`Table`](crate::table::words::Table) that follows its own protocol (`table/stripe.rs`), by which its operations
+//! take effect in one step each. So everything here consists of such steps on single tables, in one order that agrees
+//! with real time. A copy stays in the table into which it was put until it is removed.
 //!
-//! A new item goes to the newest table; if its buckets there are full and the table holds what it is meant for, to the
-//! newest of the older ones that takes it on the same terms, for removals may have left room there. Only if none does,
-//! the filter grows. So a filter whose items come and go at constant length does not grow for ever.
+//! A new item goes to the newest table. If its buckets there are full and the table holds what it is made for, the
+//! item goes to the newest of the older tables that takes it on the same terms, for removals may have left room
+//! there. Only if none does, the filter grows. So a filter whose items come and go at constant length does not grow
+//! without end.
 //!
-//! # Classes nest, and the search goes from the newest table to the oldest
-//! Two keys may be of one class in one table and of two in another. That is a trap: `y` and `z` are of one class in the
-//! newer table, which holds the copy of `z`, but not in the older one, which holds that of `y`. `remove(y)` takes the
-//! copy of `z`, and `z` is lost. It is avoided by two rules:
+//! # Nested classes, and the order of a search
+//! Two keys may be of one class in one table and of two classes in another. That could lose a key. Suppose that `y`
+//! and `z` are of one class in the newer table, which holds the copy of `z`, but not in the older one, which holds
+//! the copy of `y`. `remove(y)` takes the copy of `z`, and `z` is lost. Two rules prevent this:
 //!
 //! 1. **Keys of one class in some table are of one class in every older one** (`word/geometry.rs`, *Nested tables*).
 //! 2. **Lookups and removals go through the tables from the newest to the oldest.**
 //!
-//! *At every moment there is a matching of the keys that are in to copies: each key to a copy of its own, in a table where
-//! that is a copy of its class; and over time a key's copy changes, if at all, for one in the same or an older table.*
-//! An insert adds a key and its copy. Where `remove(y)` takes a copy `a` in table `A`, either it was that of `y`, or that of
-//! some `z`, of the class of `y` in `A`. Let `b` in table `B` be the copy of `y`; it cannot be newer than `A`: when the
-//! removal had passed the tables that are newer than `A` and found nothing there, `b` was in none of them, and it has not
-//! moved to one since. By rule 1, `z` is of the class of `y` in `B` too, so `b` is now the copy of `z`. ∎
+//! *At every moment there is a matching of the keys that are in to copies: each key has a copy of its own, in a table
+//! where that is a copy of its class. Over time a key's copy changes, if at all, for one in the same or an older
+//! table.* An insert adds a key and its copy. Let `remove(y)` take a copy `a` in table `A`. Either `a` was the copy
+//! of `y`, or that of some `z`, of the class of `y` in `A`. In the second case, let `b` in table `B` be the copy of
+//! `y`. `B` cannot be newer than `A`: when the removal had passed the tables that are newer than `A` and found
+//! nothing there, `b` was in none of them, and it has not moved to one since. By rule 1, `z` is of the class of `y`
+//! in `B` too, so `b` is now the copy of `z`. ∎
 //!
-//! So a key that is in throughout a lookup is found: when the lookup has passed a table in vain, there was a moment at
-//! which the key's copy was in none of the tables passed so far, and it is in an older one from then on; and there is none
-//! older than table 0. Likewise a removal of a key that is in finds a copy. Tables added during a lookup do not matter:
-//! copies of keys that were in before are in older ones.
+//! So a key that is in throughout a lookup is found. When the lookup has passed a table in vain, there was a moment
+//! at which the key's copy was in none of the tables passed so far, and from then on it is in an older one. And there
+//! is no table older than table 0. Likewise a removal of a key that is in finds a copy. Tables that are added during
+//! a lookup do not matter: copies of keys that were in before are in older tables.
 //!
 //! # Gates
-//! `remove`, `count` and `insert_if_absent` look into several tables as if in one step, under the *gate* of the key's class
-//! in table 0 (`tables/gates.rs`). By rule 1, keys that are of one class anywhere have one gate. Plain inserts and lookups pass by
-//! without it. So, for the keys of one gate:
+//! `remove`, `count` and `insert_if_absent` look into several tables as if in one step, under the *gate* of the key's
+//! class in table 0 (`tables/gates.rs`). By rule 1, keys that are of one class anywhere have one gate. Plain inserts
+//! and lookups take no gate. So, for the keys of one gate:
 //!
 //! | operation | takes effect |
 //! |---|---|
 //! | `insert` | at its step in the table that takes it |
 //! | `remove`, `count`, `insert_if_absent` | in the order in which they hold the gate |
 //! | `remove`, *true* | at the step that takes the copy |
-//! | `remove`, *false* | when it takes the gate: each copy that was there then, it would have seen, for nobody else takes any out. What came in meanwhile is ordered after it |
-//! | `count` | between its steps: meanwhile copies only come in, one by one, and it counts no fewer than were there at first and no more than in the end |
+//! | `remove`, *false* | when it takes the gate: it would have seen each copy that was there then, for no other thread takes any out. What came in meanwhile is ordered after it |
+//! | `count` | between its steps: meanwhile copies only come in, one by one, and it counts no fewer than were there at first and no more than are there in the end |
 //! | `insert_if_absent`, *true* | when it takes the gate, as for `remove`, *false*; plain inserts meanwhile are ordered after it. The next holder of the gate sees its copy |
 //! | `contains`, *true* | at the step that saw a copy |
-//! | `contains`, *false* | at some moment of the call at which the key was not in, which there is, or it would have been found |
+//! | `contains`, *false* | at some moment of the call at which the key was not in. There is one, or the lookup would have found the key |
 //!
 //! # The moment of growth
-//! The table is built and put in its place, and then the count is raised; both under one lock, by a thread that has looked
-//! under it whether the count is still the one at which it found no room. Tables are never taken away. So who reads a count
-//! finds as many tables. The count is read and written `SeqCst`, like all words: an insert into table `i` has read a count
-//! above `i`, and a lookup that begins after the insert has ended, on whatever thread, reads no smaller one. A lookup that
-//! read the old count can miss only what came in after it began.
+//! The table is built and put in its place, and then the count is raised. Both happen under one lock, by a thread
+//! that has checked under it that the count is still the one at which it found no room. Tables are never taken away.
+//! So a thread that reads a count finds that many tables. The count is read and written `SeqCst`, like all words. An
+//! insert into table `i` has read a count above `i`, and a lookup that begins after the insert has ended, on whatever
+//! thread, reads no smaller one. A lookup that read the old count can miss only what came in after it began.
 //!
-//! Nobody waits for the lock while there is another way. Of many inserts that find no room, one builds the table, which
-//! takes as long as to fill it with zeros, and the others go on to fill the newest table beyond its capacity. (A table's
-//! rate is computed with every slot taken.) Only one that finds no room even there waits. No gate and no stripe is held
-//! while the lock is waited for or a table is built; nobody who holds a stripe waits for a gate or for the lock. So no
-//! deadlock.
+//! No thread waits for the lock while there is another way. Of many inserts that find no room, one builds the table,
+//! which takes as long as filling it with zeros. The others meanwhile fill the newest table beyond its capacity. (A
+//! table's rate is computed with every slot taken.) Only an insert that finds no room even there waits. No gate and
+//! no stripe is held while a thread waits for the lock or builds a table. No thread that holds a stripe waits for a
+//! gate or for the lock. So there is no deadlock.
 
 use crossbeam_utils::CachePadded;
 
@@ -80,44 +82,45 @@ pub(crate) enum Refusal {
     OutOfMemory { bytes: usize },
 }
 
-/// What a copy is added for.
+/// The operation for which a copy is added.
 #[derive(Clone, Copy)]
 enum Purpose {
     Insert,
-    /// In vain if there is one by then.
+    /// No copy is added if there is one by then.
     InsertIfAbsent,
 }
 
-/// What an attempt at growth came to.
+/// The result of an attempt at growth.
 pub(super) enum Growth {
-    /// There is a table more than there was, whoever added it.
+    /// There is one table more than before, whichever thread added it.
     Done,
-    /// Another thread is at it.
+    /// Another thread is adding one.
     UnderWay,
     Refused(InsertError),
 }
 
-/// A concurrent multiset of items in several tables. The keys come as hashes, which [`nested`](crate::word::geometry::nested)
-/// has made.
+/// A concurrent multiset of items in several tables. Keys are passed as hashes, which
+/// [`nested`](crate::word::geometry::nested) has made.
 #[derive(Debug)]
 pub(crate) struct Tables {
-    /// The published ones, and for a moment one more, are set. Set under the lock `growth`.
+    /// The tables that are set: the published ones, and for a moment one more. They are set under the lock in
+    /// `growth`.
     pub(super) tables: Places,
     pub(super) published: AtomicU64,
     pub(super) gates: Gates,
-    /// Apart from what lookups read: inserts change it again and again where growth is refused.
+    /// On cache lines apart from what lookups read: where growth is refused, inserts change it again and again.
     pub(super) growth: CachePadded<Growing>,
     pub(super) plan: Plan,
     #[cfg(ccf_model = "loom")]
     pub(super) visits: AtomicU64,
 }
 
-/// What inserts change that find no room.
+/// What an insert that finds no room may change.
 #[derive(Debug)]
 pub(super) struct Growing {
     /// Held while a table is added.
     pub(super) lock: Mutex<()>,
-    /// The inserts that were refused.
+    /// How many inserts were refused.
     refused: Tally,
 }
 
@@ -162,8 +165,9 @@ impl Tables {
     /// The table of that number, which is published.
     #[inline(always)]
     pub(super) fn table(&self, number: usize) -> &dyn FilterTable {
-        // A change that changes nothing and orders nothing. A thread's own loads hide from loom that another one could come
-        // first (tokio-rs/loom, issues 166 and 392); so it is told that one could, at least before each visit of a table.
+        // A change that changes nothing and orders nothing. loom does not notice, from a thread's own loads, that
+        // another thread could run first (tokio-rs/loom, issues 166 and 392). This access makes it consider that, at
+        // least before each visit of a table.
         #[cfg(ccf_model = "loom")]
         self.visits.fetch_add(0, Ordering::Relaxed);
         self.tables.get(number).expect("a table is set before it is published")
@@ -173,7 +177,7 @@ impl Tables {
         (0..self.tables()).rev().map(|number| self.table(number))
     }
 
-    /// All tables in the order for a search, unless the model turns it round.
+    /// All tables in the order of a search, unless the model reverses it.
     #[inline(always)]
     fn in_order(&self, oldest_first: Fault) -> impl Iterator<Item = &dyn FilterTable> {
         let tables = self.tables();
@@ -203,7 +207,7 @@ impl Tables {
     pub(crate) fn insert(&self, hash: u64) -> Result<(), InsertError> {
         match self.add(hash, Purpose::Insert) {
             Ok(_) => Ok(()),
-            // The newest table holds that many, and others may hold more.
+            // The newest table holds that many copies, and others may hold more.
             Err(InsertError::TooManyCopies { filter, .. }) => {
                 Err(self.refused(InsertError::TooManyCopies { filter, copies: self.count(hash) }))
             }
@@ -211,7 +215,7 @@ impl Tables {
         }
     }
 
-    /// The error, counted.
+    /// Counts the refusal and returns its error.
     fn refused(&self, error: InsertError) -> InsertError {
         self.growth.refused.fetch_add(1, Ordering::Relaxed);
         error.of(FilterKind::Growable)
@@ -220,19 +224,20 @@ impl Tables {
     /// Adds a copy unless there is one.
     pub(crate) fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
         loop {
-            // Spares the gate where a lookup is enough. (Not in the model without the gate, where it would hide the bug.)
+            // Avoids the gate where a lookup is enough. (Not in the model without the gate, where it would hide the
+            // bug.)
             if !fault::injected(Fault::InsertIfAbsentWithoutGate) && self.contains(hash) {
                 return Ok(false);
             }
             match self.add(hash, Purpose::InsertIfAbsent) {
-                // Plain inserts have brought them in meanwhile: another look finds one.
+                // Plain inserts have added the copies meanwhile, so another look finds one.
                 Err(InsertError::TooManyCopies { .. }) => {}
                 settled => return settled.map_err(|error| self.refused(error)),
             }
         }
     }
 
-    /// `contains` for many: each is looked up in all tables, from the newest to the oldest, like a single one.
+    /// `contains` for many. Each is looked up in all tables, from the newest to the oldest, like a single one.
     pub(crate) fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         let mut search = Search::new();
         while search.take(hashes) {
@@ -260,7 +265,7 @@ impl Tables {
         });
     }
 
-    /// Adds a copy, in a further table if need be.
+    /// Adds a copy, in a new table if need be.
     fn add(&self, hash: u64, purpose: Purpose) -> Result<bool, InsertError> {
         loop {
             let tables = self.tables();
@@ -273,7 +278,7 @@ impl Tables {
                 Growth::UnderWay => None,
                 Growth::Refused(error) => Some(error),
             };
-            // As long as there is room at all, nobody waits for a table and none is refused.
+            // As long as there is any room, no thread waits for a table and none is refused.
             match (self.attempt(hash, purpose, || self.newest(tables).insert(hash)), refused) {
                 (Err(InsertError::Full { .. }), Some(error)) => return Err(error),
                 (Err(InsertError::Full { .. }), None) => drop(self.growth.lock.lock()),
@@ -282,7 +287,7 @@ impl Tables {
         }
     }
 
-    /// `put`; if the copy is to be the only one, under the gate and unless there is one.
+    /// `put`. If the copy is to be the only one, this is done under the gate, and only if there is none.
     fn attempt(
         &self,
         hash: u64,
@@ -321,24 +326,24 @@ impl Tables {
         self.newest_first().map(AnyTable::len).sum()
     }
 
-    /// How many items the tables that there are were made for.
+    /// How many items the present tables are made for.
     pub(crate) fn capacity(&self) -> usize {
         self.newest_first().map(AnyTable::capacity).sum()
     }
 
-    /// In bytes, with what the caller takes up.
+    /// In bytes, including the caller's own memory.
     pub(crate) fn memory_usage(&self) -> usize {
         let tables: usize = self.newest_first().map(AnyTable::memory_usage).sum();
         let places: usize = (0..self.tables()).map(memory_of_places).sum();
         self.plan.memory_of_caller + Gates::memory_for(self.plan.buckets) + places + tables
     }
 
-    /// How many inserts were refused by the filter, and not only by a table.
+    /// How many inserts the filter has refused. Refusals by a single table do not count.
     pub(crate) fn inserts_refused(&self) -> u64 {
         self.growth.refused.load(Ordering::Relaxed)
     }
 
-    /// Counted by the oldest table, for they concern no table more than another.
+    /// Counted by the oldest table, because they concern all tables alike.
     pub(crate) fn record_negatives(&self, count: u64) {
         self.table(0).record_negatives(count);
     }
@@ -368,22 +373,22 @@ impl Tables {
         rate_of_any(self.newest_first().map(of_each))
     }
 
-    /// The newest of so many tables.
+    /// The newest of this many tables.
     #[inline(always)]
     pub(super) fn newest(&self, tables: usize) -> &dyn FilterTable {
         self.table(tables - 1)
     }
 
-    /// The lock of all keys that are of one class with this one in any table.
+    /// The lock that this key shares with all keys that are of its class in any table.
     fn gate_unless(&self, fault: Fault, hash: u64) -> Option<MutexGuard<'_, ()>> {
         (!fault::injected(fault)).then(|| self.gates.lock(self.table(0).lower_bucket(hash)))
     }
 }
 
-/// What models do to single tables.
+/// Functions by which models change single tables.
 #[cfg(ccf_model)]
 impl Tables {
-    /// Grows, whatever room there is.
+    /// Grows, whether or not there is room.
     pub(crate) fn grow_anyway(&self) {
         let _growth = self.growth.lock.lock();
         self.add_table(self.tables()).expect("a model has memory");

@@ -1,4 +1,4 @@
-//! A filter that grows as a snapshot, there and back.
+//! A filter that grows: how it is written as a snapshot, and how it is loaded from one.
 
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
@@ -35,7 +35,7 @@ impl Saved for Tables {
             return Err(LoadError::InvalidBuckets { buckets, largest });
         }
         let encoding = wanted_of_number(encoding).ok_or(LoadError::UnknownEncoding { encoding })?;
-        // Another machine may have computed the lowest one a little differently.
+        // Another machine may have computed a slightly different lowest rate.
         let lowest = lowest_rate(encoding);
         if !(rate >= lowest * (1.0 - 1e-9) && rate < 1.0) {
             return Err(LoadError::InvalidRate { rate, lowest });
@@ -43,7 +43,7 @@ impl Saved for Tables {
         let buckets = buckets as usize;
         let plan =
             Plan { buckets, rate, encoding, pages: Pages::DEFAULT, memory_limit: source.limit(), memory_of_caller };
-        // No vector: nothing is allocated before the limit is known to suffice.
+        // No vector: nothing is allocated before it is known that the limit suffices.
         let mut planned = [const { None }; MAX_TABLES];
         planned.iter_mut().zip(plan.all()).for_each(|(place, next)| *place = Some(next));
         let most = planned.iter().flatten().count() as u8;

@@ -1,9 +1,9 @@
 //! Pure: which tables a filter that grows will have, and what rates they have together.
 //!
 //! # Rates
-//! Of what is left of the rate asked for, each table may use up [`SHARE`], and no more than leaves enough for all later
-//! ones: it has the cheapest layout whose rate with every slot taken is at most that. So the sum over any number of tables stays below what was asked for, and so does the
-//! probability that one of the tables mistakes a key.
+//! Each table may use up [`SHARE`] of what is left of the requested rate, and no more than leaves enough for all
+//! later tables. It has the cheapest layout whose rate, with every slot taken, is at most that. So the sum over any
+//! number of tables stays below the requested rate. So does the probability that one of the tables mistakes a key.
 
 use std::sync::OnceLock;
 
@@ -15,25 +15,26 @@ use crate::table::plan::pages_for;
 use crate::word::geometry::Nested;
 use crate::word::layout::{Encoding, Shape};
 
-/// The most tables. The address space ends first: with so many, a table of two buckets has grown to 4 PiB.
+/// The most tables. The address space ends first: with this many, a filter whose first table has two buckets takes 4
+/// PiB.
 pub(crate) const MAX_TABLES: usize = 48;
 
-/// How many tables have their places in the filter itself. Few filters have more, and a small one need not take memory for
-/// them.
+/// How many tables have their places in the filter itself. Few filters have more tables, and a small one need not pay
+/// for their places.
 pub(super) const FIRST: usize = 4;
 
-/// Where a table stands (`tables/places.rs`).
+/// The place of a table (`tables/places.rs`).
 pub(super) type Place = OnceLock<Box<dyn FilterTable>>;
 
-/// How many bytes the places take up that are made with the table of this number.
+/// How many bytes the places take that are made together with the table of this number.
 pub(super) fn memory_of_places(number: usize) -> usize {
     if number == FIRST { (MAX_TABLES - FIRST) * size_of::<Place>() } else { 0 }
 }
 
 /// The share of what is left of the rate that the next table may use up.
 ///
-/// A larger one makes the first tables cheaper and the later ones dearer. This lets the first table of a filter for 0.1 %
-/// have the layout that a filter of one table has for that rate.
+/// A larger share makes the first tables cheaper and the later ones dearer. With this one, the first table of a
+/// filter for 0.1 % has the layout that a filter of one table has for that rate.
 const SHARE: f64 = 0.625;
 
 /// The layouts of the tables, in order.
@@ -52,27 +53,27 @@ pub(crate) fn lowest_rate(encoding: Option<Encoding>) -> f64 {
     lowest_rate_of(MAX_TABLES, encoding)
 }
 
-/// The lowest rate at which there are layouts for so many tables.
+/// The lowest rate at which there are layouts for this many tables.
 fn lowest_rate_of(tables: usize, encoding: Option<Encoding>) -> f64 {
     let lowest = Shape::lowest_nested_rate(encoding);
-    // Rounded up: what is left is the result of so many subtractions.
+    // Rounded up, because what is left is the result of as many subtractions.
     let last = if tables == 0 { 0.0 } else { 1.0 / SHARE };
     lowest * (tables.saturating_sub(1) as f64 + last) * (1.0 + tables as f64 * 1e-9)
 }
 
-/// What the tables are to be.
+/// What is decided about the tables of a filter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     /// How many buckets table 0 has: an even number.
     pub(crate) buckets: usize,
-    /// The rate that all tables together stay below: at least [`lowest_rate`].
+    /// The rate below which all tables together stay: at least [`lowest_rate`].
     pub(crate) rate: f64,
-    /// The encoding that all tables have, if one was asked for.
+    /// The requested encoding of all tables, if any.
     pub(crate) encoding: Option<Encoding>,
     pub(crate) pages: Pages,
-    /// How much memory to stay within, in bytes, with what the caller takes up.
+    /// The limit for the memory, in bytes, including the caller's own memory.
     pub(crate) memory_limit: usize,
-    /// How much that is.
+    /// The caller's own memory, in bytes.
     pub(crate) memory_of_caller: usize,
 }
 
@@ -105,8 +106,8 @@ impl Plan {
         let pages = pages_for(buckets, self.pages);
         let table = build::nested(pages, shape, geometry, sizing::capacity_of(shape, buckets))?;
         if cfg!(ccf_model = "loom") {
-            // loom takes the initial value of an atomic for one that a `SeqCst` load may always read; that of a `SeqCst`
-            // exchange it treats right.
+            // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value
+            // of a `SeqCst` exchange correctly.
             table.clear();
         }
         Some(table)

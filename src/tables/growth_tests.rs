@@ -1,4 +1,4 @@
-//! Tables that grow: rates, loads, and keys that were chosen to collide.
+//! Tables that grow: rates, loads, and keys that are chosen to collide.
 
 use crate::error::insert::InsertError;
 use crate::machine::memory::Pages;
@@ -9,7 +9,7 @@ use crate::tables::growth_plan::{MAX_TABLES, Plan, lowest_rate, shapes};
 use crate::word::geometry::{Geometry, Nested, nested};
 use crate::word::layout::{Encoding, Fingerprint, SHAPES, Shape};
 
-/// Rates that are asked for, and the lowest.
+/// Rates that a filter may be built for, and the lowest.
 fn rates(encoding: Option<Encoding>) -> impl Iterator<Item = f64> {
     let lowest = lowest_rate(encoding);
     let rates = (1..=120).map(|tenths| 10f64.powf(f64::from(-tenths) / 16.0)).chain([0.999, 0.03, 0.001, lowest]);
@@ -38,7 +38,8 @@ fn the_first_tables_of_a_filter_for_the_default_rate() {
     assert_eq!(shapes, [(5, 14), (4, 16), (4, 16), (4, 17), (3, 21)]);
 }
 
-/// Whoever knows the hasher's key fills a pair of buckets, and is refused, but does not drive the memory up.
+/// An attacker who knows the hasher's key can fill a pair of buckets, and is then refused, but cannot drive the
+/// memory up.
 #[test]
 fn keys_that_were_chosen_to_fill_a_pair_do_not_make_the_filter_grow() {
     let plan = Plan {
@@ -51,7 +52,7 @@ fn keys_that_were_chosen_to_fill_a_pair_do_not_make_the_filter_grow() {
     };
     let tables = Tables::new(plan).expect("some kilobytes");
     let geometry = plan.table(0).expect("it is small").geometry;
-    // Hashes whose fingerprints lead from bucket 0 to one and the same.
+    // Hashes whose fingerprints have the same alternate bucket for bucket 0.
     let alike = (256..1 << 14).filter(|&hash: &u64| {
         hash & 0xff != 0 && geometry.alternate(0, Fingerprint(hash as u32)) == geometry.alternate(0, Fingerprint(257))
     });
@@ -65,7 +66,7 @@ fn keys_that_were_chosen_to_fill_a_pair_do_not_make_the_filter_grow() {
     }
     assert!(inserted == 10 && refused > 100, "{inserted} inserted, {refused} refused");
     assert_eq!((tables.tables(), tables.len()), (1, 10));
-    // Others go in as ever.
+    // Other keys still find room.
     let others = sizing::capacity_of(shapes(plan.rate, None).next().expect("a layout"), plan.buckets) as u64 * 4 / 5;
     (0..others).for_each(|key| tables.insert(nested(key)).expect("there is room"));
     assert_eq!(tables.tables(), 1);
@@ -79,7 +80,7 @@ fn held_before_refusal(shape: Shape, geometry: Nested, buckets: usize, seed: u64
     refused as usize
 }
 
-/// Tables whose alternates are found from fewer bits than they store, on all levels.
+/// Tables of all levels, whose alternate buckets are computed from fewer bits than they store.
 #[test]
 #[cfg_attr(miri, ignore = "millions of inserts")]
 fn nested_tables_fill_to_their_capacity() {
@@ -99,7 +100,7 @@ fn nested_tables_fill_to_their_capacity() {
     }
 }
 
-/// The load at the first refused insert, of nested tables and of such as stand alone.
+/// The load at the first refused insert, in nested tables and in tables that are not nested.
 #[test]
 #[ignore = "a measurement, not a test; run it in release mode with --nocapture"]
 fn load_of_nested_tables() {

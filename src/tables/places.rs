@@ -10,7 +10,7 @@ use crate::tables::growth_plan::{FIRST, MAX_TABLES, Place};
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     first: [Place; FIRST],
-    /// Those of all others.
+    /// The places of all other tables.
     later: OnceLock<Box<[Place]>>,
 }
 
@@ -25,11 +25,12 @@ impl Places {
         place.get().map(|table| &**table)
     }
 
-    /// Makes a place for the table of that number; `None` if there is no memory for it. One thread at a time.
+    /// Makes a place for the table of that number. `None` if there is no memory for it. Only one thread at a time may
+    /// call it.
     pub(super) fn prepare(&self, number: usize) -> Option<()> {
         if number >= FIRST && self.later.get().is_none() {
             let later = boxed_slice(MAX_TABLES - FIRST, OnceLock::new)?;
-            // Nobody else has set it.
+            // No other thread has set it.
             let _ = self.later.set(later);
         }
         Some(())
@@ -41,6 +42,6 @@ impl Places {
             Some(place) => place,
             None => &self.later.get().expect("it was prepared")[number - FIRST],
         };
-        assert!(place.set(table).is_ok(), "one growth, one table");
+        assert!(place.set(table).is_ok(), "only one thread adds a table, so its place is empty");
     }
 }

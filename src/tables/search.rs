@@ -1,28 +1,29 @@
 //! CONCURRENT: a batch of lookups in several tables.
 //!
-//! A single lookup goes through the tables in an order, and ends at the first that has the key. So does each lookup of a
-//! batch; but all that are under way at a time go through the first table, then all that were not found there through the
-//! second, and so on: in each table they are a batch, so that its loads overlap.
+//! A single lookup goes through the tables in an order, and ends at the first that has the key. So does each lookup
+//! of a batch. But all lookups that are under way at a time go through the first table, then all that were not found
+//! there go through the second, and so on. In each table they are a batch, so their loads overlap.
 
 use crate::plan::batch::{BLOCK, Hashes};
 use crate::table::any::FilterTable;
 
-/// How many lookups are under way at a time: enough that the beginning of each table's batch, which has to wait for
-/// memory, weighs little. They take up 11 KiB of the stack.
+/// How many lookups are under way at a time. They are enough that the beginning of each table's batch, which has to
+/// wait for memory, matters little. They take 11 KiB of the stack.
 const AT_ONCE: usize = if cfg!(ccf_model) { BLOCK } else { 16 * BLOCK };
 
 /// Lookups that are under way.
 pub(super) struct Search {
     found: [bool; AT_ONCE],
     len: usize,
-    /// Those that have not been found, in one of the lists; a table's batch puts those that it has not found in the other.
+    /// In one of the lists, those that have not been found. The batch of the next table puts those that it has not
+    /// found into the other list.
     lists: [Missing; 2],
     current: usize,
     /// Whether there may be more hashes to take.
     more: bool,
 }
 
-/// Hashes, and whose they are: the places of their answers.
+/// Hashes, and the places of their answers.
 struct Missing {
     hashes: [u64; AT_ONCE],
     places: [u16; AT_ONCE],
@@ -38,7 +39,7 @@ impl Search {
         Self { found: [false; AT_ONCE], len: 0, lists: [Missing::NONE; 2], current: 0, more: true }
     }
 
-    /// Begins anew with the next hashes; whether there are any.
+    /// Begins anew with the next hashes. Returns whether there are any.
     pub(super) fn take(&mut self, hashes: Hashes<'_>) -> bool {
         let missing = &mut self.lists[self.current];
         missing.len = 0;
@@ -77,7 +78,7 @@ impl Search {
                 for &answer in answers {
                     let place = missing.places[answered];
                     self.found[usize::from(place)] = answer;
-                    // Kept only if it is still missing, by a step of 0 or 1 instead of a branch.
+                    // Kept only if it is still missing: the length grows by 0 or 1, without a branch.
                     still.hashes[still.len] = missing.hashes[answered];
                     still.places[still.len] = place;
                     still.len += usize::from(!answer);

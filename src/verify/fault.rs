@@ -1,7 +1,7 @@
-//! Seeded bugs: each step of the protocol that the proofs rely on can be left out, in a model only.
+//! Seeded bugs: in a model, and only there, each step of the protocol that the proofs rely on can be left out.
 //!
-//! A model proves nothing unless it fails when the step it is about is missing. Every such step therefore asks
-//! [`injected`] first. In the real library the answer is the constant `false`, and the question costs nothing.
+//! A model proves nothing unless it fails when the step it is about is missing. So every such step asks [`injected`]
+//! first. In the real library the answer is the constant `false`, and the question costs nothing.
 
 use core::sync::atomic::Ordering;
 
@@ -15,7 +15,7 @@ pub enum Fault {
     RelocateBumpsLate,
     /// A relocation clears the old slot before it has filled the new one.
     RelocateClearsFirst,
-    /// A relocation trusts its plan: it does not look again whether the fingerprint is still in the old bucket.
+    /// A relocation trusts its plan: it does not check again that the fingerprint is still in the old bucket.
     RelocateWithoutRecheck,
     /// A relocation takes no lock.
     RelocateWithoutLock,
@@ -25,7 +25,7 @@ pub enum Fault {
     RemoveBumpsLate,
     /// A removal takes no lock.
     RemoveWithoutLock,
-    /// A lookup that found nothing does not look at the version again.
+    /// A lookup that found nothing does not read the version again.
     LookupWithoutVersion,
     /// An insert of a value takes no lock.
     AddValueWithoutLock,
@@ -49,7 +49,7 @@ pub enum Fault {
     RelaxedMoment,
     /// The store of a moment is relaxed.
     RelaxedPublish,
-    /// What the caller's ticks are called changes without the locks of the stripes.
+    /// The caller's name for the current tick changes without the locks of the stripes.
     RestartWithoutLocks,
     /// An entry is added whose end has a place on the ring that is yet to be swept.
     AddsBeforeSwept,
@@ -57,15 +57,15 @@ pub enum Fault {
     SweepWithoutSettling,
     /// A pass settles without bumps.
     SweepWithoutBump,
-    /// Whoever drops the dead, to make room, does not bump.
+    /// A thread that takes dead entries out, to make room, does not bump.
     DropWithoutBump,
     /// A pass that has not ended is taken for one that has.
     SweptTooSoon,
-    /// A pass, or whoever drops the dead, does not keep for a save the word that it changes.
+    /// A pass, or a thread that takes dead entries out, does not keep for a save the word that it changes.
     SweepKeepsNothing,
-    /// Whoever drops the dead, to make room, takes no lock.
+    /// A thread that takes dead entries out, to make room, takes no lock.
     DropWithoutLock,
-    /// A relocation moves an entry though it is dead.
+    /// A relocation moves an entry although it is dead.
     RelocateDead,
     /// `insert_if_absent` takes no lock.
     InsertIfAbsentWithoutLock,
@@ -77,17 +77,17 @@ pub enum Fault {
     ClearWithoutBump,
     /// The exchange by which `clear` empties a bucket is relaxed.
     RelaxedClear,
-    /// An addition stores its word whatever the bucket has become since it was read.
+    /// An addition stores its word even if the bucket has changed since it was read.
     AddOverwrites,
-    /// A removal or relocation stores its word whatever the bucket has become since it was read.
+    /// A removal or relocation stores its word even if the bucket has changed since it was read.
     TakeOverwrites,
     /// The length is changed by a load and a store.
     CountDropsUpdates,
-    /// `insert_if_absent` reports "full" without another look whether the key has come in meanwhile.
+    /// `insert_if_absent` reports "full" without checking whether the key has come in meanwhile.
     FullThoughPresent,
     /// "Full" is reported by the first search that finds no path.
     FullWithoutConfirmation,
-    /// "Full" is reported by the second search that finds no path, whatever has moved meanwhile.
+    /// "Full" is reported by the second search that finds no path, even if something has moved meanwhile.
     FullIgnoresVersions,
     /// An insert that others have disturbed makes its last search without the stripes' locks.
     FullWithoutLocks,
@@ -95,21 +95,21 @@ pub enum Fault {
     SaveWithoutLocks,
     /// A save begins with one pass through the stripes' locks, instead of holding all.
     SaveLocksInTurn,
-    /// A save reads a chunk's words after it has told others that it has.
+    /// A save reads a chunk's words after it has marked the chunk as passed.
     SaveReadsAfterPassing,
     /// A relocation does not keep, for a save, the word that it takes its copy out of.
     RelocateKeepsNoSource,
     /// A relocation does not keep the word that it puts its copy into.
     RelocateKeepsNoTarget,
-    /// A relocation keeps the word that it puts its copy into after it has.
+    /// A relocation keeps the word that it puts its copy into only after it has put the copy there.
     RelocateKeepsTargetLate,
     /// A removal does not keep, for a save, the word that it takes its copy out of.
     RemoveKeepsNothing,
     /// An insert does not keep, for a save, the word that it puts its copy into.
     InsertKeepsNothing,
-    /// Of a bucket that is changed more than once, a save has the latest word that was kept.
+    /// If a bucket changes more than once, a save has the latest word that was kept.
     KeepsLatestWord,
-    /// Of several saves that are running, words are kept for one alone.
+    /// If several saves are running, words are kept for only one.
     KeepsForOneSave,
     /// A save of several tables begins with the oldest one.
     #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots are of several tables"))]
@@ -124,17 +124,17 @@ pub enum Fault {
     RelaxedRemove,
     /// The compare-exchange that adds a fingerprint is relaxed.
     RelaxedAdd,
-    /// An insert into the current generation does not look whether that is still the current one.
+    /// An insert into the current generation does not check whether that one is still current.
     InsertIgnoresRotation,
-    /// A lookup in the live generations that found nothing does not look whether they are still the same.
+    /// A lookup that found nothing in the live generations does not check whether they are still the same.
     LookupIgnoresRotation,
     /// A rotation clears the oldest generation before it has expired.
     RotationClearsFirst,
     /// A rotation does not wait until the spare table is clean.
     RotationIntoDirtyTable,
-    /// Whoever rotates once for a tick, or once for a full generation, takes no lock to decide it.
+    /// A thread that rotates once for a tick, or once for a full generation, takes no lock to decide it.
     RotationWithoutLock,
-    /// An insert that found its generation full rotates though another has done so.
+    /// An insert that found its generation full rotates although another thread has done so.
     FullRotatesAgain,
     /// The store that begins a generation is relaxed.
     RelaxedRotation,
@@ -146,7 +146,7 @@ pub enum Fault {
     PublishBeforeSet,
     /// A filter grows without the lock for it.
     GrowWithoutLock,
-    /// A thread that has the lock for growth does not look again whether another has grown the filter meanwhile.
+    /// A thread that has the lock for growth does not check again whether another has grown the filter meanwhile.
     GrowWithoutRecheck,
     /// `insert_if_absent` on several tables locks no gate.
     InsertIfAbsentWithoutGate,
@@ -177,27 +177,27 @@ std::thread_local! {
 
 /// Whether `fault` is switched on in this model.
 ///
-/// loom and shuttle run all threads of a model on the thread that started it, so a thread-local reaches every one of
-/// them, and no other model that runs at the same time. A model of real threads switches it on in each.
+/// loom and shuttle run all threads of a model on the thread that started it. So a thread-local reaches all of them,
+/// and no other model that runs at the same time. A model of real threads switches the fault on in each thread.
 #[cfg(ccf_model)]
 pub(crate) fn injected(fault: Fault) -> bool {
     INJECTED.get() & 1 << fault as u64 != 0
 }
 
-/// Switches these faults on, and all others off, for this thread and the models that it runs from here on.
+/// From here on, switches these faults on and all others off, for this thread and the models that it runs.
 #[cfg(ccf_model)]
 pub fn inject(faults: &[Fault]) {
     INJECTED.set(faults.iter().fold(0, |bits, &fault| bits | 1 << fault as u64));
 }
 
-/// Switches these faults on for this thread until it is dropped.
+/// Faults that are switched on for this thread until this value is dropped.
 #[cfg(ccf_model)]
 #[derive(Debug)]
 pub struct Seeded(());
 
 #[cfg(ccf_model)]
 impl Seeded {
-    /// See the type.
+    /// Switches these faults on.
     pub fn bugs(faults: &[Fault]) -> Self {
         inject(faults);
         Self(())
@@ -211,13 +211,13 @@ impl Drop for Seeded {
     }
 }
 
-/// `ordering`, unless `fault` weakens it.
+/// `ordering`, or `Relaxed` if `fault` is switched on.
 #[inline(always)]
 pub(crate) fn ordering(fault: Fault, ordering: Ordering) -> Ordering {
     if injected(fault) { Ordering::Relaxed } else { ordering }
 }
 
-/// `ordering`, unless `fault` makes it an acquire.
+/// `ordering`, or `Acquire` if `fault` is switched on.
 #[inline(always)]
 pub(crate) fn acquire(fault: Fault, ordering: Ordering) -> Ordering {
     if injected(fault) { Ordering::Acquire } else { ordering }

@@ -1,5 +1,5 @@
-//! What models need: the steps that they can leave out, and, where the crate is compiled as a model, a table that they
-//! fill by hand and the hook before each step.
+//! What models need: the steps that they can leave out; and, where the crate is compiled as a model, a table that
+//! they fill by hand and the hook before each step.
 
 pub(crate) mod fault;
 #[cfg(ccf_model)]

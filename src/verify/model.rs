@@ -22,16 +22,16 @@ use crate::word::geometry::{Buckets, Geometry, Item, Items};
 use crate::word::layout::{Entry, Layout, OfFilter, Plain, SemiSorted, WithPayload};
 use crate::word::values::Values;
 
-/// Two slots to a bucket: the smallest that can be full, and hold two keys at once.
+/// Two slots to a bucket: the smallest bucket that can be full and can hold two keys at once.
 pub type Smallest = Plain<2, 32>;
 
-/// The layout that a filter has if none is asked for.
+/// The default layout of a filter.
 pub type Usual = SemiSorted<5, 14>;
 
-/// The smallest with a value of two bits in each slot.
+/// The smallest layout with a value of two bits in each slot.
 pub type SmallestOfValues = WithPayload<Smallest>;
 
-/// The layout that a filter has if none is asked for, with a value of two bits in each slot.
+/// The default layout of a filter, with a value of two bits in each slot.
 pub type UsualOfValues = WithPayload<Usual>;
 
 /// Any layout. (The crate's own trait can't be named outside.)
@@ -63,12 +63,13 @@ impl<L: OfFilter> AnyLayout for WithPayload<L> {
 #[derive(Debug)]
 pub struct Table<L = Smallest>(pub(super) crate::table::words::Table<L>);
 
-/// A key, or rather a class of keys: a fingerprint, and the order in which its two buckets are tried.
+/// A key, or more precisely a class of keys: a fingerprint, and the order in which its two buckets are tried.
 #[derive(Clone, Copy, Debug)]
 pub struct Key(pub(super) Item);
 
 impl Key {
-    /// The `nth` class whose pair is the buckets `first` and `second` in a table of `buckets`, of two slots each.
+    /// The `nth` class whose pair is the buckets `first` and `second`, in a table of `buckets` buckets of two slots
+    /// each.
     pub fn new(buckets: usize, first: usize, second: usize, nth: usize) -> Self {
         Self::of::<Smallest>(buckets, first, second, nth)
     }
@@ -76,14 +77,14 @@ impl Key {
     /// The same for another layout.
     pub fn of<L: AnyLayout>(buckets: usize, first: usize, second: usize, nth: usize) -> Self {
         let geometry = Buckets::new(buckets);
-        // Multiples of an odd number run through all fingerprints, high bits and low.
+        // Multiples of an odd number reach all fingerprints, in their high bits and low.
         let fingerprints = (1..1_000_000u64).map(|n| L::of_model().fingerprint(n.wrapping_mul(0x9e37_79b9)));
         let fingerprint = fingerprints.filter(|&f| geometry.alternate(first, f) == second).nth(nth);
         let fingerprint = fingerprint.expect("some fingerprint leads there");
         Self(Item { entry: L::of_model().entry(fingerprint, 0), first, second, sum: geometry.sum(fingerprint) })
     }
 
-    /// A key of the same class that tries the buckets the other way round.
+    /// A key of the same class that tries the buckets in the other order.
     pub fn twin(self) -> Self {
         Self(Item { first: self.0.second, second: self.0.first, ..self.0 })
     }
@@ -93,32 +94,32 @@ impl Key {
         Self(self.0.with(L::of_model(), value))
     }
 
-    /// A key of another class with the same low part, which a lookup of this key takes for a candidate. In a semi-sorted
-    /// table of two buckets: there every class has the same pair.
+    /// A key of another class with the same low part. A lookup of this key takes it for a candidate. Only in a
+    /// semi-sorted table of two buckets: there every class has the same pair.
     pub fn lookalike<L: AnyLayout>(self) -> Self {
         assert!(L::SEMI_SORTED && self.0.first + self.0.second == 1, "its pair is another one");
         Self(Item { entry: Entry(self.0.entry.0 ^ 1 << L::LANE_BITS), ..self.0 })
     }
 }
 
-/// What a save has written of a table.
+/// What a save of a table has written.
 #[derive(Debug)]
 pub struct Image<L> {
     pub(super) words: Vec<Bucket>,
     pub(super) layout: L,
-    /// What the table's clock said, if it has one.
+    /// The reading of the table's clock, if the table has a clock.
     pub(super) reading: Option<Reading>,
 }
 
 impl<L: AnyLayout> Image<L> {
-    /// How many copies of the key are in it, in either bucket.
+    /// How many copies of the key the image holds, in either bucket.
     pub fn count(&self, key: Key) -> usize {
         let Item { entry, first, second, .. } = key.0;
         let buckets = if first == second { vec![first] } else { vec![first, second] };
         buckets.into_iter().map(|bucket| self.layout.count_entry(self.words[bucket], entry)).sum()
     }
 
-    /// How many copies of any key are in it.
+    /// How many copies of any key the image holds.
     pub fn copies(&self) -> usize {
         self.words.iter().map(|&word| self.layout.occupied(word)).sum()
     }
@@ -132,7 +133,7 @@ impl<L: AnyLayout> Table<L> {
         Self(table.expect("a model has memory"))
     }
 
-    /// Puts a copy of the key into the bucket that it tries first, which has room.
+    /// Puts a copy of the key into the bucket that it tries first. That bucket must have room.
     pub fn place(&self, key: Key) {
         assert!(self.0.put(key.0.first, key.0.entry), "there is room to begin with");
         self.0.counters.add_len(1);
@@ -212,19 +213,19 @@ impl<L: AnyLayout> Table<L> {
         }
     }
 
-    /// `ConcurrentCuckooFilter::save`, but for the format.
+    /// `ConcurrentCuckooFilter::save`, without the format.
     pub fn save(&self) -> Image<L> {
         self.save_and_tell(|| ())
     }
 
-    /// The same; calls `begun` once its moment is past.
+    /// The same, and calls `begun` when the moment of the save is past.
     pub fn save_and_tell(&self, begun: impl FnOnce()) -> Image<L> {
         let save = self.0.begin_save().expect("a model has memory");
         begun();
         self.image(&save)
     }
 
-    /// Begins a save, for [`end_save`](Self::end_save) to do the rest.
+    /// Begins a save. [`end_save`](Self::end_save) does the rest.
     pub fn begin_save(&self) {
         core::mem::forget(self.0.begin_save().expect("a model has memory"));
     }
@@ -245,7 +246,7 @@ impl<L: AnyLayout> Table<L> {
         image
     }
 
-    /// One hop of a plan: moves a copy of the key from the bucket that it tries first to the other.
+    /// One hop of a plan: moves a copy of the key from the bucket that it tries first to the other one.
     pub fn relocate(&self, key: Key) -> bool {
         self.0.relocate(Hop { entry: key.0.entry, from: key.0.first, to: key.0.second })
     }
@@ -265,12 +266,12 @@ impl<L: AnyLayout> Table<L> {
         (0..self.0.buckets()).map(|bucket| L::of_model().occupied(self.0.look(bucket))).sum()
     }
 
-    /// How many looks were repeated because a version had changed, as counted.
+    /// The count of looks that were repeated because a version had changed.
     pub fn lookup_retries(&self) -> u64 {
         self.0.counts().lookup_retries
     }
 
-    /// How many items there are, as counted.
+    /// How many items there are, according to the counters.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.0.len()

@@ -14,7 +14,8 @@ use crate::word::ring::Ring;
 
 /// A table whose entries expire. Ends have two bits, so four ticks can be told apart.
 impl<L: AnyLayout> Table<L> {
-    /// An empty table with entries of this longest lifetime, up to 3 ticks, which has been told this tick.
+    /// An empty table whose clock was set to the tick `now`. `longest` is the longest lifetime of its entries, up to
+    /// 3 ticks.
     pub fn with_clock(buckets: usize, longest: u64, now: u64) -> Self {
         let (layout, geometry) = (L::of_model(), Buckets::new(buckets));
         let table = crate::table::words::Table::with_geometry(Pages::Usual, layout, geometry, buckets);
@@ -24,7 +25,7 @@ impl<L: AnyLayout> Table<L> {
         table
     }
 
-    /// Puts an entry of the key with this end into the bucket that it tries first, which has room.
+    /// Puts an entry of the key with this end into the bucket that the key tries first. That bucket must have room.
     pub fn place_until(&self, key: Key, expires_at: u64) {
         self.place(key.with::<L>((expires_at % 4) as u16));
     }
@@ -49,7 +50,7 @@ impl<L: AnyLayout> Table<L> {
         self.clock().read().moment.lag()
     }
 
-    /// The tick that is now, read without any ordering.
+    /// The current tick, read without any ordering.
     pub fn peek(&self) -> u64 {
         self.clock().peek()
     }
@@ -104,19 +105,19 @@ impl<L: AnyLayout> Table<L> {
 }
 
 impl<L: AnyLayout> Image<L> {
-    /// The tick of its moment.
+    /// The tick at the moment of the save.
     pub fn now(&self) -> u64 {
         self.reading.and_then(|reading| reading.now).expect("the table has a clock, which was told a tick")
     }
 
-    /// How many entries of the key with this end are in it that live at its moment.
+    /// How many entries of the key with this end the image holds that were live at its moment.
     pub fn count_until(&self, key: Key, expires_at: u64) -> usize {
         let moment = self.reading.expect("the table has a clock").moment;
         let end = (expires_at % 4) as u16;
         if Ring::new(2).is_live(moment, end) { self.count(key.with::<L>(end)) } else { 0 }
     }
 
-    /// How many entries of any key are in it that live at its moment.
+    /// How many entries of any key the image holds that were live at its moment.
     pub fn live(&self) -> usize {
         let moment = self.reading.expect("the table has a clock").moment;
         let is_live = |end| Ring::new(2).is_live(moment, end);

@@ -1,5 +1,5 @@
-//! What the models see of filters of several tables, of the fewest buckets that there can be. Not part of the real
-//! library.
+//! What the models see of filters of several tables. The tables have the fewest buckets possible. Not part of the
+//! real library.
 
 use crate::error::insert::{InsertBatchError, InsertError};
 use crate::machine::memory::Pages;
@@ -17,9 +17,9 @@ use crate::tables::growth_plan::Plan;
 use crate::word::geometry::{Geometry, Nested};
 use crate::word::layout::{Fingerprint, Layout, Plain};
 
-/// What a rotating filter is made of: so many live generations, of tables of two buckets in the smallest layout.
+/// The core of a rotating filter: this many live generations, of tables of two buckets in the smallest layout.
 ///
-/// A key is its hash. All have the same pair, for there is no other.
+/// A key is its hash. All keys have the same pair, for there is no other.
 #[derive(Debug)]
 pub struct Generations(crate::tables::generations::Generations);
 
@@ -71,19 +71,20 @@ impl Generations {
     }
 }
 
-/// Batches of a model, in the order of their keys.
+/// Batches, in the order of their keys.
 impl Generations {
     /// [`RotatingCuckooFilter::contains_batch`](crate::RotatingCuckooFilter::contains_batch)
     pub fn contains_batch(&self, keys: &[u64]) -> Vec<bool> {
         answers(|answers| self.0.contains_batch(&mut one_block(keys), answers))
     }
 
-    /// [`RotatingCuckooFilter::insert_batch`](crate::RotatingCuckooFilter::insert_batch); how many keys went in, and why not all.
+    /// [`RotatingCuckooFilter::insert_batch`](crate::RotatingCuckooFilter::insert_batch). Returns how many keys went
+    /// in, and why not all.
     pub fn insert_batch(&self, keys: &[u64]) -> (usize, Option<InsertError>) {
         inserted(self.0.insert_batch(&mut one_block(keys)))
     }
 
-    /// What a snapshot of it holds; calls `begun` once its moment is past.
+    /// Saves it and loads the snapshot. Calls `begun` when the moment of the save is past.
     #[cfg(feature = "snapshot")]
     pub fn save_and_load(&self, begun: impl FnOnce()) -> Self {
         Self(there_and_back(&self.0, begun))
@@ -96,23 +97,23 @@ pub struct Growable(Tables);
 
 /// A key of such a filter: its hash.
 ///
-/// In the first table all keys have the same two buckets, and in the second one of two pairs.
+/// In the first table all keys have the same two buckets. In the second, each key has one of two pairs.
 #[derive(Clone, Copy, Debug)]
 pub struct GrowableKey(u64);
 
 impl GrowableKey {
-    /// The `nth` fingerprint, with the `pair` (0 or 1) of the second table. Keys that differ in the pair alone are of one
-    /// class in the first table and of two in the second.
+    /// The `nth` fingerprint, with the `pair` (0 or 1) of the second table. Keys that differ only in the pair are of
+    /// one class in the first table and of two classes in the second.
     pub fn new(pair: u64, nth: usize) -> Self {
-        // Those whose two buckets differ by half of the table in each of the first nine tables: so all keys of a pair have
-        // the same two buckets there, or the same two the other way round.
+        // Only fingerprints whose two buckets are half of the table apart in each of the first nine tables. So all
+        // keys of a pair have the same two buckets there, in one order or the other.
         let ninth = Nested::new(2, 32, 8);
         let fingerprint =
             (1..1 << 16).filter(|&fingerprint| ninth.alternate(0, Fingerprint(fingerprint)) == 256).nth(nth);
         Self(pair << 62 | u64::from(fingerprint.expect("one of 256 fingerprints")))
     }
 
-    /// A key that is of the same class in each of the first nine tables.
+    /// A key of the same class in each of the first nine tables.
     pub fn twin(self) -> Self {
         Self(self.0 | 1 << 63)
     }
@@ -139,7 +140,7 @@ impl Growable {
         self.0.grow_anyway();
     }
 
-    /// Puts a copy of the key into a table, which has room.
+    /// Puts a copy of the key into a table, which must have room.
     pub fn place(&self, table: usize, key: GrowableKey) {
         self.0.place(table, key.0);
     }
@@ -174,7 +175,7 @@ impl Growable {
         self.0.tables()
     }
 
-    /// How many items there are, as counted.
+    /// How many items there are, according to the counters.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -185,7 +186,8 @@ impl Growable {
         answers(|answers| self.0.contains_batch(&mut one_block(&hashes(keys)), answers))
     }
 
-    /// [`GrowableCuckooFilter::insert_batch`](crate::GrowableCuckooFilter::insert_batch); how many keys went in, and why not all.
+    /// [`GrowableCuckooFilter::insert_batch`](crate::GrowableCuckooFilter::insert_batch). Returns how many keys went
+    /// in, and why not all.
     pub fn insert_batch(&self, keys: &[GrowableKey]) -> (usize, Option<InsertError>) {
         inserted(self.0.insert_batch(&mut one_block(&hashes(keys))))
     }
@@ -195,7 +197,7 @@ impl Growable {
         answers(|answers| self.0.remove_batch(&mut one_block(&hashes(keys)), answers))
     }
 
-    /// What a snapshot of it holds; calls `begun` once its moment is past.
+    /// Saves it and loads the snapshot. Calls `begun` when the moment of the save is past.
     #[cfg(feature = "snapshot")]
     pub fn save_and_load(&self, begun: impl FnOnce()) -> Self {
         Self(there_and_back(&self.0, begun))
@@ -206,7 +208,7 @@ fn hashes(keys: &[GrowableKey]) -> Vec<u64> {
     keys.iter().map(|key| key.0).collect()
 }
 
-/// Hashes as a batch takes them: fewer than a block.
+/// Hashes in the form in which a batch takes them: fewer than a block.
 fn one_block(hashes: &[u64]) -> impl FnMut(&mut [u64; BLOCK]) -> usize {
     move |block| {
         block[..hashes.len()].copy_from_slice(hashes);
@@ -228,7 +230,7 @@ fn inserted(result: Result<usize, InsertBatchError>) -> (usize, Option<InsertErr
     }
 }
 
-/// A filter, by way of a snapshot; calls `begun` once the moment of the save is past.
+/// Saves a filter and loads the snapshot. Calls `begun` when the moment of the save is past.
 #[cfg(feature = "snapshot")]
 fn there_and_back<T: Saved>(filter: &T, begun: impl FnOnce()) -> T {
     let save = filter.begin_save().expect("a model has memory");

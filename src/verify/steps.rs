@@ -1,8 +1,8 @@
 //! A model's atomics and locks: the real ones, with a hook before each step, that is, before each access to what
 //! threads share.
 //!
-//! Between two steps a thread does nothing that others could notice, so whoever decides when a step is taken decides
-//! the schedule. A hook may pause at random, hand over to a scheduler of its own (shuttle), stop for good, or panic.
+//! Between two steps a thread does nothing that others could notice. So whatever decides when a step is taken decides
+//! the schedule. A hook may pause at random, switch to a scheduler of its own (shuttle), stop forever, or panic.
 
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{self, Ordering};
@@ -21,7 +21,7 @@ pub enum Step {
     Lock,
     /// To try again for a lock that another thread holds.
     Wait,
-    /// To give a lock back.
+    /// To release a lock.
     Unlock,
 }
 
@@ -31,14 +31,15 @@ std::thread_local! {
     static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
 }
 
-/// Has `hook` called before each step of this thread from here on; `None` for no hook.
+/// From here on, calls `hook` before each step of this thread. `None` removes the hook.
 #[allow(unreachable_pub, reason = "models see it, through `verify/model.rs`")]
 pub fn before_each_step(hook: Option<Hook>) {
     HOOK.set(hook);
 }
 
 fn about_to(step: Step) {
-    // Not called while it is borrowed: it may switch to a thread of the model that runs on this one.
+    // The hook is cloned and not called while it is borrowed: it may switch to another thread of the model, which
+    // runs on this one too.
     match HOOK.with_borrow(Option::clone) {
         Some(hook) => hook(step),
         None if step == Step::Wait => std::thread::yield_now(),
@@ -57,7 +58,7 @@ macro_rules! atomic {
                 Self(atomic::$name::new(value))
             }
 
-            /// No step: nobody else has it.
+            /// Not a step: no other thread has it.
             pub(crate) fn get_mut(&mut self) -> &mut $value {
                 self.0.get_mut()
             }
@@ -104,7 +105,8 @@ macro_rules! atomic {
 atomic!(AtomicU64, u64);
 atomic!(AtomicI64, i64);
 
-/// A lock whose waiters only ever try: to block the thread would block a scheduler that runs on it.
+/// A lock whose waiters only ever try. A waiter that blocked its thread would also block a scheduler that runs on
+/// that thread.
 #[derive(Debug)]
 pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
 
@@ -148,7 +150,7 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 
 impl<T> Drop for MutexGuard<'_, T> {
     fn drop(&mut self) {
-        // The lock itself is given back after this, also if the hook panics.
+        // The lock itself is released after this, even if the hook panics.
         about_to(Step::Unlock);
     }
 }

@@ -1,19 +1,19 @@
-//! Pure: one bucket as a 64-bit word, and what can be asked of it or changed in it.
+//! Pure: one bucket as a 64-bit word, and the questions and changes that a word allows.
 //!
 //! A lane of 0 is an empty slot, so an all-zero word is an empty bucket in every layout.
 //!
 //! # Comparing all lanes at once
-//! Subtracting 1 from every lane of `x` sets a lane's top bit if the lane was 0, or if its top bit was set already
-//! (`& !x` excludes that), or if a lower lane that was 0 borrowed from it. So [`any_zero_lane`] is exact about *whether* a
-//! lane is 0, and about the lowest one, but may flag further lanes above it. [`zero_lanes`] adds instead of
-//! subtracting, which cannot carry, and is exact for each lane.
+//! Subtracting 1 from every lane of `x` sets a lane's top bit in three cases: the lane was 0; or its top bit was
+//! set already (`& !x` excludes that); or a lower lane that was 0 borrowed from it. So [`any_zero_lane`] is exact
+//! about *whether* a lane is 0, and about the lowest one, but it may flag further lanes above it. [`zero_lanes`]
+//! adds instead of subtracting. That cannot carry into the next lane, so it is exact for each lane.
 //!
 //! # Semi-sorted words
-//! The lanes stand in the order of their nibbles, empty slots first (their nibble counts as 0). So lane 0 alone tells
-//! whether there is room, and adding drops lane 0, an empty one, and shifts the lanes below the new one down. *Decode
-//! late*: a fingerprint's low part is compared first, and the rank is decoded only where a lane matched.
+//! The lanes are sorted by their nibbles, with empty slots first (their nibble counts as 0). So lane 0 alone shows
+//! whether there is room. Adding drops lane 0, which is empty, and shifts the lanes below the new one down. *Decode
+//! late*: a lookup compares a fingerprint's low part first, and decodes the rank only where a lane matches.
 //!
-//! Where slots have payloads, these stand in the lanes too: see `word/payloads.rs`.
+//! Where slots have payloads, these are in the lanes too: see `word/payloads.rs`.
 
 use core::hint::select_unpredictable;
 
@@ -25,12 +25,13 @@ use crate::word::semisort::{self, STRIDE};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Bucket(pub(crate) u64);
 
-/// What the comparison of low parts found in an item's two buckets.
+/// What the comparison of low parts finds in an item's two buckets.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Candidate {
-    /// Not 0 if there is one. Then the lowest set bit is the top bit of its lane, under the same condition.
+    /// Not 0 if there is one. Then the lowest set bit is the top bit of its lane, if the layout is semi-sorted or
+    /// [`place`](BucketOps::place) found it.
     pub(super) lanes: u64,
-    /// The bucket that it is in, if semi-sorted or found by [`place`](BucketOps::place).
+    /// The candidate's bucket, under the same condition.
     pub(crate) word: Bucket,
 }
 
@@ -43,21 +44,22 @@ impl Candidate {
 
 /// What every layout can do with a bucket.
 pub(crate) trait BucketOps: Layout {
-    /// Whether either bucket holds the fingerprint; `None` in the rare case that takes a second look, with `count`.
+    /// Whether either bucket holds the fingerprint. `None` is rare: then a second look, with `count`, must decide.
     ///
-    /// `None` needs a fingerprint stored whose low part is that of the one in question and whose nibble is not.
+    /// `None` needs a stored fingerprint with the same low part as the one in question, and another nibble.
     #[inline(always)]
     fn either_contains(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> Option<bool> {
         let candidate = self.candidate(first, second, fingerprint);
-        // A branch, which is mispredicted where hits and misses come at random. To decode always, without it, makes such a
-        // mixture 1.6 times as fast, and misses alone a third slower: see the page `scaling`.
+        // This branch is mispredicted where hits and misses come at random. Always decoding, without the branch,
+        // makes such a mixture 1.6 times as fast, and misses alone a third slower: see the page `scaling`.
         if !candidate.exists() {
             return Some(false);
         }
         self.confirms(candidate, fingerprint).then_some(true)
     }
 
-    /// The slot in either bucket whose lane matches the fingerprint's low part; if plain, only whether there is one.
+    /// The slot in either bucket whose lane matches the fingerprint's low part. In a plain layout, only whether
+    /// there is one.
     #[inline(always)]
     fn candidate(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> Candidate {
         if Self::SEMI_SORTED {
@@ -81,20 +83,20 @@ pub(crate) trait BucketOps: Layout {
         bucket.0 & self.of_fingerprints()
     }
 
-    /// Whether a lane of either bucket is that of the pattern.
+    /// Whether a lane of either bucket equals that of the pattern.
     #[inline(always)]
     fn either_matches(self, first: Bucket, second: Bucket, pattern: u64) -> bool {
         let (first, second) = (self.fingerprints_of(first), self.fingerprints_of(second));
         any_zero_lane::<Self>(second ^ pattern) | any_zero_lane::<Self>(first ^ pattern) != 0
     }
 
-    /// The slot in either bucket whose lane is that of the pattern.
+    /// The slot in either bucket whose lane equals that of the pattern.
     #[inline(always)]
     fn candidate_for(self, first: Bucket, second: Bucket, pattern: u64) -> Candidate {
         self.chosen(first, second, self.lanes_of(first, pattern), self.lanes_of(second, pattern))
     }
 
-    /// Whether a candidate holds the whole fingerprint. If not, another one still may.
+    /// Whether a candidate holds the whole fingerprint. If it does not, another candidate still may.
     #[inline(always)]
     fn confirms(self, candidate: Candidate, fingerprint: Fingerprint) -> bool {
         let Candidate { lanes, word } = candidate;
@@ -137,12 +139,12 @@ pub(crate) trait BucketOps: Layout {
         (Self::SLOTS - zero_lanes::<Self>(bucket.0).count_ones()) as usize
     }
 
-    /// A measure of how much room there is, to compare buckets by: hardly ever less for more. For [`add_to`](Self::add_to),
-    /// which tells whether there is any.
+    /// A measure of how much room there is, to compare buckets: more room hardly ever gives a lower number.
+    /// [`add_to`](Self::add_to) uses it to see whether there is any.
     ///
-    /// Plain: the empty lanes as a bit mask, which is cheaper than their number. They stand together at the high end, but
-    /// for gaps that removals leave, so that a mask of more lanes is the larger number too. Semi-sorted: the empty lanes
-    /// stand at the low end, so it is the number of low bits that are 0.
+    /// Plain: the empty lanes as a bit mask, which is cheaper than their number. They are together at the high end,
+    /// except for gaps that removals leave, so a mask of more lanes is the larger number too. Semi-sorted: the
+    /// empty lanes are at the low end, so the measure is the number of low bits that are 0.
     #[inline(always)]
     fn room(self, bucket: Bucket) -> u64 {
         if Self::SEMI_SORTED {
@@ -158,7 +160,7 @@ pub(crate) trait BucketOps: Layout {
         self.add_to(bucket, self.room(bucket), entry)
     }
 
-    /// The same where [`room`](Self::room) is known.
+    /// The same, for a caller that knows [`room`](Self::room).
     #[inline(always)]
     fn add_to(self, bucket: Bucket, room: u64, entry: Entry) -> Option<Bucket> {
         let lane = u64::from(entry.0) & Self::LANE;
@@ -175,15 +177,16 @@ pub(crate) trait BucketOps: Layout {
         }
         let nibble = nibble::<Self>(entry.0);
         let list = self.sorted_nibbles(bucket);
-        // The new lane goes above those with a smaller nibble, and above the empty ones, whose nibble is 0; all of these
-        // move down by one.
+        // The new lane goes above those with a smaller nibble, and above the empty ones, whose nibble is 0. All of
+        // these move down by one.
         let place = semisort::less_than(list, nibble, Self::SLOTS).max(empty) - 1;
         let lanes = shift_down::<Self>(bucket.0, place, Self::LANE_BITS) | lane << (place * Self::LANE_BITS);
         let list = shift_down::<Self>(list.into(), place, STRIDE) as u32 | nibble << (place * STRIDE);
         Some(encode::<Self>(lanes, list))
     }
 
-    /// The bucket with as many entries of the other one as fit, the first ones of [`entries`](Self::entries); and how many.
+    /// The bucket with as many entries of the other one as fit, and how many those are. They are the first ones of
+    /// [`entries`](Self::entries).
     #[inline]
     fn add_all(self, bucket: Bucket, others: Bucket) -> (Bucket, usize) {
         if bucket == Bucket::default() {
@@ -205,7 +208,7 @@ pub(crate) trait BucketOps: Layout {
         (matches != 0).then(|| self.without(bucket, matches))
     }
 
-    /// The bucket without the lowest of these lanes, which is one.
+    /// The bucket without the lowest of these lanes. There is at least one.
     #[inline(always)]
     fn without(self, bucket: Bucket, lanes: u64) -> Bucket {
         let place = lane_index::<Self>(lanes);
@@ -217,23 +220,24 @@ pub(crate) trait BucketOps: Layout {
         encode::<Self>(lanes, list)
     }
 
-    /// The slot in either bucket whose lane is that of the entry, and whether it is in the first.
+    /// The slot in either bucket whose lane is that of the entry, and whether it is in the first bucket.
     #[inline(always)]
     fn place(self, first: Bucket, second: Bucket, entry: Entry) -> (bool, Candidate) {
         let lanes_of = |bucket: Bucket| any_zero_lane::<Self>(bucket.0 ^ pattern::<Self>(entry.0));
         choose(first, second, lanes_of(first), lanes_of(second))
     }
 
-    /// The candidate's bucket without it. It comes from [`place`](Self::place), which tells the lane.
+    /// The candidate's bucket without the candidate. The candidate comes from [`place`](Self::place), which finds
+    /// the lane.
     #[inline(always)]
     fn without_candidate(self, candidate: Candidate) -> Bucket {
         self.without(candidate.word, candidate.lanes)
     }
 
-    /// Whether additions and removals can lead to this word: no other has a meaning, and none is ever stored.
+    /// Whether additions and removals can lead to this word. No other word has a meaning, and none is ever stored.
     #[cfg_attr(not(any(feature = "snapshot", test)), allow(dead_code, reason = "only snapshots come from elsewhere"))]
     fn is_valid(self, bucket: Bucket) -> bool {
-        // No slot has a payload and no fingerprint.
+        // A slot with a payload has a fingerprint.
         if zero_lanes::<Self>(self.fingerprints_of(bucket)) != zero_lanes::<Self>(bucket.0) {
             return false;
         }
@@ -242,7 +246,7 @@ pub(crate) trait BucketOps: Layout {
         }
         let list = self.sorted_nibbles(bucket);
         let empty = Self::SLOTS - self.occupied(bucket) as u32;
-        // Ranks that belong to no list decode to the list of rank 0.
+        // Ranks of no list decode to the list of rank 0.
         let rank = bucket.0 >> (Self::SLOTS * Self::LANE_BITS);
         u64::from(semisort::rank(list, Self::SLOTS)) == rank
             // The empty lanes come first, and their nibbles are 0.
@@ -261,7 +265,7 @@ pub(crate) trait BucketOps: Layout {
         })
     }
 
-    /// The lanes that are that of the pattern, as a [`Candidate`] has them.
+    /// The lanes that equal that of the pattern, in the form of a [`Candidate`].
     #[inline(always)]
     fn lanes_of(self, bucket: Bucket, pattern: u64) -> u64 {
         any_zero_lane::<Self>(self.fingerprints_of(bucket) ^ pattern)
@@ -316,9 +320,9 @@ pub(crate) trait BucketOps: Layout {
 
 impl<L: Layout> BucketOps for L {}
 
-/// Of the buckets whose matching lanes these are, one that has any, and whether it is the first.
+/// One of the buckets whose matching lanes these are: one that has any. And whether it is the first.
 ///
-/// A branch on *which* word matched would be mispredicted half of the time: conditional moves choose.
+/// A branch on *which* word matched would be mispredicted half of the time. So conditional moves choose.
 #[inline(always)]
 fn choose(first: Bucket, second: Bucket, lanes_of_first: u64, lanes_of_second: u64) -> (bool, Candidate) {
     let in_first = lanes_of_first != 0;
@@ -326,7 +330,7 @@ fn choose(first: Bucket, second: Bucket, lanes_of_first: u64, lanes_of_second: u
     (in_first, Candidate { lanes, word: select_unpredictable(in_first, first, second) })
 }
 
-/// What these bits of an entry, or a fingerprint, are in a lane, in every lane.
+/// These bits of an entry, or of a fingerprint, as they are in a lane, repeated in every lane.
 #[inline(always)]
 fn pattern<L: Layout>(bits: u32) -> u64 {
     (u64::from(bits) & L::LANE) * L::ONES
@@ -338,7 +342,7 @@ fn nibble<L: Layout>(bits: u32) -> u32 {
     bits >> L::LANE_BITS
 }
 
-/// The top bit of the lowest lane that is 0, perhaps with top bits above it; nothing if no lane is 0.
+/// The top bit of the lowest lane that is 0, perhaps with top bits above it. 0 if no lane is 0.
 #[inline(always)]
 fn any_zero_lane<L: Layout>(word: u64) -> u64 {
     word.wrapping_sub(L::ONES) & !word & L::TOPS

@@ -25,7 +25,7 @@ fn sorted(entries: impl IntoIterator<Item = Entry>) -> Vec<u32> {
     sorted
 }
 
-/// Compares every operation with the same on a list of entries.
+/// Compares every operation with the same operation on a list of entries.
 fn check<L: Layout>(layout: L, hashes: &[u64], one: u64, split: usize, order: prop::sample::Index) {
     let mut stored: Vec<_> = hashes.iter().take(L::SLOTS as usize).map(|&hash| entry(layout, hash)).collect();
     let one = entry(layout, one);
@@ -87,7 +87,8 @@ fn check<L: Layout>(layout: L, hashes: &[u64], one: u64, split: usize, order: pr
     assert_eq!(bucket, Bucket::default(), "emptied in any order, a bucket is as new");
 }
 
-/// What can be asked about one entry and its fingerprint, where the first bucket holds `first`, and both hold `stored`.
+/// Checks the questions about one entry and its fingerprint, where the first bucket holds `first`, and both hold
+/// `stored`.
 fn check_lookups<L: Layout>(
     layout: L,
     one: Entry,
@@ -172,14 +173,14 @@ proptest! {
     #[test]
     fn a_word_is_valid_if_additions_lead_to_it(
         word in any::<u64>(),
-        // Fewer bits and small ranks, so that many are valid.
+        // Fewer bits and small ranks, so that many words are valid.
         mask in any::<u64>(),
         rank in prop_oneof![any::<u64>(), 0..64u64],
         stored in prop::collection::vec(hashes(), 0..9),
         bit in 0..64u32,
     ) {
         fn check<L: Layout>(layout: L, word: u64, mask: u64, rank: u64, stored: &[u64], bit: u32) {
-            // Additions put what is new below its equals, so from the top lane down they lead to the same word.
+            // Additions put the new lane below its equals, so adding from the top lane down leads to the same word.
             let reached = |word| {
                 let stored: Vec<_> = layout.entries(word).collect();
                 stored.into_iter().rev().fold(Bucket::default(), |bucket, f| layout.add(bucket, f).expect("room"))
@@ -192,7 +193,7 @@ proptest! {
                 if L::SEMI_SORTED {
                     return reached(word) == word;
                 }
-                // Removals leave gaps anywhere, so only the bits that belong to no lane count.
+                // Removals leave gaps anywhere, so only the bits outside all lanes count.
                 let lanes = (0..L::SLOTS).map(|slot| L::LANE << (slot * L::LANE_BITS)).fold(0, |all, lane| all | lane);
                 word.0 & !lanes == 0
             };

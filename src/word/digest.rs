@@ -1,32 +1,33 @@
-//! PURE: what a multiset of copies comes to as one number.
+//! PURE: a multiset of copies as one number.
 //!
-//! Each copy is hashed: its fingerprint, its pair of buckets by the lower-numbered one, and what its payload means. The hashes are
-//! added up, so the order makes no difference. The sum is mixed with what the table is. Equal multisets have equal digests;
-//! others have equal ones by accident, once in 2⁶⁴ comparisons. It is no protection from those who choose the keys.
+//! Each copy is hashed: its fingerprint, its pair of buckets (by the lower-numbered one), and what its payload
+//! means. The hashes are added up, so the order makes no difference. The sum is mixed with what the table is. Equal
+//! multisets have equal digests. Others have equal ones by accident, once in 2⁶⁴ comparisons. A digest does not
+//! protect against anyone who chooses the keys.
 //!
-//! **A digest is the same in all versions with the same format of snapshots** (`snapshot/format.rs`), for nodes of different versions
-//! compare theirs. Who changes this arithmetic raises that version.
+//! **A digest is the same in all versions with the same format of snapshots** (`snapshot/format.rs`), because nodes
+//! of different versions compare theirs. A change of this arithmetic must raise that version.
 
 /// Odd, and with as many ones as zeros.
 const FIRST: u64 = 0xa076_1d64_78bd_642f;
 const SECOND: u64 = 0xe703_7ed1_a0b4_28db;
 const THIRD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The hash of one copy. A payload that means nothing is 0.
+/// The hash of one copy. A payload without a meaning is 0.
 #[inline(always)]
 pub(crate) fn of_copy(fingerprint: u32, lower_bucket: u64, payload: u64) -> u64 {
     let (a, b) = (u64::from(fingerprint) ^ FIRST, lower_bucket ^ payload.wrapping_mul(THIRD) ^ SECOND);
     let product = u128::from(a) * u128::from(b);
-    // Folded alone it is nearly bilinear: two copies that swap their fingerprints would come to nearly the same.
+    // The fold alone is nearly bilinear: two copies that swap their fingerprints would get nearly the same number.
     mix(product as u64 ^ (product >> 64) as u64)
 }
 
-/// The digest so far, with another number. The order counts.
+/// The digest so far, combined with another number. The order counts.
 pub(crate) fn with(digest: u64, number: u64) -> u64 {
     mix(digest.wrapping_mul(THIRD) ^ number)
 }
 
-/// One number made of another, so that each bit depends on each. No two have the same.
+/// A number from another, such that each bit depends on each. No two numbers give the same.
 #[inline(always)]
 fn mix(mut x: u64) -> u64 {
     x = (x ^ x >> 32).wrapping_mul(FIRST);
@@ -38,7 +39,7 @@ fn mix(mut x: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Two copies that swap fingerprints, buckets or payloads have another sum, and not one near by.
+    /// Two copies that swap fingerprints, buckets or payloads have another sum, and not a close one.
     #[test]
     fn what_is_swapped_shows() {
         for (f, g, b, c) in [(1, 2, 0, 1), (5, 1 << 13, 7, 70_000), (0x3fff, 0x3ffe, 1 << 20, (1 << 20) + 1)] {

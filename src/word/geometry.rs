@@ -1,37 +1,41 @@
 //! Pure: from a key's hash to its fingerprint and its two buckets.
 //!
 //! The paper's partial-key cuckoo hashing (section 3.1) finds an item's other bucket from the fingerprint alone, as
-//! `i ^ hash(f)`, which needs a power of two of buckets. Here the alternate of bucket `i` is `s(f) - i` modulo the number
-//! of buckets `m`, with `s(f)` a hash of the fingerprint onto `0..m`. That is its own inverse for every `m`.
+//! `i ^ hash(f)`. That needs a power of two of buckets. Here the alternate of bucket `i` is `s(f) - i` modulo the
+//! number of buckets `m`, with `s(f)` a hash of the fingerprint onto `0..m`. That is its own inverse for every `m`.
 //!
-//! Where `m` is even, `s(f)` is made odd. Then an item's two buckets are one of even and one of odd number and never
-//! the same; where `m` is odd, one bucket in `m` is its own alternate.
+//! Where `m` is even, `s(f)` is made odd. Then one of an item's two buckets has an even number and the other an odd
+//! one, and they are never the same. Where `m` is odd, one bucket in `m` is its own alternate.
 //!
 //! # Nested tables
-//! A filter of several tables ([`Nested`], `tables/growth.rs`) needs *classes that nest*: keys that a finer table takes for one
-//! must be one in every coarser table too. Table `i` has `m << i` buckets, `m` even, so its bucket is a pair: `c`, the
-//! bucket in table 0, and `d`, `i` bits more. Its fingerprint is cut from the same bits of the hash as that of table 0,
-//! which it extends by some further bits or none. The alternate is found from what table 0 would store: `c` becomes
-//! `s(f) - c` as there, and `d` becomes `d ^ g(f)`. Where `s(f)` is the integer part of a multiple of a hash of `f`, `g(f)`
-//! is the first `i` bits of its fraction. So to leave out the lowest bits of a bucket and the highest of a fingerprint leads
-//! from the class in one table to that in any coarser one.
+//! A filter of several tables ([`Nested`], `tables/growth.rs`) needs *classes that nest*: keys that are one class
+//! in a finer table must be one class in every coarser table too. Table `i` has `m << i` buckets, with `m` even. So
+//! the number of a bucket has two parts: `c`, the bucket in table 0, and `d`, `i` bits more. Its fingerprint is cut
+//! from the same bits of the hash as that of table 0, and has some further bits or none.
 //!
-//! That takes fingerprints which are bits of the hash and nothing else. But a low part of 0 means "empty slot" and becomes
-//! 1, and the low part is of another width in each layout (which with plain and semi-sorted ones need not grow with the
-//! fingerprint). So [`nested`] makes it 1 beforehand, in the hash, for all layouts by the narrowest of them.
+//! The alternate is found from what table 0 would store: `c` becomes `s(f) - c` as there, and `d` becomes
+//! `d ^ g(f)`. `s(f)` is the integer part of a multiple of a hash of `f`, and `g(f)` is the first `i` bits of its
+//! fraction. So leaving out the lowest bits of a bucket and the highest bits of a fingerprint leads from the class
+//! in one table to that in any coarser one.
+//!
+//! That needs fingerprints which are bits of the hash and nothing else. But a low part of 0 means "empty slot" and
+//! becomes 1. And the width of the low part differs between layouts: with plain and semi-sorted ones it need not
+//! grow with the fingerprint. So [`nested`] makes it 1 beforehand, in the hash, for all layouts by the narrowest of
+//! them.
 
 use core::hint::select_unpredictable;
 
 use crate::word::layout::{Entry, Fingerprint, Layout, NEVER_ZERO};
 
-/// What the table knows of a key: its fingerprint and the two buckets that may hold it, which are its *class*; and, where slots
-/// have a payload, that of the copy in question, beside the fingerprint in its entry. 0 until it is set.
+/// What the table knows of a key: its *class*, which is its fingerprint and the two buckets that may hold it. Where
+/// slots have a payload, also that of the copy in question, beside the fingerprint in its entry; it is 0 until it
+/// is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
     pub(crate) entry: Entry,
     pub(crate) first: usize,
     pub(crate) second: usize,
-    /// `s(f)`. The two buckets add up to it modulo their number, so it stands for the pair: see [`Geometry::sum`].
+    /// `s(f)`. The two buckets add up to it modulo their number, so it identifies the pair: see [`Geometry::sum`].
     pub(crate) sum: usize,
 }
 
@@ -43,7 +47,7 @@ impl Item {
     }
 }
 
-/// The classes of `N` hashes, with an array for each part: a loop over one part is one that vector units can do.
+/// The classes of `N` hashes, with an array for each part: vector units can do a loop over one part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Items<I, const N: usize> {
     /// Without payloads, until they are added.
@@ -77,7 +81,7 @@ impl<I: Index, const N: usize> Items<I, N> {
     }
 }
 
-/// A bucket's number, as it is kept in [`Items`].
+/// A bucket's number, in the type that [`Items`] keeps.
 pub(crate) trait Index: Copy + core::fmt::Debug {
     const ZERO: Self;
     fn new(bucket: usize) -> Self;
@@ -114,7 +118,7 @@ impl Index for usize {
 
 /// The number of buckets, and the arithmetic that maps hashes onto them.
 pub(crate) trait Geometry: Copy + core::fmt::Debug + Send + Sync + 'static {
-    /// Holds every bucket's number.
+    /// A type that holds every bucket's number.
     type Index: Index;
 
     fn count(self) -> usize;
@@ -138,7 +142,7 @@ pub(crate) trait Geometry: Copy + core::fmt::Debug + Send + Sync + 'static {
     /// The fingerprint of a key with this hash, and the first of its two buckets.
     fn first<L: Layout>(self, layout: L, hash: u64) -> (Fingerprint, usize);
 
-    /// A number below that of the buckets, which all items of one pair of buckets have in common.
+    /// A number below that of the buckets, the same for all items of one pair of buckets.
     fn sum(self, fingerprint: Fingerprint) -> usize;
 
     /// The other bucket of a pair with this sum.
@@ -150,24 +154,24 @@ pub(crate) trait Geometry: Copy + core::fmt::Debug + Send + Sync + 'static {
         self.other(self.sum(fingerprint), bucket)
     }
 
-    /// The class of a fingerprint that is stored in `bucket`, told the same way from either bucket: a fingerprint, and the
-    /// lower-numbered of its buckets. Where classes nest, that in the coarsest table.
+    /// The class of a fingerprint that is stored in `bucket`: a fingerprint, and the lower-numbered of its buckets.
+    /// It is the same from either bucket. Where classes nest, it is that in the coarsest table.
     #[inline(always)]
     fn class(self, fingerprint: Fingerprint, bucket: usize) -> (Fingerprint, usize) {
         (fingerprint, bucket.min(self.alternate(bucket, fingerprint)))
     }
 }
 
-/// The geometry of a table that stands alone, with up to [`Buckets::MOST`] buckets.
+/// The geometry of a table that is not one of several, with up to [`Buckets::MOST`] buckets.
 ///
-/// It multiplies numbers of 32 bits, which vector units do too, several at a time (`plan/batch.rs`).
+/// It multiplies numbers of 32 bits. Vector units can do that too, several at a time (`plan/batch.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Buckets {
-    /// Three times, once for each use: so each is an operand that is read where it is used, and takes no register.
+    /// Kept three times, once for each use. So each use reads an operand from memory, and none takes a register.
     count: u64,
     count_for_sums: u64,
     count_to_wrap: u32,
-    /// 1 where the count is even, else 0: what makes `s(f)` odd.
+    /// 1 where the count is even, else 0. It makes `s(f)` odd.
     even: u32,
 }
 
@@ -186,7 +190,7 @@ impl Buckets {
 impl Geometry for Buckets {
     type Index = u32;
 
-    /// One step after the other for all of them: all but the first are vectorized.
+    /// One step after the other for all of them. All steps except the first are vectorized.
     #[inline(always)]
     fn items<L: Layout, const N: usize>(self, layout: L, hashes: &[u64; N], items: &mut Items<u32, N>) {
         let mut mixed = [0; N];
@@ -231,7 +235,7 @@ impl Geometry for Buckets {
     }
 }
 
-/// The geometry of a table that stands alone, with any number of buckets.
+/// The geometry of a table that is not one of several, with any number of buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WideBuckets {
     count: u64,
@@ -275,7 +279,7 @@ impl Geometry for WideBuckets {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Nested {
     count: u64,
-    /// The bits of a bucket's number that make up its `d`; those above are its `c`, left where they stand.
+    /// The bits of a bucket's number that are its `d`. Those above are its `c`, not shifted down.
     fine: u64,
     /// The bits of a fingerprint that table 0 stores.
     coarse: u32,
@@ -301,7 +305,7 @@ impl Geometry for Nested {
 
     #[inline(always)]
     fn first<L: Layout>(self, layout: L, hash: u64) -> (Fingerprint, usize) {
-        // Nothing but bits of the hash, since these are not all 0.
+        // Only bits of the hash, since [`nested`] has made sure that these are not all 0.
         let fingerprint = Fingerprint((hash & ((1 << L::SHAPE.fingerprint_bits) - 1)) as u32);
         debug_assert_eq!(fingerprint, layout.fingerprint(hash), "`nested` has been here");
         (fingerprint, scale(hash, self.count) as usize)
@@ -329,8 +333,8 @@ impl Geometry for Nested {
     }
 }
 
-/// The hash that nested tables are given: mixed, once for all of them, and with a low part that is not 0 in any layout,
-/// so that every fingerprint is just the low bits of it.
+/// The hash for nested tables: mixed, once for all of them, and with a low part that is not 0 in any layout. So
+/// every fingerprint is the low bits of it.
 #[inline(always)]
 pub(crate) fn nested(hash: u64) -> u64 {
     without_zero(mix(hash))
@@ -346,17 +350,19 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The hash of a fingerprint that `s(f)` is made of: spread evenly, but not in equal steps.
 ///
-/// Its top bits are those of a multiple of [`GOLDEN`], so that each bucket of a small table is the alternate of about as
-/// many fingerprints as any other. The bits below must not be: with `s(f)` a mere multiple of `f`, `s(f) - s(g)` would
-/// depend on `f - g` alone, and two hops would lead to few more buckets than one. Among fingerprints of eight bits a
-/// search then goes round in circles: a table of a million buckets refused its first insert at 98.0 %, now at 99.4 %.
+/// Its top bits are those of a multiple of [`GOLDEN`], so each bucket of a small table is the alternate of about as
+/// many fingerprints as any other. The bits below must not be those of a multiple. If `s(f)` were a plain multiple
+/// of `f`, `s(f) - s(g)` would depend on `f - g` alone, and two hops would lead to few more buckets than one. With
+/// fingerprints of eight bits, a search would then go in circles: a table of a million buckets refused its first
+/// insert at 98.0 %, now at 99.4 %.
 #[inline(always)]
 fn spread(fingerprint: Fingerprint) -> u64 {
     let multiple = u64::from(fingerprint.0).wrapping_mul(GOLDEN);
     multiple ^ multiple >> 9
 }
 
-/// The same in 32 bits, by another multiple for the bits below: one instruction less, which vector units have too.
+/// The same in 32 bits, with another multiple for the bits below. It takes one instruction less, and vector units
+/// can do it too.
 #[inline(always)]
 fn spread_half(fingerprint: Fingerprint) -> u32 {
     fingerprint.0.wrapping_mul((GOLDEN >> 32) as u32) ^ fingerprint.0.wrapping_mul(0x3c6f)
@@ -388,15 +394,15 @@ fn difference(sum: u64, bucket: u64, count: u64) -> u64 {
     if borrow { other.wrapping_add(count) } else { other }
 }
 
-/// Spreads every bit of a hash over all 64, so that a weak hasher (the identity, FxHash) still fills the table at the
-/// nominal rate.
+/// Spreads every bit of a hash over all 64, so that a weak hasher (the identity, FxHash) still fills the table at
+/// the nominal rate.
 ///
-/// The two halves of a product of 128 bits are folded into one: the low bits of the low half depend on the low bits of the
-/// hash, and those of the high half on its high bits. Both factors depend on the hash; were one of them a constant, keys in
-/// equal steps would lead to fingerprints in equal steps. The last product carries the low bits up to those that choose the
-/// bucket. Two hashes are merged as seldom as by any random function. (The low half alone merges none: with `C` odd,
-/// `x(2x + C)` and `y(2y + C)` differ by the product of `x - y` and an odd number.) Both constants are the same, which spares an
-/// instruction.
+/// The two halves of a product of 128 bits are folded into one: the low bits of the low half depend on the low bits
+/// of the hash, and those of the high half on its high bits. Both factors depend on the hash. If one were a
+/// constant, keys in equal steps would give fingerprints in equal steps. The last product carries the low bits up
+/// to those that choose the bucket. Two hashes are merged as seldom as by any random function. (The low half alone
+/// merges none: with `C` odd, `x(2x + C)` and `y(2y + C)` differ by the product of `x - y` and an odd number.) Both
+/// constants are the same, which saves an instruction.
 #[inline(always)]
 fn mix(hash: u64) -> u64 {
     let product = u128::from(hash) * u128::from(hash.wrapping_mul(2).wrapping_add(GOLDEN));

@@ -52,13 +52,13 @@ fn check_items<G: Geometry>(buckets: G, layout: impl Layout, hashes: [u64; 8]) {
     }
 }
 
-/// What a table takes for one key.
+/// What a table stores for one key.
 fn class<L: Layout>(geometry: impl Geometry, layout: L, hash: u64) -> (u32, usize, usize) {
     let Item { entry, first, second, .. } = geometry.item(layout, hash);
     (entry.0, first.min(second), first.max(second))
 }
 
-/// Two hashes that often share what a small table sees of them: a few high bits, and the low bits but for a few.
+/// Two hashes that often look the same to a small table: they share a few high bits, and all low bits except a few.
 fn alike() -> impl Strategy<Value = (u64, u64)> {
     let low = prop_oneof![
         Just(0),
@@ -70,7 +70,7 @@ fn alike() -> impl Strategy<Value = (u64, u64)> {
         prop_oneof![Just(0), Just(1), (0..32u32).prop_map(|bit| 1 << bit), (20..32u32).prop_map(|bit| 3 << bit)];
     (low, change, any::<u64>(), 0..12u32, any::<bool>()).prop_map(|(low, change, high, same, exchanged)| {
         let high = high & !0xffff_ffff;
-        // The first bits of the bucket are the same, or each is the other way round: the item's second bucket.
+        // The first bits of the bucket are the same, or each is inverted: the item's second bucket.
         let other = if exchanged { !high & !0xffff_ffff } else { high ^ (u64::MAX >> 1 >> same & !0xffff_ffff) };
         (high | low, other | (low ^ change))
     })
@@ -94,7 +94,7 @@ proptest! {
     #[test]
     fn the_nested_alternate_is_its_own_inverse(
         half in prop_oneof![1..50usize, 1..1usize << 20],
-        // No more buckets than there can be.
+        // Not more buckets than there can be.
         level in 0..if cfg!(target_pointer_width = "64") { 16u32 } else { 8 },
         bits in 8..=32u32,
         bucket in any::<u64>(),
@@ -108,7 +108,7 @@ proptest! {
         prop_assert_eq!(geometry.alternate(other, fingerprint), bucket);
     }
 
-    /// Of a fingerprint in a finer table, the bits that the first table stores are its fingerprint there.
+    /// The bits of a finer table's fingerprint that the first table stores are its fingerprint there.
     #[test]
     fn fingerprints_nest(hash in alike()) {
         fn bits_of<L: OfFilter>(hash: u64) -> u64 {
@@ -149,7 +149,7 @@ fn keys_of_one_class_are_of_one_class_in_every_coarser_table() {
     assert!(same.get() > if cfg!(miri) { 0 } else { 5_000 }, "only {} pairs are of one class", same.get());
 }
 
-/// Why tables that stand alone can't be used for this: a control of the test above.
+/// Why tables that are alone can't be used for this: a control of the test above.
 #[test]
 fn the_classes_of_tables_that_stand_alone_do_not_nest() {
     let layout = Plain::<8, 8>::new();
@@ -162,7 +162,8 @@ fn the_classes_of_tables_that_stand_alone_do_not_nest() {
     assert!(keys.values().any(unlike));
 }
 
-/// Why the low part is made other than 0 before it is cut: the layouts disagree on which hashes have none.
+/// Why the low part is made other than 0 before it is cut: the layouts disagree about which hashes have a low part
+/// of 0.
 #[test]
 fn fingerprints_of_hashes_as_they_are_do_not_nest() {
     let (one, other) = (0x400, 0x401);
@@ -218,11 +219,11 @@ fn two_hops_lead_to_as_many_buckets_as_there_are_pairs_of_fingerprints() {
     let fingerprints = || (1..256).map(Fingerprint);
     let two_hops = |f| fingerprints().map(move |g| buckets.alternate(buckets.alternate(5, f), g));
     let reached: std::collections::HashSet<_> = fingerprints().flat_map(two_hops).collect();
-    // But for chance, all that differ, and the way back.
+    // All that differ, except for chance, and the way back.
     assert!(reached.len() > 255 * 254 * 9 / 10, "only {}", reached.len());
 }
 
-/// A set of hashes with a structure, as hashers that do little leave them: a function of a number, and its name.
+/// A set of structured hashes, as weak hashers return them: a function of a number, and its name.
 type Weak = (&'static str, fn(u64) -> u64);
 
 const WEAK: [Weak; 12] = [
@@ -252,7 +253,7 @@ fn pairs_of_one_class(mix: fn(u64) -> u64, hash: fn(u64) -> u64, count: u64) -> 
     classes.values().map(|&n| n * (n - 1) / 2).sum::<u64>() as f64
 }
 
-/// Random classes have so many pairs.
+/// Random classes have this many pairs.
 const PAIRS: u64 = 1 << 16;
 const EXPECTED: f64 = (PAIRS * (PAIRS - 1) / 2) as f64 / (255.0 * (1 << 14) as f64);
 
@@ -265,8 +266,8 @@ fn hashes_with_a_structure_are_spread_like_random_ones() {
     }
 }
 
-/// Why there is a product of 128 bits, both factors of which depend on the hash, and another one: without either, some of
-/// these hashes are far from random.
+/// Why there is a product of 128 bits, both factors of which depend on the hash, and a second product: without
+/// either, some of these hashes are far from random.
 #[test]
 #[cfg_attr(miri, ignore = "statistics need many hashes")]
 fn with_less_they_are_not() {

@@ -1,8 +1,8 @@
-//! Pure: how a bucket's 64 bits are divided into fingerprints, and the false-positive rate that follows.
+//! PURE: how a bucket's 64 bits are divided into fingerprints, and the false-positive rate that follows.
 //!
-//! Every layout is a row of [`SHAPES`]. A bucket is one word: `slots` *lanes* of `lane_bits` from the low end and, in a
-//! semi-sorted layout, the rank of the fingerprints' top four bits at the high end (`word/semisort.rs`). What can be done
-//! with a word stands in `word/bucket.rs`.
+//! Every layout is a row of [`SHAPES`]. A bucket is one word. It has `slots` *lanes* of `lane_bits`, from the low
+//! end. In a semi-sorted layout, the rank of the fingerprints' top four bits is at the high end
+//! (`word/semisort.rs`). `word/bucket.rs` has the operations on a word.
 
 use crate::word::semisort;
 
@@ -12,17 +12,18 @@ use crate::word::semisort;
 pub enum Encoding {
     /// Each fingerprint in full (section 3 of the paper).
     ///
-    /// Quicker to change, and quicker to confirm a hit, at two to four times the rate of a semi-sorted bucket of the
-    /// same size.
+    /// Faster to change, and faster to confirm a hit. The false-positive rate is two to four times that of a
+    /// semi-sorted bucket of the same size.
     Plain,
-    /// The top four bits of the fingerprints sorted and stored as one rank, which saves a bit or more for each (section
-    /// 5.2).
+    /// The top four bits of the fingerprints are sorted, and stored as one rank. This saves a bit or more for each
+    /// fingerprint (section 5.2).
     ///
-    /// A miss costs what it costs in a plain bucket; a hit looks in a table of 4 to 256 KiB, which all filters share.
+    /// A miss costs what it costs in a plain bucket. A hit reads a table of 4 to 256 KiB, which all filters share.
     SemiSorted,
 }
 
-/// One key's fingerprint: the bits of its hash that the filter stores. Its low part, which stands in the lane, is never 0.
+/// One key's fingerprint: the bits of its hash that the filter stores. Its low part, which is in the lane, is never
+/// 0.
 ///
 /// Where slots have a payload, the bits that the payload takes in an [`Entry`] are 0 here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -30,8 +31,8 @@ pub(crate) struct Fingerprint(pub(crate) u32);
 
 /// What a slot holds: a fingerprint and, if slots have one, a payload.
 ///
-/// From the low end: the fingerprint's low part; the payload; and, in a semi-sorted layout, the fingerprint's top four bits.
-/// The first two stand in the lane.
+/// From the low end: the fingerprint's low part; the payload; and, in a semi-sorted layout, the fingerprint's top
+/// four bits. The first two are in the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Entry(pub(crate) u32);
 
@@ -45,7 +46,8 @@ pub(crate) struct Shape {
     pub(crate) payload_bits: u32,
 }
 
-/// Every layout of a filter, by memory per slot and then by speed. `Table` is compiled for each of them: see `table/build.rs`.
+/// Every layout of a filter, by memory per slot and then by speed. `Table` is compiled for each of them: see
+/// `table/build.rs`.
 pub(crate) const SHAPES: [Shape; 11] = [
     Shape::plain(8, 8),
     Shape::plain(7, 9),
@@ -60,10 +62,11 @@ pub(crate) const SHAPES: [Shape; 11] = [
     Shape::plain(2, 32),
 ];
 
-/// Those of them that slots with a payload are made from.
+/// Those of them from which slots with a payload are made.
 ///
-/// A payload takes its bits from the lane, and semi-sorted buckets have a bit or more for each slot to spare. So they have the
-/// lower rate of those that take as much memory; only a payload that leaves too little of a lane needs a plain bucket.
+/// A payload takes its bits from the lane, and semi-sorted buckets have a bit or more to spare for each slot. So of
+/// the layouts that take as much memory, they have the lowest rate. Only a payload that leaves too little of a lane
+/// needs a plain bucket.
 pub(crate) const SHAPES_WITH_PAYLOAD: [Shape; 5] = [
     Shape::semi_sorted(6, 12),
     Shape::semi_sorted(5, 14),
@@ -77,13 +80,15 @@ pub(crate) const NIBBLE_BITS: u32 = 4;
 
 /// The fewest bits that a payload leaves of a fingerprint's low part.
 ///
-/// With one bit, the low part would always be 1, and with two, one of three values: so the bits would hardly tell keys apart.
+/// With one bit, the low part would always be 1; with two, one of three values. Such bits would hardly distinguish
+/// keys.
 const LEAST_LOW_BITS: u32 = 3;
 
 /// The most bits of a payload.
 pub(crate) const MOST_PAYLOAD_BITS: u32 = 16;
 
-/// The low bits of a hash that `geometry::nested` never returns as 0: as many as the narrowest low part of a fingerprint has.
+/// The low bits of a hash that `geometry::nested` never returns as 0: as many as the narrowest low part of a
+/// fingerprint has.
 pub(crate) const NEVER_ZERO: u32 = 8;
 
 impl Shape {
@@ -95,7 +100,8 @@ impl Shape {
         Self { encoding: Encoding::SemiSorted, slots, fingerprint_bits, payload_bits: 0 }
     }
 
-    /// This shape, of a filter, with so many bits of each fingerprint given to a payload; `None` if that leaves too few.
+    /// This shape, of a filter, with so many bits of each fingerprint given to a payload. `None` if that leaves too
+    /// few.
     pub(crate) fn with_payload(self, bits: u32) -> Option<Self> {
         let left = self.low_bits().checked_sub(bits)?;
         let fingerprint_bits = self.fingerprint_bits - bits;
@@ -109,13 +115,13 @@ impl Shape {
 
     /// The fewest buckets that a table has.
     ///
-    /// With one bucket a lookup would look twice at one word. In a maplet it could find a value at the first look and the one that
-    /// it is replaced by at the second (`table/values.rs`).
+    /// With one bucket a lookup would look twice at one word. In a maplet it could then find a value at the first
+    /// look, and its replacement at the second (`table/values.rs`).
     pub(crate) fn least_buckets(self) -> usize {
         if self.payload_bits == 0 { 1 } else { 2 }
     }
 
-    /// The bits of a fingerprint that stand in a lane.
+    /// How many bits of a fingerprint are in a lane.
     pub(crate) const fn low_bits(self) -> u32 {
         match self.encoding {
             Encoding::Plain => self.fingerprint_bits,
@@ -123,13 +129,13 @@ impl Shape {
         }
     }
 
-    /// The bits of a lane.
+    /// How many bits a lane has.
     pub(crate) const fn lane_bits(self) -> u32 {
         self.low_bits() + self.payload_bits
     }
 
-    /// The cheapest shape whose rate with every slot taken is at most `rate`, of `encoding` if one is asked for, with so many
-    /// payload bits.
+    /// The cheapest shape whose rate with every slot taken is at most `rate`, with so many payload bits. Of
+    /// `encoding`, if one is given.
     pub(crate) fn cheapest(rate: f64, encoding: Option<Encoding>, payload_bits: u32) -> Option<Self> {
         Self::with(encoding, payload_bits).find(|shape| shape.false_positive_rate(1.0) <= rate)
     }
@@ -164,20 +170,20 @@ impl Shape {
 
     /// The expected false-positive rate while the share `load` of all slots is taken.
     ///
-    /// A lookup compares its fingerprint with those in the `2b·load` slots taken in two buckets (the paper's section
-    /// 5.1). Two random fingerprints are equal with probability `Σ p²` over their values, which is `2⁻ᶠ` but for the
-    /// low part 1, twice as likely as the others.
+    /// A lookup compares its fingerprint with those in the `2b·load` slots taken in two buckets (the paper's
+    /// section 5.1). Two random fingerprints are equal with probability `Σ p²` over their values. That is `2⁻ᶠ`,
+    /// except for the low part 1, which is twice as likely as the others.
     pub(crate) fn false_positive_rate(self, load: f64) -> f64 {
         self.rate(load, self.low_bits())
     }
 
-    /// The same for a table with nested classes, whose low part that is never 0 is the narrowest of all layouts
-    /// (`word/geometry.rs`).
+    /// The same for a table with nested classes. There, the low part that is never 0 is the narrowest of all
+    /// layouts (`word/geometry.rs`).
     pub(crate) fn nested_false_positive_rate(self, load: f64) -> f64 {
         self.rate(load, NEVER_ZERO)
     }
 
-    /// The rate where so many low bits of a fingerprint are never all 0.
+    /// The rate if this many low bits of a fingerprint are never all 0.
     fn rate(self, load: f64, low_bits: u32) -> f64 {
         let lows = 2f64.powi(low_bits as i32);
         let highs = 2f64.powi((self.fingerprint_bits - low_bits) as i32);
@@ -186,13 +192,13 @@ impl Shape {
     }
 }
 
-/// The rate at which at least one of several tables mistakes an absent key, from the rates of each.
+/// The rate at which at least one of several tables mistakes an absent key, from the rate of each.
 pub(crate) fn rate_of_any(rates: impl Iterator<Item = f64>) -> f64 {
-    // The logarithms are added, for with small rates the products would be 1 but for rounding.
+    // Logarithms are added, because with small rates rounding would make the products 1.
     -f64::exp_m1(rates.map(|rate| f64::ln_1p(-rate)).sum())
 }
 
-/// A layout as a type, so that every constant of its word-wide tricks is one for the compiler too.
+/// A layout as a type, so that every constant of its word-wide tricks is a constant for the compiler too.
 pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     /// The shape of a filter with this layout: its slots hold fingerprints and nothing else.
     const SHAPE: Shape;
@@ -221,21 +227,22 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     /// Rank to sorted nibbles, where the layout is semi-sorted.
     fn unrank(&self) -> &'static [u32];
 
-    /// The bits of an entry but those of a payload.
+    /// The bits of an entry except those of a payload.
     ///
-    /// A constant in the layouts of filters, where it is all of them. So whatever is done about payloads is nothing there.
+    /// In the layouts of filters this is a constant of all bits. So whatever is done about payloads costs nothing
+    /// there.
     #[inline(always)]
     fn of_fingerprint(self) -> u64 {
         Self::ENTRY
     }
 
-    /// The bits of a bucket but those of payloads. In a filter, the constant that has them all.
+    /// The bits of a bucket except those of payloads. In a filter, the constant of all bits.
     #[inline(always)]
     fn of_fingerprints(self) -> u64 {
         u64::MAX
     }
 
-    /// The bits of an entry that are a payload, in its place. They are those of the first lane too.
+    /// The bits of an entry that are a payload, not shifted. They are those of the first lane too.
     #[inline(always)]
     fn payload(self) -> u64 {
         Self::ENTRY & !self.of_fingerprint()
@@ -253,21 +260,21 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
         0
     }
 
-    /// How far a payload stands from the low end of its lane: the bits of a fingerprint's low part.
+    /// How far a payload is from the low end of its lane: the bits of a fingerprint's low part.
     #[inline(always)]
     fn payload_shift(self) -> u32 {
         Self::LANE_BITS - self.payload_bits()
     }
 
-    /// The shape, the payload included.
+    /// The shape, including the payload.
     fn shape(self) -> Shape {
         Self::SHAPE
     }
 
     /// The fingerprint in the low bits of a mixed hash.
     ///
-    /// A lane whose low part is 0 means "empty slot", so a low part of 0 becomes 1; [`Shape::false_positive_rate`] counts
-    /// what that costs.
+    /// A lane whose low part is 0 means "empty slot", so a low part of 0 becomes 1. [`Shape::false_positive_rate`]
+    /// includes what that costs.
     #[inline(always)]
     fn fingerprint(self, hash: u64) -> Fingerprint {
         let bits = hash & self.of_fingerprint();
@@ -294,12 +301,12 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// A layout that its type alone describes: that of a filter.
+/// A layout that its type alone describes: the layout of a filter.
 pub(crate) trait OfFilter: Layout {
     /// The layout, or `None` if there is no memory for its decode table.
     fn try_new() -> Option<Self>;
 
-    /// The layout, for tests and models: they have memory.
+    /// The layout, for tests and models. They have enough memory.
     #[cfg(any(test, ccf_model))]
     fn new() -> Self {
         Self::try_new().expect("memory for the decode table")
@@ -354,9 +361,8 @@ impl<const SLOTS: u32, const FINGERPRINT_BITS: u32> core::fmt::Debug for SemiSor
 }
 
 /// The layout `L` with some bits of each lane given to a payload.
-///
-/// How many is known at run time only. With a type for each number there would be sixteen times as many tables to compile,
-/// for two or three instructions of a lookup.
+/// The number of these bits is known at run time only. A type for each number would mean sixteen times as many
+/// tables to compile, to save two or three instructions of a lookup.
 #[allow(unreachable_pub, reason = "models name it, through `verify/model.rs`")]
 #[derive(Clone, Copy, Debug)]
 pub struct WithPayload<L> {

@@ -10,7 +10,7 @@ fn every_shape_fits_in_a_word_and_they_are_ordered_by_memory() {
         };
         let bits = shape.slots * shape.lane_bits() + rank_bits;
         assert!(bits <= 64, "{shape:?}");
-        // So that the top bits of any word are an index of the decode table.
+        // So the top bits of any word are an index of the decode table.
         assert!(bits == 64 || rank_bits == 0, "{shape:?}");
     }
     assert!(SHAPES.is_sorted_by_key(|shape| std::cmp::Reverse(shape.slots)));

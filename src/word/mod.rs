@@ -1,5 +1,5 @@
-//! PURE: how a key's hash becomes a fingerprint and two buckets, and what 64 bits of a bucket mean. No atomics, no locks,
-//! no input or output. (The decode tables are built once for the whole process.)
+//! PURE: how a key's hash becomes a fingerprint and two buckets, and what the 64 bits of a bucket mean. No atomics,
+//! no locks, no input or output. (The decode tables are built once for the whole process.)
 
 pub(crate) mod bucket;
 pub(crate) mod digest;

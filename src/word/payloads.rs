@@ -1,8 +1,8 @@
-//! Pure: what can be asked of the payloads in a bucket, or changed.
+//! Pure: the questions and changes that concern the payloads in a bucket.
 //!
-//! A payload stands in the lane, above the fingerprint's low part, which is never 0; so a lane is 0 only if its slot is empty,
-//! with a payload too. What asks for a *fingerprint* leaves the payloads out of the comparison. What asks for an *entry*
-//! compares them too. In a filter there are none, and both are the same.
+//! A payload is in the lane, above the fingerprint's low part, which is never 0. So a lane is 0 only if its slot is
+//! empty, with a payload too. An operation on a *fingerprint* leaves the payloads out of the comparison. An
+//! operation on an *entry* compares them too. In a filter there are none, and both are the same.
 
 use core::hint::select_unpredictable;
 
@@ -35,24 +35,24 @@ pub(crate) trait PayloadOps: BucketOps {
         (matches != 0).then(|| replace_at::<Self>(bucket, matches, old, new))
     }
 
-    /// The candidate's bucket with another payload in its place, likewise.
+    /// The same for a candidate: its bucket, with another payload in the candidate's place.
     #[inline(always)]
     fn replace_candidate(self, candidate: Candidate, old: Entry, new: Entry) -> Bucket {
         replace_at::<Self>(candidate.word, candidate.lanes, old, new)
     }
 
-    /// The slots in both buckets whose lanes are that of the pattern, if there are not several.
+    /// The slots in both buckets whose lanes equal that of the pattern, if there are not several.
     #[inline(always)]
     fn only_candidate(self, first: Bucket, second: Bucket, pattern: u64) -> OnlyCandidate {
         let (in_first, in_second) = (self.lanes_of(first, pattern), self.lanes_of(second, pattern));
         let word = select_unpredictable(in_first != 0, first, second);
         let lanes = in_first | in_second;
-        // In one bucket, or one in each.
+        // Several in one bucket, or one in each.
         let several = lanes & lanes.wrapping_sub(1) | in_first & in_second;
         OnlyCandidate { candidate: Candidate { lanes, word }, several }
     }
 
-    /// The payloads of all entries with the fingerprint, where there is one candidate.
+    /// The payloads of all entries with the fingerprint, for a caller with one candidate.
     #[inline(always)]
     fn value_of(self, candidate: Candidate, fingerprint: Fingerprint) -> Values {
         if !self.confirms(candidate, fingerprint) {
@@ -70,7 +70,7 @@ pub(crate) trait PayloadOps: BucketOps {
     /// The payload in the lowest of these lanes.
     #[inline(always)]
     fn payload_at(self, bucket: Bucket, lanes: u64) -> u16 {
-        // The payload is the upper end of its lane, whose top bit this is.
+        // The payload is the upper end of its lane. This is the lane's top bit.
         let lowest_bit = lanes.trailing_zeros() + 1 - self.payload_bits();
         (bucket.0.wrapping_shr(lowest_bit) & self.payload_mask()) as u16
     }
@@ -113,7 +113,7 @@ pub(crate) trait PayloadOps: BucketOps {
         if lanes == !zero_lanes::<Self>(bucket.0) & Self::TOPS {
             return Bucket::default();
         }
-        // From the lowest on: those below a lane that goes move up, and those above stay.
+        // From the lowest lane on. The lanes below one that goes move up, and those above stay.
         let (mut word, mut list) = (bucket.0, u64::from(self.sorted_nibbles(bucket)));
         while lanes != 0 {
             let place = lane_index::<Self>(lanes);
@@ -141,8 +141,8 @@ pub(crate) trait PayloadOps: BucketOps {
 
 impl<L: Layout> PayloadOps for L {}
 
-/// The bucket with `new` in the lowest of these lanes, where `old` is. They differ in nothing but the payload, so the order of
-/// the lanes stays.
+/// The bucket with `new` in the lowest of these lanes, where `old` is. They differ only in the payload, so the
+/// order of the lanes stays.
 #[inline(always)]
 fn replace_at<L: Layout>(bucket: Bucket, lanes: u64, old: Entry, new: Entry) -> Bucket {
     Bucket(bucket.0 ^ u64::from(old.0 ^ new.0) << (lane_index::<L>(lanes) * L::LANE_BITS))

@@ -1,9 +1,10 @@
 //! Pure: the ends of entries in a few bits, and what they mean at a moment.
 //!
-//! A filter counts time in *ticks*. The payload of an entry is its *end*, the tick at which it dies, modulo `2^e`: a place on a
-//! ring of `2^e` ticks. An entry is *live* while its end is after `now`. What a place on the ring stands for is certain as long as
-//! all ends in the table lie within `2^e` ticks in a row. These are the ticks after `swept`: every entry with an end up to `swept`
-//! is out of the table, and no end beyond `swept + 2^e` is taken in.
+//! A filter counts time in *ticks*. The payload of an entry is its *end*, the tick at which it dies, modulo `2^e`:
+//! a place on a ring of `2^e` ticks. An entry is *live* while its end is after `now`. A place on the ring means one
+//! certain tick as long as all ends in the table lie within `2^e` ticks in a row. These are the ticks after
+//! `swept`: every entry with an end up to `swept` is out of the table, and the filter accepts no end beyond
+//! `swept + 2^e`.
 //!
 //! ```text
 //!         swept                 now                        swept + 2^e
@@ -24,20 +25,22 @@ pub(crate) const MOST_RING_BITS: u32 = 16;
 /// The bits of a [`Moment`] that hold the lag.
 const LAG_BITS: u32 = MOST_RING_BITS + 1;
 
-/// `now`, and how far `swept` lags behind it, in one word: what a lookup must know to tell the live from the dead.
+/// `now`, and how far `swept` lags behind it, in one word: all that a lookup needs to distinguish live entries from
+/// dead ones.
 ///
-/// The ticks are the filter's own: the caller's less an offset (`table/clock.rs`). All bits are 0 while no tick is known.
+/// The ticks are the filter's own: the caller's less an offset (`table/clock.rs`). All bits are 0 while no tick is
+/// known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment(pub(crate) u64);
 
-/// The ticks of the filter's own begin again below this one.
+/// The filter's own ticks start again below this one.
 pub(crate) const LAST_TICK: u64 = u64::MAX >> LAG_BITS;
 
 impl Moment {
     /// No tick is known yet.
     pub(crate) const UNKNOWN: Self = Self(0);
 
-    /// The lag is cut off at the length of the ring: nothing is live then, whatever it is.
+    /// The lag is capped at the length of the ring: nothing is live then, whatever the lag is.
     pub(crate) fn new(ring: Ring, now: u64, lag: u64) -> Self {
         debug_assert!((1..=LAST_TICK).contains(&now));
         Self(now << LAG_BITS | lag.min(ring.len()))
@@ -73,7 +76,8 @@ impl Ring {
 
     /// The shortest ring for lifetimes of so many ticks; `None` if none is long enough.
     ///
-    /// At every moment there may be as many different ends as that, and the end that is now, of entries that were not swept yet.
+    /// At every moment there may be that many different ends of live entries. There may also be entries that end
+    /// now and were not swept yet.
     pub(crate) fn for_lifetime(ticks: u64) -> Option<Self> {
         (1..=MOST_RING_BITS).map(Self::new).find(|ring| ring.longest() >= ticks)
     }
@@ -88,7 +92,7 @@ impl Ring {
         self.last + 1
     }
 
-    /// The longest lifetime for which it does.
+    /// The longest lifetime for which this ring is enough.
     pub(crate) fn longest(self) -> u64 {
         self.last
     }
@@ -102,25 +106,25 @@ impl Ring {
     /// Whether an entry whose end has this place is live.
     #[inline(always)]
     pub(crate) fn is_live(self, moment: Moment, place: u16) -> bool {
-        // How many ticks after the next one it ends: those that are live are the first on the ring.
+        // How many ticks after the next one it ends. Live entries are the first on the ring.
         let further = u64::from(place).wrapping_sub(moment.now() + 1) & self.last;
         further + moment.lag() <= self.last
     }
 
-    /// How many ticks after `now` an entry ends that is live and whose end has this place.
+    /// How many ticks after `now` a live entry ends, if its end has this place.
     #[inline(always)]
     pub(crate) fn ticks_until(self, moment: Moment, place: u16) -> u64 {
         (u64::from(place).wrapping_sub(moment.now() + 1) & self.last) + 1
     }
 
-    /// Whether an entry that ends at `end`, which is after `now`, may be taken in.
+    /// Whether the filter may accept an entry that ends at `end`, which is after `now`.
     #[inline(always)]
     pub(crate) fn has_room_for(self, moment: Moment, end: u64) -> bool {
         end - moment.now() + moment.lag() <= self.len()
     }
 }
 
-/// So many places on the ring in a row.
+/// A number of places in a row on the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arc {
     ring: Ring,
@@ -134,7 +138,7 @@ impl Arc {
         Self { ring, first: ring.place(moment.now().wrapping_sub(moment.lag()).wrapping_add(1)), len: moment.lag() }
     }
 
-    /// The only place, if it is one.
+    /// The only place, if there is one only.
     #[inline(always)]
     pub(crate) fn only(self) -> Option<u16> {
         (self.len == 1).then_some(self.first)
@@ -161,7 +165,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is told by the places is what the ticks say.
+        /// The places say the same as the ticks.
         #[test]
         fn places_stand_for_the_ticks_after_swept(bits in 1..=16u32, swept in 0..1u64 << 40, lag in 0..1u64 << 17, end in any::<u64>()) {
             let ring = Ring::new(bits);

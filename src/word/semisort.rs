@@ -1,16 +1,16 @@
 //! Pure: the semi-sorting code of the paper (section 5.2), which stores the top four bits of a bucket's fingerprints in
 //! fewer bits.
 //!
-//! The order of the fingerprints in a bucket means nothing, so it need not be stored. A bucket of `b` slots keeps its
-//! fingerprints sorted by their top four bits (the *nibbles*); a sorted list of `b` nibbles is a multiset of 16 values,
-//! and there are only `C(15 + b, b)` of those. The list is stored as its *rank* among them: 14 bits instead of 20 for
-//! five slots.
+//! The order of the fingerprints in a bucket has no meaning, so it need not be stored. A bucket of `b` slots keeps
+//! its fingerprints sorted by their top four bits (the *nibbles*). A sorted list of `b` nibbles is a multiset of 16
+//! values, and there are only `C(15 + b, b)` of those. The list is stored as its *rank* among them: 14 bits instead
+//! of 20 for five slots.
 //!
-//! The rank is the combinatorial number system's: with the nibbles `n_0 <= n_1 <= …`, the values `n_j + j` strictly
-//! increase, and `rank = Σ C(n_j + j, j + 1)`. So an empty bucket, all zeros, has rank 0.
+//! The rank is that of the combinatorial number system: with the nibbles `n_0 <= n_1 <= …`, the values `n_j + j`
+//! strictly increase, and `rank = Σ C(n_j + j, j + 1)`. So an empty bucket, all zeros, has rank 0.
 //!
-//! A list is passed packed in a `u32`, five bits for each nibble: `n_j` in bits `5j..5j+4`, and above it a bit that is 0,
-//! the *guard*, which keeps arithmetic on one nibble from the next.
+//! A list is packed in a `u32`, with five bits for each nibble: `n_j` is in bits `5j..5j+4`. The bit above it is 0:
+//! the *guard*, which separates the arithmetic on one nibble from the next.
 
 use std::sync::OnceLock;
 
@@ -55,11 +55,11 @@ const ONES: u32 = {
 
 const GUARDS: u32 = ONES << (STRIDE - 1);
 
-/// Two nibbles with their guards, but for the last.
+/// Two nibbles with their guards, except the last guard.
 const PAIR: u32 = (1 << (2 * STRIDE - 1)) - 1;
 
-/// `PAIRS[i][p]` is what the nibbles in places `2i` and `2i + 1`, packed as `p`, add to the rank: half as many loads as
-/// with [`BINOMIAL`], in 3 KiB.
+/// `PAIRS[i][p]` is what the nibbles in places `2i` and `2i + 1`, packed as `p`, add to the rank. That takes half
+/// as many loads as [`BINOMIAL`], in 3 KiB.
 static PAIRS: [[u16; PAIR as usize + 1]; MAX_SLOTS as usize / 2] = {
     let mut table = [[0; PAIR as usize + 1]; MAX_SLOTS as usize / 2];
     let mut i = 0;
@@ -83,7 +83,7 @@ pub(crate) fn rank(list: u32, slots: u32) -> u32 {
 /// How many of a sorted list's nibbles are less than `nibble`.
 #[inline(always)]
 pub(crate) fn less_than(list: u32, nibble: u32, slots: u32) -> u32 {
-    // A guard is left where nothing had to be borrowed from it; the lowest one of these counts those below.
+    // A guard stays where its nibble did not borrow from it. The lowest such guard counts the nibbles below it.
     let not_less = ((list | GUARDS) - nibble * ONES) & GUARDS;
     (not_less | 1 << (STRIDE * slots)).trailing_zeros() / STRIDE
 }
@@ -100,11 +100,11 @@ pub(crate) const fn rank_bits(slots: u32) -> u32 {
     u32::BITS - largest.leading_zeros()
 }
 
-/// The table that turns a rank back into its sorted list: entry `r` is the list of rank `r`; `1 << rank_bits(slots)`
-/// entries.
+/// The table that decodes a rank to its sorted list: entry `r` is the list of rank `r`. It has
+/// `1 << rank_bits(slots)` entries.
 ///
-/// It is computed when the first filter of that many slots is built and shared by all (4 KiB for three slots, 16, 64
-/// and 256 KiB for four, five and six); `None` if the memory is refused.
+/// It is computed when the first filter with this number of slots is built, and all filters share it (4 KiB for
+/// three slots; 16, 64 and 256 KiB for four, five and six). `None` if the memory is refused.
 pub(crate) fn unrank_table(slots: u32) -> Option<&'static [u32]> {
     static TABLES: [OnceLock<Box<[u32]>>; MAX_SLOTS as usize + 1] = [const { OnceLock::new() }; MAX_SLOTS as usize + 1];
     let shared = &TABLES[slots as usize];
@@ -112,7 +112,7 @@ pub(crate) fn unrank_table(slots: u32) -> Option<&'static [u32]> {
         return Some(table);
     }
     let table = compute_unrank_table(slots)?;
-    // Of threads that compute it at the same time, all take the table of the first.
+    // If several threads compute it at the same time, all take the table of the first.
     Some(shared.get_or_init(|| table))
 }
 
@@ -121,8 +121,8 @@ fn compute_unrank_table(slots: u32) -> Option<Box<[u32]>> {
     let mut list = 0;
     loop {
         table[rank(list, slots) as usize] = list;
-        // The next sorted list: raise the first nibble that is below its neighbour (or below 15, for the last), zero
-        // those before it.
+        // The next sorted list: raise the first nibble that is below its neighbour (or below 15, for the last), and
+        // set those before it to 0.
         let nibble = |j: u32| list >> (STRIDE * j) & 15;
         let Some(j) = (0..slots).find(|&j| nibble(j) < if j + 1 < slots { nibble(j + 1) } else { 15 }) else {
             return Some(table);

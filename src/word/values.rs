@@ -3,8 +3,8 @@
 use core::fmt;
 use core::iter::FusedIterator;
 
-/// The values of one key, as [`ConcurrentCuckooMaplet::values`](crate::ConcurrentCuckooMaplet::values) finds them: a set of at
-/// most 12, in ascending order.
+/// The values of one key, as [`ConcurrentCuckooMaplet::values`](crate::ConcurrentCuckooMaplet::values) finds them:
+/// a set of at most 12, in ascending order.
 ///
 /// It is on the stack, and takes 16 bytes.
 ///
@@ -23,15 +23,16 @@ use core::iter::FusedIterator;
 /// assert_eq!(values.mask().map(|mask| mask & both), Some(both));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-// From the low end: the list, each value in as many bits as the maplet's values have; in 8 bits, how many these are, or 0 in an
-// empty set; in 8 bits, how many values there are. So it is two registers, and a function can return it in them.
+// From the low end: the list, each value in as many bits as the maplet's values have; in 8 bits, how many bits
+// those are, or 0 in an empty set; in 8 bits, how many values there are. So a set is two registers, and a function
+// can return it in them.
 #[derive(Clone, Copy)]
 pub struct Values(u128);
 
-/// The bits of the list. The slots of two buckets times the bits of a payload are no more in any layout.
+/// The bits of the list. In no layout do the slots of two buckets, times the bits of a payload, come to more.
 pub(crate) const LIST_BITS: u32 = 96;
 
-/// Where the number of bits of a value stands, and where that of the values does.
+/// Where the bits of a value are counted, and where the values are.
 const WIDTH_AT: u32 = 104;
 const LEN_AT: u32 = 112;
 
@@ -50,7 +51,7 @@ impl Values {
         1 << (LEN_AT - 64) | u64::from(bits) << (WIDTH_AT - 64)
     }
 
-    /// The set with another value, unless it is there.
+    /// The set with another value, unless it has it already.
     #[inline(always)]
     pub(crate) fn with(self, value: u16, bits: u32) -> Self {
         if self.is_empty() { Self::of(value, bits) } else { self.with_another(value, bits) }
@@ -95,22 +96,22 @@ impl Values {
         (self.0 >> LEN_AT) as usize
     }
 
-    /// Whether there is none: the key is not in, for certain.
+    /// Whether there is none. Then the key is definitely absent.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0 == 0
     }
 
-    /// The values as a bit mask, with bit `v` for value `v`, of a maplet of at most 6 value bits; `None` of one with more, unless
-    /// there is no value.
+    /// The values as a bit mask, with bit `v` for value `v`. `None` for a maplet of more than 6 value bits, unless
+    /// the set is empty.
     #[inline]
     #[must_use]
     pub fn mask(&self) -> Option<u64> {
         if self.width() > 6 {
             return None;
         }
-        // There is one, as a rule.
+        // As a rule there is one.
         Some(if self.len() == 1 {
             1 << (self.0 as u64 & 63)
         } else {
