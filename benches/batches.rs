@@ -1,11 +1,11 @@
-//! What batches gain in filters of several tables, and in that of one.
+//! What batches gain, in filters of several tables and in a filter of one.
 //!
 //! `cargo bench --bench batches [-- --quick | --l2 | --large]`
 //!
-//! A `ConcurrentCuckooFilter`, a `GrowableCuckooFilter` of three tables and a `RotatingCuckooFilter` of four generations,
-//! each of about as many bytes, three quarters full, with the default rate. Operations on the same keys one by one and in
-//! batches of 1,024, on one thread, interleaved: each ratio compares two slices of one round. Shown are the medians, and the
-//! median of the ratios with the least and the greatest.
+//! The subjects are a `ConcurrentCuckooFilter`, a `GrowableCuckooFilter` of three tables and a
+//! `RotatingCuckooFilter` of four generations. Each takes about the same number of bytes, is three quarters full
+//! and has the default rate. On one thread, single operations and batches of 1,024 are interleaved: each ratio
+//! compares two slices of one round. The output shows medians, and the median of the ratios with the min and max.
 
 mod support;
 
@@ -22,7 +22,7 @@ use support::report::{Spread, align};
 /// How many keys a batch has.
 const BATCH: usize = 1024;
 
-/// How many are timed at a time.
+/// How many keys are timed at a time.
 const SLICE: usize = 4 * BATCH;
 
 type Concurrent = ConcurrentCuckooFilter<u64, RandomState>;
@@ -55,7 +55,7 @@ fn time(run: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / SLICE as f64
 }
 
-/// Rows for present and absent keys. The keys of the filter are those of the numbers below `len`.
+/// Rows for present and absent keys. The keys in the filter have the numbers below `len`.
 fn lookups(name: &str, filter: &impl MembershipFilter<u64>, len: u64, length: Duration) -> [Row; 2] {
     [("hit", 0, len), ("miss", ABSENT, ABSENT)].map(|(operation, from, among)| {
         let mut row = Row::new(name, operation);
@@ -84,7 +84,7 @@ fn lookups(name: &str, filter: &impl MembershipFilter<u64>, len: u64, length: Du
     })
 }
 
-/// The numbers of the keys that are in: the oldest ones are removed, and new ones come after the last.
+/// The numbers of the present keys. The oldest are removed, and new ones come after the last.
 struct Window {
     first: u64,
     next: u64,
@@ -122,7 +122,7 @@ fn insert_batches(filter: &impl MembershipFilter<u64>, keys: &[u64]) {
     keys.chunks(BATCH).for_each(|keys| assert_eq!(filter.insert_batch(keys), Ok(keys.len())));
 }
 
-/// Rows for inserts and removals, for a filter that has both. The keys that are in are those of the numbers below `len`.
+/// Rows for inserts and removals, for a filter that has both. The present keys have the numbers below `len`.
 macro_rules! changes {
     ($name:expr, $filter:expr, $len:expr, $length:expr) => {{
         let (filter, mut inserts, mut removals) = ($filter, Row::new($name, "insert"), Row::new($name, "remove"));
@@ -151,7 +151,7 @@ fn fill(filter: &impl MembershipFilter<u64>, numbers: std::ops::Range<u64>) {
     insert_batches(filter, &keys);
 }
 
-/// Fills it by steps, so that no array of all keys is needed.
+/// Fills it in steps, so that no array of all keys is needed.
 fn fill_to(filter: &impl MembershipFilter<u64>, from: u64, to: u64) {
     for start in (from..to).step_by(SLICE) {
         fill(filter, start..to.min(start + SLICE as u64));
@@ -159,7 +159,7 @@ fn fill_to(filter: &impl MembershipFilter<u64>, from: u64, to: u64) {
 }
 
 fn measure(bytes: usize, length: Duration) -> Vec<Row> {
-    // The bytes of a key in the default layout, three quarters full.
+    // The number of keys in this many bytes, in the default layout, three quarters full.
     let len = bytes as u64 * 5 / 8 * 3 / 4;
     let mut rows = Vec::new();
 
@@ -169,7 +169,7 @@ fn measure(bytes: usize, length: Duration) -> Vec<Row> {
     rows.extend(changes!("one table", &filter, len, length));
     drop(filter);
 
-    // Of three tables, the last one has half of the slots and more.
+    // Of three tables, the last has more than half of the slots.
     let filter = Growable::builder_with_hasher(HASH).capacity(len as usize / 6).build().expect("a valid filter");
     let mut len = 0;
     while filter.tables() < 3 || filter.len() < filter.capacity() * 3 / 4 {
@@ -215,7 +215,7 @@ fn main() {
         (false, false) => 3000,
     });
     for size in options.sizes() {
-        // A slice must be small beside the room that there is.
+        // A slice must be small compared with the free room.
         let bytes = if options.test { 1 << 20 } else { options.table_bytes(size) };
         eprintln!("{}", size.name());
         let head = ["", "single", "batched", "batched over single"].map(String::from).to_vec();

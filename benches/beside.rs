@@ -2,16 +2,16 @@
 //!
 //! `cargo bench --bench beside [-- --quick | --l2 | --large]`
 //!
-//! One thread looks keys up; the other, all the while, removes the oldest key and inserts a new one, at 95 % load, where
-//! most inserts relocate. The control is the same two threads, but the writer works on a second filter of the same kind: so
-//! both have the same load of the machine, and the ratio of the two is what comes of *sharing* the filter: cache lines
-//! that the writer has changed, and lookups that were disturbed and looked again. By turns, in rounds; shown are the
-//! median, and in brackets the least and the greatest ratio of all rounds.
+//! One thread looks keys up. Another thread removes the oldest key and inserts a new one, again and again, at 95 %
+//! load, where most inserts relocate. The control has the same two threads, but the writer works on a second filter
+//! of the same kind. So both put the same load on the machine, and the ratio of the two shows the cost of *sharing*
+//! the filter: cache lines that the writer has modified, and lookups that were disturbed and looked again. The runs
+//! are interleaved, in rounds. The output shows the median of all rounds' ratios, with the min and max in brackets.
 //!
 //! A small table comes first, in which many buckets share a stripe.
 //!
-//! With two threads this says nothing of many readers; but no reader writes anything that another one reads, so each
-//! pays for the writers alone. `src/scaling.md` has what to expect.
+//! With two threads this says nothing about many readers. But no reader writes anything that another one reads, so
+//! each reader pays for the writers alone. `src/guide/scaling.md` says what to expect.
 
 mod support;
 
@@ -29,16 +29,16 @@ use support::subject::Subject;
 /// How full the filters are while the writer is at work.
 const LOAD: f64 = 0.95;
 
-/// The keys that the reader looks up stay; the writer has others, this share of all.
+/// The share of the keys that the writer changes. The reader looks up the others, which stay.
 const CHURN: f64 = 0.2;
 
-/// How many lookups are made between two looks at the clock.
+/// How many lookups are made between two readings of the clock.
 const SLICE: u64 = 10_000;
 
 /// A filter and the numbers of the keys that come and go in it.
 struct Shared<S> {
     subject: S,
-    /// The first ones stay.
+    /// The keys with numbers below this stay.
     staying: u64,
     oldest: AtomicU64,
     next: AtomicU64,
@@ -53,12 +53,12 @@ impl<S: Subject> Shared<S> {
         Self { subject, staying, oldest: staying.into(), next: len.into() }
     }
 
-    /// Removes and inserts until told to stop; returns how many keys came and went.
+    /// Removes and inserts until `stop` is set. Returns how many keys came and went.
     fn churn(&self, stop: &AtomicBool) -> u64 {
         let (from, mut oldest) = (self.oldest.load(Ordering::Relaxed), self.oldest.load(Ordering::Relaxed));
         let mut next = self.next.load(Ordering::Relaxed);
         while !stop.load(Ordering::Relaxed) {
-            // Another crate's race may make it miss one: what matters here is the work.
+            // A race in another crate may make it miss a key. What matters here is the work.
             self.subject.remove(key(oldest));
             self.subject.insert(key(next));
             oldest += 1;
@@ -83,7 +83,7 @@ fn turn<S: Subject>(read: &Shared<S>, written: &Shared<S>, hits: bool, absent: u
     thread::scope(|scope| {
         let began = Instant::now();
         let writer = scope.spawn(|| written.churn(&stop));
-        // It is at work before the clock starts.
+        // The writer is at work before the clock starts.
         thread::sleep(time / 10);
         let mut order = Shuffled::new(0..read.staying, absent as f64 / 7.0 % 1.0);
         let mut lookups = 0;
@@ -147,7 +147,7 @@ fn main() {
         rows.extend(measure::<AtomicCuckooFilter>(bytes, rounds, time));
         if !options.test {
             println!("## {name}: lookups of one thread, millions a second, while another writes");
-            println!("(writes: keys that come and go, millions a second)\n\n{}", align(&rows, 1));
+            println!("(writes: removals, each with an insert, millions a second)\n\n{}", align(&rows, 1));
         }
     }
 }

@@ -3,15 +3,15 @@
 //! `cargo bench --bench filters [-- FILTER]`, where `FILTER` is part of a name: `L2/`, `192MB/lookup hit`, `/2
 //! threads/ours 5x14` …
 //!
-//! The names are `size/operation/threads/subject`. What the subjects are and why the comparison is fair stands in
-//! `support/subject.rs`; the operations are those of `ratios.rs`. Use this bench to see what a change of the code does
-//! (criterion compares with the run before), and `ratios` to compare the subjects: here one subject is measured after
-//! the other, and a machine's speed may change in between.
+//! The names are `size/operation/threads/subject`. `support/subject.rs` describes the subjects, and why the
+//! comparison is fair. The operations are those of `ratios.rs`. Use this bench to see the effect of a change of the
+//! code (criterion compares with the run before). Use `ratios` to compare subjects: here one subject is measured
+//! after the other, and the speed of the machine may change in between.
 //!
 //! # Inserts and removals
-//! An insert's cost depends on the load, so criterion can't be left to choose how many to time. Instead the filter is
-//! filled to 90 % and 95 % and emptied (to 85 % at 192 MB) in ten rounds, as `support/plan.rs` tells, each with its
-//! share of low and of high loads; and criterion is handed the ten times.
+//! The cost of an insert depends on the load, so criterion cannot choose how many to time. Instead the filter is
+//! filled to 90 % and 95 % and emptied (to 85 % at 192 MB) in ten rounds, as in `support/plan.rs`. Each round has
+//! its share of low and of high loads. Criterion gets the ten times.
 
 mod support;
 
@@ -26,11 +26,11 @@ use support::filled::{Bench, Sample, Steady};
 use support::plan::{Changes, Rounds, Size, steady_load, subjects};
 use support::subject::Kind;
 
-/// Criterion's smallest.
+/// The smallest number that criterion accepts.
 const SAMPLES: usize = 10;
 
-/// A subject, and what has been found out about it so far. A name filter may need none of it, so nothing is done before
-/// it's asked for.
+/// A subject, and what was measured of it so far. A name filter may need none of it, so nothing is measured before
+/// it is needed.
 struct Measured {
     bench: Box<dyn Bench>,
     rounds: Rounds,
@@ -39,7 +39,7 @@ struct Measured {
 }
 
 impl Measured {
-    /// The inserts and removals on so many threads.
+    /// The inserts and removals on this many threads.
     fn changes(&mut self, threads: u64) -> &Changes {
         if self.changes[threads as usize - 1].is_none() {
             self.bench.renew();
@@ -84,7 +84,7 @@ fn bench_size(criterion: &mut Criterion, size: Size, test: bool) {
     for threads in [1, 2] {
         for (operation, part) in CHANGES {
             let mut group = group(criterion, size, operation, threads);
-            // Criterion's clock runs while it's handed the times, and by it it reckons how often to ask.
+            // Criterion measures how long it takes to get the times, and decides by that how often to ask.
             group.warm_up_time(Duration::from_nanos(1)).measurement_time(Duration::from_millis(500));
             for subject in &subjects {
                 let (name, kind) = subject.borrow().name_and_kind();
@@ -115,7 +115,7 @@ fn bench_size(criterion: &mut Criterion, size: Size, test: bool) {
                 group.bench_function(name, |bencher| {
                     bencher.iter_custom(|iterations| {
                         let sample = subject.borrow_mut().steady(what, iterations, threads);
-                        // It does a few operations more than it is asked for.
+                        // It does a few operations more than requested.
                         sample.time.mul_f64(iterations as f64 / sample.operations as f64)
                     });
                 });
@@ -133,8 +133,8 @@ fn group<'a>(criterion: &'a mut Criterion, size: Size, operation: &str, threads:
 }
 
 fn main() {
-    // As criterion sees it: `cargo bench` passes `--bench`, and whoever runs this without it wants to know only whether
-    // it works.
+    // By criterion's convention: `cargo bench` passes `--bench`, and a run without it only checks that everything
+    // works.
     let given = |wanted| env::args().any(|arg| arg == wanted);
     let test = given("--test") || !given("--bench");
     let mut criterion = Criterion::default().configure_from_args();

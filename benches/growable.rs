@@ -1,12 +1,13 @@
-//! What a filter that has grown costs the lookups.
+//! What a filter that has grown costs lookups.
 //!
 //! `cargo bench --bench growable [-- --quick | --l2 | --large] [--tables=N]`
 //!
-//! A `GrowableCuckooFilter` of one, two and three tables beside a `ConcurrentCuckooFilter` of one table, of as many bytes
-//! and with as many keys as a share of its slots: lookups of keys in the newest table, of keys in the oldest one, and of
-//! keys that are not in. On one thread, by turns, in many short rounds; shown are the medians and their ratio, and that of
-//! the fastest rounds, which a busy machine disturbs least. Two settings: in one all tables have the layout of the filter
-//! beside; in the other, which is the default, the further tables have tighter ones.
+//! A `GrowableCuckooFilter` of one, two and three tables is compared with a `ConcurrentCuckooFilter` of one table,
+//! of as many bytes and with the same share of its slots taken. The lookups are of keys in the newest table, of
+//! keys in the oldest table, and of absent keys. They run on one thread, interleaved, in many short rounds. The
+//! output shows the medians and their ratio, and the ratio of the fastest rounds, which a busy machine disturbs
+//! least. There are two settings. In one, all tables have the layout of the `ConcurrentCuckooFilter`. In the other,
+//! which is the default, the further tables have layouts with a lower rate.
 
 mod support;
 
@@ -22,17 +23,17 @@ use support::ours::{Default5x14, Ours, Plain4x16, Setting};
 use support::report::{Spread, align};
 use support::subject::Subject;
 
-/// How full the newest table is, and the filter beside.
+/// How full the newest table is, and the filter that it is compared with.
 const LOAD: f64 = 0.9;
 
-/// How many lookups are timed at a time: so few that most rounds are not interrupted.
+/// How many lookups are timed at a time. So few that most rounds are not interrupted.
 const SLICE: u64 = 20_000;
 
-/// A filter that has grown to so many tables and about so many bytes, and the numbers of its keys.
+/// A filter that has grown to this many tables and about this many bytes, and the numbers of its keys.
 struct Grown {
     filter: GrowableCuckooFilter<u64, RandomState>,
     keys: Range<u64>,
-    /// Nearly all of these are in the oldest table, and in the newest.
+    /// Nearly all of these are in the oldest table; nearly all of `newest` are in the newest.
     oldest: Range<u64>,
     newest: Range<u64>,
 }
@@ -126,7 +127,7 @@ fn main() {
         let mut rows = vec![head.map(String::from).to_vec()];
         for tables in (1..=3).filter(|tables| only.is_none_or(|only| *tables == only)) {
             eprintln!("{}: {tables} tables", size.name());
-            // A rate at which the first three tables all have this layout; and the default.
+            // A rate at which the first three tables all have this layout, and the default rate.
             rows.extend(measure::<Plain4x16>(bytes, tables, 6e-4, length));
             rows.extend(measure::<Default5x14>(bytes, tables, 1e-3, length));
         }

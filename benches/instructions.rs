@@ -1,15 +1,15 @@
-//! Instructions per operation, as callgrind counts them: the same in every run, however busy the machine.
+//! Instructions per operation, as callgrind counts them. The counts are the same in every run, however busy the
+//! machine is.
 //!
-//! `ci/instructions` runs this, compares with the figures in `benches/instructions.csv` and records new ones. Without
-//! it nothing is counted, for that takes valgrind and a runner, which not everyone has: `cargo bench` says so and goes
-//! on.
+//! `ci/instructions` runs this, compares the counts with the figures in `benches/instructions.csv`, and can record
+//! new ones. `cargo bench` alone counts nothing, and says so, because counting needs valgrind and a runner.
 //!
 //! Each figure is that of [`OPERATIONS`] operations in a loop over a slice of keys, divided by their number.
-//! `loop_alone` is what the loop takes, and `hash` the loop and the hash of the key: the filter's own share is what
-//! goes beyond.
+//! `loop_alone` is the loop, and `hash` the loop and the hash of the key. What goes beyond is the filter's own
+//! share.
 //!
-//! The code is a user's: the filter comes from another crate, its layout is unknown to the loop, and nothing is forced
-//! through memory that need not be.
+//! The code is like a user's: the filter comes from another crate, the loop does not know its layout, and no value
+//! is forced through memory without need.
 
 mod support;
 
@@ -25,7 +25,7 @@ use support::ours::builder;
 type Filter = ConcurrentCuckooFilter<u64, RandomState>;
 type Expiring = ExpiringCuckooFilter<u64, RandomState>;
 
-/// How many operations each figure is the mean of. (`ci/instructions` reads it here.)
+/// How many operations each figure is the mean of. (`ci/instructions` reads this line.)
 const OPERATIONS: usize = 10_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -36,12 +36,12 @@ enum Layout {
 }
 
 impl Layout {
-    /// `subject(self)`, in the order that `operations!` needs.
+    /// `subject(self)`, with the arguments in the order that `operations!` needs.
     fn with(self, subject: fn(Self) -> &'static Subject) -> &'static Subject {
         subject(self)
     }
 
-    /// An empty filter with a few slots more than that.
+    /// An empty filter with a few slots more than `slots`.
     fn filter(self, slots: usize) -> Filter {
         let builder = builder().capacity(slots);
         let (builder, layout) = match self {
@@ -63,7 +63,7 @@ struct Subject<F = Filter> {
 }
 
 impl<F> Subject<F> {
-    /// Never dropped: that would only cost time.
+    /// It is never dropped: that would only cost time.
     fn new(filter: F, keys: impl Iterator<Item = u64>) -> &'static Self {
         let keys: Vec<u64> = keys.take(OPERATIONS).map(key).collect();
         assert_eq!(keys.len(), OPERATIONS);
@@ -72,7 +72,7 @@ impl<F> Subject<F> {
 }
 
 impl Subject {
-    /// A filter with 90 % of its slots taken; the keys are what `choose` makes of one that is in and one that is not.
+    /// A filter with 90 % of its slots taken. `choose` makes each key from a present and an absent one.
     fn at_90(layout: Layout, mut choose: impl FnMut(u64, u64) -> u64) -> &'static Self {
         let filter = layout.filter(4 * OPERATIONS);
         let len = filter.slots() as u64 * 9 / 10;
@@ -90,11 +90,12 @@ impl Subject {
     }
 }
 
-/// The tick that is now for all filters whose entries expire, and the end of all entries.
+/// The current tick of all filters whose entries expire, and the end of all entries.
 const NOW: u64 = 1000;
 const END: u64 = NOW + 10;
 
-/// An empty filter whose entries expire, with a few slots more than that: 4 of 17 bits in a bucket, 4 of which are an end.
+/// An empty filter whose entries expire, with a few slots more than `slots`: 4 of 17 bits in a bucket, 4 of which
+/// are an end.
 fn expiring(slots: usize) -> Expiring {
     let builder = Expiring::builder_with_hasher(HASH).capacity(slots).lifetime_in_ticks(15);
     #[cfg(feature = "huge-pages")]
@@ -105,7 +106,7 @@ fn expiring(slots: usize) -> Expiring {
     filter
 }
 
-/// One with 90 % of its slots taken, and keys with numbers from this one on.
+/// Such a filter with 90 % of its slots taken, and keys with numbers from `from` on.
 fn expiring_at_90(from: u64) -> &'static Subject<Expiring> {
     let filter = expiring(4 * OPERATIONS);
     let len = filter.slots() as u64 * 9 / 10;
@@ -114,7 +115,7 @@ fn expiring_at_90(from: u64) -> &'static Subject<Expiring> {
     Subject::new(filter, (0..).map(|_| order.next()))
 }
 
-/// An empty one, and new keys that bring it to half its load.
+/// An empty one, and new keys that fill it to half.
 fn expiring_to_half() -> &'static Subject<Expiring> {
     Subject::new(expiring(2 * OPERATIONS), 0..)
 }
@@ -131,7 +132,7 @@ fn absent(layout: Layout) -> &'static Subject {
     Subject::at_90(layout, |_, absent| absent)
 }
 
-/// By the toss of a coin.
+/// Present or absent keys, at random.
 fn either(layout: Layout) -> &'static Subject {
     let mut coins = Random(0);
     Subject::at_90(layout, |present, absent| if coins.next().is_multiple_of(2) { present } else { absent })
@@ -145,7 +146,7 @@ fn to_90(layout: Layout) -> &'static Subject {
     Subject::between(layout, 0.85, 0.9)
 }
 
-/// An operation on one key after the other; returns how often the answer was yes.
+/// One operation on one key after the other. Returns how often the answer was yes.
 #[inline(always)]
 fn each(operation: impl Fn(&Filter, &u64) -> bool) -> impl Fn(&Filter, &[u64]) -> usize {
     each_of(operation)
@@ -158,7 +159,8 @@ fn each_of<F>(operation: impl Fn(&F, &u64) -> bool) -> impl Fn(&F, &[u64]) -> us
         let mut yes = 0;
         for key in keys {
             yes += usize::from(operation(filter, key));
-            // No instruction, but what is small must not be vectorized: nothing around a call is.
+            // This is no instruction, but it keeps small operations from being vectorized, as nothing around a real
+            // call is.
             black_box(());
         }
         yes
@@ -191,11 +193,11 @@ fn in_batches(keys: &[u64], operation: impl Fn(&[u64], &mut Vec<bool>)) -> usize
     yes
 }
 
-/// `OPERATION: KEYS => WHAT, HOW OFTEN IT SAYS YES;` where `WHAT` is a function of the filter and all keys, [`each`] of
-/// some operation or what takes them all at once.
+/// `OPERATION: KEYS => WHAT, HOW OFTEN IT SAYS YES;` where `WHAT` is a function of the filter and all keys:
+/// [`each`] of some operation, or a function that takes them all at once.
 ///
-/// The arguments of `bench` must begin with a word that stands here: from the first word gungraun takes the place, and
-/// with it the hygiene, of a variable that it makes.
+/// The arguments of `bench` must begin with a word that is in this macro: gungraun makes a variable with the place
+/// of the first word, and with its hygiene.
 macro_rules! operations {
     ($($name:ident: $subject:ident => $operation:expr, $yes:expr;)*) => {
         $(
@@ -205,7 +207,7 @@ macro_rules! operations {
             #[bench::plain_4x16(Layout::Plain4x16.with($subject))]
             fn $name(subject: &'static Subject) {
                 let yes: usize = ($operation)(&subject.filter, &subject.keys);
-                // False positives and duplicates of fingerprints, and no more.
+                // False positives and duplicate fingerprints, and nothing else.
                 assert!(yes.abs_diff($yes) <= OPERATIONS / 100, "{}: {yes} times yes", stringify!($name));
             }
         )*
@@ -213,7 +215,7 @@ macro_rules! operations {
     };
 }
 
-/// The same of the filter whose entries expire, in its one layout.
+/// The same for the filter whose entries expire, in its one layout.
 macro_rules! expiring_operations {
     ($($name:ident: $subject:ident($($from:tt)*) => $operation:expr, $yes:expr;)*) => {
         $(
@@ -228,7 +230,7 @@ macro_rules! expiring_operations {
     };
 }
 
-/// What gungraun makes is a module with a `main`, which runs itself again under callgrind for each figure.
+/// gungraun makes a module with a `main`, which runs itself again under callgrind for each figure.
 mod counted {
     use gungraun::{Callgrind, LibraryBenchmarkConfig, library_benchmark, library_benchmark_group};
 
@@ -266,7 +268,7 @@ mod counted {
         expiring_remove: expiring_at_90(0) => each_of(|filter: &Expiring, key| filter.remove(key, END)), ALL;
     }
 
-    // No caches are simulated: nothing but instructions is wanted.
+    // No caches are simulated: only instructions are needed.
     gungraun::main!(
         config = LibraryBenchmarkConfig::default().tool(Callgrind::with_args(["--cache-sim=no"]));
         library_benchmark_groups = operations, expiring_operations
@@ -278,7 +280,8 @@ mod counted {
 }
 
 fn main() {
-    // Where the runner is, gungraun asks at compile time. It calls again with arguments of its own.
+    // gungraun reads the path of the runner at compile time. The runner calls this program again, with arguments of
+    // its own.
     if option_env!("GUNGRAUN_RUNNER").is_none() {
         eprintln!("instructions: not counted here; `ci/instructions` does that, with valgrind");
         return;

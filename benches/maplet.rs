@@ -1,11 +1,13 @@
-//! What a maplet costs beside a filter, and what it saves beside sixteen of them: which of 16 places may hold the key?
+//! What a maplet costs compared with one filter, and what it saves compared with sixteen: which of 16 places may
+//! hold the key?
 //!
 //! `cargo bench --bench maplet [-- --quick | --keys=N]`
 //!
-//! 20 million keys, one thread, 4 value bits. All subjects hold the same keys, are asked by turns, a slice of 4,096 keys each, and
-//! hash with the same function: once for a key, also where sixteen filters are asked. Each of these is asked, for the answer is
-//! which places may hold the key. Shown are medians, in millions of operations a second, and the median of the ratios to the
-//! maplet, each of one round, with the least and the greatest.
+//! 20 million keys, one thread, 4 value bits. All subjects hold the same keys. Their runs are interleaved, a slice
+//! of 4,096 keys at a time. All hash with the same function, once for a key, also where sixteen filters are asked.
+//! All sixteen are asked, because the answer is which places may hold the key. The output shows medians, in
+//! millions of operations a second. It also shows the median of the ratios to the maplet, each of one round, with
+//! the min and max.
 
 mod support;
 
@@ -23,7 +25,7 @@ use support::report::{Spread, align};
 /// How many keys a batch has.
 const BATCH: usize = 1024;
 
-/// How many are timed at a time.
+/// How many keys are timed at a time.
 const SLICE: usize = 4 * BATCH;
 
 const PLACES: usize = 16;
@@ -39,13 +41,13 @@ fn place(number: u64) -> u16 {
     (number % PLACES as u64) as u16
 }
 
-/// Looks up all keys of a slice, and returns a sum of what it finds, for the compiler not to leave it out.
+/// Looks up all keys of a slice. Returns a sum of what it finds, so that the compiler cannot leave it out.
 type LookUp<'a> = Box<dyn Fn(&[u64]) -> u64 + 'a>;
 
 /// What is measured.
 struct Subject<'a> {
     name: &'static str,
-    /// Bits a key, and how often an absent key is found somewhere.
+    /// Bits a key, and how often an absent key is found in some place.
     bits: f64,
     found_absent: f64,
     look_up: LookUp<'a>,
@@ -137,8 +139,8 @@ fn mask(contains: impl Fn(usize) -> bool) -> u64 {
     (0..PLACES).map(|place| u64::from(contains(place)) << place).sum()
 }
 
-/// By turns, for as long as that; present keys and then absent ones. Each round begins with another subject, so that none always
-/// comes after the same other one, whose lines are in the cache then.
+/// Measures for this long, interleaved: first present keys, then absent ones. Each round begins with another
+/// subject. Otherwise a subject would always come after the same other one, whose lines are in the cache then.
 fn measure(subjects: &mut [Subject<'_>; SUBJECTS], keys: u64, length: Duration) {
     let mut random = Random(17);
     for (nth, from, among) in [(0, 0, keys), (1, ABSENT, ABSENT)] {
@@ -148,7 +150,7 @@ fn measure(subjects: &mut [Subject<'_>; SUBJECTS], keys: u64, length: Duration) 
                 break;
             }
             for turn in 0..SUBJECTS {
-                // 5 and the number of subjects have no factor in common: all have their turn.
+                // 5 and the number of subjects have no common factor, so all have their turn.
                 let subject = &mut subjects[(5 * turn + round) % SUBJECTS];
                 let draw = |_| key(from + ((u128::from(random.next()) * u128::from(among)) >> 64) as u64);
                 let slice: Vec<u64> = (0..SLICE).map(draw).collect();
@@ -158,8 +160,8 @@ fn measure(subjects: &mut [Subject<'_>; SUBJECTS], keys: u64, length: Duration) 
     }
 }
 
-/// `replace`, and `remove` with what it removes put back afterwards, on the same number of keys by turns; how much faster the
-/// first is.
+/// `replace`, and `remove` with what it removes put back afterwards, on the same number of keys, interleaved.
+/// Returns how many times as fast `replace` is, as the last of the three.
 fn replacements(maplet: &Maplet, keys: u64, length: Duration) -> [Spread; 3] {
     let (mut replaced, mut removed) = (Vec::new(), Vec::new());
     let mut random = Random(23);
@@ -170,7 +172,7 @@ fn replacements(maplet: &Maplet, keys: u64, length: Duration) -> [Spread; 3] {
                 (0..SLICE).map(|_| ((u128::from(random.next()) * u128::from(keys)) >> 64) as u64).collect();
             numbers.sort_unstable();
             numbers.dedup();
-            // Not in the order of the numbers: it is that in which they were inserted.
+            // Not in the order of the numbers, because that is the order of insertion.
             numbers.sort_unstable_by_key(|&number| key(number));
             numbers
         };
@@ -205,7 +207,7 @@ fn main() {
     let of_place = |place: usize| (place as u64..keys).step_by(PLACES);
 
     let (maplet_4, maplet_5) = (maplet(keys, 0.001), maplet(keys, 0.011));
-    // As many slots, and as many bits for each.
+    // As many slots, with as many bits each.
     let (filter_4, filter_5) = (filter(0..keys, keys as usize, 0.0001), filter(0..keys, keys as usize, 0.001));
     assert_eq!(maplet_4.slots_per_bucket(), filter_4.slots_per_bucket());
     assert_eq!(maplet_5.slots_per_bucket(), filter_5.slots_per_bucket());
@@ -261,7 +263,7 @@ fn main() {
         ),
         Subject::new(
             "dashmap (exact)",
-            // What it allocates: a byte of its own for each slot beside the pair.
+            // What it allocates: for each slot, the pair and a byte.
             bits(map.capacity() * (size_of::<(u64, u16)>() + 1), keys),
             0.0,
             |keys| keys.iter().map(|key| map.get(key).map_or(0, |place| u64::from(*place) + 1)).sum(),

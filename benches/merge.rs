@@ -1,15 +1,17 @@
-//! What it costs to put filters together, and to compare them.
+//! What it costs to add one filter to another, and to compare filters.
 //!
 //! `cargo bench --bench merge [-- --quick | --keys=N | --only=sums|parts|digests]`
 //!
-//! - **sums**: two filters of ten million keys each come to one of twenty million, in one thread: `absorb`, and what `qfilter` calls
-//!   `merge`, with all copies kept and at the same rate. All hash with the same function. A speed is that of the result: so many keys
-//!   are in it, divided by the time. Before each round the filters are filled anew, by turns, so that a busy machine slows all of them
-//!   down alike. Beside the speed stands how many times that of `qfilter` it is: the median of the rounds, with the least and the
-//!   greatest. "Inserts" adds the same keys to a filter of ten million by `insert_batch`.
-//! - **parts**: twenty million keys come into an empty filter from so many threads: each into a part of its own, which are then put
-//!   together (`fill_in_parts`), or all into the one filter, by `insert_batch`. By the clock on the wall, with the memory.
-//! - **digests**: a table of 192 MB, 95 % full: how long its digest takes, and that of one whose entries expire.
+//! - **sums**: two filters of ten million keys each become one of twenty million, in one thread. `absorb` is
+//!   compared with `merge` of `qfilter`, with all copies kept and at the same rate. All hash with the same
+//!   function. A speed is the number of keys in the result, divided by the time. Before each round the filters are
+//!   filled anew, and the runs are interleaved, so a busy machine slows all of them down alike. Beside the speed is
+//!   its ratio to that of `qfilter`: the median of the rounds, with the min and max. "The keys inserted" adds the
+//!   same keys to a filter of ten million by `insert_batch`.
+//! - **parts**: several threads put twenty million keys into an empty filter. Either each fills a part of its own,
+//!   and the parts are then put together (`fill_in_parts`), or all insert into the one filter, by `insert_batch`.
+//!   Wall-clock time, with the memory.
+//! - **digests**: how long the digest of a table of 192 MB takes, 95 % full, and that of one whose entries expire.
 
 mod support;
 
@@ -30,21 +32,21 @@ type Filter = ConcurrentCuckooFilter<u64, RandomState>;
 type Maplet = ConcurrentCuckooMaplet<u64, RandomState>;
 type Expiring = ExpiringCuckooFilter<u64, RandomState>;
 
-/// By the clock on the wall, for what several threads do.
+/// Wall-clock time, for the work of several threads.
 fn seconds<R>(run: impl FnOnce() -> R) -> f64 {
     let start = Instant::now();
     black_box(run());
     start.elapsed().as_secs_f64()
 }
 
-/// Of the processor's time, for what one thread does.
+/// Processor time, for the work of one thread.
 fn own_seconds<R>(run: impl FnOnce() -> R) -> f64 {
     let start = own_time();
     black_box(run());
     (own_time() - start) as f64 / 1e9
 }
 
-/// The hashes of so many keys, for all filters alike.
+/// The hashes of these keys, the same for all filters.
 fn hashes(from: u64, to: u64) -> impl Iterator<Item = u64> {
     (from..to).map(|number| HASH.hash_one(key(number)))
 }
@@ -54,10 +56,10 @@ fn filter(capacity: u64, rate: f64) -> Filter {
     builder.hasher(HASH).build().expect("a valid filter")
 }
 
-/// One way to put two halves together.
+/// One way to combine two halves.
 struct Subject {
     name: &'static str,
-    /// Fills two halves of so many keys, and returns the seconds that it takes to put them together.
+    /// Fills two halves of this many keys, and returns the seconds that it takes to combine them.
     round: fn(u64) -> f64,
     /// In millions of keys of the result a second.
     speeds: Vec<f64>,

@@ -1,4 +1,4 @@
-//! How many times faster, in one run: this crate's filter beside others, as ratios.
+//! How many times as fast this crate's filter is as others, measured in one run.
 //!
 //! `cargo bench --bench ratios [-- OPTIONS]`
 //!
@@ -9,28 +9,29 @@
 //! | `--quick` | fewer and shorter rounds, and 512 KiB if `--large` isn't given |
 //! | `--csv FILE` | the results also as comma-separated values |
 //!
-//! On a machine whose speed changes from second to second a figure says little and the ratio of two says more, if they
-//! were measured by turns. So everything is measured in *rounds*; in each, all subjects have their turn, a fraction of
-//! a second each, and a ratio is that of two turns in the same round. Shown are the median and, in brackets, the least
-//! and the greatest ratio of all rounds.
+//! On a machine whose speed changes from second to second, an absolute figure says little. The ratio of two says
+//! more, if their runs are interleaved. So everything is measured in *rounds*. In each round every subject has one
+//! *turn*, a fraction of a second, and each ratio compares two turns of one round. The output shows the median of
+//! all rounds, with the min and max in brackets.
 //!
 //! # What is measured
-//! - inserts from empty to 90 % load, from there to 95 %, and both together; removals from there to an empty filter (at
-//!   192 MB, to 85 %);
-//! - lookups at 90 % load: of keys that are there, of others, of either by the toss of a coin. The order isn't that of
+//! - inserts from empty to 90 % load, from there to 95 %, and both together; removals from there to an empty filter
+//!   (at 192 MB, to 85 %);
+//! - lookups at 90 % load: of present keys, of absent keys, and of either at random. The order is not that of
 //!   insertion;
-//! - the mix: 90 % such tossed lookups, 5 % removals, 5 % inserts, at 90 % load;
+//! - the mix: 90 % such random lookups, 5 % removals, 5 % inserts, at 90 % load;
 //! - all this on one thread and on two;
-//! - the memory and the measured false-positive rate, so that it can be seen what rates are being compared.
+//! - the memory and the measured false-positive rate, to show which rates are compared.
 //!
-//! What is compared, and how each subject is set up, stands in `support/subject.rs`. `limit` is no filter: it loads two
-//! words from two random cache lines of a plain vector of the same size, whose addresses come from the same hash of the
-//! same keys, and nothing else. That is what a filter of two buckets can reach at best in memory of that size without
-//! batching its lookups.
+//! `support/subject.rs` describes what is compared, and how each subject is set up. `limit` is no filter. It loads
+//! two words from two random cache lines of a plain vector of the same size, and nothing else. The addresses come
+//! from the same hash of the same keys. That is the best that a filter of two buckets can reach in memory of that
+//! size, without batching its lookups.
 //!
-//! Each subject's answers are checked: all lookups of present keys, inserts and removals must succeed, or the run ends.
-//! There's one exception, for `atomic-cuckoo-filter` 0.3: while one thread relocates items, its `remove` on another
-//! thread now and then misses a key that is there. How often this happened is told below the first table.
+//! Each subject's answers are checked: all lookups of present keys, all inserts and all removals must succeed, or
+//! the run ends. There is one exception, for `atomic-cuckoo-filter` 0.3: while one thread relocates items, its
+//! `remove` on another thread sometimes misses a present key. The line below the first table says how often this
+//! happened.
 
 mod support;
 
@@ -50,16 +51,16 @@ use support::subject::Kind;
 struct Options {
     sizes: Vec<Size>,
     rounds: usize,
-    /// How long a subject's turn at lookups takes.
+    /// The length of one subject's turn at lookups.
     turn: Duration,
-    /// Whether this is to show only that everything works.
+    /// Whether this run only checks that everything works.
     test: bool,
     csv: Option<String>,
 }
 
 impl Options {
-    /// `cargo bench` calls with `--bench`, `cargo test` without; then this is only a test. `None` if there's nothing to
-    /// do.
+    /// `cargo bench` calls with `--bench`; `cargo test` does not, and then this is only a test. `None` if there is
+    /// nothing to do.
     fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
         let (mut bench, mut test, mut quick, mut l2, mut large, mut csv) = (false, false, false, false, false, None);
         while let Some(arg) = args.next() {
@@ -70,9 +71,9 @@ impl Options {
                 "--l2" => l2 = true,
                 "--large" => large = true,
                 "--csv" => csv = Some(args.next().ok_or("--csv needs the name of a file")?),
-                // `cargo bench` passes the same to both benches, and only the other one can measure what is named.
+                // `cargo bench` passes the same arguments to all benches, and only `filters` can measure by name.
                 name if !name.starts_with('-') => return Ok(None),
-                _ => eprintln!("ratios: {arg} means nothing here"),
+                _ => eprintln!("ratios: {arg} is not an option of this benchmark"),
             }
         }
         let test = test || !bench;
@@ -127,7 +128,7 @@ impl Operation {
     }
 }
 
-/// The rounds of one operation on one subject with so many threads.
+/// The rounds of one operation on one subject with this many threads.
 #[derive(Debug)]
 struct Series {
     operation: Operation,
@@ -147,7 +148,7 @@ impl Results {
     fn measure(size: Size, options: &Options) -> Self {
         let table_bytes = if options.test { 8 << 10 } else { size.table_bytes() };
         let mut results = Self { size, subjects: subjects(size, table_bytes), series: Vec::new() };
-        // Two threads first, so that the tables which the lookups find were filled by one.
+        // Two threads first, so that one thread has filled the tables for the lookups.
         for threads in [2, 1] {
             eprintln!("{}: inserts and removals, threads: {threads}", size.name());
             let changes = Rounds::new(size, options.rounds).run(&mut results.subjects, threads);
@@ -184,7 +185,7 @@ impl Results {
                 if what == Steady::Mix && self.subjects[subject].kind() == Kind::Limit {
                     continue;
                 }
-                // A first try tells how many operations a turn has time for.
+                // A first try shows how many operations fit in a turn.
                 let first = if options.test { 100 } else { 100_000 };
                 let sample = self.subjects[subject].steady(what, first, threads);
                 let count = (options.turn.as_nanos() as f64 / sample.nanoseconds()) as u64;
@@ -212,7 +213,7 @@ impl Results {
         Some(Spread::of(self.samples(operation, threads, subject)?.iter().map(|sample| sample.mops())))
     }
 
-    /// Round by round, how many times faster one is than the other.
+    /// How many times as fast one is as the other, round by round.
     fn ratio(&self, operation: Operation, one: (u64, usize), other: (u64, usize)) -> Option<Spread> {
         let one = self.samples(operation, one.0, one.1)?;
         let other = self.samples(operation, other.0, other.1)?;
@@ -237,7 +238,7 @@ impl Results {
             text += &format!("### {on}: millions of operations a second\n\n");
             text += &self.show_table(&all, |&subject| self.subjects[subject].name().into(), mops);
 
-            // The first of the peers is the one that matters; for the others, and the limit, the medians will do.
+            // The first of the peers is the one that matters. For the others and the limit, the medians are enough.
             let pairs = |others: &[usize]| -> Vec<(usize, usize)> {
                 let ours = self.of_kind(Kind::Ours);
                 others.iter().flat_map(|&other| ours.iter().map(move |&ours| (ours, other))).collect()
@@ -295,7 +296,7 @@ impl Results {
         text
     }
 
-    /// A line for each operation of which there is something to show.
+    /// A line for each operation for which there is something to show.
     fn show_table<C>(
         &self,
         columns: &[C],
@@ -318,7 +319,7 @@ impl Results {
         align(&rows, 1)
     }
 
-    /// A line for each operation, number of threads and subject; its speed, and for ours the ratio to each other
+    /// A line for each operation, number of threads and subject: its speed and, for ours, the ratio to each other
     /// subject.
     fn csv(&self) -> String {
         let mut text = String::new();
@@ -359,8 +360,9 @@ fn bits_per_item(bytes: usize, items: u64) -> f64 {
     bytes as f64 * 8.0 / items as f64
 }
 
-/// What the paper's semi-sorted filter takes at that rate: buckets of four slots, a bit saved in each, and the load of
-/// 95.5 % that it reports. The 12.6 bits in its comparison of space are this formula's at 0.09 %.
+/// What the paper's semi-sorted filter takes at that rate: buckets of four slots, one bit saved in each slot, and
+/// the load of 95.5 % that the paper reports. The 12.6 bits in its comparison of space are this formula's at
+/// 0.09 %.
 fn papers_bits_per_item(rate: f64) -> f64 {
     let load = 0.955;
     let fingerprint_bits = (8.0 * load / rate).log2();
@@ -371,7 +373,7 @@ fn main() -> ExitCode {
     let options = match Options::parse(env::args().skip(1)) {
         Ok(Some(options)) => options,
         Ok(None) => {
-            eprintln!("ratios: names are for the bench `filters`; nothing to do here");
+            eprintln!("ratios: a name selects from the bench `filters`; nothing to do here");
             return ExitCode::SUCCESS;
         }
         Err(error) => {
@@ -383,7 +385,7 @@ fn main() -> ExitCode {
     for &size in &options.sizes {
         let results = Results::measure(size, &options);
         let text = results.show();
-        // A test's figures mean nothing.
+        // The figures of a test mean nothing.
         if !options.test {
             print!("{text}");
         }

@@ -1,4 +1,4 @@
-//! Lookups and changes, by turns.
+//! Lookups and changes, interleaved.
 
 use std::time::{Duration, Instant};
 
@@ -8,8 +8,8 @@ use crate::support::keys::{ABSENT, Random, Shuffled, key};
 use crate::support::report::Spread;
 use crate::{Clocked, Held, Kind, NOW, end};
 
-/// How many operations are timed at a time, at most: enough for a small filter to be in the cache for nearly all of them, whatever
-/// had its turn before.
+/// How many operations are timed at a time, at most. That is enough for a small filter to be in the cache for
+/// nearly all of them, whichever subject ran before.
 const SLICE: u64 = 32 << 10;
 
 /// What is timed at a time.
@@ -30,16 +30,16 @@ impl What {
 
 struct Subject {
     name: String,
-    /// Which one of them it is compared with.
+    /// The subject that it is compared with.
     base: usize,
     held: Box<dyn Held>,
     bytes: usize,
     /// Nanoseconds an operation, in each turn.
     times: [Vec<f64>; What::ALL],
-    /// And on the average while it was filled.
+    /// The mean while it was filled.
     fill: f64,
     found_absent: f64,
-    /// How many inserts did not go well.
+    /// How many inserts failed.
     lost: u64,
 }
 
@@ -47,7 +47,7 @@ impl Subject {
     fn new(kind: Kind, base: usize, keys: u64) -> Self {
         let (held, mut bytes) = counted(|| kind.make(keys));
         if kind == Kind::Moka {
-            // Most of its memory is that of its entries.
+            // Most of the memory of `moka` is that of its entries.
             let (filled, all) = counted(|| {
                 let held = kind.make(keys);
                 held.insert(&entries(0, keys));
@@ -72,12 +72,12 @@ impl Subject {
     }
 }
 
-/// Entries with these numbers, all of which are live.
+/// Entries with these numbers. All of them are live.
 fn entries(from: u64, len: u64) -> Vec<Clocked> {
     (from..from + len).map(|number| (key(number), end(NOW, number))).collect()
 }
 
-/// Nanoseconds an operation, and how many went well.
+/// Nanoseconds an operation, and how many operations succeeded.
 fn time(operations: usize, run: impl FnOnce() -> Option<usize>) -> Option<(f64, usize)> {
     let start = own_time();
     let well = run()?;
@@ -92,9 +92,9 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Measures each kind of operation of all of them for so long, times their number.
+    /// Measures each kind of operation for this long, times the number of subjects.
     pub(crate) fn new(keys: u64, kinds: &[(Kind, usize)], length: Duration) -> Self {
-        // What all semi-sorted filters share is made before anything is counted.
+        // The table that all semi-sorted filters share is made before any memory is counted.
         drop(kinds[0].0.make(1));
         let subjects: Vec<_> = kinds.iter().map(|&(kind, base)| Subject::new(kind, base, keys)).collect();
         let length = length * subjects.len() as u32;
@@ -107,7 +107,7 @@ impl Run {
         run
     }
 
-    /// From empty until all keys are in, a quarter after the other.
+    /// From empty until all keys are in, one quarter after the other.
     fn fill(&mut self) {
         let mut next = 0;
         for quarter in 1..=4 {
@@ -127,7 +127,8 @@ impl Run {
         }
     }
 
-    /// Lookups, of one kind of keys in one way. Each round begins with another subject, so that none always comes after the same other one.
+    /// Lookups, of one kind of keys in one way. Each round begins with another subject, so that none always comes
+    /// after the same other one.
     fn look_up(&mut self, what: What, length: Duration) {
         let (from, among) = match what {
             What::Present | What::PresentBatched => (0, self.keys),
@@ -171,7 +172,8 @@ impl Run {
         }
     }
 
-    /// Removes the oldest keys and inserts new ones. In its slice, the oldest are not removed in the order in which they came.
+    /// Removes the oldest keys and inserts new ones. Within a slice, the oldest keys are not removed in the order
+    /// of their insertion.
     fn change(&mut self, length: Duration) {
         let start = Instant::now();
         for round in 0.. {
@@ -196,7 +198,7 @@ impl Run {
         }
     }
 
-    /// What is shown, under its titles.
+    /// The tables of the output, with their titles.
     pub(crate) fn tables(&self) -> Vec<(&'static str, Vec<Vec<String>>)> {
         let of = |first: [&str; 3], names: [&str; 2], what: [What; 2]| {
             let head = [first[0], first[1], first[2], names[0], "expiring by it", names[1], "expiring by it"];

@@ -11,7 +11,7 @@ use crate::{Clocked, LONGEST, NOW};
 /// How many inserts are timed, or counted, at a time.
 const SLICE: u64 = 4096;
 
-/// Into how many parts the way to the capacity is divided.
+/// The number of parts into which the way to the capacity is divided.
 const PARTS: u64 = 5;
 
 /// The end of an entry that outlives the next tick.
@@ -19,7 +19,7 @@ fn outlives(number: u64) -> u64 {
     NOW + 2 + number % (LONGEST - 1)
 }
 
-/// What inserts into one of the tables took.
+/// What inserts into one of the tables cost.
 #[derive(Default)]
 struct Cost {
     times: Vec<f64>,
@@ -29,7 +29,7 @@ struct Cost {
 }
 
 impl Cost {
-    /// Each slice is timed or counted: counting would take longer than inserting.
+    /// Each slice is timed or counted, because counting takes longer than inserting.
     fn add(&mut self, filter: &Expiring, new: &[Clocked], timed: bool) {
         let insert = |(key, end): &Clocked| filter.insert(key, *end).expect("room");
         if timed {
@@ -66,7 +66,7 @@ pub(crate) fn table(keys: u64, test: bool) -> Vec<Vec<String>> {
     let dying = slots / 10;
     tables.iter().for_each(|filter| assert_eq!(filter.advance_to(NOW), Advance::Origin));
     for number in 0..keys {
-        // So many, and they come evenly.
+        // This many die, evenly spread.
         let dies = (number + 1) * dying / keys > number * dying / keys;
         let key = key(number);
         dead.insert(&key, if dies { NOW + 1 } else { outlives(number) }).expect("room");
@@ -93,7 +93,7 @@ pub(crate) fn table(keys: u64, test: bool) -> Vec<Vec<String>> {
         while next < until || slices < 2 {
             let until = (next + SLICE.min(dying / 32)).min(until.max(next + 2));
             let new: Vec<Clocked> = (next..until).map(|number| (key(number), outlives(number))).collect();
-            // The one that comes second finds the keys in the cache, which takes turns.
+            // The filter that comes second finds the keys in the cache. So the two alternate.
             let timed = slices % 2 == 0;
             if slices % 4 < 2 {
                 of_emptier.add(emptier, &new, timed);

@@ -1,35 +1,40 @@
-//! What it costs that entries expire one by one, and how that compares with other ways to forget keys.
+//! What it costs that entries expire one by one, compared with other ways to forget keys.
 //!
 //! `cargo bench --bench expiring [-- --quick | --keys=N | --only=large|small|memory|dead|sweep]`
 //!
-//! All filters hash with the same function and hold the same keys. Where filters are compared, they are asked by turns, a slice of
-//! keys each, so that a busy machine slows all of them down alike. A speed is the median of all slices, in millions of operations
-//! in a second of one thread's processor time. Beside it stands how many times as fast the `ExpiringCuckooFilter` is that it is to be compared with:
-//! the median of the ratios, each of one turn, with the least and the greatest.
+//! All filters hash with the same function and hold the same keys. Runs of filters that are compared are
+//! interleaved, a slice of keys each, so a busy machine slows all of them down alike. A speed is the median of all
+//! slices, in millions of operations in a second of one thread's processor time. Beside it is a ratio: how many
+//! times as fast the `ExpiringCuckooFilter` is with which it is compared. This is the median of the ratios, each of
+//! one turn, with the min and max.
 //!
-//! - **large**: 50 million keys, more than any cache holds. The filter with an end of 4 bits for each entry (0.1 %) against the
-//!   `ConcurrentCuckooFilter` with as many slots in a bucket, which has a lower rate in the same memory, and against the
-//!   `RotatingCuckooFilter` of four generations with a rate of 0.1 %, which tells four ages apart and not fifteen.
-//! - **small**: a million keys. The same, and in a layout of three slots, since the rate of other crates asks for it: against
-//!   `cuckoo-clock` and against `moka`. `cuckoo-clock` has lifetimes of 4 bits too, and fingerprints of 16 bits in its usual buckets of
-//!   four slots. In buckets of eight, fingerprints of 17 bits have the same rate and take less memory. It rounds up to a power of
-//!   two; a million is just below one, so it has as few slots to spare as the others. `moka` is a cache that is exact and keeps each key
-//!   with a lifetime of its own. It has no bound on its size here, which would cost it time.
+//! - **large**: 50 million keys, more than any cache holds. The filter with an end of 4 bits for each entry (0.1 %)
+//!   is compared with two others. One is the `ConcurrentCuckooFilter` with as many slots in a bucket, which has a
+//!   lower rate in the same memory. The other is the `RotatingCuckooFilter` of four generations with a rate of
+//!   0.1 %, which distinguishes four ages and not fifteen.
+//! - **small**: a million keys. The same, and also a layout of three slots, because the rate of the other crates
+//!   needs it: compared with `cuckoo-clock` and with `moka`. `cuckoo-clock` has lifetimes of 4 bits too, and
+//!   fingerprints of 16 bits in its usual buckets of four slots. In buckets of eight, fingerprints of 17 bits have
+//!   the same rate and take less memory. It rounds up to a power of two. A million is just below one, so it has as
+//!   few free slots as the others. `moka` is a cache that is exact and keeps each key with a lifetime of its own.
+//!   Its size has no bound here, because a bound would cost it time.
 //!
-//!   *Fill* is the mean speed of one fill, from empty until all keys are in. *Insert* and *remove* are slices of new and of the
-//!   oldest keys at that load. Memory is what is asked of the allocator, without what the allocator adds to it. That is next to
-//!   nothing for one table; for each bucket of `cuckoo-clock` and each entry of `moka` it is some bytes more. "Lost" are the keys
-//!   that a filter threw out to make room.
+//!   "Fill" is the mean speed of one fill, from empty until all keys are in. "Insert" and "remove" are slices of new
+//!   and of the oldest keys at that load. Memory is what is requested from the allocator, without the allocator's own
+//!   overhead. The overhead is next to nothing for one table. It is some bytes for each bucket of `cuckoo-clock` and
+//!   for each entry of `moka`. "Lost" are the keys that a filter threw out to make room.
 //! - **memory**: bits for each entry at capacity, and the rate with every slot taken.
-//! - **dead**: a tenth of the slots holds entries that have died and were not swept. Is an insert slower there than in a table that
-//!   is a tenth emptier? Both get the same new keys, until the live ones are as many as the capacity. Shown are relocations for each
-//!   insert, the share of inserts that relocate, and speeds, in fifths of the way.
-//! - **sweep**: what it takes to take dead entries out. First, the processor time of a sweep over a table of a million entries.
-//!   Then the times of single calls of `advance_to` for a table of 192 MB: nothing was due; a share was swept in the same tick; a
-//!   new tick came after a complete sweep; it came although the whole sweep before was still to be done, so that the call does
-//!   it; and it came so late that everything has died. At last, another thread's inserts and lookups of absent keys beside no
-//!   sweep, beside a sweep by shares (one call of `advance_to` after the other), and beside one late call. Processor time tells
-//!   how much a thread did itself; the clock also counts what it waited for, and how long others were on its processor.
+//! - **dead**: a tenth of the slots holds entries that have died and were not swept. Is an insert slower there than
+//!   in a table that is a tenth emptier? Both get the same new keys, until there are as many live ones as the
+//!   capacity. The output shows relocations for each insert, the share of inserts that relocate, and speeds, for
+//!   each fifth of the way.
+//! - **sweep**: what it costs to take dead entries out. First, the processor time of a sweep over a table of a
+//!   million entries. Then the times of single calls of `advance_to` for a table of 192 MB. Either nothing was due;
+//!   or a share was swept in the same tick; or a new tick came after a complete sweep; or it came although the
+//!   whole sweep before was still to be done, so that the call does it; or it came so late that everything has
+//!   died. Last, another thread's inserts and lookups of absent keys beside no sweep, beside a sweep by shares (one
+//!   call of `advance_to` after the other), and beside one late call. Processor time shows how much a thread did
+//!   itself. The clock also counts what it waited for, and how long others were on its processor.
 
 mod by_turns;
 mod dead;
@@ -46,13 +51,13 @@ use subjects::{Clocked, Held, Kind};
 use support::options::Options;
 use support::report::align;
 
-/// Which lifetimes there are: from 1 to this.
+/// Lifetimes are from 1 to this.
 const LONGEST: u64 = 15;
 
-/// The tick that is now, where the clock stands still.
+/// The current tick, where the clock does not move.
 const NOW: u64 = 1000;
 
-/// At which tick the entry of this number expires, if this one is now.
+/// The tick at which the entry of this number expires, if `now` is the current tick.
 fn end(now: u64, number: u64) -> u64 {
     now + 1 + number % LONGEST
 }
@@ -65,7 +70,7 @@ pub(crate) struct Sizes {
     swept: u64,
     table_bytes: usize,
     rounds: usize,
-    /// How long each kind of lookups and changes of each subject takes in all.
+    /// The total time for each kind of lookups and changes of each subject.
     length: Duration,
 }
 
@@ -105,7 +110,7 @@ impl Sizes {
     }
 }
 
-/// What is compared with which one of them.
+/// The subjects, and which one each is compared with.
 fn large(keys: u64) -> Vec<(Kind, usize)> {
     let kinds = [(Kind::Expiring { slots: 4 }, 0), (Kind::Concurrent { slots: 4 }, 0), (Kind::Rotating, 0)];
     eprintln!("{keys} keys");

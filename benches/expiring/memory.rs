@@ -1,25 +1,25 @@
-//! How much memory things take up.
+//! How much memory a value takes.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 
 use crate::subjects::expiring;
 
-/// The system's allocator, which adds up what is in use while someone counts. At other times it costs a load.
+/// The system's allocator. It adds up what is in use while counting is on. At other times it costs a load.
 struct Counting;
 
 static COUNTS: AtomicBool = AtomicBool::new(false);
 static IN_USE: AtomicIsize = AtomicIsize::new(0);
 
 fn count(bytes: isize) {
-    // Relaxed: only one thread allocates while there is counting.
+    // Relaxed: only one thread allocates while counting is on.
     if COUNTS.load(Ordering::Relaxed) {
         IN_USE.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 
 #[allow(unsafe_code, reason = "no safe code is asked for memory")]
-// SAFETY: every call is handed on to the system's allocator as it is.
+// SAFETY: every call is passed to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
@@ -27,7 +27,7 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.alloc(layout) }
     }
 
-    // Not left to the default, which would write to all of a table.
+    // Not the default implementation, which would write to the whole table.
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize);
         // SAFETY: as above.
@@ -50,7 +50,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What `make` returns, and how many bytes more than before are in use then.
+/// What `make` returns, and by how many bytes the memory in use has grown.
 pub(crate) fn counted<R>(make: impl FnOnce() -> R) -> (R, usize) {
     IN_USE.store(0, Ordering::Relaxed);
     COUNTS.store(true, Ordering::Relaxed);
@@ -59,7 +59,7 @@ pub(crate) fn counted<R>(make: impl FnOnce() -> R) -> (R, usize) {
     (made, IN_USE.load(Ordering::Relaxed).max(0) as usize)
 }
 
-/// How many bits each entry takes at capacity, by the rate that is asked for and the longest lifetime in ticks.
+/// How many bits each entry takes at capacity, by the rate that is requested and the longest lifetime in ticks.
 pub(crate) fn table(capacity: usize) -> Vec<Vec<String>> {
     let head = ["longest lifetime", "rate asked for", "end", "slots a bucket", "rate when full", "bits an entry"];
     let asked = [(3, 0.001), (15, 0.001), (63, 0.001), (15, 0.000_11), (60, 0.000_1), (255, 0.000_4)];

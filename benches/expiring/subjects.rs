@@ -20,10 +20,10 @@ pub(crate) type Expiring = ExpiringCuckooFilter<u64, RandomState>;
 type Concurrent = ConcurrentCuckooFilter<u64, RandomState>;
 type Rotating = RotatingCuckooFilter<u64, RandomState>;
 
-/// A key, and the tick at which it is to be forgotten.
+/// A key, and the tick at which it expires.
 pub(crate) type Clocked = (u64, u64);
 
-/// What there is to compare.
+/// The subjects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Expiring { slots: usize },
@@ -33,8 +33,8 @@ pub(crate) enum Kind {
     Moka,
 }
 
-/// Something that holds keys. Each call is one loop that is compiled for it alone. Those of lookups tell how many keys were found, and
-/// those of changes how many went well.
+/// A subject that holds keys. Each call is one loop that is compiled for it alone. Lookups return how many keys
+/// were found, and changes how many succeeded.
 pub(crate) trait Held {
     fn contains(&self, keys: &[u64]) -> usize;
 
@@ -48,7 +48,7 @@ pub(crate) trait Held {
         None
     }
 
-    /// A quarter of the keys is in, or all of them are.
+    /// Called when a quarter of the keys is in, and when all of them are.
     fn rest(&self) {}
 }
 
@@ -63,12 +63,12 @@ impl Kind {
         }
     }
 
-    /// An empty one for as many keys.
+    /// An empty one for this many keys.
     pub(crate) fn make(self, keys: u64) -> Box<dyn Held> {
         let capacity = keys as usize;
         match self {
             Self::Expiring { slots } => {
-                // The second is the rate of cuckoo-clock's.
+                // The second rate is that of cuckoo-clock.
                 let filter = expiring(capacity, if slots == 4 { 0.001 } else { 0.000_11 }, LONGEST);
                 assert_eq!((filter.slots_per_bucket(), filter.end_bits()), (slots, 4));
                 filter.advance_to(NOW);
@@ -114,13 +114,13 @@ fn cuckoo_clock(capacity: usize, slots: usize) -> CuckooFilter<RandomState> {
     CuckooFilter::new(builder.build().expect("a valid filter"), HASH)
 }
 
-/// How many of them are so.
+/// The number of elements for which `is_so` holds.
 #[inline(always)]
 fn number<T>(all: &[T], is_so: impl Fn(&T) -> bool) -> usize {
     all.iter().filter(|one| is_so(one)).count()
 }
 
-/// As [`number`], by batches that append their answers.
+/// Like [`number`], in batches that append their answers.
 #[inline(always)]
 fn number_in_batches(keys: &[u64], ask: impl Fn(&[u64], &mut Vec<bool>)) -> Option<usize> {
     let mut found = Vec::with_capacity(BATCH);
@@ -169,7 +169,7 @@ impl Held for Concurrent {
     }
 }
 
-/// It can't remove.
+/// It has no `remove`.
 impl Held for Rotating {
     fn contains(&self, keys: &[u64]) -> usize {
         number(keys, |key| self.contains(key))
@@ -203,7 +203,7 @@ impl Held for CuckooFilter<RandomState> {
     }
 }
 
-/// A tick is an hour, for nothing to expire here. The value of a key is its lifetime in ticks.
+/// A tick is an hour, so that nothing expires here. The value of a key is its lifetime in ticks.
 struct OwnLifetime;
 
 impl Expiry<u64, u32> for OwnLifetime {
@@ -231,7 +231,7 @@ impl Held for Cache<u64, u32, RandomState> {
         }))
     }
 
-    /// What it has put off.
+    /// Does the work that it has put off.
     fn rest(&self) {
         self.run_pending_tasks();
     }

@@ -1,4 +1,4 @@
-//! What it takes to take the dead out, and how it slows down others.
+//! What it costs to take dead entries out, and how that slows down other threads.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ type Table = (String, Vec<Vec<String>>);
 /// How full the large table is.
 const LOAD: f64 = 0.9;
 
-/// A filter whose entries expire evenly, and what to fill it up with.
+/// A filter whose entries expire evenly, and the numbers of the keys to fill it with.
 struct Filled {
     filter: Expiring,
     now: u64,
@@ -27,7 +27,7 @@ struct Filled {
 }
 
 impl Filled {
-    /// So many entries at capacity, or at a load.
+    /// Filled to this capacity, or to this load.
     fn new(capacity: usize, load: Option<f64>) -> Self {
         let filter = expiring(capacity, 0.001, LONGEST);
         let len = load.map_or(capacity, |load| (filter.slots() as f64 * load) as usize);
@@ -37,7 +37,7 @@ impl Filled {
         filled
     }
 
-    /// Puts new entries in the place of those that are gone.
+    /// Inserts new entries in place of those that are gone.
     fn fill(&mut self) {
         self.sweep(&mut Times::default());
         let missing = self.len.saturating_sub(self.filter.len()) as u64;
@@ -47,7 +47,7 @@ impl Filled {
         self.next += missing;
     }
 
-    /// One tick or more, told by one call.
+    /// Moves the clock by one tick or more, in one call.
     fn forward(&mut self, ticks: u64) {
         self.now += ticks;
         assert_eq!(self.filter.advance_to(self.now), Advance::Forward { ticks });
@@ -57,14 +57,14 @@ impl Filled {
         self.filter.stats().oldest_unswept.is_none()
     }
 
-    /// Goes on with the sweep until it ends; the time of each call.
+    /// Continues the sweep until it ends. Records the time of each call.
     fn sweep(&self, times: &mut Times) {
         while !self.is_swept() {
             times.time(|| self.filter.advance_to(self.now));
         }
     }
 
-    /// Milliseconds of the processor for all calls that it takes after so many ticks.
+    /// The processor's milliseconds for all the calls that are needed after this many ticks.
     fn whole(&mut self, ticks: u64) -> f64 {
         self.fill();
         let start = own_time();
@@ -96,7 +96,7 @@ fn calls(filled: &mut Filled, rounds: usize) -> Table {
         late.time(|| filled.forward(1));
         filled.sweep(&mut share);
     }
-    // Once, since it takes long to fill the table again.
+    // Only once, because filling the table again takes long.
     jump.time(|| filled.forward(1000));
     let named = [
         ("nothing is due", nothing),
@@ -114,17 +114,17 @@ fn times_table<'a>(first: &str, named: impl Iterator<Item = (&'a str, &'a Times)
     std::iter::once(head).chain(named.filter(|(_, times)| times.count() > 0).map(row)).collect()
 }
 
-/// What the clock does at the moment; the number of the step with it. Work that was done while it changed is not counted.
+/// What the clock does at the moment: the number of the step. Work is not counted if the step changed during it.
 #[derive(Debug, Default)]
 struct Step(AtomicUsize);
 
 const STEPS: [&str; 4] = ["no sweep", "a sweep by shares", "no sweep", "one late call"];
 
 impl Step {
-    /// One that is none of those, in which the next is prepared.
+    /// None of the steps: the next one is being prepared.
     const BETWEEN: usize = usize::MAX;
 
-    // Relaxed: who reads it a moment too late has done a bit of work under the wrong name.
+    // Relaxed: a thread that reads it a moment too late has done a bit of work under the wrong name.
     fn now(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
@@ -135,7 +135,7 @@ impl Step {
 }
 
 impl Filled {
-    /// Takes the steps so often, while another thread works.
+    /// Takes the steps this many times, while another thread works.
     fn beside<R: Send>(&mut self, times: usize, work: impl FnOnce(&Expiring, &Step, &AtomicBool) -> R + Send) -> R {
         self.fill();
         let (step, ended) = (Step::default(), AtomicBool::new(false));
@@ -194,7 +194,7 @@ fn inserts(filled: &mut Filled, rounds: usize) -> Table {
                 let key = key(next);
                 let mut inserted = Times::default();
                 let times = if at == Step::BETWEEN { &mut inserted } else { &mut times[at % STEPS.len()][nth] };
-                // One that is refused takes its time too: there is no more room then.
+                // A refused insert takes its time too: then there is no more room.
                 black_box(times.time(|| filter.insert(&key, now + lifetime))).ok();
                 next += 1;
             }
@@ -212,7 +212,7 @@ fn inserts(filled: &mut Filled, rounds: usize) -> Table {
     ("inserts, microseconds".into(), table)
 }
 
-/// How many lookups a thread gets done, in processor time.
+/// How many lookups a thread makes, in processor time.
 fn lookups(filled: &mut Filled, rounds: usize) -> Table {
     eprintln!("lookups beside sweeps");
     const SLICE: u64 = 1024;
@@ -246,13 +246,13 @@ fn lookups(filled: &mut Filled, rounds: usize) -> Table {
             rows.push(vec![(*name).into(), format!("{own:.2}"), if nth == 0 { "–".into() } else { ratios }]);
         }
     }
-    (format!("lookups of absent keys, {retries} of {all} anew"), rows)
+    (format!("lookups of absent keys, of which {retries} of {all} looked again"), rows)
 }
 
 pub(crate) fn tables(sizes: &Sizes) -> Vec<Table> {
     let first = whole(sizes.swept, sizes.rounds);
     eprintln!("a table of {} MB", sizes.table_bytes >> 20);
-    // Of 4 slots in 8 bytes.
+    // 4 slots in 8 bytes.
     let slots = sizes.table_bytes / 8 * 4;
     let mut filled = Filled::new((slots as f64 * 0.95) as usize, Some(LOAD));
     let (bytes, buckets) = (filled.filter.memory_usage(), filled.filter.slots() / filled.filter.slots_per_bucket());

@@ -8,8 +8,8 @@ use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
 use super::source::BATCH;
 use super::support::keys::key;
 
-/// Inserts up to 75 % of the slots and removals from 90 % on, single and batched; in millions a second, a pair for each
-/// round.
+/// Inserts up to 75 % of the slots and removals from 90 % on, single and batched. In millions a second, one pair
+/// for each round.
 pub(crate) struct Changes {
     pub(crate) inserts: Vec<[f64; 2]>,
     pub(crate) removals: Vec<[f64; 2]>,
@@ -18,7 +18,7 @@ pub(crate) struct Changes {
 /// Fills the filter to 90 %, and times what that takes.
 pub(crate) fn fill(filter: &ConcurrentCuckooFilter<u64, RandomState>, rounds: usize) -> (u64, Changes) {
     let slots = filter.slots() as u64;
-    // By turns a slice single and a slice batched.
+    // A single slice and a batched slice alternate.
     let slice = slots * 3 / 4 / (2 * rounds as u64);
     let mut keys: Vec<u64> = Vec::new();
     let mut len = 0;

@@ -1,14 +1,14 @@
-//! Whose lookups are timed, beside the limit's: ours, those of Bloom filters, and the hash alone.
+//! The subjects whose lookups are timed, except the limit: ours, Bloom filters, and the hash alone.
 
 use ahash::RandomState;
 use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
 
 use super::support::hash::HASH;
 
-/// What can be timed on slices of keys. Each returns how many were found.
+/// A subject that can be timed on slices of keys. Each call returns how many keys were found.
 pub(crate) trait Lookups {
     fn single(&mut self, keys: &[u64]) -> usize;
-    /// `None` if there is no such thing.
+    /// `None` if it has no batches.
     fn batched(&mut self, keys: &[u64]) -> Option<usize>;
 }
 

@@ -1,6 +1,7 @@
-//! What memory allows, and how near lookups come to it, one at a time and in batches; and what it allows two writers.
+//! What memory allows: how close lookups come to that, one at a time and in batches, and what it allows two
+//! writers.
 //!
-//! `cargo bench --bench limit [-- OPTIONS]`; with `--features huge-pages` also on huge pages, in the same run.
+//! `cargo bench --bench limit [-- OPTIONS]`. With `--features huge-pages` also on huge pages, in the same run.
 //!
 //! | option | |
 //! |---|---|
@@ -8,18 +9,19 @@
 //! | `--large` | only those of 192 MB |
 //! | `--quick` | fewer and shorter rounds, and 512 KiB if `--large` isn't given |
 //!
-//! The *limit* of a lookup in two buckets is to hash a key and to load two words from two random cache lines of a table
-//! of the same size, and nothing else: (a) plainly, one key after another, and (b) through a ring, in which both lines
-//! are prefetched 64 keys before they are read. All else here is a ratio to one of them, of turns in the same round. Shown
-//! are the medians, and in brackets the least and the greatest ratio of all rounds.
+//! The *limit* of a lookup in two buckets is to hash a key and to load two words from two random cache lines of a
+//! table of the same size, and nothing else. It has two forms: (a) plain, one key after another, and (b) through a
+//! ring, in which both lines are prefetched 64 keys before they are read. All other figures are ratios to one of
+//! them, each of two turns of one round. The output shows the medians, with the min and max of all rounds in
+//! brackets.
 //!
-//! The keys are `u64`s, 1,024 in a slice, which is also the batch; to make them is part of what is timed, for everybody.
-//! The hash is `ahash` with the same constants for all. Ours are 90 % full. `fastbloom` is its atomic filter with as
-//! many keys as our default and the same false-positive rate, for which it takes more memory; `sbbf`, a split-block Bloom
-//! filter, has as many bytes as ours, and as many keys.
+//! The keys are `u64`s, 1,024 in a slice, which is also the batch. Making them is part of what is timed, for all.
+//! The hash is `ahash` with the same constants for all. Ours are 90 % full. `fastbloom` is its atomic filter with
+//! as many keys as our default and the same false-positive rate, for which it takes more memory. `sbbf`, a
+//! split-block Bloom filter, has as many bytes as ours, and as many keys.
 //!
-//! Inserts are from empty to 75 % of the slots, and removals from 90 % on, single and batched by turns, so that both meet
-//! the same loads.
+//! Inserts are from empty to 75 % of the slots, and removals from 90 % on. Single and batched slices alternate, so
+//! that both meet the same loads.
 //!
 //! The last table is about *writers*, threads that change one shared table:
 //!
@@ -27,17 +29,17 @@
 //! |---|---|
 //! | exchange | loads a random word of a table of the same size, and changes it by compare-exchange |
 //! | locked exchange | three compare-exchanges: takes one of 1,024 locks, changes a random word, frees the lock |
-//! | remove and insert | removes the oldest key from our filter or, by turns, inserts a new one; 75 % load |
+//! | remove and insert | removes the oldest key from our filter, or inserts a new one, alternately; 75 % load |
 //! | remove | removes the oldest key; the inserts in between are not timed |
 //!
-//! The rate of two threads is that of both together. Two writers in a table that fits in the cache do about half of
-//! what one does: a cache line that one core has changed must travel to the other core before that one can change it.
-//! The machine does the same with bare exchanges, so *two over one* of our filters is to be compared with that of the
-//! exchanges in the same run, and not with 2. (In a virtual machine it varies: the host may run the two threads on two
-//! cores now and on one core's two hardware threads then. These share their caches, so no line has to travel.)
+//! The speed of two threads is that of both together. Two writers in a table that fits in the cache do about half
+//! of what one does: a cache line that one core has changed must travel to the other core before that core can
+//! change it. The machine does the same with bare exchanges. So compare *two over one* of our filters with that of
+//! the exchanges in the same run, and not with 2. (In a virtual machine it varies: the host may run the two threads
+//! on two cores, or on two hardware threads of one core. These share their caches, so no line has to travel.)
 //!
-//! The locked exchange is the least that a removal must do: take a lock, change a word, free the lock. It hashes no
-//! key, looks into no second bucket and prefetches nothing.
+//! The locked exchange is the minimum that a removal must do: take a lock, change a word, free the lock. It hashes
+//! no key, looks into no second bucket and prefetches nothing.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -66,7 +68,7 @@ use support::keys::{ABSENT, Random, Shuffled, key};
 use support::ours::{builder, of_size};
 use support::plan::Size;
 
-/// A row for each, single and batched.
+/// One row for each, single and batched.
 const WHATS: [What; 3] = [What::Hit, What::Miss, What::Half];
 
 /// A layout of ours: its name, the slots of a bucket, and how to build it.
@@ -78,7 +80,7 @@ const LAYOUTS: [Layout; 3] = [
     ("4x16", 4, || builder().encoding(Encoding::Plain).false_positive_rate(0.000_125)),
 ];
 
-/// On huge pages, if they are wanted and the feature is on.
+/// On huge pages, if `huge` is set and the feature is on.
 fn on_pages(builder: Builder<u64, RandomState>, huge: bool) -> Builder<u64, RandomState> {
     #[cfg(feature = "huge-pages")]
     let builder = builder.huge_pages(huge);
@@ -168,7 +170,7 @@ fn measure(size: Size, options: &Options) {
                     absent: ABSENT + ((round as u64) << 32),
                     random: Random(round as u64),
                 };
-                // A first try tells how many slices a turn has time for.
+                // A first try shows how many slices fit in a turn.
                 let Some(first) = time(column, batched, &mut source, 16) else { continue };
                 let slices = (options.turn.as_micros() as f64 * first.mops) as usize / BATCH + 1;
                 let timed = time(column, batched, &mut source, slices).expect("it was there before");

@@ -22,10 +22,10 @@ impl Limit {
         #[cfg(target_os = "linux")]
         {
             use memmap2::Advice::{HugePage, NoHugePage};
-            // Refused where the kernel has none: then there are none to be had for ours either.
+            // A kernel without huge pages refuses this. Then there are none for ours either.
             let _ = table.advise(if huge { HugePage } else { NoHugePage });
         }
-        // Not zeros: those would be pages that the system shares and never loads.
+        // Not zeros: zero pages are shared by the system and never loaded.
         table.fill(1);
         let table = table.make_read_only().expect("it was writable");
         Self { table, words: bytes / 8, ring: [(0, 0); RING], at: 0 }
@@ -80,6 +80,6 @@ fn prefetch(byte: &u8) {
     unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) }
 }
 
-/// Without a prefetch, (b) is no more than (a).
+/// Without a prefetch, (b) is the same as (a).
 #[cfg(not(target_arch = "x86_64"))]
 fn prefetch(_byte: &u8) {}

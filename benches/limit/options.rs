@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::support::plan::Size;
 
-/// What stands on it.
+/// The options on the command line.
 pub(crate) struct Options {
     pub(crate) sizes: Vec<Size>,
     pub(crate) rounds: usize,
@@ -28,7 +28,7 @@ impl Options {
                 "--csv" | "--out" => drop(args.next()),
                 // A name is for another bench.
                 name if !name.starts_with('-') => return None,
-                _ => eprintln!("limit: {arg} means nothing here"),
+                _ => eprintln!("limit: {arg} is not an option of this benchmark"),
             }
         }
         let test = test || !bench;

@@ -10,11 +10,11 @@ use super::support::report::{Spread, align};
 pub(crate) struct Column {
     pub(crate) name: String,
     pub(crate) lookups: Box<dyn Lookups>,
-    /// How many keys are in, or are looked up as if they were.
+    /// How many keys are present, or are looked up as if they were.
     pub(crate) len: u64,
     /// Whether it knows the keys.
     pub(crate) answers: bool,
-    /// Whose batches limit its ratios.
+    /// The column to which its ratios are relative.
     pub(crate) limit: usize,
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn print(
             some => format!("{:.1}", Spread::of(some.iter().copied()).median),
         };
         mops.push([name(row)].into_iter().chain(results.iter().map(cell)).collect());
-        // Who has no batches is compared with the batches of memory in the rows of single lookups only.
+        // A subject without batches has ratios in the rows of single lookups only.
         let ratio = |(column, numbers): (&Column, &Vec<f64>)| match numbers.as_slice() {
             [] => "-".into(),
             some => Spread::of(some.iter().zip(&results[column.limit]).map(|(mops, limit)| mops / limit)).show(),
@@ -47,7 +47,7 @@ pub(crate) fn print(
         ratios.push([name(row)].into_iter().chain(columns.iter().zip(results).map(ratio)).collect());
     }
     println!("## {}: lookups, millions a second, one thread\n\n{}", size.name(), align(&mops, 1));
-    println!("### {}: over the limit, (a) where single, (b) where batched\n\n{}", size.name(), align(&ratios, 1));
+    println!("### {}: over the limit: (a) for single, (b) for batched lookups\n\n{}", size.name(), align(&ratios, 1));
 
     let mut table = vec![["", "single", "batched", "batched over single"].map(String::from).to_vec()];
     for (name, Changes { inserts, removals }) in changes {

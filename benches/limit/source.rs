@@ -10,7 +10,7 @@ pub(crate) const BATCH: usize = 1024;
 pub(crate) enum What {
     Hit,
     Miss,
-    /// Either, by the toss of a coin.
+    /// Either, at random.
     Half,
 }
 

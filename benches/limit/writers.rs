@@ -1,8 +1,8 @@
-//! Two writers: what the machine allows them, and how near our filters come to it.
+//! Two writers: what the machine allows them, and how close our filters come to it.
 //!
-//! A cache line that one core has changed stands in that core's cache, and another core has to fetch it from there
-//! before it can change it. So in a table that fits in the cache, two writers wait for each other's lines, though they
-//! nearly never want the same word at the same time. Bare exchanges show how much that costs without any filter.
+//! A cache line that one core has changed is in that core's cache, and another core must fetch it from there before
+//! it can change it. So in a table that fits in the cache, two writers wait for each other's lines, although they
+//! hardly ever need the same word at the same time. Bare exchanges show how much that costs without any filter.
 
 use std::hint::spin_loop;
 use std::ops::Range;
@@ -47,12 +47,12 @@ impl Words {
         Self { words, locks, seed: AtomicU64::new(0) }
     }
 
-    /// A generator of one thread's own.
+    /// A generator for one thread.
     fn random(&self) -> Random {
         Random(self.seed.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Counts in a random word; returns 1, or 0 if another thread has changed the word in between.
+    /// Adds 1 to a random word. Returns 1, or 0 if another thread has changed the word in between.
     #[inline(always)]
     fn exchange(&self, random: u64) -> u64 {
         let word = &self.words[((u128::from(random) * self.words.len() as u128) >> 64) as usize];
@@ -120,7 +120,7 @@ impl Changed {
         Sample { operations, time }
     }
 
-    /// One thread removes the oldest keys. After each slice of keys it inserts as many new ones, which is not timed.
+    /// One thread removes the oldest keys. After each slice it inserts as many new keys, which is not timed.
     #[inline(never)]
     fn removals(&mut self, count: u64) -> Sample {
         let Self { filter, present } = self;
@@ -169,7 +169,7 @@ impl Tables {
 
     /// One turn, in millions of operations a second.
     fn turn(&mut self, work: Work, threads: u64, turn: Duration) -> f64 {
-        // A first try tells how many operations a turn has time for.
+        // A first try shows how many operations fit in a turn.
         let first = self.run(work, 16 * BATCH as u64, threads).mops();
         self.run(work, (turn.as_micros() as f64 * first) as u64, threads).mops()
     }
@@ -194,7 +194,7 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// Times one writer and two, by turns in the same rounds, and prints a table of them.
+/// Times one writer and two, interleaved in the same rounds, and prints a table of them.
 pub(crate) fn measure(size: Size, options: &Options) {
     eprintln!("{}: filling the tables of the writers", size.name());
     let bytes = options.table_bytes(size);

@@ -28,7 +28,7 @@ impl Shared for Ours {
     }
 }
 
-/// Another crate's, as the other benchmarks have it.
+/// Another crate's filter, with the settings of the other benchmarks.
 pub(crate) struct Peer<S>(pub(crate) S);
 
 impl<S: Subject> Shared for Peer<S> {
@@ -108,7 +108,7 @@ impl Filter for BlockedBloom {
 pub(crate) struct Quotient(pub(crate) qfilter::Filter);
 
 impl Filter for Quotient {
-    /// As many copies as there are keys of one fingerprint, or else a removal would take away the others.
+    /// As many copies as there are keys of one fingerprint. Otherwise a removal would remove the others too.
     #[inline]
     fn insert(&mut self, key: u64) -> bool {
         self.0.insert_fingerprint(true, HASH.hash_one(key)).is_ok()

@@ -9,7 +9,7 @@ use super::systems::Part;
 use super::text::{short_percent, size};
 
 impl Findings {
-    /// Each chart with the name of its file and a sentence on what it shows.
+    /// Each chart, with the name of its file and a sentence on what it shows.
     pub(crate) fn charts(&self) -> Vec<(&'static str, &'static str, Chart)> {
         let mut charts = vec![
             ("figure2", "How full a table gets before it first refuses a key, by layout and size.", self.figure2()),
@@ -78,7 +78,7 @@ impl Findings {
             |measured| &measured.shares,
         );
         chart.subtitle = format!("u64 keys, tables of {}, two threads", size(self.shared_bytes));
-        charts.push(("figure5_two_threads", "The same, of those that can be shared, on two threads.", chart));
+        charts.push(("figure5_two_threads", "Figure 5 on two threads, for the systems that threads can share.", chart));
         charts
     }
 
@@ -125,7 +125,7 @@ impl Findings {
         };
         let line = |name: &str, style: Style, bits: &dyn Fn(f64) -> f64| {
             let points: Vec<_> = rates.iter().map(|&rate| (rate, bits(rate))).collect();
-            // Of a straight line, the ends are enough.
+            // The ends of a straight line are enough.
             let ends = points.iter().enumerate().filter(|&(index, point)| {
                 let (before, after) = (points.get(index.wrapping_sub(1)), points.get(index + 1));
                 !before.zip(after).is_some_and(|(before, after)| (before.1 + after.1 - 2.0 * point.1).abs() < 1e-9)
@@ -156,7 +156,8 @@ impl Findings {
     fn figure4(&self) -> Chart {
         const BITS: (f64, f64) = (5.0, 26.0);
         const RATES: (f64, f64) = (1e-7, 0.1);
-        // Straight lines, as the rate is on a logarithmic axis: from where they come into view to where they leave it.
+        // These are straight lines, because the rate is on a logarithmic axis. They go from where they enter the
+        // view to where they leave it.
         let ends = |bits: fn(f64) -> f64| -> Vec<(f64, f64)> {
             let rates = (0..=1200).map(|step| RATES.1 * 10f64.powf(-0.005 * f64::from(step)));
             let points = rates.map(|rate| (bits(rate), rate)).filter(|point| (BITS.0..=BITS.1).contains(&point.0));
@@ -241,7 +242,7 @@ impl Findings {
     }
 }
 
-/// The same for a system in all charts; ours stand out.
+/// The same style for a system in all charts. Ours are highlighted.
 fn style_of(name: &str) -> Style {
     let (colour, marker, line) = match name {
         "ours 5x14s" => (0, Marker::Circle, Line::Thick),

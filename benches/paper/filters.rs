@@ -1,10 +1,10 @@
-//! Two of the paper's systems for which there is no crate in wide use, written after the papers that they come from.
+//! Two of the paper's systems for which no crate is in wide use. They follow the papers that they come from.
 
 /// A counting Bloom filter: a Bloom filter with counters of four bits in place of its bits, so that it can delete.
 ///
 /// Source: Fan, Cao, Almeida, Broder, *Summary Cache: A Scalable Wide-Area Web Cache Sharing Protocol* (IEEE/ACM
-/// Transactions on Networking 8(3), 2000): four bits are enough, and a counter that has reached 15 stays there, for
-/// nobody knows any more how many keys it counts.
+/// Transactions on Networking 8(3), 2000). Four bits are enough. A counter that has reached 15 stays there, because
+/// it no longer shows how many keys it counts.
 #[derive(Debug)]
 pub(crate) struct CountingBloom {
     /// Sixteen counters to a word.
@@ -55,7 +55,7 @@ impl CountingBloom {
         if present {
             for (word, shift) in self.places(hash) {
                 let counter = (self.words[word] >> shift) & Self::MOST;
-                // Not below 0 either, for a key two of whose counters are one and the same.
+                // Not below 0 either: two of a key's counters may be the same one.
                 self.words[word] -= u64::from(counter != Self::MOST && counter != 0) << shift;
             }
         }
@@ -63,14 +63,14 @@ impl CountingBloom {
     }
 }
 
-/// A d-left counting Bloom filter: a hash table of fingerprints with counters, in which each key goes to the least
-/// loaded of its buckets, one in each subtable, and to the leftmost of them if there are several.
+/// A d-left counting Bloom filter: a hash table of fingerprints with counters. Each key has one bucket in each
+/// subtable. It goes to the least loaded of these, and to the leftmost if there are several.
 ///
-/// Source: Bonomi, Mitzenmacher, Panigrahy, Singh, Varghese, *An Improved Construction for Counting Bloom Filters* (ESA
-/// 2006), with its counters of 2 bits and its buckets of 8 cells that are to hold 6 keys on the average. Each key has
-/// one fingerprint, and the subtables see permutations of it, `a · x mod 2ⁿ` for an odd `a`; so keys that look alike in
-/// one subtable do so in all, and a removal knows which cell to count down. Here a cell has 16 bits and a bucket 16
-/// bytes; there are three subtables, as the tables are three times a power of two in size.
+/// Source: Bonomi, Mitzenmacher, Panigrahy, Singh, Varghese, *An Improved Construction for Counting Bloom Filters*
+/// (ESA 2006), with its counters of 2 bits and its buckets of 8 cells that are to hold 6 keys on average. Each key
+/// has one fingerprint, and the subtables see permutations of it, `a · x mod 2ⁿ` for an odd `a`. So keys that look
+/// alike in one subtable look alike in all, and a removal knows which cell to count down. Here a cell has 16 bits
+/// and a bucket 16 bytes. There are three subtables, because the tables are three times a power of two in size.
 #[derive(Debug)]
 pub(crate) struct DLeft {
     /// One subtable after the other.
@@ -79,7 +79,7 @@ pub(crate) struct DLeft {
     log2: u32,
 }
 
-/// Cells: a remainder and, in the low bits, how many keys have it. A count of 0 means that the cell is empty.
+/// Cells: a remainder and, in the low bits, how many keys have it. A cell with a count of 0 is empty.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(16))]
 struct Bucket([u16; DLeft::CELLS]);
@@ -90,11 +90,11 @@ impl DLeft {
     const COUNT_BITS: u32 = 2;
     const MOST: u16 = (1 << Self::COUNT_BITS) - 1;
     const REMAINDER_BITS: u32 = u16::BITS - Self::COUNT_BITS;
-    /// A lookup's fingerprint meets six others in each subtable.
+    /// A lookup compares its fingerprint with six others in each subtable.
     pub(crate) const RATE: f64 = (6 * Self::SUBTABLES) as f64 / (1 << Self::REMAINDER_BITS) as f64;
     const FACTORS: [u64; Self::SUBTABLES] = [1, 0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
 
-    /// The largest that takes no more than so many bytes.
+    /// The largest that takes at most this many bytes.
     pub(crate) fn new(bytes: usize) -> Self {
         let log2 = (bytes / size_of::<Bucket>() / Self::SUBTABLES).ilog2();
         Self { buckets: vec![Bucket::default(); Self::SUBTABLES << log2], log2 }
@@ -109,7 +109,7 @@ impl DLeft {
         self.buckets.len() as u64 * 6
     }
 
-    /// In each subtable: the bucket's place, and the key's remainder as it stands in a cell with a count of 0.
+    /// In each subtable: the bucket's place, and the key's remainder as it is in a cell with a count of 0.
     #[inline(always)]
     fn places(&self, hash: u64) -> [(usize, u16); Self::SUBTABLES] {
         let bits = self.log2 + Self::REMAINDER_BITS;
@@ -128,7 +128,7 @@ impl DLeft {
         cell.wrapping_sub(remainder).wrapping_sub(1) < Self::MOST
     }
 
-    /// All cells are looked at, without a branch: that is a few vector instructions.
+    /// This looks at all cells, without a branch: that is a few vector instructions.
     #[inline(always)]
     fn is_in(&self, (bucket, remainder): (usize, u16)) -> bool {
         self.buckets[bucket].0.iter().fold(false, |found, &cell| found | Self::holds(cell, remainder))

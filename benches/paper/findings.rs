@@ -1,4 +1,4 @@
-//! Everything that was found out.
+//! All that was measured or computed.
 
 use super::measure::Measured;
 use super::plan::Plan;
@@ -14,7 +14,7 @@ pub(crate) struct Findings {
     /// For each size in buckets, the loads of each layout.
     pub(crate) loads: Vec<(usize, Vec<Loads>)>,
     pub(crate) alone: Vec<Measured>,
-    /// The size of the tables for what follows.
+    /// The size of the tables for the field below.
     pub(crate) shared_bytes: usize,
     /// The same systems, or their concurrent versions, on one thread and on two.
     pub(crate) together: Vec<(Measured, Measured)>,

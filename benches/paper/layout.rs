@@ -1,4 +1,4 @@
-//! This crate's layouts, and what a filter of each is like at capacity.
+//! This crate's layouts, and the properties of a filter of each at capacity.
 
 use ahash::RandomState;
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
@@ -11,16 +11,17 @@ pub(crate) struct Layout {
     pub(crate) encoding: Encoding,
     pub(crate) slots: usize,
     pub(crate) bits: u32,
-    /// With every slot taken. Who asks for this rate and this encoding gets this layout.
+    /// The rate with every slot taken. A builder that is asked for this rate and this encoding chooses this layout.
     pub(crate) rate: f64,
 }
 
 impl Layout {
-    /// By memory, and then by rate, as the builder looks through them.
+    /// By memory, and then by rate: the order in which the builder tries them.
     pub(crate) fn all() -> Vec<Self> {
         let mut layouts = Vec::new();
         for encoding in [Encoding::Plain, Encoding::SemiSorted] {
-            // Each is the cheapest for its own rate; what is asked for next is a rate that it can't meet.
+            // Each layout is the cheapest for its own rate. The next rate to ask for is one that this layout cannot
+            // meet.
             let mut wanted = 0.5;
             while let Ok(filter) = Self::builder(encoding, wanted).capacity(1000).build() {
                 let (slots, bits, rate) =
@@ -46,7 +47,7 @@ impl Layout {
         format!("{}x{}{}", self.slots, self.bits, if self.is_semi_sorted() { "s" } else { "" })
     }
 
-    /// The largest table in so many bytes, or one that is at most 1 % smaller.
+    /// The largest table in this many bytes, or one that is at most 1 % smaller.
     pub(crate) fn with_bytes(self, bytes: usize) -> ConcurrentCuckooFilter<u64, RandomState> {
         of_size(bytes, self.slots, |capacity| {
             Self::builder(self.encoding, self.rate).capacity(capacity).build().expect("a valid filter")
@@ -54,7 +55,7 @@ impl Layout {
     }
 }
 
-/// The share of the slots that is taken when the filter holds what it is made for.
+/// The share of the slots that is taken when the filter holds as many keys as it is made for.
 pub(crate) fn load_at_capacity(filter: &ConcurrentCuckooFilter<u64, RandomState>) -> f64 {
     filter.capacity() as f64 / filter.slots() as f64
 }
@@ -62,7 +63,8 @@ pub(crate) fn load_at_capacity(filter: &ConcurrentCuckooFilter<u64, RandomState>
 /// Bits for each key, and the computed rate, in a filter at capacity.
 pub(crate) fn at_capacity(filter: &ConcurrentCuckooFilter<u64, RandomState>) -> (f64, f64) {
     let load = load_at_capacity(filter);
-    // A rate is the chance that one of so many slots, each independent of the others, holds an equal fingerprint.
+    // A rate is the probability that one of the taken slots holds an equal fingerprint, each independent of the
+    // others.
     let rate = -f64::exp_m1(load * f64::ln_1p(-filter.max_false_positive_rate()));
     (filter.memory_usage() as f64 * 8.0 / filter.capacity() as f64, rate)
 }

@@ -1,5 +1,5 @@
-//! The evaluation of the cuckoo filter's paper, done again: its Tables 2 and 3 and its Figures 2 to 8, on this crate's
-//! filter and on the systems that the paper compares.
+//! The evaluation of the cuckoo filter's paper, done again. Its tables 2 and 3 and its figures 2 to 8, for this
+//! crate's filter and for the systems that the paper compares.
 //!
 //! `cargo bench --bench paper [-- OPTIONS]`
 //!
@@ -8,24 +8,27 @@
 //! | `--quick` | tables of 768 KiB, which takes seconds; otherwise 192 MiB, as in the paper, and ten minutes |
 //! | `--out DIR` | where the CSV and SVG files go; otherwise `target/paper` |
 //!
-//! "The paper" is Fan, Andersen, Kaminsky, Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom* (CoNEXT 2014).
-//! What is compared, and how it is kept fair, stands in `systems.rs`; what is not from a crate, in `filters.rs`. The
-//! tables go to the standard output, and they and every figure to files; speeds are in millions of operations a second.
+//! "The paper" is Fan, Andersen, Kaminsky, Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom* (CoNEXT
+//! 2014). `systems.rs` describes what is compared, and how the comparison is kept fair. `filters.rs` has the
+//! systems that are not from a crate. The tables go to the standard output. Tables and figures go to files. Speeds
+//! are in millions of operations a second.
 //!
 //! # What is shown
-//! - Table 2: bits a key as a formula, and the cache lines that a lookup reads;
-//! - Table 3: in tables of the same size, the keys they take, bits a key, measured rate, and speed of construction; here
-//!   also that of lookups and removals. And its space row for rates from 1 % to 0.0001 %, beside the paper's formula;
-//! - Figure 2: how full tables get. (In the paper it depends on the bits of the fingerprint, with four slots to a
-//!   bucket; here a bucket is a word, so the number of slots goes with it.)
-//! - Figure 3: what a rate costs, by the slots of a bucket; Figure 4: rate against bits a key, with the bound;
-//! - Figures 5 to 8: lookups by the share of hits and by load, inserts and removals by load;
-//! - those that threads can share again, on two threads.
+//! - Table 2: bits a key as a formula, and the cache lines that a lookup reads.
+//! - Table 3, for tables of the same size: the keys they take, bits a key, measured rate, and speed of
+//!   construction; here also the speeds of lookups and removals. And its space row for rates from 1 % to 0.0001 %,
+//!   beside the paper's formula.
+//! - Figure 2: how full tables get. (In the paper this depends on the bits of the fingerprint, with four slots to a
+//!   bucket. Here a bucket is a word, so it depends on the number of slots too.)
+//! - Figure 3: what a rate costs, by the slots of a bucket. Figure 4: rate against bits a key, with the bound.
+//! - Figures 5 to 8: lookups by the share of hits and by load, inserts and removals by load.
+//! - The systems that threads can share, again on two threads.
 //!
-//! The systems take turns, a second or so each, so that a machine which becomes slower for a while does so for all. So
-//! all are in memory at once: 4 GB. On two threads the tables are a quarter as large, and one thread has its turns among
-//! those of two. All inserts must succeed, all present keys be found, at every load, and
-//! all removals too, rates be near their formulas, and nothing be left in the end, or the run ends.
+//! The runs of the systems are interleaved, a second or so each. So a machine that becomes slower for a while does
+//! so for all. All systems are in memory at once, which takes 4 GB. On two threads the tables are a quarter as
+//! large, and the runs on one thread are interleaved with those on two. The run ends with an error unless all
+//! inserts succeed, all present keys are found at every load, all removals succeed, the rates are close to their
+//! formulas, and nothing is left in the end.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -62,14 +65,14 @@ use text::size;
 #[derive(Debug)]
 struct Options {
     plan: Plan,
-    /// Whether this is to show only that everything works.
+    /// Whether this run only checks that everything works.
     test: bool,
     out: Option<PathBuf>,
 }
 
 impl Options {
-    /// `cargo bench` calls with `--bench`, `cargo test` without; then this is only a test. `None` if there's nothing to
-    /// do.
+    /// `cargo bench` calls with `--bench`; `cargo test` does not, and then this is only a test. `None` if there is
+    /// nothing to do.
     fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
         let (mut bench, mut test, mut quick, mut out) = (false, false, false, None);
         while let Some(arg) = args.next() {
@@ -78,9 +81,9 @@ impl Options {
                 "--test" => test = true,
                 "--quick" => quick = true,
                 "--out" => out = Some(PathBuf::from(args.next().ok_or("--out needs the name of a directory")?)),
-                // `cargo bench` passes the same to all benches, and only `filters` can measure what is named.
+                // `cargo bench` passes the same arguments to all benches, and only `filters` can measure by name.
                 name if !name.starts_with('-') => return Ok(None),
-                _ => eprintln!("paper: {arg} means nothing here"),
+                _ => eprintln!("paper: {arg} is not an option of this benchmark"),
             }
         }
         let test = test || !bench;
@@ -116,7 +119,7 @@ impl Options {
 
 fn measure(plan: Plan) -> Findings {
     let layouts = Layout::all();
-    // As many keys as fill a table of about the size at hand.
+    // As many keys as fill a table of about this size.
     let space = Space::row(plan.table_bytes / 2);
     let mut loads = Vec::new();
     for &buckets in plan.filled_buckets {
@@ -175,7 +178,7 @@ fn main() -> ExitCode {
     let options = match Options::parse(env::args().skip(1)) {
         Ok(Some(options)) => options,
         Ok(None) => {
-            eprintln!("paper: names are for the bench `filters`; nothing to do here");
+            eprintln!("paper: a name selects from the bench `filters`; nothing to do here");
             return ExitCode::SUCCESS;
         }
         Err(error) => {
@@ -185,7 +188,7 @@ fn main() -> ExitCode {
     };
     let findings = measure(options.plan);
     let shown = match (options.test, options.out) {
-        // A test's figures mean nothing, but they must be possible.
+        // The figures of a test mean nothing, but drawing them must succeed.
         (true, None) => findings.charts().into_iter().try_for_each(|(_, _, chart)| chart.svg().map(drop)),
         (_, out) => show(&findings, out.unwrap_or_else(|| "target/paper".into())),
     };

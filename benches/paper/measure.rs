@@ -9,14 +9,14 @@ use super::support::keys::ABSENT;
 use super::systems::{Part, System};
 use super::timed::{Lookups, Timed, Turn};
 
-/// Into how many parts filling and emptying are divided, for the figures against load.
+/// The number of parts into which filling and emptying are divided, for the figures against load.
 const SLICES: u64 = 20;
-/// After which of them lookups are timed.
+/// The parts after which lookups are timed.
 const LOOKUP_SLICES: [u64; 6] = [4, 8, 12, 16, 18, 20];
-/// How often lookups of one sort are timed.
+/// How often lookups of one kind are timed.
 const TURNS: usize = 5;
 
-/// What was found out about one system on so many threads.
+/// What was measured of one system on this many threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
     pub(crate) name: String,
@@ -25,7 +25,7 @@ pub(crate) struct Measured {
     pub(crate) lines: [&'static str; 2],
     pub(crate) bytes: Option<usize>,
     pub(crate) capacity: u64,
-    /// False positives at capacity, and the absent keys that were looked up there.
+    /// False positives at capacity, and how many absent keys were looked up for that.
     pub(crate) positives: (u64, u64),
     /// Millions of operations a second: all inserts to capacity, and all removals from there.
     pub(crate) construction: f64,
@@ -48,10 +48,10 @@ impl Measured {
         self.positives.0 as f64 / self.positives.1 as f64
     }
 
-    /// Measures the systems, each on so many threads, and takes the median of some rounds, point by point.
+    /// Measures the systems, each on this many threads, and takes the median of some rounds, point by point.
     ///
-    /// Large tables take turns within a round. Small ones would push each other out of the cache, so there each system
-    /// has the machine for itself, and it's the rounds that are spread out.
+    /// Runs of large tables are interleaved within a round. Small ones would push each other out of the cache. So
+    /// there each system has the machine for itself, and its rounds are spread over the whole time.
     pub(crate) fn all(systems: &[(&System, u64)], plan: &Plan) -> Vec<Self> {
         let together = if plan.rounds == 1 { systems.len() } else { 1 };
         let rounds: Vec<Vec<Self>> = (1..=plan.rounds)
@@ -83,8 +83,8 @@ impl Measured {
         }
     }
 
-    /// Fills all systems to their capacities and empties them, with lookups on the way. They take turns at everything,
-    /// a second or so each, so that a machine that becomes slower does so for all of them.
+    /// Fills all systems to their capacities and empties them, with lookups on the way. Everything is interleaved,
+    /// a second or so each, so a machine that becomes slower does so for all of them.
     fn round(systems: &[(&System, u64)], plan: &Plan) -> Vec<Self> {
         let tell = |what: fmt::Arguments<'_>| {
             if systems.len() > 1 {
@@ -124,19 +124,19 @@ impl Measured {
     }
 }
 
-/// A filter whose answers are checked, and what was found out about it so far.
+/// A filter whose answers are checked, and what was measured of it so far.
 struct UnderTest<'a> {
     system: &'a System,
     plan: &'a Plan,
     threads: u64,
     filter: Box<dyn Timed>,
-    /// By the formula.
+    /// The rate by the formula.
     rate: Option<f64>,
-    /// The next number of a key that is never in.
+    /// The next number of a key that is never inserted.
     absent: u64,
     inserts: Turn,
     removals: Turn,
-    /// By how much the process has grown while this filter was built and filled.
+    /// How much the process has grown while this filter was built and filled.
     resident: Option<usize>,
     measured: Measured,
 }
@@ -175,12 +175,12 @@ impl<'a> UnderTest<'a> {
         }
     }
 
-    /// Whether it stands in the figures, for which more is measured.
+    /// Whether it is in the figures. Then more is measured.
     fn is_in_full(&self) -> bool {
         self.system.part != Part::Table
     }
 
-    /// The keys of a slice. They are removed in the order in which they came in.
+    /// The keys of a slice. They are removed in the order of their insertion.
     fn keys(&self, slice: u64) -> Range<u64> {
         let capacity = self.measured.capacity;
         capacity * (slice - 1) / SLICES..capacity * slice / SLICES
@@ -204,8 +204,8 @@ impl<'a> UnderTest<'a> {
         }
     }
 
-    /// The measured rate must be near the formula's: one table's own rate may differ by some percent, and chance does
-    /// the rest.
+    /// The measured rate must be close to the formula's. The rate of a single table may differ by some percent, and
+    /// chance adds to that.
     fn measure_rate(&mut self) {
         self.look_up(SLICES, 0, self.plan.rate_lookups);
         if let Some(rate) = self.rate {
@@ -217,7 +217,7 @@ impl<'a> UnderTest<'a> {
         }
     }
 
-    /// With so many slices in, a share of 256 such lookups of present keys: millions a second.
+    /// Times lookups with this many slices in, where 256 lookups have `share` of present keys. Millions a second.
     fn look_up(&mut self, slices: u64, share: u64, count: u64) -> f64 {
         let lookups = Lookups { present: 0..self.keys(slices).end, absent: self.absent, share, count };
         // A thread's part may be rounded up.
@@ -233,7 +233,7 @@ impl<'a> UnderTest<'a> {
 
     fn check(&self, what: &str, turn: Turn) {
         let name = &self.system.name;
-        // `atomic-cuckoo-filter` 0.3 loses a key now and then while two threads change it.
+        // `atomic-cuckoo-filter` 0.3 sometimes loses a key while two threads change it.
         let tolerated = if self.threads > 1 && name == "atomic" { turn.operations / 10_000 + 1 } else { 0 };
         assert!(turn.failures <= tolerated, "{name}: {} of {} {what} failed", turn.failures, turn.operations);
     }
@@ -252,7 +252,7 @@ impl<'a> UnderTest<'a> {
         self.measured
     }
 
-    /// Nothing may be found where everything was removed.
+    /// No key may be found after all were removed.
     fn assert_empty(&self) {
         let count = self.measured.capacity.min(10_000);
         let (found, _) = self.filter.look_up(&Lookups { present: 0..1, absent: 0, share: 0, count }, 1).positives;
@@ -260,7 +260,7 @@ impl<'a> UnderTest<'a> {
     }
 }
 
-/// Lookups of one sort, by turns, and again; `tell` is told the median of each.
+/// Lookups of one kind, interleaved and repeated. `tell` gets the median of each.
 fn look_up_by_turns<'a>(
     all: &mut [&mut UnderTest<'a>],
     slices: u64,
@@ -278,7 +278,7 @@ fn look_up_by_turns<'a>(
     }
 }
 
-/// The memory that the process occupies, where the system tells: the exact set doesn't say what it takes.
+/// The memory that the process occupies, if the system says: the exact set does not report what it takes.
 fn resident_bytes() -> Option<usize> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let kib = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

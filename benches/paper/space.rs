@@ -1,5 +1,5 @@
-//! What can be said without a clock: memory for a rate (Table 2, the space row of Table 3, Figure 3) and how full a
-//! table gets (Figure 2).
+//! The results that need no clock: memory for a rate (table 2, the space row of table 3, figure 3) and how full a
+//! table gets (figure 2).
 
 use super::layout::{Layout, at_capacity, load_at_capacity};
 use super::support::keys::key;
@@ -10,25 +10,26 @@ pub(crate) fn bound(rate: f64) -> f64 {
     -rate.log2()
 }
 
-/// A Bloom filter whose number of hashes is the best for the rate.
+/// A Bloom filter with the best number of hashes for the rate.
 pub(crate) fn bloom(rate: f64) -> f64 {
     std::f64::consts::LOG2_E * bound(rate)
 }
 
-/// The paper's cuckoo filter at its load of 95.5 %: buckets of four slots, so three bits more than the bound.
+/// The paper's cuckoo filter at its load of 95.5 %. It has buckets of four slots, so it takes three bits more than
+/// the bound.
 pub(crate) fn papers_plain(rate: f64) -> f64 {
     (bound(rate) + 3.0) / PAPERS_LOAD
 }
 
-/// The paper's semi-sorted one, which saves a bit.
+/// The paper's semi-sorted filter, which saves a bit.
 pub(crate) fn papers_semi_sorted(rate: f64) -> f64 {
     (bound(rate) + 2.0) / PAPERS_LOAD
 }
 
-/// The fraction of its slots that the paper's table takes.
+/// The share of its slots that the paper's table fills.
 pub(crate) const PAPERS_LOAD: f64 = 0.955;
 
-/// One line of the space row: a rate, and what this crate's builder makes of it.
+/// One line of the space row: a rate, and what this crate's builder chooses for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Space {
     pub(crate) asked: f64,
@@ -40,7 +41,7 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// For every rate of the paper's range that is asked for.
+    /// A line for each rate of the paper's range.
     pub(crate) fn row(capacity: usize) -> Vec<Self> {
         let rates = [1e-2, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4, 5e-5, 2e-5, 1e-5, 5e-6, 2e-6, 1e-6];
         rates.into_iter().map(|asked| Self::of(asked, capacity)).collect()
@@ -59,7 +60,7 @@ impl Space {
     }
 }
 
-/// A layout in a table of the size at hand.
+/// A layout in a table of the given size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InTable {
     pub(crate) layout: Layout,
@@ -67,7 +68,7 @@ pub(crate) struct InTable {
     pub(crate) load: f64,
     /// Bits for each key, at capacity.
     pub(crate) bits: f64,
-    /// The computed rate there.
+    /// The computed rate at capacity.
     pub(crate) rate: f64,
 }
 

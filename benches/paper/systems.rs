@@ -1,11 +1,12 @@
-//! What is compared: this crate's filter in each of its layouts, the systems of the paper, and what people use instead.
+//! What is compared: this crate's filter in each of its layouts, the systems of the paper, and systems in common
+//! use today.
 //!
 //! # What is the same for all
-//! - The keys, and the hash: `ahash` with the same constants. Where a crate takes a hash it is given that.
-//! - The memory. Where a system's size goes by powers of two, it gets the nearest one *below*, or three times one.
-//! - That each is filled to what it is made for, its *capacity*: ours and the quotient filter say what that is; the
-//!   other cuckoo filters take 95 % of their slots, the d-left counting Bloom filter 6 keys to a bucket of 8; the Bloom
-//!   filters have 13 bits for each key, which is what the paper gives them, and the counting one four times as many.
+//! - The keys, and the hash: `ahash` with the same constants. A crate that takes a hash gets that.
+//! - The memory. A system whose size is a power of two gets the nearest one *below*, or three times one.
+//! - The fill: each is filled to what it is made for, its *capacity*. Ours and the quotient filter report theirs.
+//!   The other cuckoo filters take 95 % of their slots, and the d-left counting Bloom filter 6 keys to a bucket of
+//!   8. The Bloom filters have 13 bits for each key, as in the paper, and the counting one has four times as many.
 
 use super::adapters::{AtomicBloom, BlockedBloom, Bloom, Exact, Ours, Peer, Quotient};
 use super::filters::{CountingBloom, DLeft};
@@ -18,9 +19,9 @@ use super::timed::{Concurrent, Exclusive, Filter, Shared, Timed};
 /// How much is measured of a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// It stands in the table and in the figures.
+    /// It is in the table and in the figures.
     Figures,
-    /// It stands in the table only.
+    /// It is in the table only.
     Table,
     /// Only on two threads.
     Threads,
@@ -33,14 +34,14 @@ pub(crate) struct System {
     pub(crate) part: Part,
     pub(crate) removes: bool,
     pub(crate) is_shared: bool,
-    /// Cache lines of the table that a lookup reads: of a key that is there, and of another.
+    /// Cache lines of the table that a lookup reads: of a present key, and of an absent one.
     pub(crate) lines: [&'static str; 2],
-    /// An empty one that takes so many bytes, or somewhat less.
+    /// An empty one that takes this many bytes, or slightly less.
     pub(crate) build: Box<dyn Fn(usize) -> Built>,
 }
 
 impl System {
-    /// Of those that threads can share, the ones in the figures, and `fastbloom`'s other version.
+    /// Of the systems that threads can share: the ones in the figures, and `fastbloom`'s other version.
     pub(crate) fn is_shown_on_two_threads(&self) -> bool {
         self.part != Part::Table && self.is_shared
     }
@@ -53,7 +54,7 @@ pub(crate) struct Built {
     pub(crate) bytes: Option<usize>,
     /// How many keys it is made for.
     pub(crate) capacity: u64,
-    /// The false-positive rate that is to be expected then, where there is a formula.
+    /// The false-positive rate that is expected at capacity, if there is a formula.
     pub(crate) rate: Option<f64>,
 }
 
@@ -71,7 +72,7 @@ impl Built {
     }
 }
 
-/// Everything that is compared, ours first.
+/// All systems, ours first.
 pub(crate) fn systems() -> Vec<System> {
     let mut systems: Vec<System> = Layout::all().into_iter().map(ours).collect();
     systems.extend([
@@ -130,7 +131,7 @@ pub(crate) fn systems() -> Vec<System> {
                 let filter = qfilter::Filter::with_fingerprint_size(capacity, slots + QUOTIENT_BITS);
                 let filter = filter.expect("a valid filter");
                 let (bytes, capacity) = (filter.memory_usage(), filter.capacity());
-                // A lookup meets the remainders of its own slot's keys, 0.95 of them on the average.
+                // A lookup compares with the remainders of its own slot's keys, 0.95 of them on average.
                 Built::exclusive(Quotient(filter), bytes, capacity).with_rate(0.95 / f64::from(1 << QUOTIENT_BITS))
             }),
         },
@@ -182,14 +183,14 @@ pub(crate) fn systems() -> Vec<System> {
 const BLOOM_BITS: usize = 13;
 const BLOOM_HASHES: u64 = 9;
 
-/// The chance that all of a key's bits were set by others.
+/// The probability that other keys have set all of a key's bits.
 fn bloom_rate() -> f64 {
     let hashes = BLOOM_HASHES as f64;
     (1.0 - (-hashes / BLOOM_BITS as f64).exp()).powf(hashes)
 }
 
 const QUOTIENT_BITS: u8 = 9;
-/// About what the exact set takes for a key.
+/// About as many bytes as the exact set takes for a key.
 const EXACT_BYTES: usize = 22;
 
 /// One of this crate's layouts.

@@ -16,7 +16,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// In Markdown; all columns but the first `left` are right-aligned.
+    /// In Markdown. All columns except the first `left` are right-aligned.
     pub(crate) fn text(&self, left: usize) -> String {
         let head = self.head.iter().map(|cell| (*cell).into()).collect();
         let rows: Vec<Vec<String>> = [head].into_iter().chain(self.rows.iter().cloned()).collect();
@@ -25,7 +25,7 @@ impl Table {
 
     pub(crate) fn csv(&self) -> String {
         let quoted = |cell: &str| format!("\"{}\"", cell.replace('"', "'"));
-        // The unit goes from the cells to the heading.
+        // The unit moves from the cells to the heading.
         let is_percent = |column: usize| self.rows.iter().any(|row| row[column].ends_with(" %"));
         let head = self.head.iter().enumerate().map(|(column, cell)| {
             let unit = if is_percent(column) { ", %" } else { "" };
@@ -46,7 +46,7 @@ impl Table {
     }
 }
 
-/// A measured rate, or how many lookups did not do to tell it.
+/// A measured rate. If it is 0, the number of lookups without a false positive.
 fn measured_rate(measured: &Measured) -> String {
     let (positives, lookups) = measured.positives;
     if positives > 0 { percent(measured.rate()) } else { format!("0 of {:.1} M", lookups as f64 / 1e6) }
@@ -54,7 +54,7 @@ fn measured_rate(measured: &Measured) -> String {
 
 fn percent(rate: f64) -> String {
     let percent = rate * 100.0;
-    // Two digits that count.
+    // Two significant digits.
     let digits = (1.0 - percent.log10().floor()).clamp(0.0, 9.0) as usize;
     format!("{percent:.digits$} %")
 }
@@ -187,7 +187,7 @@ impl Findings {
         Table { head, rows: rows.collect() }
     }
 
-    /// The space row in a sentence or two.
+    /// The space row, summed up in a sentence or two.
     pub(crate) fn space_verdict(&self) -> String {
         let (mut less, mut as_little, mut above) = (0, 0, Vec::new());
         for &Space { asked, bits, .. } in &self.space {

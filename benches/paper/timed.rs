@@ -1,4 +1,4 @@
-//! The timed loops, each compiled for one system alone.
+//! The timed loops. Each is compiled for one system alone.
 
 use std::ops::{AddAssign, Range};
 use std::time::{Duration, Instant};
@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use super::support::filled::on_threads;
 use super::support::keys::{Random, Shuffled, key};
 
-/// A filter at work for one thread. Changes tell whether they succeeded.
+/// A filter that one thread uses. Changes return whether they succeeded.
 pub(crate) trait Filter {
     fn insert(&mut self, key: u64) -> bool;
     fn contains(&self, key: u64) -> bool;
     fn remove(&mut self, key: u64) -> bool;
 }
 
-/// A filter that threads can share: each has a reference, and that is a [`Filter`].
+/// A filter that threads can share. Each thread has a reference, and the reference is a [`Filter`].
 pub(crate) trait Shared: Sync {
     fn insert(&self, key: u64) -> bool;
     fn contains(&self, key: u64) -> bool;
@@ -37,7 +37,7 @@ impl<S: Shared> Filter for &S {
     }
 }
 
-/// Operations, how long they took together, and what they answered.
+/// Operations, their total time, and their answers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turn {
     pub(crate) operations: u64,
@@ -81,7 +81,7 @@ pub(crate) trait Timed {
     fn look_up(&self, lookups: &Lookups, threads: u64) -> Turn;
 }
 
-/// A filter that needs to be borrowed mutably.
+/// A filter that needs `&mut` for its changes.
 #[derive(Debug)]
 pub(crate) struct Exclusive<F>(pub(crate) F);
 
@@ -155,8 +155,8 @@ fn change(keys: Range<u64>, by: u64, mut change: impl FnMut(u64) -> bool) -> Tur
     Turn { operations, failures: operations - done, ..Turn::default() }
 }
 
-/// The thread's part of the lookups. Present keys are not asked for in the order in which they came in, and which lookup
-/// is of one is left to a random number, or the processor would foresee it.
+/// The thread's part of the lookups. Present keys are not looked up in the order of their insertion. A random
+/// number decides which lookup is of a present key, so that the processor cannot predict it.
 #[inline(never)]
 fn look_up<F: Filter>(filter: &F, lookups: &Lookups, thread: u64, threads: u64) -> Turn {
     let count = (lookups.count / threads).next_multiple_of(8);

@@ -1,4 +1,4 @@
-//! One table at a high load, whose oldest keys are removed and new ones inserted all the time.
+//! One table at a high load. All the time, its oldest keys are removed and new ones inserted.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::support::filled::on_new_threads;
 use crate::support::keys::key;
 use crate::support::ours;
 
-/// A rate that is asked for, the slots of a bucket that it leads to, and the load.
+/// A rate to request, the slots of a bucket that result from it, and the load.
 #[derive(Clone, Copy)]
 pub(crate) struct Setting {
     pub(crate) name: &'static str,
@@ -20,22 +20,22 @@ pub(crate) struct Setting {
     pub(crate) load: f64,
 }
 
-/// 8 slots in a bucket can be filled to 99 %. 5 slots, which are the default, cannot.
+/// 8 slots in a bucket can be filled to 99 %. 5 slots, the default, cannot.
 pub(crate) const SETTINGS: [Setting; 3] = [
     Setting { name: "5 of 14", rate: 0.001, slots: 5, load: 0.95 },
     Setting { name: "5 of 14", rate: 0.001, slots: 5, load: 0.98 },
     Setting { name: "8 of 8", rate: 0.07, slots: 8, load: 0.99 },
 ];
 
-/// The keys are dealt out to so many lanes. A thread has the same number of lanes as the others.
+/// The number of lanes into which the keys are divided. All threads have the same number of lanes.
 const LANES: u64 = 8;
 
-/// The keys of a lane that are in: these numbers.
+/// The present keys of a lane: these numbers.
 struct Lane {
     lane: u64,
     oldest: u64,
     next: u64,
-    /// How many there are to be.
+    /// How many there should be.
     len: u64,
 }
 
@@ -93,7 +93,7 @@ impl Churn {
         Self { filter, lanes }
     }
 
-    /// What so many threads took for their operations.
+    /// The times of the operations of this many threads.
     pub(crate) fn run(&self, threads: u64, time: Duration) -> Operations {
         let end = Instant::now() + time;
         let (_, results) = on_new_threads(threads, |thread| self.work(thread, threads, end));
@@ -112,7 +112,7 @@ impl Churn {
                 let removed = operations.remove.time(|| self.filter.remove(&oldest));
                 assert!(removed, "a present key was not removed");
                 lane.oldest += 1;
-                // Where an insert was refused, there is one more to catch up with.
+                // After a refused insert, there is one more key to insert.
                 for _ in 0..(lane.len - (lane.next - lane.oldest)).min(2) {
                     self.add(lane, &mut operations);
                 }
@@ -133,13 +133,13 @@ impl Churn {
             Ok(_) => &mut operations.insert_if_absent,
         };
         kind.stop(watch);
-        // Another key may look like this one. Then it is added all the same, to be removed in its turn.
+        // Another key may look like this one. Then it is added anyway, and removed in its turn.
         if added.is_ok_and(|added| added || self.filter.insert(&new).is_ok()) {
             lane.next += 1;
         }
     }
 
-    /// What it took to begin saves amid the changes of so many threads.
+    /// The times to begin a save, during the changes of this many threads.
     #[cfg(feature = "snapshot")]
     pub(crate) fn saves(&self, threads: u64, time: Duration) -> Times {
         use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,12 +1,14 @@
-//! How long a writer's single operation takes at worst.
+//! How long a single operation of a writer takes at worst.
 //!
-//! `cargo bench --bench progress --features snapshot [-- --quick | --size=small|l2|large | --only=changes|refused|several]`
+//! `cargo bench --bench progress --features snapshot [-- --quick | --size=SIZE | --only=PART]`, where `SIZE` is
+//! `small`, `l2` or `large`, and `PART` is `changes`, `refused` or `several`.
 //!
-//! Four and eight threads work on one filter, at 95 to 99 % load, and each operation is timed for itself: in processor time,
-//! which tells how many steps it took, and by the clock, which also counts what it waited for and how long its thread was
-//! not on a processor. With more threads than cores the longest of these times are the scheduler's. Shown are the average
-//! and the times within which 99.9 % and 99.99 % of the operations end, and the longest, in microseconds. The clocks
-//! themselves take what the first row says. Without the feature `snapshot` the beginning of saves is left out.
+//! Four and eight threads work on one filter, at 95 to 99 % load, and each operation is timed by itself, by two
+//! clocks. Processor time shows how much work it was. The wall clock also counts what the operation waited for, and
+//! how long its thread was not on a processor. With more threads than cores, the scheduler causes the longest of
+//! these times. The output shows, in microseconds, the average, the times within which 99.9 % and 99.99 % of the
+//! operations end, and the longest. The first row is the time of the clocks themselves. Without the feature
+//! `snapshot`, the beginning of saves is left out.
 
 mod churn;
 mod refused;
@@ -22,10 +24,10 @@ use support::clock::Times;
 use support::options::Options;
 use support::report::align;
 
-/// What a size is called, and how large the table is. No search in a small one ends for its budget's sake.
+/// The name of a size, and how large the table is. In a small one, no search ends because of its budget.
 const SIZES: [(&str, usize); 3] = [("small", 2048 * 8), ("l2", 512 << 10), ("large", 64 << 20)];
 
-/// The rows of a table, under what they are of.
+/// The rows of a table, below their headings.
 struct Report(Vec<Vec<String>>);
 
 impl Report {
@@ -48,7 +50,7 @@ impl Report {
     }
 }
 
-/// The operations of threads on one table.
+/// The operations of several threads on one table.
 fn changes(bytes: usize, size: &str, time: Duration, options: &Options) {
     for setting in SETTINGS {
         let mut report = Report::new();

@@ -1,7 +1,7 @@
 //! Inserts that are refused, of a key whose two buckets are filled by copies of it and of a second key.
 //!
-//! No copy in these two buckets can be anywhere else. So a search ends at once, and what takes time is to make sure that
-//! there was no room, while others take copies out wherever in the table they are.
+//! No copy in these two buckets can be anywhere else. So a search ends at once. What takes time is making sure that
+//! there was no room, while other threads take copies out all over the table.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -16,7 +16,7 @@ use crate::support::ours;
 
 type Filter = ConcurrentCuckooFilter<u64, RandomState>;
 
-/// How full the table is otherwise: the others always find room.
+/// How full the table is otherwise. The other threads always find room.
 const LOAD: f64 = 0.5;
 
 /// How many keys of its own a writer has in the table.
@@ -40,13 +40,13 @@ impl Refused {
         }
         let mut random = Random(7);
         while filter.len() < (filter.slots() as f64 * LOAD) as usize {
-            // Some keys have the same two buckets.
+            // It is refused if it has the same two buckets.
             _ = filter.insert_hash(random.next());
         }
         Self { filter, hash }
     }
 
-    /// What it took to be refused, again and again, while so many others insert and remove.
+    /// The times of the refused inserts, one after the other, while this many other threads insert and remove.
     pub(crate) fn run(&self, writers: u64, most: u64, time: Duration) -> Times {
         let ended = &AtomicBool::new(false);
         let mut times = Times::default();
@@ -77,18 +77,18 @@ impl Refused {
     }
 }
 
-/// The hashes of two keys that the filter, which is empty, tells apart but puts into the same two buckets.
+/// The hashes of two keys that the filter, which is empty, distinguishes but puts into the same two buckets.
 fn colliding(filter: &Filter) -> (u64, u64) {
     let hash = 0x1234_5678_9abc_def0;
     let copies = (0..).take_while(|_| filter.insert_hash(hash).is_ok()).count();
     let mut random = Random(1);
-    // The two buckets are full. Of all keys, only those are refused that have no other.
+    // The two buckets are full. Only keys with no other bucket are refused.
     let other = loop {
         let other = random.next();
         match filter.insert_hash(other) {
             Ok(()) => assert!(filter.remove_hash(other), "it was just inserted"),
             Err(InsertError::Full { .. }) => break other,
-            // It looks like the first one.
+            // It looks like the first key.
             Err(_) => {}
         }
     };

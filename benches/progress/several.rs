@@ -11,13 +11,13 @@ use crate::support::filled::on_new_threads;
 use crate::support::hash::HASH;
 use crate::support::keys::key;
 
-/// The keys of these buckets, five in each, at about 95 % load.
+/// The number of keys for these buckets, five in each, at about 95 % load.
 fn keys_in(bytes: usize) -> usize {
     bytes / size_of::<u64>() * 5 * 95 / 100
 }
 
-/// What inserts took while a filter grew from an eighth to a newest table of so many bytes, and what `reserve` took, which
-/// builds one such table more.
+/// The times of inserts while a filter grew from an eighth to a newest table of this many bytes, and the times of
+/// `reserve`, which adds one more such table.
 pub(crate) fn growth(bytes: usize, threads: u64) -> (Times, Times) {
     let filter = GrowableCuckooFilter::<u64>::builder().hasher(HASH).capacity(keys_in(bytes) / 8).build();
     let filter = filter.expect("a valid filter");
@@ -43,8 +43,8 @@ pub(crate) fn growth(bytes: usize, threads: u64) -> (Times, Times) {
     (inserts, reserve)
 }
 
-/// What rotations took of one thread, in a filter whose tables have so many bytes, and what the inserts of all others took
-/// meanwhile.
+/// The times of the rotations of one thread, in a filter whose tables have this many bytes, and of the inserts of
+/// all others meanwhile.
 pub(crate) fn rotation(bytes: usize, threads: u64, time: Duration) -> (Times, Times) {
     let filter = RotatingCuckooFilter::<u64>::builder().hasher(HASH).generation_capacity(keys_in(bytes)).generations(2);
     let filter = filter.build().expect("a valid filter");

@@ -16,7 +16,7 @@ impl Stopwatch {
     }
 }
 
-/// How long this thread has been on a processor, in nanoseconds; 0 where the system does not tell.
+/// How long this thread has been on a processor, in nanoseconds; 0 if the system does not say.
 pub(crate) fn processor_time() -> u64 {
     #[cfg(unix)]
     {
@@ -27,8 +27,9 @@ pub(crate) fn processor_time() -> u64 {
     0
 }
 
-/// The processor time of this thread, or the time of day where the system does not tell that: in nanoseconds, from any beginning. What
-/// one thread does alone takes as long by this clock on a busy machine too, but for the caches and the memory that it shares.
+/// The processor time of this thread, or the time of day if the system does not say: in nanoseconds, from any
+/// start. By this clock, the work of one thread takes as long on a busy machine as on an idle one, except for the
+/// caches and the memory that it shares.
 pub(crate) fn own_time() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     match processor_time() {
@@ -67,11 +68,11 @@ impl Times {
         self.clock.extend(&others.clock);
     }
 
-    /// What the columns of [`row`](Self::row) are.
+    /// The headings of the columns of [`row`](Self::row).
     pub(crate) const HEAD: [&str; 8] =
         ["operations", "average", "99.9 %", "99.99 %", "longest", "clock: 99.9 %", "99.99 %", "longest"];
 
-    /// In microseconds: of the processor time first.
+    /// In microseconds, processor time first.
     pub(crate) fn row(&self) -> Vec<String> {
         let Self { processor, clock } = self;
         let average = processor.sum as f64 / processor.count.max(1) as f64;
@@ -86,10 +87,10 @@ impl Times {
     }
 }
 
-/// How many parts each power of two is divided into: a time is told with an error of some percent.
+/// The number of parts into which each power of two is divided. So a time has an error of some percent.
 const PARTS: u64 = 32;
 
-/// How often there were which times, in nanoseconds.
+/// How often each time occurred, in nanoseconds.
 #[derive(Clone)]
 struct Histogram {
     counts: Vec<u64>,
@@ -106,7 +107,8 @@ impl Default for Histogram {
 
 impl Histogram {
     fn add(&mut self, time: u64) {
-        // The times from 32 to 63 are in parts 32 to 63, those from 64 to 127, by twos, in the next 32, and so on.
+        // The times from 32 to 63 are in parts 32 to 63; those from 64 to 127, two in each, in the next 32; and so
+        // on.
         let power = u64::from((time | PARTS).ilog2() - PARTS.ilog2());
         self.counts[(power * PARTS + (time >> power)) as usize] += 1;
         self.count += 1;

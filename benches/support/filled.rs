@@ -1,5 +1,5 @@
-//! The operations, each a timed loop that is compiled for one subject alone; and what is in the table, against which
-//! they check the answers.
+//! The operations, each a timed loop that is compiled for one subject alone. And the keys in the table, against
+//! which they check the answers.
 
 use std::cell::OnceCell;
 use std::ops::{AddAssign, Range};
@@ -10,17 +10,16 @@ use std::time::{Duration, Instant};
 use super::keys::{ABSENT, Random, Shuffled, key};
 use super::subject::{Kind, Subject};
 
-/// What is looked up or done at a constant load.
+/// The operations at a constant load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Steady {
-    /// Lookups of keys that are in the filter.
+    /// Lookups of present keys.
     Hit,
-    /// Lookups of keys that are not.
+    /// Lookups of absent keys.
     Miss,
-    /// Lookups of either, by the toss of a coin.
+    /// Lookups of either, at random.
     Half,
-    /// Of ten operations nine such lookups, and one that removes the oldest key or, every other time, inserts a new
-    /// one.
+    /// Of ten operations, nine such lookups, and one that alternately removes the oldest key and inserts a new one.
     Mix,
 }
 
@@ -28,7 +27,7 @@ impl Steady {
     pub(crate) const ALL: [Self; 4] = [Self::Hit, Self::Miss, Self::Half, Self::Mix];
 }
 
-/// A subject and what is in it, with the subject's type hidden. Each call is one timed loop.
+/// A subject and its keys, with the subject's type hidden. Each call is one timed loop.
 pub(crate) trait Bench {
     fn name(&self) -> &'static str;
     fn about(&self) -> &'static str;
@@ -40,7 +39,7 @@ pub(crate) trait Bench {
     fn bytes(&self) -> usize;
     /// How many keys are in the filter.
     fn len(&self) -> u64;
-    /// Puts a new filter in the place of this one.
+    /// Replaces the filter by a new one.
     fn renew(&mut self);
     /// Inserts new keys until there are `len`.
     fn insert_to(&mut self, len: u64, threads: u64) -> Sample;
@@ -50,11 +49,11 @@ pub(crate) trait Bench {
     fn steady(&mut self, what: Steady, count: u64, threads: u64) -> Sample;
     /// The false positives among all misses so far, and the misses.
     fn false_positives(&self) -> (u64, u64);
-    /// The inserts and removals in all mixes so far that failed though they should not, and all of them.
+    /// The inserts and removals in all mixes so far that failed although they should not, and all of them.
     fn failed_changes(&self) -> (u64, u64);
 }
 
-/// So many operations in so much time.
+/// A number of operations, and the time that they took.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sample {
     pub(crate) operations: u64,
@@ -83,7 +82,7 @@ impl AddAssign for Sample {
 #[derive(Debug)]
 pub(crate) struct Filled<S> {
     table_bytes: usize,
-    /// Built when it's first needed.
+    /// Built when it is first needed.
     built: OnceCell<Built<S>>,
     present: Range<u64>,
     absent: u64,
@@ -91,7 +90,7 @@ pub(crate) struct Filled<S> {
     failed_changes: (u64, u64),
 }
 
-/// A subject, and what it said of itself when it was empty.
+/// A subject, and its properties when it was empty.
 #[derive(Debug)]
 struct Built<S> {
     subject: S,
@@ -101,7 +100,7 @@ struct Built<S> {
 }
 
 impl<S: Subject> Filled<S> {
-    /// An empty filter whose table takes so many bytes.
+    /// An empty filter whose table takes this many bytes.
     pub(crate) fn boxed(table_bytes: usize) -> Box<dyn Bench> {
         Box::new(Self {
             table_bytes,
@@ -156,7 +155,7 @@ impl<S: Subject> Bench for Filled<S> {
     }
 
     fn renew(&mut self) {
-        // This gives the old table's memory back before there is a new one.
+        // This frees the old table's memory before there is a new one.
         self.built.take();
         self.present = self.present.end..self.present.end;
     }
@@ -200,7 +199,7 @@ impl<S: Subject> Bench for Filled<S> {
             for Answers { surplus, failed_changes } in &answers {
                 assert!(*surplus >= 0, "{}: {} keys were not found ({what:?})", S::NAME, -surplus);
                 assert!(*surplus <= most, "{}: {surplus} false positives in {each} lookups ({what:?})", S::NAME);
-                // Another crate's race is to be told, but no reason to end the run.
+                // Another crate's race is reported, but does not end the run.
                 let tolerated = if S::KIND == Kind::Peer && threads > 1 { each / 10_000 + 1 } else { 0 };
                 assert!(*failed_changes <= tolerated, "{}: {failed_changes} changes failed ({what:?})", S::NAME);
             }
@@ -231,10 +230,10 @@ impl<S: Subject> Bench for Filled<S> {
     }
 }
 
-/// What one thread was told.
+/// The answers that one thread got.
 #[derive(Debug)]
 struct Answers {
-    /// How many more lookups than those of present keys were answered "present".
+    /// How many lookups were answered "present", less those of present keys.
     surplus: i64,
     failed_changes: u64,
 }
@@ -251,7 +250,7 @@ fn insert<S: Subject>(subject: &S, from: u64, to: u64, by: u64) -> u64 {
     inserted
 }
 
-/// Removes each `by`th key and returns how many were there.
+/// Removes each `by`th key and returns how many were present.
 #[inline(never)]
 fn remove<S: Subject>(subject: &S, from: u64, to: u64, by: u64) -> u64 {
     let mut removed = 0;
@@ -275,10 +274,10 @@ fn misses<S: Subject>(subject: &S, absent: u64, count: u64) -> Answers {
     Answers { surplus, failed_changes: 0 }
 }
 
-/// How many operations have their choices made by one random number; in the mix, one of them is a change.
+/// How many operations use the bits of one random number. In the mix, one of them is a change.
 const BLOCK: u64 = 10;
 
-/// In each block the bits of one random number say which lookups are of a present key.
+/// In each block, the bits of one random number choose which lookups are of a present key.
 #[inline(never)]
 fn half<S: Subject>(subject: &S, mut order: Shuffled, absent: u64, count: u64) -> Answers {
     let mut random = Random(absent);
@@ -296,17 +295,17 @@ fn half<S: Subject>(subject: &S, mut order: Shuffled, absent: u64, count: u64) -
     Answers { surplus, failed_changes: 0 }
 }
 
-/// Like `half`, but one operation in each block, at a random place, removes the oldest key or, by turns, inserts a new
-/// one.
+/// Like `half`, but one operation in each block, at a random place, alternately removes the oldest key and inserts
+/// a new one.
 ///
-/// Of the keys, the `thread`th thread has each `threads`th, and looks up and removes no others: it knows what is in the
-/// filter.
+/// Of the keys, the `thread`th thread has each `threads`th, and looks up and removes no others. So it knows which
+/// keys are in the filter.
 #[inline(never)]
 fn mix<S: Subject>(subject: &S, present: &Range<u64>, absent: u64, count: u64, thread: u64, threads: u64) -> Answers {
     let own = (present.end - present.start) / threads;
     assert_eq!(own * threads, present.end - present.start, "equal shares");
     let (mut oldest, mut newest) = (present.start + thread, present.end + thread);
-    // After a removal there is one less.
+    // After a removal there is one key less.
     let mut order = Shuffled::new(0..own - 1, 0.0);
     let mut random = Random(absent);
     let mut surplus = 0;
@@ -332,16 +331,17 @@ fn mix<S: Subject>(subject: &S, present: &Range<u64>, absent: u64, count: u64, t
     Answers { surplus, failed_changes: count / BLOCK - changed }
 }
 
-/// Runs `work` on so many threads at once; returns the time from the first start to the last end, and the results.
+/// Runs `work` on this many threads at once. Returns the time from the first start to the last end, and the
+/// results.
 pub(crate) fn on_threads<R: Send>(threads: u64, work: impl Fn(u64) -> R + Sync) -> (Duration, Vec<R>) {
     run_together(threads, true, work)
 }
 
-/// [`on_threads`], but where there are several threads, all are new ones.
+/// [`on_threads`], but if there are several threads, all are new ones.
 ///
-/// A filter counts its items in a few counters, so that threads need not share one. They are dealt out in turn: two new
-/// threads get different ones, as the threads of a pool do. The calling thread and a new one may well get the same, and
-/// then each change waits for it.
+/// A filter counts its items in a few counters, so that threads need not share one. Threads get them in turn. Two
+/// new threads get different ones, as the threads of a pool do. The calling thread and a new one may get the same,
+/// and then each change waits for it.
 pub(crate) fn on_new_threads<R: Send>(threads: u64, work: impl Fn(u64) -> R + Sync) -> (Duration, Vec<R>) {
     run_together(threads, false, work)
 }
@@ -355,7 +355,7 @@ fn run_together<R: Send>(threads: u64, caller: bool, work: impl Fn(u64) -> R + S
     }
     let ready = AtomicUsize::new(0);
     let run = |thread| {
-        // They wait awake, so that no one's start is delayed by being woken.
+        // The threads spin, so that waking up delays none of their starts.
         ready.fetch_add(1, Ordering::AcqRel);
         while ready.load(Ordering::Acquire) < threads as usize {
             thread::yield_now();

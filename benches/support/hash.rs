@@ -11,7 +11,7 @@ pub(crate) const HASH: RandomState =
 
 /// `ahash` with these keys, for crates that take a type of hasher and make one with `default` for each hash.
 ///
-/// `AHasher::default` would look up keys that were made at run time; here they are constants, which is quicker.
+/// `AHasher::default` would look up keys that were made at run time. Here they are constants, which is faster.
 #[derive(Clone)]
 pub(crate) struct KeyedHasher(AHasher);
 

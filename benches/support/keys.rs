@@ -1,9 +1,9 @@
 //! The keys, and the orders in which they are used.
 //!
-//! A table of 192 MB holds a hundred million items. An array of their keys would be four times as large as the table
-//! and would compete with it for the memory's bandwidth, so a key is computed from its number, and in one
-//! multiplication: the generator is part of what is timed, for every subject alike, and a costly one would bring all
-//! ratios closer to 1.
+//! A table of 192 MB holds a hundred million items. An array of their keys would be four times as large as the
+//! table, and would compete with it for the memory's bandwidth. So a key is computed from its number, in one
+//! multiplication. The generator is part of what is timed, for every subject alike, and an expensive one would
+//! bring all ratios closer to 1.
 
 use std::ops::Range;
 
@@ -16,11 +16,11 @@ pub(crate) fn key(index: u64) -> u64 {
 /// The first number of the keys that are never inserted.
 pub(crate) const ABSENT: u64 = 1 << 40;
 
-/// Goes round a range of numbers, again and again, in an order that isn't the one in which they were inserted.
+/// Cycles through a range of numbers, in an order that is not the order of insertion.
 ///
-/// Each number is followed by the one that stands about a thousand behind it. So the end of the range comes seldom, and
-/// a step costs an addition and a branch that is predicted: nearly as little as counting up, which the lookups of absent
-/// keys do.
+/// Each number is followed by the one that is about a thousand behind it. So the end of the range comes seldom, and
+/// a step costs an addition and a branch that is predicted. That is nearly as little as counting up, which the
+/// lookups of absent keys do.
 #[derive(Clone, Debug)]
 pub(crate) struct Shuffled {
     start: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Shuffled {
 }
 
 impl Shuffled {
-    /// `turn` is the share of the range to leave out at first, for threads that are to go round it at different places.
+    /// `turn` is the share of the range to skip at first, for threads that start at different places.
     pub(crate) fn new(range: Range<u64>, turn: f64) -> Self {
         let len = range.end - range.start;
         assert!(len > 0, "no key to look up");
@@ -58,7 +58,7 @@ impl Shuffled {
     }
 }
 
-/// Not inlined, lest the branch become a conditional move that every step has to wait for.
+/// Not inlined. Otherwise the branch could become a conditional move, for which every step has to wait.
 #[cold]
 #[inline(never)]
 fn wrapped(at: u64, len: u64) -> u64 {

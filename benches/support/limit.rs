@@ -3,8 +3,7 @@
 use super::hash::HASH;
 use super::subject::{Kind, Subject};
 
-/// Two words on two random cache lines, whose places come from the hash of the key, and nothing
-/// else.
+/// Two words on two random cache lines, whose places come from the hash of the key, and nothing else.
 pub(crate) struct Limit(Vec<u64>);
 
 impl Limit {
@@ -20,11 +19,11 @@ impl Subject for Limit {
     const KIND: Kind = Kind::Limit;
 
     fn build(table_bytes: usize) -> Self {
-        // Not zeros: those would be pages that the system shares and never loads.
+        // Not zeros: zero pages are shared by the system and never loaded.
         Self(vec![1; table_bytes / size_of::<u64>()])
     }
 
-    /// So that as many keys are looked up here as elsewhere.
+    /// Chosen so that as many keys are looked up here as in a filter.
     fn slots(&self) -> u64 {
         self.0.len() as u64 * 4
     }

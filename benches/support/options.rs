@@ -4,16 +4,16 @@ use std::env;
 
 use super::plan::Size;
 
-/// What stands on the command line.
+/// The options on the command line.
 pub(crate) struct Options {
     options: Vec<String>,
-    /// Whether this is a run of the tests, which only sees that the benchmark works.
+    /// Whether this is a run of the tests, which only checks that the benchmark works.
     pub(crate) test: bool,
     pub(crate) quick: bool,
 }
 
 impl Options {
-    /// `None` if there is nothing to do: a name is for another benchmark.
+    /// `None` if there is nothing to do, because a name is for another benchmark.
     pub(crate) fn parse() -> Option<Self> {
         let options: Vec<String> = env::args().skip(1).collect();
         if options.iter().any(|option| !option.starts_with('-')) {
@@ -33,7 +33,7 @@ impl Options {
         self.options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
     }
 
-    /// The sizes that are asked for, with `--l2` or `--large`; else those that there is time for.
+    /// The sizes that are requested with `--l2` or `--large`; otherwise those that there is time for.
     pub(crate) fn sizes(&self) -> impl Iterator<Item = Size> + use<> {
         let both = !self.has("--l2") && !self.has("--large");
         let large = self.has("--large") || both && !self.quick && !self.test;

@@ -8,7 +8,8 @@ use concurrent_cuckoo_filter::{Builder, ConcurrentCuckooFilter, Encoding};
 use super::hash::HASH;
 use super::subject::{Kind, Subject};
 
-/// A builder of this crate's filter, with the hash of all, and without huge pages: the others have none either.
+/// A builder of this crate's filter, with the common hash, and without huge pages, because the others have none
+/// either.
 pub(crate) fn builder() -> Builder<u64, RandomState> {
     let builder = ConcurrentCuckooFilter::builder().hasher(HASH);
     #[cfg(feature = "huge-pages")]
@@ -16,10 +17,10 @@ pub(crate) fn builder() -> Builder<u64, RandomState> {
     builder
 }
 
-/// This crate's filter with the largest table in so many bytes, or one that is at most 1 % smaller; `build` makes one of
-/// some capacity.
+/// This crate's filter with the largest table in this many bytes, or one that is at most 1 % smaller. `build` makes
+/// one of a given capacity.
 ///
-/// The builder is asked for a capacity, so the one that makes a table of this size is approached by rule of three.
+/// The builder takes a capacity, so the capacity for a table of this size is approached by the rule of three.
 pub(crate) fn of_size(
     table_bytes: usize,
     slots_per_bucket: usize,
@@ -41,14 +42,14 @@ pub(crate) fn of_size(
 pub(crate) trait Setting: Sync + 'static {
     const NAME: &'static str;
     const ABOUT: &'static str;
-    /// What to ask the builder for, if anything.
+    /// The rate to request from the builder, if any.
     const RATE: Option<f64>;
     const ENCODING: Option<Encoding>;
-    /// The layout that is meant: slots per bucket and bits per fingerprint.
+    /// The layout that must result: slots per bucket and bits per fingerprint.
     const LAYOUT: (usize, u32);
 }
 
-/// What one gets who asks for nothing.
+/// The default settings.
 #[derive(Debug)]
 pub(crate) struct Default5x14;
 
@@ -60,7 +61,7 @@ impl Setting for Default5x14 {
     const LAYOUT: (usize, u32) = (5, 14);
 }
 
-/// The rate nearest to `atomic-cuckoo-filter`'s, in as many bits.
+/// The rate closest to that of `atomic-cuckoo-filter`, in as many bits.
 #[derive(Debug)]
 pub(crate) struct Plain4x16;
 

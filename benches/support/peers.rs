@@ -10,10 +10,10 @@ use rand::rngs::SmallRng;
 use super::hash::{HASH, KeyedHasher};
 use super::subject::{Kind, Subject};
 
-/// `atomic-cuckoo-filter` at its default layout, 4 fingerprints of 16 bits to a bucket, which is a word.
+/// `atomic-cuckoo-filter` at its default layout: 4 fingerprints of 16 bits in a bucket, which is a word.
 ///
-/// Its other settings don't help it: buckets of another size straddle words, which costs it a third of its lookups in
-/// the L2 cache; without evictions it needs no lock, but can't be filled to 90 %.
+/// Its other settings don't help it. Buckets of another size straddle words, which costs it a third of its lookups
+/// in the L2 cache. Without evictions it needs no lock, but cannot be filled to 90 %.
 #[derive(Debug)]
 pub(crate) struct AtomicCuckooFilter<H: Hasher + Default = KeyedHasher>(atomic_cuckoo_filter::CuckooFilter<H>);
 
@@ -60,7 +60,7 @@ impl<H: Hasher + Default + Sync + 'static> Subject for AtomicCuckooFilter<H> {
     }
 }
 
-/// `RwLock` around `scalable_cuckoo_filter`, also with 4 fingerprints of 16 bits to a bucket.
+/// `RwLock` around `scalable_cuckoo_filter`, also with 4 fingerprints of 16 bits in a bucket.
 pub(crate) struct LockedScalable(RwLock<scalable_cuckoo_filter::ScalableCuckooFilter<u64, AHasher, SmallRng>>);
 
 impl Subject for LockedScalable {
@@ -71,7 +71,8 @@ impl Subject for LockedScalable {
     fn build(table_bytes: usize) -> Self {
         let filter = scalable_cuckoo_filter::ScalableCuckooFilterBuilder::new()
             .initial_capacity(previous_power_of_two(table_bytes / 2))
-            // It halves this and takes three bits more, the logarithm of the eight slots that a lookup reads: 13 + 3.
+            // The crate halves this and adds three bits, the logarithm of the eight slots that a lookup reads: 13 +
+            // 3.
             .false_positive_probability(1.0 / 4096.0)
             .hasher(HASH.build_hasher())
             .rng(SmallRng::seed_from_u64(1))

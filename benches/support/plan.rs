@@ -34,8 +34,8 @@ impl Size {
 /// How full the table is for everything that needs a constant load.
 pub(crate) const STEADY_LOAD: f64 = 0.9;
 
-/// All subjects, empty. `cuckoofilter` is left out of the large ones: it can't have the rate of the others, so it's
-/// there once for the record.
+/// All subjects, empty. `cuckoofilter` is not among the large ones. It cannot have the rate of the others, so it is
+/// included once, for reference.
 pub(crate) fn subjects(size: Size, table_bytes: usize) -> Vec<Box<dyn Bench>> {
     let mut subjects = vec![
         Filled::<Ours<Default5x14>>::boxed(table_bytes),
@@ -51,7 +51,7 @@ pub(crate) fn subjects(size: Size, table_bytes: usize) -> Vec<Box<dyn Bench>> {
     subjects
 }
 
-/// What changes the load.
+/// The operations that change the load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// Inserts from empty to 90 % load.
@@ -79,7 +79,7 @@ impl Changes {
     }
 }
 
-/// How the rounds of changes are made up. An odd number of rounds has a median that was measured.
+/// How the rounds of changes are made up. With an odd number of rounds, the median is a value that was measured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rounds {
     pub(crate) rounds: usize,
@@ -92,9 +92,9 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// A small table is filled and emptied three times for each round. Filling a large one takes many seconds, so it's
-    /// filled once, in slices, which are dealt out to the rounds to and fro: each round has its share of low and of
-    /// high loads.
+    /// A small table is filled and emptied three times for each round. Filling a large one takes many seconds, so
+    /// it is filled once, in slices. The slices are assigned to the rounds forwards and backwards in turn, so each
+    /// round has its share of low and of high loads.
     pub(crate) fn new(size: Size, rounds: usize) -> Self {
         match size {
             Size::L2 => Self { rounds, cycles: 3 * rounds, slices: 1, floor: 0.0 },
@@ -102,7 +102,7 @@ impl Rounds {
         }
     }
 
-    /// Fills and empties all filters, which take turns; returns what each took in each round.
+    /// Fills and empties all filters, interleaved. Returns what each took in each round.
     pub(crate) fn run(&self, benches: &mut [Box<dyn Bench>], threads: u64) -> Vec<Changes> {
         let none = vec![Sample::default(); self.rounds];
         let none = Changes { to_90: none.clone(), to_95: none.clone(), remove: none };
@@ -150,12 +150,12 @@ impl Changes {
     }
 }
 
-/// How many items are that load: an even number, for two threads to have equal shares.
+/// The number of items at that load: an even number, so that two threads have equal shares.
 fn items(bench: &dyn Bench, load: f64) -> u64 {
     (bench.slots() as f64 * load / 2.0) as u64 * 2
 }
 
-/// Brings the filter to the load for everything that needs a constant one.
+/// Brings the filter to the load for everything that needs a constant load.
 pub(crate) fn steady_load(bench: &mut dyn Bench) {
     let len = items(bench, STEADY_LOAD);
     if bench.len() < len {

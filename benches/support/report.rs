@@ -1,6 +1,6 @@
 //! How results are shown.
 
-/// The median, the least and the greatest of some numbers.
+/// The median, the min and the max of some numbers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -20,7 +20,7 @@ impl Spread {
     }
 }
 
-/// A table in Markdown; all columns but the first `left` are right-aligned.
+/// A table in Markdown. All columns except the first `left` are right-aligned.
 pub(crate) fn align(rows: &[Vec<String>], left: usize) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0).max(3);
     let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();

@@ -1,23 +1,23 @@
-//! What is compared: one trait. The filters behind it, each at the settings that are best for it, are in `ours.rs` and
-//! `peers.rs`, and the limit of the memory in `limit.rs`.
+//! What is compared: one trait. The filters that implement it, each at its best settings, are in `ours.rs` and
+//! `peers.rs`. The limit of the memory is in `limit.rs`.
 //!
 //! # What is the same for all
-//! - The hash: `ahash`, seeded with the same constants. This crate is given a `RandomState` that holds them, as its
-//!   users would. The others want a type of hasher, or a hasher to clone, and get one in which the compiler can fold
-//!   the constants.
-//! - The size of the table in bytes. This crate's has exactly that size; the others round to powers of two, and are
-//!   built to the nearest one *below*: at 512 KiB that is the same, at 192 MiB it is 128 MiB, which leaves them the
-//!   smaller table to miss the cache in. (`atomic-cuckoo-filter` is as fast in 256 MiB as in 128 MiB, give or take 5
-//!   %.)
+//! - The hash: `ahash`, seeded with the same constants. This crate gets a `RandomState` that holds them, as its
+//!   users would give it. The others need a type of hasher, or a hasher to clone, and get one in which the compiler
+//!   can fold the constants.
+//! - The size of the table in bytes. This crate's table has exactly that size. The others round to powers of two,
+//!   and are built to the nearest one *below*: at 512 KiB that is the same, at 192 MiB it is 128 MiB. So their
+//!   smaller table misses the cache less often. (`atomic-cuckoo-filter` is as fast in 256 MiB as in 128 MiB, to
+//!   within 5 %.)
 //! - The load, as a share of each table's own slots.
 //! - The pages of memory: the usual ones, also with the feature `huge-pages`.
-//! - The compiler and its flags; generic code of all crates is compiled in this one, so inlining is open to all.
+//! - The compiler and its flags. Generic code of all crates is compiled in this one, so inlining is open to all.
 //!
 //! # The rates
-//! `atomic-cuckoo-filter` knows fingerprints of 4, 8, 16 and 32 bits. Its default and its best are 16, four to a
-//! bucket, which is one word: 0.012 % when full. Four plain fingerprints of 16 bits are that rate here too, four
-//! semi-sorted ones of 17 are half of it, and the default setting here (five of 14 bits) has five times that rate in
-//! four fifths of the memory. `scalable_cuckoo_filter` can be set to four times 16 bits; `cuckoofilter` has
+//! `atomic-cuckoo-filter` has fingerprints of 4, 8, 16 and 32 bits. Its default and its best are 16, four to a
+//! bucket, which is one word: 0.012 % when full. Four plain fingerprints of 16 bits have that rate here too, and
+//! four semi-sorted ones of 17 have half of it. The default setting here (five of 14 bits) has five times that rate
+//! in four fifths of the memory. `scalable_cuckoo_filter` can be set to four times 16 bits. `cuckoofilter` has
 //! fingerprints of 8 bits only: 3 %, in half the memory.
 
 /// What kind of subject it is.
@@ -38,15 +38,15 @@ pub(crate) trait Subject: Sync + Sized + 'static {
     const ABOUT: &'static str;
     const KIND: Kind;
 
-    /// A filter whose table takes so many bytes or, where the crate goes by powers of two, the nearest smaller number.
+    /// A filter whose table takes this many bytes or, if the crate uses powers of two, the nearest smaller number.
     fn build(table_bytes: usize) -> Self;
     fn slots(&self) -> u64;
-    /// How many items it is made for; where the crate doesn't say, 95 % of its slots.
+    /// How many items it is made for. If the crate does not say, 95 % of its slots.
     fn capacity(&self) -> u64 {
         self.slots() * 95 / 100
     }
     fn fingerprint_bits(&self) -> u32;
-    /// The memory of the table and what belongs to it.
+    /// The memory of the table and of what belongs to it.
     fn bytes(&self) -> usize;
     fn insert(&self, key: u64) -> bool;
     fn contains(&self, key: u64) -> bool;

@@ -1,6 +1,6 @@
 //! Line charts as SVG: a title, axes with their units, and a legend at the side.
 //!
-//! The colours are those of Okabe and Ito, which people with any kind of colour vision can tell apart, and series also
+//! The colours are those of Okabe and Ito, which people with any kind of colour vision can distinguish. Series also
 //! differ by their markers. The background is white, so that a chart can be read on a dark page.
 
 use std::error::Error;
@@ -31,14 +31,14 @@ pub struct Axis {
     pub label: String,
     /// How the values are laid out.
     pub scale: Scale,
-    /// The least and the greatest value to be shown; what the data need if there is none. Points outside are left out.
+    /// The min and the max of the values to show. `None` takes what the data need. Points outside are left out.
     pub range: Option<(f64, f64)>,
     /// The text for a value.
     pub show: fn(f64) -> String,
 }
 
 impl Axis {
-    /// From 0 to somewhat more than the greatest value.
+    /// From 0 to slightly more than the greatest value.
     pub fn linear(label: &str) -> Self {
         Self { label: label.into(), scale: Scale::Linear, range: None, show: |value| format!("{value}") }
     }
@@ -49,14 +49,14 @@ impl Axis {
 
     fn text(&self, place: f64) -> String {
         match &self.scale {
-            // Rounded, for sums and powers are not exact.
+            // Rounded, because sums and powers are not exact.
             Scale::Linear => (self.show)((place * 1e9).round() / 1e9),
             Scale::Log10 => (self.show)(format!("{:.6e}", 10f64.powf(place)).parse().expect("a number")),
             Scale::Names(names) => names.get(place.round() as usize).cloned().unwrap_or_default(),
         }
     }
 
-    /// In places, not values.
+    /// The least and the greatest place (not value) of the axis.
     fn bounds(&self, values: impl Iterator<Item = f64>) -> (f64, f64) {
         if let Some((least, most)) = self.range {
             return (self.place(least), self.place(most));
@@ -71,7 +71,7 @@ impl Axis {
         }
     }
 
-    /// Where the axis has its labels.
+    /// The places of the labels.
     fn ticks(&self, (least, most): (f64, f64)) -> Vec<f64> {
         let mut ticks: Vec<f64> = match &self.scale {
             Scale::Linear => {
@@ -180,7 +180,7 @@ impl Style {
 /// Points with a name.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// As it stands in the legend.
+    /// The text in the legend.
     pub name: String,
     /// Values on the horizontal and on the vertical axis.
     pub points: Vec<(f64, f64)>,
@@ -313,7 +313,7 @@ impl Chart {
 }
 
 impl Marker {
-    /// As lines of a polygon round a point, for every shape but the circle.
+    /// A polygon around a point, for every shape except the circle.
     fn at<DB: DrawingBackend>(self, at: (i32, i32), colour: RGBColor) -> DynElement<'static, DB, (i32, i32)> {
         let polygon = |corners: &[(i32, i32)]| {
             let corners: Vec<_> = corners.iter().map(|corner| (at.0 + corner.0, at.1 + corner.1)).collect();
