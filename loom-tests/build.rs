@@ -1,4 +1,4 @@
-//! Compiles the library of this package, which is the crate's source, as a model.
+//! Compiles the library of this package as a model. The library is the crate's own source.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

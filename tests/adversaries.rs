@@ -1,8 +1,8 @@
-//! What an adversary can do to a filter, by what he knows and may do. Where the hasher's key is secret, the keys that
-//! he chooses are like any others; where it is not, and where he sees answers, the tests show what harm he does, and
-//! what he can't do.
+//! What an adversary can do to a filter, depending on what the adversary knows and may do. If the hasher's key is
+//! secret, chosen keys are like any others. If it is not, or if the adversary sees answers, the tests show what
+//! harm is possible and what is not.
 //!
-//! An attack that is to fail is first seen to succeed elsewhere.
+//! For each attack that must fail, a test first shows that it succeeds elsewhere.
 
 mod support;
 
@@ -12,9 +12,9 @@ use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, Inser
 use support::{Identity, plausible};
 
 type Filter<S> = ConcurrentCuckooFilter<u64, S>;
-/// A filter whose hasher has random keys of its own, which nobody knows.
+/// A filter whose hasher has random, secret keys of its own.
 type Keyed = ConcurrentCuckooFilter<u64>;
-/// A filter without a key: each number is its own hash.
+/// A filter without a secret key: each number is its own hash.
 type Unkeyed = Filter<BuildHasherDefault<Identity>>;
 
 const MILLION: usize = 1_000_000;
@@ -29,12 +29,12 @@ fn fill<S: BuildHasher>(filter: Filter<S>) -> Filter<S> {
     filter
 }
 
-/// The keys in a filter that was filled.
+/// The keys in a filled filter.
 fn stored<S>(filter: &Filter<S>) -> std::ops::Range<u64> {
     0..filter.capacity() as u64
 }
 
-/// Of the keys that are not in a filter that was filled, those that it takes for present ones.
+/// The keys that are not in a filled filter, but that it takes for present ones.
 fn false_positives<S: BuildHasher>(filter: &Filter<S>) -> impl Iterator<Item = u64> {
     (1 << 40..).filter(|key| filter.contains(key))
 }
@@ -44,11 +44,12 @@ fn found<S: BuildHasher>(filter: &Filter<S>, keys: &[u64]) -> usize {
     keys.iter().filter(|key| filter.contains(key)).count()
 }
 
-/// Keys of which an unkeyed filter with so many buckets can't tell one from another, and one of whose buckets is this: so
-/// many lists of them, for as many buckets.
+/// Lists of keys. An unkeyed filter with this many buckets cannot tell the keys of one list apart. Each list is for
+/// another bucket, which is one of the two buckets of its keys.
 ///
-/// The filter mixes a hash; then the high bits choose a bucket, and the low ones are the fingerprint. The mix keeps no
-/// secret: who has no other way tries numbers, on his own machine, at hundreds of millions a second.
+/// The filter mixes a hash. Then the high bits choose a bucket, and the low bits are the fingerprint. The mix keeps
+/// no secret: an adversary with no better way can try hundreds of millions of numbers per second on their own
+/// machine.
 fn look_alikes(buckets: u64, lists: u64, tries: u64) -> Vec<Vec<u64>> {
     const FINGERPRINT_BITS: u32 = 14;
     let mut found = vec![Vec::new(); lists as usize];
@@ -62,7 +63,7 @@ fn look_alikes(buckets: u64, lists: u64, tries: u64) -> Vec<Vec<u64>> {
     found
 }
 
-/// As in `src/word/geometry.rs`.
+/// The mix of `src/word/geometry.rs`.
 fn mix(hash: u64) -> u64 {
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
     let product = u128::from(hash) * u128::from(hash.wrapping_mul(2).wrapping_add(GOLDEN));
@@ -84,9 +85,9 @@ fn without_a_key_keys_can_be_made_to_look_like_one() {
         let refused = filter.insert(key);
         assert!(matches!(refused, Err(InsertError::TooManyCopies { copies, .. }) if copies == room), "{refused:?}");
     }
-    assert!(filter.load_factor() < 0.01, "refused in a filter that is all but empty");
+    assert!(filter.load_factor() < 0.01, "refused in a nearly empty filter");
 
-    // Where the key is secret, the same keys are like any others.
+    // If the key is secret, the same keys are like any others.
     let mut mistaken = 0;
     for _ in 0..1000 {
         let keyed = Keyed::with_capacity(2000);
@@ -100,7 +101,7 @@ fn without_a_key_keys_can_be_made_to_look_like_one() {
 #[test]
 #[cfg_attr(miri, ignore = "too many operations")]
 fn where_the_key_is_secret_a_million_chosen_keys_are_like_any_others() {
-    // Of one fingerprint, if there were no key.
+    // Keys that would have one fingerprint if there were no secret key.
     let chosen = |key: &u64| mix(*key) & 0x3ff == 0xbc;
     let crafted: Vec<u64> = (0..).filter(chosen).take(4 * MILLION).collect();
     let (unkeyed, rate) = (Unkeyed::with_capacity_and_hasher(MILLION, BuildHasherDefault::default()), 0.001);
@@ -118,8 +119,8 @@ fn where_the_key_is_secret_a_million_chosen_keys_are_like_any_others() {
     }
 }
 
-/// Whose two buckets are full is refused. Filling them one pair at a time, by keys of one fingerprint each, leaves no
-/// way out of a pair.
+/// A key whose two buckets are full is refused. If an adversary fills them one pair at a time, with keys of one
+/// fingerprint for each pair, no path leads out of a pair.
 #[test]
 #[cfg_attr(miri, ignore = "too many operations")]
 fn without_a_key_a_share_of_the_slots_denies_others_its_square() {
@@ -130,7 +131,7 @@ fn without_a_key_a_share_of_the_slots_denies_others_its_square() {
     for share in [0.1, 0.3, 0.5] {
         let unkeyed = new();
         let keyed = Keyed::with_capacity(CAPACITY);
-        // A pair is one of the even buckets and one of the odd ones.
+        // A pair has an even bucket and an odd one.
         for keys in look_alikes.iter().take((share * buckets as f64) as usize).step_by(2) {
             for key in &keys[..2 * unkeyed.slots_per_bucket()] {
                 unkeyed.insert(key).unwrap();
@@ -138,7 +139,7 @@ fn without_a_key_a_share_of_the_slots_denies_others_its_square() {
             }
         }
         assert!((unkeyed.load_factor() - share).abs() < 2e-3, "{unkeyed:?}");
-        // Fewer than make the filter full.
+        // Too few keys to fill the filter.
         let others = 1 << 50..(1 << 50) + CAPACITY as u64 / 5;
         let refused = others.clone().filter(|key| unkeyed.insert(key).is_err()).count() as f64;
         let expected = share * share * others.clone().count() as f64;
@@ -150,7 +151,7 @@ fn without_a_key_a_share_of_the_slots_denies_others_its_square() {
     }
 }
 
-/// Keys that an empty filter can't tell from this one, found by trying.
+/// Keys that an empty filter cannot tell from this one, found by trial.
 fn search_look_alikes(filter: &Keyed, key: u64, count: usize) -> Vec<u64> {
     filter.insert(&key).unwrap();
     let look_alikes = false_positives(filter).take(count).collect();
@@ -158,9 +159,9 @@ fn search_look_alikes(filter: &Keyed, key: u64, count: usize) -> Vec<u64> {
     look_alikes
 }
 
-/// An adversary can search for look-alikes: with the key, in a filter of his own; without, in the very filter, where he
-/// may insert and ask. That takes `buckets · 2ᶠ / 2` lookups for each: some 600,000 here, and 1.7 billion in a filter
-/// of a million keys.
+/// An adversary can search for look-alikes. With the hasher's key, a private copy of the filter is enough. Without
+/// it, the search needs the real filter, and permission to insert and to look up. It takes `buckets · 2ᶠ / 2`
+/// lookups for each look-alike: some 600,000 here, and 1.7 billion in a filter of a million keys.
 #[test]
 #[cfg_attr(miri, ignore = "too many operations")]
 fn keys_that_were_searched_for_harm_the_filters_with_this_key_and_no_others() {
@@ -172,7 +173,7 @@ fn keys_that_were_searched_for_harm_the_filters_with_this_key_and_no_others() {
         assert_eq!(found(&attacked, &look_alikes), look_alikes.len(), "all seem to be present");
         let room = 2 * attacked.slots_per_bucket();
         let admitted = look_alikes.iter().filter(|key| attacked.insert(key).is_ok()).count();
-        assert_eq!(admitted, room - 1, "refused in a filter that is all but empty");
+        assert_eq!(admitted, room - 1, "refused in a nearly empty filter");
 
         let mut mistaken = 0;
         for _ in 0..20 {
@@ -185,8 +186,8 @@ fn keys_that_were_searched_for_harm_the_filters_with_this_key_and_no_others() {
     }
 }
 
-/// Who sees answers can collect false positives and replay them; but he learns nothing from them about other keys, and
-/// a filter with new keys forgets them.
+/// An adversary who sees answers can collect false positives and replay them. But these say nothing about other
+/// keys, and a filter with new hasher keys forgets them.
 #[test]
 #[cfg_attr(miri, ignore = "too many operations")]
 fn answers_can_be_replayed_until_the_filter_is_rebuilt() {
@@ -208,14 +209,14 @@ fn answers_can_be_replayed_until_the_filter_is_rebuilt() {
     }
 }
 
-/// Why only who inserted a key may remove it: each false positive that is removed takes a present key with it.
+/// Why a key should be removed only by its inserter: each removed false positive removes a present key with it.
 #[test]
 #[cfg_attr(miri, ignore = "too many operations")]
 fn removing_false_positives_removes_present_keys() {
     let filter = fill(Keyed::with_capacity(100_000));
     let missed = || stored(&filter).filter(|key| !filter.contains(key)).count();
 
-    // Who removes what he inserted takes nothing of anybody else's.
+    // A user who removes only their own keys removes nothing of anybody else's.
     let (own, others) = stored(&filter).partition::<Vec<u64>, _>(|&key| key < 1000);
     assert!(own.iter().all(|key| filter.remove(key)));
     assert_eq!(found(&filter, &others), others.len());
@@ -225,6 +226,6 @@ fn removing_false_positives_removes_present_keys() {
     let collected: Vec<u64> = false_positives(&filter).take(1000).collect();
     let removed = collected.iter().filter(|key| filter.remove(key)).count();
     assert_eq!(filter.len(), filter.capacity() - removed);
-    // Nearly: of two present keys that look alike, the first removal hides neither.
+    // Not exactly as many: if two present keys look alike, both are still found after the first removal.
     assert!((removed * 9 / 10..=removed).contains(&missed()), "{} present keys are missed after {removed}", missed());
 }

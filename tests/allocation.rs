@@ -1,4 +1,5 @@
-//! What is asked of the allocator: nothing by any operation, and by `build` nothing that it may not refuse.
+//! What the library asks of the allocator: no operation asks for memory, and `build` survives each refusal that it
+//! can.
 
 mod support;
 
@@ -12,15 +13,15 @@ use concurrent_cuckoo_filter::{
 };
 use support::{LAYOUTS, Layout, MAPLET_LAYOUTS};
 
-/// The system's allocator, which notes what each thread asks for, and refuses one request when told to.
+/// The system's allocator. It records what each thread asks for, and refuses one request on demand.
 struct Watched;
 
-/// What a thread has asked for.
+/// The requests of a thread.
 #[derive(Clone, Copy)]
 struct Requests {
     count: usize,
     bytes: usize,
-    /// The bytes of the last one.
+    /// The bytes of the last request.
     last: usize,
 }
 
@@ -28,14 +29,15 @@ thread_local! {
     static REQUESTS: Cell<Requests> = const { Cell::new(Requests { count: 0, bytes: 0, last: 0 }) };
     /// The number of the request to be refused.
     static REFUSED: Cell<Option<usize>> = const { Cell::new(None) };
-    /// How many bytes are in use, and the most that were at once. A thread may free what another one has asked for.
+    /// How many bytes are in use, and the most that were in use at once. A thread may free what another has asked
+    /// for.
     static IN_USE: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is handed on to the system's allocator as it is, or refused, which is always allowed; the notes
+// SAFETY: every call goes to the system's allocator unchanged, or is refused, which is always allowed. The records
 // are plain thread-locals without a destructor.
-#[allow(unsafe_code, reason = "an allocator can't be written without")]
+#[allow(unsafe_code, reason = "an allocator cannot be written without it")]
 unsafe impl GlobalAlloc for Watched {
     unsafe fn alloc(&self, layout: alloc::Layout) -> *mut u8 {
         let Requests { count, bytes, .. } = REQUESTS.get();
@@ -45,13 +47,13 @@ unsafe impl GlobalAlloc for Watched {
         }
         IN_USE.set(IN_USE.get() + layout.size() as isize);
         PEAK.set(PEAK.get().max(IN_USE.get()));
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the caller makes the same promise.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: alloc::Layout) {
         IN_USE.set(IN_USE.get() - layout.size() as isize);
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the caller makes the same promise.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -59,7 +61,7 @@ unsafe impl GlobalAlloc for Watched {
 #[global_allocator]
 static ALLOCATOR: Watched = Watched;
 
-/// What `work` returns, and what it asks for.
+/// The result of `work`, and its requests.
 fn watch<R>(work: impl FnOnce() -> R) -> (R, Requests) {
     let before = REQUESTS.get();
     let result = work();
@@ -67,7 +69,7 @@ fn watch<R>(work: impl FnOnce() -> R) -> (R, Requests) {
     (result, Requests { count: after.count - before.count, bytes: after.bytes - before.bytes, last: after.last })
 }
 
-/// What `work` returns, and how many bytes more than before were in use at once while it ran.
+/// The result of `work`, and how many more bytes than before were in use at once while it ran.
 #[cfg(feature = "serde")]
 fn peak_of<R>(work: impl FnOnce() -> R) -> (R, usize) {
     let before = IN_USE.get();
@@ -76,7 +78,7 @@ fn peak_of<R>(work: impl FnOnce() -> R) -> (R, usize) {
     (result, (PEAK.get() - before) as usize)
 }
 
-/// What `work` returns if its `nth` request, counted from 1, is refused.
+/// The result of `work` if its `nth` request, counted from 1, is refused.
 fn refuse<R>(nth: usize, work: impl FnOnce() -> R) -> R {
     REFUSED.set(Some(REQUESTS.get().count + nth));
     let result = work();
@@ -88,7 +90,7 @@ fn refuse<R>(nth: usize, work: impl FnOnce() -> R) -> R {
 fn no_operation_allocates() {
     let filter = ConcurrentCuckooFilter::<u64>::with_capacity(3000);
     let ((), requests) = watch(|| {
-        // To the brim and beyond, so that paths are searched and inserts refused.
+        // Fills the table completely and goes on, so that paths are searched and inserts refused.
         let held = (0..).find(|key| filter.insert(key).is_err()).unwrap();
         for key in 0..held + 100 {
             assert_eq!(filter.contains(&key) as usize, filter.count(&key).min(1));
@@ -111,7 +113,7 @@ fn no_batch_allocates() {
     let keys: Vec<u64> = (0..5000).collect();
     let mut answers = Vec::with_capacity(4 * keys.len());
     let ((), requests) = watch(|| {
-        // To the brim, so that paths are searched and a key is refused.
+        // Fills the table completely, so that paths are searched and a key is refused.
         let held = filter.insert_batch(&keys).unwrap_err().inserted;
         filter.contains_batch(&keys, &mut answers);
         filter.remove_batch(&keys[..held], &mut answers);
@@ -133,7 +135,7 @@ fn no_operation_of_a_maplet_allocates_nor_does_a_batch() {
         let pairs = || keys.iter().map(|key| (key, value(*key)));
         let mut answers = Vec::with_capacity(2 * keys.len());
         let ((), requests) = watch(|| {
-            // To the brim and beyond, so that paths are searched and inserts refused.
+            // Fills the table completely and goes on, so that paths are searched and inserts refused.
             let held = (0..).find(|&key| maplet.insert(&key, value(key)).is_err()).unwrap();
             for key in 0..held {
                 let values = maplet.values(&key);
@@ -187,15 +189,15 @@ fn of_the_filter_that_grows_no_operation_allocates_but_growth() {
 #[test]
 fn growth_that_is_refused_memory_is_put_off_and_changes_nothing() {
     let filter = GrowableCuckooFilter::<u64>::with_capacity(3000);
-    // The further layouts' decode tables, which all filters share.
+    // Builds the decode tables of the further layouts, which all filters share.
     drop(build(LAYOUTS[7], 100));
-    // As long as there is room somewhere, nobody is told.
+    // While there is room somewhere, the caller gets no error.
     let refused = |key: u64| refuse(1, || filter.insert(&key));
     let held = (0..).find(|&key| refused(key).is_err()).unwrap();
     assert!(filter.len() > filter.capacity() && filter.tables() == 1, "{filter:?}");
     let memory = filter.memory_usage();
     let mut named = 0;
-    // Words, stripes and shards; the box around the table can't be refused.
+    // The requests for words, stripes and shards. The request for the box around the table cannot be refused.
     for nth in 1..=3 {
         let error = refuse(nth, || filter.insert(&held)).expect_err("refused");
         let InsertError::OutOfMemory { bytes, .. } = error else { panic!("{error:?}") };
@@ -204,7 +206,7 @@ fn growth_that_is_refused_memory_is_put_off_and_changes_nothing() {
         assert_eq!((filter.len() as u64, filter.tables(), filter.memory_usage()), (held, 1, memory));
         assert!((0..held).all(|key| filter.contains(&key)));
     }
-    // Later there is memory.
+    // Later, memory is available.
     let (result, requests) = watch(|| filter.insert(&held));
     assert_eq!(result, Ok(()));
     assert_eq!((filter.tables(), requests.bytes, filter.memory_usage()), (2, named, memory + named));
@@ -226,7 +228,8 @@ fn check_that_it_works(filter: &ConcurrentCuckooFilter<u64>) {
 
 #[test]
 fn memory_that_is_refused_is_an_error_that_names_the_size() {
-    // What a process needs once for all filters: the hasher's source of keys, and the number of its processors.
+    // Makes the requests that a process makes once for all filters: for the hasher's source of keys, and for the
+    // number of processors.
     drop(build(LAYOUTS[0], 100_000));
     for layout in LAYOUTS {
         // The first request for a semi-sorted layout is its decode table, which all filters share.
@@ -237,7 +240,8 @@ fn memory_that_is_refused_is_an_error_that_names_the_size() {
             check_that_it_works(&build(layout, capacity).unwrap());
             let (filter, requests) = watch(|| build(layout, capacity).unwrap());
             assert_eq!(filter.memory_usage(), size_of_val(&filter) + requests.bytes, "{filter:?}");
-            // Words, stripes, shards and what saves need; and the box around the table, the only one that can't be refused.
+            // Words, stripes, shards, what saves need, and the box around the table. Only the request for the box
+            // cannot be refused.
             assert_eq!(requests.count, 5, "{filter:?}");
             assert!(requests.last < 200, "{filter:?}: a box of {} bytes", requests.last);
             let needed = requests.bytes - requests.last;
@@ -281,7 +285,8 @@ fn memory_that_is_refused_to_a_rotating_filter_is_an_error_that_names_the_size()
     drop(build(LAYOUTS[0], 100_000));
     for layout @ (encoding, rate, ..) in LAYOUTS {
         for &capacity in CAPACITIES {
-            // Each of its tables is that of a plain filter of a third of the rate, whose last request is the box.
+            // Each of its tables is that of a plain filter with a third of the rate. The last request for a table
+            // is its box.
             let boxes = (GENERATIONS + 1) * watch(|| build(layout, capacity).unwrap()).1.last;
             let build = || {
                 let builder =
@@ -290,7 +295,7 @@ fn memory_that_is_refused_to_a_rotating_filter_is_an_error_that_names_the_size()
             };
             let (filter, requests) = watch(|| build().unwrap());
             assert_eq!(filter.memory_usage(), size_of_val(&filter) + requests.bytes, "{filter:?}");
-            // The ring, then for each table words, stripes, shards, what saves need and the box, then the gates.
+            // The ring; for each table the words, stripes, shards, what saves need, and the box; then the gates.
             assert_eq!(requests.count, 1 + 5 * (GENERATIONS + 1) + 1, "{filter:?}");
             let needed = requests.bytes - boxes;
             for nth in (1..=requests.count).filter(|nth| *nth == 1 || nth % 5 != 1) {

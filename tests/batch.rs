@@ -1,4 +1,4 @@
-//! Batches, and operations by hash: each is what the operation on a single key is, so often.
+//! Batches, and operations by hash: a batch does the same as operations on its single keys.
 
 mod support;
 
@@ -11,13 +11,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, InsertError};
 use support::{LAYOUTS, Random, Raw, build, hashes};
 
-/// Batches of a key, of some, and of a few more or less than what is hashed at a time and what is ahead at a time.
+/// Sizes of batches: none, one, some, and a few more or less than the keys that are hashed at a time or prefetched
+/// at a time.
 fn sizes() -> impl Iterator<Item = usize> {
     let usual = [0, 1, 2, 31, 32, 33, 63, 64, 65].into_iter().chain(95..=129).chain([159, 160, 161, 1000, 10_000]);
     usual.filter(|&size| !cfg!(miri) || size <= 33 || size == 129)
 }
 
-/// The most keys of a batch that may be without effect when the next one panics.
+/// How many keys of a batch may have had no effect when the next one panics.
 const UNDER_WAY: usize = 128;
 
 #[test]
@@ -33,7 +34,7 @@ fn a_batch_is_so_many_operations_on_single_keys() {
             assert_eq!(batch.len(), size);
             assert!(keys.iter().all(|key| single.count(key) == batch.count(key)));
 
-            // Present and absent by no pattern; the answers come after those that are there already.
+            // Present and absent keys without a pattern. The answers are appended to those that are already there.
             let mut random = Random(size as u64);
             let mixed = hashes(size, size).zip(&keys);
             let asked: Vec<Raw> = mixed.map(|(absent, &key)| if random.below(2) > 0 { key } else { absent }).collect();
@@ -54,8 +55,8 @@ fn a_batch_is_so_many_operations_on_single_keys() {
     }
 }
 
-/// Tables of one bucket and of few, in which many fingerprints are nearly that of another key: most of the lookups that
-/// take a second look come to nothing.
+/// Tables of one bucket and of a few, in which many fingerprints are nearly that of another key. Most lookups that
+/// take a second look find nothing.
 #[test]
 fn where_fingerprints_nearly_collide_a_batch_answers_as_single_lookups_do() {
     for (encoding, rate, slots, _) in LAYOUTS {
@@ -99,7 +100,7 @@ fn a_batch_that_is_refused_has_put_in_the_keys_before_and_no_other() {
             assert_eq!((error.inserted, error.error), (held, refusal), "as if they had come one by one");
             assert_eq!(batch.len(), held);
             if let InsertError::Full { len, .. } = error.error {
-                assert_eq!(len, held, "it tells how many are in");
+                assert_eq!(len, held, "the error says how many are in");
             }
 
             let mut answers = Vec::new();
@@ -109,7 +110,7 @@ fn a_batch_that_is_refused_has_put_in_the_keys_before_and_no_other() {
             batch.remove_batch(&keys[..held], &mut answers);
             assert_eq!(answers, vec![true; held]);
             assert!(batch.is_empty());
-            // In an empty table no key is taken for another.
+            // In an empty table, no key is taken for another.
             answers.clear();
             batch.contains_batch(&keys, &mut answers);
             assert_eq!(answers, vec![false; keys.len()], "a key that came later is in");
@@ -120,7 +121,7 @@ fn a_batch_that_is_refused_has_put_in_the_keys_before_and_no_other() {
 #[test]
 fn a_batch_goes_on_after_the_key_that_was_refused() {
     for before in [0, 1, 31, 32, 40, 128, 200] {
-        // Ten copies of a key fill its two buckets; fingerprints are long, so that no other key has a share in them.
+        // Ten copies of a key fill its two buckets. Fingerprints are long, so no other key takes a slot there.
         let filter = build(1000, Encoding::SemiSorted, 2e-6);
         let distinct: Vec<Raw> = hashes(0, before + 60).collect();
         let often = Raw(Random(1 << 40).next());
@@ -129,7 +130,7 @@ fn a_batch_goes_on_after_the_key_that_was_refused() {
         let error = filter.insert_batch(&keys).unwrap_err();
         assert_eq!(error.inserted, before + 6);
         assert!(matches!(error.error, InsertError::TooManyCopies { copies: 6, .. }), "{error:?}");
-        assert!(error.source().is_none(), "a chain of errors would tell the reason twice");
+        assert!(error.source().is_none(), "a chain of errors would print the reason twice");
         let text = error.to_string();
         assert!(text.contains(&format!("{} keys", before + 6)) && text.contains(&error.error.to_string()), "{text}");
         assert_eq!(filter.len(), before + 6);
@@ -140,7 +141,7 @@ fn a_batch_goes_on_after_the_key_that_was_refused() {
     }
 }
 
-/// Gives so many keys, and may not be asked again after its end.
+/// Returns this many keys. It must not be called again after its end.
 struct OnceOver<'a> {
     keys: std::slice::Iter<'a, Raw>,
     ended: bool,
@@ -156,7 +157,7 @@ impl<'a> Iterator for OnceOver<'a> {
         key
     }
 
-    /// Wrong, as it may be.
+    /// The hint is wrong, which is allowed.
     fn size_hint(&self) -> (usize, Option<usize>) {
         (7, Some(7))
     }
@@ -185,7 +186,7 @@ fn a_refused_batch_takes_no_more_keys_than_are_under_way() {
     assert!((1..=UNDER_WAY).contains(&(taken - error.inserted)), "{taken} for {}", error.inserted);
 }
 
-/// A key that hashes as the number, or panics.
+/// A key whose hash is the number, or which panics.
 #[derive(Clone, Copy)]
 struct Fragile(Option<u64>);
 
@@ -195,7 +196,7 @@ impl Hash for Fragile {
     }
 }
 
-/// Has a batch panic at the key of that number, in either of two ways: the iterator does, or the key's `Hash`.
+/// Makes a batch panic at the key with that number: in the iterator, or in the key's `Hash`.
 fn interrupted(keys: &[Fragile], at: usize, by_hash: bool, batch: impl FnOnce(&mut dyn Iterator<Item = &Fragile>)) {
     let panicking = Fragile(None);
     let mut keys = keys.iter().enumerate().map(|(i, key)| {
@@ -240,7 +241,7 @@ fn a_batch_that_is_interrupted_has_done_a_first_part() {
     }
 }
 
-/// Takes so many answers, and then panics.
+/// Takes this many answers, and then panics.
 struct Taker(usize);
 
 impl Extend<bool> for Taker {
@@ -268,10 +269,10 @@ fn a_taker_of_answers_that_panics_leaves_the_count_right() {
     }
 }
 
-/// The iterator asks and changes the very filter, for the very keys.
+/// The iterator looks up and changes the same filter, for the same keys.
 #[test]
 fn an_iterator_may_use_the_filter() {
-    // Long fingerprints: no key is taken for another.
+    // Fingerprints are long, so no key is taken for another.
     let filter = build(2000, Encoding::Plain, 1e-9);
     let keys: Vec<Raw> = hashes(0, 500).collect();
     let given = Cell::new(0);
@@ -293,7 +294,7 @@ fn an_iterator_may_use_the_filter() {
     filter.contains_batch(nested, &mut found);
     assert_eq!(found, vec![true; 500]);
 
-    // Locks are taken for a removal: this would wait for ever if one was held.
+    // A removal takes locks. It would wait forever here if one was held.
     let mut removed = Vec::new();
     filter.remove_batch(keys.iter().inspect(|key| assert!(filter.remove(key))), &mut removed);
     assert_eq!(removed, vec![true; 500]);
@@ -343,7 +344,7 @@ fn batches_of_hashes_are_those_of_keys() {
     }
 }
 
-/// Keys as callers have them at hand. (Most of this test is that it compiles.)
+/// Keys in the forms that callers have. (Most of this test is that it compiles.)
 #[test]
 fn batches_take_what_callers_have() {
     let mut found = Vec::new();
@@ -370,7 +371,7 @@ fn batches_take_what_callers_have() {
     numbers.insert_batch(&[1, 2, 3]).unwrap();
     numbers.insert_batch(HashMap::from([(4, "four")]).keys()).unwrap();
     numbers.insert_batch(Some(&5)).unwrap();
-    // Keys that are made on the way can't be borrowed: their hashes will do.
+    // Keys that are computed on the way cannot be borrowed. Their hashes can be used instead.
     numbers.insert_hash_batch((6..=50).map(|key| numbers.hash_one(&key))).unwrap();
     assert_eq!((1..=50).filter(|key| numbers.contains(key)).count(), 50);
     assert_eq!(numbers.len(), 50);

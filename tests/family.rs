@@ -1,4 +1,4 @@
-//! What all filters have in common: the constructors, the trait, batches, what errors and capacities say.
+//! What all filters share: the constructors, the trait, batches, and what errors and capacities say.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, RandomState};
 use std::panic::{self, Location};
@@ -38,7 +38,7 @@ fn use_it(filter: &(impl MembershipFilter<u64> + Sync)) {
 
 #[test]
 fn one_function_uses_all_filters() {
-    // With so few false positives that none is met.
+    // With so few false positives that none occurs.
     use_it(&ConcurrentCuckooFilter::builder().capacity(2000).false_positive_rate(1e-7).build().unwrap());
     use_it(&GrowableCuckooFilter::builder().capacity(10).false_positive_rate(1e-7).build().unwrap());
     use_it(&RotatingCuckooFilter::builder().capacity(8000).false_positive_rate(1e-7).build().unwrap());
@@ -58,7 +58,7 @@ fn a_filter_can_be_chosen_at_run_time() {
     }
 }
 
-/// The same calls on all three types, which have no trait for them.
+/// Makes the same calls on all three types, for methods that are not in the trait.
 macro_rules! of_each {
     (|$Filter:ident| $body:block) => {{
         {
@@ -128,7 +128,7 @@ fn all_filters_have_the_encoding_that_was_asked_for() {
             assert!(filter.max_false_positive_rate() <= rate);
             bits_per_slot(filter.memory_usage(), filter.slots())
         };
-        // Plain buckets need as much for the same rate, or more.
+        // Plain buckets need as much memory for the same rate, or more.
         let more = [0.005, 0.004, 1e-4].map(|rate| of(Encoding::Plain, rate) - of(Encoding::SemiSorted, rate));
         assert!(more.iter().all(|&more| more > -0.1) && more.iter().any(|&more| more > 1.0), "{more:?}");
     });
@@ -148,7 +148,7 @@ fn capacity_means_one_thing() {
     let rotating = RotatingCuckooFilter::<u64>::builder().capacity(1000).generations(4).build().unwrap();
     assert!((250..300).contains(&rotating.generation_capacity()), "{rotating:?}");
     assert_eq!(rotating.capacity(), 4 * rotating.generation_capacity());
-    // As many as the generation is made for, in each of them.
+    // As many keys in each generation as it is made for.
     for generation in 0..4 {
         (0..250).for_each(|key| rotating.insert(&(generation << 32 | key)).unwrap());
         rotating.rotate();
@@ -222,7 +222,7 @@ fn a_constructor_that_panics_names_the_line_that_called_it() {
     }
 }
 
-/// Batches of every size around their blocks, and of what they take at a time, against single operations.
+/// Compares batches with single operations, for sizes around their blocks and around what they prefetch.
 #[test]
 fn batches_answer_as_single_operations_do() {
     let sizes = || (0..70).chain([95, 96, 97, 511, 512, 513, 1024, 1500, 3000]);
@@ -239,7 +239,7 @@ fn batches_answer_as_single_operations_do() {
         assert!(generation == 4 || rotating.rotate() > 0);
     }
     for size in sizes() {
-        // Present and absent by turns, in all tables.
+        // Present and absent keys alternate, in all tables.
         let keys: Vec<u64> = (0..size).map(|nth: u64| nth.wrapping_mul(7919) % 10_000).collect();
         let (mut grown, mut rotated) = (vec![true], vec![true]);
         growable.contains_batch(&keys, &mut grown);
@@ -282,7 +282,7 @@ fn a_batch_that_is_refused_tells_how_many_keys_went_in() {
     assert!(keys[..error.inserted].iter().all(|key| rotating.contains(key)));
 }
 
-/// A batch of lookups never misses what is in throughout, while others grow and rotate the filter.
+/// A batch of lookups never misses a key that is in throughout, while other threads grow and rotate the filter.
 #[test]
 fn no_batch_misses_a_key_that_is_in_throughout() {
     let rounds = if cfg!(miri) { 2 } else { 300 };
@@ -296,7 +296,7 @@ fn no_batch_misses_a_key_that_is_in_throughout() {
             for round in 1..=rounds {
                 let others: Vec<u64> = (0..100).map(|key| round << 32 | key).collect();
                 growable.insert_batch(&others).unwrap();
-                // Refreshed in each period: the old copies expire while lookups are under way.
+                // Refreshed in each period. The old copies expire during lookups.
                 rotating.insert_batch(&stay).unwrap();
                 rotating.rotate();
             }

@@ -1,6 +1,6 @@
-//! Failures around a filter: keys and hashers that panic or are broken, threads that die, requests that can't be met.
-//! Nothing is poisoned, nothing is lost, and each error says what is wrong. (For memory that is refused see also
-//! `allocation.rs`.)
+//! Failures around a filter: keys and hashers that panic or are broken, threads that die, requests that cannot be
+//! met. Nothing is poisoned, nothing is lost, and each error says what is wrong. (`allocation.rs` tests refused
+//! memory.)
 
 mod support;
 
@@ -65,7 +65,7 @@ enum Step {
     Finish,
 }
 
-/// A hasher that panics in the step that it is told to.
+/// A hasher that panics in a given step.
 #[derive(Default)]
 struct Panicking {
     panics_in: Cell<Option<Step>>,
@@ -114,7 +114,7 @@ fn a_hasher_that_panics_leaves_the_filter_as_it_was() {
     assert!(filter.is_empty());
 }
 
-/// A hasher with so few different hashes.
+/// A hasher with few different hashes.
 #[derive(Clone, Copy)]
 struct Few(u64);
 
@@ -184,7 +184,7 @@ fn to_a_constant_hasher_all_keys_are_copies_of_one() {
 fn a_hasher_with_few_hashes_loses_nothing() {
     let (mut full, mut too_many_copies) = (0, 0);
     for (hashes, capacity) in [(2, 1), (3, 4), (8, 4), (8, 10), (64, 10), (8, 100), (64, 100), (64, 10_000)] {
-        // Fingerprints of 32 bits, so that different hashes are different keys.
+        // Fingerprints have 32 bits, so different hashes are different keys.
         let filter = build_with_few_hashes(hashes, capacity, 1e-9);
         let mut held = vec![0; hashes as usize];
         for key in 0..10 * hashes {
@@ -212,7 +212,8 @@ fn a_hasher_with_few_hashes_loses_nothing() {
     assert!(full > 0 && too_many_copies > 0, "{full} refused as full, {too_many_copies} as copies");
 }
 
-/// Threads die in the middle of each operation, while others work on a filter so full that they must relocate.
+/// Threads die in the middle of each operation, while others work on a filter that is so full that they must
+/// relocate.
 #[test]
 fn a_thread_that_dies_loses_nothing_and_blocks_nobody() {
     for round in 0..if cfg!(miri) { 1 } else { 20 } {
@@ -233,7 +234,7 @@ fn a_thread_that_dies_loses_nothing_and_blocks_nobody() {
                     for i in 0..5000 {
                         filter.insert(&key(thread, i)).unwrap();
                         assert!(filter.contains(&key(thread, i)) && filter.count(&key(thread, i)) > 0);
-                        // Of its last 450 keys, all are in.
+                        // All of its last 450 keys are in.
                         assert!(i < 450 || filter.remove(&key(thread, i - 450)));
                     }
                 });
@@ -251,7 +252,7 @@ fn a_thread_that_dies_loses_nothing_and_blocks_nobody() {
     }
 }
 
-/// As a guard does that keeps note of requests under way.
+/// As a guard does that records which requests are in progress.
 #[test]
 fn a_filter_can_be_used_by_a_thread_that_unwinds() {
     struct Request<'a>(&'a Filter<u64>, u64);
@@ -306,7 +307,7 @@ fn a_rate_that_no_layout_has_is_an_error_that_names_the_lowest() {
         let error = build(10, rate, encoding).unwrap_err();
         let BuildError::RateTooLow { rate: reported, lowest, .. } = error else { panic!("{rate}: {error:?}") };
         assert_eq!(reported, rate);
-        // Who follows the advice, as it is written, gets a filter.
+        // A caller who follows the advice literally gets a filter.
         let text = error.to_string();
         assert!(text.contains(&format!("{rate:e}")) && text.contains(&format!(" can have is {lowest:e};")), "{text}");
         let advised: f64 = text.split("can have is ").nth(1).unwrap().split(';').next().unwrap().parse().unwrap();

@@ -1,4 +1,4 @@
-//! `GrowableCuckooFilter`: growth under readers, rates, removals across tables, memory.
+//! `GrowableCuckooFilter`: growth during lookups, rates, removals across tables, memory.
 
 mod support;
 
@@ -29,7 +29,7 @@ const ABSENT: u64 = 1 << 40;
 fn readers_miss_nothing_while_the_filter_grows() {
     const KEYS: u64 = if cfg!(miri) { 300 } else { 200_000 };
     let filter = Arc::new(builder(100, 0.001).build().unwrap());
-    // Two writers insert the keys of either parity, up to these numbers.
+    // Two writers insert the even and the odd keys, up to these numbers.
     let inserted = Arc::new([AtomicU64::new(0), AtomicU64::new(1)]);
     let stop = Arc::new(AtomicBool::new(false));
     let writers: Vec<_> = (0..2)
@@ -53,7 +53,7 @@ fn readers_miss_nothing_while_the_filter_grows() {
                     for (parity, inserted) in inserted.iter().enumerate() {
                         let end = inserted.load(Ordering::Acquire) / 2;
                         if end > 0 {
-                            // The latest one, and any other.
+                            // The latest key, and any other.
                             for nth in [end - 1, random.below(end)] {
                                 assert!(filter.contains(&key(2 * nth + parity as u64)), "a present key was missed");
                                 lookups += 1;
@@ -94,10 +94,11 @@ fn the_rate_holds_however_often_the_filter_has_grown() {
     }
 }
 
-/// Random inserts and removals beside a map that knows what is in, at a rate so high that many keys are of one class in one
-/// table and of two in another.
+/// Random inserts and removals, compared with a map that knows what is in. The rate is so high that many keys are
+/// of one class in one table and of two in another.
 ///
-/// With tables whose classes do not nest, present keys are missed, and so they are if removals begin with the oldest table.
+/// If the classes of the tables did not nest, or if removals began with the oldest table, present keys would be
+/// missed.
 #[test]
 fn what_is_removed_is_never_another_key() {
     const STEPS: u64 = if cfg!(miri) { 500 } else { 60_000 };
@@ -107,11 +108,11 @@ fn what_is_removed_is_never_another_key() {
         let mut present: Vec<u64> = Vec::new();
         let mut copies: HashMap<u64, usize> = HashMap::new();
         for step in 0..STEPS {
-            // It fills, empties to a tenth, and fills again.
+            // The filter fills, empties to a tenth, and fills again.
             let filling = (step * 5 / STEPS).is_multiple_of(2);
             if random.below(10) < if filling { 8 } else { 1 } || present.is_empty() {
                 let number = random.below(STEPS);
-                // Rarely are there as many keys that look alike as a table has room for.
+                // There are rarely more keys that look alike than a table has room for.
                 match filter.insert(&key(number)) {
                     Ok(()) => {
                         present.push(number);
@@ -141,7 +142,7 @@ fn what_is_removed_is_never_another_key() {
 #[test]
 #[cfg_attr(miri, ignore = "too long")]
 fn a_filter_whose_keys_come_and_go_does_not_grow() {
-    // In some filters there is room in the newest table, in some in the oldest alone.
+    // Some filters have room in the newest table, some only in the oldest.
     for keys in [250u64, 2_500, 6_000] {
         let filter = builder(1000, 0.001).build().unwrap();
         (0..keys).for_each(|number| filter.insert(&key(number)).unwrap());
@@ -151,7 +152,7 @@ fn a_filter_whose_keys_come_and_go_does_not_grow() {
                 assert!(filter.remove(&key(number)));
                 filter.insert(&key(number + keys)).unwrap();
             }
-            // Emptied and filled again, from the other end.
+            // Empties the filter and fills it again, from the other end.
             if round % 10 == 9 {
                 let present = (round + 1) * keys..(round + 2) * keys;
                 present.clone().rev().for_each(|number| assert!(filter.remove(&key(number))));
@@ -166,7 +167,7 @@ fn a_filter_whose_keys_come_and_go_does_not_grow() {
 #[test]
 fn of_all_that_race_to_add_a_key_one_does_also_while_the_filter_grows() {
     const KEYS: u64 = if cfg!(miri) { 200 } else { 20_000 };
-    // A rate so low that hardly any key is mistaken for another.
+    // The rate is so low that hardly any key is mistaken for another.
     let filter = Arc::new(builder(10, 1e-7).build().unwrap());
     let added = Arc::new(AtomicUsize::new(0));
     let threads: Vec<_> = (0..4)
@@ -186,7 +187,7 @@ fn of_all_that_race_to_add_a_key_one_does_also_while_the_filter_grows() {
 
 #[test]
 fn the_memory_limit_is_kept_and_named() {
-    // What the filter takes up with two tables, and with three.
+    // The memory of the filter with two tables, and with three.
     let free = builder(1000, 0.001).build().unwrap();
     let mut sizes = Vec::new();
     for number in 0.. {
@@ -210,7 +211,7 @@ fn the_memory_limit_is_kept_and_named() {
             assert_eq!(needed, sizes[2]);
         }
         assert!(filter.len() > filter.capacity(), "before that it is filled beyond its capacity: {filter:?}");
-        // Nothing is lost, and where something is removed, something else goes in.
+        // Nothing is lost, and after a removal another key goes in.
         assert!((0..held).all(|number| filter.contains(&key(number))));
         let added = filter.insert_if_absent(&key(held));
         assert!(matches!(added, Ok(false) | Err(InsertError::MemoryLimit { .. })), "{added:?}");
@@ -227,8 +228,8 @@ fn the_memory_limit_is_kept_and_named() {
     assert!(builder(1000, 0.001).memory_limit(sizes[0]).build().is_ok());
 }
 
-/// The memory of filters of 10,000 to so many keys, just before they grow and just after: each time beside that of one
-/// table for as many keys, and in bits a key.
+/// The memory of filters of 10,000 to `keys` keys, just before and just after they grow. Each entry has the ratio
+/// to one table for as many keys, and the bits a key.
 fn memory_around_growth(rate: f64, keys: usize) -> [Vec<[f64; 2]>; 2] {
     let mut around = [Vec::new(), Vec::new()];
     for first in [100, 1000, 10_000, 100_000] {
@@ -264,7 +265,7 @@ fn the_documented_memory_is_that_of_the_filter() {
         let [bits_before, bits_after] = around.each_ref().map(|around| of(around, 1));
         println!("{rate:8}: {before:.2?} tables, {bits_before:.1?} bits before; {after:.2?}, {bits_after:.1?} after");
         let within = |(least, most): (f64, f64), from: f64, to: f64| least > from && most < to;
-        // Elsewhere locks and counters are padded to fewer bytes, or to more.
+        // On other architectures, locks and counters have more or less padding.
         if rate == 0.001 && cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
             assert!(within(before, 1.05, 1.95) && within(after, 2.55, 3.75), "of one table: {before:?}, {after:?}");
             assert!(
@@ -295,7 +296,7 @@ fn copies_of_one_key_do_not_make_the_filter_grow() {
     let copies = (0..).find(|_| filter.insert(&key(1)).is_err()).unwrap();
     assert_eq!(copies, 10, "both buckets, of five slots");
     assert_eq!((filter.tables(), filter.count(&key(1))), (1, copies));
-    // Also where the table holds what it is meant for, and more.
+    // The same when the table holds the keys that it is meant for, and more.
     for number in 2.. {
         filter.insert(&key(number)).unwrap();
         if filter.tables() == 2 {
@@ -366,7 +367,7 @@ fn room_that_cannot_be_reserved_is_an_error_that_says_why_and_changes_nothing() 
     assert!(needed > 100_000 && limit == 20_000);
     assert!(error.to_string().contains(&needed.to_string()) && error.to_string().contains("20000"), "{error}");
     assert_eq!((filter.tables(), filter.memory_usage(), filter.capacity()), before);
-    // Who follows the advice and raises the limit has the room.
+    // A caller who follows the advice and raises the limit has enough room.
     let filter = GrowableCuckooFilter::<u64>::builder().capacity(100).memory_limit(needed).build().unwrap();
     filter.reserve(100_000).unwrap();
     assert_eq!(filter.memory_usage(), needed);
@@ -382,7 +383,7 @@ fn room_that_cannot_be_reserved_is_an_error_that_says_why_and_changes_nothing() 
     assert_eq!((filter.tables(), filter.memory_usage(), filter.capacity()), before);
 }
 
-/// One thread keeps room ahead of the inserts of the others, none of which ever grows the filter by more than it.
+/// One thread reserves room ahead of the inserts of others. None of those ever makes the filter grow.
 #[test]
 fn room_can_be_reserved_while_others_insert() {
     const EACH: u64 = if cfg!(miri) { 200 } else { 50_000 };

@@ -6,9 +6,10 @@ use std::path::Path;
 
 use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
 
-/// The greatest piece of this process's memory for which huge pages have been asked, in KiB; the kernel marks these `hg`.
+/// The size in KiB of the largest part of this process's memory for which huge pages have been requested. The
+/// kernel marks such parts `hg`.
 fn greatest_advised() -> u64 {
-    let maps = fs::read_to_string("/proc/self/smaps").expect("Linux tells a process of its memory");
+    let maps = fs::read_to_string("/proc/self/smaps").expect("Linux has /proc/self/smaps");
     let mut size = 0;
     let mut greatest = 0;
     for line in maps.lines() {
@@ -22,7 +23,7 @@ fn greatest_advised() -> u64 {
     greatest
 }
 
-/// One test, for all look at the memory of the one process.
+/// There is only one test, because tests would share the memory of the process.
 #[test]
 fn large_tables_and_no_others_are_on_huge_pages_where_the_kernel_has_them() {
     let filter = |keys: usize, wanted: bool| {
@@ -37,7 +38,7 @@ fn large_tables_and_no_others_are_on_huge_pages_where_the_kernel_has_them() {
     };
     let _small = filter(100_000, true);
     let _unwanted = filter(10_000_000, false);
-    assert_eq!(greatest_advised(), 0, "nobody has asked");
+    assert_eq!(greatest_advised(), 0, "no huge pages were requested");
 
     let large = filter(10_000_000, true);
     if Path::new("/sys/kernel/mm/transparent_hugepage").exists() {

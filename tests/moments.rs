@@ -1,6 +1,7 @@
-//! The moments of a save: over several tables, each table's image is of a moment of its own, and their order matters; where there is
-//! a clock, what is stated of it is of the moment of the image.
-//! `cargo test --all-features --test moments`.
+//! The moments of a save. With several tables, each table's image has a moment of its own, and the order of these
+//! moments matters. With a clock, the tick in a snapshot is that of the image's moment.
+//!
+//! `cargo test --all-features --test moments`
 #![cfg(feature = "snapshot")]
 
 use std::hash::BuildHasherDefault;
@@ -17,8 +18,8 @@ type Growable = GrowableCuckooFilter<u64, Fixed>;
 type Rotating = RotatingCuckooFilter<u64, Fixed>;
 type Expiring = ExpiringCuckooFilter<u64, Fixed>;
 
-/// A second copy of each key goes into an older table, for the newest is at its capacity; and then the removal takes the copy
-/// in the newest one. So keys that are in throughout change to older tables while saves begin.
+/// A second copy of each key goes into an older table, because the newest is at its capacity. The removal then
+/// takes the copy in the newest table. So keys that are in throughout move to older tables while saves begin.
 #[test]
 fn a_key_that_changes_to_an_older_table_is_in_every_snapshot() {
     let mut images = 0;
@@ -35,7 +36,7 @@ fn a_key_that_changes_to_an_older_table_is_in_every_snapshot() {
             next += 1;
         }
         assert_eq!(filter.tables(), 5, "the newest table is at its capacity");
-        // Room in the older ones.
+        // Makes room in the older tables.
         (first..first + (first_of_newest - first) * 3 / 4).for_each(|key| assert!(filter.remove(&key)));
         let stay: Vec<u64> = (first_of_newest..next - (next - first_of_newest) / 4).collect();
         (0..(first_of_newest - first) / 4).for_each(|key| filter.insert(&((1 << 50) | (next + key))).unwrap());
@@ -65,7 +66,7 @@ fn a_key_that_changes_to_an_older_table_is_in_every_snapshot() {
     assert!(images > 16, "{images} snapshots");
 }
 
-/// Rotations come by the clock alone, so the tick of a snapshot tells its generation.
+/// Rotations come only from the clock, so the tick of a snapshot determines its generation.
 #[test]
 fn the_tick_and_the_generation_of_a_snapshot_are_of_one_moment() {
     let filter = Rotating::builder_with_hasher(Fixed::default()).capacity(8).generations(2).build().unwrap();
@@ -88,8 +89,8 @@ fn the_tick_and_the_generation_of_a_snapshot_are_of_one_moment() {
     });
 }
 
-/// Each entry dies at the next tick. If the clock of a snapshot were later than its image, what is dead by then, and was swept, would
-/// live for another round of the ring.
+/// Each entry dies at the next tick. If the clock of a snapshot were later than its image, entries that are dead by
+/// then and were swept would live for another round of the ring.
 #[test]
 fn the_clock_and_the_entries_of_a_snapshot_are_of_one_moment() {
     let builder = Expiring::builder_with_hasher(Fixed::default()).capacity(8).lifetime_in_ticks(3);

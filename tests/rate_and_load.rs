@@ -1,4 +1,4 @@
-//! What is measured beside what is computed: false-positive rate, load, and the promise of `with_capacity`, for every
+//! Compares measured with computed values: false-positive rate, load, and the promise of `with_capacity`, for every
 //! layout and for weak hashers.
 
 mod support;
@@ -85,7 +85,7 @@ fn a_large_filter_takes_as_many_keys_as_it_is_made_for() {
     assert!((0..filter.capacity() as u64).all(|key| filter.contains(&key)));
 }
 
-/// Fills 95 % of the slots with keys of a pattern and looks up others of the same pattern.
+/// Fills 95 % of the slots with keys of a pattern, and looks up others of the same pattern.
 fn check_weak_hasher<S: BuildHasher>(name: &str, new: impl Fn() -> S) {
     const KEYS: u64 = 100_000;
     let patterns: [(&str, &dyn Fn(u64) -> u64); 9] = [

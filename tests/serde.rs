@@ -73,7 +73,7 @@ fn a_seed_has_the_hasher_and_the_limit() {
     let (json, bytes) = (serde_json::to_string(&filter).unwrap(), postcard::to_stdvec(&filter).unwrap());
     let of_json = |key, limit| seed(key, limit).deserialize(&mut serde_json::Deserializer::from_str(&json));
     let of_bytes = |key, limit| seed(key, limit).deserialize(&mut postcard::Deserializer::from_bytes(&bytes));
-    // The type of the hasher is another one, with the same hashes.
+    // The hasher has another type, with the same hashes.
     let needed = needed + size_of::<Filter<StableState>>() - size_of::<Filter>();
     assert_eq!(of_json(3, needed).unwrap().len(), 3000);
     assert_eq!(of_bytes(3, needed).unwrap().len(), 3000);
@@ -103,9 +103,9 @@ fn what_load_refuses_is_refused() {
 
 #[test]
 fn without_a_limit_no_more_is_allocated_than_there_are_bytes() {
-    // 128 GiB of them, or 1 GiB where addresses have 32 bits.
+    // 128 GiB of buckets, or 1 GiB if addresses have 32 bits.
     const BUCKETS: u64 = if cfg!(target_pointer_width = "64") { 1 << 34 } else { 1 << 27 };
-    // The header, up to the number of buckets; without the rest.
+    // The header up to the number of buckets, without the rest.
     let mut bytes = snapshot(&filter())[..47].to_vec();
     bytes.extend(BUCKETS.to_le_bytes());
     let mut sum = crc32fast::Hasher::new();
@@ -121,7 +121,7 @@ fn without_a_limit_no_more_is_allocated_than_there_are_bytes() {
     assert!(refused.contains("there are 59 bytes") && refused.contains(&expected), "{refused}");
 }
 
-/// Bytes as `serde` has them.
+/// Bytes in the form that `serde` has for them.
 struct Bytes<'a>(&'a [u8]);
 
 impl serde::Serialize for Bytes<'_> {
@@ -130,7 +130,7 @@ impl serde::Serialize for Bytes<'_> {
     }
 }
 
-/// The rest is no JSON at all, and the error does not say so: it was not read.
+/// The rest is not JSON, and the error does not say so, because the rest is not read.
 #[test]
 fn a_snapshot_that_cannot_be_loaded_is_refused_before_the_rest_of_it_is_read() {
     let header: Vec<String> = snapshot(&filter())[..44].iter().map(u8::to_string).collect();
@@ -144,7 +144,7 @@ fn a_snapshot_that_cannot_be_loaded_is_refused_before_the_rest_of_it_is_read() {
     assert!(refused(3, "u32").contains(r#""u64", and "u32" was expected"#));
 }
 
-/// A sequence that must not be asked again once it has ended: no format needs to bear that.
+/// A sequence that must not be read again after it has ended. No format has to support that.
 struct Strict<'a> {
     bytes: std::slice::Iter<'a, u8>,
     ended: bool,
@@ -252,7 +252,7 @@ fn maplets_are_serialized_too() {
     assert!(of_bytes(needed - 1).is_err());
     assert!(of_json(needed - 1).unwrap_err().to_string().contains(&format!("the limit is {}", needed - 1)));
 
-    // A damaged one, one that is cut short, and those of the other type.
+    // A damaged snapshot, one that is cut short, and those of the other type.
     let mut damaged = snapshot.clone();
     damaged[1000] ^= 1;
     assert!(postcard::from_bytes::<Maplet>(&postcard::to_stdvec(&Bytes(&damaged)).unwrap()).is_err());

@@ -1,5 +1,7 @@
-//! Snapshots of filters of several tables. Those of one, and what all have in common, are in the target `snapshots`.
-//! `cargo test --all-features --test snapshots_of_several`.
+//! Snapshots of filters of several tables. The target `snapshots` tests those of one table, and what all have in
+//! common.
+//!
+//! `cargo test --all-features --test snapshots_of_several`
 #![cfg(all(feature = "snapshot", feature = "stable-hash"))]
 
 use std::io::{self, Write};
@@ -58,12 +60,14 @@ fn saved_rotating(filter: &Rotating) -> Vec<u8> {
     bytes
 }
 
-/// Where the header of a filter ends, and where that of its first section begins, with the seal before it.
+/// Where the header of a filter ends, and where the header of its first section begins, with the seal before it. A
+/// seal is a checksum.
 const HEADER: usize = 36;
 const HEAD: usize = HEADER + 4 + 4;
 const SECTIONS: usize = HEAD + 18 + 4;
 
-/// Where the seals of a snapshot are: after the header, what its kind has to say, each section's header, and at the end.
+/// The places of the seals in a snapshot: after the header, after the fields of its kind, after each section's
+/// header, and at the end.
 fn seals(bytes: &[u8]) -> Vec<usize> {
     let mut seals = vec![HEADER, HEADER + 4, SECTIONS - 4];
     let mut section = SECTIONS;
@@ -76,12 +80,12 @@ fn seals(bytes: &[u8]) -> Vec<usize> {
     seals
 }
 
-/// The snapshot with its seals as its bytes want them.
+/// The snapshot with its seals corrected.
 fn resealed(bytes: &[u8]) -> Vec<u8> {
     resealed_at(seals(bytes), bytes)
 }
 
-/// The same for a snapshot that does not say right where its seals are.
+/// The same for a snapshot whose bytes do not lead to the right places of its seals.
 fn resealed_at(seals: Vec<usize>, bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let mut sum = crc32fast::Hasher::new();
@@ -94,7 +98,7 @@ fn resealed_at(seals: Vec<usize>, bytes: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Whatever is changed in a snapshot or cut off it, it is refused.
+/// A snapshot is refused if any part of it is changed or cut off.
 fn refuses_damage<F>(bytes: &[u8], load: impl Fn(&[u8]) -> Result<F, LoadError>) {
     assert!(load(bytes).is_ok());
     for bit in 0..8 * bytes.len() {
@@ -160,7 +164,7 @@ fn a_rotating_filter_comes_back_with_the_age_of_its_keys() {
             assert_eq!((loaded.generations(), loaded.capacity()), (generations, filter.capacity()));
             assert_eq!(loaded.memory_usage(), filter.memory_usage());
             assert_eq!(saved_rotating(&loaded), bytes);
-            // From here on both age in the same way.
+            // From here on both filters age in the same way.
             for ahead in 0..=generations as u64 + 1 {
                 let tick = 1000 + rotations + ahead;
                 filter.advance_to(tick);
@@ -222,7 +226,7 @@ fn what_is_forged_but_for_its_checksums_is_refused_each_for_its_reason() {
     assert!(matches!(forged(HEAD, &[0]), Some(LoadError::InvalidTables { tables: 0, least: 1, .. })));
     assert!(matches!(forged(HEAD, &[49]), Some(LoadError::InvalidTables { tables: 49, .. })));
     assert!(matches!(forged(HEAD, &[2]), Some(LoadError::UnexpectedTable { number: 1, .. })));
-    // More than there is memory for; or, where addresses have 32 bits, as many as there can be.
+    // More tables than there is memory for. If addresses have 32 bits: as many as there can be.
     let tables = match forged(HEAD, &[30]) {
         Some(LoadError::InvalidTables { most, .. }) if cfg!(target_pointer_width = "32") => most,
         _ => 30,
@@ -258,7 +262,7 @@ fn what_is_forged_but_for_its_checksums_is_refused_each_for_its_reason() {
     assert!(forged(HEAD + 2, &((1u64 << 56) - 1).to_le_bytes()).is_none());
     let second = SECTIONS + (genuine.len() - SECTIONS - 4) / 3;
     assert!(matches!(forged(second, &[1, 4, 17]), Some(LoadError::UnexpectedTable { number: 1, .. })));
-    // Only the number is another one, and not the buckets that follow.
+    // Changes only the number of buckets, and not the buckets that follow.
     let mut changed = genuine.clone();
     changed[second + 3] ^= 2;
     let refused = Rotating::load(&resealed_at(seals(&genuine), &changed)[..], state(), 1 << 30).err();
@@ -286,7 +290,7 @@ fn the_memory_limit_is_exact() {
     assert!(matches!(refused, Some(LoadError::MemoryLimit { needed: n, limit, .. }) if n == needed && limit == n - 1));
 }
 
-/// A writer that takes its time.
+/// A slow writer.
 struct Slow<'a>(&'a mut Vec<u8>);
 
 impl Write for Slow<'_> {
@@ -301,14 +305,15 @@ impl Write for Slow<'_> {
     }
 }
 
-/// With a rate at which keys are mistaken for each other all the time, so that a removal often takes another key's copy in
-/// a newer table, which then is in by a copy in an older one; and so full that many inserts go to older tables.
+/// The rate is so high that keys are often mistaken for each other. So a removal often takes another key's copy in
+/// a newer table, and that key is then in by a copy in an older table. The filter is so full that many inserts go
+/// to older tables.
 #[test]
 fn no_key_of_a_growable_filter_slips_through_between_its_tables() {
     for round in 0..5 {
         let filter = growable(2_000, 0.5);
         let key = |kind: u64, number: u64| kind << 40 | round << 32 | number;
-        // Those who stay among those who come and go, in all tables, and to the brim.
+        // Keys that stay, among keys that come and go, in all tables, until the filter is full.
         let has_room = || filter.tables() < 5 || filter.len() < filter.capacity() - 200;
         let mut numbers = 0;
         while has_room() {
@@ -335,7 +340,8 @@ fn no_key_of_a_growable_filter_slips_through_between_its_tables() {
                 });
             }
             filter.save(Slow(&mut bytes)).unwrap();
-            // And one while it grows, which is to have what was in when it began.
+            // Saves once more while the filter grows. The snapshot must have all keys that were in when the save
+            // began.
             let mut growing = Vec::new();
             scope.spawn(move || {
                 (0..50_000).for_each(|number| filter.insert(&key(3, number)).unwrap());
@@ -353,7 +359,7 @@ fn no_key_of_a_growable_filter_slips_through_between_its_tables() {
     }
 }
 
-/// A rotation in the midst of each save; what was in when it began is in the snapshot, as old as it was then.
+/// A rotation during each save. A snapshot has the keys that were in when the save began, as old as they were then.
 #[test]
 fn a_save_while_the_filter_rotates_has_all_that_was_in() {
     const EACH: u64 = 5_000;
@@ -373,7 +379,7 @@ fn a_save_while_the_filter_rotates_has_all_that_was_in() {
         });
         let loaded = Rotating::load(&bytes[..], state(), usize::MAX).unwrap();
         assert_eq!(loaded.generation(), generation);
-        // Every other generation has been that of a rotation in the midst of a save.
+        // Every other generation began with a rotation during a save.
         for (rotations, oldest) in [(0, period.saturating_sub(1)), (2, period)] {
             (0..rotations).for_each(|_| _ = loaded.rotate());
             let keys = || (oldest..=period).flat_map(|period| (0..EACH).map(move |key| period << 32 | key));

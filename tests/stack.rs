@@ -1,9 +1,9 @@
-//! The stack that operations need. Each runs on a thread with a small stack, in a process of its own, for an overflow ends
-//! the process.
+//! The stack that operations need. Each runs on a thread with a small stack, in a process of its own, because an
+//! overflow ends the process.
 //!
-//! What each needs, found by bisection, is printed by
+//! This command prints what each operation needs, found by bisection:
 //! `cargo test --all-features --test stack -- --ignored --nocapture what_each_operation_needs`. A build without
-//! optimizations, by `CARGO_PROFILE_TEST_OPT_LEVEL=0`, needs the most.
+//! optimizations (`CARGO_PROFILE_TEST_OPT_LEVEL=0`) needs the most.
 
 #![cfg(not(miri))]
 
@@ -18,16 +18,17 @@ use concurrent_cuckoo_filter::{
 /// The stack on which every operation runs, in bytes.
 const ENOUGH: usize = 64 << 10;
 
-/// The least that any system gives a thread (AArch64's). So a thread has this much more, and it is used up first.
+/// The smallest stack that any system gives a thread (AArch64's). So each thread gets this much more, and uses it
+/// up first.
 const BALLAST: usize = 128 << 10;
 
-/// What the process that runs one operation is told: the operation's number and how many bytes of stack it has.
+/// The variables that tell a process its operation, by number, and how many bytes of stack the operation has.
 const OPERATION: &str = "CCF_TEST_STACK_OPERATION";
 const BYTES: &str = "CCF_TEST_STACK_BYTES";
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// What an operation is called, and what gets ready to run it.
+/// The name of an operation, and a function that prepares it.
 type Operation = (&'static str, fn() -> Work);
 
 type One = ConcurrentCuckooFilter<u64>;
@@ -36,10 +37,10 @@ type Rotating = RotatingCuckooFilter<u64>;
 type Maplet = ConcurrentCuckooMaplet<u64>;
 type Expiring = ExpiringCuckooFilter<u64>;
 
-/// So many keys are in a table that is full. It has more buckets than a search looks at.
+/// How many keys a full table has. It has more buckets than a search looks at.
 const KEYS: u64 = 15_000;
 
-/// A rate for each of the layouts that are chosen if no encoding is asked for.
+/// A rate for each layout that is chosen if no encoding is asked for.
 const RATES: [f64; 8] = [0.07, 0.03, 0.012, 0.003, 0.001, 0.0001, 2e-6, 1e-9];
 
 /// Full filters of one table.
@@ -52,12 +53,12 @@ fn full() -> Vec<One> {
     RATES.map(fill).into()
 }
 
-/// Filters of one table, full but for some keys.
+/// Filters of one table, full except for some keys.
 fn nearly_full() -> Vec<One> {
     full().into_iter().inspect(|filter| (0..50).for_each(|key| assert!(filter.remove(&key)))).collect()
 }
 
-/// Pairs of filters of one table, half as many keys in each as it is made for.
+/// Pairs of filters of one table. Each holds half as many keys as it is made for.
 fn halves() -> Vec<(One, One)> {
     let fill = |rate| {
         let sum = One::builder().capacity(KEYS as usize).false_positive_rate(rate).build().unwrap();
@@ -102,13 +103,13 @@ fn full_maplets() -> Vec<Maplet> {
     [(4, 0.06), (4, 0.011), (4, 0.001), (8, 0.001), (16, 0.001)].map(fill).into()
 }
 
-/// Maplets, full but for some keys.
+/// Maplets, full except for some keys.
 fn nearly_full_maplets() -> Vec<Maplet> {
     full_maplets().into_iter().inspect(|maplet| (0..50).for_each(|key| assert!(maplet.remove(&key, 1)))).collect()
 }
 
-/// Filters of each layout, full of entries of which every other one dies at tick 1, and the others at tick 14. One call sweeps a
-/// part of them only.
+/// Full filters of each layout. Every other entry dies at tick 1, and the rest at tick 14. One call sweeps only a
+/// part of them.
 fn full_of_ends() -> Vec<Expiring> {
     let fill = |(longest, rate)| {
         let builder = Expiring::builder().capacity(3 * KEYS as usize).lifetime_in_ticks(longest);
@@ -124,7 +125,7 @@ fn end_of(key: u64) -> u64 {
     1 + key % 2 * 13
 }
 
-/// The same, of which many entries are dead and were not swept.
+/// The same filters, with many dead entries that are not swept.
 fn full_of_dead() -> Vec<Expiring> {
     let die = |filter: &Expiring| {
         filter.advance_to(1);
@@ -138,7 +139,7 @@ fn new() -> impl Iterator<Item = u64> {
     1 << 40..(1 << 40) + 2 * KEYS
 }
 
-/// The work is done for each of these filters.
+/// Does the work for each of these filters.
 fn on_each<F: Send + 'static>(filters: Vec<F>, work: impl Fn(&F) + Send + 'static) -> Work {
     Box::new(move || filters.iter().for_each(work))
 }
@@ -192,7 +193,7 @@ const OPERATIONS: [Operation; 57] = [
     }),
     ("absorb that is refused", || {
         on_each(halves(), |(sum, other)| {
-            // Copies of one key, more than its two buckets hold.
+            // More copies of one key than its two buckets hold.
             (0..16).for_each(|_| _ = sum.insert(&1));
             (0..16).for_each(|_| _ = other.insert(&1));
             assert!(sum.absorb(other).is_err());
@@ -329,10 +330,10 @@ const OPERATIONS: [Operation; 57] = [
     }),
 ];
 
-/// By which the test sees that an overflow is noticed.
+/// An operation that overflows. It shows that the test notices an overflow.
 const TOO_MUCH: Operation = ("too much", || Box::new(|| _ = black_box([0u8; ENOUGH])));
 
-/// Whether the operation gets by with so many bytes.
+/// Whether the operation runs with this many bytes of stack.
 fn runs_within(operation: usize, bytes: usize) -> bool {
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "runs_one_operation", "--ignored"])
@@ -345,7 +346,7 @@ fn runs_within(operation: usize, bytes: usize) -> bool {
 }
 
 #[test]
-#[ignore = "for the processes that the others start"]
+#[ignore = "runs in the processes that the other tests start"]
 fn runs_one_operation() {
     let number = |name| std::env::var(name).expect("it is set").parse::<usize>().expect("a number");
     let work = OPERATIONS.get(number(OPERATION)).unwrap_or(&TOO_MUCH).1();

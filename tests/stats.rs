@@ -1,4 +1,4 @@
-//! What a filter counts is what has happened.
+//! A filter's counts match what has happened.
 
 mod support;
 
@@ -10,14 +10,14 @@ use concurrent_cuckoo_filter::{
 };
 use support::{Filter, LAYOUTS, build, hashes, plausible};
 
-/// A filter of one bucket, so of one stripe and one shard.
+/// A filter of one bucket, and so of one stripe and one shard.
 fn one_bucket() -> Filter {
     let filter = build(2, Encoding::SemiSorted, 0.001);
     assert_eq!(filter.slots(), filter.slots_per_bucket());
     filter
 }
 
-/// What a filter has counted of events, in the order of the fields.
+/// The events that a filter has counted, in the order of the fields.
 fn events(stats: &Stats) -> [u64; 7] {
     [
         stats.relocations,
@@ -55,7 +55,8 @@ fn relocations_paths_and_refusals_are_those_that_there_were() {
                 Ok(()) => inserted += 1,
                 Err(_) => refused += 1,
             }
-            // One thread alone carries out each path as it was found: what one insert moves is one path.
+            // With one thread, each path is carried out as it was found. So all relocations of one insert are one
+            // path.
             let stats = filter.stats();
             longest = longest.max(stats.relocations - relocations);
             relocations = stats.relocations;
@@ -69,13 +70,13 @@ fn relocations_paths_and_refusals_are_those_that_there_were() {
         assert!(full.load_factor > 0.85, "{slots} slots: {full:?}");
         assert!(full.relocations as usize > filter.slots() / 20, "{slots} slots: {full:?}");
         assert_eq!(full.longest_path, longest, "{slots} slots");
-        // A path is found breadth first among 2,048 buckets, so it is about as long as the logarithm of that.
+        // The search is breadth-first among 2,048 buckets, so a path is about as long as the logarithm of that.
         assert!((2..=20).contains(&full.longest_path), "{slots} slots: {full:?}");
         assert_eq!(full.inserts_refused, refused, "{slots} slots");
         assert!(refused >= 50);
 
         for hash in hashes(0, 100) {
-            // The first keys went in for certain.
+            // The first keys certainly went in.
             assert!(filter.remove(&hash));
         }
         let emptier = filter.stats();
@@ -115,7 +116,7 @@ fn each_refused_operation_counts_once_whichever_it_is() {
     assert_eq!((stats.relocations, stats.longest_path), (0, 0), "there was nowhere to go");
 }
 
-/// Semi-sorted lookups now and then look twice because they are not sure; that is no retry.
+/// Semi-sorted lookups sometimes look twice to be sure. That is not a retry.
 #[test]
 fn lookups_that_nobody_disturbs_retry_nothing_and_wait_for_nothing() {
     for (encoding, rate, ..) in LAYOUTS {
@@ -181,8 +182,7 @@ fn what_threads_record_adds_up() {
     assert_eq!(filter.stats().negatives_recorded, 8 * 499_500 - 1, "modulo 2^64, and no panic");
 }
 
-/// Threads that call `work` with their numbers, from 0, until `seen` of what the filter has counted; bounded by a number
-/// of calls.
+/// Runs `work` on one thread each, until `seen` accepts the filter's counts. The number of calls is bounded.
 fn until(filter: &Filter, work: &[&(dyn Fn() + Sync)], seen: impl Fn(&Stats) -> bool) {
     const ROUNDS: usize = 200_000;
     let done = AtomicBool::new(false);
@@ -204,7 +204,7 @@ fn until(filter: &Filter, work: &[&(dyn Fn() + Sync)], seen: impl Fn(&Stats) -> 
     assert!(happened, "never: {:?}", filter.stats());
 }
 
-/// One key comes and goes, next to one that is looked for.
+/// Inserts and removes a key, beside one that is looked for.
 fn come_and_go(filter: &Filter, key: usize) {
     let key = hashes(key, 1).next().expect("one");
     filter.insert(&key).unwrap();
@@ -212,7 +212,7 @@ fn come_and_go(filter: &Filter, key: usize) {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "takes real threads at speed")]
+#[cfg_attr(miri, ignore = "needs real threads at full speed")]
 fn lookups_that_are_disturbed_are_counted() {
     let absent: Vec<_> = hashes(100, 32).collect();
     for encoding in [Encoding::SemiSorted, Encoding::Plain] {
@@ -235,12 +235,12 @@ fn lookups_that_are_disturbed_are_counted() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "takes real threads at speed")]
+#[cfg_attr(miri, ignore = "needs real threads at full speed")]
 fn locks_that_are_waited_for_are_counted() {
     let filter = one_bucket();
     until(&filter, &[&|| come_and_go(&filter, 0), &|| come_and_go(&filter, 1)], |stats| stats.lock_waits > 0);
     let stats = filter.stats();
-    assert_eq!((stats.lookup_retries, stats.len), (0, 0), "nobody has looked anything up");
+    assert_eq!((stats.lookup_retries, stats.len), (0, 0), "there was no lookup");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! One table takes in another while both are in use: each copy of the other comes along once, and none of this one is lost.
+//! One table absorbs another while both are in use. Each copy of the other table is absorbed once, and no copy of
+//! the first table is lost.
 
 mod common;
 
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use ccf_loom::model::{Fault, Key, Seeded, Table};
 use common::{A, B, Role};
 
-/// The table that takes in, and the other.
+/// The table that absorbs, and the table that it absorbs.
 struct Both {
     sum: Table,
     other: Table,
@@ -26,34 +27,35 @@ fn role(run: impl FnOnce(&Both) + Send + 'static) -> Role<Both> {
 }
 
 fn absorber(copies: u64) -> Role<Both> {
-    role(move |both| assert_eq!(both.sum.absorb(&both.other), Ok(copies), "a copy comes along too seldom or too often"))
+    role(move |both| assert_eq!(both.sum.absorb(&both.other), Ok(copies), "a copy is absorbed too rarely or too often"))
 }
 
-/// In the end there are so many copies of each key, and nothing else.
+/// Checks that at the end each key has the given number of copies, and that nothing else is in.
 fn check(keys: Vec<(Key, usize)>) -> Role<Both> {
     role(move |both| {
         for &(key, copies) in &keys {
-            assert_eq!(both.sum.count(key), copies, "a copy comes along too seldom or too often");
+            assert_eq!(both.sum.count(key), copies, "a copy is absorbed too rarely or too often");
         }
         let copies = keys.iter().map(|&(_, copies)| copies).sum::<usize>();
-        assert_eq!((both.sum.scan(), both.sum.len()), (copies, copies), "a copy comes along too seldom or too often");
+        assert_eq!((both.sum.scan(), both.sum.len()), (copies, copies), "a copy is absorbed too rarely or too often");
     })
 }
 
-/// A relocation in the other table carries the key from a bucket not yet read to one that was.
+/// A relocation in the other table moves the key from a bucket not yet read to one that has been read.
 fn other_is_relocated() -> Model {
     let x = Key::new(2, A, B, 0);
     let both = Both { sum: table(&[]), other: table(&[x.twin()]) };
-    let mover = role(move |both| assert!(both.other.relocate(x.twin()), "nobody else moves it"));
+    let mover = role(move |both| assert!(both.other.relocate(x.twin()), "no other thread moves it"));
     (Arc::new(both), vec![absorber(1), mover], check(vec![(x, 1)]))
 }
 model! {
     other_is_relocated, at least 100,
-    fails with "a copy comes along too seldom or too often"
+    fails with "a copy is absorbed too rarely or too often"
     for [SaveWithoutLocks, RelocateKeepsNoSource, RelocateKeepsTargetLate]
 }
 
-/// Two copies come into a bucket in one step, into which another thread inserts. One of the three goes to the other bucket.
+/// Two copies are added to one bucket in one step, while another thread inserts into it. One of the three goes to
+/// the other bucket.
 fn insert_into_the_same_bucket() -> Model {
     let [x, y, z] = [0, 1, 2].map(|nth| Key::new(2, A, B, nth));
     let both = Both { sum: table(&[]), other: table(&[x, y]) };
@@ -62,11 +64,11 @@ fn insert_into_the_same_bucket() -> Model {
 }
 model! {
     insert_into_the_same_bucket, at least 50, preemptions 3,
-    fails with "a copy comes along too seldom or too often"
+    fails with "a copy is absorbed too rarely or too often"
     for [AddOverwrites]
 }
 
-/// A save of the table that takes in has begun: what comes along is not in it, wherever it is moved.
+/// A save of the absorbing table has begun. The absorbed copies are not in its image, wherever they are moved.
 fn while_it_is_saved() -> Model {
     let [x, y] = [0, 1].map(|nth| Key::new(2, A, B, nth));
     let both = Both { sum: table(&[x]), other: table(&[y.twin()]) };
@@ -74,12 +76,12 @@ fn while_it_is_saved() -> Model {
     let saver = role(move |both| {
         let image = both.sum.end_save();
         let counts = (image.count(x), image.count(y));
-        assert_eq!(counts, (1, 0), "a copy comes along too seldom or too often");
+        assert_eq!(counts, (1, 0), "a copy is absorbed too rarely or too often");
     });
     (Arc::new(both), vec![saver, absorber(1)], check(vec![(x, 1), (y, 1)]))
 }
 model! {
     while_it_is_saved, at least 50,
-    fails with "a copy comes along too seldom or too often"
+    fails with "a copy is absorbed too rarely or too often"
     for [InsertKeepsNothing]
 }

@@ -1,8 +1,9 @@
-//! Entries that expire: what lives is found, what is dead is not, and nothing comes back to life when the ring comes round.
+//! Entries that expire: a live entry is found, a dead one is not, and no dead entry comes back to life when the
+//! ring wraps around.
 //!
-//! Four ticks can be told apart here. So an end of 11 has the same place on the ring as one of 15.
+//! Only four ticks can be told apart here. So an end of 11 has the same place on the ring as one of 15.
 //!
-//! (`tests/stepped/tests/schedules/expiring.rs` and the histories there have what takes more steps than loom can explore.)
+//! (`tests/stepped/tests/histories/expiring.rs` covers cases with more steps than loom can explore.)
 
 mod common;
 
@@ -26,7 +27,8 @@ fn key(nth: usize) -> Key {
     Key::of::<SmallestOfValues>(2, A, B, nth)
 }
 
-/// A table of two buckets at tick 10, for lifetimes of up to three ticks, with these entries in the first of their buckets.
+/// A table of two buckets at tick 10, for lifetimes of up to three ticks. Each of these entries is in the first of
+/// its buckets.
 fn table(entries: &[(Key, u64)]) -> Arc<Table> {
     let table = Table::with_clock(2, 3, 10);
     for &(key, end) in entries {
@@ -35,7 +37,7 @@ fn table(entries: &[(Key, u64)]) -> Arc<Table> {
     Arc::new(table)
 }
 
-/// Nothing is found any more, however often the ring comes round.
+/// Checks that nothing is found, however often the ring wraps around.
 fn all_is_dead(keys: &'static [usize]) -> Role {
     role(move |table| {
         for tick in table.now() + 1..table.now() + 5 {
@@ -47,13 +49,13 @@ fn all_is_dead(keys: &'static [usize]) -> Role {
     })
 }
 
-/// An entry is found by a lookup, however often its end is put off.
+/// A lookup finds an entry, however often its end is put off.
 fn an_end_that_is_put_off() -> Model {
     let table = table(&[(key(0), 12), (key(0).twin(), 11)]);
-    table.advance_to(11); // The other entry of the key is dead, and was not swept.
-    let reader = role(|table| assert!(table.contains_live(key(0).twin()), "a living entry was missed"));
+    table.advance_to(11); // The key's other entry is dead, but not swept.
+    let reader = role(|table| assert!(table.contains_live(key(0).twin()), "a live entry was missed"));
     let keeper = role(|table| {
-        // By then 14 has been taken for an end of 10: no end of that time is left.
+        // Before, the bits of 14 meant an end of 10. No entry with that end is left.
         table.keep_until(key(0), 14).expect("it has an entry");
         table.advance_to(12);
         table.keep_until(key(0), 15).expect("it has an entry");
@@ -63,26 +65,25 @@ fn an_end_that_is_put_off() -> Model {
 }
 model! {
     an_end_that_is_put_off, at least 100, preemptions 3,
-    fails with "a living entry was missed"
+    fails with "a live entry was missed"
     for [LookupWithoutClock]
 }
 
-/// A lookup of a batch, likewise.
+/// The same for a lookup of a batch.
 fn an_end_that_is_put_off_under_a_batch() -> Model {
     let (table, mut roles, finally) = an_end_that_is_put_off();
-    roles[0] =
-        role(|table| assert_eq!(table.contains_live_batch([key(0).twin()]), [true], "a living entry was missed"));
+    roles[0] = role(|table| assert_eq!(table.contains_live_batch([key(0).twin()]), [true], "a live entry was missed"));
     (table, roles, finally)
 }
 model! {
     an_end_that_is_put_off_under_a_batch, at least 100, preemptions 3,
-    fails with "a living entry was missed"
+    fails with "a live entry was missed"
     for [LookupWithoutClock]
 }
 
-/// One entry of a key dies, but not before another one has come.
+/// One entry of a key dies, but not before another one has been added.
 fn one_dies_and_another_has_come() -> Model {
-    let reader = role(|table| assert!(table.contains_live(key(0)), "a living entry was missed"));
+    let reader = role(|table| assert!(table.contains_live(key(0)), "a live entry was missed"));
     let writer = role(|table| {
         table.insert_until(key(0), 13).expect("there is room");
         table.advance_to(11);
@@ -96,14 +97,14 @@ fn one_dies_and_another_has_come() -> Model {
 }
 model! {
     one_dies_and_another_has_come, at least 100, preemptions 3,
-    fails with "a living entry was missed"
+    fails with "a live entry was missed"
     for [SweepWithoutBump, LookupWithoutVersion]
 }
 
-/// The same where a pass for an earlier tick is under way, and the dead entry makes room for one of another key, whose stripe is
-/// another one.
+/// The same while a pass for an earlier tick is under way. The dead entry makes room for an entry of another key,
+/// in another stripe.
 fn one_is_dropped_and_another_has_come() -> Model {
-    // Both have the bucket `B`.
+    // Both keys have the bucket `B`.
     let (own, other) = (Key::of::<SmallestOfValues>(6, A, B, 0), Key::of::<SmallestOfValues>(6, C, B, 0));
     let filler = |nth, first| Key::of::<SmallestOfValues>(6, first, B, nth);
     let table = Table::with_clock(6, 2, 10);
@@ -113,10 +114,10 @@ fn one_is_dropped_and_another_has_come() -> Model {
     table.advance_to(11);
     table.place_until(filler(1, C), 13);
     table.place_until(filler(2, C), 13);
-    let reader = role(move |table| assert!(table.contains_live(own), "a living entry was missed"));
+    let reader = role(move |table| assert!(table.contains_live(own), "a live entry was missed"));
     let writer = role(move |table| {
         table.insert_until(own, 13).expect("there is room");
-        // It sweeps a bucket, and does not settle.
+        // This sweeps a bucket, and does not settle.
         table.advance_to(12);
         table.insert_until(other, 14).expect("the dead make room");
     });
@@ -125,11 +126,11 @@ fn one_is_dropped_and_another_has_come() -> Model {
 }
 model! {
     one_is_dropped_and_another_has_come, at least 100, preemptions 3,
-    fails with "a living entry was missed"
+    fails with "a live entry was missed"
     for [DropWithoutBump]
 }
 
-/// An entry that is about to die, and is relocated while it does.
+/// An entry is relocated while it dies.
 fn relocation_of_the_dying() -> Model {
     let mover = role(|table| _ = table.relocate_until(key(0).twin(), 11));
     let clock = role(|table| {
@@ -145,7 +146,7 @@ model! {
     for [RelocateDead, SweepWithoutSettling, RelocateWithoutLock]
 }
 
-/// An entry that is about to die is added while it does.
+/// An entry is added while it dies.
 fn insert_of_the_dying() -> Model {
     let inserter = role(|table| table.insert_until(key(0), 11).expect("there is room"));
     let clock = role(|table| {
@@ -160,7 +161,7 @@ model! {
     for [SweepWithoutSettling, AddValueWithoutLock]
 }
 
-/// An entry that is about to die is made to live longer while it does.
+/// The end of an entry is put off while the entry dies.
 fn extension_of_the_dying() -> Model {
     let keeper = role(|table| table.keep_until(key(0), 12).expect("there is room"));
     let clock = role(|table| {
@@ -169,7 +170,7 @@ fn extension_of_the_dying() -> Model {
         assert!(!table.contains_live(key(1)));
     });
     let finally = role(|table| {
-        assert!(table.contains_live(key(0)), "what lives was swept");
+        assert!(table.contains_live(key(0)), "a live entry was swept");
         assert_eq!(table.live_len(), 1, "an entry was lost or doubled");
         all_is_dead(&[0])(table);
     });
@@ -177,33 +178,34 @@ fn extension_of_the_dying() -> Model {
 }
 model! {
     extension_of_the_dying, at least 20, preemptions 3,
-    fails with "what lives was swept"
+    fails with "a live entry was swept"
     for [AddValueWithoutLock + TakeOverwrites]
 }
 
-/// A tick has come, and the sweep is late. Whoever adds an entry with a long lifetime waits for it.
+/// A tick has come, and the sweep is late. A thread that adds an entry with a long lifetime waits for the sweep.
 fn insert_ahead_of_the_sweep() -> Model {
     let inserter = role(|table| {
         let now = table.now();
         table.insert_until(key(0), now + 3).expect("there is room");
-        assert!(table.contains_live(key(0)), "a living entry was missed");
+        assert!(table.contains_live(key(0)), "a live entry was missed");
     });
     let clock = role(|table| _ = table.advance_to(12));
-    let finally = role(|table| assert!(table.contains_live(key(0)), "a living entry was missed"));
+    let finally = role(|table| assert!(table.contains_live(key(0)), "a live entry was missed"));
     (table(&[(key(1), 11)]), vec![inserter, clock], finally)
 }
 model! {
     insert_ahead_of_the_sweep, at least 20, preemptions 3,
-    fails with "a living entry was missed"
+    fails with "a live entry was missed"
     for [AddsBeforeSwept]
 }
 
-/// What has died before a lookup begins is not found, whoever sweeps meanwhile.
+/// A lookup does not find an entry that died before it began, whichever thread sweeps meanwhile.
 fn lookup_beside_a_sweep() -> Model {
     let reader = role(|table| {
-        // Two ticks after the first, whoever has told it. The lookup reads the same moment or a later one.
+        // The clock is two ticks past the first, whichever thread set it. The lookup reads the same moment or a
+        // later one.
         if table.peek() >= 12 {
-            assert!(!table.contains_live(key(0)), "the dead was found");
+            assert!(!table.contains_live(key(0)), "a dead entry was found");
         }
     });
     let clock = role(|table| {
@@ -214,29 +216,29 @@ fn lookup_beside_a_sweep() -> Model {
 }
 model! {
     lookup_beside_a_sweep, at least 20, preemptions 3,
-    fails with "the dead was found"
+    fails with "a dead entry was found"
     for [SweptTooSoon]
 }
 
-/// Two threads tell the same tick. Whichever returns, it is that tick.
+/// Two threads set the clock to the same tick. When either call returns, the clock shows that tick.
 fn two_that_tell_the_time() -> Model {
     let teller = || {
         role(|table| {
             table.advance_to(11);
             assert_eq!(table.now(), 11);
-            assert!(!table.contains_live(key(0)), "the dead was found");
+            assert!(!table.contains_live(key(0)), "a dead entry was found");
         })
     };
     (table(&[(key(0), 11)]), vec![teller(), teller()], all_is_dead(&[0]))
 }
 model! {
     two_that_tell_the_time, at least 20, preemptions 3,
-    fails with "the dead was found"
+    fails with "a dead entry was found"
     for [SweptTooSoon]
 }
 
-/// One thread tells the time, and then looks for a key that another adds before it looks for one that has died by then. Not both
-/// miss what the other has done.
+/// One thread advances the clock, and then looks for a key that another thread adds. The other thread then looks
+/// for a key that has died by that tick. At least one of them sees what the other has done.
 fn time_against_an_insert() -> Model {
     let missed = Arc::new(AtomicUsize::new(0));
     let (of_clock, of_inserter) = (Arc::clone(&missed), Arc::clone(&missed));
@@ -252,7 +254,8 @@ fn time_against_an_insert() -> Model {
     let finally = role(move |_| assert!(missed.load(Ordering::Relaxed) < 2, "no order leads to these answers"));
     let table = Table::with_clock(2, 2, 10);
     table.place_until(key(0).twin(), 12);
-    // So that no word is as it was made: loom lets loads that are `SeqCst` miss later stores then.
+    // Every word gets a store here, because loom lets `SeqCst` loads miss later stores to a word that still has its
+    // initial value.
     table.place_until(key(2), 12);
     table.advance_to(11);
     (Arc::new(table), vec![clock, inserter], finally)
@@ -266,9 +269,9 @@ model! {
 /// The clock leaps ahead while an entry is added.
 fn insert_beside_a_leap() -> Model {
     let inserter = role(|table| match table.insert_until(key(0), 101) {
-        Ok(()) => assert!(table.contains_live(key(0)), "at no moment was it so: added and not found"),
+        Ok(()) => assert!(table.contains_live(key(0)), "no order explains this: added and not found"),
         Err(error) => {
-            assert!(matches!(error, InsertError::LifetimeTooLong { now: 10, .. }), "at no moment was it so: {error}");
+            assert!(matches!(error, InsertError::LifetimeTooLong { now: 10, .. }), "no order explains this: {error}");
         }
     });
     let clock = role(|table| _ = table.advance_to(100));
@@ -276,18 +279,18 @@ fn insert_beside_a_leap() -> Model {
 }
 model! {
     insert_beside_a_leap, at least 20, preemptions 3,
-    fails with "at no moment was it so"
+    fails with "no order explains this"
     for [RestartWithoutLocks]
 }
 
-/// A save begins, and then the clock goes on and the dead are swept: the image is of its moment.
+/// A save begins. Then the clock advances and dead entries are swept. The image is of the save's moment.
 fn save_against_a_sweep() -> Model {
     let table = table(&[(key(0), 11), (key(1).twin(), 13)]);
     table.begin_save();
     let saver = role(|table| {
         let image = table.end_save();
         assert_eq!(image.now(), 10);
-        assert_eq!((image.count_until(key(0), 11), image.live()), (1, 2), "the image lacks what lived at its moment");
+        assert_eq!((image.count_until(key(0), 11), image.live()), (1, 2), "the image lacks an entry of its moment");
     });
     let clock = role(|table| {
         table.advance_to(11);
@@ -297,6 +300,6 @@ fn save_against_a_sweep() -> Model {
 }
 model! {
     save_against_a_sweep, at least 20,
-    fails with "the image lacks what lived at its moment"
+    fails with "the image lacks an entry of its moment"
     for [SweepKeepsNothing]
 }

@@ -10,12 +10,12 @@ use common::Role;
 
 type Model = (Arc<Growable>, Vec<Role<Growable>>, Role<Growable>);
 
-/// Keys of different classes in every table, with the same buckets in each.
+/// Keys of different classes in every table, which have the same buckets in each table.
 fn keys<const N: usize>() -> [GrowableKey; N] {
     core::array::from_fn(|nth| GrowableKey::new(0, nth))
 }
 
-/// A filter of so many tables, and what is in them.
+/// A filter of this many tables, with the given keys in the given tables.
 fn filter(tables: usize, keys: &[(usize, GrowableKey)]) -> Arc<Growable> {
     let filter = Growable::new();
     (1..tables).for_each(|_| filter.grow());
@@ -31,7 +31,7 @@ fn finds(key: GrowableKey) -> Role<Growable> {
     role(move |filter| assert!(filter.contains(key), "a present key was missed"))
 }
 
-/// At the end each of the keys is in, once, nothing else is, and there are so many tables.
+/// Checks that at the end each key is in once, that nothing else is in, and that there are this many tables.
 fn ends_with(keys: Vec<GrowableKey>, tables: usize) -> Role<Growable> {
     role(move |filter| {
         assert!(keys.iter().all(|&key| filter.count(key) == 1), "a present key was missed");
@@ -40,7 +40,8 @@ fn ends_with(keys: Vec<GrowableKey>, tables: usize) -> Role<Growable> {
     })
 }
 
-/// Two inserts find the first table full: one of them adds a table, both items are in it, and no other table is added.
+/// Two inserts find the first table full. One of them adds a table, both items go into it, and no other table is
+/// added.
 fn two_inserts_that_find_the_table_full() -> Model {
     let keys = keys::<6>();
     let inserter = |key: GrowableKey| {
@@ -58,7 +59,7 @@ model! {
     for [GrowWithoutLock, GrowWithoutRecheck]
 }
 
-/// A lookup of a key that is in, and the filter grows meanwhile.
+/// A lookup of a present key while the filter grows.
 fn lookup_in_the_moment_of_growth() -> Model {
     let keys = keys::<5>();
     let inserter = role(move |filter| filter.insert(keys[4]).expect("the filter grows"));
@@ -71,7 +72,7 @@ model! {
     for [PublishBeforeSet]
 }
 
-/// Two threads add one key that is absent, and the filter has to grow for it: exactly one is told that it did.
+/// Two threads add the same absent key, and the filter has to grow for it. Exactly one call returns *true*.
 fn two_insert_if_absent_across_growth() -> Model {
     let keys = keys::<5>();
     let added = Arc::new(AtomicUsize::new(0));
@@ -97,7 +98,8 @@ model! {
     for [InsertIfAbsentWithoutGate]
 }
 
-/// `y` and `z` are of one class in the first table and of two in the second: the removal of `y` takes the copy in the second.
+/// `y` and `z` are of one class in the first table and of two in the second. The removal of `y` takes the copy in the
+/// second table.
 fn remove_where_classes_differ() -> Model {
     let (y, z) = (GrowableKey::new(1, 0), GrowableKey::new(0, 0));
     let remover = role(move |filter| assert!(filter.remove(y), "a present key was not removed"));
@@ -109,8 +111,8 @@ model! {
     for [RemoveOldestFirst]
 }
 
-/// A twin of `z` comes into the first table, for the second has no room, and a removal of the twin takes the copy of `z`
-/// in the second. So `z` goes from the newer table to the older.
+/// A twin of `z` goes into the first table, because the second has no room. A removal of the twin then takes the
+/// copy of `z` in the second. So `z` moves from the newer table to the older.
 fn twin_comes_and_goes_across_tables() -> Model {
     let [z, others @ ..] = keys::<4>();
     let full = [(1, z), (1, others[0]), (1, others[1]), (1, others[2])];
@@ -138,7 +140,7 @@ model! {
     for [RemoveWithoutGate + RemoveWithoutLock + TakeOverwrites]
 }
 
-/// Of a key there is one copy, or two; first one of them is in the second table, and then both are in the first.
+/// A key has one copy, or two. First one copy is in the second table, and later both are in the first.
 fn count_against_a_key_that_changes_tables() -> Model {
     let [x, filler, others @ ..] = keys::<5>();
     let full = [(1, x), (1, others[0]), (1, others[1]), (1, others[2])];
@@ -160,8 +162,8 @@ model! {
     for [CountWithoutGate, RemoveWithoutGate]
 }
 
-/// Each thread inserts a key, one of them into a table that it has just added, and then looks for the other's: at least one
-/// finds it.
+/// Each thread inserts a key and then looks for the other's. One of them inserts into a table that it has just
+/// added. At least one finds the other's key.
 fn inserts_that_look_for_each_other_across_growth() -> Model {
     let [x, y] = keys();
     let found = Arc::new(AtomicUsize::new(0));
@@ -181,7 +183,7 @@ fn inserts_that_look_for_each_other_across_growth() -> Model {
         assert!(found.load(Ordering::Relaxed) > 0, "neither has seen the other");
         ends(filter);
     });
-    // It has grown before, for loom's sake: see `Plan::build` in `src/tables/growth.rs`.
+    // The filter has grown before, because of how loom works: see `Plan::build` in `src/tables/growth.rs`.
     (filter(2, &[]), roles, finally)
 }
 model! {

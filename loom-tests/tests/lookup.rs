@@ -1,4 +1,4 @@
-//! Lookups against everything that moves: an item that is in the filter throughout is found.
+//! Lookups against everything that moves: a lookup finds an item that is in the filter throughout.
 
 mod common;
 
@@ -63,7 +63,8 @@ model! {
     for [RelocateWithoutBump]
 }
 
-/// A twin of the key comes and goes, so that the only copy changes places without a relocation.
+/// A twin of the key is inserted and another copy removed, so that the only copy changes places without a
+/// relocation.
 fn twin_comes_and_goes() -> Model {
     let key = Key::new(2, A, B, 0);
     let churn = role(move |table| {
@@ -80,7 +81,7 @@ model! {
     for [RemoveWithoutBump, RemoveBumpsLate, LookupWithoutVersion, RelaxedVersionLoad, RelaxedBump]
 }
 
-/// A batch of three, of which the second moves behind the reader's back.
+/// A batch of three keys. The second moves behind the reader's back.
 fn batch_against_relocation() -> Model {
     let (before, moved, after) = (Key::new(6, E, F, 0), Key::new(6, A, B, 0), Key::new(6, F, E, 1));
     let reader = role(move |table| {
@@ -96,7 +97,8 @@ model! {
     for [RelocateWithoutBump, RelocateBumpsLate, RelocateClearsFirst, LookupWithoutVersion, RelaxedWordLoad, RelaxedRemove]
 }
 
-/// A batch that asks for a key and its twin, while another twin comes and goes, so that the only copy changes places.
+/// A batch looks for a key and its twin. Meanwhile another twin comes and goes, so that the only copy changes
+/// places.
 fn batch_where_a_twin_comes_and_goes() -> Model {
     let key = Key::new(2, A, B, 0);
     let reader = role(move |table| {
@@ -114,9 +116,9 @@ model! {
     for [RemoveWithoutBump, RemoveBumpsLate, LookupWithoutVersion]
 }
 
-/// The filter passes a message: who finds a second item knows that the twin, added before it by the same thread, is in,
-/// and removes the old copy. A reader that sees the removal must see the twin, which neither it nor the remover has
-/// looked at.
+/// The filter passes a message. A thread that finds a second item knows that the twin is in, which the same thread
+/// added earlier. It then removes the old copy. A reader that sees the removal must see the twin, although neither
+/// the reader nor the remover has looked at it before.
 fn knowledge_is_passed_on() -> Model {
     let (key, message) = (Key::new(6, A, B, 0), Key::new(6, E, F, 0));
     let adder = role(move |table| {
@@ -137,8 +139,8 @@ model! {
     for [RelaxedAdd, RelaxedWordLoad]
 }
 
-/// A key that was found absent stays absent, while another thread first adds a second copy to the other bucket and then
-/// clears everything.
+/// A key that was found absent stays absent, while another thread first adds a second copy to the other bucket and
+/// then clears the table.
 fn clear_behind_the_reader() -> Model {
     let key = Key::new(2, A, B, 0);
     let writer = role(move |table| {
@@ -158,8 +160,8 @@ model! {
     for [ClearWithoutBump, RelaxedClear]
 }
 
-/// Two threads, of which each changes a key of its own and then looks for the other's; how many of them find it; and the
-/// keys.
+/// Two threads. Each changes a key of its own and then looks for the other's. Returns the roles, the count of
+/// threads that find it, and the keys.
 fn look_for_each_other(change: fn(&Table, Key)) -> (Vec<Role>, Arc<AtomicUsize>, [Key; 2]) {
     let keys = [Key::new(6, A, B, 0), Key::new(6, E, F, 0)];
     let found = Arc::new(AtomicUsize::new(0));
@@ -173,13 +175,13 @@ fn look_for_each_other(change: fn(&Table, Key)) -> (Vec<Role>, Arc<AtomicUsize>,
     (vec![thread(keys[0], keys[1]), thread(keys[1], keys[0])], found, keys)
 }
 
-/// Each of two threads adds a key and then looks for the other's: one of them at least finds it.
+/// Each of two threads adds a key and then looks for the other's. At least one of them finds it.
 fn inserts_that_look_for_each_other() -> Model {
     let (roles, found, _) = look_for_each_other(|table, own| table.insert(own).expect("there is room"));
     let finally = role(move |_| assert!(found.load(Ordering::Relaxed) > 0, "neither has seen the other"));
     let table = table(6, &[]);
-    // loom takes the initial value of an atomic for one that a `SeqCst` load may always read; that of a `SeqCst`
-    // exchange it treats right.
+    // loom lets a `SeqCst` load always read the initial value of an atomic. It treats the value of a `SeqCst`
+    // exchange correctly.
     table.clear();
     (table, roles, finally)
 }
@@ -189,7 +191,7 @@ model! {
     for [RelaxedWordLoad, RelaxedAdd]
 }
 
-/// Each of two threads removes a key and then looks for the other's: one of them at least misses it.
+/// Each of two threads removes a key and then looks for the other's. At least one of them does not find it.
 fn removals_that_look_for_each_other() -> Model {
     let (roles, found, keys) =
         look_for_each_other(|table, own| assert!(table.remove(own), "a present item was not removed"));
@@ -202,8 +204,9 @@ model! {
     for [RelaxedWordLoad, RelaxedRemove]
 }
 
-/// One thread clears the table and then looks for a key; the other adds that key and then looks for one that was there
-/// before. If the first misses the new key although it stays, the second comes after it, and misses the old one.
+/// One thread clears the table and then looks for a key. The other adds that key and then looks for one that was there
+/// before. If the first thread misses the new key although it stays, the second thread comes after it, and misses the
+/// old key.
 fn clear_and_insert_that_look_for_each_other() -> Model {
     // The new key's buckets are swept first, so its insertion need not see the rest of the sweep.
     let (new, old) = (Key::new(4, A, B, 0), Key::new(4, C, D, 0));

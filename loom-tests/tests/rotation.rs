@@ -1,7 +1,8 @@
-//! Rotations against everything else: no young entry is lost, none that is there throughout is missed, and what is to
-//! happen once happens once.
+//! Rotations against everything else: no young entry is lost, no entry that is there throughout is missed, and each
+//! rotation happens exactly once.
 //!
-//! Two live generations, unless a model says otherwise, so three tables, of two buckets of two slots.
+//! There are two live generations, unless a model says otherwise. So there are three tables, of two buckets of two
+//! slots.
 
 mod common;
 
@@ -13,14 +14,13 @@ use common::Role;
 
 type Model = (Arc<Generations>, Vec<Role<Generations>>, Role<Generations>);
 
-/// A key.
 const X: u64 = 1;
 
 fn role(run: impl FnOnce(&Generations) + Send + 'static) -> Role<Generations> {
     Box::new(run)
 }
 
-/// So many live generations, after `prepare`.
+/// A filter with this many live generations, after `prepare`.
 fn generations(live: usize, prepare: impl FnOnce(&Generations)) -> Arc<Generations> {
     let generations = Generations::new(live, false);
     prepare(&generations);
@@ -35,10 +35,10 @@ fn inserts(generations: &Generations) {
     generations.insert(X).expect("there is room");
 }
 
-/// One thread adds the key; the other rotates so many times, and after each looks for it. If it misses it, the insert
-/// comes after that rotation, and the key must live as long as one that does.
+/// One thread adds the key. The other thread rotates this many times, and looks for the key after each rotation. If
+/// it misses the key, the insert comes after that rotation, and the key must live as long as one inserted then.
 fn add_against_rotations(add: fn(&Generations), rotations: usize) -> Model {
-    // Once around the ring: see `inserts_that_look_for_each_other` in `lookup.rs`.
+    // Rotates once around the ring, for the reason given in `inserts_that_look_for_each_other` in `lookup.rs`.
     let start = generations(2, |generations| (0..3).for_each(|_| _ = generations.rotate()));
     let added_in = Arc::new(AtomicU64::new(start.generation()));
     let at_the_earliest = Arc::clone(&added_in);
@@ -46,7 +46,7 @@ fn add_against_rotations(add: fn(&Generations), rotations: usize) -> Model {
         for nth in 1..=rotations {
             let generation = generations.rotate();
             if generations.contains(X) {
-                // From here on it may be missed because it has expired.
+                // After this, the key may be missed because it has expired.
                 (nth..rotations).for_each(|_| _ = generations.rotate());
                 break;
             }
@@ -58,7 +58,8 @@ fn add_against_rotations(add: fn(&Generations), rotations: usize) -> Model {
             assert!(generations.contains(X), "a young entry was lost");
             generations.rotate();
         }
-        // Added in this generation at the latest; or one more, where a copy may have been left in the spare.
+        // The key is added in this generation at the latest, or in the next one if a copy may have been left in the
+        // spare table.
         let latest = 3 + rotations as u64 + u64::from(rotations >= 2);
         while generations.generation() < latest + 2 {
             generations.rotate();
@@ -78,7 +79,7 @@ model! {
     for [InsertIgnoresRotation, RelaxedRotation, RelaxedGeneration]
 }
 
-/// The same by `insert_if_absent`.
+/// The same with `insert_if_absent`.
 fn insert_if_absent_against_rotation() -> Model {
     add_against_rotations(|generations| assert_eq!(generations.insert_if_absent(X), Ok(true)), 1)
 }
@@ -98,8 +99,8 @@ model! {
     for [InsertIgnoresRotation]
 }
 
-/// A key in the oldest generation is added to the current one, and then the oldest expires, all behind the reader's
-/// back.
+/// A key in the oldest generation is added to the current one. Then the oldest expires. Both happen behind the
+/// reader's back.
 fn refresh_and_rotation_behind_the_reader() -> Model {
     let start = generations(2, |generations| {
         inserts(generations);
@@ -118,7 +119,8 @@ model! {
     for [LookupIgnoresRotation, RotationClearsFirst]
 }
 
-/// The same where an `insert_if_absent` looks: the key is refreshed in a generation that it does not look into.
+/// The same when an `insert_if_absent` looks. The key is refreshed in a generation that this call does not look
+/// into.
 fn refresh_and_rotation_behind_an_insert_if_absent() -> Model {
     let start = generations(3, |generations| {
         inserts(generations);
@@ -138,7 +140,7 @@ model! {
     for [LookupIgnoresRotation]
 }
 
-/// Two threads add one key that is absent, while one of them rotates: exactly one is told that it did.
+/// Two threads add the same absent key, and one of them rotates. Exactly one call returns *true*.
 fn two_insert_if_absent_across_a_rotation() -> Model {
     let added = Arc::new(AtomicUsize::new(0));
     let adder = |rotates: bool| {
@@ -155,7 +157,7 @@ fn two_insert_if_absent_across_a_rotation() -> Model {
     let finally = role(move |generations| {
         assert_eq!(added.load(Ordering::Relaxed), 1, "exactly one adds it");
         generations.rotate();
-        // Or it was added before the first rotation, which is as good.
+        // Or the key was added before the first rotation, which is also correct.
         generations.insert(X).expect("there is room");
     });
     (generations(2, |_| ()), roles, finally)
@@ -166,7 +168,7 @@ model! {
     for [InsertIfAbsentWithoutGate]
 }
 
-/// Two rotations at once are two, and the second one begins in a table that is clean, and stays so.
+/// Two rotations at once count as two. The second one begins in a clean table, which stays clean.
 fn two_rotations() -> Model {
     let writer = role(|generations| {
         generations.rotate();
@@ -184,7 +186,7 @@ model! {
     for [RotationIntoDirtyTable]
 }
 
-/// Two threads bring the same tick: one of them rotates, and when either goes on, the rotation has taken effect.
+/// Two threads pass the same tick. One of them rotates. When either call returns, the rotation has taken effect.
 fn two_of_one_tick() -> Model {
     let start = generations(2, |generations| _ = generations.advance_to(0));
     let caller = || {
@@ -202,7 +204,8 @@ model! {
     for [RotationWithoutLock]
 }
 
-/// One thread rotates by its clock and then begins a new one. Whoever sees the new clock sees the rotation.
+/// One thread rotates by its clock and then begins a new clock. A thread that sees the new clock also sees the
+/// rotation.
 fn new_clock() -> Model {
     let start = generations(2, |generations| _ = generations.advance_to(10));
     let starter = role(|generations| {
@@ -226,7 +229,7 @@ model! {
     for [RelaxedRestart]
 }
 
-/// Two threads find the current generation full: one of them rotates, and nothing is forgotten.
+/// Two threads find the current generation full. One of them rotates, and no entry is lost.
 fn two_inserts_into_a_full_generation() -> Model {
     let start = Generations::new(2, true);
     (1..=4).for_each(|key| start.insert(key).expect("there is room"));

@@ -1,8 +1,9 @@
-//! A save against writers: what is in throughout is in the image exactly once, wherever it is moved meanwhile.
+//! A save against writers: an item that is in throughout is in the image exactly once, wherever it is moved
+//! meanwhile.
 //!
-//! (That a save passes a chunk only after it has read it is what loom cannot show: see `table_being_saved`. The scenes of
-//! `tests/stepped/tests/schedules/saves.rs` do.) A save passes one bucket at a time here (`save::CHUNK`), in the order
-//! `A`, `B`, `C`.
+//! loom cannot show that a save passes a chunk only after it has read it: see `table_being_saved`. The scenes of
+//! `tests/stepped/tests/schedules/saves.rs` show it. Here a save passes one bucket at a time (`save::CHUNK`), in
+//! the order `A`, `B`, `C`.
 
 mod common;
 
@@ -13,24 +14,24 @@ use common::{A, B, C, Role, role, table};
 
 type Model = (Arc<Table>, Vec<Role>, Role);
 
-/// In the image, each of the keys must be that many times, and nothing else may.
+/// Checks that each key is in the image this many times, and that nothing else is.
 fn check(image: &Image<Smallest>, keys: &[(Key, usize)]) {
     for &(key, copies) in keys {
-        assert_eq!(image.count(key), copies, "an item is in the image too seldom or too often");
+        assert_eq!(image.count(key), copies, "an item is in the image too few or too many times");
     }
     let copies = keys.iter().map(|&(_, copies)| copies).sum::<usize>();
-    assert_eq!(image.copies(), copies, "an item is in the image too seldom or too often");
+    assert_eq!(image.copies(), copies, "an item is in the image too few or too many times");
 }
 
 fn saver(keys: Vec<(Key, usize)>) -> Role {
     role(move |table| check(&table.save(), &keys))
 }
 
-/// A small table of which a save has begun.
+/// A small table. A save of it has begun.
 ///
-/// Where a save begins on its own thread, loom does not explore all: of the accesses to a word it remembers the last load,
-/// which is that of a relocation that looks before it puts, and does not think of the saver's load before that. Here the
-/// saver's loads come first or last on their thread.
+/// If a save begins on its own thread, loom does not explore all executions. It remembers only the last load of a
+/// word. That is the load of a relocation, which looks before it puts. loom then ignores the saver's load before
+/// that. Here the saver's loads come first or last on their thread.
 fn table_being_saved(buckets: usize, keys: &[Key]) -> Arc<Table> {
     let table = table(buckets, keys);
     table.begin_save();
@@ -44,10 +45,10 @@ fn rest_of_saver(keys: Vec<(Key, usize)>) -> Role {
 
 /// Moves a copy of each key, in this order, from the bucket that it tries first to the other.
 fn mover(keys: Vec<Key>) -> Role {
-    role(move |table| keys.iter().for_each(|&key| assert!(table.relocate(key), "nobody else moves it")))
+    role(move |table| keys.iter().for_each(|&key| assert!(table.relocate(key), "no other thread moves it")))
 }
 
-/// The beginning of a save: a relocation is either over by then, or keeps what it changes.
+/// The beginning of a save: by then a relocation is either over, or keeps what it changes.
 fn save_against_relocation() -> Model {
     let x = Key::new(2, A, B, 0);
     let keys = vec![(x, 1)];
@@ -55,7 +56,7 @@ fn save_against_relocation() -> Model {
 }
 model! {
     save_against_relocation, at least 100,
-    fails with "an item is in the image too seldom or too often"
+    fails with "an item is in the image too few or too many times"
     for [SaveWithoutLocks, RelocateKeepsNoSource, RelocateKeepsTargetLate]
 }
 
@@ -67,7 +68,7 @@ fn relocation_backwards() -> Model {
 }
 model! {
     relocation_backwards, at least 50,
-    fails with "an item is in the image too seldom or too often"
+    fails with "an item is in the image too few or too many times"
     for [RelocateKeepsNoSource, RelocateKeepsNoTarget, RelocateKeepsTargetLate]
 }
 
@@ -79,11 +80,11 @@ fn relocation_forwards() -> Model {
 }
 model! {
     relocation_forwards, at least 50,
-    fails with "an item is in the image too seldom or too often"
+    fails with "an item is in the image too few or too many times"
     for [RelocateKeepsNoSource, RelocateKeepsNoTarget, RelocateKeepsTargetLate]
 }
 
-/// There and back again: the second relocation finds what the first has kept.
+/// A relocation there and back: the second relocation finds the word that the first has kept.
 fn relocation_there_and_back() -> Model {
     let x = Key::new(2, A, B, 0);
     let keys = vec![(x, 1)];
@@ -91,16 +92,17 @@ fn relocation_there_and_back() -> Model {
 }
 model! {
     relocation_there_and_back, at least 50,
-    fails with "an item is in the image too seldom or too often"
+    fails with "an item is in the image too few or too many times"
     for [KeepsLatestWord, RelocateKeepsNoSource, RelocateKeepsNoTarget]
 }
 
-/// One thread inserts a twin elsewhere and removes the old copy: the key is in throughout, carried by no relocation.
+/// One thread inserts a twin in the other bucket and removes the old copy. The key is in throughout, and no
+/// relocation moves it.
 fn twin_comes_and_goes() -> Model {
     let x = Key::new(2, A, B, 0);
     let rest = role(move |table| {
         let copies = table.end_save().count(x);
-        assert!((1..=2).contains(&copies), "an item is in the image too seldom or too often");
+        assert!((1..=2).contains(&copies), "an item is in the image too few or too many times");
     });
     let carrier = role(move |table| {
         table.insert(x).expect("there is room");
@@ -111,17 +113,18 @@ fn twin_comes_and_goes() -> Model {
 }
 model! {
     twin_comes_and_goes, at least 50,
-    fails with "an item is in the image too seldom or too often"
+    fails with "an item is in the image too few or too many times"
     for [RemoveKeepsNothing]
 }
 
-/// An item that is removed after the save has begun is in it; what takes its place, and is moved, is not.
+/// An item that is removed after the save has begun is in the image. The item that takes its place, and is moved,
+/// is not.
 fn remove_and_insert() -> Model {
     let (x, y) = (Key::new(2, A, B, 0), Key::new(2, A, B, 1));
     let rest = role(move |table| {
         let image = table.end_save();
-        assert_eq!(image.count(x), 1, "an item is in the image too seldom or too often");
-        assert_eq!(image.count(y), 0, "an item is in the image too seldom or too often");
+        assert_eq!(image.count(x), 1, "an item is in the image too few or too many times");
+        assert_eq!(image.count(y), 0, "an item is in the image too few or too many times");
     });
     let writer = role(move |table| {
         assert!(table.remove(x.twin()));
@@ -132,7 +135,7 @@ fn remove_and_insert() -> Model {
 }
 model! {
     remove_and_insert, at least 50,
-    fails with "an item is in the image too seldom or too often"
+    fails with "an item is in the image too few or too many times"
     for [RemoveKeepsNothing]
 }
 
@@ -145,7 +148,7 @@ fn two_relocations() -> Model {
 }
 model! {
     two_relocations, at least 50, preemptions 3,
-    fails with "an item is in the image too seldom or too often"
+    fails with "an item is in the image too few or too many times"
     for [KeepsLatestWord, RelocateKeepsNoSource, RelocateKeepsNoTarget]
 }
 
@@ -158,11 +161,11 @@ fn save_against_two_movers() -> Model {
 }
 model! {
     save_against_two_movers, at least 100, preemptions 2,
-    fails with "an item is in the image too seldom or too often"
+    fails with "an item is in the image too few or too many times"
     for [SaveLocksInTurn, SaveWithoutLocks]
 }
 
-/// Two saves at once, of which each has what was there at its own beginning, against a relocation.
+/// Two saves at once, against a relocation. Each has what was there at its own beginning.
 fn two_saves_against_relocation() -> Model {
     let x = Key::new(2, A, B, 0);
     let keys = vec![(x, 1)];
@@ -171,11 +174,11 @@ fn two_saves_against_relocation() -> Model {
 }
 model! {
     two_saves_against_relocation, at least 100, preemptions 2,
-    fails with "an item is in the image too seldom or too often"
+    fails with "an item is in the image too few or too many times"
     for [RelocateKeepsNoSource, KeepsForOneSave]
 }
 
-/// What is inserted after the save has begun is not in the image, wherever it finds room and is moved to.
+/// An item that is inserted after the save has begun is not in the image, wherever it finds room and is moved to.
 fn insert_after_the_beginning() -> Model {
     let (x, y) = (Key::new(2, A, B, 0), Key::new(2, A, B, 1));
     let rest = rest_of_saver(vec![(x, 1), (y, 0)]);
@@ -187,16 +190,16 @@ fn insert_after_the_beginning() -> Model {
 }
 model! {
     insert_after_the_beginning, at least 50,
-    fails with "an item is in the image too seldom or too often"
+    fails with "an item is in the image too few or too many times"
     for [InsertKeepsNothing]
 }
 
-/// What `clear` takes out may be in or not; what is inserted after it is not.
+/// An item that `clear` takes out may be in the image or not. An item that is inserted after the `clear` is not.
 fn clear_and_insert() -> Model {
     let (x, y) = (Key::new(2, A, B, 0), Key::new(2, A, B, 1));
     let rest = role(move |table| {
         let image = table.end_save();
-        assert!(image.count(x) <= 1 && image.count(y) == 0, "an item is in the image too seldom or too often");
+        assert!(image.count(x) <= 1 && image.count(y) == 0, "an item is in the image too few or too many times");
     });
     let writer = role(move |table| {
         table.clear();
@@ -207,6 +210,6 @@ fn clear_and_insert() -> Model {
 }
 model! {
     clear_and_insert, at least 50,
-    fails with "an item is in the image too seldom or too often"
+    fails with "an item is in the image too few or too many times"
     for [RelocateKeepsNoTarget]
 }

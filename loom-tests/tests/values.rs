@@ -1,7 +1,7 @@
-//! Lookups of values, and what changes values: what a key is found to have is what it had at one moment.
+//! Lookups of values, against changes of values: a lookup returns the values that a key had at one moment.
 //!
-//! (`tests/stepped/tests/schedules/values.rs` has what loom cannot show: its blind spot is a thread's second load of a word, such
-//! as that of an insert, which looks for room and then adds.)
+//! (`tests/stepped/tests/schedules/values.rs` covers what loom cannot show. loom's blind spot is a thread's second
+//! load of a word, such as that of an insert, which looks for room and then adds.)
 
 mod common;
 
@@ -25,7 +25,7 @@ fn key(nth: usize, value: u16) -> Key {
     Key::of::<SmallestOfValues>(2, A, B, nth).with::<SmallestOfValues>(value)
 }
 
-/// A table of two buckets, with these keys in the first of their buckets.
+/// A table of two buckets. Each of these keys is in the first of its buckets.
 fn table(keys: &[Key]) -> Arc<Table> {
     let table = Table::new(2);
     for &key in keys {
@@ -34,7 +34,7 @@ fn table(keys: &[Key]) -> Arc<Table> {
     Arc::new(table)
 }
 
-/// The values of the first class are one of these sets.
+/// Looks up the values of the first class, and checks that they are one of these sets.
 fn finds(sets: &'static [&'static [u16]]) -> Role {
     role(move |table| {
         let values = table.values(key(0, 0));
@@ -64,7 +64,7 @@ model! {
     for [RelocateClearsFirst, RelocateWithoutBump, RelocateBumpsLate, LookupWithoutVersion]
 }
 
-/// A value is replaced: a lookup finds the old one or the new one.
+/// A value is replaced. A lookup finds the old one or the new one.
 fn replacement_under_the_reader() -> Model {
     let writer = role(|table| assert!(table.replace(key(0, 1), 2)));
     (table(&[key(0, 1)]), vec![finds(&[&[1], &[2]]), writer], finds(&[&[2]]))
@@ -75,7 +75,7 @@ model! {
     for [ReplaceTakesFirst, ReplaceAddsFirst]
 }
 
-/// A value is moved to the bucket that a lookup reads second, and replaced there.
+/// A value is moved to the bucket that a lookup reads second, and is replaced there.
 fn relocation_and_replacement() -> Model {
     let writer = role(|table| {
         assert!(table.relocate(key(0, 1)));
@@ -89,7 +89,7 @@ model! {
     for [ReplaceTakesFirst, ReplaceAddsFirst]
 }
 
-/// A value is replaced in the bucket that a lookup reads first, and then moved to the other.
+/// A value is replaced in the bucket that a lookup reads first, and is then moved to the other.
 fn replacement_and_relocation() -> Model {
     let writer = role(|table| {
         assert!(table.replace(key(0, 1), 2));
@@ -103,7 +103,7 @@ model! {
     for [ReplaceAddsFirst]
 }
 
-/// A relocation and a replacement of one item, each on a thread of its own: in the end there is the new value and nothing else.
+/// A relocation and a replacement of one item, on two threads. At the end only the new value is there.
 fn replacement_against_relocation() -> Model {
     let mover = role(|table| _ = table.relocate(key(0, 1)));
     let replacer = role(|table| assert!(table.replace(key(0, 1), 2), "the value was there throughout"));
@@ -119,7 +119,7 @@ model! {
     for [ReplaceWithoutLock]
 }
 
-/// Of two threads that replace one value, one is told that it did.
+/// Two threads replace the same value. Exactly one call returns *true*.
 fn two_replacements() -> Model {
     let done = Arc::new(AtomicUsize::new(0));
     let replacer = |new| {
@@ -141,7 +141,8 @@ model! {
     for [ReplaceWithoutLock + TakeOverwrites]
 }
 
-/// Of two threads that add a value to a key without one, one does, and the other is told its value.
+/// Two threads add a value to a key that has none. One adds its value. The other call returns the value that is
+/// there.
 fn two_insert_if_absent() -> Model {
     let told = Arc::new(Mutex::new(Vec::new()));
     let adder = |value: u16| {
@@ -155,7 +156,7 @@ fn two_insert_if_absent() -> Model {
     let finally = role(move |table| {
         let told = told.lock().expect("nobody panics");
         let added: Vec<u16> = told.iter().filter(|(_, found)| found.is_empty()).map(|&(value, _)| value).collect();
-        assert_eq!(added.len(), 1, "not one of them has added its value");
+        assert_eq!(added.len(), 1, "not exactly one has added its value");
         assert!(told.iter().all(|(_, found)| found.is_empty() || found.iter().eq(added.iter().copied())));
         assert_eq!(table.values(key(0, 0)).iter().collect::<Vec<_>>(), added);
     });
@@ -163,11 +164,11 @@ fn two_insert_if_absent() -> Model {
 }
 model! {
     two_insert_if_absent, at least 10,
-    fails with "not one of them has added its value"
+    fails with "not exactly one has added its value"
     for [InsertIfAbsentWithoutLock]
 }
 
-/// A save begins, then a value is replaced: the image has the old one.
+/// A save begins, then a value is replaced. The image has the old value.
 fn save_against_replacement() -> Model {
     let table = table(&[key(0, 1).twin()]);
     table.begin_save();

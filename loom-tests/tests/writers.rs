@@ -1,4 +1,4 @@
-//! Writers against writers: nothing is lost, nothing is doubled, and "full" is never the fault of others.
+//! Writers against writers: no item is lost or doubled, and contention alone never makes an insert report "full".
 
 mod common;
 
@@ -10,7 +10,7 @@ use common::{A, B, C, D, E, F, Role, role, table};
 
 type Model = (Arc<Table>, Vec<Role>, Role);
 
-/// At the end each of the keys is in the table that many times, and nothing else is.
+/// Checks that at the end each key is in the table this many times, and that nothing else is.
 fn ends_with(keys: Vec<(Key, usize)>) -> Role {
     role(move |table| {
         for &(key, copies) in &keys {
@@ -22,7 +22,7 @@ fn ends_with(keys: Vec<(Key, usize)>) -> Role {
     })
 }
 
-/// One item moves into a bucket while another is inserted there; the table has room for exactly these.
+/// One item moves into a bucket while another is inserted there. The table has room for exactly these.
 fn insert_against_relocation_into_the_same_bucket() -> Model {
     let [x, a, b, z] = [0, 1, 2, 3].map(|nth| Key::new(2, A, B, nth));
     let mover = role(move |table| _ = table.relocate(x));
@@ -35,8 +35,8 @@ model! {
     for [AddOverwrites]
 }
 
-/// The same where the insert comes upon a relocation half done, whose item takes up two slots and the last one that was
-/// free.
+/// The same when the insert meets a relocation half done, whose item takes up two slots, including the last free
+/// one.
 fn insert_against_half_a_relocation() -> Model {
     let [x, a, b, z] = [0, 1, 2, 3].map(|nth| Key::new(2, A, B, nth));
     let mover = role(move |table| _ = table.relocate(x));
@@ -49,7 +49,7 @@ model! {
     for [FullWithoutConfirmation]
 }
 
-/// The same where relocations disturb each search: in the end the insert shuts them out.
+/// The same when relocations disturb each search. In the end the insert takes all locks, and they have to wait.
 fn insert_against_one_relocation_after_another() -> Model {
     let [x, a, b, z] = [0, 1, 2, 3].map(|nth| Key::new(2, A, B, nth));
     let mover = role(move |table| {
@@ -66,8 +66,8 @@ model! {
     for [FullWithoutLocks]
 }
 
-/// Two items of one pair change places. (That a reader finds an item which two threads move to and fro is in
-/// `lookup.rs`.)
+/// Two items of one pair change places. (`lookup.rs` checks that a reader finds an item which two threads move back
+/// and forth.)
 fn relocations_that_cross() -> Model {
     let [x, y] = [0, 1].map(|nth| Key::new(2, A, B, nth));
     let mover = |key: Key| role(move |table| assert!(table.relocate(key)));
@@ -79,7 +79,7 @@ model! {
     for [RelocateWithoutLock + AddOverwrites]
 }
 
-/// Both threads plan to move the same item by the same hop: only one of them may.
+/// Both threads plan to move the same item by the same hop. Only one of them may do it.
 fn relocations_of_one_item() -> Model {
     let x = Key::new(2, A, B, 0);
     let mover = || role(move |table| _ = table.relocate(x));
@@ -116,7 +116,7 @@ model! {
     for [RemoveWithoutLock, RelocateWithoutLock]
 }
 
-/// A removal that looks first where the item comes from, then where it was.
+/// A removal that looks first in the bucket that the item moves from, and then in the one that it moved to.
 fn remove_against_relocation_behind_it() -> Model {
     let x = Key::new(2, A, B, 0);
     let mover = role(move |table| _ = table.relocate(x.twin()));
@@ -129,7 +129,7 @@ model! {
     for [RemoveWithoutLock]
 }
 
-/// Two copies, two removals: each takes one.
+/// Two copies and two removals. Each removal takes one copy.
 fn two_removals_of_one_class() -> Model {
     let x = Key::new(2, A, B, 0);
     let remover = || role(move |table| assert!(table.remove(x), "a present item was not removed"));
@@ -141,7 +141,7 @@ model! {
     for [RemoveWithoutLock + TakeOverwrites]
 }
 
-/// Two items of two stripes are removed: both are counted.
+/// Two items of two stripes are removed. Both removals are counted.
 fn two_removals_of_two_classes() -> Model {
     let (x, y) = (Key::new(6, A, B, 0), Key::new(6, E, F, 0));
     let remover = |key: Key| role(move |table| assert!(table.remove(key), "a present item was not removed"));
@@ -153,7 +153,7 @@ model! {
     for [CountDropsUpdates]
 }
 
-/// The last hop of a plan is carried out after the item has gone.
+/// The last hop of a plan is made after the item has been removed.
 fn path_gone_stale() -> Model {
     let [x, z] = [0, 1].map(|nth| Key::new(2, A, B, nth));
     let mover = role(move |table| _ = table.relocate(x));
@@ -188,7 +188,7 @@ model! {
     for [RelocateWithoutRecheck]
 }
 
-/// Two threads insert, one slot is free: one gets it, the other is told that the table is full, and nothing is lost.
+/// Two threads insert, and one slot is free. One of them gets it, the other gets "full", and nothing is lost.
 fn two_inserts_into_one_free_slot() -> Model {
     let keys = [0, 1, 2, 3, 4].map(|nth| Key::new(2, A, B, nth));
     let inserted = Arc::new(AtomicUsize::new(0));
@@ -211,7 +211,7 @@ model! {
     for [AddOverwrites]
 }
 
-/// Two threads add one key that is absent: exactly one is told that it did.
+/// Two threads add the same absent key. Exactly one call returns *true*.
 fn two_insert_if_absent() -> Model {
     let x = Key::new(2, A, B, 0);
     let added = Arc::new(AtomicUsize::new(0));
@@ -235,8 +235,8 @@ model! {
     for [InsertIfAbsentWithoutLock]
 }
 
-/// Two threads add one key that is absent, whose buckets are full, and there is one slot that a relocation can free.
-/// Who comes late finds the table full, but the key present.
+/// Two threads add the same absent key. Its buckets are full, and a relocation can free one slot. The later thread
+/// finds the table full, but the key present.
 fn two_insert_if_absent_into_the_last_slot() -> Model {
     // The key's buckets are A and B; y can go from B to C, where one slot is free.
     let (x, y) = (Key::new(4, A, B, 0), Key::new(4, B, C, 0));
@@ -257,7 +257,7 @@ model! {
     for [FullThoughPresent]
 }
 
-/// One thread adds a key if it is absent, another adds it in any case.
+/// One thread adds a key if it is absent. The other adds it in any case.
 fn insert_if_absent_against_insert() -> Model {
     let x = Key::new(2, A, B, 0);
     let added = Arc::new(AtomicUsize::new(0));
@@ -283,7 +283,7 @@ model! {
     for [AddOverwrites]
 }
 
-/// A key that is present is not added again because it is on the move.
+/// A present key is not added again while it is being moved.
 fn insert_if_absent_against_relocation() -> Model {
     let x = Key::new(2, A, B, 0);
     let mover = role(move |table| assert!(table.relocate(x.twin()) && table.relocate(x)));
@@ -296,7 +296,7 @@ model! {
     for [InsertIfAbsentWithoutLock]
 }
 
-/// A relocation has two copies of one item for a moment; `count` sees one.
+/// A relocation has two copies of one item for a moment, but `count` sees one.
 fn count_against_relocation() -> Model {
     let x = Key::new(2, A, B, 0);
     let mover = role(move |table| assert!(table.relocate(x)));
@@ -309,7 +309,7 @@ model! {
     for [CountWithoutLock]
 }
 
-/// No relocation carries an item past the sweep of `clear`.
+/// No relocation moves an item past the sweep of `clear`.
 fn clear_against_relocation() -> Model {
     let x = Key::new(2, A, B, 0);
     let mover = role(move |table| _ = table.relocate(x.twin()));
@@ -321,7 +321,7 @@ model! {
     for [ClearWithoutLocks]
 }
 
-/// Two at once each take all locks.
+/// Two calls of `clear` at once each take all locks.
 fn two_clears_against_insert() -> Model {
     let (x, y) = (Key::new(4, A, B, 0), Key::new(4, C, D, 0));
     let inserter = role(move |table| table.insert(y).expect("there is room"));

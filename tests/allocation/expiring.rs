@@ -1,10 +1,10 @@
-//! What is asked of the allocator by a filter whose entries expire.
+//! What a filter whose entries expire asks of the allocator.
 
 use super::support::MapletLayout;
 use super::*;
 use concurrent_cuckoo_filter::{Advance, ExpiringBuilder, ExpiringCuckooFilter};
 
-/// With ends of as many bits as the values of the maplet of this layout.
+/// A builder with ends of as many bits as the values of the maplet with this layout.
 fn builder((end_bits, rate, ..): MapletLayout, capacity: usize) -> ExpiringBuilder<u64> {
     let builder = ExpiringCuckooFilter::builder().capacity(capacity).false_positive_rate(rate);
     builder.lifetime_in_ticks((1 << end_bits) - 1)
@@ -20,16 +20,16 @@ fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
         let ((), requests) = watch(|| {
             assert_eq!(filter.advance_to(7), Advance::Origin);
             let end = |key: u64| 8 + key % longest;
-            // To the brim and beyond, so that paths are searched and inserts refused.
+            // Fills the table completely and goes on, so that paths are searched and inserts refused.
             let held = (0..).find(|&key| filter.insert(&key, end(key)).is_err()).unwrap();
             assert!((0..held).all(|key| filter.contains(&key)));
             (held..held + 100).for_each(|key| _ = filter.insert_if_absent(&key, 8));
             (0..100).for_each(|key| assert!(filter.remove(&key, end(key))));
             (0..100).for_each(|key| filter.keep_until(&key, 7 + longest).unwrap());
-            // More copies than there is room for, lifetimes that are too long, and what is dead already.
+            // More copies than there is room for, lifetimes that are too long, and entries that are dead already.
             (0..30).for_each(|_| _ = filter.insert(&held, 8));
             assert!(filter.insert(&held, 8 + longest).is_err() && filter.insert(&held, 7).is_ok());
-            // The clock, and dead entries that make room.
+            // The clock advances, and dead entries make room.
             for tick in 8..20 {
                 filter.advance_to(tick);
                 (held + 100 * tick..held + 100 * tick + 100).for_each(|key| _ = filter.insert(&key, tick + longest));
@@ -60,7 +60,8 @@ fn memory_that_is_refused_is_an_error_that_names_the_size() {
             drop(build());
             let (filter, requests) = watch(|| build().unwrap());
             assert_eq!(filter.memory_usage(), size_of_val(&filter) + requests.bytes, "{filter:?}");
-            // Words, stripes, shards, what saves need and the clock; and the box around the table, the only one that can't be refused.
+            // Words, stripes, shards, what saves need, the clock, and the box around the table. Only the request
+            // for the box cannot be refused.
             assert_eq!(requests.count, 6, "{filter:?}");
             let needed = requests.bytes - requests.last;
             for nth in 1..requests.count {
@@ -115,7 +116,7 @@ mod saved {
         }
     }
 
-    /// A sweep puts words aside for a save. Without that memory the save fails, and the sweep goes on.
+    /// A sweep keeps words for a save. If the memory for them is refused, the save fails, and the sweep goes on.
     #[test]
     fn memory_that_is_refused_to_a_sweep_during_a_save_fails_the_save_and_nothing_else() {
         let filter = builder(MAPLET_LAYOUTS[2], 100_000).build().unwrap();

@@ -1,11 +1,11 @@
-//! What is asked of the allocator by loads of filters of several tables, and by what is deserialized without a limit.
+//! What loads of filters of several tables ask of the allocator, and what deserializing without a limit asks of it.
 
 use std::hash::{BuildHasherDefault, DefaultHasher};
 
 use super::*;
 use concurrent_cuckoo_filter::LoadError;
 
-/// A hasher that is always the same.
+/// A hasher that is the same in every filter.
 type Fixed = BuildHasherDefault<DefaultHasher>;
 
 type Growable = GrowableCuckooFilter<u64, Fixed>;
@@ -35,7 +35,8 @@ macro_rules! saved {
 
 #[test]
 fn load_of_several_tables_allocates_no_more_than_the_limit_and_reports_what_is_refused() {
-    /// Loads a filter that takes so many bytes, by so many requests, of which those that `boxes` names can't be refused.
+    /// Loads a filter, and checks the bytes and the number of its requests. The requests that `boxes` names cannot
+    /// be refused.
     macro_rules! check {
         ($Filter:ident, $filter:expr, requests $count:expr, boxes $is_box:expr) => {
             let filter = $filter;
@@ -53,10 +54,10 @@ fn load_of_several_tables_allocates_no_more_than_the_limit_and_reports_what_is_r
             }
         };
     }
-    // For each table words, stripes, shards, what saves need and the box; then the gates.
+    // For each table the words, stripes, shards, what saves need, and the box; then the gates.
     check!(Growable, growable(0.001, 1), requests 6, boxes |nth: usize| nth.is_multiple_of(5));
     check!(Growable, growable(0.001, 4), requests 21, boxes |nth: usize| nth.is_multiple_of(5));
-    // The places of later tables come first, or the ring.
+    // First the list of places for later tables, or the ring.
     check!(Growable, growable(0.001, 6), requests 32, boxes |nth: usize| nth > 1 && nth % 5 == 1);
     check!(Rotating, rotating(100, 2), requests 17, boxes |nth: usize| nth > 1 && nth % 5 == 1);
     check!(Rotating, rotating(1, 7), requests 42, boxes |nth: usize| nth > 1 && nth % 5 == 1);
@@ -74,21 +75,22 @@ mod deserialized {
     type Maplet = ConcurrentCuckooMaplet<u64, Fixed>;
     type Expiring = ExpiringCuckooFilter<u64, Fixed>;
 
-    /// Of what a growable filter's snapshot has: the end of the header, what follows on its tables, and the first section.
+    /// Places in the snapshot of a growable filter: the end of the header, then the fields on its tables, then the
+    /// first section.
     const HEADER: usize = 44;
     const SECTIONS: usize = HEADER + 18 + 4;
 
-    /// By how much a filter may be larger than its bytes, as the documentation of `Deserialize` says.
+    /// How much larger a filter may be than its bytes, as the documentation of `Deserialize` says.
     const FACTOR: usize = 12;
 
-    /// The same, from so many bytes on.
+    /// The same for this many bytes or more.
     const FACTOR_OF_LARGE: usize = 2;
     const LARGE: usize = 128 << 10;
 
-    /// How often the bytes may be there besides, where they come one by one.
+    /// How many times as much memory as the bytes is in use besides, if they arrive one by one.
     const COLLECTED: usize = 3;
 
-    /// Deserializes the bytes, at once and one by one; how much the filter takes up, and how much there is at most.
+    /// Deserializes the bytes, at once and one by one. Returns the filter, and the most memory in use.
     fn peaks<F: for<'de> Deserialize<'de>>(bytes: &[u8]) -> [(Result<F, String>, usize); 2] {
         let (postcard, json) = (postcard::to_stdvec(bytes).unwrap(), serde_json::to_string(bytes).unwrap());
         [
@@ -107,7 +109,7 @@ mod deserialized {
             assert!(held <= factor * bytes.len(), "{} bytes have become {held}", bytes.len());
             assert!(peak_at_once <= held, "{peak_at_once} for {held}");
             assert!(peak_one_by_one <= held + COLLECTED * bytes.len(), "{peak_one_by_one} for {held}");
-            // With a limit, nothing is held beside the filter.
+            // With a limit, no memory is in use besides the filter.
             let json = serde_json::to_string(&bytes).unwrap();
             let loader = Loader::<$Filter, _>::new(Fixed::default(), held);
             let (loaded, peak) = peak_of(|| loader.deserialize(&mut serde_json::Deserializer::from_str(&json)));
@@ -115,7 +117,7 @@ mod deserialized {
         };
     }
 
-    /// The snapshot with its seals, which are at these places, as its bytes want them.
+    /// The snapshot, with the checksums at these places corrected.
     fn resealed(mut bytes: Vec<u8>, seals: &[usize]) -> Vec<u8> {
         let mut sum = crc32fast::Hasher::new();
         let mut begin = 0;
@@ -127,8 +129,8 @@ mod deserialized {
         bytes
     }
 
-    /// A snapshot of a growable filter whose first table has two buckets, which no builder makes: the tables are as small as
-    /// they can be.
+    /// A snapshot of a growable filter whose first table has two buckets, fewer than any builder makes. So the
+    /// tables are as small as possible.
     fn tiny_tables(rate: f64, tables: usize) -> Vec<u8> {
         let genuine = saved!(growable(rate, tables));
         let mut bytes = genuine[..SECTIONS].to_vec();
@@ -171,7 +173,7 @@ mod deserialized {
         }
     }
 
-    /// Each header is right, up to that of a table of 1 GiB, of which ten bytes are there.
+    /// Each header is correct, up to the header of a table of 1 GiB, of which only ten bytes are there.
     #[test]
     fn tables_that_are_stated_and_not_there_are_not_allocated() {
         let claimed = (1u64 << 27).to_le_bytes();

@@ -1,4 +1,4 @@
-//! What is asked of the allocator by saves and loads.
+//! What saves and loads ask of the allocator.
 
 use std::io;
 
@@ -33,7 +33,7 @@ fn saved(filter: &Filter) -> Vec<u8> {
     bytes
 }
 
-/// A header that claims so many buckets: 62 bytes, of which 59 are the headers, with all their checksums right.
+/// A header that claims this many buckets: 62 bytes, of which 59 are the headers, with all checksums correct.
 fn claiming(buckets: u64) -> Vec<u8> {
     let mut bytes = saved(&filter(LAYOUTS[5], 10));
     bytes.truncate(62);
@@ -55,12 +55,13 @@ fn a_header_that_claims_137_gb_is_refused_before_anything_is_allocated() {
         let Err(LoadError::MemoryLimit { needed, .. }) = loaded else { panic!("{loaded:?}") };
         assert!(needed as u64 > 137_000_000_000, "{needed}");
     } else {
-        // No table can have so many, whatever the limit.
+        // No table can have this many, whatever the limit.
         assert!(matches!(loaded, Err(LoadError::InvalidBuckets { buckets, .. }) if buckets == 1 << 34), "{loaded:?}");
     }
 }
 
-/// As JSON, of which nobody knows how long it is, and without a limit: nothing is allocated before the bytes are there.
+/// In JSON the length is not known beforehand, and there is no limit. Nothing is allocated before the bytes have
+/// arrived.
 #[cfg(feature = "serde")]
 #[test]
 fn a_header_that_claims_1_gb_allocates_nothing_where_numbers_come_one_by_one() {
@@ -93,7 +94,8 @@ fn load_allocates_no_more_than_the_limit_and_reports_what_is_refused() {
     }
 }
 
-/// What is loaded from these bytes, by `load`, takes up so much memory, and so much of that is not allocated.
+/// Checks that loading these bytes with `load` takes exactly this much memory, and that `itself` bytes of that are
+/// not allocated.
 pub(super) fn assert_allocates_no_more(
     bytes: &[u8],
     memory: usize,
@@ -102,21 +104,21 @@ pub(super) fn assert_allocates_no_more(
 ) {
     let (loaded, requests) = watch(|| load(bytes));
     assert_eq!((requests.bytes + itself, loaded.unwrap()), (memory, memory));
-    // But for the box around the table, which can't be refused.
+    // Except for the last request: the box around the table cannot be refused.
     for nth in 1..requests.count {
         let error = refuse(nth, || load(bytes)).expect_err("refused");
         let needed = requests.bytes - requests.last;
         assert!(matches!(error, LoadError::OutOfMemory { bytes, .. } if bytes == needed), "{error:?}");
         assert!(error.to_string().contains(&format!("{needed} bytes")), "{error}");
     }
-    // What is refused later asks for no more.
+    // A load that fails later asks for no more.
     let mut damaged = bytes.to_vec();
     *damaged.last_mut().unwrap() ^= 1;
     let (loaded, requests) = watch(|| load(&damaged));
     assert!(loaded.is_err() && requests.bytes < memory);
 }
 
-/// Runs once, in the first write of a bucket's word.
+/// Calls `act` once, in the first write of a bucket's word.
 struct Meanwhile<F: FnMut()> {
     writes: usize,
     act: F,
@@ -125,7 +127,7 @@ struct Meanwhile<F: FnMut()> {
 impl<F: FnMut()> io::Write for Meanwhile<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.writes += 1;
-        // Header and section have fourteen parts.
+        // The header and the section's header are fourteen writes.
         if self.writes == 15 {
             (self.act)();
         }
@@ -151,7 +153,7 @@ fn a_save_makes_no_copy_and_a_removal_meanwhile_keeps_one_word() {
     assert!(during.count <= 100 && during.bytes <= 64 * 100, "{} requests, {} bytes", during.count, during.bytes);
     assert!(during.bytes > 0);
 
-    // So does an insert, where nobody has removed anything before.
+    // So does an insert, for words that no removal has changed before.
     let mut during = None;
     let act = || during = Some(watch(|| (0..100).for_each(|key| filter.insert(&key).unwrap())).1);
     filter.save(Meanwhile { writes: 0, act }).unwrap();
@@ -173,13 +175,13 @@ fn memory_that_is_refused_during_a_save_fails_the_save_and_nothing_else() {
     assert_eq!(Filter::load(&saved(&filter)[..], state(), usize::MAX).unwrap().len(), 99_900);
 }
 
-/// It makes a copy of the filter, for which there may be no memory.
+/// Serializing makes a copy of the filter, for which there may be no memory.
 #[cfg(feature = "serde")]
 #[test]
 fn memory_that_is_refused_to_a_serialization_is_an_error() {
     let filter = filter(LAYOUTS[5], 3000);
     let serialize = || serde_json::to_writer(io::sink(), &filter);
-    // The first one makes a list of saves, which the filter keeps.
+    // The first call makes a list of saves, which the filter keeps.
     serialize().unwrap();
     let (serialized, requests) = watch(serialize);
     serialized.unwrap();

@@ -1,4 +1,4 @@
-//! Answers that must be exact while others are at work: of `insert_if_absent`, `count`, `clear` and `len`.
+//! Answers that must be exact while other threads work: those of `insert_if_absent`, `count`, `clear` and `len`.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
@@ -10,7 +10,7 @@ use crate::threads::{THREADS, scaled, writers_and_readers};
 
 /// Many threads add the same keys.
 ///
-/// Seen elsewhere: two are told that they added one key.
+/// Seen in other filters: two calls report that they added the same key.
 #[test]
 fn of_all_that_race_to_add_a_key_one_does() {
     for round in 0..scaled(10) {
@@ -34,22 +34,22 @@ fn of_all_that_race_to_add_a_key_one_does() {
         assert!(winners.iter().all(|&winners| winners <= 1), "a key was added twice");
         let added = winners.iter().map(|&winners| usize::from(winners)).sum::<usize>();
         assert_eq!(filter.len(), added, "the length is wrong");
-        // A key that nobody added was taken for another that is in.
+        // A key that no thread added was taken for another that is in.
         assert!(
             keys as usize - added <= keys as usize / 100,
-            "{} of {keys} keys were added by nobody",
+            "{} of {keys} keys were added by no thread",
             keys as usize - added
         );
     }
 }
 
-/// A key is counted once, also while it is on the move.
+/// A key is counted once, even while it is being moved.
 ///
-/// Seen elsewhere: a key whose two buckets are the same is counted twice.
+/// Seen in other filters: a key whose two buckets are the same is counted twice.
 #[test]
 fn count_is_exact_while_others_relocate() {
     for capacity in [2, 4, 100, 2000] {
-        // Fingerprints of 32 bits: nothing is mistaken for another.
+        // Fingerprints have 32 bits, so no key is mistaken for another.
         let filter = build(capacity, Encoding::Plain, 1e-9);
         let permanent = filter.capacity() as u64 / 2;
         let hash = |key: u64| Raw(Random(key).next());
@@ -78,7 +78,7 @@ fn count_is_exact_while_others_relocate() {
     }
 }
 
-/// `clear` in the midst of everything takes out what was there before it, and counts right.
+/// During other operations, `clear` removes the keys that were there before it, and the length is correct.
 #[test]
 fn clear_takes_out_what_was_there_before() {
     let filter = build(2000, Encoding::SemiSorted, 1e-4);
@@ -91,7 +91,7 @@ fn clear_takes_out_what_was_there_before() {
             for id in 1..3 {
                 let filter = &filter;
                 scope.spawn(move || {
-                    // These make others move. Full is no failure here.
+                    // These inserts make others move. "Full" is no failure here.
                     (0..800).for_each(|key| _ = filter.insert(&hash(round << 40 | id << 32 | key)));
                 });
             }

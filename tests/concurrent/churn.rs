@@ -1,4 +1,4 @@
-//! Keys that come and go, while others look for those that stay.
+//! Keys come and go while other threads look for keys that stay.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,14 +8,15 @@ use concurrent_cuckoo_filter::Encoding;
 use crate::support::{Random, Raw, build, hashes};
 use crate::threads::{THREADS, scaled, writers_and_readers};
 
-/// Threads insert and remove keys of their own in a table that is nearly full, or quite; others look up permanent keys.
+/// Threads insert and remove keys of their own in a table that is nearly or completely full. Other threads look up
+/// permanent keys.
 ///
-/// Seen elsewhere: keys whose insert returned `Ok` are never found again; a length that drifts; a `remove` that misses
+/// Seen in other filters: keys whose insert returned `Ok` are never found again; the length drifts; `remove` misses
 /// a present key during a relocation.
 fn churn(slots_to_fill: f64, encoding: Encoding, rate: f64, capacity: u64) {
     let filter = build(capacity, encoding, rate);
     let keys = (filter.slots() as f64 * slots_to_fill) as u64;
-    // The churn's keys are in half of the time.
+    // Each key of the churn is in half of the time.
     let (permanent, churned) = (keys * 8 / 10, keys * 4 / 10 / THREADS);
     let hash = |key: u64| Raw(Random(key).next());
     (0..permanent).for_each(|key| filter.insert(&hash(key)).unwrap());
@@ -79,12 +80,12 @@ fn churn_where_buckets_share_stripes_loses_nothing() {
     churn(0.99, Encoding::SemiSorted, 0.001, if cfg!(miri) { 300 } else { 200_000 });
 }
 
-/// The same by batches: each writer's keys go in and out by the batch, of sizes that end anywhere in what is looked at
-/// at a time.
+/// The same in batches. Each writer inserts and removes its keys in batches, of sizes that end anywhere within the
+/// block that is processed at a time.
 fn churn_by_batches(slots_to_fill: f64, encoding: Encoding, rate: f64, capacity: u64) {
     let filter = build(capacity, encoding, rate);
     let keys = (filter.slots() as f64 * slots_to_fill) as usize;
-    // The churn's keys are in half of the time.
+    // Each key of the churn is in half of the time.
     let (permanent, churned) = (keys * 8 / 10, keys * 4 / 10 / THREADS as usize);
     let permanent: Vec<Raw> = hashes(0, permanent).collect();
     filter.insert_batch(&permanent).unwrap();
@@ -92,7 +93,7 @@ fn churn_by_batches(slots_to_fill: f64, encoding: Encoding, rate: f64, capacity:
     let (present, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let write = |id: u64| {
         let mut random = Random(!id);
-        // Those that are in come last; they go round.
+        // The present keys are at the end of the queue. Keys go around in it.
         let mut own: VecDeque<Raw> = hashes((id as usize + 1) << 24, churned).collect();
         let mut inside = 0;
         let mut answers = Vec::new();
@@ -152,10 +153,10 @@ fn churn_by_batches_loses_nothing() {
     churn_by_batches(1.02, Encoding::Plain, 0.07, 3000);
 }
 
-/// Keys of the same fingerprint and pair as a permanent key come and go, and so carry its only copy from bucket to
+/// Keys with the fingerprint and pair of a permanent key come and go, and so move its only copy from bucket to
 /// bucket.
 ///
-/// Seen elsewhere: the permanent key is missed, since no version changes.
+/// Seen in other filters: a lookup misses the permanent key, because no version changes.
 #[test]
 fn twins_that_come_and_go_hide_no_permanent_key() {
     for (encoding, rate) in [(Encoding::Plain, 0.07), (Encoding::SemiSorted, 0.001)] {

@@ -1,4 +1,4 @@
-//! Inserts that compete for the last slots: none is refused where there is room, and none pushes another key out.
+//! Inserts that compete for the last slots. None is refused while there is room, and none pushes another key out.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -8,11 +8,11 @@ use concurrent_cuckoo_filter::{Encoding, InsertError};
 use crate::support::{Random, Raw, build};
 use crate::threads::{THREADS, scaled, writers_and_readers};
 
-/// Where there is always room, no insert fails because others are at work.
+/// If there is always room, no insert fails because of contention.
 #[test]
 fn contention_is_never_taken_for_a_full_table() {
     for capacity in [4, 10] {
-        // One bucket or two: each slot can be reached from each key.
+        // One bucket or two, so every slot can be reached from every key.
         let filter = build(capacity, Encoding::SemiSorted, 0.001);
         let slots = filter.slots() as u64;
         let hash = |key: u64| Raw(Random(key).next());
@@ -32,14 +32,15 @@ fn contention_is_never_taken_for_a_full_table() {
     }
 }
 
-/// Inserts that must relocate in a table that is small, full but for one slot for each thread, and of more than two
-/// buckets.
+/// Inserts that must relocate, in a small table of more than two buckets. It is full except for one slot for each
+/// thread.
 #[test]
 fn a_refused_insert_is_refused_for_want_of_room() {
     let filter = build(60, Encoding::Plain, 1e-9);
     let hash = |key: u64| Raw(Random(key).next());
     let permanent = (0..).take_while(|&key| filter.insert(&hash(key)).is_ok()).count() as u64;
-    // Each thread in turn takes out one of the keys that fitted together and puts it back: that must always work.
+    // Each thread repeatedly takes out a key and puts it back. This must always work, because all keys fitted
+    // together before.
     let write = |id: u64| {
         let mut random = Random(id);
         for _ in 0..scaled(60_000) {
@@ -52,9 +53,9 @@ fn a_refused_insert_is_refused_for_want_of_room() {
     assert!((0..permanent).all(|key| filter.count(&hash(key)) == 1), "a key was lost or doubled");
 }
 
-/// A table that is filled by all threads at once, until nobody finds room.
+/// All threads fill one table at once, until none finds room.
 ///
-/// Seen elsewhere: a refused insert pushes another key out.
+/// Seen in other filters: a refused insert pushes another key out.
 #[test]
 fn racing_inserts_fill_the_table_and_lose_nothing() {
     for capacity in [10, 1000, 30_000] {

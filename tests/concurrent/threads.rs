@@ -1,4 +1,4 @@
-//! How many threads there are, how long they run, and who waits for whom.
+//! How many threads there are, how long they run, and which threads wait for which.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -7,13 +7,13 @@ use crate::support::Random;
 
 pub(crate) const THREADS: u64 = 4;
 
-/// How often a loop runs whose usual length is `times`.
+/// How often a loop runs whose usual count is `times`.
 pub(crate) fn scaled(times: u64) -> u64 {
     let factor = std::env::var("CCF_STRESS").map_or(1, |factor| factor.parse().expect("CCF_STRESS is a number"));
     if cfg!(miri) { times / 5000 + 5 } else { times * factor }
 }
 
-/// Runs `write` on some threads and, until these have ended, `read` on two more.
+/// Runs `write` on some threads and `read` on two more, until the writers have ended.
 pub(crate) fn writers_and_readers(writers: u64, write: impl Fn(u64) + Sync, read: impl Fn(&mut Random) + Sync) {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {

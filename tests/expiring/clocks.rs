@@ -22,7 +22,7 @@ fn a_clock_that_stands_still_is_named_by_what_it_refuses() {
     let filter = filter(100, 15, 1e-6);
     filter.advance_to(1000);
     filter.insert(&1, 1015).expect("there is room");
-    let error = filter.insert(&2, 1016).expect_err("the caller's clock has gone on, and nobody told the filter");
+    let error = filter.insert(&2, 1016).expect_err("the caller's clock has advanced, and the filter's has not");
     assert!(error.to_string().contains("shows 1000") && error.to_string().contains("advance_to"), "{error}");
     filter.advance_to(1001);
     filter.insert(&2, 1016).expect("now it fits");
@@ -41,7 +41,7 @@ fn a_jump_has_everything_expire_at_once_and_for_good() {
             assert!(!(0..30).any(|key| filter.contains(&key)), "it came back to life at {now}, after a jump of {jump}");
         }
         assert_eq!((filter.len(), filter.stats().expired), (0, 30));
-        let now = filter.now().expect("it was told");
+        let now = filter.now().expect("the clock has a tick");
         filter.insert(&1, now + 15).expect("there is room");
         filter.advance_to(now + 14);
         assert!(filter.contains(&1));
@@ -62,7 +62,7 @@ fn a_new_clock_leaves_the_rest_of_each_lifetime() {
             for left in 1..=15 {
                 assert_eq!(filter.contains(&left), left > 2 + passed, "{left} ticks, {passed} after {start}");
             }
-            // Ends have the numbers of the new clock.
+            // Ends are ticks of the new clock.
             if passed == 5 {
                 assert!(!filter.remove(&10, 28_500_010) && filter.remove(&10, start + 8));
                 filter.insert(&10, start + 8).expect("there is room");
@@ -77,7 +77,7 @@ fn a_new_clock_leaves_the_rest_of_each_lifetime() {
 
 #[test]
 fn the_sweep_is_spread_over_calls_and_never_late() {
-    // 60,000 buckets, of which a call sweeps 4,096: fifteen calls.
+    // 60,000 buckets, and a call sweeps 4,096 of them: fifteen calls.
     let filter = filter(230_000, 15, 0.001);
     filter.advance_to(0);
     for key in 0..200_000u64 {
@@ -89,12 +89,12 @@ fn the_sweep_is_spread_over_calls_and_never_late() {
         filter.advance_to(now);
         let stats = filter.stats();
         assert_eq!(filter.live_len(), (0..200_000u64).filter(|key| 1 + key % 15 > now).count(), "at {now}");
-        assert!(filter.len() > filter.live_len() && filter.len() < before, "one call does a part of it");
+        assert!(filter.len() > filter.live_len() && filter.len() < before, "one call sweeps a part");
         assert_eq!(stats.oldest_unswept, Some(now));
         (1..calls).for_each(|_| assert_eq!(filter.advance_to(now), Advance::Current));
-        assert_eq!((filter.len(), filter.stats().oldest_unswept), (filter.live_len(), None), "all do the whole");
+        assert_eq!((filter.len(), filter.stats().oldest_unswept), (filter.live_len(), None), "they sweep all");
     }
-    // Without further calls, the next tick does what is left.
+    // Without further calls, the next tick sweeps the rest.
     filter.advance_to(11);
     filter.advance_to(12);
     assert_eq!(filter.stats().oldest_unswept, Some(12));
@@ -103,7 +103,7 @@ fn the_sweep_is_spread_over_calls_and_never_late() {
 
 #[test]
 fn short_lifetimes_leave_room_for_a_sweep_that_lags() {
-    // Built for 9 ticks, which take a ring of 16: the sweep may lag behind by seven.
+    // Built for 9 ticks, which need a ring of 16. So the sweep may lag behind by seven ticks.
     let filter = filter(230_000, 9, 1e-7);
     filter.advance_to(0);
     for now in 1..=200u64 {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use crate::filter;
 
-/// What the filter should be: pairs of a key and an end, and a clock.
+/// The model of the filter: pairs of a key and an end, and a clock.
 #[derive(Default)]
 struct Model {
     ends: HashMap<u64, Vec<u64>>,
@@ -22,7 +22,7 @@ impl Model {
         self.ends.values().map(Vec::len).sum()
     }
 
-    /// What an insert is refused for, if it is.
+    /// The reason for which an insert is refused, if it is.
     fn refused(&self, expires_at: u64) -> Option<&'static str> {
         match self.now {
             None => Some("no clock"),
@@ -84,7 +84,7 @@ fn operation(longest: u64) -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// The same operations on the filter and on the model; all answers are the same.
+/// Does the same operations on the filter and on the model. All answers must be the same.
 fn compare(filter: &ExpiringCuckooFilter<u64>, operations: &[Operation]) {
     let mut model = Model { longest: filter.longest_lifetime(), ..Model::default() };
     for operation in operations {
@@ -143,7 +143,7 @@ fn compare(filter: &ExpiringCuckooFilter<u64>, operations: &[Operation]) {
                 assert_eq!(filter.advance_to(tick), model.advance(tick), "{operation:?}");
             }
             Operation::Restart(tick) => {
-                // So that no end is beyond the last number there is.
+                // So that no end exceeds the largest number.
                 let tick = tick.min(u64::MAX - 70_000);
                 filter.restart_clock(tick);
                 model.restart(tick);
@@ -163,7 +163,7 @@ fn compare(filter: &ExpiringCuckooFilter<u64>, operations: &[Operation]) {
         filter.contains_batch(&[0, 1, 2, 3, 4, 5], &mut found);
         assert_eq!(found, (0..6).map(|key| model.live(key)).collect::<Vec<_>>());
     }
-    // What has expired is swept if the clock is told often enough.
+    // Expired entries are swept if the clock is advanced often enough.
     if let Some(now) = filter.now() {
         filter.advance_to(now);
         filter.advance_to(now);
@@ -179,14 +179,14 @@ proptest! {
         (longest, operations) in prop_oneof![Just(1u64), Just(2), Just(3), Just(14), Just(15), Just(63), Just(300), Just(65_535)]
             .prop_flat_map(|longest| (Just(longest), proptest::collection::vec(operation(longest), 1..200))),
     ) {
-        // The lowest rate there is, so that no key is mistaken for another.
+        // The lowest rate that exists, so that no key is mistaken for another.
         let bits = (u64::BITS - longest.leading_zeros()) as i32;
         let rate = 2f64.powi(bits - 29).max(1e-8);
         compare(&filter(100, longest, rate), &operations);
     }
 }
 
-/// A table in which entries of a few classes come and go, so that buckets are full of dead and living ones.
+/// Entries of a few classes come and go in a table, so buckets are full of dead and live ones.
 #[test]
 fn in_a_full_table_too() {
     let filter = filter(0, 15, 1e-7);

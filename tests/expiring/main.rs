@@ -1,11 +1,12 @@
-//! The filter whose entries expire, by its public face.
+//! The public interface of the filter whose entries expire.
 //!
-//! - `lifetimes`: every answer against a plain multiset with a clock, to the tick; batches answer as single operations do;
-//! - `clocks`: clocks that go back, stand still, jump, begin anew, and the sweep;
-//! - `parameters`: what is built, what is refused and how it is said;
+//! - `lifetimes`: every answer against a plain multiset with a clock, to the tick; batches answer as single
+//!   operations do;
+//! - `clocks`: clocks that go back, stand still, jump or begin anew, and the sweep;
+//! - `parameters`: what is built, what is refused, and the messages;
 //! - `rates`: how often an absent key is found, how full a filter gets, and what dead entries cost;
-//! - `mistakes_of_others`: what goes wrong in other filters and must not here;
-//! - `races`: many threads, with the clock going on.
+//! - `mistakes_of_others`: failures of other filters that must not occur here;
+//! - `races`: many threads, while the clock advances.
 
 mod clocks;
 mod lifetimes;
@@ -16,7 +17,7 @@ mod rates;
 
 use concurrent_cuckoo_filter::ExpiringCuckooFilter;
 
-/// A filter for lifetimes of so many ticks, at a rate that `build` must meet.
+/// A filter for lifetimes of up to this many ticks, at a rate that `build` must meet.
 fn filter(capacity: usize, longest: u64, rate: f64) -> ExpiringCuckooFilter<u64> {
     let builder = ExpiringCuckooFilter::builder().capacity(capacity).lifetime_in_ticks(longest);
     builder.false_positive_rate(rate).build().expect("a valid filter")

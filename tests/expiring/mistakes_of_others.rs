@@ -1,13 +1,13 @@
-//! What was seen to go wrong in other filters whose entries expire.
+//! Failures that were seen in other filters whose entries expire.
 
 use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
 
 use crate::filter;
 
-/// In one, the removal of a present key took another with it that looked like it: 23 to 147 keys in 100,000.
+/// In one filter, the removal of a present key also removed a look-alike: 23 to 147 keys in 100,000.
 #[test]
 fn a_removal_takes_no_lookalike_with_it() {
-    // The narrowest fingerprints that there are, so that many keys look alike.
+    // The narrowest fingerprints, so that many keys look alike.
     let filter = filter(3000, 15, 0.2);
     assert!(filter.fingerprint_bits() <= 8, "{filter:?}");
     filter.advance_to(100);
@@ -19,12 +19,12 @@ fn a_removal_takes_no_lookalike_with_it() {
     assert!((1..3000).step_by(2).all(|key| filter.contains(&key)), "a key is gone that was not removed");
     assert_eq!(filter.live_len(), 1500);
     for key in (1..3000).step_by(2) {
-        assert!(filter.remove(&key, end(key)), "and has it still");
+        assert!(filter.remove(&key, end(key)), "the entry is still there");
     }
     assert!(filter.is_empty());
 }
 
-/// One threw out 19,020 keys where it was filled to the number that it was made for.
+/// One filter dropped 19,020 keys when it was filled to its stated capacity.
 #[test]
 fn at_capacity_and_beyond_nothing_is_lost() {
     let filter = filter(1 << 16, 15, 0.001);
@@ -34,7 +34,8 @@ fn at_capacity_and_beyond_nothing_is_lost() {
     assert!(inserted.iter().all(|key| filter.contains(key)));
 }
 
-/// In one, lifetimes changed by up to eight ticks where entries were moved while it swept, and some ended early.
+/// In one filter, lifetimes changed by up to eight ticks if entries were moved during a sweep, and some entries
+/// ended early.
 #[test]
 fn relocations_and_sweeps_change_no_lifetime() {
     let filter = filter(20_000, 15, 1e-6);
@@ -51,7 +52,7 @@ fn relocations_and_sweeps_change_no_lifetime() {
     assert!(filter.len() as u64 > capacity * 7 / 10 && filter.stats().relocations > 0, "{:?}", filter.stats());
 }
 
-/// In one, a lifetime of 256 of 8 bits was none: numbers went round silently.
+/// In one filter, a lifetime of 256 became none in its 8 bits: numbers wrapped around silently.
 #[test]
 fn no_lifetime_goes_round() {
     for longest in [1, 3, 15, 255, 65_535] {

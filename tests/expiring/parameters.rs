@@ -19,7 +19,7 @@ fn the_fewest_bits_that_serve_are_taken() {
         assert_eq!((filter.end_bits(), filter.longest_lifetime()), (bits, u64::from(resolutions) + 1));
         assert_eq!(filter.resolution(), Some(MINUTE));
     }
-    // Parts of a resolution count as a whole one.
+    // A part of a resolution counts as a whole one.
     let filter = builder().lifetime(14 * MINUTE + Duration::from_nanos(1), MINUTE).build().expect("valid");
     assert_eq!((filter.end_bits(), filter.longest_lifetime()), (5, 16));
     let filter = builder().lifetime(Duration::from_nanos(1), Duration::MAX).build().expect("valid");
@@ -66,7 +66,7 @@ fn what_cannot_be_inserted_says_why() {
     assert_eq!(by_ticks.insert_if_absent(&1, 5), Err(InsertError::ClockNotSet));
     assert_eq!(by_ticks.keep_until(&1, 5), Err(InsertError::ClockNotSet));
     by_ticks.advance_to(100);
-    let unknown = by_ticks.insert_for(&1, MINUTE).expect_err("how long a tick is was not said");
+    let unknown = by_ticks.insert_for(&1, MINUTE).expect_err("the length of a tick is not known");
     assert!(unknown.to_string().contains("lifetime_in_ticks"), "{unknown}");
     for far in [116, u64::MAX] {
         let too_long = by_ticks.insert(&1, far).expect_err("it would live too long");
@@ -105,7 +105,7 @@ fn a_full_filter_says_so_and_is_as_it_was() {
     assert!(error.to_string().starts_with("the ExpiringCuckooFilter is full"), "{error}");
     assert!((0..refused).all(|key| filter.contains(&key)));
     assert_eq!(filter.live_len() as u64, refused);
-    // A lifetime that has ended needs no room.
+    // An entry whose lifetime has ended needs no room.
     assert_eq!((filter.insert(&refused, 0), filter.insert_if_absent(&refused, 0)), (Ok(()), Ok(true)));
 
     let copies = 2 * filter.slots_per_bucket();

@@ -7,14 +7,16 @@ use crate::filter;
 /// How long each race lasts.
 const LENGTH: Duration = Duration::from_millis(if cfg!(miri) { 50 } else { 700 });
 
-/// Entries come, die and are moved on some threads. Those that live are found by all, and the dead by none.
+/// Entries are added, die and are moved on some threads. Every thread finds the live entries, and none finds the
+/// dead ones.
 #[test]
 fn what_lives_is_found_and_what_is_dead_is_not() {
     for (ticks, rate) in [(3, 1e-8), (15, 1e-7), (63, 1e-6), (9, 1e-7)] {
         let filter = filter(3000, ticks, rate);
         filter.advance_to(1000);
         let (done, checks) = (AtomicBool::new(false), AtomicU64::new(0));
-        // Two threads tell the time. One of them has begun to tell `told`, and one has told `now`.
+        // Two threads set the clock. One of them has begun to set it to `told`, and one has finished setting it to
+        // `now`.
         let (told, now) = (AtomicU64::new(1000), AtomicU64::new(1000));
         thread::scope(|threads| {
             let (told, now, filter, done, checks) = (&told, &now, &filter, &done, &checks);
@@ -62,14 +64,15 @@ fn what_lives_is_found_and_what_is_dead_is_not() {
             }
         });
         assert!(checks.load(Ordering::Relaxed) > 0 && filter.stats().sweeps > 0, "{:?}", filter.stats());
-        let now = filter.now().expect("it was told");
+        let now = filter.now().expect("the clock has a tick");
         filter.advance_to(now + ticks);
         (0..100).for_each(|_| _ = filter.advance_to(now + ticks));
         assert_eq!((filter.len(), filter.live_len()), (0, 0), "all that was added has died, and was counted");
     }
 }
 
-/// An entry that is kept on, just in time, is found by all, although its end changes all the time.
+/// The end of an entry is put off again and again, just in time. Every thread finds it, although its end changes
+/// all the time.
 #[test]
 fn what_is_kept_on_is_always_found() {
     for ticks in [3, 15] {
@@ -83,7 +86,7 @@ fn what_is_kept_on_is_always_found() {
             threads.spawn(move || {
                 let (start, mut now) = (Instant::now(), 0);
                 while start.elapsed() < LENGTH {
-                    // Before the tick comes at which the first of them would die.
+                    // Before the tick at which the first of them would die.
                     keys.iter().for_each(|key| filter.keep_until(key, now + 2).expect("it has an entry"));
                     now += 1;
                     filter.advance_to(now);
@@ -99,7 +102,7 @@ fn what_is_kept_on_is_always_found() {
                         } else {
                             found.extend(keys.iter().map(|key| filter.contains(key)));
                         }
-                        assert!(found.iter().all(|&found| found), "a living key was missed");
+                        assert!(found.iter().all(|&found| found), "a live key was missed");
                     }
                 });
             }
@@ -108,7 +111,7 @@ fn what_is_kept_on_is_always_found() {
     }
 }
 
-/// One told several threads that the same key was new, 684,124 times of 500,000 keys.
+/// One filter reported to several threads that the same key was new, 684,124 times for 500,000 keys.
 #[test]
 fn of_all_that_race_to_add_a_key_one_does() {
     const THREADS: usize = 4;
@@ -122,7 +125,7 @@ fn of_all_that_race_to_add_a_key_one_does() {
             threads.spawn(move || {
                 for round in 0..rounds {
                     barrier.wait();
-                    // The clock goes on meanwhile.
+                    // The clock advances meanwhile.
                     if id == 0 && round % 10 == 0 {
                         filter.advance_to(round / 10);
                     }

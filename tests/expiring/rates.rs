@@ -1,7 +1,7 @@
 use crate::filter;
 
-/// In each layout, for some lengths of lifetimes: distinct keys up to the capacity go in, absent keys are found as often as
-/// computed, and keys that have expired no more often than absent ones.
+/// For each layout and some lengths of lifetimes: distinct keys go in up to the capacity, absent keys are found as
+/// often as computed, and expired keys are found no more often than absent ones.
 ///
 /// `cargo test --release --test expiring measured -- --nocapture` prints the table.
 #[test]
@@ -24,8 +24,8 @@ fn measured_rates_and_loads_are_those_that_were_computed() {
             (0..keys).for_each(|key| filter.insert(&key, 2 + key % ticks).expect("it is made for as many"));
             let computed = filter.false_positive_rate();
             let found = (0..ABSENT).filter(|key| filter.contains(&(key + (1 << 40)))).count() as f64;
-            assert!((0..keys).all(|key| filter.contains(&key)), "a living key was missed");
-            // Others take the place of those that expire.
+            assert!((0..keys).all(|key| filter.contains(&key)), "a live key was missed");
+            // Others replace those that expire.
             filter.advance_to(2);
             let expired: Vec<u64> = (0..keys).step_by(ticks as usize).collect();
             for key in &expired {
@@ -54,7 +54,7 @@ fn measured_rates_and_loads_are_those_that_were_computed() {
     }
 }
 
-/// What the layouts take, beside what the documentation says.
+/// The size of each layout, compared with the documentation.
 #[test]
 fn as_many_bits_an_entry_as_documented() {
     for (ticks, rate, documented) in [(15, 0.011, 13.3), (15, 0.001, 16.9), (61, 0.0001, 23.4), (255, 0.0004, 23.4)] {
@@ -64,7 +64,8 @@ fn as_many_bits_an_entry_as_documented() {
     }
 }
 
-/// A table in which a tenth of the slots holds dead entries that were not swept is nearly as good as one that is a tenth emptier.
+/// If a tenth of the slots holds dead entries that are not swept, the table is nearly as good as one that is a
+/// tenth emptier.
 #[test]
 fn dead_entries_are_room() {
     let relocations = |dead: bool| {

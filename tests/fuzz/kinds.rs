@@ -9,7 +9,7 @@ use concurrent_cuckoo_filter::{
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
 
-/// A hasher with the key of the tests, so that their snapshots are seeds; it is always the same.
+/// A hasher with the key of the tests, so that their snapshots can be seeds. All instances are the same.
 #[derive(Clone)]
 pub struct Fixed(StableState);
 
@@ -38,16 +38,16 @@ pub type Expiring = ExpiringCuckooFilter<u64, Fixed>;
 /// How a snapshot is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// By [`Loader::read`]. What follows the snapshot is left.
+    /// With [`Loader::read`], which leaves the bytes after the snapshot.
     Stream,
-    /// Through serde, from a format that has bytes: all of them at once.
+    /// Through serde, from a format that has bytes: all at once.
     Bytes,
     /// Through serde, from a format that has only numbers: one by one.
     Numbers,
 }
 
 impl Way {
-    /// The snapshot as this way wants it.
+    /// The snapshot in the form that this way needs.
     pub fn encode(self, snapshot: &[u8]) -> Vec<u8> {
         match self {
             Self::Stream => snapshot.to_vec(),
@@ -57,9 +57,10 @@ impl Way {
         }
     }
 
-    /// Loads a filter of this schema and at most so many bytes, and how many bytes are left. The error is its message.
+    /// Loads a filter of this schema and at most this many bytes. Returns it, and how many bytes are left. The
+    /// error is its message.
     ///
-    /// Without a limit it is deserialized by its type, which expects the schema of `u64`.
+    /// Without a limit, the type itself is deserialized, and expects the schema of `u64`.
     pub fn load<F: Kind>(self, encoded: &[u8], schema: &str, limit: Option<usize>) -> Result<(F, usize), String> {
         let loader = || Loader::<F, _>::new(Fixed::default(), limit.unwrap_or(usize::MAX)).schema(schema);
         match self {
@@ -86,7 +87,7 @@ impl Way {
 
 /// A kind of filter.
 pub trait Kind: FromSnapshot<Fixed> + for<'de> Deserialize<'de> {
-    /// Its number in the format.
+    /// The number of this kind in the format.
     const NUMBER: u8;
 
     fn memory_usage(&self) -> usize;
@@ -94,7 +95,7 @@ pub trait Kind: FromSnapshot<Fixed> + for<'de> Deserialize<'de> {
     /// A snapshot with this position and this attachment.
     fn snapshot(&self, position: Option<u64>, attachment: &[u8]) -> Vec<u8>;
 
-    /// Does everything with the filter once or twice, and checks what can be checked.
+    /// Calls everything on the filter once or twice, and checks the results as far as possible.
     fn use_it(&self);
 }
 
@@ -131,12 +132,12 @@ kind! { 3: Rotating, use_rotating }
 kind! { 4: Maplet, use_maplet }
 kind! { 5: Expiring, use_expiring }
 
-/// So many hashes that are spread over all buckets.
+/// This many hashes, spread over all buckets.
 fn hashes(count: u64) -> impl Iterator<Item = u64> {
     (0..count).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// Adds copies of a few hashes and takes them out again, where the filter counts its copies.
+/// Adds copies of a few hashes and removes them again, for filters that count their copies.
 macro_rules! add_and_remove {
     ($filter:ident) => {
         let len = $filter.len();
@@ -162,7 +163,7 @@ fn use_one_table(filter: &OneTable) {
 
 fn use_growable(filter: &Growable) {
     add_and_remove!(filter);
-    // Up to the moment of growth and beyond, where that is near.
+    // Inserts until the filter grows and a little further, if growth is near.
     let (len, tables) = (filter.len(), filter.tables());
     let mut added = Vec::new();
     for hash in hashes(400).skip(20) {
@@ -199,7 +200,8 @@ fn use_rotating(filter: &Rotating) {
         assert!(filter.insert_hash(hash).is_err() || filter.contains_hash(hash));
     }
 
-    // The age of what was loaded, and of one key more: it is in until the last rotation but one, and then all is out.
+    // The age of the loaded keys, and of one more key. It is in until the last rotation but one, and after the last
+    // one the filter is empty.
     filter.rotate();
     filter.insert_hash(1).unwrap();
     for _ in 1..filter.generations() {
@@ -275,7 +277,7 @@ fn use_expiring(filter: &Expiring) {
             if now > 0 {
                 assert_eq!(filter.advance_to(now - 1), Advance::Behind { by: 1 });
             }
-            // So small a table is swept by one call.
+            // One call sweeps a table as small as this.
             assert_eq!((filter.len(), filter.stats().oldest_unswept), (live, None));
         }
         None => {
@@ -311,12 +313,12 @@ fn use_expiring(filter: &Expiring) {
     }
     as_before();
 
-    // To the tick; and once round the ring nothing is left, however it came in.
+    // Entries live exactly until their tick. After one round of the ring no entry is left, wherever it came from.
     let kept = hashes(20).filter(|&hash| filter.keep_hash_until(hash, now + longest).is_ok());
     let kept: Vec<u64> = kept.collect();
     filter.advance_to(now + longest - 1);
     assert!(kept.iter().all(|&hash| filter.contains_hash(hash)), "it has expired too soon");
-    // Whatever came in by the snapshot may live until then, and longer by one tick than an insert may ask for.
+    // Entries from the snapshot may live until then, a tick longer than an insert may ask for.
     let new = hashes(40).find(|&hash| !filter.contains_hash(hash) && filter.insert_hash(hash, now + longest).is_ok());
     assert!(new.is_none_or(|hash| filter.contains_hash(hash)), "a new one was missed");
     filter.advance_to(now + longest);

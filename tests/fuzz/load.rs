@@ -1,16 +1,17 @@
-//! Loads any bytes as a snapshot of a filter of each kind, maplets included, in each way. Nothing panics, nothing allocates more
-//! than the limit, and bytes that are accepted are a snapshot to the last bit.
+//! Loads any bytes as a snapshot of a filter of each kind, including maplets, in each way. Nothing panics, nothing
+//! allocates more than the limit, and bytes that are accepted are a snapshot to the last bit.
 //!
 //! The first byte of an input is its mode, and the rest is the snapshot:
 //!
 //! | bits of the mode | what |
 //! |---|---|
-//! | 0, 1 | how much of the snapshot is made right before it is loaded (`repair.rs`) |
-//! | 2 | the schema that the loader expects: 0 the one that is stated, 1 that of the key type |
+//! | 0, 1 | how much of the snapshot is corrected before it is loaded (`repair.rs`) |
+//! | 2 | the schema that the loader expects: 0 the one in the snapshot, 1 that of the key type |
 //! | 3 to 7 | a number from 0 to 31: the kind of filter to load, and five times the way |
 //!
-//! The kinds are 0 one table, 1 growable, 2 rotating, 3 a maplet, 4 one whose entries expire. The ways are 0 a stream; through serde,
-//! 1 bytes and 2 numbers, with a limit; 3 bytes and 4 numbers, without; then as from 0 on.
+//! The kinds are: 0 one table, 1 growable, 2 rotating, 3 a maplet, 4 one whose entries expire. The ways are: 0 a
+//! stream; through serde with a limit, 1 bytes and 2 numbers; through serde without a limit, 3 bytes and 4 numbers;
+//! then again from 0 on.
 #![no_main]
 
 mod counting;
@@ -27,13 +28,13 @@ const LIMIT: usize = 1 << 20;
 /// The longest attachment, which may be allocated on top of the limit.
 const ATTACHMENT: usize = 1 << 16;
 
-/// By how much a filter that is deserialized without a limit may be larger than its bytes, as the documentation says.
+/// How much larger than its bytes a filter that is deserialized without a limit may be, as the documentation says.
 const FACTOR: usize = 12;
 
-/// By how much the bytes may be there a second time, where they come one by one: in a queue that grows.
+/// How much memory the bytes may take besides, if they arrive one by one: they are in a queue that grows.
 const COLLECTED: usize = 3;
 
-/// What an error takes: its message, which may name two schemas, and a box.
+/// The memory of an error: its message, which may name two schemas, and a box.
 const ERROR: usize = 4 << 10;
 
 fn check<F: Kind>(mode: u8, mut bytes: Vec<u8>) {
@@ -45,7 +46,8 @@ fn check<F: Kind>(mode: u8, mut bytes: Vec<u8>) {
         3 => (Way::Bytes, None),
         _ => (Way::Numbers, None),
     };
-    // A loader that expects what is stated takes any schema in UTF-8; the other one only that of the key type.
+    // A loader that expects the schema in the snapshot takes any UTF-8. The other one takes only the schema of the
+    // key type.
     let schema = if mode & 4 == 0 { stated_schema(&bytes) } else { "u64".to_owned() };
 
     let encoded = way.encode(&bytes);
@@ -62,13 +64,13 @@ fn check<F: Kind>(mode: u8, mut bytes: Vec<u8>) {
     let held = filter.memory_usage();
     assert!(held <= limit.unwrap_or(FACTOR * bytes.len()), "{held} bytes");
     let collected = if (way, limit) == (Way::Numbers, None) { COLLECTED * bytes.len() } else { 0 };
-    // The schema that the caller has named is the caller's, and held beside that.
+    // The caller holds the schema that it has named, besides the filter.
     assert!(peak <= held + attachment.len() + collected + schema.len(), "{peak} bytes");
 
     let mut saved = filter.snapshot(position, attachment);
-    assert!(saved == snapshot, "what was loaded is saved otherwise");
+    assert!(saved == snapshot, "the loaded filter is saved as other bytes");
 
-    // Any one bit, for the fuzzer to choose.
+    // Changes any one bit, which the fuzzer chooses.
     let bit = bytes.iter().fold(usize::from(mode), |sum, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
     let bit = bit % (8 * saved.len());
     saved[bit / 8] ^= 1 << (bit % 8);
@@ -90,8 +92,8 @@ fn kind_of(mode: u8) -> u8 {
     }
 }
 
-// Now and then the repair stays, and from then on only seals are made right: so that the fuzzer looks at what differs by one
-// number from a small snapshot of which all is right.
+// Sometimes the repaired bytes stay, and from then on only seals are corrected. So the fuzzer tests small snapshots
+// that are correct except for one number.
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     let size = fuzzer_mutate(data, size, max_size);
     if let Some((mode, bytes)) = data[..size].split_first_mut()

@@ -1,5 +1,5 @@
-//! Makes a snapshot right in part, so that the fuzzer need not guess a checksum. The offsets are those of the format in
-//! `src/snapshot/format.rs`.
+//! Corrects parts of a snapshot, so that the fuzzer does not need to guess a checksum. The offsets are those of the
+//! format in `src/snapshot/format.rs`.
 
 use std::sync::LazyLock;
 
@@ -7,35 +7,37 @@ use concurrent_cuckoo_filter::Encoding;
 
 use crate::kinds::{Expiring, Fixed, Growable, Kind, Maplet, OneTable, Rotating};
 
-/// Where the number of the kind is.
+/// The offset of the number of the kind.
 const KIND: usize = 10;
 
-/// Where the length of the schema is.
+/// The offset of the length of the schema.
 const SCHEMA: usize = 19;
 
-/// What the header has after the schema: a flag, a position, the length of the attachment, a seal.
+/// The bytes of the header after the schema: a flag, a position, the length of the attachment, a seal (a checksum).
 const AFTER_SCHEMA: usize = 17;
 
-/// What growable and rotating filters state beside their tables.
+/// The bytes of the fields that growable and rotating filters have besides their tables.
 const HEAD: usize = 18;
 
-/// What a maplet states beside its table: the bits of a value.
+/// The bytes of the field that a maplet has besides its table: the bits of a value.
 const HEAD_OF_MAPLET: usize = 1;
 
-/// What a filter whose entries expire states beside its table: the bits of an end, and its clock.
+/// The bytes of the fields that a filter whose entries expire has besides its table: the bits of an end, and its
+/// clock.
 const HEAD_OF_EXPIRING: usize = 32;
 
 const SEAL: usize = 4;
 
-/// What a section has beside its words: layout, number of buckets, a seal; the count.
+/// The bytes of a section besides its words: layout, number of buckets, a seal, the count.
 const SECTION: usize = 23;
 
-/// The layouts of maplets and of filters whose entries expire, with the bits of a value or an end among those of a fingerprint.
+/// The layouts of maplets and of filters whose entries expire. The bits of a value or an end are counted among
+/// those of a fingerprint.
 const WITH_PAYLOAD: [[u8; 3]; 5] = [[1, 6, 12], [1, 5, 14], [1, 4, 17], [1, 3, 22], [0, 2, 32]];
 
-/// The bytes before the schema, up to the probe: the same in all snapshots with that key, except for the kind. Making them
-/// also allocates what a process allocates only once: the decode tables of the semi-sorted layouts, and what finds the
-/// number of processors.
+/// The bytes before the schema, up to the probe. They are the same in all snapshots with that key, except for the
+/// kind. Making them also makes the allocations that a process makes only once: for the decode tables of the
+/// semi-sorted layouts, and for finding the number of processors.
 static HEADER: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut header = Vec::new();
     for rate in [0.003, 0.001, 1e-4, 2e-6] {
@@ -46,14 +48,15 @@ static HEADER: LazyLock<Vec<u8>> = LazyLock::new(|| {
     header
 });
 
-/// A rate and an encoding of growable filters, as their snapshots state them, and the layouts of the tables that follow.
+/// The rate and the encoding of a growable filter, as its snapshot has them, and the layouts of the tables that
+/// follow from them.
 struct Growth {
     encoding: u8,
     rate: [u8; 8],
     layouts: Vec<[u8; 3]>,
 }
 
-/// The most tables of a growable filter that the repair makes: more don't fit into the longest input.
+/// The most tables of a growable filter that the repair makes. More do not fit into the longest input.
 const TABLES: usize = 7;
 
 static GROWTHS: LazyLock<Vec<Growth>> = LazyLock::new(|| {
@@ -93,7 +96,7 @@ fn growth(rate: f64, encoding: Option<Encoding>) -> Growth {
     Growth { encoding: head[1], rate: head[10..].try_into().unwrap(), layouts }
 }
 
-/// Makes what the repair needs, so that no input pays for it.
+/// Makes everything that the repair needs, so that no input is charged for it.
 pub fn prepare() {
     LazyLock::force(&HEADER);
     LazyLock::force(&GROWTHS);
@@ -103,24 +106,24 @@ fn number(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().unwrap())
 }
 
-/// The schema that the snapshot states, or as much of it as is there.
+/// The schema in the snapshot, or as much of it as is there.
 pub fn stated_schema(bytes: &[u8]) -> String {
     let (len, rest) = bytes.get(SCHEMA..).and_then(<[u8]>::split_first).unwrap_or((&0, &[]));
     String::from_utf8_lossy(&rest[..rest.len().min(usize::from(*len))]).into_owned()
 }
 
-/// The position and the attachment of a snapshot that was accepted.
+/// The position and the attachment of an accepted snapshot.
 pub fn label(snapshot: &[u8]) -> (Option<u64>, &[u8]) {
     let stated = &snapshot[SCHEMA + 1 + usize::from(snapshot[SCHEMA])..];
     let attached = u32::from_le_bytes(stated[9..13].try_into().unwrap()) as usize;
     ((stated[0] == 1).then(|| number(&stated[1..9])), &stated[AFTER_SCHEMA..AFTER_SCHEMA + attached])
 }
 
-/// Makes right what `level` asks for, in a snapshot of a filter of that kind: 1 the seals; 2 also the header; 3 also the
-/// numbers that say how many tables of which layouts and how many buckets there are, by the length, and what these hold.
+/// Corrects parts of a snapshot of a filter of that kind. `level` says which: 1 the seals; 2 also the header; 3
+/// also the numbers of tables and of buckets, by the length, the layouts, and the counts of what the tables hold.
 ///
-/// Schema and position stay as they are. From level 2 on, the flag of the position is 0 or 1, and the attachment is no longer
-/// than there is room for.
+/// Schema and position stay as they are. From level 2 on, the flag of the position is 0 or 1, and the attachment is
+/// no longer than there is room for.
 pub fn repair(bytes: &mut [u8], level: u8, kind: u8) {
     let Some(&schema) = bytes.get(SCHEMA) else { return };
     let flag = SCHEMA + 1 + usize::from(schema);
@@ -130,7 +133,7 @@ pub fn repair(bytes: &mut [u8], level: u8, kind: u8) {
         Expiring::NUMBER => HEAD_OF_EXPIRING + SEAL,
         _ => HEAD + SEAL,
     };
-    // What the attachment and the tables share.
+    // The room that the attachment and the tables share.
     let Some(room) = bytes.len().checked_sub(flag + AFTER_SCHEMA + SEAL + head_len + SEAL) else { return };
     if level == 0 {
         return;
@@ -178,7 +181,8 @@ pub fn repair(bytes: &mut [u8], level: u8, kind: u8) {
     }
 }
 
-/// Makes a filter of that kind of `sections`: as many tables as `head` asks for, or as fit, and as large as they can be.
+/// Makes a filter of that kind out of `sections`: as many tables as `head` asks for, or as fit, and as large as
+/// possible.
 fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
     let len = sections.len();
     let mut next = 0;
@@ -212,7 +216,8 @@ fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
             section(None, buckets_in(len));
         }
         Growable::NUMBER => {
-            // So many of the least size, each twice as large as the one before.
+            // This many tables: the first of the smallest size, and each of the others twice as large as the one
+            // before.
             let fit = |tables: usize| SECTION * tables + 8 * 2 * ((1 << tables) - 1) <= len;
             let Some(tables) = (1..=1 + usize::from(head[0]) % TABLES).rev().find(|&tables| fit(tables)) else {
                 return;
@@ -240,8 +245,8 @@ fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
     }
 }
 
-/// Makes the bits of a value or an end as many as there is room for, in the layout that has as many slots as the section states,
-/// or in another; returns how many they are, or 0 if there is no room for a section.
+/// Sets the bits of a value or an end to as many as there is room for. Uses the layout with as many slots as the
+/// section says, or another one. Returns the number of bits, or 0 if there is no room for a section.
 fn make_payload_fit(payload_bits: &mut u8, section: &mut [u8]) -> u32 {
     if section.len() < SECTION {
         return 0;
@@ -251,14 +256,14 @@ fn make_payload_fit(payload_bits: &mut u8, section: &mut [u8]) -> u32 {
         .into_iter()
         .find(|layout| layout[1] == stated)
         .unwrap_or(WITH_PAYLOAD[usize::from(stated) % WITH_PAYLOAD.len()]);
-    // Three bits of the fingerprint's low part are left, at least.
+    // At least three bits of the fingerprint's low part are left.
     let most = (bits - 4 * encoding - 3).min(16);
     *payload_bits = 1 + payload_bits.wrapping_sub(1) % most;
     section[..3].copy_from_slice(&[encoding, slots, bits - *payload_bits]);
     (*payload_bits).into()
 }
 
-/// Makes what is stated of a clock possible where ends have so many bits, which are stated first.
+/// Makes the fields of a clock possible for ends of this many bits. The number of bits is the first field.
 fn make_clock_fit(head: &mut [u8], end_bits: u32) {
     let round = 1u32 << end_bits;
     let stated = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap());
@@ -277,7 +282,7 @@ fn make_clock_fit(head: &mut [u8], end_bits: u32) {
     head[28..HEAD_OF_EXPIRING].copy_from_slice(&lag.to_le_bytes());
 }
 
-/// The most buckets of a table whose section has so many bytes, which is enough for one.
+/// The most buckets of a table whose section has this many bytes. The bytes must be enough for one bucket.
 fn buckets_in(len: usize) -> usize {
     match (len - SECTION) / 8 {
         1 => 1,
@@ -285,8 +290,9 @@ fn buckets_in(len: usize) -> usize {
     }
 }
 
-/// States how many copies a section has, if it states a layout, with so many bits of a value or an end. The bits that a plain
-/// bucket never sets are cleared, those of a value without a fingerprint included.
+/// Sets the count of a section to the copies that it has, if the section has a valid layout, with this many bits of
+/// a value or an end. Clears the bits that a plain bucket never sets, including those of a value without a
+/// fingerprint.
 fn hold_what_it_can(section: &mut [u8], payload_bits: u32) {
     let (header, rest) = section.split_at_mut(15);
     let [encoding, slots, bits] = [header[0], header[1], header[2]].map(u32::from);

@@ -34,9 +34,9 @@ fn a_value_is_replaced_and_the_others_stay() -> Result<(), Box<dyn std::error::E
     let maplet = maplet(100, 4, 0.001);
     maplet.insert_batch([(&1, 3), (&1, 3), (&1, 9)])?;
     assert!(maplet.replace(&1, 3, 5)?);
-    assert_eq!(list(maplet.values(&1)), [3, 5, 9], "one copy of two");
+    assert_eq!(list(maplet.values(&1)), [3, 5, 9], "one of two copies was replaced");
     assert!(!maplet.replace(&1, 4, 5)?, "it has no such value");
-    assert!(maplet.replace(&1, 9, 9)?, "that it has");
+    assert!(maplet.replace(&1, 9, 9)?, "it has this value");
     assert_eq!((list(maplet.values(&1)), maplet.len()), (vec![3, 5, 9], 3));
     Ok(())
 }
@@ -62,7 +62,7 @@ fn a_value_with_too_many_bits_is_an_error_that_says_so_and_changes_nothing() {
     maplet.insert(&1, 0).expect("there is room");
     let ValueTooLarge { value, value_bits, .. } = maplet.replace(&1, 0, 16).unwrap_err();
     assert_eq!((value, value_bits), (16, 4));
-    // What can't have been inserted is not there. Its low bits are 0, which is.
+    // A value that is too large cannot be there. Its low bits are 0, and the value 0 is there.
     assert_eq!(maplet.replace(&1, 16, 1), Ok(false));
     assert!(!maplet.remove(&1, 16));
     assert_eq!((maplet.count(&1, 16), maplet.count(&1, 0), maplet.len()), (0, 1, 1));
@@ -161,7 +161,7 @@ fn batches_answer_as_single_operations_do() {
     assert_eq!(contained, asked.iter().map(|key| maplet.contains(key)).collect::<Vec<_>>());
     assert!(keys.iter().all(|key| maplet.values(key).contains(value(*key))));
 
-    // Every third with a wrong value, and every fifth with one that has too many bits.
+    // Every third pair has a wrong value, and every fifth a value with too many bits.
     let pairs: Vec<(u64, u16)> = keys
         .iter()
         .map(|&key| (key, if key % 5 == 0 { value(key) + 64 } else { value(key) ^ u16::from(key % 3 == 0) }))

@@ -1,4 +1,4 @@
-//! What was seen to go wrong in other maplets.
+//! Failures that were seen in other maplets.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, InsertError};
 
 use crate::maplet;
 
-/// One lost 644 of 20,000 keys at twice the capacity that was asked for, and said nothing.
+/// One maplet lost 644 of 20,000 keys at twice the capacity that was asked for, without an error.
 #[test]
 fn at_twice_the_capacity_nothing_is_lost_silently() {
     let maplet = maplet(10_000, 8, 0.001);
@@ -15,27 +15,27 @@ fn at_twice_the_capacity_nothing_is_lost_silently() {
     assert!(inserted.len() >= 10_000 && inserted.len() < 20_000);
     assert!(inserted.iter().all(|key| maplet.values(key).contains(value(*key))));
     assert_eq!(maplet.len(), inserted.len());
-    // And it does not answer "present" to everything.
+    // It does not answer "present" to everything, either.
     let found = (20_000..120_000u64).filter(|key| maplet.contains(key)).count();
     assert!((found as f64) < 100_000.0 * 0.002, "{found} of 100,000");
 }
 
-/// A snapshot into a larger one takes the place of a resize; another emptied the filter by one.
+/// There is no resize: a larger maplet is filled from the source of the keys. A resize of another maplet emptied it.
 #[test]
 fn a_larger_maplet_that_is_filled_from_the_source_has_all() {
     let small = maplet(1000, 8, 0.001);
     let source: HashMap<u64, u16> = (0..3000).map(|key| (key, (key % 256) as u16)).collect();
     let refused = source.iter().find_map(|(key, value)| small.insert(key, *value).err());
-    assert!(matches!(refused, Some(InsertError::Full { .. })), "it tells when it is time");
+    assert!(matches!(refused, Some(InsertError::Full { .. })), "it refuses a key instead of losing one");
     let large = maplet(3000, 8, 0.001);
     assert_eq!(large.insert_batch(source.iter().map(|(key, value)| (key, *value))), Ok(3000));
     assert!(source.iter().all(|(key, value)| large.values(key).contains(*value)));
 }
 
-/// One overwrote the value of a key by that of another that looked like it.
+/// One maplet overwrote the value of a key by that of a look-alike.
 #[test]
 fn a_lookalike_overwrites_no_value_of_another_key() {
-    // Fingerprints of 7 bits: any two of these keys are alike to the maplet once in a few hundred times.
+    // Fingerprints have 7 bits, so any two of these keys look alike once in a few hundred times.
     let maplet = ConcurrentCuckooMaplet::<u64>::builder()
         .capacity(300)
         .value_bits(7)

@@ -11,13 +11,14 @@ const LENGTH: Duration = Duration::from_millis(if cfg!(miri) { 50 } else { 1500 
 
 /// Keys with two values each: one that stays, and one that is replaced all the time.
 ///
-/// A thread changes each key's second value from `v` to `v + 1`, and the number that it has come to is known before and after.
+/// A thread changes each key's second value from `v` to `v + 1`, again and again. Each lookup must find the value that
+/// stays, and another one.
 #[test]
 fn values_that_change_all_the_time_hide_no_value_that_stays() {
     for (bits, rate) in [(4, 0.06), (4, 0.011), (8, 0.05), (12, 0.01), (16, 0.001)] {
         let maplet = maplet(600, bits, rate);
         let most = (1u32 << bits) - 1;
-        // 0 stays; the others go round from 1 on.
+        // 0 stays. The other values wrap around to 1.
         let next = |value: u16| if u32::from(value) == most { 1 } else { value + 1 };
         let keys: Vec<u64> = (0..maplet.capacity() as u64 / 4).collect();
         for key in &keys {
@@ -37,7 +38,7 @@ fn values_that_change_all_the_time_hide_no_value_that_stays() {
                 value
             });
             threads.spawn(|| {
-                // Others come and go, so that the table is full now and then, and items are relocated.
+                // Other keys come and go, so that the table is sometimes full, and items are relocated.
                 let mut others = Vec::new();
                 let mut other = 1 << 40;
                 while !done.load(Ordering::Relaxed) {
@@ -77,7 +78,7 @@ fn values_that_change_all_the_time_hide_no_value_that_stays() {
     }
 }
 
-/// Of all threads that add a value to a key without one, one does. All others are told which.
+/// Of all threads that add a value to a key without one, exactly one adds it. All other calls return that value.
 #[test]
 fn of_all_that_race_to_own_a_key_one_does_and_the_others_are_told() {
     const THREADS: u16 = 4;
@@ -90,7 +91,7 @@ fn of_all_that_race_to_own_a_key_one_does_and_the_others_are_told() {
             move || {
                 let owner = |key| {
                     let found = maplet.insert_if_absent(&key, own).expect("there is room");
-                    // A look-alike's value can be told; then there is one more.
+                    // A look-alike's value may also be returned. Then there are two values.
                     (found.len() <= 1).then(|| found.into_iter().next().unwrap_or(own))
                 };
                 (0..KEYS).map(owner).collect()
@@ -106,7 +107,8 @@ fn of_all_that_race_to_own_a_key_one_does_and_the_others_are_told() {
     assert!(maplet.len() as u64 <= KEYS);
 }
 
-/// One value wanders from key to key's other value by `replace` on two threads: exactly one of two that replace it succeeds.
+/// Two threads replace one value of a key again and again. Of two threads that replace the same value, exactly one
+/// succeeds.
 #[test]
 fn a_value_is_replaced_once() {
     let maplet = maplet(100, 8, 0.001);

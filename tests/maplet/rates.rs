@@ -1,10 +1,10 @@
 use crate::maplet;
 
-/// For each number of value bits the rates that lead to each layout there is for it: the highest first.
+/// For each number of value bits, the rates that lead to each layout that exists for it: the highest first.
 const ASKED: [f64; 5] = [0.2, 0.012, 0.001_05, 0.000_024, 1e-8];
 
-/// In each layout and for each number of value bits: distinct keys up to the capacity go in, and beyond it at least as many as a
-/// filter takes; and absent keys are mistaken for present ones as often as computed.
+/// For each layout and each number of value bits: distinct keys go in up to the capacity, and beyond it at least as
+/// many as into a filter. Absent keys are mistaken for present ones as often as computed.
 ///
 /// `cargo test --release --test maplet measured -- --nocapture` prints the table.
 #[test]
@@ -55,7 +55,7 @@ fn measured_rates_and_loads_are_those_that_were_computed() {
     }
 }
 
-/// What the layouts take, beside what the documentation says.
+/// The size of each layout, compared with the documentation.
 #[test]
 fn as_many_bits_a_key_as_documented() {
     for (value_bits, rate, documented) in [(4, 0.011, 13.3), (4, 0.001, 16.9), (8, 0.0004, 23.4)] {
@@ -65,7 +65,7 @@ fn as_many_bits_a_key_as_documented() {
     }
 }
 
-/// A wrong value is found no more often for a present key than for an absent one.
+/// A wrong value is found for a present key as rarely as for an absent one.
 #[test]
 fn other_values_of_present_keys_come_in_at_the_rate() {
     let maplet = maplet(100_000, 4, 0.011);
@@ -76,8 +76,8 @@ fn other_values_of_present_keys_come_in_at_the_rate() {
     assert!(wrong <= expected + 5.0 * expected.sqrt() && wrong >= expected / 2.0, "{wrong} of {expected}");
 }
 
-/// The narrowest fingerprints there are, 7 bits, lead to the fewest alternate buckets. Small maplets of them take as many keys as
-/// they are made for too.
+/// The narrowest fingerprints, 7 bits, give the fewest alternate buckets. Small maplets with them also take as many
+/// keys as they are made for.
 #[test]
 fn small_maplets_with_the_narrowest_fingerprints_take_as_many_keys_as_they_are_made_for() {
     const OF_EACH: usize = if cfg!(miri) { 10 } else { 20_000 };

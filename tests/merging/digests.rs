@@ -15,9 +15,9 @@ fn the_order_of_inserts_and_where_relocations_lead_make_no_difference() -> Resul
         let keys: Vec<_> = hashes(0, one.capacity()).collect();
         keys.iter().try_for_each(|key| one.insert(key))?;
         keys.iter().rev().try_for_each(|key| other.insert(key))?;
-        assert!(one.stats().relocations > 0, "so that copies stand in other buckets");
+        assert!(one.stats().relocations > 0, "some copies are in their other buckets");
         assert_eq!(one.digest()?, other.digest()?, "{encoding:?} {rate}");
-        // There and back again, with what came in between.
+        // A change and its reversal lead back to the same digest.
         assert!(other.remove(&keys[7]));
         assert_ne!(one.digest()?, other.digest()?, "{encoding:?} {rate}: one is missing");
         other.insert(&keys[7])?;
@@ -41,7 +41,7 @@ fn threads_that_insert_at_once_come_to_the_same() -> Result {
     Ok(())
 }
 
-/// Each copy of each key counts, and so do the buckets and the fingerprint.
+/// Each copy of each key counts, and so do its buckets and its fingerprint.
 #[test]
 fn every_change_shows() -> Result {
     let filter = filter();
@@ -62,7 +62,7 @@ fn every_change_shows() -> Result {
     }
     for key in hashes(0, 3) {
         assert!(filter.remove(&key));
-        // The same copies again in another order of removal: each of these multisets is new.
+        // Removes the same copies in another order. Each of these multisets is new.
         assert!(is_new(&filter)?);
     }
     filter.clear();
@@ -87,7 +87,7 @@ fn only_filters_that_are_alike_have_the_same_digest() -> Result {
             filters.iter().try_for_each(|filter| hashes(0, 50).try_for_each(|key| filter.insert(&key)))?;
         }
     }
-    // With keys of their own, even where nothing is in.
+    // With random hasher keys, even two empty filters have different digests.
     let [one, other] = [(); 2].map(|()| ConcurrentCuckooFilter::<u64>::with_capacity(100));
     assert_ne!(one.digest()?, other.digest()?);
     Ok(())
@@ -111,12 +111,13 @@ fn values_count() -> Result {
     Ok(())
 }
 
-/// Ends are ticks of the caller's, wherever they stand on the ring, and who has expired does not count, swept or not.
+/// Ends count as the caller's ticks, wherever they are on the ring. Expired entries do not count, whether swept or
+/// not.
 #[test]
 fn the_live_count_with_their_ends() -> Result {
     let [one, other] = [(); 2].map(|()| expiring(500, 14));
     one.advance_to(1000);
-    // A clock that has begun elsewhere: the places on the ring are others.
+    // A clock that has begun elsewhere, so the places on the ring differ.
     other.advance_to(3);
     other.restart_clock(998);
     for key in hashes(0, 100) {
@@ -130,16 +131,16 @@ fn the_live_count_with_their_ends() -> Result {
         other.insert(&key, 1000 + nth % 14 + 1)?;
     }
     assert_eq!(one.digest()?, other.digest()?);
-    // Others die in both, at one tick after the other.
+    // Entries expire in both, tick by tick.
     for now in 1001..1012 {
         let before = one.digest()?;
         one.advance_to(now);
         assert_ne!(one.digest()?, before, "some have expired");
-        assert_ne!(one.digest()?, other.digest()?, "by one clock alone");
+        assert_ne!(one.digest()?, other.digest()?, "entries have expired by only one of the clocks");
         other.advance_to(now);
         assert_eq!(one.digest()?, other.digest()?);
     }
-    // One more tick for one entry.
+    // One entry lives a tick longer.
     let key = hashes(100, 300).nth(13).unwrap(); // ends at 1015
     other.keep_until(&key, 1016)?;
     assert_ne!(one.digest()?, other.digest()?, "it lives longer");
@@ -148,7 +149,7 @@ fn the_live_count_with_their_ends() -> Result {
     Ok(())
 }
 
-/// A call sweeps a part of a large table. What it leaves there is dead, and does not count.
+/// A call sweeps a part of a large table. The dead entries that it leaves do not count.
 #[test]
 fn the_dead_that_were_not_swept_do_not_count() -> Result {
     let [one, other] = [(); 2].map(|()| expiring(200_000, 14));
@@ -159,7 +160,7 @@ fn the_dead_that_were_not_swept_do_not_count() -> Result {
     hashes(500_000, 1000).try_for_each(|key| one.insert(&key, 20).and(other.insert(&key, 20)))?;
     assert_ne!(one.digest()?, other.digest()?);
     one.advance_to(11);
-    assert!(one.len() > 50_000, "or there was nothing to see");
+    assert!(one.len() > 50_000, "without unswept entries the test shows nothing");
     assert_eq!(one.digest()?, other.digest()?);
     let sum = one.empty_like()?;
     assert_eq!(sum.absorb(&one), Ok(1000));
@@ -175,7 +176,7 @@ fn in_which_table_of_a_growing_filter_a_copy_is_makes_no_difference() -> Result 
     keys.iter().rev().try_for_each(|key| other.insert(key))?;
     assert!(one.stats().tables > 3);
     assert_eq!(one.digest()?, other.digest()?);
-    // A filter that had more tables at some time has them for ever.
+    // A filter keeps all tables that it ever had.
     let grown = growable(500);
     for key in hashes(8000, 20_000) {
         grown.insert(&key)?;
@@ -188,7 +189,7 @@ fn in_which_table_of_a_growing_filter_a_copy_is_makes_no_difference() -> Result 
     assert_eq!(one.digest()?, grown.digest()?);
     assert!(grown.remove(&keys[5]));
     assert_ne!(one.digest()?, grown.digest()?);
-    assert_ne!(growable(500).digest()?, growable(5000).digest()?, "their classes are others");
+    assert_ne!(growable(500).digest()?, growable(5000).digest()?, "their classes differ");
     Ok(())
 }
 

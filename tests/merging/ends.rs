@@ -36,7 +36,7 @@ fn the_live_come_along_with_their_ends() {
         let live = ours.iter().chain(&theirs).filter(|key| end(key) > now).count();
         assert_eq!(sum.live_len(), live, "at {now}");
     }
-    // What comes from there can be removed here.
+    // Entries that were absorbed can be removed from this filter.
     let key = Raw(99);
     let [sum, other] = [(); 2].map(|()| expiring(100, 14));
     sum.advance_to(7);
@@ -46,11 +46,11 @@ fn the_live_come_along_with_their_ends() {
     assert!(sum.remove(&key, 12) && !sum.contains(&key));
 }
 
-/// A clock that is behind is told so; time passes here while the other stands still.
+/// A clock that is behind gets an error. This filter's clock may be ahead while the other's stands still.
 #[test]
 fn clocks_are_compared() {
     let [sum, other] = [(); 2].map(|()| expiring(100, 14));
-    assert_eq!(sum.absorb(&other), Ok(0), "neither knows a tick, and nothing is in");
+    assert_eq!(sum.absorb(&other), Ok(0), "neither has a tick, and nothing is in");
     other.advance_to(10);
     other.insert(&Raw(1), 12).unwrap();
     other.insert(&Raw(2), 24).unwrap();
@@ -89,11 +89,11 @@ fn lifetimes_and_resolutions_are_compared() {
     let error = every(60).absorb(&every(1)).unwrap_err();
     assert!(error.to_string().contains("60s") && error.to_string().contains("1s"), "{error}");
     assert_eq!(every(60).absorb(&every(60)), Ok(0));
-    // A ring of other bits.
+    // A ring with another number of bits.
     assert!(matches!(expiring(100, 62).absorb(&long).unwrap_err(), AbsorbError::Geometry { .. }));
 }
 
-/// Also where ends are beyond the last tick there is.
+/// Also if ends are beyond the largest tick.
 #[test]
 fn ends_at_the_end_of_time_come_along() {
     let every = || {
@@ -118,7 +118,7 @@ fn ends_at_the_end_of_time_come_along() {
     assert!(!sum.contains(&Raw(1)));
 }
 
-/// The dead take up no room in the sum, swept or not.
+/// Dead entries take up no room in the sum, whether swept or not.
 #[test]
 fn the_live_alone_must_fit() {
     let [sum, other] = [(); 2].map(|()| expiring(1000, 14));

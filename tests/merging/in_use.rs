@@ -8,7 +8,7 @@ use crate::{expiring, maplet};
 
 const ROUNDS: usize = if cfg!(debug_assertions) { 60 } else { 200 };
 
-/// Has the other threads end, also where a check has failed.
+/// Makes the other threads end, even if a check has failed.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -17,8 +17,8 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// The table is nearly full, and one key comes and goes: most of its inserts relocate others. The digest is the one with it or
-/// the one without it, at every moment.
+/// The table is nearly full, and one key comes and goes. Most of its inserts relocate others. At every moment, the
+/// digest is either the one with this key or the one without it.
 #[test]
 fn a_digest_beside_relocations_is_that_of_one_moment() {
     for (encoding, rate) in [(Encoding::SemiSorted, 0.001), (Encoding::Plain, 0.000125)] {
@@ -53,7 +53,7 @@ fn a_digest_beside_relocations_is_that_of_one_moment() {
                 }
             });
             let _ends = Ends(done);
-            // Until there was something to see.
+            // Until relocations have happened.
             let relocations = filter.stats().relocations;
             let mut rounds = 0;
             while rounds < 5 * ROUNDS || filter.stats().relocations < relocations + 1000 {
@@ -69,7 +69,8 @@ fn a_digest_beside_relocations_is_that_of_one_moment() {
     }
 }
 
-/// What is in throughout is taken over once, while others relocate it; and what they change here stays.
+/// A key that is in throughout is absorbed once, while other threads relocate it. Their changes in this filter
+/// stay.
 #[test]
 fn a_sum_beside_changes_to_both_is_exact() {
     for round in 0..ROUNDS {
@@ -84,7 +85,8 @@ fn a_sum_beside_changes_to_both_is_exact() {
             scope.spawn(move || {
                 let mut random = Random(round as u64);
                 while !done.load(Ordering::Relaxed) {
-                    // Copies of one key fill its buckets, push others out, and go again.
+                    // Copies of one key fill its buckets, push other keys to their alternate buckets, and are
+                    // removed again.
                     let key = Raw(random.next());
                     let copies = (0..8).filter(|_| other.insert(&key).is_ok()).count();
                     (0..copies).for_each(|_| assert!(other.remove(&key)));
@@ -92,18 +94,18 @@ fn a_sum_beside_changes_to_both_is_exact() {
             });
             scope.spawn(|| ours.iter().step_by(10).for_each(|key| assert!(sum.remove(key))));
             let added = sum.absorb(other).unwrap() as usize;
-            assert!((half..=half + 8).contains(&added), "{added} of {half}: lost, or taken over twice");
+            assert!((half..=half + 8).contains(&added), "{added} of {half}: lost, or absorbed twice");
         });
         assert!(theirs.iter().all(|key| sum.contains(key)));
-        assert!(theirs.iter().all(|key| sum.remove(key)), "taken over once");
+        assert!(theirs.iter().all(|key| sum.remove(key)), "absorbed once");
         for (nth, key) in ours.iter().enumerate() {
-            assert!(nth % 10 == 0 || sum.remove(key), "ours is lost");
+            assert!(nth % 10 == 0 || sum.remove(key), "a key of this filter was lost");
         }
         assert!(sum.len() <= 8, "{} are left", sum.len());
     }
 }
 
-/// Two that take in each other, and threads that save what is being filled.
+/// Two filters absorb each other, while threads save the filters that are being filled.
 #[test]
 fn filters_that_take_in_each_other_do_not_wait_for_each_other() {
     for _ in 0..ROUNDS {
@@ -126,7 +128,7 @@ fn filters_that_take_in_each_other_do_not_wait_for_each_other() {
     }
 }
 
-/// Entries die in both while one takes in the other: each lives here as long as it would have there.
+/// Entries die in both filters during an `absorb`. Each lives here as long as it would have there.
 #[test]
 fn clocks_go_on_meanwhile() {
     for _ in 0..ROUNDS {
@@ -148,7 +150,7 @@ fn clocks_go_on_meanwhile() {
                     sum.advance_to(now);
                 })
             });
-            // If the other's clock is ahead at this moment, that is said.
+            // An error if the other's clock is ahead at this moment.
             while sum.absorb(other).is_err() {}
         });
         for now in 107..116 {

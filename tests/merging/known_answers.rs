@@ -1,8 +1,8 @@
-//! The same changes in the same order, from the same start, come to the same digest on every machine, and in every version that
-//! writes this version of the snapshot format.
+//! The same changes in the same order, from the same start, give the same digest on every machine, and in every
+//! version that writes this version of the snapshot format.
 //!
-//! If one of these fails, nodes of different versions would take each other for damaged. So whoever changes an answer raises the
-//! version of the format (`src/snapshot/parts.rs`), and says so in the changelog.
+//! If one of these tests fails, nodes of different versions would take each other for damaged. A change of an
+//! answer needs a new version of the format (`src/snapshot/parts.rs`) and an entry in the changelog.
 
 use concurrent_cuckoo_filter::{
     ConcurrentCuckooFilter, ConcurrentCuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter,
@@ -15,7 +15,7 @@ fn hasher() -> StableState {
     StableState::with_key(*b"known answers #1")
 }
 
-/// So many hashes of keys.
+/// This many hashes of keys.
 fn hashes(seed: u64, count: usize) -> impl Iterator<Item = u64> {
     let mut random = Random(seed);
     (0..count).map(move |_| random.next())
@@ -38,7 +38,7 @@ fn of_filters() {
     assert_eq!(digests, FILTERS, "{digests:#018x?}");
 }
 
-/// Text is hashed alike everywhere too.
+/// Text is also hashed in the same way everywhere.
 #[test]
 fn of_keys() {
     let filter = filter(Encoding::SemiSorted, 0.001);

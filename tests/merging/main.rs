@@ -1,8 +1,8 @@
 //! Digests, and filters that are put together.
 //!
-//! - `digests`: equal for equal multisets however they came about, another one after any change;
-//! - `known_answers`: what certain changes come to, on every machine and in every version with this format;
-//! - `sums`: one filter takes in another: exact counts, in every layout, errors that change nothing;
+//! - `digests`: equal for equal multisets however they came about, and different after any change;
+//! - `known_answers`: the digests of certain changes, on every machine and in every version with this format;
+//! - `sums`: one filter absorbs another: exact counts, in every layout, and errors that change nothing;
 //! - `ends`: the same for entries that expire;
 //! - `parts`: filters that are filled in parts;
 //! - `in_use`: all of this while other threads change the filters.
@@ -24,7 +24,7 @@ use concurrent_cuckoo_filter::{
 };
 use support::{Identity, MapletLayout, Raw};
 
-/// Filters of one type are alike, with the same hasher: so they can be compared.
+/// All filters of one type have the same hasher, so they can be compared.
 type Hasher = BuildHasherDefault<Identity>;
 type Maplet = ConcurrentCuckooMaplet<Raw, Hasher>;
 type Expiring = ExpiringCuckooFilter<Raw, Hasher>;
@@ -50,7 +50,7 @@ fn rotating(capacity: usize, generations: usize) -> Rotating {
     builder.hasher(Hasher::default()).build().unwrap()
 }
 
-/// A filter of a hundred keys, whose rate makes it semi-sorted or plain.
+/// A filter for a hundred keys. Its rate leads to a semi-sorted or a plain layout.
 fn filter() -> ConcurrentCuckooFilter<Raw, Hasher> {
     ConcurrentCuckooFilter::<Raw>::builder().capacity(100).hasher(Hasher::default()).build().unwrap()
 }

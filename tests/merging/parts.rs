@@ -63,7 +63,7 @@ fn what_was_in_stays_and_no_part_is_no_change() {
     let whole = expiring(100, 14);
     whole.advance_to(10);
     let fill = |_, part: &crate::Expiring| -> Result<(), Failure> { Ok(part.insert(&Raw(1), 20)?) };
-    assert_eq!(whole.fill_in_parts(2, fill), Ok(2), "parts know the tick");
+    assert_eq!(whole.fill_in_parts(2, fill), Ok(2), "parts have the tick of the whole");
     whole.advance_to(19);
     assert!(whole.contains(&Raw(1)));
     whole.advance_to(20);
@@ -82,7 +82,7 @@ fn if_one_part_fails_nothing_is_added() {
     };
     assert_eq!(whole.fill_in_parts(4, fill), Err(Failure::File(2)));
     assert_eq!(whole.digest().unwrap(), before);
-    // Each part fits, and all together do not.
+    // Each part fits, but all together do not.
     let share = whole.capacity() / 2;
     let fill = |nth, part: &_| -> Result<(), Failure> {
         let part: &crate::support::Filter = part;
@@ -95,7 +95,7 @@ fn if_one_part_fails_nothing_is_added() {
     assert_eq!(whole.digest().unwrap(), before);
 }
 
-/// One part has been told a later tick than the whole: that is found before any is taken in.
+/// One part has reached a later tick than the whole. This is found before any part is absorbed.
 #[test]
 fn a_part_ahead_of_the_whole_leaves_it_as_it_was() {
     let whole = expiring(100, 14);

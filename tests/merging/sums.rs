@@ -9,7 +9,7 @@ fn digest(filter: &Filter) -> u64 {
     filter.digest().unwrap()
 }
 
-/// Counts, not only presence: every copy can be removed again, and then nothing is left.
+/// Checks counts, not only presence: every copy can be removed again, and then nothing is left.
 #[test]
 fn the_sum_of_two_filters_has_every_copy_of_both() {
     for (encoding, rate, slots, _) in LAYOUTS {
@@ -84,7 +84,7 @@ fn a_filter_takes_in_itself_and_an_empty_one() {
     let empty = filter();
     assert_eq!(empty.absorb(&sum), Ok(90));
     assert_eq!(digest(&empty), before);
-    // Beyond the capacity too, nothing fits.
+    // Beyond the capacity too: nothing more fits.
     hashes(100, 100).for_each(|key| _ = sum.insert(&key));
     assert!(sum.len() > sum.capacity());
     assert_eq!(sum.absorb(&filter()), Ok(0));
@@ -153,13 +153,14 @@ fn what_does_not_fit_is_refused_before_anything_changes() {
     assert_eq!((len, coming, limit), (capacity - 10, 11, capacity));
     assert!(error.to_string().contains("11"), "{error}");
     assert_eq!(digest(&sum), before);
-    // One less, and all fit, up to the capacity.
+    // With one key less, all fit, up to the capacity.
     assert!(other.remove(&hashes(1000, 1).next().unwrap()));
     assert_eq!(sum.absorb(&other), Ok(10));
     assert_eq!(sum.len(), capacity);
 }
 
-/// More copies of one key than its two buckets hold: below the capacity, this alone is refused on the way.
+/// More copies of one key than its two buckets hold. The filter is below its capacity, so only this key is refused
+/// on the way.
 #[test]
 fn a_copy_that_is_refused_on_the_way_is_told_with_those_that_are_in() {
     let [sum, other] = [(); 2].map(|()| filter());
@@ -180,8 +181,8 @@ fn a_copy_that_is_refused_on_the_way_is_told_with_those_that_are_in() {
     assert_eq!(sum.count(&key), 10, "those before it are in");
 }
 
-/// Filters that hold the same keys: two copies of each fit up to the capacity in the usual layout, and up to half of it where buckets
-/// have two slots.
+/// Two filters that hold the same keys. Two copies of each key fit up to the capacity in the usual layout, and up
+/// to half of it if buckets have two slots.
 #[test]
 fn the_same_keys_in_both_fit_as_far_as_is_said() {
     for (encoding, rate, slots, _) in LAYOUTS {
@@ -198,7 +199,8 @@ fn the_same_keys_in_both_fit_as_far_as_is_said() {
     }
 }
 
-/// What a refusal says is in the filter is in it: also what was added in the same step as the refused copy.
+/// The sum holds exactly what the refusal says, including copies that were added in the same step as the refused
+/// one.
 #[test]
 fn a_full_sum_says_how_much_is_in_it() {
     let [sum, other] = [(); 2].map(|()| build(4000, Encoding::Plain, 1e-9));

@@ -1,4 +1,4 @@
-//! What a filter of a given request is: its rate and memory, or the error; and its traits and operations by hash.
+//! What a builder's settings lead to: the rate and memory, or the error. Also the traits, and operations by hash.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::rc::Rc;
@@ -20,7 +20,7 @@ fn the_rate_of_all_generations_together_is_at_most_what_was_asked_for() {
         assert_eq!(filter.false_positive_rate(), 0.0);
         let mut keys = 0..;
         for generation in 0..generations {
-            // To the brim.
+            // Fills the table completely.
             assert!(keys.find(|key| filter.insert(key).is_err()).is_some());
             if generation + 1 < generations {
                 filter.rotate();
@@ -50,7 +50,7 @@ fn the_documented_memory_is_that_of_the_filter() {
             .generations(generations)
             .build()
             .unwrap();
-        // Stripes and counters, 17 KiB and more for each table, weigh less in large filters.
+        // Stripes and counters take 17 KiB or more for each table, which matters less in large filters.
         let overhead = (generations + 2) as f64 * 25e3;
         let measured = (filter.memory_usage() as f64 - overhead) * 8.0 / WINDOW;
         let with_overhead = filter.memory_usage() as f64 * 8.0 / WINDOW;
@@ -80,7 +80,7 @@ fn requests_that_cannot_be_met_are_errors_that_name_them() {
             let Err(BuildError::RateTooLow { lowest, .. }) = builder().false_positive_rate(1e-12).build() else {
                 panic!("no error")
             };
-            // Who follows the advice, as it is written, gets a filter.
+            // A caller who follows the advice literally gets a filter.
             let advised = format!("{lowest:e}").parse().unwrap();
             assert!(builder().false_positive_rate(advised).build().is_ok(), "{generations}, {lowest}");
             assert!(builder().false_positive_rate(advised.next_down()).build().is_err() || generations > 2);

@@ -28,7 +28,8 @@ fn an_advance_tells_what_it_has_led_to() {
     assert_eq!(filter.tick(), Some(u64::MAX - 1));
 }
 
-/// As with a filter that was saved at a late tick and is driven from 0 after loading, or that was told one wrong tick.
+/// For example a filter that was saved at a late tick and runs from 0 after loading, or a filter that got one wrong
+/// tick.
 #[test]
 fn a_new_clock_lets_keys_expire_again() {
     for wrong in [1000, u64::MAX, u64::MAX - 1] {
@@ -36,7 +37,7 @@ fn a_new_clock_lets_keys_expire_again() {
         filter.advance_to(10);
         filter.advance_to(wrong);
         filter.insert(&1).unwrap();
-        // Without it, nothing ever expires.
+        // Without a new clock, nothing ever expires.
         for tick in 11..500 {
             assert!(matches!(filter.advance_to(tick), Advance::Behind { .. }));
             assert!(filter.contains(&1));
@@ -46,7 +47,7 @@ fn a_new_clock_lets_keys_expire_again() {
         filter.restart_clock(500);
         assert_eq!((filter.generation(), filter.advance_to(500)), (generation, Advance::Current));
         assert_eq!(filter.advance_to(499), Advance::Behind { by: 1 });
-        // At least for as long as it would have lived, and no longer than a period more.
+        // The key lives at least as long as it would have, and at most one period longer.
         filter.advance_to(502);
         assert!(filter.contains(&1));
         filter.advance_to(503);
@@ -54,8 +55,8 @@ fn a_new_clock_lets_keys_expire_again() {
     }
 }
 
-/// The periods of the new clock end at other times than those of the old one. Whoever must not forget too soon begins it a
-/// tick ahead.
+/// The periods of the new clock end at other times than those of the old one. To forget no key too soon, begin the
+/// new clock one tick ahead.
 #[test]
 fn a_new_clock_that_begins_a_tick_ahead_lets_no_key_live_shorter() {
     let filter = filter();

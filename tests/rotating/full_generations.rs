@@ -34,7 +34,7 @@ fn by_count_the_last_inserts_are_remembered_and_no_more_than_there_are_slots() {
             assert!(filter.len() <= generations as usize * filter.slots());
             let oldest = (key + 1).saturating_sub(remembered);
             assert!(filter.contains(&oldest), "{generations} generations: {oldest} of {key} is forgotten");
-            // Each in its turn is looked for as the oldest; now and then, all.
+            // Looks for each key when it is the oldest, and now and then for all.
             if key % 1000 == 0 {
                 assert!((oldest..=key).all(|key| filter.contains(&key)));
             }

@@ -34,7 +34,7 @@ fn an_insert_lets_the_life_of_a_key_begin_anew_and_insert_if_absent_does_not() {
     for _ in 0..10 {
         filter.rotate();
         filter.insert(&1).unwrap();
-        filter.insert(&1).unwrap(); // in this generation it is already
+        filter.insert(&1).unwrap(); // it is already in this generation
         assert!(filter.len() <= 4, "one copy of each key in each generation");
         _ = filter.insert_if_absent(&2).unwrap();
         assert!(filter.contains(&1));
@@ -94,7 +94,7 @@ fn a_jump_of_ticks_has_as_many_generations_expire() {
         for jump in (0..generations + 4).chain([1000, u64::MAX / 2]) {
             let filter = exact(generations as usize, 100).build().unwrap();
             filter.advance_to(7);
-            // A key in each generation, and each generation full of life.
+            // A key in each generation.
             for key in 0..generations {
                 filter.advance_to(7 + key);
                 filter.insert(&key).unwrap();
@@ -110,7 +110,7 @@ fn a_jump_of_ticks_has_as_many_generations_expire() {
                 filter.advance_to(tick);
             }
             assert_eq!(filter.generation(), generation);
-            // And time goes on from there.
+            // The clock continues from there.
             filter.insert(&100).unwrap();
             filter.advance_to(last + jump + generations - 1);
             assert!(filter.contains(&100));

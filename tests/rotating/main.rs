@@ -3,11 +3,11 @@
 //! - `lifetimes`: exact lifetimes, ticks, `clear`;
 //! - `clocks`: clocks that go back, jump, and begin anew;
 //! - `full_generations`: what a full generation refuses, and rotation by count;
-//! - `building`: rate, memory, requests that can't be met, operations by hash;
-//! - `races`: threads that do their worst;
-//! - `filters`: what these share.
+//! - `building`: rate, memory, requests that cannot be met, operations by hash;
+//! - `races`: stress tests with many threads;
+//! - `filters`: the filter that these share.
 //!
-//! (What it asks of the allocator is in `allocation.rs`.)
+//! (`allocation.rs` tests what it asks of the allocator.)
 
 mod building;
 mod clocks;

@@ -1,4 +1,4 @@
-//! Threads that insert and look while others rotate as fast as they can.
+//! Threads insert and look while others rotate as fast as possible.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -39,13 +39,15 @@ fn unpack(word: u64) -> (u64, u64) {
     (word >> 32, word & 0xffff_ffff)
 }
 
-/// Threads insert keys, each its own, while another rotates as fast as it can; all look for keys that must be there.
+/// Each thread inserts keys of its own, while another rotates as fast as possible. All threads look for keys that
+/// must be there.
 ///
-/// What must be there: an insert takes effect in a generation `b`, and its key is found while the current one is below
-/// `b + g`. The test knows of two lower bounds for `b`. The one is the generation that the writer read before the insert.
-/// The other: when the rotator has begun generation `n`, it looks for the key that each writer is about to insert. Where
-/// it misses one that can't have expired yet, that insert takes effect in `n` or later. The writer looks at that bound
-/// after its insert has returned; so a key that went into a table that was no longer current is missed.
+/// An insert takes effect in a generation `b`, and its key must be found while the current generation is below
+/// `b + g`. The test knows two lower bounds for `b`. One is the generation that the writer read before the insert.
+/// The other comes from the rotator. When it has begun generation `n`, it looks for the key that each writer is
+/// about to insert. If it misses a key that cannot have expired yet, that insert takes effect in `n` or later. The
+/// writer reads this bound after its insert has returned. So the test notices a key that went into a table that was
+/// no longer current.
 fn young_keys_are_found(
     generations: usize,
     keys: u64,
@@ -55,12 +57,12 @@ fn young_keys_are_found(
     let keys = if cfg!(miri) { 200 } else { keys };
     let filter = exact(generations, 200).build().unwrap();
     let slots = || [const { AtomicU64::new(0) }; WRITERS];
-    // Each of a writer's last key with: the generation before its insert; the last one where it was missed; and the
-    // bound that holds now that the insert has returned.
+    // For each writer's last key: the generation before its insert; the last generation in which it was missed; and
+    // the bound that holds after the insert has returned.
     let [announced, missed, done] = [slots(), slots(), slots()];
     let key_of = |writer: usize, key: u64| (writer as u64) << 32 | key;
     let must_be_in = |writer: usize, key: u64, since: u64| {
-        // In this order: what has expired by the second step may be missed in the first.
+        // In this order, because a key that has expired by the second step may be missed in the first.
         let found = filter.contains(&key_of(writer, key));
         assert!(found || filter.generation() >= since + generations as u64, "a young key was lost, or missed");
     };
@@ -130,7 +132,7 @@ fn rotation_as_fast_as_it_goes_loses_no_key_that_was_new() {
     young_keys_are_found(2, 30_000, |filter, key| filter.insert_if_absent(&key).map(|_| ()));
 }
 
-/// Keys that are refreshed over and over are in throughout, whatever rotates: each rotation waits for all to be
+/// Keys that are refreshed again and again are in throughout. Each rotation waits until all of them have been
 /// refreshed.
 #[test]
 fn a_key_that_is_refreshed_in_each_period_is_never_missed() {

@@ -1,4 +1,4 @@
-//! Filters whose entries expire come back with the ends of all entries, and time goes on.
+//! A loaded filter whose entries expire has the ends of all entries, and its clock goes on.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ fn what_is_saved_is_loaded_in_every_layout_with_every_end() {
             assert!(absent().all(|key| loaded.contains(&key) == filter.contains(&key)), "{filter:?}");
             assert!(absent().all(|key| !loaded.remove(&key, NOW)), "what has expired can't be removed");
 
-            // From here on both forget the same, each at its tick.
+            // From here on both filters forget the same keys, each at its tick.
             let steps = (0..longest - 1).step_by(1.max(longest as usize / 40)).chain([longest - 1, longest]);
             for now in steps.map(|step| NOW + step) {
                 filter.advance_to(now);
@@ -79,7 +79,7 @@ fn resolution_position_attachment_and_schema_come_back() {
     let in_ticks = expiring_builder().capacity(10).lifetime_in_ticks(9).build().unwrap();
     in_ticks.advance_to(7);
     let loaded = load_expiring(&saved_expiring(&in_ticks)).unwrap();
-    // A lifetime for which the ends have more bits than it takes.
+    // The ring has more places than this lifetime needs.
     assert_eq!((loaded.resolution(), loaded.longest_lifetime(), loaded.end_bits()), (None, 9, 4));
     assert_eq!(loaded.insert_for(&1, hour), Err(InsertError::ResolutionUnknown));
     assert!(matches!(loaded.insert(&1, 17), Err(InsertError::LifetimeTooLong { now: 7, longest: 9, .. })));
@@ -104,7 +104,7 @@ fn a_filter_that_was_saved_before_its_first_tick_waits_for_it() {
     }
 }
 
-/// A clock that begins at 0 with each process.
+/// The clock begins at 0 in each process.
 #[test]
 fn a_clock_that_is_behind_is_said_to_be_and_one_that_begins_anew_keeps_what_is_left_of_each_lifetime() {
     for saved_at in [1, 5, 16, NOW, u64::MAX - 15] {
@@ -126,7 +126,7 @@ fn a_clock_that_is_behind_is_said_to_be_and_one_that_begins_anew_keeps_what_is_l
             loaded.restart_clock(began);
             for ahead in 0..=14 {
                 assert!((1..=15).all(|end| loaded.contains(&end) == (end > ahead + 1)), "{ahead} ticks after {began}");
-                // And so it does when it is saved by the new clock.
+                // The same holds after a save with the new clock.
                 loaded = load_expiring(&saved_expiring(&loaded)).unwrap();
                 assert_eq!(loaded.now(), Some(began + ahead));
                 assert!(ahead == 14 || loaded.remove(&(ahead + 2), began + ahead + 1), "its end has another number");
@@ -138,7 +138,7 @@ fn a_clock_that_is_behind_is_said_to_be_and_one_that_begins_anew_keeps_what_is_l
     }
 }
 
-/// Ways in which the clock may go on after loading: the ticks that it is told, from now on.
+/// Ways in which the clock may go on after loading: the ticks that it reaches, relative to now.
 fn ways(round: u64) -> Vec<Vec<u64>> {
     let all: Vec<u64> = (1..=2 * round + 3).collect();
     let mut ways = vec![all.clone(), all.iter().flat_map(|&tick| [tick - 1, tick, tick, tick]).collect()];
@@ -148,10 +148,10 @@ fn ways(round: u64) -> Vec<Vec<u64>> {
     ways
 }
 
-/// Each call sweeps a part of the table only, and it is saved after each.
+/// Each call sweeps only a part of the table, and the filter is saved after each call.
 #[test]
 fn what_died_and_was_not_swept_when_it_was_saved_stays_dead() {
-    // Lifetimes for which the sweep may lag behind by one tick, by two, and by seven.
+    // For these lifetimes the sweep may lag behind by one tick, by two, and by seven.
     for (longest, rate) in [(15, 0.01), (14, 0.001), (9, 0.03)] {
         let builder = expiring_builder().capacity(60_000).false_positive_rate(rate).lifetime_in_ticks(longest);
         let filter = builder.build().unwrap();
@@ -176,7 +176,7 @@ fn what_died_and_was_not_swept_when_it_was_saved_stays_dead() {
                     now = now.max(tick + ahead);
                     let live = (0..keys.len()).filter(|&nth| end(nth) > now).count();
                     assert_eq!(loaded.live_len(), live, "at {now}, saved at {tick}, lifetimes of {longest}");
-                    // A part of them: no two are of one class.
+                    // Only some of the keys. No two are of one class.
                     let found = (0..keys.len()).step_by(97).all(|nth| loaded.contains(&keys[nth]) == (end(nth) > now));
                     assert!(found, "at {now}, saved at {tick}, lifetimes of {longest}");
                 }

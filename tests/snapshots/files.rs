@@ -1,4 +1,4 @@
-//! Snapshots in files: replaced as a whole, or not at all.
+//! Snapshots in files: a file is replaced as a whole, or not at all.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -11,7 +11,7 @@ use concurrent_cuckoo_filter::{LoadError, Loader};
 
 use crate::filters::{Filter, builder, state};
 
-/// A folder of a test's own, which goes with it.
+/// A folder for one test. It is deleted with this value.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -94,12 +94,12 @@ fn a_file_that_is_missing_or_cut_short_is_an_error_that_says_so() {
         matches!(error, LoadError::TrailingBytes { snapshot, available, .. } if (snapshot, available) == (len, len + 4)),
         "{error:?}"
     );
-    // A reader may go on with what follows.
+    // A reader can continue with the bytes that follow.
     let mut file = fs::File::open(&path).unwrap();
     assert_eq!(Filter::load(&mut file, state(), 1 << 20).unwrap().len(), 10);
 }
 
-/// As from a program that decompresses a snapshot: nobody knows how much will come.
+/// Like a program that decompresses a snapshot: the length is not known beforehand.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_pipe_is_read_like_a_file() {
@@ -117,7 +117,7 @@ fn a_pipe_is_read_like_a_file() {
     assert_eq!(loaded.len(), 10);
 }
 
-/// What a process has left behind that died is deleted by a later save, but not what may be another save's.
+/// A later save deletes files that a dead process has left behind, but not those that may belong to another save.
 #[test]
 fn abandoned_files_are_deleted() {
     let folder = Folder::new("abandoned");
@@ -163,7 +163,7 @@ fn permissions_and_links_are_kept() {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, mode);
     }
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-    // Of a link that leads nowhere, too, what it leads to is written.
+    // If a link leads nowhere, the file that it names is created.
     let dangling = folder.0.join("next");
     symlink("next.ccf", &dangling).unwrap();
     filter(30).save_to_path(&dangling).unwrap();
@@ -175,7 +175,7 @@ fn permissions_and_links_are_kept() {
     assert_eq!(folder.names(), ["current", "revoked.ccf"]);
 }
 
-/// Only root may give files away, so otherwise there is nothing to see.
+/// Only root may change the owner of a file, so other users cannot run this test.
 #[cfg(unix)]
 #[test]
 fn the_owner_and_the_group_are_kept() {
@@ -197,7 +197,7 @@ fn the_owner_and_the_group_are_kept() {
     }
 }
 
-/// A process that may not give the file to the group of the old one. Only root can begin such a process.
+/// A process that may not give the file to the group of the old one. Only root can start such a process.
 #[cfg(unix)]
 #[test]
 fn a_group_that_could_not_read_the_old_file_cannot_read_the_new_one() {
@@ -211,7 +211,7 @@ fn a_group_that_could_not_read_the_old_file_cannot_read_the_new_one() {
     if fs::metadata(&path).unwrap().uid() != 0 {
         return;
     }
-    // Where everybody may read it.
+    // In a place where everybody may read it.
     let copy = program.0.join("snapshots");
     fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
     fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o777)).unwrap();
@@ -243,7 +243,7 @@ fn a_file_name_alone_is_in_the_current_folder() {
 }
 
 #[test]
-#[ignore = "the child of the tests before"]
+#[ignore = "runs in the child processes of the tests above"]
 fn saves_once() {
     let Some(folder) = std::env::var_os(CHILD) else { return };
     filter(20).save_to_path(Path::new(&folder).join("revoked.ccf")).unwrap();
@@ -264,10 +264,11 @@ fn many_threads_may_save_to_one_path() {
     assert_eq!(folder.names(), ["revoked.ccf"]);
 }
 
-/// The folder in which the child of a test saves.
+/// The variable with the folder in which the child process of a test saves.
 const CHILD: &str = "CCF_TEST_SAVES_INTO";
 
-/// Another process saves again and again, and is killed at some moment; whenever that is, there is a whole snapshot.
+/// Another process saves again and again, and is killed at some moment. At each such moment there is a complete
+/// snapshot.
 #[test]
 fn a_process_that_is_killed_loses_nothing() {
     let folder = Folder::new("killed");
@@ -281,7 +282,7 @@ fn a_process_that_is_killed_loses_nothing() {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        // Until it has saved for the first time, which it shows by more keys than any child before; and then a little.
+        // Waits until the child has saved for the first time, which the number of keys shows, and then a little longer.
         let began = Instant::now();
         while load(&path).len() <= 1 && began.elapsed() < Duration::from_secs(20) {
             thread::sleep(Duration::from_millis(1));
@@ -302,7 +303,7 @@ fn a_process_that_is_killed_loses_nothing() {
 }
 
 #[test]
-#[ignore = "the child of the test before"]
+#[ignore = "runs in the child process of the test above"]
 fn saves_for_ever() {
     let Some(folder) = std::env::var_os(CHILD) else { return };
     let path = Path::new(&folder).join("revoked.ccf");
@@ -313,7 +314,7 @@ fn saves_for_ever() {
     }
 }
 
-/// As on a disk that is full: another process may write no file of more than a few KiB.
+/// Like a full disk: another process may write no file of more than a few KiB.
 #[cfg(unix)]
 #[test]
 fn a_save_that_fails_half_way_leaves_the_old_file_and_nothing_else() {
@@ -321,7 +322,7 @@ fn a_save_that_fails_half_way_leaves_the_old_file_and_nothing_else() {
     let path = folder.0.join("revoked.ccf");
     filter(10).save_to_path(&path).unwrap();
     let child = Command::new("sh")
-        // Without the signal that would end it.
+        // Ignores the signal that would end the process.
         .args(["-c", "trap '' XFSZ; ulimit -f 8; exec \"$0\" --exact files::saves_too_much --ignored"])
         .arg(std::env::current_exe().unwrap())
         .env(CHILD, &folder.0)
@@ -332,7 +333,7 @@ fn a_save_that_fails_half_way_leaves_the_old_file_and_nothing_else() {
 }
 
 #[test]
-#[ignore = "the child of the test before"]
+#[ignore = "runs in the child process of the test above"]
 fn saves_too_much() {
     let Some(folder) = std::env::var_os(CHILD) else { return };
     let error = filter(20_000).save_to_path(Path::new(&folder).join("revoked.ccf")).unwrap_err();

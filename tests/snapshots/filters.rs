@@ -1,4 +1,4 @@
-//! Filters and maplets with a hasher of a known key; their snapshots, and how to load these.
+//! Filters and maplets with a hasher of a known key, their snapshots, and how to load them.
 
 use concurrent_cuckoo_filter::{
     Builder, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringBuilder, ExpiringCuckooFilter, LoadError,
@@ -20,7 +20,7 @@ pub(crate) fn build((encoding, rate, ..): Layout, capacity: usize) -> Filter {
     builder.encoding(encoding).build().unwrap()
 }
 
-/// `ConcurrentCuckooFilter::builder`, with the hasher.
+/// `ConcurrentCuckooFilter::builder` with the hasher.
 pub(crate) fn builder() -> Builder<u64, StableState> {
     ConcurrentCuckooFilter::<u64>::builder().hasher(state())
 }
@@ -43,7 +43,7 @@ pub(crate) fn maplet_builder() -> MapletBuilder<u64, StableState> {
     ConcurrentCuckooMaplet::<u64, _>::builder_with_hasher(state())
 }
 
-/// A value of a key, of so many bits. Of the keys up to `2^value_bits` no two have the same.
+/// A value of this many bits for a key. The keys up to `2^value_bits` all have different values.
 pub(crate) fn value_of(key: u64, value_bits: u32) -> u16 {
     (key.wrapping_mul(0x9e37_79b9) % (1 << value_bits)) as u16
 }
@@ -58,8 +58,8 @@ pub(crate) fn load_maplet(bytes: &[u8]) -> Result<Maplet, LoadError> {
     Maplet::load(bytes, state(), 1 << 30)
 }
 
-/// A filter whose ends have as many bits as the values of the maplet of this layout; and so has their layout. Its lifetimes are
-/// the longest for which that is so.
+/// A filter whose ends have as many bits as the values of the maplet with this layout. So it has that layout. Its
+/// lifetimes are the longest for this number of bits.
 pub(crate) fn build_expiring((end_bits, rate, ..): MapletLayout, capacity: usize) -> Expiring {
     let builder = expiring_builder().capacity(capacity).lifetime_in_ticks((1 << end_bits) - 1);
     builder.false_positive_rate(rate).build().unwrap()
@@ -79,8 +79,8 @@ pub(crate) fn load_expiring(bytes: &[u8]) -> Result<Expiring, LoadError> {
     Expiring::load(bytes, state(), 1 << 30)
 }
 
-/// So many keys of which no two are of one class, so that no key is found by another's entry. The filter is empty, and so it is
-/// again.
+/// This many keys, of which no two are of one class, so that no key is found by another's entry. The filter must be
+/// empty, and is empty again afterwards.
 pub(crate) fn distinct_keys(filter: &Expiring, count: usize) -> Vec<u64> {
     let end = filter.now().unwrap() + filter.longest_lifetime();
     let keys: Vec<u64> = (0..).filter(|key| filter.insert_if_absent(key, end).unwrap()).take(count).collect();
@@ -97,7 +97,7 @@ pub(crate) fn small_filters() -> impl Iterator<Item = Filter> {
     })
 }
 
-/// Maplets of every layout, with a few keys in each, one of which has two values.
+/// A maplet of every layout, with a few keys in each. One key has two values.
 pub(crate) fn small_maplets() -> impl Iterator<Item = Maplet> {
     MAPLET_LAYOUTS.into_iter().map(|layout| {
         let maplet = build_maplet(layout, 20);
@@ -107,7 +107,7 @@ pub(crate) fn small_maplets() -> impl Iterator<Item = Maplet> {
     })
 }
 
-/// Filters of every layout whose entries expire, with a few entries in each, of which one key has two.
+/// A filter of every layout whose entries expire, with a few entries in each. One key has two.
 pub(crate) fn small_expiring() -> impl Iterator<Item = Expiring> {
     MAPLET_LAYOUTS.into_iter().map(|layout| {
         let filter = build_expiring(layout, 20);
@@ -120,18 +120,18 @@ pub(crate) fn small_expiring() -> impl Iterator<Item = Expiring> {
 
 /// A small snapshot of a filter or a maplet.
 pub(crate) struct Small {
-    /// What it is of, for messages.
+    /// What it is a snapshot of, for messages.
     pub(crate) of: String,
     pub(crate) bytes: Vec<u8>,
-    /// How much memory what is loaded takes up.
+    /// How much memory the loaded filter takes.
     pub(crate) needed: usize,
-    /// How many bytes it states beside its table, with a seal.
+    /// How many bytes come before its table besides the header, with their seal.
     pub(crate) head: usize,
-    /// Loads it, or bytes like it, with a memory limit.
+    /// Loads it, or similar bytes, with a memory limit.
     pub(crate) load: fn(&[u8], usize) -> Result<(), LoadError>,
 }
 
-/// Those of [`small_filters`], [`small_maplets`] and [`small_expiring`].
+/// The snapshots of [`small_filters`], [`small_maplets`] and [`small_expiring`].
 pub(crate) fn small_snapshots() -> impl Iterator<Item = Small> {
     let filters = small_filters().map(|filter| Small {
         of: format!("{filter:?}"),

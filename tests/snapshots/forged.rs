@@ -1,11 +1,11 @@
-//! Snapshots that nobody has saved, with all their seals; and how their refusal is checked.
+//! Forged snapshots with correct seals (checksums), and how their refusal is checked.
 
 use concurrent_cuckoo_filter::LoadError;
 
 use crate::filters::{build, load, load_expiring, load_maplet, saved};
 use crate::support::LAYOUTS;
 
-/// That an error is the one it should be, and that its message names what it should.
+/// Asserts that an error is the expected one, and that its message contains the expected words.
 macro_rules! assert_refused {
     ($error:expr, $pattern:pat $(if $guard:expr)?, names $($named:expr),*) => {
         let error = $error;
@@ -15,7 +15,7 @@ macro_rules! assert_refused {
 }
 pub(crate) use assert_refused;
 
-/// A snapshot of one table, with all its seals, of which each part may be wrong.
+/// A snapshot of one table with all its seals. Each part may be wrong.
 pub(crate) struct Forged {
     pub(crate) magic: [u8; 8],
     pub(crate) version: u16,
@@ -26,7 +26,7 @@ pub(crate) struct Forged {
     pub(crate) position: u64,
     pub(crate) attached: u32,
     pub(crate) attachment: Vec<u8>,
-    /// What is stated beside the table, if anything is.
+    /// The fields before the table, if there are any.
     pub(crate) head: Vec<u8>,
     pub(crate) layout: [u8; 3],
     pub(crate) buckets: u64,
@@ -98,7 +98,7 @@ impl Forged {
     }
 }
 
-/// What a filter whose entries expire states of its clock, of which each part may be wrong.
+/// The fields of the clock in a snapshot of a filter whose entries expire. Each may be wrong.
 pub(crate) struct ForgedClock {
     pub(crate) end_bits: u8,
     pub(crate) longest: u32,
@@ -110,12 +110,12 @@ pub(crate) struct ForgedClock {
 }
 
 impl ForgedClock {
-    /// One of sixteen ticks in a round, which no other clock has told anything yet.
+    /// A ring of sixteen ticks, and a clock that has reached no tick yet.
     pub(crate) fn unknown() -> Self {
         Self { end_bits: 4, longest: 15, resolution: (300, 0), flags: 0, now: 0, place: 0, lag: 0 }
     }
 
-    /// The same at a tick, which has the third place; some of what died by it was not swept yet.
+    /// The same at a tick, which has the third place on the ring. Some entries that died by then are not swept yet.
     pub(crate) fn known() -> Self {
         Self { flags: 1, now: 28_500_000, place: 2, lag: 3, ..Self::unknown() }
     }

@@ -1,4 +1,4 @@
-//! Clocks that no filter has, and what else is wrong in a snapshot of a filter whose entries expire.
+//! Clocks that no filter has, and other errors in a snapshot of a filter whose entries expire.
 
 use std::time::Duration;
 
@@ -28,24 +28,24 @@ fn a_clock_that_no_filter_has_is_refused() {
     loaded(&known());
     loaded(&unknown());
     let wrong = [
-        // Ends of no bit, or of too many.
+        // Ends of no bits, or of too many.
         ForgedClock { end_bits: 0, longest: 0, ..unknown() },
         ForgedClock { end_bits: 0, ..unknown() },
         ForgedClock { end_bits: 17, ..unknown() },
         ForgedClock { end_bits: 255, ..unknown() },
-        // Lifetimes of no tick, and those for which the ends have too few bits.
+        // Lifetimes of no tick, and lifetimes for which the ends have too few bits.
         ForgedClock { longest: 0, ..known() },
         ForgedClock { longest: 16, ..known() },
         ForgedClock { longest: u32::MAX, ..known() },
         // More nanoseconds than a second has.
         ForgedClock { resolution: (0, 1_000_000_000), ..known() },
         ForgedClock { resolution: (u64::MAX, u32::MAX), ..known() },
-        // Places that the ring has not, and more ticks to sweep than it has.
+        // Places that the ring does not have, and more ticks to sweep than it has.
         ForgedClock { place: 16, ..known() },
         ForgedClock { place: u16::MAX, ..known() },
         ForgedClock { lag: 17, ..known() },
         ForgedClock { lag: u32::MAX, ..known() },
-        // A tick that is not known, and yet is told.
+        // The clock is at no tick, but the snapshot has one.
         ForgedClock { now: 1, ..unknown() },
         ForgedClock { place: 1, ..unknown() },
         ForgedClock { lag: 1, ..unknown() },
@@ -101,7 +101,7 @@ fn the_extremes_of_what_a_clock_may_state_are_taken() {
 #[test]
 fn a_table_that_does_not_fit_the_clock_is_refused() {
     let known = || forged(&ForgedClock::known());
-    // End bits that the layout has no room for, those of a filter among the fingerprint's, and layouts of filters alone.
+    // End bits that do not fit the layout, and layouts that only filters without ends have.
     for (end_bits, layout) in [(4, [1, 5, 14]), (5, [1, 5, 10]), (3, [1, 5, 10]), (4, [0, 4, 12]), (4, [0; 3])] {
         let clock = ForgedClock { end_bits, longest: 7, place: 0, ..ForgedClock::known() };
         assert_refused!(
@@ -118,7 +118,7 @@ fn a_table_that_does_not_fit_the_clock_is_refused() {
             names buckets
         );
     }
-    // The lowest bit of a fingerprint, and of an end, in the last lane: after the empty ones.
+    // The lowest bit of a fingerprint and of an end in the last lane, which comes after the empty lanes.
     let (of_fingerprint, of_end) = (1 << 40, 1 << 46);
     let mut entry = Forged { count: 1, ..known() };
     assert_refused!(entry.refusal(), LoadError::WrongCount { stated: 1, counted: 0, .. }, names "states 1 ", "has 0");

@@ -1,15 +1,16 @@
-//! Snapshots of one table, that of a filter, of a maplet or of a filter whose entries expire: what they hold, saves while others
-//! are at work, and bytes that must be refused.
-//! `cargo test --all-features --test snapshots`.
+//! Snapshots of one table: of a filter, of a maplet, or of a filter whose entries expire. The tests check what the
+//! snapshots hold, saves while other threads work, and bytes that must be refused.
 //!
-//! - `round_trip`: what is saved is loaded again, in the documented format;
-//! - `saving`: a save among other threads, and writers that fail;
+//! `cargo test --all-features --test snapshots`
+//!
+//! - `round_trip`: a saved filter can be loaded again, in the documented format;
+//! - `saving`: a save while other threads work, and writers that fail;
 //! - `refusals`: damaged, foreign and forged bytes, and the memory limit;
-//! - `clocks`, `moving_clocks`, `forged_clocks`: the same of filters whose entries expire;
-//! - `schemas`: what a snapshot is of, and what the caller has it take along;
+//! - `clocks`, `moving_clocks`, `forged_clocks`: the same for filters whose entries expire;
+//! - `schemas`: what a snapshot is of, and the caller's own data in it;
 //! - `files`: snapshots that replace a file, and processes that are killed meanwhile;
-//! - `seeds`: what the fuzzer begins with, for all kinds of filters;
-//! - `filters`, `forged`, `writers`: what these share.
+//! - `seeds`: the first inputs of the fuzzer, for all kinds of filters;
+//! - `filters`, `forged`, `writers`: helpers that these share.
 #![cfg(all(feature = "snapshot", feature = "stable-hash"))]
 
 mod clocks;

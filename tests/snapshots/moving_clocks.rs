@@ -1,4 +1,4 @@
-//! Saves of filters whose entries expire, while the clock goes on and other threads change them.
+//! Saves of filters whose entries expire, while the clock advances and other threads change them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
@@ -8,7 +8,8 @@ use concurrent_cuckoo_filter::Loader;
 use crate::filters::{Expiring, distinct_keys, expiring_builder, load_expiring, saved_expiring, state};
 use crate::writers::{Acting, Keeping, Slow};
 
-/// So full that most inserts relocate. Of the keys, no two are of one class, so that no key is found by another's entry.
+/// The filter is so full that most inserts relocate. No two keys are of one class, so that no key is found by
+/// another's entry.
 #[test]
 fn each_entry_that_lives_throughout_is_in_the_snapshot_whatever_moves() {
     const LONGEST: u64 = 62;
@@ -29,7 +30,7 @@ fn each_entry_that_lives_throughout_is_in_the_snapshot_whatever_moves() {
         thread::scope(|scope| {
             let (filter, clock, writes, ended) = (&filter, &clock, &writes, &ended);
             let (extended, leave, come) = (&extended, &leave, &come);
-            // Entries that die soon, and some of which are taken out before that.
+            // Entries that die soon. Some are removed before that.
             for passing in &passing {
                 scope.spawn(move || {
                     let mut now = 0;
@@ -52,7 +53,7 @@ fn each_entry_that_lives_throughout_is_in_the_snapshot_whatever_moves() {
                 }
             });
             scope.spawn(move || {
-                // When the save has certainly begun.
+                // After the save has certainly begun.
                 while writes.load(Ordering::Relaxed) < 12 {
                     thread::yield_now();
                 }
@@ -79,15 +80,15 @@ fn each_entry_that_lives_throughout_is_in_the_snapshot_whatever_moves() {
             assert!(come.iter().all(|key| !loaded.contains(key)), "round {round}: inserted after the save had begun");
         }
         assert_eq!(loaded.live_len(), 0);
-        // All that is in dies.
+        // All entries die.
         filter.advance_to(last);
         assert_eq!(filter.live_len(), 0);
     }
     assert!(filter.stats().relocations > 0 && filter.stats().sweeps > 0, "{filter:?}");
 }
 
-/// One thread makes all changes, moves the clock on, and begins a save now and then. Others write the saves, slowly, while it
-/// goes on, so that what lives when a save begins dies and is swept before it is written.
+/// One thread makes all changes, advances the clock, and sometimes begins a save. Other threads write the saves
+/// slowly meanwhile. So entries that are live when a save begins die and are swept before they are written.
 #[test]
 fn a_snapshot_is_exactly_what_the_filter_was_at_its_position() {
     for (longest, rate) in [(15, 0.01), (9, 1e-4)] {
@@ -95,7 +96,7 @@ fn a_snapshot_is_exactly_what_the_filter_was_at_its_position() {
         let filter = builder.build().unwrap();
         filter.advance_to(70);
         let keys = distinct_keys(&filter, 15_000);
-        // The end of the entry of each key, or one that is past.
+        // The end of each key's entry, or one in the past.
         let mut ends = vec![0u64; keys.len()];
         let (mut random, mut now) = (7u64, 70);
         thread::scope(|scope| {
@@ -144,8 +145,8 @@ fn a_snapshot_is_exactly_what_the_filter_was_at_its_position() {
     }
 }
 
-/// All that lives when a save begins dies before the first byte of the table is written, and its places on the ring are taken by
-/// others; or the clock begins anew.
+/// All entries that are live when a save begins die before the first byte of the table is written. Then other
+/// entries take their places on the ring, or the clock begins anew.
 #[test]
 fn the_clock_of_a_snapshot_is_that_of_the_moment_when_the_save_began() {
     for nth in [0, 1, 20] {
@@ -171,7 +172,7 @@ fn the_clock_of_a_snapshot_is_that_of_the_moment_when_the_save_began() {
             assert!((0..).zip(old).all(|(nth, key)| loaded.contains(key) == (end(nth) > tick)), "write {nth}, {tick}");
             assert!(new.iter().all(|key| !loaded.contains(key)), "write {nth}");
         }
-        // What was put aside for the save does not come up again.
+        // Words that were kept for the save do not appear again.
         let after = load_expiring(&saved_expiring(&filter)).unwrap();
         assert_eq!((after.now(), after.live_len()), (Some(3), 10_000));
     }

@@ -1,4 +1,5 @@
-//! What must not be loaded: forged, damaged, cut short, of another hasher, or too large; each for its reason.
+//! Snapshots that must not be loaded: forged, damaged, cut short, of another hasher, or too large. Each is refused
+//! for its own reason.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
@@ -98,7 +99,7 @@ fn what_is_forged_but_for_its_checksums_is_refused_each_for_its_reason() {
         LoadError::WrongCount { stated: 1, counted: 0, .. },
         names "states 1 ", "has 0"
     );
-    // A fingerprint above an empty slot; a rank that belongs to no list; a nibble without a fingerprint.
+    // A fingerprint above an empty slot; a rank that is not the rank of any list; a nibble without a fingerprint.
     for word in [1, 0xffff << 50, 1 << 50] {
         assert_refused!(forged(&|it| it.words[1] = word), LoadError::DamagedBucket { bucket: 1, .. }, names "bucket 1");
     }
@@ -120,7 +121,7 @@ fn a_forged_snapshot_of_a_maplet_is_refused_for_its_reason() {
             names format!("values of {value_bits} bits"), "1 to 16"
         );
     }
-    // Value bits that the layout has no room for, those of a filter among the fingerprint's, and layouts of filters alone.
+    // Value bits that do not fit the layout, and layouts that only filters without values have.
     for (value_bits, layout) in [
         (4, [1, 5, 14]),
         (5, [1, 5, 10]),
@@ -147,7 +148,7 @@ fn a_forged_snapshot_of_a_maplet_is_refused_for_its_reason() {
     }
     let mut count = Forged { count: 1, ..Forged::of_maplet() };
     assert_refused!(count.refusal(), LoadError::WrongCount { stated: 1, counted: 0, .. }, names "states 1 ", "has 0");
-    // The lowest bit of a fingerprint, and of a value, in the last lane: after the empty ones.
+    // The lowest bit of a fingerprint and of a value in the last lane, which comes after the empty lanes.
     let (of_fingerprint, of_value) = (1 << 40, 1 << 46);
     count.words[1] = of_fingerprint | of_value;
     load_maplet(&count.bytes()).expect("this one is as it should be");
@@ -189,7 +190,7 @@ fn no_snapshot_of_which_a_bit_or_a_few_have_changed_is_loaded() {
             let mut changed = bytes.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
             assert!(load(&changed).is_err(), "bit {bit} of {of}");
-            // Four bytes from here on, cleared or swapped.
+            // Reverses up to four bytes from here on, and changes the first of them.
             let end = bytes.len().min(bit / 8 + 4);
             changed.copy_from_slice(&bytes);
             changed[bit / 8..end].reverse();
@@ -206,11 +207,11 @@ fn a_snapshot_that_is_cut_short_is_said_to_be() {
             let error = load(&bytes[..len], 1 << 30).expect_err("it is cut short");
             let LoadError::Truncated { available, expected, .. } = error else { panic!("{len} bytes: {error:?}") };
             assert_eq!(available, len as u64);
-            // What the shortest snapshot has; once the length of the schema is known, with that; and from the header of the
-            // table on, all.
+            // The expected length is first that of the shortest snapshot. Once the length of the schema is known,
+            // it includes the schema. From the header of the table on, it is the whole length.
             let all = bytes.len() as u64;
             let least = 76 + if len >= 20 { 3 } else { 0 };
-            // Of a longer head, the number that is cut short may end beyond that.
+            // In a longer head, the number that is cut short may end beyond that.
             let most = if head > 5 { least.max(len as u64 + 8) } else { least };
             let expectation = if len >= 59 + head { all..=all } else { least.max(len as u64 + 1)..=most };
             assert!(expectation.contains(&expected), "{len} bytes, {expected} expected");
@@ -228,7 +229,7 @@ fn a_hasher_with_another_key_is_refused_and_so_is_another_hasher() {
     let other = ConcurrentCuckooFilter::<u64, _>::load(&bytes[..], DefaultHashBuilder::new(), 1 << 20);
     assert!(matches!(other, Err(LoadError::OtherHasher)));
 
-    // A clone, in one process: the same hasher.
+    // A clone in the same process is the same hasher.
     let hasher = DefaultHashBuilder::new();
     let filter = ConcurrentCuckooFilter::<str, _>::with_capacity_and_hasher(100, hasher.clone());
     filter.insert("a").unwrap();

@@ -1,4 +1,4 @@
-//! What is saved is loaded, in every layout; the bytes themselves.
+//! A saved filter can be loaded, in every layout. Also the exact bytes of snapshots.
 
 use std::io::{self, ErrorKind, Read};
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn what_is_saved_is_loaded_in_every_layout() {
             let absent = 100_000;
             let found = (0..absent).filter(|key| loaded.contains(&(key + 1_000_000_000))).count() as f64;
             let expected = absent as f64 * loaded.false_positive_rate();
-            // In small tables few fingerprints decide.
+            // In small tables, only a few fingerprints decide the rate.
             let usual = capacity < 50_000 || plausible(found, expected);
             assert!(usual, "{found} false positives for {expected} in {loaded:?}");
 
@@ -54,7 +54,7 @@ fn what_is_saved_of_a_maplet_is_loaded_in_every_layout_with_its_values() {
             (0..keys / 3).for_each(|key| assert!(maplet.remove(&key, value(key))));
             (keys / 3..keys / 2).for_each(|key| assert_eq!(maplet.replace(&key, value(key), value(key) ^ 1), Ok(true)));
             let value = |key| value(key) ^ u16::from(key < keys / 2);
-            // Keys with a value more, or with two copies of one.
+            // Keys with one more value, or with two copies of one value.
             let more = keys / 2..keys / 2 + 10.min(keys / 8);
             more.clone().for_each(|key| maplet.insert(&key, value(key + key % 2)).unwrap());
             let bytes = saved_maplet(&maplet);
@@ -78,7 +78,7 @@ fn what_is_saved_of_a_maplet_is_loaded_in_every_layout_with_its_values() {
     }
 }
 
-/// The bytes themselves: what was saved once must be read for ever, or the version raised.
+/// The exact bytes. A snapshot that was saved once must stay readable forever, or the version must be raised.
 #[test]
 fn a_snapshot_has_these_bytes() {
     let filter = builder().capacity(12).build().unwrap();
@@ -87,7 +87,7 @@ fn a_snapshot_has_these_bytes() {
     assert_eq!(hex, GOLDEN.concat());
 }
 
-/// What a program of its own finds right too: the checksums, and the SipHash of the probe.
+/// Another program confirmed the checksums, and the SipHash of the probe.
 const GOLDEN: [&str; 28] = [
     "894343460d0a1a0a", // the magic
     "0300",             // version
@@ -119,7 +119,7 @@ const GOLDEN: [&str; 28] = [
     "ed4c219a",         // seal
 ];
 
-/// Likewise.
+/// The same for a maplet.
 #[test]
 fn a_snapshot_of_a_maplet_has_these_bytes() {
     let maplet = maplet_builder().capacity(6).value_bits(4).build().unwrap();
@@ -128,7 +128,7 @@ fn a_snapshot_of_a_maplet_has_these_bytes() {
     assert_eq!(hex, GOLDEN_MAPLET.concat());
 }
 
-/// The checksums were computed by another program too, and the values 10 to 15 found in the lanes.
+/// Another program confirmed the checksums, and found the values 10 to 15 in the lanes.
 const GOLDEN_MAPLET: [&str; 22] = [
     "894343460d0a1a0a", // the magic
     "0300",             // version
@@ -154,20 +154,20 @@ const GOLDEN_MAPLET: [&str; 22] = [
     "763430fe",         // seal
 ];
 
-/// Likewise.
+/// The same for a filter whose entries expire.
 #[test]
 fn a_snapshot_of_a_filter_whose_entries_expire_has_these_bytes() {
     let (hour, tick) = (Duration::from_secs(3600), Duration::from_millis(300_500));
     let filter = expiring_builder().capacity(6).lifetime(hour, tick).build().unwrap();
     filter.advance_to(10);
     (0..6).for_each(|key| filter.insert(&key, 11 + key).unwrap());
-    // By another clock: the place of the tick stays that of the tenth.
+    // A new clock. The place of its tick is still that of the tenth.
     filter.restart_clock(0x0123_4567_89ab_cdef);
     let hex: String = saved_expiring(&filter).iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, GOLDEN_EXPIRING.concat());
 }
 
-/// The checksums were computed by another program too, and the places 11 to 15 and 0 found in the lanes.
+/// Another program confirmed the checksums, and found the places 11 to 15 and 0 in the lanes.
 const GOLDEN_EXPIRING: [&str; 29] = [
     "894343460d0a1a0a", // the magic
     "0300",             // version
@@ -214,7 +214,7 @@ fn what_follows_a_snapshot_is_left_unread() {
     assert_eq!(rest, b"and so on");
 }
 
-/// Like a socket: it has a few bytes at a time, and now and then a signal comes in between.
+/// A reader like a socket: it returns a few bytes at a time, and is sometimes interrupted by a signal.
 struct InPieces<'a> {
     bytes: &'a [u8],
     calls: usize,

@@ -1,4 +1,4 @@
-//! Saves while other threads change the filter, saves at the same time, and writers that fail.
+//! Saves while other threads change the filter, several saves at the same time, and writers that fail.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,7 +11,7 @@ use crate::filters::{Filter, build, build_maplet, builder, load, load_maplet, sa
 use crate::support::{LAYOUTS, MAPLET_LAYOUTS};
 use crate::writers::{Acting, Keeping, Slow};
 
-/// At 95 % load, where most inserts relocate. Of the keys, no two are of one class, so that `count` is exact.
+/// At 95 % load, where most inserts relocate. No two keys are of one class, so that `count` is exact.
 #[test]
 fn each_key_that_is_in_throughout_is_in_the_snapshot_as_often_whatever_moves() {
     const BUCKETS: usize = 20_000;
@@ -37,7 +37,7 @@ fn each_key_that_is_in_throughout_is_in_the_snapshot_as_often_whatever_moves() {
             let (carried, leave, come) = (&carried, &leave, &come);
             for churned in &churned {
                 scope.spawn(move || {
-                    // Room for the copies of `carried` and of those who come.
+                    // Leaves room for the copies of `carried` and `come`.
                     while !ended.load(Ordering::Relaxed) {
                         for keys in churned.chunks(100) {
                             keys.iter().for_each(|key| assert!(filter.remove(key)));
@@ -55,7 +55,7 @@ fn each_key_that_is_in_throughout_is_in_the_snapshot_as_often_whatever_moves() {
                 }
             });
             scope.spawn(move || {
-                // When the save has certainly begun.
+                // After the save has certainly begun.
                 while writes.load(Ordering::Relaxed) < 12 {
                     thread::yield_now();
                 }
@@ -72,7 +72,8 @@ fn each_key_that_is_in_throughout_is_in_the_snapshot_as_often_whatever_moves() {
             assert_eq!(loaded.count(key), 1, "round {round}: {key} was there throughout");
         }
         for key in &carried {
-            // Perhaps by several copies: those that came in meanwhile may be in too, though each is gone now.
+            // Perhaps in several copies. Copies that were added meanwhile may be in too, although each has been
+            // removed since.
             assert!(loaded.contains(key), "round {round}: {key} was there throughout, if not by the same copy");
         }
         for key in &leave {
@@ -81,7 +82,7 @@ fn each_key_that_is_in_throughout_is_in_the_snapshot_as_often_whatever_moves() {
         for key in &come {
             assert_eq!(loaded.count(key), 0, "round {round}: {key} was inserted after the save had begun");
         }
-        // As it was before.
+        // Restores the first state.
         come.iter().for_each(|key| assert!(filter.remove(key)));
         leave.iter().for_each(|key| filter.insert(key).unwrap());
     }
@@ -96,7 +97,7 @@ fn a_writer_that_fails_or_panics_leaves_the_filter_as_it_was() {
         let error = filter.save(Acting { nth, act: || Err(io::Error::other("the disk is full")) }).unwrap_err();
         assert_eq!(error.to_string(), "the disk is full");
         catch_unwind(AssertUnwindSafe(|| filter.save(Acting { nth, act: || panic!("no disk") }))).unwrap_err();
-        // Others are not told to keep words any more; and what they kept does not come up again.
+        // Changes no longer keep words, and words that were kept do not appear again.
         (0..1000).for_each(|key| assert!(filter.remove(&key)));
         assert_eq!(load(&saved(&filter)).unwrap().len(), 19_000, "write {nth}");
         (0..1000).for_each(|key| filter.insert(&key).unwrap());
@@ -123,7 +124,8 @@ fn the_writer_may_use_the_filter_and_save_it_too() {
     assert_eq!(load(&inner).unwrap().len(), 19_900, "the moment of the inner one is its own");
 }
 
-/// A writer that stands still in the very first byte, and in each later one, holds up no other save, and no moment.
+/// A writer blocks in the very first byte and in each later one. It delays no other save, and does not change the
+/// moment of its own.
 #[test]
 fn the_moment_of_a_save_comes_before_its_first_byte_and_before_other_saves_end() {
     for nth in 0..16 {
@@ -147,13 +149,13 @@ fn the_moment_of_a_save_comes_before_its_first_byte_and_before_other_saves_end()
     }
 }
 
-/// One thread makes all changes, of which no two are alike, and begins a save between two of them now and then. Others
-/// write the saves, slowly, while it goes on.
+/// One thread makes all changes, no two of which are the same. Sometimes it begins a save between two of them.
+/// Other threads write the saves slowly meanwhile.
 #[test]
 fn a_snapshot_is_exactly_what_the_filter_was_at_its_position() {
     for (layout, saves) in [(LAYOUTS[5], 40), (LAYOUTS[6], 40)] {
         let filter = build(layout, 3_000);
-        // No two are of one class, so that `count` is exact.
+        // No two keys are of one class, so that `count` is exact.
         let keys: Vec<u64> = (0..).filter(|key| filter.insert_if_absent(key).unwrap()).take(2_900).collect();
         filter.clear();
         let mut copies = vec![0usize; keys.len()];
@@ -167,7 +169,8 @@ fn a_snapshot_is_exactly_what_the_filter_was_at_its_position() {
                     let total: usize = copies.iter().sum();
                     match (random >> 20) % 4 {
                         0 | 1 if total < 2_900 => {
-                            // Or there are too many copies, or too many keys in its neighbourhood.
+                            // It may also be refused, because of too many copies, or too many keys in nearby
+                            // buckets.
                             if filter.insert(&keys[nth]).is_ok() {
                                 copies[nth] += 1;
                             }
@@ -222,8 +225,8 @@ fn saves_at_the_same_time_do_not_disturb_each_other() {
     assert_eq!(inside.into_inner(), ends);
 }
 
-/// At a load where inserts relocate. Of the keys, no two are of one class, so that each has the values that it was given and no
-/// other.
+/// At a load where inserts relocate. No two keys are of one class, so that each key has only the values that it was
+/// given.
 #[test]
 fn each_key_whose_value_is_replaced_has_the_old_or_the_new_one_in_the_snapshot() {
     for layout in [MAPLET_LAYOUTS[4], MAPLET_LAYOUTS[9]] {
@@ -259,7 +262,7 @@ fn each_key_whose_value_is_replaced_has_the_old_or_the_new_one_in_the_snapshot()
                     }
                 });
                 scope.spawn(move || {
-                    // When the save has certainly begun.
+                    // After the save has certainly begun.
                     while writes.load(Ordering::Relaxed) < 12 {
                         thread::yield_now();
                     }
@@ -285,7 +288,7 @@ fn each_key_whose_value_is_replaced_has_the_old_or_the_new_one_in_the_snapshot()
                     "round {round}: {key} kept its value"
                 );
             }
-            // As it was before.
+            // Restores the first state.
             late.iter().for_each(|key| assert_eq!(maplet.replace(key, 7, 1), Ok(true)));
         }
         assert!(maplet.stats().relocations > 0 && maplet.len() < slots, "{maplet:?}: items were moved");

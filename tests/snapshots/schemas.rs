@@ -1,4 +1,4 @@
-//! A snapshot knows what it is of, and where in the caller's log it stands.
+//! A snapshot names its kind of keys, and its position in the caller's log.
 
 use std::borrow::Borrow;
 use std::hash::Hash;
@@ -10,7 +10,8 @@ use concurrent_cuckoo_filter::{
 
 use crate::filters::{Filter, Maplet, builder, maplet_builder, saved, state};
 
-/// That a snapshot of a filter of `T` loads as one of `T`, and as one of `U` is refused with an error that names both.
+/// Asserts that a snapshot of a filter of `T` loads as one of `T`, and that loading it as one of `U` fails with an
+/// error that names both.
 fn assert_told_apart<T: ?Sized + Borrow<Q>, Q: Hash + ?Sized, U: ?Sized>(key: &Q, names: [&str; 2]) {
     let filter = ConcurrentCuckooFilter::<T, _>::with_capacity_and_hasher(10, state());
     filter.insert(key).unwrap();
@@ -28,7 +29,7 @@ struct Token {
     id: u64,
 }
 
-/// Not the same as [`Token`], though they may have one name in two versions of a program.
+/// Not the same type as [`Token`], although the two may have the same name in two versions of a program.
 mod later {
     #[derive(Hash)]
     pub(crate) struct Token {
@@ -55,7 +56,7 @@ fn filters_of_other_keys_are_told_apart() {
     assert_told_apart::<Level, Level, u8>(&Level::High, ["snapshots::schemas::Level", "u8"]);
 }
 
-/// Two versions of a program, in which a struct of one name has one field more.
+/// In two versions of a program, a struct has the same name, but one version has one more field.
 #[test]
 fn a_struct_that_has_changed_is_told_apart_by_a_schema_of_its_own() {
     let first =
@@ -69,7 +70,7 @@ fn a_struct_that_has_changed_is_told_apart_by_a_schema_of_its_own() {
     let error = loader().schema("token 2").read(&bytes[..]).unwrap_err().to_string();
     assert!(error.contains("\"token 1\"") && error.contains("\"token 2\""), "{error}");
     assert!(matches!(loader().read(&bytes[..]), Err(LoadError::OtherSchema { .. })));
-    // Whoever names the wrong schema has said that it is right.
+    // A caller who names the wrong schema declares that it is right.
     let loaded = loader().schema("token 1").read(&bytes[..]).unwrap().filter;
     assert!(loaded.schema() == "token 1" && !loaded.contains(&later::Token { id: 7, realm: 1 }));
     let mut again = Vec::new();

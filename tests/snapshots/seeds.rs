@@ -10,13 +10,13 @@ use crate::filters::{
 };
 use crate::support::{LAYOUTS, MAPLET_LAYOUTS};
 
-/// The mode of a seed: how much the fuzzer repairs, whether it expects the key type's schema, which kind of filter it loads,
-/// and in which way. The numbers are those of `tests/fuzz/load.rs`.
+/// The mode of a seed: how much the fuzzer repairs, whether it expects the key type's schema, which kind of filter
+/// it loads, and in which way. The numbers are those of `tests/fuzz/load.rs`.
 fn mode(repaired: u8, of_type: bool, kind: u8, way: u8) -> u8 {
     repaired | u8::from(of_type) << 2 | (kind + 5 * way) << 3
 }
 
-/// Writes what the fuzzer begins with. Each seed is a mode, which `tests/fuzz/load.rs` explains, and a snapshot.
+/// Writes the first inputs of the fuzzer. Each seed is a mode, which `tests/fuzz/load.rs` explains, and a snapshot.
 /// `cargo test --all-features --test snapshots writes_seeds -- --ignored`.
 #[test]
 #[ignore = "writes to the source tree"]
@@ -27,7 +27,7 @@ fn writes_seeds() {
         std::fs::write(format!("{folder}/{name}"), [&[mode][..], snapshot].concat()).unwrap();
     };
 
-    // Every layout: a full table of the least size, and one that is partly filled.
+    // For every layout: a full table of the smallest size, and one that is partly filled.
     for (number, layout) in (0u8..).zip(LAYOUTS) {
         for capacity in [0, 30] {
             let filter = build(layout, capacity);
@@ -38,8 +38,8 @@ fn writes_seeds() {
         }
     }
 
-    // Small growable filters of one to three tables, and rotating ones of two to four generations, with and without a tick:
-    // once with the least repair and once with the most, in all ways.
+    // Small growable filters of one to three tables, and small rotating filters of two to four generations, with
+    // and without a tick. Each is written once with the least repair and once with the most, in all ways.
     let mut way = (0..5).cycle();
     let mut each = |name: &str, kind: u8, snapshot: &[u8]| {
         for repaired in [1, 3] {
@@ -74,7 +74,7 @@ fn writes_seeds() {
         each(&format!("rotating-{encoding:?}-{slots}-{generations}-tick"), 2, &bytes);
     }
 
-    // Maplets of every layout: of the least size and full, and larger and partly filled.
+    // For every layout of maplets: a full one of the smallest size, and a larger one that is partly filled.
     for (layout, larger) in MAPLET_LAYOUTS.into_iter().zip(small_maplets()) {
         let (value_bits, _, slots, _) = layout;
         let maplet = build_maplet(layout, 0);
@@ -87,8 +87,8 @@ fn writes_seeds() {
         each(&format!("maplet-{value_bits}-{slots}"), 3, &bytes);
     }
 
-    // Filters of every layout whose entries expire: of the least size, before the first tick; and larger and partly filled, by a
-    // clock that has begun anew.
+    // For every layout of filters whose entries expire: one of the smallest size, before the first tick; and a
+    // larger one that is partly filled, with a clock that has begun anew.
     for (layout, larger) in MAPLET_LAYOUTS.into_iter().zip(small_expiring()) {
         let (end_bits, _, slots, _) = layout;
         each(&format!("expiring-{end_bits}-{slots}-new"), 4, &saved_expiring(&build_expiring(layout, 0)));
@@ -97,18 +97,19 @@ fn writes_seeds() {
         larger.begin_save().unwrap().position(7).attachment(*b"x").write_to(&mut bytes).unwrap();
         each(&format!("expiring-{end_bits}-{slots}"), 4, &bytes);
     }
-    // A full one with entries that were not swept, as if it was saved amid a sweep.
+    // A full filter with entries that are not swept, as if it was saved during a sweep.
     let filter = expiring_builder().capacity(30).lifetime(Duration::from_secs(70), Duration::from_millis(9_500));
     let filter = filter.build().unwrap();
     filter.advance_to(28_500_000);
     (0..).take_while(|key| filter.insert(key, 28_500_001 + key % 8).is_ok()).for_each(drop);
     let mut bytes = saved_expiring(&filter);
-    // The place of the tick, and the lag: the repair makes the seals right.
+    // Changes the place of the tick, and the lag. The repair corrects the seals.
     bytes[70] ^= 2;
     bytes[72] = 5;
     each("expiring-unswept", 4, &bytes);
 
-    // Snapshots with a position and an attachment. One has a schema of its own, which a loader for the key type's refuses.
+    // Snapshots with a position and an attachment. One has a schema of its own, which a loader for the key type's
+    // schema refuses.
     let filter = build(LAYOUTS[4], 30);
     (0..12).for_each(|key| filter.insert(&key).unwrap());
     let mut bytes = Vec::new();

@@ -1,11 +1,11 @@
-//! Writers for `save` that do more than take the bytes.
+//! Writers for `save` that do more than store the bytes.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// A writer that takes its time, and counts.
+/// A slow writer that counts its writes.
 pub(crate) struct Slow<'a> {
     pub(crate) bytes: &'a mut Vec<u8>,
     pub(crate) writes: &'a AtomicUsize,
@@ -44,7 +44,7 @@ impl<F: FnMut() -> io::Result<()>> Write for Acting<F> {
     }
 }
 
-/// Keeps what another writer is given.
+/// Keeps the bytes that another writer gets.
 pub(crate) struct Keeping<'a, W> {
     pub(crate) bytes: &'a mut Vec<u8>,
     pub(crate) writer: W,

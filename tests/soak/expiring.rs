@@ -1,9 +1,10 @@
-//! The soak of a filter whose entries expire one by one, by a clock that goes on while all threads are at work.
+//! The soak of a filter whose entries expire one by one, with a clock that advances while all threads work.
 //!
-//! Every thread has keys of its own, and knows the ends of their entries. No two keys are of one class, so that no key is found by
-//! another's entry. An entry with the end `e` must be found by each lookup that ends before `advance_to(e)` begins, and by none
-//! that begins after `advance_to(e)` has returned. So the clock tells two ticks: the last one that somebody was about to bring
-//! ([`Round::begun`]), and the last one that was brought ([`Round::done`]).
+//! Every thread has keys of its own, and knows the ends of their entries. No two keys are of one class, so that no
+//! key is found by another's entry. Each lookup that ends before `advance_to(e)` begins must find an entry with the
+//! end `e`. No lookup that begins after `advance_to(e)` has returned may find it. So the round keeps two ticks: the
+//! last one that a thread was about to pass ([`Round::begun`]), and the last one that took effect
+//! ([`Round::done`]).
 
 use std::fmt;
 use std::hash::BuildHasherDefault;
@@ -18,32 +19,32 @@ use crate::support::{Identity, MAPLET_LAYOUTS, Random, Raw};
 
 pub(crate) type Filter = ExpiringCuckooFilter<Raw, BuildHasherDefault<Identity>>;
 
-/// How many keys there are at most that all threads race to add.
+/// The most keys that all threads race to add.
 const CONTESTED: usize = 64;
 
-/// A filter, what is done to it, and what its threads tell each other.
+/// A filter, what is done to it, and the data that its threads share.
 #[derive(Debug)]
 pub(crate) struct Round {
     pub(crate) seed: u64,
     size: &'static str,
     /// The longest pause between two ticks, in microseconds.
     pub(crate) pause: u64,
-    /// How many more calls bring each tick: each sweeps a part of the table.
+    /// How many more calls pass each tick. Each call sweeps a part of the table.
     pub(crate) calls: u64,
     pub(crate) filter: Filter,
     keys: Keys,
     begun: AtomicU64,
     done: AtomicU64,
-    /// How often the refreshed keys have begun or ceased to be in all the time: they are while it is odd.
+    /// Raised each time the refreshed keys begin or cease to be in throughout. While it is odd, they are in.
     refreshed: AtomicU64,
 }
 
-/// The keys of a round, which follow from its seed.
+/// The keys of a round. They follow from its seed.
 struct Keys {
     of_threads: Vec<Vec<Raw>>,
-    /// Those that all threads race to add. Each comes again when its last entry has expired.
+    /// The keys that all threads race to add. Each is used again when its last entry has expired.
     contested: Vec<Raw>,
-    /// Those that always have a live entry: the clock adds a new one before it lets the old one die.
+    /// The keys that always have a live entry: the clock's thread adds a new one before the old one dies.
     refreshed: Vec<Raw>,
 }
 
@@ -58,7 +59,7 @@ impl fmt::Debug for Keys {
 impl rounds::Round for Round {
     fn new(seed: u64) -> Self {
         let mut random = Random(seed);
-        // A layout for so many bits of an end; the lifetimes may be shorter.
+        // A layout with this many bits for an end. The lifetimes may be shorter.
         let (bits, rate, slots, _) = MAPLET_LAYOUTS[seed as usize % MAPLET_LAYOUTS.len()];
         let least = 1 << (bits - 1);
         let longest = least + random.below(least) + u64::from(random.below(2) == 0) * (least - 1);
@@ -67,19 +68,19 @@ impl rounds::Round for Round {
             0..4 => ("a few buckets", 2 * slots as u64 + random.below(8 * slots as u64)),
             4..8 => ("hundreds of buckets", slots as u64 * (100 + random.below(200))),
             8..11 => ("thousands of buckets", slots as u64 * (1100 + random.below(3000))),
-            // More than one call sweeps.
+            // More buckets than one call sweeps.
             _ => ("ten thousand buckets", slots as u64 * (9000 + random.below(5000))),
         };
         let builder = ExpiringCuckooFilter::builder().hasher(BuildHasherDefault::default());
         let builder = builder.capacity(capacity as usize).lifetime_in_ticks(longest).false_positive_rate(rate);
         let filter: Filter = builder.build().expect("a valid filter");
-        // From half full, if all keys have an entry, to beyond full, as many have several.
+        // From half full if all keys have an entry, to overfull if many have several.
         let keys = filter.capacity() as u64 * (50 + random.below(50)) / 100;
         let (pause, calls) = ([0, 0, 30, 1000][random.below(4) as usize], [0, 1, 10, 100][random.below(4) as usize]);
         let tick = random.next() >> [20, 50][random.below(2) as usize];
         filter.advance_to(tick);
         let mut keys = distinct(&filter, seed, keys);
-        // So many that no key may have two entries at a time.
+        // Enough keys that none can have two entries at a time.
         let contested = longest as usize + 1;
         let contested = if contested <= CONTESTED.min(keys.len() / 4) { contested } else { 0 };
         let contested = keys.split_off(keys.len() - contested);
@@ -119,7 +120,7 @@ impl rounds::Round for Round {
         }
         added.sort_unstable();
         assert!(added.windows(2).all(|two| two[0] != two[1]), "a contested key was added twice: {added:?}");
-        // Of each such key, one entry may be left.
+        // One entry of each such key may be left.
         let left = added.into_iter().filter(|&end| end > self.done());
         own.extend(left.map(|end| Own { key: self.contested_key(end), ends: vec![end] }));
         self.check_the_rest(own, &mut tally);
@@ -127,9 +128,9 @@ impl rounds::Round for Round {
     }
 }
 
-/// So many keys, or nearly, of which no two are of one class.
+/// About this many keys, of which no two are of one class.
 fn distinct(filter: &Filter, seed: u64, count: u64) -> Vec<Raw> {
-    let end = filter.now().expect("a tick was told") + filter.longest_lifetime();
+    let end = filter.now().expect("the clock has a tick") + filter.longest_lifetime();
     let keys = (0..2 * count).map(|index| key(seed, 0, index));
     let keys = keys.filter(|key| filter.insert_if_absent(key, end) == Ok(true)).take(count as usize).collect();
     filter.clear();
@@ -137,12 +138,12 @@ fn distinct(filter: &Filter, seed: u64, count: u64) -> Vec<Raw> {
 }
 
 impl Round {
-    /// Lookups that end from now on need not find what expires at this tick or before.
+    /// Lookups that end from now on may miss entries that expire at this tick or before.
     pub(crate) fn begun(&self) -> u64 {
         self.begun.load(SeqCst)
     }
 
-    /// Lookups that begin from now on must not find what expires at this tick or before.
+    /// Lookups that begin from now on must not find entries that expire at this tick or before.
     pub(crate) fn done(&self) -> u64 {
         self.done.load(SeqCst)
     }
@@ -151,28 +152,29 @@ impl Round {
         &self.keys.refreshed
     }
 
-    /// Says whether the refreshed keys are in from now on, until it says otherwise.
+    /// Sets whether the refreshed keys are in from now on.
     pub(crate) fn say_refreshed(&self, are_in: bool) {
         let times = self.refreshed.load(SeqCst);
         self.refreshed.store(times + u64::from((times % 2 == 1) != are_in), SeqCst);
     }
 
-    /// By which a lookup knows whether a refreshed key was in all the time: if it is odd, and the same before and after.
+    /// Lets a lookup check that a refreshed key was in throughout. It was if the number is odd, and is the same
+    /// before and after.
     pub(crate) fn refreshed(&self) -> u64 {
         self.refreshed.load(SeqCst)
     }
 
-    /// Brings a tick that is so much greater.
+    /// Advances the clock by this many ticks.
     pub(crate) fn advance(&self, by: u64) {
         let tick = self.begun.fetch_add(by, SeqCst) + by;
         let advance = self.filter.advance_to(tick);
         self.done.fetch_max(tick, SeqCst);
         let expected = if by == 0 { Advance::Current } else { Advance::Forward { ticks: by } };
-        // Another thread may have brought the same tick first.
+        // Another thread may have passed the same tick first.
         assert!(advance == expected || advance == Advance::Current, "{advance:?} is not {expected:?}");
     }
 
-    /// Brings the tick again that another thread has brought, or is about to.
+    /// Passes the tick again that another thread has passed, or is about to pass.
     pub(crate) fn bring_again(&self) {
         let tick = self.begun();
         let advance = self.filter.advance_to(tick);
@@ -190,11 +192,12 @@ impl Round {
         self.keys.contested[(end % self.keys.contested.len() as u64) as usize]
     }
 
-    /// The end of a round, when one thread is left: all entries are there, and expire when they should; and then there is room again.
+    /// The end of a round, with one thread left. All entries are there and expire when they should. Then there is
+    /// room again.
     fn check_the_rest(&self, mut own: Vec<Own>, tally: &mut Tally) {
         let filter = &self.filter;
         let now = self.done();
-        assert_eq!((filter.now(), self.begun()), (Some(now), now), "the clock shows another tick than it was told");
+        assert_eq!((filter.now(), self.begun()), (Some(now), now), "the clock shows another tick than passed");
         let longest = filter.longest_lifetime();
         for step in (0..=longest).step_by(1.max(longest as usize / 20)).chain([longest]) {
             filter.advance_to(now + step);
@@ -206,7 +209,7 @@ impl Round {
             }
             tally.lookups += own.len() as u64;
         }
-        // Dead entries are room.
+        // Dead entries count as room.
         let now = now + longest;
         for index in 0..filter.capacity() as u64 {
             let refused: Option<InsertError> = filter.insert(&key(self.seed, 1, index), now + 1).err();

@@ -9,10 +9,10 @@ use crate::expiring::Round;
 use crate::rounds::{Tally, pick};
 use crate::support::{Random, Raw};
 
-/// How many entries a key has at most.
+/// The most entries that a key has.
 const ENTRIES: usize = 3;
 
-/// A key of a thread's own, and when its entries expire: those that live, and others that have expired meanwhile.
+/// A key of one thread, and the ends of its entries: the live ones, and some that have expired meanwhile.
 #[derive(Clone, Debug)]
 pub(crate) struct Own {
     pub(crate) key: Raw,
@@ -24,15 +24,15 @@ pub(crate) struct Worker<'a> {
     id: u64,
     random: Random,
     own: Vec<Own>,
-    /// The refreshed keys, if it is the thread that refreshes them.
+    /// The refreshed keys, if this thread refreshes them.
     refreshed: Vec<Own>,
-    /// The ends of the contested entries that it has added, and that were live then.
+    /// The ends of the contested entries that this thread has added, and that were live then.
     added: Vec<u64>,
     next_save: Instant,
     tally: &'a mut Tally,
 }
 
-/// The tick that was brought before an operation began, and the one that was about to be when it had ended.
+/// The tick that was passed before an operation began, and the tick that was about to be passed when it had ended.
 #[derive(Clone, Copy)]
 struct Ticks {
     before: u64,
@@ -47,13 +47,13 @@ impl<'a> Worker<'a> {
         Self { round, id, random, own, refreshed, added: Vec::new(), next_save: Instant::now(), tally }
     }
 
-    /// Its keys, and the ends of the contested entries that it has added.
+    /// Returns the thread's keys, and the ends of the contested entries that it has added.
     pub(crate) fn ended(mut self) -> (Vec<Own>, Vec<u64>) {
         self.own.append(&mut self.refreshed);
         (self.own, self.added)
     }
 
-    /// The clock goes on, mostly by one tick; and this thread does something else meanwhile.
+    /// Advances the clock, mostly by one tick. Meanwhile this thread does something else.
     pub(crate) fn bring_tick(&mut self) {
         let (round, longest) = (self.round, self.round.filter.longest_lifetime());
         if round.pause > 0 {
@@ -73,7 +73,8 @@ impl<'a> Worker<'a> {
         (0..self.random.below(20)).for_each(|_| self.step());
     }
 
-    /// Adds entries of the refreshed keys that outlive a tick that is so much greater, if there can be any.
+    /// Adds entries of the refreshed keys that live beyond a clock advanced by this many ticks, if there can be
+    /// any.
     fn refresh(&mut self, by: u64) {
         let (now, longest) = (self.round.done(), self.round.filter.longest_lifetime());
         let mut are_in = by < longest;
@@ -96,7 +97,7 @@ impl<'a> Worker<'a> {
         self.round.say_refreshed(are_in);
     }
 
-    /// Looks for a key that always has an entry, though not always the same one.
+    /// Looks up a key that always has an entry, although not always the same one.
     fn look_up_refreshed(&mut self) {
         let Some(key) = pick(self.round.refreshed_keys(), &mut self.random) else { return };
         let before = self.round.refreshed();
@@ -124,7 +125,7 @@ impl<'a> Worker<'a> {
         if cfg!(feature = "snapshot") && self.id == 2 && Instant::now() > self.next_save {
             let began = Instant::now();
             self.save();
-            // A quarter of its time.
+            // Saves take a quarter of its time.
             self.next_save = Instant::now() + 3 * began.elapsed();
         }
     }
@@ -133,7 +134,7 @@ impl<'a> Worker<'a> {
         self.random.below(self.own.len() as u64) as usize
     }
 
-    /// An end: of an entry that lives, as a rule. Now and then it is past, or too far away.
+    /// An end, mostly of an entry that lives. Now and then it is in the past, or too far away.
     fn some_end(&mut self) -> u64 {
         let now = self.round.done();
         match self.random.below(32) {
@@ -144,14 +145,14 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// What the operation returns, and between which ticks it was.
+    /// The result of the operation, and the ticks before and after it.
     fn timed<R>(&self, operation: impl FnOnce() -> R) -> (R, Ticks) {
         let before = self.round.done();
         let result = operation();
         (result, Ticks { before, after: self.round.begun() })
     }
 
-    /// What an insert with this end returned; `None` if it was refused, which must have a reason.
+    /// The result of an insert with this end, or `None` if it was refused. A refusal must have a reason.
     fn taken<R>(&mut self, nth: usize, end: u64, ticks: Ticks, result: Result<R, InsertError>) -> Option<R> {
         let (own, longest) = (&self.own[nth], self.round.filter.longest_lifetime());
         match result {
@@ -163,14 +164,14 @@ impl<'a> Worker<'a> {
                 let live = own.ends.iter().filter(|&&end| end > ticks.before).count();
                 assert!(copies <= live, "refused for {copies} entries of the key: {own:?}");
             }
-            // The end of a round looks whether there is room where all is dead.
+            // The end of a round checks that there is room when all entries are dead.
             Err(InsertError::Full { .. }) => (),
             Err(error) => panic!("refused for no reason: {error}"),
         }
         self.tally.taken(result)
     }
 
-    /// Remembers an entry. Those that no lookup can find any more are forgotten.
+    /// Remembers an entry, and forgets those that no lookup can find any more.
     fn remember(&mut self, nth: usize, end: u64) {
         let done = self.round.done();
         let ends = &mut self.own[nth].ends;
@@ -209,7 +210,7 @@ impl<'a> Worker<'a> {
             return;
         }
         match self.own[nth].ends.iter_mut().max() {
-            // It was live all the time, so it has been extended.
+            // It was live throughout, so its end has been put off.
             Some(latest) if *latest > ticks.after => *latest = end.max(*latest),
             // If it was live, it is dead by now.
             _ => self.remember(nth, end),
@@ -218,7 +219,7 @@ impl<'a> Worker<'a> {
 
     fn remove(&mut self) {
         let nth = self.some();
-        // One that is there, as a rule.
+        // Mostly an end that is there.
         let known = self.own[nth].ends.len() as u64;
         let end = match self.random.below(8) {
             1.. if known > 0 => self.own[nth].ends[self.random.below(known) as usize],
@@ -244,7 +245,7 @@ impl<'a> Worker<'a> {
         self.check(nth, ticks, found);
     }
 
-    /// Whether a key was rightly found, or not found, between these ticks.
+    /// Checks that a key was correctly found, or not found, between these ticks.
     #[track_caller]
     fn check(&self, nth: usize, Ticks { before, after }: Ticks, found: bool) {
         let own = &self.own[nth];
@@ -255,18 +256,18 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// A key that all threads race to add with the same end.
+    /// Adds a key that all threads race to add with the same end.
     fn add_contested(&mut self) {
         let end = self.round.done() + 1 + self.random.below(self.round.filter.longest_lifetime());
         let key = self.round.contested_key(end);
         let (added, ticks) = self.timed(|| self.round.filter.insert_if_absent(&key, end));
-        // If it had expired by then, it may have been added by nobody, or by several.
+        // If it had expired by then, no thread or several threads may have added it.
         if self.tally.taken(added) == Some(true) && end > ticks.after {
             self.added.push(end);
         }
     }
 
-    /// Looks up all keys at a time; and some get an entry, and lose it.
+    /// Looks up all keys in one batch. Some of them then get an entry and lose it.
     fn batches(&mut self) {
         let filter = &self.round.filter;
         let mut found = Vec::new();
@@ -296,8 +297,8 @@ impl<'a> Worker<'a> {
     #[cfg(not(feature = "snapshot"))]
     fn save(&self) {}
 
-    /// Saves amid the changes of the others. The loaded filter has the live entries of this thread's keys and no others, and they
-    /// expire when they should, by the old clock or by a new one.
+    /// Saves while others change the filter. The loaded filter has exactly the live entries of this thread's keys.
+    /// They expire when they should, by the old clock or by a new one.
     #[cfg(feature = "snapshot")]
     fn save(&mut self) {
         use std::hash::BuildHasherDefault;
@@ -308,13 +309,13 @@ impl<'a> Worker<'a> {
         let (saved, ticks) = self.timed(|| round.filter.save(&mut bytes));
         saved.expect("there is memory");
         let loaded = Filter::load(&bytes[..], BuildHasherDefault::default(), usize::MAX).expect("it was just saved");
-        let moment = loaded.now().expect("a tick was told");
+        let moment = loaded.now().expect("the clock has a tick");
         assert!((ticks.before..=ticks.after).contains(&moment), "saved at {moment}");
         let mut again = Vec::new();
         loaded.save(&mut again).expect("there is memory");
-        assert!(again == bytes, "what was loaded is saved otherwise");
+        assert!(again == bytes, "a loaded filter is saved as other bytes");
 
-        // By which number a tick of this round is called from here on.
+        // The number that the round's present tick has from here on.
         let first = if self.random.below(2) == 0 { moment } else { self.random.below(1000) };
         if first != moment {
             loaded.restart_clock(first);

@@ -1,5 +1,5 @@
-//! The soak of a filter that grows: at rates at which keys are mistaken for each other all the time, and at low ones;
-//! from a first table that holds all to one that holds a thousandth; with memory limits and without.
+//! The soak of a filter that grows. Some rates are so high that keys are often mistaken for each other, and some
+//! are low. The first table holds from all keys down to a thousandth of them. Some filters have a memory limit.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -34,11 +34,11 @@ const BATCH: u64 = 100;
 /// What the threads of a round do.
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    /// All operations, on keys of their own and twins of permanent keys. If `reserves`, they also ask for room.
+    /// All operations, on keys of their own and twins of permanent keys. If `reserves`, they also reserve room.
     Churn { reserves: bool },
-    /// Race to be the one that adds a key.
+    /// Race to be the first to add a key.
     AddOnce,
-    /// Clear the filter amid inserts and removals.
+    /// Clear the filter during inserts and removals.
     Clear,
 }
 
@@ -47,7 +47,7 @@ enum Work {
 pub(crate) struct Round {
     setting: Setting,
     size: &'static str,
-    /// What the first table was asked to hold.
+    /// The capacity that was asked for the first table.
     first: u64,
     limit: Option<usize>,
     work: Work,
@@ -77,7 +77,7 @@ impl rounds::Round for Round {
             _ => Work::Clear,
         };
         let filter = builder(setting, first).build().expect("a valid filter");
-        // Of a limited filter, the limit is often in the midst of its growth.
+        // The limit is often reached during growth.
         let limit = (random.below(3) == 0).then(|| filter.memory_usage() + random.below(4 * items) as usize);
         let filter = limit.map_or(filter, |limit| {
             builder(setting, first).memory_limit(limit).build().expect("the limit allows the first table")
@@ -108,7 +108,7 @@ impl Round {
         assert!(self.limit.is_none_or(|limit| memory <= limit), "the memory limit was passed");
     }
 
-    /// Counts an insert; what it returned, unless it was refused, which takes a reason.
+    /// Counts an insert. Returns its result, unless it was refused. A refusal must have a reason.
     fn taken<T>(&self, result: Result<T, InsertError>, tally: &mut Tally) -> Option<T> {
         match &result {
             // Copies and twins can fill a pair of buckets.
@@ -152,14 +152,14 @@ impl Round {
                 if cfg!(feature = "snapshot") && id == 1 && Instant::now() > next_save {
                     let began = Instant::now();
                     worker.save();
-                    // A quarter of its time.
+                    // Saves take a quarter of its time.
                     next_save = Instant::now() + 3 * began.elapsed();
                 }
             }
             worker.held
         });
-        // It grows only where the newest table is a quarter full. The next one has at most twice its slots, and all that
-        // are older together have at most eight thirds of its slots.
+        // It grows only if the newest table is at least a quarter full. The next table has at most twice its slots.
+        // All older tables together have at most eight thirds of its slots.
         let most = permanent.len() as u64 + THREADS * (2 * quota + BATCH);
         let capacity = filter.capacity() as u64;
         assert!(reserves || filter.tables() == 1 || capacity <= 24 * most, "it grew to {capacity} for {most} keys");
@@ -175,7 +175,8 @@ impl Round {
         tally
     }
 
-    /// The end of a round: whether the filter, quiet by now, holds these copies and nothing else. The same of a snapshot.
+    /// The end of a round: checks that the filter, which nobody uses any more, holds exactly these copies. Does the
+    /// same with a snapshot.
     fn take_out_every_copy(&self, copies: &[Raw], tally: &mut Tally) {
         let filter = &self.ground.filter;
         assert_eq!(filter.len(), copies.len(), "the length is wrong");
@@ -211,9 +212,9 @@ struct Worker<'a> {
     random: Random,
     permanent: &'a [Raw],
     twins: &'a [Raw],
-    /// How many copies it has in the filter, on average.
+    /// How many copies the thread has in the filter, on average.
     quota: u64,
-    /// Those.
+    /// Those copies.
     held: Vec<Raw>,
     tally: &'a mut Tally,
 }
@@ -260,7 +261,7 @@ impl Worker<'_> {
                 }
             }
             12..20 => {
-                // Where it answers `true` it has added a copy, which is this thread's then.
+                // If it returns `true`, it has added a copy, which is then this thread's.
                 if (self.held.len() as u64) < 2 * self.quota {
                     let key = ground.key(self.id, self.random.below(2 * self.quota));
                     let added = self.round.taken(filter.insert_if_absent(&key), self.tally);
@@ -316,8 +317,8 @@ impl Worker<'_> {
     #[cfg(not(feature = "snapshot"))]
     fn save(&self) {}
 
-    /// Saves amid the changes of the others. What is in throughout is in the snapshot, as often as it is in the filter,
-    /// though this thread removes a part of it before the snapshot is written.
+    /// Saves while others change the filter. A snapshot has everything that is in throughout, as many times as the
+    /// filter. This thread removes a part of it before the snapshot is written.
     #[cfg(feature = "snapshot")]
     fn save(&mut self) {
         let filter = &self.round.ground.filter;
@@ -335,7 +336,7 @@ impl Worker<'_> {
     }
 }
 
-/// The filter that a snapshot is loaded as.
+/// Loads the filter that was saved.
 #[cfg(feature = "snapshot")]
 fn reloaded(save: concurrent_cuckoo_filter::Save<'_>) -> Filter {
     let mut bytes = Vec::new();

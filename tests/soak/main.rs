@@ -1,20 +1,20 @@
-//! Soaks: round after round, threads at random work on a filter of another layout, size and load. Every step is checked,
-//! and in the end every copy that is in the filter.
+//! Soaks: in each round, threads do random operations on a filter of another layout, size and load. Every operation
+//! is checked, and at the end every copy in the filter.
 //!
 //! - `one_table`: a `ConcurrentCuckooFilter`;
 //! - `growable`: a `GrowableCuckooFilter`;
 //! - `rotating`, `rotating_worker`: a `RotatingCuckooFilter`;
 //! - `expiring`, `expiring_worker`: an `ExpiringCuckooFilter`;
-//! - `removable`: what the first two share;
-//! - `rounds`: what all share.
+//! - `removable`: helpers that the first two share;
+//! - `rounds`: helpers that all share.
 //!
-//! A soak of one of them:
+//! To run one soak:
 //!
 //! `CCF_SOAK_SECONDS=3600 cargo test --release --all-features --test soak -- --ignored --nocapture soak_growable`
 //!
-//! Without `--all-features` the rounds have no saves. A violation ends the soak with the seed of its round, and so does a
-//! round that never ends. `CCF_SOAK_SEED` set to that begins with the same round: the same filter and the same keys; only
-//! the threads meet in other ways.
+//! Without `--all-features` the rounds have no saves. A violation ends the soak with the seed of its round, and so
+//! does a round that never ends. Set `CCF_SOAK_SEED` to that seed to begin with the same round. The filter and the
+//! keys are then the same, but the threads interleave differently.
 
 mod expiring;
 mod expiring_worker;

@@ -1,4 +1,4 @@
-//! The soak of one table: of every layout, from one bucket to 200,000 slots, up to overfull.
+//! The soak of one table: of every layout, from one bucket to 200,000 slots, and up to overfull.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -7,17 +7,18 @@ use crate::removable::Ground;
 use crate::rounds::{self, THREADS, Tally, on_all_threads, pick};
 use crate::support::{Filter, LAYOUTS, Layout, Random, Raw, build};
 
-/// How many buckets an insert looks at before it gives up: in a table of no more, it finds room wherever there is any.
+/// How many buckets an insert reads before it gives up. In a table of at most this many buckets, it finds room if
+/// there is any.
 const SEARCH_BUDGET: usize = 2048;
 
 /// What the threads of a round do.
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    /// Insert, remove, look up and count keys of their own and twins of permanent keys.
+    /// Insert, remove, look up and count, with keys of their own and twins of permanent keys.
     Churn,
-    /// Race to be the one that adds a key.
+    /// Race to be the first to add a key.
     AddOnce,
-    /// Clear the table amid inserts and removals.
+    /// Clear the table during inserts and removals.
     Clear,
 }
 
@@ -42,7 +43,7 @@ impl rounds::Round for Round {
             8..11 => ("thousands of buckets", slots * (1100 + random.below(5000))),
             _ => ("200,000 slots", 180_000),
         };
-        // Churn takes much longer than the others.
+        // Churn takes much longer than the other kinds of work.
         let work = match random.below(5) {
             0 => Work::Churn,
             1..3 => Work::AddOnce,
@@ -106,7 +107,7 @@ impl Round {
                     let count = filter.count(&key);
                     tally.counts += 1;
                     assert!(count >= known, "copies were not counted");
-                    assert!(count <= 2 * filter.slots_per_bucket(), "more copies were counted than there is room");
+                    assert!(count <= 2 * filter.slots_per_bucket(), "more copies were counted than there is room for");
                 }
             }
             held
@@ -121,17 +122,17 @@ impl Round {
         let copies = self.ground.race_to_add(contested, time, &mut tally, |result, tally| tally.taken(result));
         assert!(
             copies.iter().all(|key| self.ground.filter.count(key) == 1),
-            "a key was added in spite of another like it"
+            "a key was added although a look-alike was in"
         );
         self.take_out_every_copy(&copies, &mut tally);
         tally
     }
 
-    /// The end of a round: whether the table, quiet by now, holds these copies and nothing else.
+    /// The end of a round: checks that the table, which nobody uses any more, holds exactly these copies.
     fn take_out_every_copy(&self, copies: &[Raw], tally: &mut Tally) {
         let filter = &self.ground.filter;
         assert_eq!(filter.len(), copies.len(), "the length is wrong");
-        // The same, put in by one thread alone. In what order makes no difference, but to a search that gives up.
+        // The same keys, inserted by one thread. The order makes no difference, except to a search that gives up.
         let model = self.another_filter();
         let all_fit = copies.iter().all(|key| model.insert(key).is_ok());
         let searches_are_exact = filter.slots() <= SEARCH_BUDGET * filter.slots_per_bucket();
@@ -141,7 +142,7 @@ impl Round {
         for (&key, &known) in &known {
             let count = filter.count(&Raw(key));
             assert!(count >= known, "a copy was lost");
-            assert!(!all_fit || count == model.count(&Raw(key)), "there are copies that nobody added");
+            assert!(!all_fit || count == model.count(&Raw(key)), "there are copies that no thread added");
         }
         assert!(copies.iter().all(|key| filter.remove(key)), "a copy was lost");
         tally.counts += known.len() as u64;

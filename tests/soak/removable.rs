@@ -1,4 +1,4 @@
-//! What the soaks share of the filters that can remove: their keys, and the rounds that are the same for both.
+//! What the soaks of filters with `remove` share: their keys, and the rounds that are the same for both.
 
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
@@ -9,10 +9,10 @@ use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, Ins
 use crate::rounds::{THREADS, Tally, key, on_all_threads, pick};
 use crate::support::{Identity, Random, Raw};
 
-/// Of keys: all threads, each thread, and those that look like another's.
+/// The owners of keys: all threads together, each thread, and the look-alikes of others' keys.
 pub(crate) const OWNERS: u64 = THREADS + 2;
 
-/// A filter that can remove.
+/// A filter with `remove`.
 pub(crate) trait Removable: MembershipFilter<Raw> + Sync {
     fn remove(&self, key: &Raw) -> bool;
 }
@@ -30,7 +30,7 @@ macro_rules! removable {
 removable!(ConcurrentCuckooFilter);
 removable!(GrowableCuckooFilter);
 
-/// A filter, and how many items there are to be in it, more or less.
+/// A filter, and about how many items it will hold.
 #[derive(Debug)]
 pub(crate) struct Ground<F> {
     pub(crate) seed: u64,
@@ -39,7 +39,8 @@ pub(crate) struct Ground<F> {
 }
 
 impl<F: Removable> Ground<F> {
-    /// The keys of an owner: 0 for those of all, 1 to [`THREADS`] for those of a thread, and one more for look-alikes.
+    /// A key of an owner: 0 for the keys of all, 1 to [`THREADS`] for those of a thread, and one more for
+    /// look-alikes.
     pub(crate) fn key(&self, owner: u64, index: u64) -> Raw {
         key(self.seed, owner, index)
     }
@@ -50,21 +51,23 @@ impl<F: Removable> Ground<F> {
         assert!(self.filter.contains(&key), "a present key was missed");
     }
 
-    /// Puts so many keys in, or as many as there is room for.
+    /// Inserts this many keys, or as many as there is room for.
     pub(crate) fn fill(&self, items: u64, tally: &mut Tally) -> Vec<Raw> {
         let keys = (0..items).map(|index| self.key(0, index));
         keys.take_while(|key| tally.taken(self.filter.insert(key)).is_some()).collect()
     }
 
-    /// Keys that the filter `alone`, which is empty, cannot tell apart from this one, as far as a search of 100,000 meets
-    /// any. Half of them have its two buckets the other way round, and so carry its copy to and fro when they come and go.
+    /// Keys that the empty filter `alone` cannot tell apart from this one, as far as a search of 100,000 keys finds
+    /// any. Half of them try its two buckets in the opposite order. So they move its copy back and forth when they
+    /// come and go.
     pub(crate) fn alike(&self, alone: &F, key: Raw) -> Vec<Raw> {
         alone.insert(&key).expect("it is empty");
         (0..100_000).map(|index| self.key(OWNERS - 1, index)).filter(|other| alone.contains(other)).collect()
     }
 
-    /// The threads race to be the one that adds a key, of those from `contested` on; those below are in before. `taken` counts
-    /// an insert and tells what it returned, unless it was refused. Returns the keys that were added.
+    /// The threads race to be the first to add a key. The contested keys are those from number `contested` on;
+    /// those below are in before. `taken` counts an insert and returns its result, unless it was refused. Returns
+    /// the keys that were added.
     pub(crate) fn race_to_add(
         &self,
         contested: u64,
@@ -96,11 +99,11 @@ impl<F: Removable> Ground<F> {
         copies
     }
 
-    /// A round in which a thread clears the filter amid the inserts and removals of others.
+    /// A round in which one thread clears the filter while others insert and remove.
     pub(crate) fn clear_amid_changes(&self) -> Tally {
         let mut tally = Tally::default();
         let old = self.fill(self.items, &mut tally);
-        // Which of these were added after the sweep had passed is open.
+        // Each of these may have been added before or after the sweep had passed.
         let fresh = on_all_threads(&mut tally, |id, tally| {
             let mut fresh = Vec::new();
             match id {
@@ -119,18 +122,18 @@ impl<F: Removable> Ground<F> {
         let left = self.filter.len();
         let removed = fresh.iter().flatten().filter(|key| self.filter.remove(key)).count();
         tally.removals += fresh.iter().flatten().count() as u64;
-        assert_eq!(removed, left, "the length is wrong, or an old key outlived the clearing");
+        assert_eq!(removed, left, "the length is wrong, or an old key outlived `clear`");
         self.check_empty(&mut tally);
         tally
     }
 
-    /// Asks for all keys that the round may have used, and for others, up to a million in all.
+    /// Looks up all keys that the round may have used, and others, up to a million in all.
     pub(crate) fn check_empty(&self, tally: &mut Tally) {
         assert!(self.filter.is_empty(), "the length is not 0 when all copies are removed");
         let each = (50 * self.items).min(1_000_000 / OWNERS).max(2 * self.items + 2);
         for owner in 0..OWNERS {
             let found = (0..each).any(|index| self.filter.contains(&self.key(owner, index)));
-            assert!(!found, "there is a copy that nobody knows of");
+            assert!(!found, "there is a copy that no thread knows of");
         }
         tally.lookups += OWNERS * each;
     }

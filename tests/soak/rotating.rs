@@ -1,8 +1,10 @@
-//! The soak of a filter that rotates: by hand as fast as it goes, by a clock that all threads bring, and when it is full.
+//! The soak of a filter that rotates: by hand as fast as possible, by a clock that all threads advance, and when a
+//! generation is full.
 //!
-//! What must be found follows from what the filter promises: an insert takes effect in a generation `b` that is current
-//! during the call, and its key is found until generation `b + g` begins. The threads know two lower bounds for `b`: the
-//! generation before the call, and the one in which another thread last missed the key ([`Round::look_for_announced`]).
+//! What must be found follows from the promise of the filter. An insert takes effect in a generation `b` that is
+//! current during the call, and its key is found until generation `b + g` begins. The threads know two lower bounds
+//! for `b`: the generation before the call, and the one in which another thread last missed the key
+//! ([`Round::look_for_announced`]).
 
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -16,7 +18,7 @@ use crate::support::{Identity, Random, Raw};
 
 pub(crate) type Filter = RotatingCuckooFilter<Raw, BuildHasherDefault<Identity>>;
 
-/// The owner of the keys that all threads race to add, and of those that are in throughout.
+/// The owner of the keys that all threads race to add, and of the keys that are in throughout.
 pub(crate) const CONTESTED: u64 = THREADS + 1;
 const PERMANENT: u64 = THREADS + 2;
 
@@ -25,13 +27,13 @@ const PERMANENT: u64 = THREADS + 2;
 pub(crate) enum By {
     /// One thread, which refreshes the permanent keys before each rotation.
     Hand,
-    /// Ticks, which all threads bring.
+    /// Ticks, which all threads pass.
     Clock,
     /// Inserts that find the generation full.
     Count,
 }
 
-/// A filter, what is done to it, and what its threads tell each other.
+/// A filter, what is done to it, and the data that its threads share.
 #[derive(Debug)]
 pub(crate) struct Round {
     pub(crate) seed: u64,
@@ -41,12 +43,12 @@ pub(crate) struct Round {
     /// The longest pause between two rotations, in microseconds.
     pub(crate) pause: u64,
     pub(crate) filter: Filter,
-    /// The number of the key that a thread is about to insert, and the generation before that. See [`pack`].
+    /// The number of the key that a thread is about to insert, and the generation before the insert. See [`pack`].
     pub(crate) announced: [AtomicU64; THREADS as usize],
-    /// The number of a key that was missed, and the last generation in which it was.
+    /// The number of a key that was missed, and the last generation in which it was missed.
     pub(crate) missed: [AtomicU64; THREADS as usize],
     pub(crate) permanent: Vec<Raw>,
-    /// Whether each was refreshed before each rotation.
+    /// Whether each permanent key was refreshed before each rotation.
     pub(crate) permanent_are_in: AtomicBool,
     pub(crate) tick: AtomicU64,
     /// Inserts that have begun.
@@ -59,7 +61,7 @@ pub(crate) struct Life {
     pub(crate) key: Raw,
     pub(crate) since: u64,
     pub(crate) until: u64,
-    /// How many inserts had begun before.
+    /// How many inserts had begun before it.
     pub(crate) inserts: u64,
 }
 
@@ -138,8 +140,8 @@ impl rounds::Round for Round {
         self.check_first_to_add(ended.iter().flat_map(|ended| ended.added.iter().copied()).collect());
         let expired = ended.iter().map(|ended| ended.expired).sum::<u64>();
         let found = ended.iter().map(|ended| ended.expired_but_found).sum::<u64>() as f64;
-        // A generation that is full takes only keys that look like one in it. So each insert can have led to such a pair,
-        // of which one key is found while the other is refreshed.
+        // A full generation takes only keys that look like one in it. So each insert may have led to a pair of
+        // look-alikes, of which one is found while the other is refreshed.
         let mistaken = (expired + tally.inserts) as f64 * self.filter.max_false_positive_rate();
         assert!(found <= 10.0 + 4.0 * mistaken, "{found} of {expired} expired keys are found, {mistaken} are expected");
         self.check_expiry(ended.into_iter().flat_map(|ended| ended.lives).collect(), &mut tally);
@@ -152,19 +154,19 @@ impl Round {
         self.filter.generations() as u64
     }
 
-    /// How many copies a generation takes at least.
+    /// The least number of copies that a generation takes.
     fn capacity(&self) -> u64 {
-        // Of those that a thread adds in a generation, one may have been overtaken by a rotation, and is added twice.
+        // Of the keys that a thread adds in a generation, one may be overtaken by a rotation, and is added twice.
         (self.filter.generation_capacity() as u64).saturating_sub(THREADS)
     }
 
-    /// Whether the life of all permanent keys has begun anew.
+    /// Refreshes the permanent keys. Returns whether the life of all of them has begun anew.
     pub(crate) fn refresh_permanent(&self) -> bool {
         self.permanent.iter().all(|key| self.filter.insert(key).is_ok())
     }
 
-    /// Looks for the keys that others are about to insert. Where one is missed that cannot have expired, its insert takes
-    /// effect in this generation or later.
+    /// Looks for the keys that other threads are about to insert. If it misses one that cannot have expired, that
+    /// insert takes effect in this generation or later.
     pub(crate) fn look_for_announced(&self) {
         for owner in 0..THREADS {
             let (number, before) = unpack(self.announced[owner as usize].load(SeqCst));
@@ -176,24 +178,24 @@ impl Round {
         }
     }
 
-    /// Whether a key must be found by a lookup that has ended by now, since its generation has not expired.
+    /// Whether a lookup that has ended by now must find a key, because its generation has not expired.
     fn is_young(&self, life: &Life) -> bool {
         self.filter.generation() < life.since + self.generations()
     }
 
-    /// Whether a key must be found by a lookup that has ended by now, where nobody rotates by hand as well.
+    /// Whether a lookup that has ended by now must find a key, if no thread also rotates by hand.
     pub(crate) fn must_be_found(&self, life: &Life) -> bool {
-        // The inserts since then, and those of other threads that were under way, fill no more than the generations after
-        // the key's own.
+        // The inserts since then, and those of other threads that were under way, fill no more than the generations
+        // after the key's own.
         let inserts = self.inserts.load(SeqCst) - life.inserts + THREADS * BATCH;
         self.is_young(life) || self.by == By::Count && inserts <= (self.generations() - 1) * self.capacity()
     }
 
-    /// Whether there were as many rotations as the threads know of.
+    /// Checks that there were as many rotations as the threads know of.
     fn check_rotations(&self, rotations: u64) {
         let generation = self.filter.generation();
         match self.by {
-            By::Hand | By::Clock => assert_eq!(generation, rotations, "rotations that nobody asked for, or too few"),
+            By::Hand | By::Clock => assert_eq!(generation, rotations, "too many rotations, or too few"),
             By::Count => {
                 let inserts = self.inserts.load(SeqCst);
                 assert!(generation * self.capacity() <= inserts, "{generation} rotations for {inserts} inserts");
@@ -201,22 +203,22 @@ impl Round {
         }
     }
 
-    /// Whether each contested key was added once in each of its lives. `added` has the keys' numbers and the generations
-    /// before and after each call that added one.
+    /// Checks that each contested key was added once in each of its lives. `added` has the keys' numbers, and the
+    /// generations before and after each call that added one.
     fn check_first_to_add(&self, mut added: Vec<(u64, u64, u64)>) {
         added.sort_unstable();
         for calls in added.windows(2) {
             let [(one, _, after), (other, before, until)] = [calls[0], calls[1]];
-            // The later one by its beginning may have been overtaken and taken effect first.
+            // The call that began later may take effect first, if a rotation overtook the other.
             let apart = until.saturating_sub(calls[0].1).max(after.saturating_sub(before));
             assert!(one != other || apart >= self.generations(), "key {one} was added twice: {calls:?}");
         }
     }
 
-    /// The end of a round: whether all keys live for as long as they must, and then are gone.
+    /// The end of a round: checks that all keys live as long as they must, and then are gone.
     fn check_expiry(&self, lives: Vec<Life>, tally: &mut Tally) {
         let filter = &self.filter;
-        // One rotation more than there are generations: for copies that an insert has left in the spare table.
+        // One rotation more than there are generations, for copies that an insert has left in the spare table.
         for _ in 0..=self.generations() {
             let lost = lives.iter().any(|life| !filter.contains(&life.key) && self.is_young(life));
             assert!(!lost, "a young key was lost");

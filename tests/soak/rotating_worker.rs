@@ -10,19 +10,19 @@ use crate::rotating::{By, CONTESTED, Life, Round, pack, unpack};
 use crate::rounds::{THREADS, Tally, key, pick};
 use crate::support::{Random, Raw};
 
-/// How many keys a batch has at most.
+/// The most keys in a batch.
 pub(crate) const BATCH: u64 = 100;
 
-/// How many keys a thread remembers at most.
+/// The most keys that a thread remembers.
 const REMEMBERED: usize = 200;
 
-/// What a thread knows in the end.
+/// What a thread knows at the end.
 #[derive(Default)]
 pub(crate) struct Ended {
     pub(crate) lives: Vec<Life>,
-    /// The contested keys that it has added: their numbers, and the generations before and after.
+    /// The contested keys that it has added: their numbers, and the generations before and after each call.
     pub(crate) added: Vec<(u64, u64, u64)>,
-    /// Lookups of keys that had expired, each looked up once, and those that were found.
+    /// Lookups of keys that had expired. Each such key is looked up once. Also the number of those that were found.
     pub(crate) expired: u64,
     pub(crate) expired_but_found: u64,
     /// The rotations that it has caused.
@@ -50,7 +50,7 @@ impl<'a> Worker<'a> {
         self.known
     }
 
-    /// Rotates once, after a pause. All permanent keys are in throughout.
+    /// Rotates once, after a pause. The permanent keys are refreshed before, so all of them are in throughout.
     pub(crate) fn rotate_by_hand(&mut self) {
         let round = self.round;
         if round.pause > 0 {
@@ -82,17 +82,17 @@ impl<'a> Worker<'a> {
         if cfg!(feature = "snapshot") && self.id == 2 && Instant::now() > self.next_save {
             let began = Instant::now();
             self.save();
-            // A quarter of its time.
+            // Saves take a quarter of its time.
             self.next_save = Instant::now() + 3 * began.elapsed();
         }
     }
 
-    /// Counts an insert, and whether it was taken. A refusal takes a full generation.
+    /// Counts an insert. Returns its result, unless it was refused. A refusal needs a full generation.
     fn taken<T>(&mut self, result: Result<T, InsertError>) -> Option<T> {
         if let Err(error) = &result {
             let InsertError::Full { len, capacity, .. } = *error else { panic!("refused for no reason: {error}") };
             assert!(self.round.by != By::Count, "it rotates when it is full: {error}");
-            // The others may have yet to count what they have added.
+            // Other threads may not have counted yet what they have added.
             assert!(len + THREADS as usize > capacity, "refused where there is room: {error}");
         }
         self.tally.taken(result)
@@ -107,7 +107,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// A key that is new, by `insert` or `insert_if_absent`.
+    /// Adds a new key, with `insert` or `insert_if_absent`.
     fn insert_new(&mut self) {
         let round = self.round;
         let key = key(round.seed, self.id, self.next);
@@ -130,7 +130,7 @@ impl<'a> Worker<'a> {
         self.next += 1;
     }
 
-    /// A key that this thread has inserted before: its life begins anew, or it is in already.
+    /// Adds a key that this thread has inserted before. Either its life begins anew, or it is in already.
     fn refresh(&mut self) {
         let round = self.round;
         let lives = self.known.lives.len() as u64;
@@ -141,7 +141,7 @@ impl<'a> Worker<'a> {
         let life = self.known.lives[place];
         let inserts = round.inserts.fetch_add(1, SeqCst);
         if self.random.below(4) == 0 {
-            // If it is absent, this is no longer its last insert that is known of.
+            // If it is absent, its last known insert is no longer the last one.
             let added = self.taken(round.filter.insert_if_absent(&life.key));
             if added.is_none_or(|added| added) {
                 assert!(!round.must_be_found(&life), "a young key was taken for absent");
@@ -150,7 +150,7 @@ impl<'a> Worker<'a> {
         } else {
             let before = round.filter.generation();
             let taken = self.taken(round.filter.insert(&life.key));
-            // Where it is refused, it may have been added to a generation that has passed since.
+            // If it is refused, it may have been added to a generation that has ended since.
             let until = round.filter.generation();
             let since = if taken.is_some() { before } else { life.since };
             let inserts = if taken.is_some() { inserts } else { life.inserts };
@@ -158,10 +158,10 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// A key that all threads try to add.
+    /// Adds a key that all threads try to add.
     fn add_contested(&mut self) {
         let round = self.round;
-        // All threads are at the same few keys, which change with time.
+        // All threads use the same few keys, which change with time.
         let number = round.filter.generation() / (2 * round.generations()) * 8 + self.random.below(8);
         round.inserts.fetch_add(1, SeqCst);
         let before = round.filter.generation();
@@ -202,7 +202,7 @@ impl<'a> Worker<'a> {
         self.tally.lookups += keys.len() as u64;
     }
 
-    /// Looks for one of its keys, and forgets it if it has expired.
+    /// Looks up one of its keys, and forgets it if it has expired.
     fn look_up_one(&mut self) {
         let (round, lives) = (self.round, self.known.lives.len() as u64);
         if lives == 0 {
@@ -214,7 +214,7 @@ impl<'a> Worker<'a> {
         let found = round.filter.contains(&life.key);
         self.tally.lookups += 1;
         assert!(found || !round.must_be_found(&life), "a young key was lost, or missed");
-        // A generation more, for an insert that all generations have overtaken.
+        // One generation more, for an insert that all generations have overtaken.
         if generation > life.until + round.generations() {
             self.known.lives.swap_remove(place);
             self.known.expired += 1;
@@ -226,7 +226,7 @@ impl<'a> Worker<'a> {
         let round = self.round;
         let Some(key) = pick(&round.permanent, &mut self.random) else { return };
         let found = if self.random.below(4) == 0 {
-            // Only now: if they are in no longer, this call must not add one.
+            // Reads the flag only now: if the keys are no longer in, this call must not add one.
             round.permanent_are_in.load(SeqCst) && round.filter.insert_if_absent(&key) == Ok(false)
         } else {
             round.filter.contains(&key)
@@ -235,7 +235,7 @@ impl<'a> Worker<'a> {
         assert!(found || !round.permanent_are_in.load(SeqCst), "a key that is refreshed in each period was missed");
     }
 
-    /// The clock goes on, mostly by one tick.
+    /// Advances the clock, mostly by one tick.
     fn bring_tick(&mut self) {
         let (round, generations) = (self.round, self.round.generations());
         if round.pause > 0 && self.random.below(4) == 0 {
@@ -261,8 +261,8 @@ impl<'a> Worker<'a> {
     #[cfg(not(feature = "snapshot"))]
     fn save(&self) {}
 
-    /// Saves amid the changes of the others. The loaded filter has all keys that live until it is written, and they expire
-    /// in it when they would have.
+    /// Saves while others change the filter. The loaded filter has all keys that live until the snapshot is
+    /// written. They expire in it when they would have in the original.
     #[cfg(feature = "snapshot")]
     fn save(&mut self) {
         use std::hash::BuildHasherDefault;

@@ -1,4 +1,4 @@
-//! What all soaks share: rounds that follow from a seed, their threads, and the count of what was tried.
+//! What all soaks share: rounds that follow from a seed, their threads, and the counts of operations.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,14 +16,14 @@ use crate::support::{Random, Raw};
 /// How many threads work on a filter.
 pub(crate) const THREADS: u64 = 4;
 
-/// A filter and what is done to it. All of it follows from the seed.
+/// A filter and what is done to it. Everything follows from the seed.
 pub(crate) trait Round: fmt::Debug + Sized {
     fn new(seed: u64) -> Self;
 
-    /// The kinds of rounds that this one belongs to. What was tried is told for each of them.
+    /// The kinds of rounds that this one belongs to. The counts are printed for each kind.
     fn kinds(&self) -> [String; 2];
 
-    /// Has the threads work, for so long at most, and checks every step. Panics at a violation.
+    /// Runs the threads for at most this long, and checks every operation. Panics at a violation.
     fn run(&self, time: Duration) -> Tally;
 }
 
@@ -59,7 +59,8 @@ pub(crate) fn soak<R: Round>() {
     println!("no violation in {} s", start.elapsed().as_secs());
 }
 
-/// Ends the process if a round takes as long as a hundred do: an operation that never ends is a violation too.
+/// Ends the process if a round takes as long as a hundred rounds do: an operation that never ends is also a
+/// violation.
 fn end_with_a_round_that_does_not(current: &Weak<AtomicU64>) {
     while let Some(seed) = current.upgrade().map(|current| current.load(Ordering::Relaxed)) {
         thread::sleep(Duration::from_secs(120));
@@ -70,7 +71,7 @@ fn end_with_a_round_that_does_not(current: &Weak<AtomicU64>) {
     }
 }
 
-/// A few short rounds, for every run of the tests.
+/// Runs a few short rounds, in every run of the tests.
 pub(crate) fn sample<R: Round>(rounds: u64) {
     let first = first_seed();
     for seed in first..first + rounds {
@@ -79,7 +80,7 @@ pub(crate) fn sample<R: Round>(rounds: u64) {
     }
 }
 
-/// The round of this seed: what kinds it is of, and what was tried.
+/// Runs the round of this seed. Returns its kinds, and the counts of its operations.
 fn run<R: Round>(seed: u64, time: Duration) -> ([String; 2], Tally) {
     let violation = |round: &dyn fmt::Debug| -> ! {
         panic!("the violation above: CCF_SOAK_SEED={seed} begins with this round, {round:?}")
@@ -97,12 +98,13 @@ fn first_seed() -> u64 {
     setting("CCF_SOAK_SEED").unwrap_or_else(|| std::hash::RandomState::new().hash_one(0) >> 16)
 }
 
-/// A key of a round: by its owner, which is a thread or a purpose, and a number below 2^40. No two are the same.
+/// A key of a round, made from its owner, which is a thread or a purpose, and a number below 2^40. No two are the
+/// same.
 pub(crate) fn key(seed: u64, owner: u64, index: u64) -> Raw {
     Raw(Random(seed.rotate_left(32) ^ owner << 40 ^ index).next())
 }
 
-/// Runs `work` on all threads, which are numbered from 1, and returns what it returns on each.
+/// Runs `work` on all threads, which are numbered from 1. Returns the result of each.
 pub(crate) fn on_all_threads<R: Send>(tally: &mut Tally, work: impl Fn(u64, &mut Tally) -> R + Sync) -> Vec<R> {
     let begin = Barrier::new(THREADS as usize);
     let on_one = &|id| {
@@ -122,30 +124,30 @@ pub(crate) fn on_all_threads<R: Send>(tally: &mut Tally, work: impl Fn(u64, &mut
     ended.map(add).collect()
 }
 
-/// One of these, unless there is none.
+/// A random element, or `None` if there is none.
 pub(crate) fn pick<T: Copy>(from: &[T], random: &mut Random) -> Option<T> {
     (!from.is_empty()).then(|| from[random.below(from.len() as u64) as usize])
 }
 
-/// Operations that were tried, and rounds. Each key of a batch counts as one.
+/// Counts of operations and rounds. Each key of a batch counts as one.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) rounds: u64,
     pub(crate) lookups: u64,
     pub(crate) inserts: u64,
-    /// Of the inserts.
+    /// Inserts that were refused.
     pub(crate) refused: u64,
     pub(crate) removals: u64,
     pub(crate) counts: u64,
     pub(crate) rotations: u64,
-    /// How often the clock of entries went on.
+    /// How often the clock of entries advanced.
     pub(crate) ticks: u64,
     /// Snapshots that were written, loaded and compared.
     pub(crate) saves: u64,
 }
 
 impl Tally {
-    /// Counts an insert; what it returned, unless it was refused.
+    /// Counts an insert. Returns its result, unless it was refused.
     pub(crate) fn taken<T>(&mut self, result: Result<T, InsertError>) -> Option<T> {
         self.inserts += 1;
         self.refused += u64::from(result.is_err());

@@ -1,11 +1,12 @@
-//! The figures of a filter whose entries expire.
+//! The statistics of a filter whose entries expire.
 
 use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter};
 
-/// How many entries [`amid_a_sweep`] has for each of four ends.
+/// How many entries [`amid_a_sweep`] has for each of its four ends.
 const EACH: u64 = 10_000;
 
-/// A filter of more buckets than a call sweeps, of whose entries a quarter each died at ticks 1, 2 and 3: those of tick 1 are swept.
+/// A filter with more buckets than one call sweeps. A quarter of its entries each died at ticks 1, 2 and 3. Those
+/// of tick 1 are swept.
 pub(crate) fn amid_a_sweep() -> ExpiringCuckooFilter<u64> {
     let builder = ExpiringCuckooFilter::builder().capacity(4 * EACH as usize).false_positive_rate(0.02);
     let filter = builder.lifetime_in_ticks(9).build().unwrap();
@@ -32,7 +33,7 @@ fn what_expires_is_counted_when_it_is_taken_out() {
     let stats = filter.stats();
     assert_eq!((stats.len as u64, stats.expired, stats.sweeps), (EACH, 3 * EACH, 2));
     assert_eq!((stats.clock_steps_back, stats.clock_jumps, stats.inserts_refused), (0, 0, 0));
-    // What is removed, or cleared, has not expired.
+    // An entry that was removed or cleared has not expired.
     assert!(filter.remove(&3, 4));
     filter.clear();
     assert_eq!((filter.stats().len, filter.stats().expired), (0, 3 * EACH));
@@ -47,7 +48,7 @@ fn steps_back_and_jumps_of_the_clock_are_counted() {
         (100, (0, 0)),
         (99, (1, 0)),
         (0, (2, 0)),
-        // An entry may live on, but by one tick more all expire.
+        // An entry may still live. One tick more, and all expire.
         (114, (2, 0)),
         (129, (2, 1)),
         (1 << 60, (2, 2)),
@@ -56,7 +57,7 @@ fn steps_back_and_jumps_of_the_clock_are_counted() {
         filter.advance_to(tick);
         assert_eq!(counts(), expected, "after {tick}");
     }
-    // A new clock is neither.
+    // A new clock counts as neither.
     filter.restart_clock(3);
     filter.advance_to(4);
     assert_eq!(counts(), (3, 2));

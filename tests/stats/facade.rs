@@ -1,4 +1,4 @@
-//! The figures as the recorder of the `metrics` facade gets them.
+//! The statistics as the recorder of the `metrics` facade gets them.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,8 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use super::clocks::amid_a_sweep;
 use super::*;
 
-/// All that was published, by name: the values, and whether they are counters. Of the filter `name`, and described.
+/// Everything that was published for this filter, by name: the value, and whether it is a counter. Checks that each has
+/// a description.
 fn published(snapshots: &Snapshotter, filter: &str) -> BTreeMap<String, (f64, bool)> {
     let snapshot = snapshots.snapshot().into_vec().into_iter();
     let of_filter = snapshot.filter_map(|(key, _, description, value)| {
@@ -18,14 +19,14 @@ fn published(snapshots: &Snapshotter, filter: &str) -> BTreeMap<String, (f64, bo
         let value = match value {
             DebugValue::Counter(value) => (value as f64, true),
             DebugValue::Gauge(value) => (value.into_inner(), false),
-            DebugValue::Histogram(_) => panic!("{} is no histogram", key.name()),
+            DebugValue::Histogram(_) => panic!("{} must not be a histogram", key.name()),
         };
         (labels[0].1 == filter).then(|| (key.name().to_owned(), value))
     });
     of_filter.collect()
 }
 
-/// What is to be published of these figures.
+/// What must be published for these statistics.
 fn expected(stats: &Stats) -> BTreeMap<String, (f64, bool)> {
     let gauges = [
         ("tables", stats.tables as f64),

@@ -1,4 +1,4 @@
-//! What several tests share: keys and hashers that the filter must cope with, random numbers, and every layout.
+//! Helpers for several tests: keys and hashers that the filter must handle, random numbers, and every layout.
 
 // Each test binary uses a part of this.
 #![allow(dead_code, unreachable_pub)]
@@ -17,7 +17,7 @@ impl Hash for Raw {
     }
 }
 
-/// The weakest of hashers: a number is its own hash.
+/// The weakest hasher: a number is its own hash.
 #[derive(Debug, Default)]
 pub struct Identity(u64);
 
@@ -26,7 +26,7 @@ impl Hasher for Identity {
         self.0
     }
 
-    /// Keys are written as one u64. Only the fixed key by which snapshots know a hasher has bytes.
+    /// Keys are written as one u64. Only the fixed key by which snapshots recognize a hasher is written as bytes.
     fn write(&mut self, bytes: &[u8]) {
         self.0 = bytes.iter().fold(self.0, |hash, &byte| hash.rotate_left(8) ^ u64::from(byte));
     }
@@ -36,12 +36,12 @@ impl Hasher for Identity {
     }
 }
 
-/// Whether a count is within five standard deviations of what is expected of rare, independent events.
+/// Whether a count is within five standard deviations of the expected count of rare, independent events.
 pub fn plausible(count: f64, expected: f64) -> bool {
     (count - expected).abs() <= 5.0 * expected.sqrt() + 5.0
 }
 
-/// Keys whose hashes the tests choose, so that they can make keys that the filter cannot tell apart.
+/// Keys whose hashes the tests choose, so that tests can make keys that the filter cannot tell apart.
 pub type Filter = ConcurrentCuckooFilter<Raw, BuildHasherDefault<Identity>>;
 
 pub fn build(capacity: u64, encoding: Encoding, rate: f64) -> Filter {
@@ -49,12 +49,12 @@ pub fn build(capacity: u64, encoding: Encoding, rate: f64) -> Filter {
     builder.encoding(encoding).hasher(BuildHasherDefault::default()).build().unwrap()
 }
 
-/// So many keys of random hashes, no two the same, from the `first` on.
+/// This many keys with random hashes, starting with number `first`. No two are the same.
 pub fn hashes(first: usize, count: usize) -> impl Iterator<Item = Raw> {
     (first..first + count).map(|key| Raw(Random(key as u64).next()))
 }
 
-/// An encoding and a rate, and the slots of a bucket and the bits of a fingerprint that they lead to.
+/// An encoding and a rate, and the slots and fingerprint bits that they lead to.
 pub type Layout = (Encoding, f64, usize, u32);
 
 /// Each of the eleven layouts.
@@ -72,10 +72,10 @@ pub const LAYOUTS: [Layout; 11] = [
     (Encoding::Plain, 1e-9, 2, 32),
 ];
 
-/// Value bits and a rate, and the slots of a bucket and the bits of a fingerprint that they lead to in a maplet.
+/// Value bits and a rate, and the slots and fingerprint bits that they lead to in a maplet.
 pub type MapletLayout = (u32, f64, usize, u32);
 
-/// Each of the five layouts of a maplet: once with the most value bits that it has room for, and once with fewer.
+/// Each of the five layouts of a maplet, once with the most value bits that it has room for, and once with fewer.
 pub const MAPLET_LAYOUTS: [MapletLayout; 10] = [
     (1, 0.01, 6, 11),
     (5, 0.2, 6, 7),
@@ -89,7 +89,7 @@ pub const MAPLET_LAYOUTS: [MapletLayout; 10] = [
     (16, 0.001, 2, 16),
 ];
 
-/// A small generator of random numbers: each thread has its own.
+/// A small generator of random numbers. Each thread has its own.
 pub struct Random(pub u64);
 
 impl Random {

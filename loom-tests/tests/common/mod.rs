@@ -1,4 +1,4 @@
-//! How models are run: with a count of what loom explored, and with seeded bugs.
+//! Runs models: counts the executions that loom explores, and runs each model again with seeded bugs.
 
 // Each test binary uses a part of this.
 #![allow(dead_code, unreachable_pub)]
@@ -14,19 +14,20 @@ pub const A: usize = 0;
 pub const B: usize = 1;
 pub const C: usize = 2;
 pub const D: usize = 3;
-// In a table of six buckets A and B share no stripe with E and F. (In one of four, A and B share it with C and D.)
+// In a table of six buckets, A and B share no stripe with E and F. (In a table of four, A and B share a stripe with
+// C and D.)
 pub const E: usize = 4;
 pub const F: usize = 5;
 
-/// A role in a model: what one thread does to the table, or whatever is shared.
+/// A role in a model: what one thread does to the table, or to other shared data.
 pub type Role<Shared = Table> = Box<dyn FnOnce(&Shared) + Send>;
 
 pub fn role(run: impl FnOnce(&Table) + Send + 'static) -> Role {
     Box::new(run)
 }
 
-/// A small table to share, with these keys in the first of their buckets. `std`'s `Arc`, since its counts are no part
-/// of the protocol.
+/// A small table to share. Each of these keys is in the first of its buckets. The `Arc` is that of `std`, because
+/// its counts are not part of the protocol.
 pub fn table(buckets: usize, keys: &[Key]) -> Arc<Table> {
     let table = Table::new(buckets);
     for &key in keys {
@@ -35,12 +36,13 @@ pub fn table(buckets: usize, keys: &[Key]) -> Arc<Table> {
     Arc::new(table)
 }
 
-/// Explores every execution of a model, or every one with at most `preemptions` where that is given.
+/// Explores every execution of a model, or every one with at most `preemptions` if that is given.
 ///
-/// The model is a table, the roles that run on it, each on a thread of its own, and what must hold when all have ended.
-/// loom can let one role's first load hide another's (tokio-rs/loom, issues 166 and 392), and then explores a handful
-/// of executions without saying so. It depends on which role is spawned first. So every model runs with its roles in
-/// the given and in the opposite order, and it is a failure if the two together are fewer executions than `minimum`.
+/// A model is a table, the roles that run on it, each on its own thread, and a check for when all have ended. loom
+/// can let one role's first load hide another's (tokio-rs/loom, issues 166 and 392). It then explores only a
+/// handful of executions, without a warning. This depends on which role is spawned first. So every model runs with
+/// its roles in the given order and in the opposite order. The model fails if the two runs together explore fewer
+/// executions than `minimum`.
 pub fn explore<Shared: Send + Sync + 'static>(
     minimum: usize,
     preemptions: Option<usize>,
@@ -77,8 +79,8 @@ pub fn explore<Shared: Send + Sync + 'static>(
     assert!(executions >= minimum, "only {executions} executions of {name}: the model shows too little");
 }
 
-/// For a model: that it passes, and that it fails with each of the seeded bugs (or groups of them), by the message that
-/// names the violation.
+/// Tests that a model passes, and that it fails with each of the seeded bugs (or groups of them). The failure must
+/// have the message that names the violation.
 #[macro_export]
 macro_rules! model {
     ($name:ident, at least $minimum:expr, $(preemptions $preemptions:expr,)? fails with $message:literal for [$($fault:ident $(+ $more:ident)*),+]) => {

@@ -1,4 +1,4 @@
-//! Lookups that are disturbed before chosen steps: each look that has to be repeated is counted, and no other.
+//! Lookups that are disturbed before chosen steps. A look is counted if it has to be repeated, and only then.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,8 +12,8 @@ fn key<L: AnyLayout>(nth: usize) -> Key {
     Key::of::<L>(BUCKETS, 0, 1, nth)
 }
 
-/// How many retries are counted while `lookup` looks and, before each of these of its steps, counted from 0, a key of
-/// the same stripe comes and goes.
+/// How many retries are counted during `lookup`. Before each of the given steps (counted from 0), a key of the same
+/// stripe is inserted and removed.
 fn retries<L: AnyLayout + 'static>(present: &[Key], steps: &'static [usize], lookup: impl Fn(&Table<L>)) -> u64 {
     let table = Rc::new(Table::<L>::new(BUCKETS));
     present.iter().for_each(|&key| table.place(key));
@@ -31,7 +31,7 @@ fn retries<L: AnyLayout + 'static>(present: &[Key], steps: &'static [usize], loo
     table.lookup_retries()
 }
 
-/// A look is four steps: it reads the version, both buckets, and the version again.
+/// A look takes four steps: it reads the version, both buckets, and the version again.
 fn each_disturbed_look_is_counted<L: AnyLayout + 'static>() {
     let of_absent = |steps| retries::<L>(&[], steps, |table| assert!(!table.contains(key::<L>(0))));
     assert_eq!(of_absent(&[]), 0);

@@ -1,4 +1,5 @@
-//! Threads that stop in the middle of an operation, for a second or for good: before each of its steps in turn.
+//! Threads that stop in the middle of an operation, for a second or for good. Each test stops a thread before each
+//! of its steps in turn.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,18 +12,18 @@ use ccf_steps::model::{Fault, Generations, Key, Step, Table, before_each_step, i
 
 const BUCKETS: usize = 4;
 
-/// Nearly full: buckets A and B are, C and D have room.
+/// Nearly full: buckets A and B are full, C and D have room.
 struct Scene {
     table: Table,
-    /// In the table from the beginning to the end. `y` moves from B to C if room must be made.
+    /// Always in the table. `y` moves from B to C if room must be made.
     present: [Key; 4],
-    /// Never in it.
+    /// Never in the table.
     absent: Key,
-    /// Has A and B for its buckets: it goes in only by a relocation.
+    /// Its buckets are A and B, so it can be inserted only by a relocation.
     by_relocation: Key,
-    /// Has the pair, and so the stripe, of `y`, and finds room at C.
+    /// Has the pair of `y`, and so its stripe. It finds room at C.
     with_room: Key,
-    /// Two live ones, after a first tick; with the key [`YOUNG`] in the current one.
+    /// Two live generations, after a first tick. The key [`YOUNG`] is in the current one.
     generations: Generations,
 }
 
@@ -43,7 +44,7 @@ impl Scene {
         Self { table, present, absent, by_relocation, with_room: with_room.twin(), generations }
     }
 
-    /// What a lookup must answer, whatever a thread that has stopped was about to do.
+    /// What a lookup must answer, whatever step the stopped thread was about to take.
     fn check(&self) {
         assert!(self.present.iter().all(|&key| self.table.contains(key)), "a present key was missed");
         assert!(!self.table.contains(self.absent), "an absent key was found");
@@ -51,7 +52,7 @@ impl Scene {
     }
 }
 
-/// What a thread does that is to be stopped.
+/// The operation that is stopped.
 type Operation = fn(&Scene);
 
 const INSERT: Operation = |scene| scene.table.insert(scene.by_relocation).expect("there is room at C");
@@ -87,8 +88,8 @@ fn before_step(nth: usize, at: impl Fn() + 'static) {
     })));
 }
 
-/// Begins the operation on a thread of its own, which stops before the `nth` step until `meanwhile` has ended, and then
-/// goes on.
+/// Runs the operation on its own thread. The thread stops before the `nth` step until `meanwhile` has ended, and
+/// then continues.
 fn stopped_before(nth: usize, operation: Operation, faults: &[Fault], scene: &Scene, meanwhile: impl FnOnce()) {
     let (stops, stopped) = channel();
     let (lets_go, let_go) = channel::<()>();
@@ -96,20 +97,20 @@ fn stopped_before(nth: usize, operation: Operation, faults: &[Fault], scene: &Sc
         scope.spawn(move || {
             inject(faults);
             before_step(nth, move || {
-                stops.send(()).expect("somebody waits for this");
+                stops.send(()).expect("the other thread waits for this");
                 // Until the other end is dropped.
                 _ = let_go.recv();
             });
             operation(scene);
         });
-        stopped.recv().expect("it takes so many steps");
+        stopped.recv().expect("the operation has this many steps");
         meanwhile();
         drop(lets_go);
     });
 }
 
-/// Lookups go on for a second while a thread has stopped before a step, for all steps of the operation at once, each in
-/// a table of its own.
+/// Lookups go on for a second while a thread is stopped before a step. This runs for all steps of the operation at
+/// once, each in its own table.
 fn lookups_go_on(operation: Operation) {
     thread::scope(|scope| {
         for nth in 0..steps_of(operation).len() {
@@ -152,8 +153,8 @@ fn lookups_do_not_wait_for_a_stopped_rotation() {
     lookups_go_on(ROTATION);
 }
 
-/// The control: a relocation that clears the old slot before it fills the new one can be stopped with its item in
-/// neither.
+/// The control: if a relocation clears the old slot before it fills the new one, it can be stopped while its item
+/// is in neither.
 #[test]
 #[should_panic(expected = "a present key was missed")]
 fn a_relocation_that_stops_with_its_item_in_hand_is_noticed() {
@@ -164,9 +165,9 @@ fn a_relocation_that_stops_with_its_item_in_hand_is_noticed() {
     }
 }
 
-/// Whether the operation waits for a lock. If so, it is not done.
+/// Whether the operation waits for a lock. If it does, it is not carried out.
 fn waits(operation: impl FnOnce()) -> bool {
-    before_each_step(Some(Rc::new(|step| assert_ne!(step, Step::Wait, "no need to wait in earnest"))));
+    before_each_step(Some(Rc::new(|step| assert_ne!(step, Step::Wait, "it waits for a lock"))));
     let result = catch_unwind(AssertUnwindSafe(operation));
     before_each_step(None);
     result.is_err()
@@ -187,8 +188,8 @@ fn inserts_that_find_room_do_not_wait_for_a_stopped_writer() {
     }
 }
 
-/// A rotation that has stopped holds up the next one, before it has taken effect also who brings the same tick, and
-/// nobody else.
+/// A stopped rotation makes the next rotation wait. Before it has taken effect, it also makes a thread wait that
+/// passes the same tick. Nothing else waits.
 #[test]
 fn only_rotations_wait_for_a_stopped_rotation() {
     let (mut same_tick_waits, mut next_tick_waits) = (0, 0);
@@ -205,7 +206,7 @@ fn only_rotations_wait_for_a_stopped_rotation() {
             assert!((1..=3).all(|key| generations.contains(key)), "a present key was missed");
             let clearing = steps[..nth].contains(&Step::Unlock);
             let same_tick = waits(|| _ = generations.advance_to(1));
-            assert!(!(same_tick && clearing), "a tick that has taken effect is waited for");
+            assert!(!(same_tick && clearing), "a call waited for a tick that has taken effect");
             same_tick_waits += usize::from(same_tick);
             next_tick_waits += usize::from(clearing && waits(|| _ = generations.advance_to(2)));
         });
@@ -214,8 +215,8 @@ fn only_rotations_wait_for_a_stopped_rotation() {
     assert!(same_tick_waits > 0 && next_tick_waits > 0, "{steps:?}");
 }
 
-/// The control of the tests above: the stopped writer does hold the lock of the key that it moves, from the step that
-/// takes it to the one that gives it back, and no longer.
+/// The control of the tests above. The stopped writer holds the lock of the key that it moves from the step that
+/// takes the lock to the step that releases it, and no longer.
 #[test]
 fn a_removal_waits_for_a_writer_that_stopped_under_its_lock() {
     let steps = steps_of(INSERT);
@@ -231,8 +232,8 @@ fn a_removal_waits_for_a_writer_that_stopped_under_its_lock() {
     }
 }
 
-/// No step of the real library can panic or be cancelled. If it could, this is all that would come of it: an item may
-/// be counted twice or not at all, and one that was on the move may have two copies.
+/// No step of the real library can panic or be cancelled. If one could, this would be the only damage: an item may
+/// be counted twice or not at all, and an item that was being moved may have two copies.
 #[test]
 fn a_thread_that_dies_in_the_midst_loses_no_item_and_holds_no_lock() {
     for operation in OPERATIONS {
@@ -241,7 +242,7 @@ fn a_thread_that_dies_in_the_midst_loses_no_item_and_holds_no_lock() {
             before_step(nth, || panic!("this thread dies"));
             let died = catch_unwind(AssertUnwindSafe(|| operation(&scene))).is_err();
             before_each_step(None);
-            assert!(died, "it takes so many steps");
+            assert!(died, "the operation has this many steps");
             scene.check();
             let use_all = || {
                 scene.table.insert(scene.with_room).expect("there is room at C");

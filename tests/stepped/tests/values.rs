@@ -1,8 +1,8 @@
-//! A lookup of values that is interrupted between any two of its steps: whatever others do meanwhile, it finds what the key had
-//! at one moment.
+//! A lookup of values is interrupted between any two of its steps. Whatever other operations do meanwhile, the
+//! lookup finds what the key had at one moment.
 //!
-//! Both run on one thread. Before a step of the lookup, the hook does whole operations of others. So each test decides
-//! what happens when, and nothing is left to chance.
+//! The lookup and the other operations run on one thread. Before a step of the lookup, the hook does whole
+//! operations. So each test decides what happens when, and nothing is left to chance.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -11,14 +11,15 @@ use std::rc::Rc;
 use ccf_steps::model::{AnyLayout, Fault, Key, Seeded, SmallestOfValues, Table, before_each_step};
 use proptest::prelude::*;
 
-/// What others do.
+/// An operation that interrupts the lookup.
 #[derive(Clone, Copy, Debug)]
 enum Change {
-    /// Adds a value; to the second bucket, if both have as much room.
+    /// Adds a value to the emptier bucket. If both have as much room, the flag selects the second.
     Insert(u16, bool),
     Remove(u16),
     Replace(u16, u16),
-    /// Moves a copy from one bucket to the other: from the second one or from the first one.
+    /// Moves a copy from one bucket to the other: from the second bucket if the flag is set, otherwise from the
+    /// first.
     Relocate(u16, bool),
 }
 
@@ -38,13 +39,13 @@ fn change<L: AnyLayout>(table: &Table<L>, change: Change) {
     }
 }
 
-/// The values that the key has now, by counts under the lock.
+/// The values that the key has now, found by counts under the lock.
 fn values_now<L: AnyLayout>(table: &Table<L>) -> BTreeSet<u16> {
     (0..4).filter(|&value| table.count(key::<L>(value, false)) > 0).collect()
 }
 
-/// What a lookup finds while these changes are made, some before each of its steps, with these faults; and what the key had from
-/// the first to the last.
+/// What a lookup finds while these changes are made, each group before one of its steps, with these faults. Also
+/// returns what the key had at each moment of the lookup.
 fn look<L: AnyLayout + 'static>(
     given: &[Change],
     changes: &[Vec<Change>],
@@ -94,16 +95,17 @@ proptest! {
     }
 }
 
-/// Without the version, or where changes do not raise it, the same lookups find what the key never had.
+/// If the lookup ignores the version, or changes do not raise it, the same lookups find sets of values that the key
+/// never had.
 #[test]
 fn without_a_step_a_lookup_finds_what_the_key_never_had() {
-    // A look is at the version, the first bucket, the second one, and the version.
+    // A look reads the version, the first bucket, the second one, and the version again.
     let before_the_second_bucket = |changes: &[Change]| vec![vec![], vec![], changes.to_vec()];
-    // The first bucket has 1 or 0, the second 3 or 2. It is never 1 and 2 together.
+    // The first bucket has 1 or 0, the second 3 or 2. The key never has 1 and 2 together.
     let two = [Insert(1, false), Insert(3, true)];
     let replaced = before_the_second_bucket(&[Replace(1, 0), Replace(3, 2)]);
     let cases: [(&[Change], _, &'static [Fault]); 3] = [
-        // To the bucket that was read, and then to the other.
+        // First to the bucket that was read, and then to the other.
         (&[], before_the_second_bucket(&[Insert(1, false), Insert(2, true)]), &[Fault::AddValueWithoutBump]),
         (&two, replaced.clone(), &[Fault::ReplaceWithoutBump]),
         (&two, replaced, &[Fault::LookupWithoutVersion]),

@@ -1,4 +1,5 @@
-//! How the threads of a model run: real ones that pause at random, or shuttle's under a schedule of its choice.
+//! How the threads of a model run: real threads that pause at random, or shuttle's threads under a schedule that
+//! shuttle chooses.
 
 // Each test binary uses a part of this.
 #![allow(dead_code, unreachable_pub)]
@@ -24,13 +25,13 @@ pub fn job(run: impl FnOnce() + Send + 'static) -> Job {
     Box::new(run)
 }
 
-/// `usual`, or as many times more as the environment variable says.
+/// `usual`, multiplied by the factor in the environment variable.
 pub fn scaled(usual: usize, variable: &str) -> usize {
     usual * std::env::var(variable).map_or(1, |factor| factor.parse().expect("a number of times"))
 }
 
-/// Runs each job on a real thread. Before a step, a thread goes on at once, dawdles, or lets another one run, so that
-/// the steps of all interleave although a whole operation takes less than a microsecond.
+/// Runs each job on a real thread. Before a step, a thread goes on at once, waits a little, or lets another one
+/// run. So the steps of all threads interleave, although a whole operation takes less than a microsecond.
 pub fn on_real_threads(seed: u64, faults: &[Fault], jobs: Vec<Job>) {
     let start = &Barrier::new(jobs.len());
     thread::scope(|scope| {
@@ -55,10 +56,10 @@ pub fn on_real_threads(seed: u64, faults: &[Fault], jobs: Vec<Job>) {
     });
 }
 
-/// Runs each job on a thread of the shuttle execution that this is called in; any of them may take the next step.
+/// Runs each job on a thread of the current shuttle execution. Any of these threads may take the next step.
 pub fn on_shuttle_threads(jobs: Vec<Job>) {
-    // Any access to an atomic of shuttle's lets its scheduler choose who goes on. To yield would be more than that: it
-    // tells the scheduler that this thread had better not be the one, which is true only of one that waits.
+    // Each access to an atomic of shuttle's lets its scheduler choose which thread continues. A yield would do
+    // more: it tells the scheduler to prefer other threads. That is right only for a thread that waits.
     let turn = AtomicBool::new(false);
     before_each_step(Some(Rc::new(move |step| match step {
         // The execution has failed and is being taken down.
@@ -71,10 +72,10 @@ pub fn on_shuttle_threads(jobs: Vec<Job>) {
     before_each_step(None);
 }
 
-/// Runs a model under so many schedules of each of shuttle's kinds, the same ones whenever the seed is the same.
+/// Runs a model under this many schedules of each of shuttle's kinds. The same seed gives the same schedules.
 ///
-/// Uniform random walks are uniform over all schedules; a random scheduler favours those that switch often; PCT
-/// (probabilistic concurrency testing) those that switch at few places, but there for long.
+/// Uniform random walks are uniform over all schedules. A random scheduler favours schedules that switch threads
+/// often. PCT (probabilistic concurrency testing) favours those that switch at few places, but for a long time.
 pub fn under_schedules(seed: u64, schedules: usize, model: impl Fn() + Send + Sync + Clone + 'static) {
     fn run(scheduler: impl Scheduler + 'static, model: impl Fn() + Send + Sync + 'static) {
         let mut config = Config::new();

@@ -1,4 +1,4 @@
-//! Histories of a table whose entries expire: a multiset of pairs of a class and an end, and a clock.
+//! Histories of a table whose entries expire: a multiset of pairs of a class and an end, with a clock.
 
 use ccf_steps::model::{AnyLayout, Key, SmallestOfValues, Table, UsualOfValues};
 use ccf_steps::{Advance, InsertError};
@@ -11,10 +11,10 @@ use crate::common::scaled;
 use crate::history::{Diary, Event, World, histories_of, must_hold, on_real, without};
 use crate::room::{CLASSES, Room};
 
-/// The longest lifetime is below this.
+/// The longest lifetime is less than this.
 const TICKS: usize = 4;
 
-/// How many entries there are of each class, by how many ticks they have left. None has 0 left.
+/// How many entries each class has, by the number of ticks that they have left. No entry has 0 left.
 type Left = [[u8; TICKS]; CLASSES];
 
 /// The multiset, and the clock.
@@ -24,7 +24,7 @@ struct State {
     left: Left,
 }
 
-/// What a thread asked of a class of keys, mostly with an end, and what it was told.
+/// What a thread asked about a class of keys, mostly with an end, and the answer.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
     Insert(u64, Result<(), InsertError>),
@@ -45,7 +45,7 @@ enum Operation {
     Saved(State),
 }
 
-/// What the table is meant to be.
+/// The specification of the table.
 struct Multiset;
 
 impl Specification for Multiset {
@@ -71,7 +71,7 @@ impl Specification for Multiset {
                             let gone = TICKS.min(ticks as usize);
                             left.rotate_left(gone);
                             left[TICKS - gone..].fill(0);
-                            // Those that have none left have died.
+                            // Entries with no tick left have died.
                             left[0] = 0;
                         }
                         Advance::Forward { ticks }
@@ -84,7 +84,7 @@ impl Specification for Multiset {
         let copies = before.left.map(|left| left.iter().sum());
         let left = &mut after.left[class];
         let is_in = copies[class] > 0;
-        // How long an entry with this end has left: 0 if it has died, and `None` if that is too long.
+        // How long an entry with this end has left: 0 if it has died, and `None` if the end is too far away.
         let ticks = |end: u64| match end.saturating_sub(before.now) {
             ticks if ticks > longest => None,
             ticks => Some(ticks as usize),
@@ -92,13 +92,13 @@ impl Specification for Multiset {
         let add = |left: &mut [u8; TICKS], end| {
             let ticks = ticks(end);
             if let Some(1..) = ticks {
-                left[ticks.expect("it is one")] += 1;
+                left[ticks.expect("the entry is live")] += 1;
             }
             ticks.is_some()
         };
         let refusal_is_due = |end: u64, error| match error {
             InsertError::LifetimeTooLong { now, .. } => ticks(end).is_none() && now == before.now,
-            // What is dead needs no room.
+            // A dead entry needs no room.
             error => matches!(ticks(end), Some(1..)) && room.refuses(class, copies, error),
         };
         let holds = match answer {
@@ -128,7 +128,7 @@ impl Specification for Multiset {
             Answer::Remove(end, removed) => {
                 let has = matches!(ticks(end), Some(ticks @ 1..) if left[ticks] > 0);
                 if has && removed {
-                    left[ticks(end).expect("it is one")] -= 1;
+                    left[ticks(end).expect("the entry is live")] -= 1;
                 }
                 removed == has
             }
@@ -144,16 +144,16 @@ enum Ask {
     KeepUntil,
     Contains,
     Remove,
-    /// To look up three keys at a time.
+    /// Look up three keys at a time.
     ContainsBatch,
-    /// To go on by so many ticks, or to say the same again.
+    /// Advance the clock by this many ticks, or pass the same tick again.
     Advance,
-    /// To save the table.
+    /// Save the table.
     Save,
 }
 
-/// What a thread is to ask, of a key of which class, with an end so many ticks from now; and whether of the key that tries its
-/// buckets the other way round.
+/// What a thread asks: about a key of which class, with an end how many ticks from now, and whether about the key
+/// that tries its buckets in the opposite order.
 #[derive(Clone, Copy)]
 struct Question {
     ask: Ask,
@@ -162,7 +162,7 @@ struct Question {
     twin: bool,
 }
 
-/// A table to begin with, and what each thread is to ask.
+/// An initial table, and what each thread asks.
 struct TableWithClock<L> {
     room: Room,
     keys: [Key; CLASSES],
@@ -188,7 +188,7 @@ impl<L: AnyLayout + 'static> World for TableWithClock<L> {
         let (room, table, keys) =
             Room::with::<L, _>(narrow, random, |buckets| Table::with_clock(buckets, longest, now));
 
-        // Full but for a few slots, some of which are dead; or nearly empty.
+        // Full except for a few slots, some of which hold dead entries; or nearly empty.
         let used = random.random_range(if narrow { 1..=2 } else { 3..=CLASSES });
         let few = random.random_range(0..4);
         let free = if random.random_ratio(1, 3) { room.slots().saturating_sub(few) } else { few };
@@ -286,7 +286,7 @@ impl<L: AnyLayout + 'static> World for TableWithClock<L> {
 
     fn ask_at_last(&self, diary: &mut Diary<Operation>) {
         let table = &self.table;
-        // All that is left dies, one tick after the other, and nothing comes back to life.
+        // All remaining entries die, one tick after the other, and no entry comes back to life.
         for _ in 0..2 * TICKS {
             for class in 0..CLASSES {
                 self.ask(Question { ask: Ask::Contains, class, ticks: 0, twin: false }, &mut (), diary);
@@ -329,8 +329,8 @@ without! {
     AddsBeforeSwept, DropWithoutLock, RestartWithoutLocks, SweepKeepsNothing, SweepWithoutSettling, SweptTooSoon
 }
 
-/// A relocation saw an entry, which was then swept, and took it for one that ends a round of the ring later: one in 140,000 worlds
-/// showed that, and this one in some hundred runs.
+/// A relocation saw an entry, which was then swept. It took the entry for one that ends a round of the ring later.
+/// One in 140,000 worlds showed this, and this world in one of some hundred runs.
 #[test]
 fn a_world_in_which_the_dead_came_back_to_life() {
     for _ in 0..scaled(2000, "CCF_HISTORIES") {

@@ -1,6 +1,7 @@
-//! Histories of a filter that grows: a multiset of keys, of which some look alike in its oldest table.
+//! Histories of a filter that grows: a multiset of keys, some of which look alike in its oldest table.
 //!
-//! Each thread removes only what it has inserted, as the filter's documentation asks for. So each removal must succeed.
+//! Each thread removes only keys that it has inserted, as the filter's documentation requires. So each removal must
+//! succeed.
 
 use ccf_steps::InsertError;
 use ccf_steps::model::{Growable, GrowableKey};
@@ -11,16 +12,16 @@ use todc_utils::specifications::Specification;
 
 use crate::history::{Diary, Event, World, histories_of, must_hold, without};
 
-/// How many keys a world has. Two and two of them look alike in the oldest table.
+/// How many keys a world has. In the oldest table, each key looks like one other.
 const KEYS: usize = 6;
 
-/// How many copies a pair of buckets holds, in each table.
+/// How many copies a pair of buckets holds in each table.
 const SLOTS_OF_PAIR: usize = 4;
 
-/// How many copies of each key are in.
+/// How many copies of each key are in the filter.
 type Copies = [u8; KEYS];
 
-/// What a thread asked of a key, and what it was told.
+/// What a thread asked about a key, and the answer.
 #[derive(Clone, Copy, Debug)]
 enum Operation {
     /// The filter was filled.
@@ -30,8 +31,8 @@ enum Operation {
     Contains(usize, bool),
     Remove(usize, bool),
     Count(usize, usize),
-    /// Whether the filter that was loaded from a snapshot has the key; and whether inserts of its like were under way when
-    /// the save began. It may have those whenever they take effect.
+    /// Whether the filter loaded from a snapshot has the key, and whether inserts of its look-alike were under way
+    /// when the save began. The snapshot may contain those, whenever they take effect.
     Saved {
         key: usize,
         found: bool,
@@ -39,10 +40,10 @@ enum Operation {
     },
 }
 
-/// What the filter is meant to be: a multiset of keys.
+/// The specification of the filter: a multiset of keys.
 ///
-/// Where a key is in, its copy must be found. Where only its like is in, either answer is right: it depends on which table
-/// the copy is in.
+/// If a key is in, its copy must be found. If only its look-alike is in, either answer is right, because it depends
+/// on which table has the copy.
 struct Multiset;
 
 impl Specification for Multiset {
@@ -58,7 +59,7 @@ impl Specification for Multiset {
         let is_in = |key: usize| before[key] > 0;
         let alike = |key: usize| usize::from(before[key]) + usize::from(before[key ^ 1]);
         let all: usize = before.iter().copied().map(usize::from).sum();
-        // A pair of buckets of the newest table is full, of copies of this class or of any.
+        // Every slot of a pair of buckets of the newest table is taken, by copies of this class or of any.
         let refusal_is_due = |key, error| match error {
             InsertError::TooManyCopies { .. } => alike(key) >= SLOTS_OF_PAIR,
             InsertError::Full { .. } => all >= SLOTS_OF_PAIR,
@@ -91,7 +92,7 @@ enum Ask {
     Insert,
     InsertIfAbsent,
     Contains,
-    /// To remove one of the thread's own.
+    /// Remove one of the thread's own keys.
     Remove,
     Count,
     InsertBatch,
@@ -100,7 +101,7 @@ enum Ask {
     Save,
 }
 
-/// What a thread is to ask, of which key, and whether of the one that tries its buckets the other way round.
+/// What a thread asks, about which key, and whether about the one that tries its buckets in the opposite order.
 #[derive(Clone, Copy)]
 struct Question {
     ask: Ask,
@@ -108,7 +109,7 @@ struct Question {
     twin: bool,
 }
 
-/// A filter to begin with, which keys of it are whose, and what each thread is to ask.
+/// An initial filter, which thread owns which of its keys, and what each thread asks.
 struct Growing {
     keys: [GrowableKey; KEYS],
     filter: Growable,
@@ -121,7 +122,7 @@ impl Growing {
         if twin { self.keys[key].twin() } else { self.keys[key] }
     }
 
-    /// Three keys, from this one on.
+    /// Three keys, starting with this one.
     fn several(&self, key: usize) -> [(usize, GrowableKey); 3] {
         [0, 1, 2].map(|more| ((key + more) % KEYS, self.keys[(key + more) % KEYS]))
     }
@@ -277,7 +278,7 @@ impl World for Growing {
         if len != inserted - removed {
             return Err(format!("{inserted} inserted, {removed} removed, len {len}"));
         }
-        // For each further table, a pair of the one before was full.
+        // For each further table, a pair of the previous table was full.
         let tables = self.filter.tables();
         if (tables - 1) * SLOTS_OF_PAIR > inserted {
             return Err(format!("{tables} tables for {inserted} inserted keys"));
@@ -305,6 +306,6 @@ without! {
 without! {
     real_threads, in at most 1_000_000 worlds:
     GrowWithoutLock, GrowWithoutRecheck, InsertIfAbsentWithoutGate, PublishBeforeSet, RemoveOldestFirst,
-    #[ignore = "takes minutes: three threads must pause at just the right steps"]
+    #[ignore = "takes minutes: three threads must pause at exactly the right steps"]
     LookupOldestFirst
 }

@@ -1,4 +1,4 @@
-//! What a history is: how threads make one, and how it is checked.
+//! What a history is, how threads make one, and how it is checked.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use todc_utils::specifications::Specification;
 
 use crate::common::{Job, job, on_real_threads, on_shuttle_threads, scaled, under_schedules};
 
-/// An operation that has ended: when it was called and when it answered, and what.
+/// An operation that has ended: what it was, when it was called, and when it answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Event<O> {
     pub(crate) called: usize,
@@ -22,30 +22,30 @@ pub(crate) struct Event<O> {
 }
 
 impl<O> Event<O> {
-    /// Whether the two were under way at the same time.
+    /// Whether the two operations were under way at the same time.
     pub(crate) fn overlaps<P>(&self, other: &Event<P>) -> bool {
         self.called < other.answered && other.called < self.answered
     }
 }
 
-/// What a thread writes down.
+/// A thread's record of its operations.
 pub(crate) struct Diary<O> {
     clock: Arc<AtomicUsize>,
     events: Vec<Event<O>>,
 }
 
 impl<O> Diary<O> {
-    /// The present moment. No two are the same.
+    /// The present moment. No two calls return the same.
     pub(crate) fn time(&self) -> usize {
         self.clock.fetch_add(1, Ordering::SeqCst)
     }
 
-    /// Writes down an operation.
+    /// Records an operation.
     pub(crate) fn write(&mut self, ask: impl FnOnce() -> O) {
         let _ = self.write_all(|| [ask()]);
     }
 
-    /// Writes down operations that were under way together; returns them.
+    /// Records operations that were under way together, and returns the records.
     pub(crate) fn write_all<I: IntoIterator<Item = O>>(&mut self, ask: impl FnOnce() -> I) -> &[Event<O>] {
         let called = self.time();
         let operations = ask();
@@ -55,8 +55,8 @@ impl<O> Diary<O> {
         &self.events[before..]
     }
 
-    /// Has something saved, by a function that is told to call when the save has begun; returns what came of it, and how to
-    /// write down an operation that was under way until then.
+    /// Saves something with `save`, which calls its argument when the save has begun. Returns the result, and a
+    /// function that records an operation as under way until the save began.
     pub(crate) fn save<R, S>(&self, save: S) -> (R, impl Fn(O) -> Event<O> + use<R, S, O>)
     where
         S: FnOnce(&mut dyn FnMut()) -> R,
@@ -67,46 +67,47 @@ impl<O> Diary<O> {
         (saved, move |operation| Event { called, answered, operation })
     }
 
-    /// Adds an operation that has been under way at that time.
+    /// Adds an operation with the times that it already has.
     pub(crate) fn add(&mut self, event: Event<O>) {
         self.events.push(event);
     }
 }
 
-/// A filter to begin with, and what each thread is to ask of it.
+/// An initial filter, and what each thread asks it.
 pub(crate) trait World: Send + Sync + 'static {
-    /// What was asked and answered.
+    /// A question and its answer.
     type Operation: Copy + Debug + Send + 'static;
-    /// What the filter is meant to be.
+    /// The specification of the filter.
     type Specification: Specification<Operation = Self::Operation>;
     type Question: Copy + Send + 'static;
-    /// What a thread keeps in mind.
+    /// What a thread remembers between its questions.
     type Thread: Send + 'static;
 
-    /// Another one for each seed.
+    /// Each seed gives another world.
     fn new(seed: u64) -> Self;
 
-    /// What the filter holds to begin with, as an operation.
+    /// What the filter holds at the beginning, as an operation.
     fn given(&self) -> Self::Operation;
 
-    /// What each thread is to ask, and what it has in mind at first.
+    /// What each thread asks, and what it remembers at first.
     fn threads(&self) -> Vec<(Self::Thread, Vec<Self::Question>)>;
 
     fn ask(&self, question: Self::Question, thread: &mut Self::Thread, diary: &mut Diary<Self::Operation>);
 
-    /// Asks what there is to ask when all threads have ended.
+    /// Asks the final questions, after all threads have ended.
     fn ask_at_last(&self, diary: &mut Diary<Self::Operation>);
 
-    /// Adds to the history what follows from all of it; `false` if it is one of which the specification says nothing.
+    /// Adds operations that follow from the history as a whole. Returns `false` for a history that the
+    /// specification does not cover.
     fn complete(&self, events: &mut Vec<Event<Self::Operation>>) -> bool;
 
-    /// Looks at what no operation asks for.
+    /// Checks what no operation asks about.
     fn audit(&self, _events: &[Event<Self::Operation>]) -> Result<(), String> {
         Ok(())
     }
 }
 
-/// Has all questions asked, on threads that `run` runs, and says what is wrong with the answers.
+/// Asks all questions, on threads that `run` runs, and returns what is wrong with the answers.
 fn play<W: World>(world: Arc<W>, run: impl FnOnce(Vec<Job>)) -> Result<(), String> {
     let clock = Arc::new(AtomicUsize::new(1));
     let diary = || Diary { clock: Arc::clone(&clock), events: Vec::new() };
@@ -115,20 +116,20 @@ fn play<W: World>(world: Arc<W>, run: impl FnOnce(Vec<Job>)) -> Result<(), Strin
         let (world, all, mut diary) = (Arc::clone(&world), Arc::clone(&all), diary());
         job(move || {
             questions.into_iter().for_each(|question| world.ask(question, &mut thread, &mut diary));
-            all.lock().expect("nobody fails").append(&mut diary.events);
+            all.lock().expect("no thread fails").append(&mut diary.events);
         })
     };
     run(world.threads().into_iter().map(asker).collect());
     let mut last = diary();
     world.ask_at_last(&mut last);
-    let mut events = std::mem::take(&mut *all.lock().expect("nobody fails"));
+    let mut events = std::mem::take(&mut *all.lock().expect("no thread fails"));
     events.append(&mut last.events);
     if !world.complete(&mut events) {
         return Ok(());
     }
 
     let given = world.given();
-    // Each operation is a process of its own: so those of one batch may take effect in any order.
+    // Each operation is a process of its own, so the operations of one batch may take effect in any order.
     let mut times = vec![(0, 0, Action::Call(given)), (0, 0, Action::Response(given))];
     for (nth, &Event { called, answered, operation }) in events.iter().enumerate() {
         times.push((called, nth + 1, Action::Call(operation)));
@@ -146,7 +147,7 @@ fn play<W: World>(world: Arc<W>, run: impl FnOnce(Vec<Job>)) -> Result<(), Strin
     world.audit(&events)
 }
 
-/// What went wrong, also where that was a panic.
+/// What went wrong, including panics.
 fn caught(play: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     catch_unwind(AssertUnwindSafe(play)).unwrap_or_else(|panic| {
         let message = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
@@ -154,7 +155,7 @@ fn caught(play: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     })
 }
 
-/// Checks so many histories of real threads, from a seed on; the first violation, if there is one.
+/// Checks one history of real threads for each of these seeds. Returns the first violation, if there is one.
 pub(crate) fn on_real<W: World>(seeds: Range<u64>, faults: &[Fault]) -> Result<(), String> {
     seeds.into_iter().try_for_each(|seed| {
         let result = caught(|| play(Arc::new(W::new(seed)), |jobs| on_real_threads(seed, faults, jobs)));
@@ -172,7 +173,7 @@ pub(crate) fn under_shuttle<W: World>(seeds: Range<u64>, faults: &[Fault]) -> Re
             let world = Arc::new(W::new(seed));
             let _seeded = Seeded::bugs(&faults);
             let played = play(world, on_shuttle_threads);
-            let first = &mut *result.lock().expect("nobody fails");
+            let first = &mut *result.lock().expect("no thread fails");
             if first.is_ok() {
                 *first = played;
             }
@@ -189,19 +190,19 @@ pub(crate) fn under_shuttle<W: World>(seeds: Range<u64>, faults: &[Fault]) -> Re
 /// Checks the histories of some seeds, with some faults.
 pub(crate) type Check = fn(Range<u64>, &[Fault]) -> Result<(), String>;
 
-/// Checks histories of several kinds of worlds, by turns.
+/// Checks histories of several kinds of worlds, interleaved.
 pub(crate) fn by_turns(seeds: u64, faults: &[Fault], checks: &[Check]) -> Result<(), String> {
     const TURN: u64 = 50;
     let mut turns = (0..seeds).step_by(TURN as usize).map(|from| from..(from + TURN).min(seeds));
     turns.try_for_each(|seeds| checks.iter().try_for_each(|check| check(seeds.clone(), faults)))
 }
 
-/// No history of so many seeds, or as many times more as `CCF_HISTORIES` says, may be a violation.
+/// Asserts that no history of this many seeds, multiplied by `CCF_HISTORIES`, is a violation.
 pub(crate) fn must_hold(histories: fn(u64, &[Fault]) -> Result<(), String>, seeds: usize) {
     histories(scaled(seeds, "CCF_HISTORIES") as u64, &[]).unwrap_or_else(|violation| panic!("{violation}"));
 }
 
-/// Both ways to make histories of these worlds, by turns.
+/// Defines both ways to make histories of these worlds. The worlds are interleaved.
 macro_rules! histories_of {
     ($($World:ty),+) => {
         fn real_threads(seeds: u64, faults: &[ccf_steps::model::Fault]) -> Result<(), String> {
@@ -215,7 +216,7 @@ macro_rules! histories_of {
 }
 pub(crate) use histories_of;
 
-/// With any of these steps left out, some history is not linearizable.
+/// Tests that with any of these steps left out, some history is not linearizable.
 macro_rules! without {
     ($histories:ident, in at most $seeds:literal worlds: $($(#[$attribute:meta])? $fault:ident),*) => {
         mod $histories {

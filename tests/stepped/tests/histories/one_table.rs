@@ -10,7 +10,7 @@ use todc_utils::specifications::Specification;
 use crate::history::{Diary, Event, World, histories_of, must_hold, without};
 use crate::room::{CLASSES, Copies, Room, check_last_counts};
 
-/// What a thread asked of a class of keys, and what it was told.
+/// What a thread asked about a class of keys, and the answer.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
     Insert(Result<(), InsertError>),
@@ -26,15 +26,15 @@ enum Operation {
     /// The table was filled.
     Given(Copies),
     Asked(Room, usize, Answer),
-    /// A save had these copies. Of each class, so many inserts were under way when it began, which it may have or not,
-    /// whenever they take effect.
+    /// A save had these copies. For each class, this many inserts were under way when it began. The save may have
+    /// those or not, whenever they take effect.
     Saved {
         copies: Copies,
         under_way: Copies,
     },
 }
 
-/// What the table is meant to be: a multiset of classes.
+/// The specification of the table: a multiset of classes.
 struct Multiset;
 
 impl Specification for Multiset {
@@ -73,7 +73,8 @@ impl Specification for Multiset {
     }
 }
 
-/// What a thread is to ask, of a key of which class, and whether of the key that tries its buckets the other way round.
+/// What a thread asks, about a key of which class, and whether about the key that tries its buckets in the opposite
+/// order.
 #[derive(Clone, Copy)]
 struct Question {
     ask: Ask,
@@ -88,13 +89,13 @@ enum Ask {
     Contains,
     Remove,
     Count,
-    /// To look up three keys at a time.
+    /// Look up three keys at a time.
     ContainsBatch,
-    /// To save the table.
+    /// Save the table.
     Save,
 }
 
-/// A table to begin with, and what each thread is to ask.
+/// An initial table, and what each thread asks.
 struct OneTable<L> {
     room: Room,
     keys: [Key; CLASSES],
@@ -115,7 +116,7 @@ impl<L: AnyLayout + 'static> World for OneTable<L> {
         let narrow = random.random_ratio(1, 3);
         let (room, table, keys) = Room::with_table::<L>(narrow, random);
 
-        // Full but for a few slots, unless the keys that are in use leave some free.
+        // Full except for a few slots, unless the keys in use leave some free.
         let used = random.random_range(if narrow { 1..=2 } else { 3..=CLASSES });
         let free = random.random_range(0..4);
         let mut given = [0; CLASSES];
@@ -241,8 +242,8 @@ without! {
     RelocateWithoutRecheck, RemoveWithoutBump, RemoveWithoutLock, TakeOverwrites,
     InsertKeepsNothing, KeepsForOneSave, KeepsLatestWord, RelocateKeepsNoSource, RelocateKeepsNoTarget,
     RelocateKeepsTargetLate, RemoveKeepsNothing, SaveLocksInTurn, SaveReadsAfterPassing, SaveWithoutLocks,
-    #[ignore = "takes minutes: two threads must pause at just the right steps"]
+    #[ignore = "takes minutes: two threads must pause at exactly the right steps"]
     RelocateBumpsLate,
-    #[ignore = "takes minutes: two threads must pause at just the right steps"]
+    #[ignore = "takes minutes: two threads must pause at exactly the right steps"]
     RemoveBumpsLate
 }

@@ -8,7 +8,7 @@ use rand::seq::IndexedRandom;
 
 use crate::history::Event;
 
-/// How many classes of keys a world has, at most.
+/// The most classes of keys that a world has.
 pub(crate) const CLASSES: usize = 8;
 
 /// How many copies there are of each class.
@@ -23,12 +23,12 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// An empty table, and a key of each class. A narrow one has two buckets.
+    /// An empty table, and a key of each class. A narrow world has two buckets.
     pub(crate) fn with_table<L: AnyLayout>(narrow: bool, random: &mut SmallRng) -> (Self, Table<L>, [Key; CLASSES]) {
         Self::with(narrow, random, Table::new)
     }
 
-    /// The same, with a table that `make` makes of so many buckets.
+    /// The same, with a table that `make` makes with the given number of buckets.
     pub(crate) fn with<L: AnyLayout, F: FnOnce(usize) -> Table<L>>(
         narrow: bool,
         random: &mut SmallRng,
@@ -39,10 +39,10 @@ impl Room {
         let mut pairs = [(0, 0); CLASSES];
         for class in 0..CLASSES {
             pairs[class] = match random.random_range(0..=class) {
-                // A pair that an earlier class has.
+                // The pair of an earlier class.
                 earlier if earlier < class && random.random() => pairs[earlier],
                 _ if buckets == 1 => (0, 0),
-                // Of two buckets, one is even and one is odd.
+                // One of the two buckets is even, the other is odd.
                 _ => (random.random_range(0..buckets / 2) * 2, random.random_range(0..buckets / 2) * 2 + 1),
             };
         }
@@ -56,7 +56,7 @@ impl Room {
         self.slots_of_bucket * self.buckets
     }
 
-    /// Whether an insert of a copy of the class may be refused with this error, while these are there.
+    /// Whether an insert of a copy of the class may be refused with this error while these copies are in.
     pub(crate) fn refuses(&self, class: usize, copies: Copies, error: InsertError) -> bool {
         let mut more = copies;
         more[class] += 1;
@@ -68,11 +68,11 @@ impl Room {
         error_is_due && !self.fits(more)
     }
 
-    /// Whether these copies fit in the table, however they must be placed: whether no set of buckets has more copies
-    /// with both ends in it than slots (Hall's theorem).
+    /// Whether these copies fit in the table in some placement. They do if no set of buckets has more copies with
+    /// both ends in it than slots (Hall's theorem).
     ///
-    /// Where one more copy fits, a path leads to a free slot, whatever the placement is now. So an insert may be
-    /// refused if and only if this says no.
+    /// If one more copy fits, a path leads to a free slot, whatever the placement is now. So an insert may be
+    /// refused if and only if this returns `false`.
     fn fits(&self, copies: Copies) -> bool {
         (1..1u32 << self.buckets).all(|set| {
             let inside = |bucket: usize| set >> bucket & 1 == 1;
@@ -83,7 +83,7 @@ impl Room {
     }
 }
 
-/// Whether the last counts, so many of them, are all that the table holds, by its length and by a look into its buckets.
+/// Checks that the last `number` counts are all that the table holds, by its length and by a scan of its buckets.
 pub(crate) fn check_last_counts<L: AnyLayout, O>(
     table: &Table<L>,
     events: &[Event<O>],

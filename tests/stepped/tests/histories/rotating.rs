@@ -1,7 +1,7 @@
 //! Histories of a filter that rotates: each key has a number of rotations to live.
 //!
-//! A world has fewer rotations than live generations while its threads are at work, so that only keys that were given can
-//! expire meanwhile. How long the others live is asked in the end.
+//! While its threads run, a world has fewer rotations than live generations. So only keys that were there at the
+//! beginning can expire meanwhile. The final questions show how long the others live.
 
 use ccf_steps::model::Generations;
 use ccf_steps::{Advance, InsertError};
@@ -18,7 +18,7 @@ const KEYS: usize = 6;
 /// How many keys fit in a generation.
 const SLOTS: usize = 4;
 
-/// How many rotations each key has yet to live: 0 if it is not in.
+/// How many rotations each key still lives: 0 if it is not in.
 type Lives = [u8; KEYS];
 
 /// The specification's state.
@@ -27,45 +27,50 @@ struct State {
     /// How many generations are live.
     live: u8,
     generation: u64,
-    /// The tick of the caller's clock, and that of the last rotation that the clock has led to. The rotation comes first.
+    /// The tick of the caller's clock, and the tick of the last rotation that the clock caused. The rotation comes
+    /// first.
     tick: u64,
     rotated_for: u64,
     lives: Lives,
 }
 
-/// What a thread asked, and what it was told.
+/// What a thread asked, and the answer.
 #[derive(Clone, Copy, Debug)]
 enum Operation {
-    /// What the filter was given.
+    /// The initial state.
     Given(State),
     Insert(usize, Result<(), InsertError>),
     InsertIfAbsent(usize, Result<bool, InsertError>),
     Contains(usize, bool),
-    /// The number of the generation that a rotation began.
+    /// A rotation, with the number of the generation that it began.
     Rotate(u64),
-    /// A rotation that an insert made because the generation was full.
+    /// A rotation by an insert, because the generation was full.
     RotateWhenFull,
     AdvanceTo(u64, Advance),
-    /// The clock shows the tick that a rotation was due for.
+    /// The clock shows the tick for which a rotation was due.
     Tick(u64),
     Generation(u64),
-    /// What an insert does again in the generation that is current when it ends, because a rotation has overtaken it.
+    /// A rotation has overtaken an insert. The insert adds the key again in the generation that is current when it
+    /// ends.
     Refresh(usize),
-    /// A copy that an insert put into this generation, which then ended, before the insert was refused by the next.
+    /// A copy that a refused insert left behind: it put the copy into this generation, which then ended, and the
+    /// next one refused it.
     LeaveBehind(usize, u64),
     /// A snapshot: its generation, and how many rotations each key of the loaded filter lived.
     Saved {
         generation: u64,
         lives: Lives,
-        /// Whether an insert of the key was under way when the save began. It may be in, whenever it takes effect.
+        /// Whether an insert of the key was under way when the save began. The snapshot may have the key, whenever
+        /// the insert takes effect.
         under_way: [bool; KEYS],
-        /// When all was written, and how many rotations came before. What expired by them may be missing.
+        /// When all was written, and how many rotations came before that. Keys that expired by those rotations may
+        /// be missing.
         written: usize,
         expired: u8,
     },
 }
 
-/// What the filter is meant to be.
+/// The specification of the filter.
 struct Lifetimes;
 
 impl Specification for Lifetimes {
@@ -131,7 +136,7 @@ impl Specification for Lifetimes {
                 let mut keys = before.lives.into_iter().zip(lives).zip(under_way);
                 generation == before.generation
                     && keys.all(|((now, saved), under_way)| {
-                        // An insert under way may have put its copy into a generation that has just ended.
+                        // An insert that was under way may have put its copy into a generation that has just ended.
                         let least = if now <= expired { 0 } else { now.min(if under_way { 1 } else { now }) };
                         let most = if under_way { before.live } else { now };
                         (least..=most).contains(&saved)
@@ -151,19 +156,19 @@ enum Ask {
     InsertBatch,
     ContainsBatch,
     Rotate,
-    /// To the next tick, or to the present one.
+    /// Advance to the next tick, or to the present one.
     Advance(u64),
     Save,
 }
 
-/// A filter to begin with, and what each thread is to ask, of which key.
+/// An initial filter, and what each thread asks, about which key.
 struct Rotating {
     filter: Generations,
     given: State,
     questions: Vec<Vec<(Ask, usize)>>,
 }
 
-/// The key of that number: its hash.
+/// The hash of the key with this number.
 fn hash(key: usize) -> u64 {
     key as u64 + 1
 }
@@ -173,7 +178,7 @@ fn several(key: usize) -> [usize; 2] {
     [key, (key + 1) % KEYS]
 }
 
-/// How many rotations each key lives: asked by so many.
+/// How many rotations each key lives, found by this many rotations.
 fn lives_in(filter: &Generations, live: u8) -> Lives {
     let mut lives = [0; KEYS];
     for _ in 0..=live {
@@ -186,14 +191,14 @@ fn lives_in(filter: &Generations, live: u8) -> Lives {
 }
 
 impl Rotating {
-    /// Writes down inserts, and what they may have done besides if a rotation has overtaken them.
+    /// Records inserts, and what else they may have done if a rotation has overtaken them.
     fn insert<I: IntoIterator<Item = Operation>>(&self, diary: &mut Diary<Operation>, ask: impl FnOnce() -> I) {
         let before = self.filter.generation();
         let ask = || {
             let mut operations: Vec<_> = ask().into_iter().collect();
             if self.filter.generation() != before {
                 for operation in &mut operations {
-                    // Its own copy may be in, from the generation before.
+                    // Its own copy may be in, from the previous generation.
                     if let Operation::InsertIfAbsent(key, Err(error)) = *operation {
                         *operation = Operation::Insert(key, Err(error));
                     }
@@ -208,7 +213,7 @@ impl Rotating {
                 Operation::Insert(key, Ok(())) | Operation::InsertIfAbsent(key, Ok(true)) => {
                     diary.add(Event { operation: Operation::Refresh(key), ..*event });
                 }
-                // Or it has not: in the end it makes no difference any more.
+                // Or it has left no copy. Then it is ordered at the end, where it makes no difference.
                 Operation::Insert(key, Err(_)) => generations.clone().for_each(|generation| {
                     let operation = Operation::LeaveBehind(key, generation);
                     diary.add(Event { answered: usize::MAX, operation, ..*event });
@@ -268,7 +273,8 @@ impl World for Rotating {
                 (0..18 / threads).map(ask).collect()
             })
             .collect();
-        // By turns of the caller's clock, of one tick, or by the caller; fewer than there are live generations.
+        // All rotations come from the caller's clock, of one tick, or all from calls. There are fewer rotations
+        // than live generations.
         let by_clock = random.random();
         let mut others = vec![Save, Save, Generation];
         match by_clock {
@@ -334,12 +340,12 @@ impl World for Rotating {
     }
 
     fn complete(&self, events: &mut Vec<Event<Operation>>) -> bool {
-        // The threads have ended when the generation is asked for at last.
+        // The threads had ended when the last question about the generation was asked.
         let generations = events.iter().filter_map(|event| match event.operation {
             Operation::Generation(generation) => Some((event.called, generation)),
             _ => None,
         });
-        let (end, generation) = generations.max().expect("it is asked for at last");
+        let (end, generation) = generations.max().expect("the generation is asked for at the end");
         let all: Vec<_> = events.iter().copied().filter(|event| event.called < end).collect();
         let rotates =
             |operation| matches!(operation, Operation::Rotate(_) | Operation::AdvanceTo(_, Advance::Forward { .. }));
@@ -347,7 +353,7 @@ impl World for Rotating {
         let in_all = generation - self.given.generation;
         let Some(when_full) = in_all.checked_sub(rotations.len() as u64) else { return true };
         if in_all >= self.given.live.into() {
-            // Of those that the filter makes itself there may be too many.
+            // The filter itself may have made too many rotations.
             return when_full == 0;
         }
 
@@ -358,7 +364,7 @@ impl World for Rotating {
             *expired =
                 (when_full as usize + rotations.iter().filter(|other| other.overlaps(&until_written)).count()) as u8;
             for other in all.iter().filter(|other| other.overlaps(&during)) {
-                // One that is refused may have left a copy behind.
+                // An insert that was refused may have left a copy behind.
                 if let Operation::Insert(key, _) | Operation::InsertIfAbsent(key, Ok(true)) = other.operation {
                     under_way[key] = true;
                 }

@@ -13,10 +13,10 @@ use crate::room::{CLASSES, Room, check_last_counts};
 /// How many values there are.
 const VALUES: usize = 4;
 
-/// How many copies there are of each class with each value.
+/// How many copies each class has with each value.
 type Pairs = [[u8; VALUES]; CLASSES];
 
-/// What a thread asked of a class of keys, with which value, and what it was told.
+/// What a thread asked about a class of keys, with which value, and the answer.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
     Insert(usize, Result<(), InsertError>),
@@ -24,7 +24,7 @@ enum Answer {
     Values(Values),
     Contains(bool),
     Remove(usize, bool),
-    /// Of an old value and a new one.
+    /// Replace an old value by a new one.
     Replace(usize, usize, bool),
     Count(usize, usize),
 }
@@ -46,15 +46,15 @@ enum Operation {
     /// The table was filled.
     Given(Pairs),
     Asked(Room, usize, Answer),
-    /// A save had these pairs. Of each, so many inserts were under way when it began, which it may have or not, whenever
-    /// they take effect. A replacement is over when the save begins, or begins later.
+    /// A save had these pairs. For each pair, this many inserts were under way when it began. The save may have
+    /// those or not, whenever they take effect. A replacement is either over when the save begins, or begins later.
     Saved {
         pairs: Pairs,
         under_way: Pairs,
     },
 }
 
-/// What the table is meant to be: a multiset of pairs.
+/// The specification of the table: a multiset of pairs.
 struct Multiset;
 
 impl Specification for Multiset {
@@ -121,14 +121,14 @@ enum Ask {
     Remove,
     Replace,
     Count,
-    /// To look up the values of three keys at a time.
+    /// Look up the values of three keys at a time.
     ValuesBatch,
-    /// To save the table.
+    /// Save the table.
     Save,
 }
 
-/// What a thread is to ask, of a key of which class, with which value and, if it is to be replaced, which other; and
-/// whether of the key that tries its buckets the other way round.
+/// What a thread asks: about a key of which class, with which value, which other value replaces it (if it is to be
+/// replaced), and whether about the key that tries its buckets in the opposite order.
 #[derive(Clone, Copy)]
 struct Question {
     ask: Ask,
@@ -138,10 +138,10 @@ struct Question {
     twin: bool,
 }
 
-/// A table to begin with, and what each thread is to ask.
+/// An initial table, and what each thread asks.
 struct TableOfValues<L> {
     room: Room,
-    /// Without a value.
+    /// Keys without a value.
     keys: [Key; CLASSES],
     table: Table<L>,
     given: Pairs,
@@ -160,7 +160,7 @@ impl<L: AnyLayout + 'static> World for TableOfValues<L> {
         let narrow = random.random_ratio(1, 2);
         let (room, table, keys) = Room::with_table::<L>(narrow, random);
 
-        // Full but for a few slots, unless the keys that are in use leave some free. Or nearly empty, for keys without a
+        // Full except for a few slots, unless the keys in use leave some free. Or nearly empty, for keys without a
         // value.
         let used = random.random_range(if narrow { 1..=2 } else { 3..=CLASSES });
         let values = random.random_range(2..=VALUES);

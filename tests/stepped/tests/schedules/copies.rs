@@ -1,4 +1,4 @@
-//! Copies of a key that several threads add, remove, move and count.
+//! Several threads add, remove, move and count copies of a key.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use ccf_steps::model::{Key, Table};
 
 use crate::scene::{A, B, C, D, Scene, scene};
 
-/// Second copies of a key come and go, and so carry its only other copy to and fro, while a thread looks for it.
+/// Second copies of a key come and go, and so move its only other copy back and forth, while a thread looks for it.
 fn twins_come_and_go() -> Scene {
     let x = Key::new(2, A, B, 0);
     let come_and_go = |key: Key| {
@@ -36,7 +36,7 @@ scene! {
     for [RemoveWithoutBump, RemoveBumpsLate, LookupWithoutVersion]
 }
 
-/// Four threads add four keys, each of them twice, to a table with room for all.
+/// Four threads add four keys, each of them twice, to a table with room for all copies.
 fn two_of_each() -> Scene {
     let keys = [Key::new(4, A, B, 0), Key::new(4, B, C, 0), Key::new(4, C, D, 0), Key::new(4, D, A, 0)];
     let added = Arc::new(AtomicUsize::new(0));
@@ -65,7 +65,7 @@ scene! {
     for [InsertIfAbsentWithoutLock]
 }
 
-/// Two threads relocate an item to and fro, one removes it and adds it again, one counts it.
+/// Two threads relocate an item back and forth. One thread removes it and adds it again, and one counts it.
 fn relocations_against_removal_and_count() -> Scene {
     let [x, y] = [0, 1].map(|nth| Key::new(2, A, B, nth));
     let mover = move |table: &Table| {
@@ -91,7 +91,7 @@ scene! {
     for [CountWithoutLock]
 }
 
-/// Three threads remove the three copies of a key, of which a fourth moves some to and fro.
+/// Three threads remove the three copies of a key, while a fourth moves some of them back and forth.
 fn a_copy_for_each() -> Scene {
     let x = Key::new(2, A, B, 0);
     let remover = |key: Key| move |table: &Table| assert!(table.remove(key), "a present key was not removed");

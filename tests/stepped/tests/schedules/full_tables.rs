@@ -1,4 +1,4 @@
-//! Tables in which only a relocation makes room, if anything does.
+//! Tables in which only a relocation can make room.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,10 +7,10 @@ use ccf_steps::model::{Key, Table};
 
 use crate::scene::{A, B, C, D, Scene, scene};
 
-/// A table without a free slot, whose keys can be placed in many ways. Each of four threads takes one out and puts it
-/// back, which must succeed: all of them fitted together before.
+/// A table without a free slot, whose keys can be placed in many ways. Each of four threads takes one key out and
+/// puts it back. This must succeed, because all keys fitted together before.
 fn full_table() -> Scene {
-    // One of each pair comes and goes, one stays.
+    // Of the keys of each pair, one comes and goes, and one stays.
     let keys = [
         Key::new(4, A, B, 0),
         Key::new(4, B, C, 0),
@@ -39,7 +39,7 @@ scene! {
     for [FullWithoutConfirmation, FullIgnoresVersions]
 }
 
-/// Four threads add one key to a table in which only a relocation makes room, for one.
+/// Four threads add the same key to a table in which a relocation can make room for one copy.
 fn the_last_slot_for_one_key() -> Scene {
     let (x, y) = (Key::new(4, A, B, 0), Key::new(4, B, C, 0));
     let [p, q, r] = [1, 2, 3].map(|nth| Key::new(4, A, B, nth));

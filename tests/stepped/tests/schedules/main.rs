@@ -1,17 +1,18 @@
-//! Scenes too large for loom: four threads, paths of three hops, full tables, plans gone stale, `clear` among them;
-//! under thousands of schedules chosen at random. What must hold is asserted in the roles and at the end.
+//! Scenes that are too large for loom: four threads, paths of three hops, full tables, stale plans, and `clear`.
+//! They run under thousands of schedules chosen at random. The roles and the end of each scene assert what must
+//! hold.
 //!
-//! - `paths`: relocations over several hops, while others look and change;
+//! - `paths`: relocations over several hops, while other threads look and change;
 //! - `full_tables`: inserts into the last slots;
-//! - `copies`: keys of which copies are added, removed and moved by several threads;
-//! - `saves`: a save among them;
-//! - `saves_of_several`: a save of a filter of several tables, while a key changes from one to the other;
+//! - `copies`: keys whose copies several threads add, remove and move;
+//! - `saves`: saves among other operations;
+//! - `saves_of_several`: a save of a filter of several tables, while a key changes from one table to the other;
 //! - `values`: values that come and go while they are looked up;
-//! - `scene`: what a scene is, and how it is played.
+//! - `scene`: what a scene is, and how it runs.
 //!
-//! As with loom's models, each scene has its controls: with a step of the protocol left out it must fail, by the
-//! violation that it is about. `CCF_SCHEDULES=100 cargo test --release -p stepped-tests --test schedules` runs a hundred
-//! times as many.
+//! As with loom's models, each scene has its controls: with a step of the protocol left out, it must fail with the
+//! violation that it is about. `CCF_SCHEDULES=100 cargo test --release -p stepped-tests --test schedules` runs 100
+//! times as many schedules.
 
 #[path = "../common/mod.rs"]
 mod common;

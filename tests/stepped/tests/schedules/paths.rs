@@ -1,11 +1,11 @@
-//! Paths of three hops, and what may be met on them.
+//! Paths of three hops, and other changes along them.
 
 use ccf_steps::model::{Key, Table, Usual};
 
 use crate::scene::{A, B, D, E, Scene, chain, scene};
 
-/// An insert moves three items, one after the other, while two threads look for them and another insert wants the same
-/// path.
+/// An insert moves three items, one after the other. Meanwhile two threads look for them, and another insert needs
+/// the same path.
 fn three_hops_under_readers() -> Scene {
     let chain = chain();
     let [first, second] = [4, 5].map(|nth| Key::new(6, A, B, nth));
@@ -33,8 +33,9 @@ scene! {
     for [RelocateWithoutBump, RelocateBumpsLate, RelocateClearsFirst, LookupWithoutVersion]
 }
 
-/// The first look always finds a candidate, a fingerprint that is the key's but for the nibble, and a second one must
-/// find the key, which moves there and back. (loom can't show this: its blind spot is a thread's second load of a word.)
+/// The first look always finds a candidate: a fingerprint that differs from the key's only in the nibble. So a
+/// second look must find the key, which moves there and back. (loom cannot show this: its blind spot is a thread's
+/// second load of a word.)
 fn a_lookalike_in_the_way() -> Scene<Usual> {
     let key = Key::of::<Usual>(2, A, B, 0);
     let lookalike = key.lookalike::<Usual>();
@@ -52,7 +53,7 @@ scene! {
     for [RelocateWithoutBump, RelocateBumpsLate, LookupWithoutVersion]
 }
 
-/// The items and the holes along a path of three hops come and go while it is searched and carried out.
+/// The items and the free slots along a path of three hops come and go while the path is searched and carried out.
 fn stale_paths() -> Scene {
     let chain = chain();
     let (wanted, filler) = (Key::new(6, A, B, 4), Key::new(6, E, D, 5));
@@ -85,8 +86,8 @@ scene! {
     for [AddOverwrites]
 }
 
-/// `clear` among inserts that relocate what was there before, removals and lookups: nothing that was there before
-/// outlives it, and all that is there is counted.
+/// `clear` among inserts that relocate earlier items, removals and lookups. No earlier item is left after `clear`,
+/// and the count of the items is correct.
 fn clear_among_them() -> Scene {
     let chain = chain();
     let [first, second] = [4, 5].map(|nth| Key::new(6, A, B, nth));

@@ -4,8 +4,9 @@ use ccf_steps::model::{Key, Table};
 
 use crate::scene::{A, B, C, Scene, scene};
 
-/// A save while three items are relocated to and fro over the same three buckets, and one is removed and added again: the
-/// items that stay are in the image once, the other at most twice, by its old copy and its new one.
+/// A save while three items are relocated back and forth over the same three buckets, and one is removed and added
+/// again. The items that stay are in the image once. The other is in it at most twice, by its old copy and its new
+/// one.
 fn a_save_among_relocations() -> Scene {
     let (x, y, z) = (Key::new(4, A, B, 0), Key::new(4, B, C, 0), Key::new(4, A, B, 1));
     let mover = |key: Key| {
@@ -20,9 +21,9 @@ fn a_save_among_relocations() -> Scene {
             for _ in 0..2 {
                 let image = table.save();
                 let stayed = [x, y].map(|key| image.count(key));
-                assert_eq!(stayed, [1, 1], "an item is in the image too seldom or too often");
+                assert_eq!(stayed, [1, 1], "an item is in the image too few or too many times");
                 let copies = image.copies();
-                assert!((2..=4).contains(&copies), "an item is in the image too seldom or too often");
+                assert!((2..=4).contains(&copies), "an item is in the image too few or too many times");
             }
         })
         .role(mover(x))
@@ -36,7 +37,7 @@ fn a_save_among_relocations() -> Scene {
 }
 scene! {
     a_save_among_relocations,
-    fails with "an item is in the image too seldom or too often"
+    fails with "an item is in the image too few or too many times"
     for [
         SaveWithoutLocks,
         SaveLocksInTurn,
@@ -48,18 +49,18 @@ scene! {
     ]
 }
 
-/// A save while one thread carries a key from bucket to bucket by its twin: it inserts one and removes the other.
+/// A save while one thread moves a key from bucket to bucket with its twin: it inserts one and removes the other.
 fn a_save_while_twins_come_and_go() -> Scene {
     let x = Key::new(2, A, B, 0);
     Scene::new(2, &[x.twin()])
         .role(move |table| {
             let copies = table.save().count(x);
-            assert!(copies > 0, "an item is in the image too seldom or too often");
+            assert!(copies > 0, "an item is in the image too few or too many times");
         })
         .role(move |table| {
             for key in [x, x.twin(), x] {
                 table.insert(key).expect("there is room");
-                // In the bucket that the new copy is not in.
+                // From the bucket that the new copy is not in.
                 assert!(table.remove(key.twin()), "a present key was not removed");
             }
         })
@@ -67,18 +68,18 @@ fn a_save_while_twins_come_and_go() -> Scene {
 }
 scene! {
     a_save_while_twins_come_and_go,
-    fails with "an item is in the image too seldom or too often"
+    fails with "an item is in the image too few or too many times"
     for [RemoveKeepsNothing, SaveReadsAfterPassing]
 }
 
-/// Two saves at the same time, among items that are relocated and inserted. Each has what stays once, and what is inserted
-/// at most once.
+/// Two saves at the same time, while items are relocated and inserted. Each image has the items that stay once, and
+/// the inserted ones at most once.
 fn two_saves_among_changes() -> Scene {
     let (x, y, z) = (Key::new(4, A, B, 0), Key::new(4, B, C, 0), Key::new(4, A, B, 1));
     let saver = move |table: &Table| {
         let image = table.save();
-        assert_eq!([x, y].map(|key| image.count(key)), [1, 1], "an item is in the image too seldom or too often");
-        assert!(image.count(z) <= 1, "an item is in the image too seldom or too often");
+        assert_eq!([x, y].map(|key| image.count(key)), [1, 1], "an item is in the image too few or too many times");
+        assert!(image.count(z) <= 1, "an item is in the image too few or too many times");
     };
     Scene::new(4, &[x, y.twin()])
         .role(saver)
@@ -96,6 +97,6 @@ fn two_saves_among_changes() -> Scene {
 }
 scene! {
     two_saves_among_changes,
-    fails with "an item is in the image too seldom or too often"
+    fails with "an item is in the image too few or too many times"
     for [SaveWithoutLocks, KeepsForOneSave, RelocateKeepsNoSource, RelocateKeepsNoTarget]
 }

@@ -1,4 +1,4 @@
-//! A scene: a table, what each thread does to it, and what must hold. How it is played, and its controls.
+//! A scene: a table, what each thread does to it, and what must hold; how scenes run, and their controls.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(crate) const C: usize = 2;
 pub(crate) const D: usize = 3;
 pub(crate) const E: usize = 4;
 
-/// A table, what each thread does to it, and what must hold when all have ended.
+/// A table, what each thread does to it, and what must hold after all have ended.
 pub(crate) struct Scene<L = Smallest> {
     table: Arc<Table<L>>,
     roles: Vec<Job>,
@@ -23,7 +23,7 @@ pub(crate) struct Scene<L = Smallest> {
 type Finally<L> = Box<dyn FnOnce(&Table<L>)>;
 
 impl<L: AnyLayout + 'static> Scene<L> {
-    /// A table of so many buckets, as a rule of two slots each, with these keys in the first of their buckets.
+    /// A table of this many buckets, usually of two slots each. Each of these keys is in the first of its buckets.
     pub(crate) fn new(buckets: usize, keys: &[Key]) -> Self {
         let table = Arc::new(Table::new(buckets));
         keys.iter().for_each(|&key| table.place(key));
@@ -40,7 +40,7 @@ impl<L: AnyLayout + 'static> Scene<L> {
         Self { finally: Box::new(check), ..self }
     }
 
-    /// In the end each of the keys is in the table that many times, and nothing else is.
+    /// Checks that at the end each key is in the table this many times, and that nothing else is.
     pub(crate) fn ends_with(self, keys: Vec<(Key, usize)>) -> Self {
         self.finally(move |table| {
             for &(key, copies) in &keys {
@@ -57,7 +57,8 @@ impl<L: AnyLayout + 'static> Scene<L> {
     }
 }
 
-/// For a scene: that it passes, and that it fails with each of the seeded bugs, by the message that names the violation.
+/// Tests that a scene passes, and that it fails with each of the seeded bugs. The failure must have the message
+/// that names the violation.
 macro_rules! scene {
     ($name:ident, $(fails with $message:literal for [$($fault:ident),+]),+) => {
         mod $name {
@@ -82,8 +83,8 @@ macro_rules! scene {
 }
 pub(crate) use scene;
 
-/// The keys that a table of six buckets begins with, in which an insert into A and B needs a path of three hops: D to E,
-/// C to D, B to C.
+/// The keys that a table of six buckets begins with. In this table, an insert into A and B needs a path of three
+/// hops: D to E, C to D, B to C.
 pub(crate) fn chain() -> [Key; 8] {
     let link = |from, to| Key::new(6, from, to, 0);
     let stay = |one, other, nth| Key::new(6, one, other, nth);

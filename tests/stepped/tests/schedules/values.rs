@@ -1,5 +1,5 @@
-//! Values that come and go while they are looked up. (loom can't show these: its blind spot is a thread's second load of a
-//! word.)
+//! Values that come and go while they are looked up. (loom cannot show this: its blind spot is a thread's second
+//! load of a word.)
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ fn key(nth: usize, value: u16) -> Key {
     Key::of::<SmallestOfValues>(2, A, B, nth).with::<SmallestOfValues>(value)
 }
 
-/// One item of another class in each bucket. So `A` has room for one value, and the next goes into `B`.
+/// One item of another class in each bucket. So `A` has room for one value, and the next one goes into `B`.
 fn others() -> [Key; 2] {
     [key(1, 0), key(2, 0).twin()]
 }
@@ -25,7 +25,7 @@ fn one_after_the_other(table: &Table<SmallestOfValues>) {
     }
 }
 
-/// One thread adds a value to the bucket that is read first, and then another to the other.
+/// One thread adds a value to the bucket that is read first, and then another value to the other bucket.
 fn one_value_after_the_other() -> Scene<SmallestOfValues> {
     Scene::new(2, &others())
         .role(|table| {
@@ -42,8 +42,8 @@ scene! {
     for [AddValueWithoutBump]
 }
 
-/// One thread adds a value unless there is one. Another adds one without asking, and then looks. If the first was told that
-/// there is none, the second finds both.
+/// One thread adds a value if there is none. Another adds one in any case, and then looks. If the first call found
+/// no value, the second thread finds both.
 fn an_insert_if_absent_against_an_insert() -> Scene<SmallestOfValues> {
     let told = Arc::new(Mutex::new(None));
     let (telling, seen) = (Arc::clone(&told), Arc::new(Mutex::new(None)));
@@ -51,15 +51,15 @@ fn an_insert_if_absent_against_an_insert() -> Scene<SmallestOfValues> {
     Scene::new(2, &[])
         .role(move |table| {
             let values = table.insert_if_absent_telling(key(0, 1)).expect("there is room");
-            *telling.lock().expect("nobody fails") = Some(values);
+            *telling.lock().expect("no thread fails") = Some(values);
         })
         .role(move |table| {
             table.insert(key(0, 2)).expect("there is room");
-            *seeing.lock().expect("nobody fails") = Some(table.values(key(0, 0)));
+            *seeing.lock().expect("no thread fails") = Some(table.values(key(0, 0)));
         })
         .finally(move |_| {
             let list = |values: &Mutex<Option<Values>>| -> Vec<u16> {
-                values.lock().expect("nobody fails").expect("it was asked").iter().collect()
+                values.lock().expect("no thread fails").expect("the role has run").iter().collect()
             };
             let both = (list(&told), list(&seen));
             let possible = [(vec![], vec![1, 2]), (vec![2], vec![2])];
@@ -72,7 +72,7 @@ scene! {
     for [AddValueWithoutLock, InsertIfAbsentWithoutLock]
 }
 
-/// While a lookup looks, a value is taken, two others come, and the first one comes back.
+/// During a lookup, a value is removed, two others are added, and the first one is added again.
 fn a_value_goes_and_comes_back() -> Scene<SmallestOfValues> {
     Scene::new(2, &[key(0, 1), key(1, 0)])
         .role(|table| {
@@ -94,7 +94,7 @@ scene! {
     for [AddValueWithoutBump]
 }
 
-/// A value in the bucket that is read first is replaced, and then one in the other.
+/// A value in the bucket that is read first is replaced, and then one in the other bucket.
 fn one_replacement_after_the_other() -> Scene<SmallestOfValues> {
     Scene::new(2, &[key(0, 1), key(0, 3).twin()])
         .role(|table| {
@@ -111,7 +111,7 @@ scene! {
     for [ReplaceWithoutBump, LookupWithoutVersion]
 }
 
-/// A value is replaced in the bucket that is read first, and then moved to the other.
+/// A value is replaced in the bucket that is read first, and is then moved to the other.
 fn a_replacement_and_then_a_relocation() -> Scene<SmallestOfValues> {
     Scene::new(2, &[key(0, 1)])
         .role(|table| {
@@ -128,7 +128,7 @@ scene! {
     for [RelocateAddsWithoutBump]
 }
 
-/// Values change all the time while the items are moved, and the one that stays is always found.
+/// Values change all the time while the items are moved. A lookup always finds the value that stays.
 fn a_value_that_stays_among_others_that_change() -> Scene<SmallestOfValues> {
     let move_to_and_fro = |table: &Table<SmallestOfValues>| {
         for key in [key(0, 1), key(0, 1).twin(), key(0, 1)] {
