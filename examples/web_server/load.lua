@@ -1,4 +1,4 @@
--- Requests with tokens that are not revoked, drawn from a million that lie among the revoked ones in the store's order.
+-- Requests with tokens that are not revoked, drawn from a million, which are among the revoked ones in store order.
 local threads = 0
 
 function setup(thread)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The server under load from wrk, with the filter and without it: a Markdown table on standard output.
+# Measures the server under load from wrk, with the filter and without it. Prints a Markdown table.
 #
 #     examples/web_server/load.sh [SECONDS [ROUNDS]]
 #
-# Needs cargo and wrk. A million tokens are revoked, and every request comes with one that is not. The ways are measured by
-# turns, and the table has the median of the rounds. wrk and the server share the machine's cores, so requests a second
-# say what both together do; "CPU" is what the server alone takes for a request, user and system time.
+# Needs cargo and wrk. A million tokens are revoked, and every request has one that is not. The settings are measured
+# interleaved, and the table has the median of the rounds. wrk and the server share the machine's cores, so "requests a
+# second" is a figure of both together. "CPU" is the time that the server alone takes for a request, user and system.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -44,7 +44,7 @@ stop() {
     server=
 }
 
-# How often the store was asked so far.
+# How often the store has been asked so far.
 questions() {
     exec 3<>"/dev/tcp/${address%:*}/${address#*:}"
     printf 'GET /stats HTTP/1.0\r\n\r\n' >&3
@@ -60,7 +60,7 @@ measure() {
     local name=$1 ids=$2 cpu asked result
     shift 2
     start "$@"
-    # The first second is for caches to fill.
+    # The first second fills the caches.
     wrk -t$threads -c$connections -d1s -s examples/web_server/load.lua "http://$address" -- "$ids" >/dev/null
     cpu=$(ticks) asked=$(questions)
     result=$(wrk -t$threads -c$connections "-d${seconds}s" -s examples/web_server/load.lua "http://$address" -- "$ids")

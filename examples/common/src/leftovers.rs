@@ -1,17 +1,17 @@
-//! Files that a save has left behind.
+//! Files that an interrupted save leaves behind.
 
 use std::fs;
 use std::path::Path;
 
-/// Deletes the partial files of `path`, which a process leaves behind if it dies while it saves a filter to that path.
+/// Deletes the partial files of `path`: those of a process that died while it saved a filter to that path.
 ///
-/// `Save::write_to_path` first writes a file beside the final one, called `.NAME.DIGITS.partial`. A later save deletes one that
-/// nobody has written to for ten minutes. A process that has the path for itself need not wait for that: it deletes them when
-/// it starts.
+/// `Save::write_to_path` first writes a file beside the final one, called `.NAME.DIGITS.partial`. A later save
+/// deletes such a file if nobody has written to it for ten minutes. A process that is the only one to save to the
+/// path need not wait for that: it can delete them when it starts.
 ///
 /// No other process may be saving to this path. A file that can't be deleted stays, and only takes up room.
 pub fn delete_partial_files_of(path: &Path) {
-    // The partial file is beside what a symbolic link leads to.
+    // The partial file is beside the target of a symbolic link.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return };
     let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
@@ -46,7 +46,7 @@ mod tests {
         for name in [".saved.0123456789abcdef.partial", ".saved.fedcba9876543210.partial"].iter().chain(&kept) {
             fs::write(folder.join(name), "").unwrap();
         }
-        // Also if there is no file of that name yet.
+        // Also if no file of that name exists yet.
         for name in ["saved", "new"] {
             fs::write(folder.join(format!(".{name}.00000000000000aa.partial")), "").unwrap();
             delete_partial_files_of(&folder.join(name));

@@ -1,11 +1,12 @@
 //! What several examples need besides the filter.
 //!
-//! - [`option_values`]: the values of their options, checked;
-//! - [`machine`]: what they run on;
+//! - [`option_values`]: parsers for the values of options;
+//! - [`machine`]: the number of hardware threads;
 //! - [`leftovers`]: files that a killed process has left behind;
 //! - [`secret_file`]: files that hold a secret.
 //!
-//! It depends on nothing but the standard library, so the examples' own dependencies show what an example needs.
+//! It depends only on the standard library. So the dependencies of an example are those that the example itself
+//! needs.
 
 pub mod leftovers;
 pub mod machine;

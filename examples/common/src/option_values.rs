@@ -1,9 +1,9 @@
 //! PURE: parsers for the values of options.
 //!
-//! Each takes the text that follows an option. An error only says what would be right: the command line's parser puts
-//! the option and the text in front. The functions are made for clap's `value_parser`, but do not need it. All whole
-//! numbers are `usize`: clap compares the type of a parser with that of its field only when the program runs, so a type
-//! that is inferred would be an error in waiting.
+//! Each takes the text that follows an option. An error only says what would be right, because the command line's
+//! parser puts the option and the text in front. The functions are made for clap's `value_parser`, but do not need
+//! clap. All whole numbers are `usize`. clap compares the type of a parser with that of its field only when the
+//! program runs, so an inferred type could be an error that shows only then.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

@@ -4,7 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Writes the secret to a file that only its owner can read, on disk when this returns. `how` says whether the file may be there.
+/// Writes the secret to a file that only its owner can read. The file is on disk when this returns. `how` says
+/// whether the file may exist already.
 ///
 /// # Errors
 /// Those of the file system.
@@ -16,13 +17,13 @@ pub fn write(path: &Path, secret: &[u8], how: &mut OpenOptions) -> io::Result<()
     file.sync_all()
 }
 
-/// Says so on standard error if others than the owner can read the file.
+/// Warns on standard error if users other than the owner can read the file.
 pub fn warn_if_others_can_read(path: &Path) {
     #[cfg(unix)]
     if let Ok(metadata) = fs::metadata(path)
         && std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o077 != 0
     {
-        eprintln!("warning: others than its owner can read {}; chmod 600", path.display());
+        eprintln!("warning: users other than its owner can read {}; run chmod 600 on it", path.display());
     }
     #[cfg(not(unix))]
     let _ = path;

@@ -15,19 +15,20 @@ const MOST_VALUE_BYTES: usize = 1 << 20;
 const MOST_ROUNDS: usize = 1000;
 const CACHE_MIB: usize = 64;
 
-/// A key-value database (redb) with a cuckoo filter in front of it, which answers "not there" without touching it.
+/// A key-value database (redb) behind a cuckoo filter, which answers "not there" without touching the database.
 ///
 /// Without a command it makes a temporary database, reads present and absent keys from it with and without the filter,
-/// and prints a table. The filter's snapshot lies beside the database, under its name and `.filter`. The exit status is
-/// 0 if all went well, 1 if a key was not there, an answer was wrong or something failed, and 2 for bad arguments.
+/// and prints a table. The filter's snapshot is beside the database, under the database's name and `.filter`. The exit
+/// status is 0 if all went well, 1 if a key was not there, an answer was wrong or something failed, and 2 for bad
+/// arguments.
 #[derive(Debug, Parser)]
 #[command(name = "db-cache", version)]
 pub(crate) struct Arguments {
-    /// The database: a file, which is made if there is none
+    /// The database: a file, which is made if it does not exist
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) path: Option<PathBuf>,
 
-    /// How many keys the filter must have room for at least [default: 1_000_000; more if there are more]
+    /// How many keys the filter must have room for at least [default: 1_000_000, or more if the database has more]
     #[arg(long, global = true, value_name = "N", value_parser = whole_number_in(1..=MOST_KEYS), allow_negative_numbers = true)]
     pub(crate) capacity: Option<usize>,
 
@@ -35,7 +36,7 @@ pub(crate) struct Arguments {
     #[arg(long, global = true, value_name = "P", default_value = "0.001", value_parser = rate, allow_negative_numbers = true)]
     pub(crate) rate: f64,
 
-    /// How much memory redb may use for pages of the database, in MiB; for `bench` also several: `8,512`
+    /// How much memory redb may use for pages of the database, in MiB; `bench` takes several: `8,512`
     /// [default: 64; for `bench` 16,512]
     #[arg(long, global = true, value_name = "MIB", value_parser = whole_number_in(1..=MOST_MIB), value_delimiter = ',', allow_negative_numbers = true)]
     cache_mib: Vec<usize>,
@@ -48,7 +49,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Reads present and absent keys with and without the filter, and prints a table (the default)
     Bench(Bench),
-    /// Prints the values of keys, a line each
+    /// Prints the values of keys, one a line
     Get {
         #[arg(required = true, value_name = "KEY")]
         keys: Vec<String>,
@@ -64,9 +65,9 @@ pub(crate) enum Command {
     Load { file: PathBuf },
     /// Prints the filter's statistics, as JSON
     Stats,
-    /// Makes the filter anew from a scan of all keys, with room for more
+    /// Rebuilds the filter from a scan of all keys, with room for --capacity of them
     Rebuild,
-    /// Writes and deletes until it is killed, and says what it does: for the test of crashes
+    /// Writes and deletes until it is killed, and prints each step: for the test of crashes
     Churn(Churn),
 }
 
@@ -88,7 +89,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "T", value_parser = whole_number_in(1..=MOST_THREADS), allow_negative_numbers = true)]
     threads: Option<usize>,
 
-    /// How long each turn takes; there are four to a round
+    /// How long each run takes, in seconds; a round has four runs
     #[arg(long, value_name = "S", default_value = "0.3", value_parser = seconds_up_to(MOST_SECONDS), allow_negative_numbers = true)]
     pub(crate) seconds: Duration,
 
@@ -97,7 +98,7 @@ pub(crate) struct Bench {
     pub(crate) rounds: usize,
 }
 
-/// The defaults of `bench`, for where no command is given.
+/// The defaults of `bench`, for a command line without a command.
 #[derive(Parser)]
 struct OnlyBench {
     #[command(flatten)]
@@ -110,7 +111,7 @@ pub(crate) struct Churn {
     #[arg(long, value_name = "T", default_value = "4", value_parser = whole_number_in(1..=MOST_THREADS), allow_negative_numbers = true)]
     pub(crate) threads: usize,
 
-    /// What the keys and changes are drawn from
+    /// The seed of the random keys and changes
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) seed: u64,
 
@@ -120,7 +121,7 @@ pub(crate) struct Churn {
 }
 
 impl Arguments {
-    /// Reads the arguments; ends the process with status 2 if they are no good.
+    /// Reads the arguments. Ends the process with status 2 if they are wrong.
     pub(crate) fn from_command_line() -> (Self, Command) {
         let mut arguments = Self::parse();
         let command = arguments.command.take();

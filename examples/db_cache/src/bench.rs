@@ -1,8 +1,8 @@
-//! Gets of present and absent keys, with the filter and straight from the store, by turns; and the table.
+//! Gets of present and absent keys, with the filter and directly from the store, interleaved; and the table.
 //!
-//! Both sides read from the same open database, through the same cache of pages and in the same order; each get is a
-//! transaction of its own on either side. In each round each of the four combinations has one turn. So a ratio is that of
-//! two turns of the same round, and what else the machine does meanwhile meets all of them.
+//! Both sides read from the same open database, through the same page cache and in the same order. Each get is a
+//! transaction of its own on either side. Each of the four combinations runs once in each round, and each ratio
+//! compares two runs of one round. So other work of the machine affects all of them.
 
 use std::fs;
 use std::io::{self, Write};
@@ -25,10 +25,11 @@ use crate::failure::Failure;
 const STRIDE: usize = 64;
 const KEY_BYTES: usize = 16;
 
-/// A key: the number, spread over all of the tree, and the number. So no two are alike.
+/// The key of a number: the number mixed, which spreads keys over the whole tree, and the number itself. So all keys
+/// differ.
 fn key(number: usize) -> [u8; KEY_BYTES] {
     let number = number as u64;
-    // The finalizer of SplitMix64: each number has another image.
+    // The finalizer of SplitMix64, which is a bijection.
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -39,14 +40,14 @@ fn key(number: usize) -> [u8; KEY_BYTES] {
     key
 }
 
-/// Which keys are read in a turn, and through what.
+/// Which keys a run reads, and through what.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Turn {
     present: bool,
     filter: bool,
 }
 
-/// In the order in which they come in an even round; in an odd one they come the other way round.
+/// The order of the runs in even rounds. Odd rounds have the reverse order.
 const TURNS: [Turn; 4] = [
     Turn { present: false, filter: false },
     Turn { present: false, filter: true },
@@ -105,7 +106,7 @@ fn fill(cache: &Cache<RedbStore>, bench: &Bench) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is measured on.
+/// Writes what is measured: the database, the filter and the machine.
 fn describe(cache: &Cache<RedbStore>, bench: &Bench, path: &Path) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let keys = cache.store().len().map_err(Failure::Store)?;
@@ -125,7 +126,8 @@ fn describe(cache: &Cache<RedbStore>, bench: &Bench, path: &Path) -> Result<(), 
     };
     writeln!(
         out,
-        "filter     {encoding}, {} slots a bucket, {}-bit fingerprints; room for {} keys, {} in memory, {:.1} bits a key",
+        "filter     {encoding}, {} slots a bucket, {}-bit fingerprints; room for {} keys, {} in memory, \
+         {:.1} bits a key",
         filter.slots_per_bucket(),
         filter.fingerprint_bits(),
         HumanCount(filter.capacity() as u64),
@@ -134,19 +136,16 @@ fn describe(cache: &Cache<RedbStore>, bench: &Bench, path: &Path) -> Result<(), 
     )?;
     writeln!(out, "machine    hardware threads: {}; reading: {}", hardware_threads(), bench.threads())?;
     writeln!(out)?;
-    writeln!(
-        out,
-        "thousand gets per second                     without filter  with filter  ratio (least to greatest)"
-    )?;
+    writeln!(out, "thousand gets per second                     without filter  with filter  ratio (min to max)")?;
     Ok(out.flush()?)
 }
 
-/// Reads by turns, and writes the rows for one size of redb's cache; how many present keys were missed.
+/// Reads in interleaved runs, and writes the rows for one size of redb's cache. Returns how many answers were wrong.
 fn compare(cache: &Cache<RedbStore>, bench: &Bench, mib: usize, rate: f64) -> Result<u64, Failure> {
     let threads = bench.threads();
     let mut speeds: [Vec<f64>; 4] = Default::default();
     let mut wrong = 0;
-    // So that redb's cache is as full as it will be.
+    // So that redb's cache is as full as it will get.
     for number in 0..bench.keys {
         cache.store().get(&key(number)).map_err(Failure::Store)?;
     }
@@ -196,14 +195,14 @@ fn compare(cache: &Cache<RedbStore>, bench: &Bench, mib: usize, rate: f64) -> Re
     Ok(wrong)
 }
 
-/// What was done in a turn.
+/// The result of a run.
 struct Done {
     gets: u64,
     elapsed: Duration,
     wrong: u64,
 }
 
-/// One turn, of all threads.
+/// One run, of all threads.
 fn take(cache: &Cache<RedbStore>, bench: &Bench, threads: usize, turn: Turn, round: usize) -> Result<Done, Failure> {
     let barrier = Barrier::new(threads + 1);
     thread::scope(|scope| {
@@ -231,7 +230,7 @@ fn take(cache: &Cache<RedbStore>, bench: &Bench, threads: usize, turn: Turn, rou
     })
 }
 
-/// One turn, of one thread: how many gets, and how many of them found what is not there or not what is there.
+/// One run, of one thread: how many gets it made, and how many of their answers were wrong.
 fn read(cache: &Cache<RedbStore>, bench: &Bench, turn: Turn, first: usize) -> Result<(u64, u64), Failure> {
     let (base, count) = if turn.present { (0, bench.keys) } else { (bench.keys, bench.absent) };
     let mut reader = cache.reader();

@@ -10,8 +10,8 @@ use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
 use crate::failure::Failure;
 
-/// How many changes go into a transaction: enough that its sync to the disk does not count, and few enough that they
-/// take up little memory.
+/// How many changes go into one transaction: enough that its sync to the disk hardly counts, and few enough that they
+/// take little memory.
 pub(crate) const BATCH: usize = 100_000;
 
 /// What was read.
@@ -27,7 +27,7 @@ impl fmt::Display for Loaded {
     }
 }
 
-/// Puts the keys of a file, a line each: the key, a tab, the value.
+/// Puts the keys of a file. Each line has a key, a tab and a value.
 pub(crate) fn load(cache: &Cache<RedbStore>, file: &Path) -> Result<Loaded, Failure> {
     let failed = |error: io::Error| {
         Failure::Input(format!("can't read the keys from '{}': {error}; give a file of lines", file.display()))

@@ -4,47 +4,48 @@
 //! Call a key *committed* from the commit that adds it to the commit that removes it.
 //!
 //! 1. At every moment the filter has a copy of each committed key.
-//! 2. Whenever no write is under way, it has exactly one copy of each, and no others.
+//! 2. Whenever no write is under way, the filter has exactly one copy of each committed key, and no others.
 //!
-//! From 1 it follows that a get whose filter says no is right: the key was not in the store at that moment. From 2 it
-//! follows that the filter does not fill up with what is long gone, and that a removal never takes the copy of another key
-//! with it: keys that the filter can't tell apart have a copy each.
+//! By 1, a get for which the filter says "absent" is right: the key was not in the store at that moment. By 2, the
+//! filter does not fill up with keys that were deleted long ago. By 2 also, a removal never takes the copy of another
+//! key: keys that the filter can't tell apart have a copy each.
 //!
 //! # The order
-//! All writes hold one lock, the *writers' lock*, from beginning to end. (redb has one writer at a time in any case; to
-//! put more into each of its commits, hand over more changes at a time: [`Cache::apply`].) So between two threads that
-//! put the same key one is first, and the other finds it present. A write
+//! Each write holds one lock, the *writers' lock*, from beginning to end. (redb has one writer at a time in any case.
+//! To put more into each of its commits, pass more changes at a time to [`Cache::apply`].) So of two threads that put
+//! the same key, one is first, and the other finds the key present. A write
 //!
-//! 1. finds out which of its keys are present. Where the filter says no there is nothing to ask the store, by 1;
-//! 2. inserts a copy of each key that it will add. If one is refused, it removes those before it, and the write fails;
+//! 1. finds out which of its keys are present. Where the filter says "absent" it need not ask the store, by 1;
+//! 2. inserts a copy of each key that it will add. If one is refused, it removes those before it, and the write
+//!    fails;
 //! 3. commits the changes, together with an entry of the log for each key added or removed, in one transaction;
 //! 4. removes the copy of each key that it has removed.
 //!
-//! Up to the commit the filter has more than it needs, namely the keys about to come; after it too, namely those just
-//! gone; at no moment less, which is 1. At the end each key added has got one copy and each one removed has lost one,
-//! which is 2. With steps 2 and 3 exchanged, a key would be committed for a moment before the filter has it, and a get in
-//! that moment would deny it; and if the filter were full, the put would have happened and could not be found. (A process
-//! that dies takes its filter with it, in whatever order. What a crash must not do is told in
-//! [`snapshot`].)
+//! Before the commit, the filter has more than it needs: the keys that are about to be added. After it too: the keys
+//! that were just removed. It never has less, which is 1. At the end each added key has got one copy, and each
+//! removed key has lost one, which is 2. If steps 2 and 3 were exchanged, a key would be committed for a moment
+//! before the filter has it, and a get in that moment would deny it. And if the filter were full, the put would have
+//! happened, but the key could not be found. (A process that dies loses its filter, in whatever order. [`snapshot`]
+//! describes what a crash must not do.)
 //!
-//! If the store refuses the changes, step 2 is undone. If it fails in the commit itself, nobody knows whether the changes
-//! are there. Then nothing is removed: the filter has a copy of each key that may be committed, which is 1, but 2 may not
-//! hold, and writes are refused until the filter has been made anew from what the store really has. A store that panics is
-//! treated in the same way.
+//! If the store refuses the changes, step 2 is undone. If it fails in the commit itself, nobody knows whether the
+//! changes are there. Then nothing is removed: the filter has a copy of each key that may be committed, which is 1.
+//! But 2 may not hold, so writes are refused until the filter has been rebuilt from what the store really has. A
+//! store that panics is treated in the same way.
 //!
 //! # Readers
-//! take no lock of the cache's: they look into the filter, and then, if they must, into the store. A get that begins
-//! after a put has returned finds the key: the copy was there before the commit, and the commit before the return. One
-//! that overlaps a put or a delete finds the state before or after it.
+//! Readers take no lock of the cache's. They look into the filter, and then, if they must, into the store. A get that
+//! begins after a put has returned finds the key: the copy was there before the commit, and the commit came before
+//! the return. A get that overlaps a put or a delete finds the state before or after it.
 //!
-//! [`Cache::rebuild`] fills another filter from a scan, under the writers' lock, and puts it in the place of the old one,
-//! which goes when its last reader has looked. A get that took up the old one did so before the exchange, and that filter
-//! has all that was committed until then; what has been put since overlaps the get.
+//! [`Cache::rebuild`] fills another filter from a scan, under the writers' lock, and puts it in the place of the old
+//! one. The old one is dropped when its last reader is done with it. A get that uses the old filter took it before
+//! the exchange, and that filter has all that was committed until then. A put since then overlaps the get.
 //!
-//! # When it is full
-//! a put fails, and nothing was written. [`Cache::rebuild`] makes room; so does opening the store with a larger capacity.
-//! A `GrowableCuckooFilter` would make room by itself, for some memory and a little time at each lookup; here the filter
-//! is the plain one, since a scan can always make it anew.
+//! # A full filter
+//! If the filter is full, a put fails, and nothing was written. [`Cache::rebuild`] makes room, and so does opening
+//! the store with a larger capacity. A `GrowableCuckooFilter` would make room by itself, for some memory and a little
+//! time at each lookup. The cache uses the plain filter, because a scan can always rebuild it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -65,27 +66,27 @@ use crate::{restore, snapshot};
 /// What a call of [`Cache::apply`] has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Applied {
-    /// How many keys are in the store that were not.
+    /// How many keys the store has that it did not have before.
     pub added: usize,
-    /// How many keys are no longer in the store.
+    /// How many keys the store no longer has.
     pub removed: usize,
 }
 
 /// A store and, in front of it, a filter that knows which keys are not in it. Threads share it by reference.
 ///
-/// See the [module](self) for how the two are kept in step.
+/// The [module](self) describes how the two are kept in step.
 pub struct Cache<S> {
     store: S,
     hasher: StableState,
     options: Options,
     filter: ArcSwap<Filter>,
     writers: Mutex<Writers>,
-    /// Held while a snapshot is made: one at a time.
+    /// Held while a snapshot is made, so that there is one at a time.
     snapshots: Mutex<()>,
     opened: Opened,
 }
 
-/// What the writers' lock guards, apart from the order of the writes.
+/// What the writers' lock guards besides the order of the writes.
 #[derive(Debug)]
 struct Writers {
     /// Whether the filter is known to have exactly what the store has.
@@ -93,8 +94,8 @@ struct Writers {
 }
 
 impl<S: Store> Cache<S> {
-    /// Opens a store: loads the filter from its snapshot, or if that is not possible for any reason, fills it from a scan
-    /// of all keys. [`opened`](Self::opened) says which. Never does it begin with an empty filter.
+    /// Opens a store. Loads the filter from its snapshot, or, if that is not possible for any reason, fills it from a
+    /// scan of all keys. [`opened`](Self::opened) says which. It never begins with an empty filter.
     ///
     /// The store must not be changed except through this cache. No other cache may have the same file for snapshots.
     ///
@@ -124,12 +125,12 @@ impl<S: Store> Cache<S> {
         })
     }
 
-    /// How the filter came to be in [`open`](Self::open).
+    /// Where [`open`](Self::open) got the filter from.
     pub fn opened(&self) -> &Opened {
         &self.opened
     }
 
-    /// The store. To be read only.
+    /// The store. Only read from it: changes must go through the cache.
     pub fn store(&self) -> &S {
         &self.store
     }
@@ -139,19 +140,20 @@ impl<S: Store> Cache<S> {
         self.store
     }
 
-    /// The filter as it is now. To be looked at only; [`rebuild`](Self::rebuild) puts another one in its place.
+    /// The filter as it is now. Only look at it: changes must go through the cache. [`rebuild`](Self::rebuild) puts
+    /// another one in its place.
     pub fn filter(&self) -> Arc<Filter> {
         self.filter.load_full()
     }
 
-    /// The filter's statistics. What is recorded of negatives and false positives begins anew with each filter.
+    /// The filter's statistics. The counts of recorded negatives and false positives start at 0 in each new filter.
     pub fn stats(&self) -> Stats {
         self.filter.load().stats()
     }
 
     /// The value of a key.
     ///
-    /// Where gets are frequent, let each thread have a [`reader`](Self::reader).
+    /// Where gets are frequent, give each thread a [`reader`](Self::reader).
     ///
     /// # Errors
     /// If the store was asked, and failed.
@@ -159,7 +161,8 @@ impl<S: Store> Cache<S> {
         self.reader().get(key)
     }
 
-    /// For the gets of one thread: counts the negatives by itself, and hands their number over now and then.
+    /// A reader for the gets of one thread. It counts the negatives itself, and adds them to the filter's count now
+    /// and then.
     pub fn reader(&self) -> Reader<'_, S> {
         Reader::new(&self.store, &self.hasher, &self.filter)
     }
@@ -182,8 +185,8 @@ impl<S: Store> Cache<S> {
 
     /// Makes all of the changes, in their order, in one transaction of the store. They are durable when it returns.
     ///
-    /// Each transaction is synced to the disk, however many changes it has: a thousand in one call are quicker by far than
-    /// in a thousand calls.
+    /// Each transaction is synced to the disk once, however many changes it has. So a thousand changes are much
+    /// faster in one call than in a thousand calls.
     ///
     /// # Errors
     /// - [`CacheError::Full`] if the filter has no room for a new key, [`CacheError::Store`] if the store fails, and
@@ -202,7 +205,7 @@ impl<S: Store> Cache<S> {
         let added: Vec<u64> = hashes(Membership::Added).collect();
         let removed: Vec<u64> = hashes(Membership::Removed).collect();
 
-        // From here to the end a panic, of the store's, leaves the filter with more than it needs, never less.
+        // From here to the end, a panic of the store leaves the filter with more than it needs, never less.
         writers.in_step = false;
         if let Err(refused) = filter.insert_hash_batch(added.iter().copied()) {
             remove_all(&filter, &added[..refused.inserted]);
@@ -223,10 +226,10 @@ impl<S: Store> Cache<S> {
         Ok(Applied { added: added.len(), removed: removed.len() })
     }
 
-    /// Fills a filter with room for `capacity` keys, or more if the store has more, from a scan of all keys, and puts it
-    /// in the place of the one that there is: if that is full, or after a failed commit.
+    /// Fills a filter with room for `capacity` keys, or more if the store has more, from a scan of all keys. Puts it
+    /// in the place of the present one. For a filter that is full, and after a failed commit.
     ///
-    /// Writers wait meanwhile; readers go on. Both filters are in memory for that time.
+    /// Writers wait meanwhile, and readers go on. Both filters are in memory for that time.
     ///
     /// # Errors
     /// If the store fails, or the filter can't be built. The filter remains what it was.
@@ -243,8 +246,8 @@ impl<S: Store> Cache<S> {
     /// Readers and writers go on meanwhile. Writers wait at the beginning, for some microseconds.
     ///
     /// # Errors
-    /// If the file can't be written, the store fails, or after a failed commit. The snapshot before this one is good for
-    /// as long as there is no new one.
+    /// If the file can't be written, if the store fails, or after a failed commit. The earlier snapshot remains good
+    /// until there is a new one.
     pub fn snapshot(&self) -> Result<(), CacheError<S::Error>> {
         let path = self.options.snapshot.as_deref().ok_or(CacheError::NoSnapshotFile)?;
         let failed = |error| CacheError::Snapshot { path: path.to_owned(), error };
@@ -262,7 +265,7 @@ impl<S: Store> Cache<S> {
         self.store.settle(id).map_err(CacheError::Store)
     }
 
-    /// What the changes come to for each key that is added or removed by them. Under the writers' lock.
+    /// The net effect of the changes: each key that they add or remove. Needs the writers' lock.
     fn net_changes<'c>(&self, filter: &Filter, changes: &[Change<'c>]) -> Result<Vec<Logged<'c>>, S::Error> {
         // Whether each key is present before the changes and after those seen so far.
         let mut keys: HashMap<&[u8], (bool, bool)> = HashMap::with_capacity(changes.len());
@@ -285,7 +288,7 @@ impl<S: Store> Cache<S> {
         Ok(net.collect())
     }
 
-    /// The writers' lock. Whoever held it last and panicked has left `in_step` as it was then.
+    /// The writers' lock. If its last holder panicked, `in_step` is as it was at the panic.
     fn lock(&self) -> MutexGuard<'_, Writers> {
         self.writers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -296,7 +299,7 @@ impl<S: Store> Cache<S> {
     }
 }
 
-/// Removes a copy for each hash. Each is there: it was inserted by this write, or belongs to a committed key.
+/// Removes a copy for each hash. Each copy is there: this write inserted it, or it belongs to a committed key.
 fn remove_all(filter: &Filter, hashes: &[u64]) {
     for &hash in hashes {
         let removed = filter.remove_hash(hash);

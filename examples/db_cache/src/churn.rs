@@ -1,12 +1,13 @@
-//! Writes until it is killed, and says on standard output what it is about to do and what has been committed.
+//! Writes until it is killed. Says on standard output what it is about to do and what has been committed.
 //!
-//! A line each, in one write:
+//! Each line is written in one write:
 //!
 //! - `THREAD try CHANGE;CHANGE;…`, before the changes are made, each `put KEY VALUE` or `delete KEY`;
-//! - `THREAD done`, when the last ones of this thread have been committed;
-//! - `snapshot`, when one has been stored.
+//! - `THREAD done`, when the last changes of this thread have been committed;
+//! - `snapshot`, when a snapshot has been stored.
 //!
-//! Each thread has keys of its own, whose fate can be told from its lines, and all share some more, for which they race.
+//! Each thread has keys of its own, whose state follows from its lines. All threads share some more keys, for which
+//! they race.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! The database with its filter: how both are opened.
+//! Opens the database and its filter.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,7 +7,7 @@ use db_cache::{Cache, Options, RedbStore};
 
 use crate::failure::Failure;
 
-/// Opens a database and its filter, whose snapshot lies beside it.
+/// Opens a database and its filter, whose snapshot is beside it.
 pub(crate) fn open(path: &Path, cache_mib: usize, capacity: usize, rate: f64) -> Result<Cache<RedbStore>, Failure> {
     let store =
         RedbStore::open(path, cache_mib << 20).map_err(|error| Failure::Open { path: path.to_owned(), error })?;

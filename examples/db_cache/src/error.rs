@@ -1,4 +1,4 @@
-//! What can go wrong, what to do about it, and why a filter was made anew.
+//! What can go wrong, what to do about it, and why a filter was rebuilt.
 
 use std::error::Error;
 use std::fmt;
@@ -15,17 +15,17 @@ pub enum CacheError<E> {
     Full(InsertError),
     /// The store failed. Nothing was written.
     Store(E),
-    /// The store failed in its commit, so that what was to be written is there entirely or not at all. The cache takes no
-    /// more writes (see [`OutOfStep`](Self::OutOfStep)); reads go on.
+    /// The store failed in its commit: either everything was written or nothing. The cache takes no more writes (see
+    /// [`OutOfStep`](Self::OutOfStep)), and reads go on.
     Unknown(E),
-    /// An earlier write failed in its commit, or panicked, so that the filter may have more in it than the store. Reads
-    /// are right nevertheless; writes and snapshots are refused, and nothing was written.
+    /// An earlier write failed in its commit, or panicked, so the filter may have more in it than the store. Reads
+    /// are still right. Writes and snapshots are refused, and nothing was written.
     OutOfStep,
     /// No such filter can be built.
     Build(BuildError),
     /// The cache was opened without a file for snapshots.
     NoSnapshotFile,
-    /// The snapshot could not be written. The one before it, if there is one, is as good as ever.
+    /// The snapshot could not be written. The earlier one, if there is one, is still good.
     #[non_exhaustive]
     Snapshot {
         /// The file.
@@ -44,12 +44,12 @@ impl<E: fmt::Display> fmt::Display for CacheError<E> {
             Self::Store(error) => write!(f, "the store failed, and nothing was written: {error}"),
             Self::Unknown(error) => write!(
                 f,
-                "the store failed in its commit, which may or may not have had its effect: {error}; \
+                "the store failed in its commit, which may or may not have taken effect: {error}; \
                  rebuild the filter, or open the store again"
             ),
             Self::OutOfStep => write!(
                 f,
-                "nothing was written, because it is not known what an earlier write that failed has left; \
+                "nothing was written, because an earlier write failed and its outcome is unknown; \
                  rebuild the filter, or open the store again"
             ),
             Self::Build(error) => write!(f, "the filter can't be built: {error}"),
@@ -61,25 +61,25 @@ impl<E: fmt::Display> fmt::Display for CacheError<E> {
     }
 }
 
-/// Without a source: the message has the reason in it, and who prints the whole chain should not read it twice.
+/// Without a source: the message contains the reason, and anyone who prints the whole chain should not read it twice.
 impl<E: fmt::Debug + fmt::Display> Error for CacheError<E> {}
 
-/// How the filter came to be when a cache was opened.
+/// Where the filter came from when a cache was opened.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Opened {
     /// It was loaded from a snapshot, and brought up to date from the store's log.
     #[non_exhaustive]
     FromSnapshot {
-        /// Of how many entries of the log.
+        /// How many entries of the log were replayed.
         replayed: u64,
     },
     /// It was made from a scan of all keys.
     #[non_exhaustive]
     Rebuilt {
-        /// How many.
+        /// How many keys the store has.
         keys: usize,
-        /// Why.
+        /// Why no snapshot was used.
         reason: RebuildReason,
     },
 }
@@ -97,21 +97,22 @@ impl fmt::Display for Opened {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RebuildReason {
-    /// None was asked for.
+    /// No file for snapshots was named.
     NotAskedFor,
     /// There is no such file, or it can't be read.
     File(io::Error),
-    /// It is a snapshot of such keys, but has no sequence or no id.
+    /// It is a snapshot of keys of this schema, but has no sequence or no id.
     Foreign,
     /// The filter in it can't be loaded: it is damaged, of another program, of another hash, or of another version.
     Load(LoadError),
-    /// The store knows of no such snapshot: it is of another store, or of one that has been put back to an earlier state.
+    /// The store does not know the snapshot: it is of another store, or of this one before its file was restored from
+    /// a copy.
     Unannounced,
-    /// It is smaller, or has a higher false-positive rate, than was asked for or than the store needs.
+    /// It is smaller, or has a higher false-positive rate, than the options ask for or the store needs.
     TooSmall,
-    /// The store's log does not have all that happened since.
+    /// The store's log does not have all changes since the snapshot.
     LogIncomplete,
-    /// The filter does not take what the log says was added.
+    /// The filter refuses a key that was added according to the log.
     Insert(InsertError),
     /// The filter, brought up to date, does not have as many keys as the store.
     #[non_exhaustive]
@@ -130,7 +131,7 @@ impl fmt::Display for RebuildReason {
             Self::File(error) => write!(f, "the snapshot can't be read: {error}"),
             Self::Foreign => write!(f, "the snapshot does not say which moment of which store it is of"),
             Self::Load(error) => write!(f, "the snapshot can't be loaded: {error}"),
-            Self::Unannounced => write!(f, "the snapshot is not of this store, or not of its past"),
+            Self::Unannounced => write!(f, "the snapshot is not of this store, or not of an earlier state of it"),
             Self::TooSmall => write!(f, "the snapshot's filter is smaller or less exact than is asked for"),
             Self::LogIncomplete => write!(f, "the log does not reach back to the snapshot"),
             Self::Insert(error) => write!(f, "the snapshot's filter could not be brought up to date: {error}"),

@@ -8,7 +8,7 @@ use db_cache::{CacheError, RedbError};
 
 /// Why the program ends early.
 pub(crate) enum Failure {
-    /// An argument can't be met.
+    /// An argument can't be satisfied.
     Argument(String),
     Open {
         path: PathBuf,

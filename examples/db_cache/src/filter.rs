@@ -7,7 +7,7 @@ use crate::options::Options;
 use crate::snapshot::SCHEMA;
 use crate::store::Store;
 
-/// The filter in front of a store: of keys of any bytes, hashed so that a snapshot can be loaded by another process.
+/// The filter in front of a store. Its keys are any bytes, hashed so that another process can load a snapshot.
 pub type Filter = ConcurrentCuckooFilter<[u8], StableState>;
 
 /// How many keys of a scan are inserted at a time.

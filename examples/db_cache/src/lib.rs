@@ -1,17 +1,17 @@
 //! A key-value service whose cuckoo filter answers "not there" without touching the database.
 //!
 //! [`Cache`] puts a [`ConcurrentCuckooFilter`](concurrent_cuckoo_filter::ConcurrentCuckooFilter) in front of a
-//! [`Store`], and keeps the two in step: with every insert and delete, with several threads at work, and across a crash.
-//! A get of an absent key then costs a look at two cache lines of memory, and goes to the store once in a thousand times
-//! or less often. [`RedbStore`] is the store that the program `db-cache` uses; [`MemoryStore`] shows what another one has
-//! to provide.
+//! [`Store`]. It keeps the two in step: with every insert and delete, with several threads, and across a crash. A get
+//! of an absent key then reads two cache lines of memory. It goes to the store once in a thousand times or less
+//! often. The program `db-cache` uses the store [`RedbStore`]. [`MemoryStore`] shows what another store has to
+//! provide.
 //!
 //! - [`store`]: what a store must do;
-//! - [`cache`]: the protocol, and the argument why no committed key is ever missing from the filter;
-//! - [`snapshot`]: how the filter outlives the process, and when it is made anew.
+//! - [`cache`]: the protocol, and the argument why the filter never lacks a committed key;
+//! - [`snapshot`]: how the filter outlives the process, and when it is rebuilt.
 //!
-//! `tests/cache.rs` and `tests/snapshot.rs` check the two pages' arguments line by line, with a store that fails when told
-//! to; `tests/kill.rs` kills the program in the middle of its writes, and looks for every key.
+//! `tests/cache.rs` and `tests/snapshot.rs` check the arguments of these two pages line by line, with a store that
+//! fails on demand. `tests/kill.rs` kills the program in the middle of its writes, and then looks up every key.
 //!
 //! ```
 //! use db_cache::{Cache, MemoryStore, Options};

@@ -30,17 +30,17 @@ use indicatif::HumanCount;
 use crate::arguments::{Arguments, Command};
 use crate::failure::Failure;
 
-/// With fewer keys than this, a filter is not worth making smaller: it is 1.7 MB.
+/// A smaller filter is not worth it: with room for so many keys it takes 1.7 MB.
 const LEAST_CAPACITY: usize = 1_000_000;
 
 fn main() -> ExitCode {
     let (arguments, command) = Arguments::from_command_line();
     match run(&arguments, command) {
         Ok(code) => code,
-        // Whoever read the output has seen enough, as `head` has.
+        // The reader of the output has seen enough, as `head` has.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
-            // Nobody to tell it to is no reason to panic.
+            // If nobody reads standard error either, that is no reason to panic.
             let _ = writeln!(io::stderr(), "error: {failure}");
             ExitCode::from(if matches!(failure, Failure::Argument(_)) { 2 } else { 1 })
         }
@@ -107,7 +107,7 @@ fn run(arguments: &Arguments, command: Command) -> Result<ExitCode, Failure> {
         }
     }
     out.flush()?;
-    // A scan need not be made twice.
+    // So that the scan need not be made again.
     if matches!(cache.opened(), Opened::Rebuilt { .. }) {
         cache.snapshot()?;
     }

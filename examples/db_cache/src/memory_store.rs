@@ -1,4 +1,4 @@
-//! A store in memory: for tests, and as the shortest example of what a store is.
+//! A store in memory: for tests, and as the shortest example of a store.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -25,14 +25,15 @@ impl MemoryStore {
     /// An empty store.
     ///
     /// # Errors
-    /// If the system has no random bytes to give.
+    /// If the system has no random bytes.
     pub fn new() -> Result<Self, getrandom::Error> {
         let mut hash_key = [0; 16];
         getrandom::fill(&mut hash_key)?;
         Ok(Self { tables: RwLock::default(), hash_key })
     }
 
-    // No code of others runs while the lock is held but `visit`, under the lock for reading, which does not poison it.
+    // While the lock is held, no foreign code runs except `visit`. It runs under the read lock, which a panic does
+    // not poison.
     fn read(&self) -> RwLockReadGuard<'_, Tables> {
         self.tables.read().unwrap_or_else(|poisoned| poisoned.into_inner())
     }

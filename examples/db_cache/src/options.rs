@@ -5,13 +5,13 @@ use std::path::PathBuf;
 /// How to open a [`Cache`](crate::Cache).
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many keys the filter must have room for at least. It gets more if the store has more already, and a quarter on
-    /// top.
+    /// How many keys the filter must have room for at least. If the store has more keys, it gets room for them and a
+    /// quarter more.
     pub capacity: usize,
     /// The share of gets of absent keys that may go to the store, above 0 and below 1.
     pub false_positive_rate: f64,
-    /// The file for snapshots of the filter. `None`: no snapshot is made, and none is loaded. While a snapshot is written, a
-    /// file lies beside it, with a dot in front of its name and `.partial` at the end.
+    /// The file for snapshots of the filter. `None`: no snapshot is made, and none is loaded. While a snapshot is
+    /// written, there is a file beside it, with a dot in front of its name and `.partial` at the end.
     pub snapshot: Option<PathBuf>,
 }
 

@@ -7,16 +7,16 @@ use crate::error::CacheError;
 use crate::filter::Filter;
 use crate::store::Store;
 
-/// How many negatives a [`Reader`] counts before it hands them over.
+/// How many negatives a [`Reader`] counts before it adds them to the filter's count.
 const HAND_OVER: u64 = 1024;
 
-/// Gets of one thread. Made by [`Cache::reader`](crate::Cache::reader).
+/// Reads for one thread. Made by [`Cache::reader`](crate::Cache::reader).
 #[derive(Debug)]
 pub struct Reader<'c, S: Store> {
     store: &'c S,
     hasher: &'c StableState,
     filter: &'c ArcSwap<Filter>,
-    /// Answers of the filter that have not been handed over.
+    /// Negatives that are not in the filter's count yet.
     negatives: u64,
 }
 
@@ -25,10 +25,10 @@ impl<'c, S: Store> Reader<'c, S> {
         Self { store, hasher, filter, negatives: 0 }
     }
 
-    /// The value of a key. If the filter says no, the store is not asked.
+    /// The value of a key. If the filter says "absent", the store is not asked.
     ///
-    /// A key that the filter takes for present and the store denies is recorded as a false positive. (So is one that is
-    /// put or deleted in this very moment, now and then.)
+    /// If the filter says "present" and the store has no such key, that is recorded as a false positive. (Now and
+    /// then that happens for a key that is put or deleted at the same time.)
     ///
     /// # Errors
     /// If the store was asked, and failed.
@@ -50,8 +50,8 @@ impl<'c, S: Store> Reader<'c, S> {
         Ok(value)
     }
 
-    /// Hands over the number of negatives counted so far, so that [`Cache::stats`](crate::Cache::stats) has them. Happens
-    /// by itself after 1,024 of them, and when the reader is dropped.
+    /// Adds the negatives counted so far to the filter's count, so that [`Cache::stats`](crate::Cache::stats)
+    /// includes them. This also happens after 1,024 of them, and when the reader is dropped.
     pub fn hand_over(&mut self) {
         if self.negatives > 0 {
             self.filter.load().record_negatives(self.negatives);

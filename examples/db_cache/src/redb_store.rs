@@ -9,9 +9,9 @@ use redb::{Database, ReadableTable, ReadableTableMetadata, TableDefinition, Writ
 use crate::store::{ApplyError, Change, Logged, Membership, Store};
 
 const VALUES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("values");
-/// By number: a byte, [`ADDED`] or [`REMOVED`], and the key.
+/// By sequence number: a byte, [`ADDED`] or [`REMOVED`], and the key.
 const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");
-/// The sequences of the announced snapshots, by their names.
+/// The sequences of the announced snapshots, by their ids.
 const SNAPSHOTS: TableDefinition<'_, u64, u64> = TableDefinition::new("snapshots");
 const SEQUENCE: TableDefinition<'_, (), u64> = TableDefinition::new("sequence");
 const HASH_KEY: TableDefinition<'_, (), [u8; 16]> = TableDefinition::new("hash key");
@@ -19,8 +19,8 @@ const HASH_KEY: TableDefinition<'_, (), [u8; 16]> = TableDefinition::new("hash k
 const ADDED: u8 = b'+';
 const REMOVED: u8 = b'-';
 
-/// A [`Store`] in a file of redb's: values, log and all else in tables of one database, and each change of them one of
-/// its transactions, synced to the disk.
+/// A [`Store`] in a redb file. Values, log and the rest are tables of one database. Each change of them is one
+/// transaction, synced to the disk.
 ///
 /// The file is locked: no second process, and no second store, can open it meanwhile.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct RedbStore {
     database: Database,
 }
 
-/// redb failed, or has in its file what this store has not put there. (In a box, for it is large and seldom made.)
+/// redb failed, or its file has contents that this store did not write. (Boxed, because it is large and rarely made.)
 #[derive(Debug)]
 pub struct RedbError(Box<redb::Error>);
 
@@ -46,19 +46,19 @@ impl<E: Into<redb::Error>> From<E> for RedbError {
     }
 }
 
-/// What is in the file is not what this store writes.
+/// An error for contents of the file that this store does not write.
 fn corrupted(what: &str) -> RedbError {
     redb::Error::Corrupted(what.to_owned()).into()
 }
 
 impl RedbStore {
-    /// Opens the database, or makes an empty one if the file does not exist. redb keeps up to `cache_bytes` of its pages
-    /// in memory.
+    /// Opens the database, or makes an empty one if the file does not exist. redb keeps up to `cache_bytes` of its
+    /// pages in memory.
     ///
-    /// After a crash redb first repairs the file, for which it reads all of it.
+    /// After a crash, redb first repairs the file. For that it reads all of it.
     ///
     /// # Errors
-    /// If the file can't be opened or is no database, or another process has it open.
+    /// If the file can't be opened, if it is no database, or if another process has it open.
     pub fn open(path: &Path, cache_bytes: usize) -> Result<Self, RedbError> {
         let database = Database::builder().set_cache_size(cache_bytes).create_with_file_format_v3(true).create(path)?;
         let transaction = database.begin_write()?;
@@ -113,7 +113,7 @@ impl RedbStore {
 impl Store for RedbStore {
     type Error = RedbError;
 
-    // Each read is a transaction of its own: only that sees what has been committed before it.
+    // Each read is a transaction of its own. Otherwise it would not see what was committed before it.
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, RedbError> {
         let values = self.database.begin_read()?.open_table(VALUES)?;
@@ -129,7 +129,7 @@ impl Store for RedbStore {
     }
 
     fn apply(&self, changes: &[Change<'_>], log: &[Logged<'_>]) -> Result<(), ApplyError<RedbError>> {
-        // A transaction that is dropped before its commit has had no effect.
+        // A transaction that is dropped before its commit has no effect.
         let transaction = self.prepare(changes, log).map_err(ApplyError::NotApplied)?;
         transaction.commit().map_err(|error| ApplyError::Unknown(error.into()))
     }
@@ -183,8 +183,8 @@ impl Store for RedbStore {
         let sequence = transaction.open_table(SNAPSHOTS)?.get(id)?.map(|sequence| sequence.value());
         if let Some(sequence) = sequence {
             transaction.open_table(SNAPSHOTS)?.retain(|other, _| other == id)?;
-            // To remove them one by one would take as long as it took to write them. What stays is little: it was written
-            // since the snapshot.
+            // Removing the old entries one by one would take as long as writing them did. The entries that remain are
+            // few: they were written since the snapshot.
             let log = transaction.open_table(LOG)?;
             let later = log
                 .range(sequence.saturating_add(1)..)?

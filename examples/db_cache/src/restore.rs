@@ -1,4 +1,4 @@
-//! The filter as it was saved, brought up to date; or why that is not possible.
+//! Loads the saved filter and brings it up to date, or says why that is not possible.
 
 use concurrent_cuckoo_filter::StableState;
 
@@ -8,9 +8,9 @@ use crate::options::Options;
 use crate::snapshot::{self, Snapshot};
 use crate::store::{Logged, Membership, Store};
 
-/// The filter from the snapshot and the log, and how many entries of the log it took; or the reason why it must be
-/// made anew.
-#[expect(clippy::type_complexity, reason = "an answer of two kinds, or a failure")]
+/// The filter from the snapshot and the log, and how many entries of the log were replayed. Or the reason why the
+/// filter must be rebuilt.
+#[expect(clippy::type_complexity, reason = "a filter or a reason to rebuild, or a failure")]
 pub(crate) fn load<S: Store>(
     store: &S,
     hasher: &StableState,
@@ -47,7 +47,7 @@ pub(crate) fn load<S: Store>(
     Ok(Ok((filter, last - after)))
 }
 
-/// Does to a filter what the log says was done, until something is wrong.
+/// Applies the log to a filter, until something is wrong.
 struct Replay<'f> {
     filter: &'f Filter,
     hasher: &'f StableState,
@@ -70,7 +70,7 @@ impl Replay<'_> {
         let hash = self.hasher.hash_bytes(entry.key);
         match entry.membership {
             Membership::Added => self.filter.insert_hash(hash).map_err(RebuildReason::Insert),
-            // If there is no copy to remove, the lengths won't match in the end.
+            // If there is no copy to remove, the lengths don't match in the end.
             Membership::Removed => {
                 self.filter.remove_hash(hash);
                 Ok(())

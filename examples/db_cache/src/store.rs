@@ -1,19 +1,19 @@
-//! What lies behind the filter: any key-value store that can do this much.
+//! What is behind the filter: any key-value store that can do this much.
 
 use std::error::Error;
 use std::sync::Arc;
 
-/// A durable map from keys to values, with a log of the keys that came and went.
+/// A durable map from keys to values, with a log of the keys that were added and removed.
 ///
-/// The cache in front of it must be the only one to change it. It makes one call of [`apply`](Self::apply) at a time;
-/// all other methods may be called at any time, from any thread.
+/// Only the cache in front of it may change it. The cache makes one call of [`apply`](Self::apply) at a time. All
+/// other methods may be called at any time, from any thread.
 ///
-/// The *log* says which keys were added and which removed, in the order of their commits, so that a filter saved at some
-/// moment can be brought up to date. Its entries are numbered 1, 2, 3, …; the *sequence* of a moment is the number of
-/// the last one then, 0 before the first. A store may drop only those entries that [`settle`](Self::settle) allows it to
-/// drop.
+/// The *log* says which keys were added and which were removed, in the order of their commits. With it, a filter that
+/// was saved at some moment can be brought up to date. Its entries are numbered 1, 2, 3, …. The *sequence* of a
+/// moment is the number of the last entry then, and 0 before the first. A store may drop only those entries that
+/// [`settle`](Self::settle) allows it to drop.
 pub trait Store: Send + Sync {
-    /// Why it could not do something.
+    /// The error of a failed call.
     type Error: Error + Send + Sync + 'static;
 
     /// The value of a key.
@@ -34,7 +34,7 @@ pub trait Store: Send + Sync {
     /// If the store fails.
     fn len(&self) -> Result<u64, Self::Error>;
 
-    /// Whether there are none.
+    /// Whether there are no keys.
     ///
     /// # Errors
     /// If the store fails.
@@ -42,12 +42,12 @@ pub trait Store: Send + Sync {
         Ok(self.len()? == 0)
     }
 
-    /// Makes all of the changes, in their order, and appends `log` to the log: both or nothing, and durably when it
-    /// returns.
+    /// Makes all of the changes, in their order, and appends `log` to the log: both or nothing. The changes are
+    /// durable when it returns.
     ///
     /// # Errors
-    /// [`ApplyError::NotApplied`] if it is certain that nothing has changed, now and after a crash;
-    /// [`ApplyError::Unknown`] if it is not. What a scan finds after that must be what stays.
+    /// [`ApplyError::NotApplied`] if it is certain that nothing has changed, now and after a crash.
+    /// [`ApplyError::Unknown`] if it is not certain. What a scan finds after that must remain.
     fn apply(&self, changes: &[Change<'_>], log: &[Logged<'_>]) -> Result<(), ApplyError<Self::Error>>;
 
     /// Calls `visit` with each key once.
@@ -62,19 +62,19 @@ pub trait Store: Send + Sync {
     /// If the store fails.
     fn sequence(&self) -> Result<u64, Self::Error>;
 
-    /// Calls `visit` with each entry of the log that is there and comes after number `after`, in order.
+    /// Calls `visit` with each entry that is in the log and comes after number `after`, in order.
     ///
     /// # Errors
     /// If the store fails.
     fn for_each_logged(&self, after: u64, visit: &mut dyn FnMut(u64, Logged<'_>)) -> Result<(), Self::Error>;
 
-    /// Sixteen random bytes, drawn when the store was made and the same ever since: the key of the filter's hash.
+    /// Sixteen random bytes, which are drawn when the store is made and never change: the key of the filter's hash.
     ///
     /// # Errors
     /// If the store fails.
     fn hash_key(&self) -> Result<[u8; 16], Self::Error>;
 
-    /// Remembers, durably, that there may from now on be a snapshot called `id` of the filter at `sequence`.
+    /// Remembers, durably, that from now on there may be a snapshot called `id` of the filter at `sequence`.
     ///
     /// # Errors
     /// If the store fails.
@@ -86,8 +86,8 @@ pub trait Store: Send + Sync {
     /// If the store fails.
     fn announced(&self, id: u64) -> Result<Option<u64>, Self::Error>;
 
-    /// Forgets every announced snapshot but `id`, which was announced and is in its place now, and drops the log up to
-    /// its sequence. All in one durable step.
+    /// Forgets every announced snapshot except `id`, and drops the log up to its sequence, in one durable step. The
+    /// snapshot `id` was announced, and its file is in place now.
     ///
     /// # Errors
     /// If the store fails.
@@ -121,34 +121,34 @@ impl<'a> Change<'a> {
     }
 }
 
-/// An entry of the log: a key that came or went.
+/// An entry of the log: a key that was added or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Logged<'a> {
     /// The key.
     pub key: &'a [u8],
-    /// Which of the two.
+    /// Whether it was added or removed.
     pub membership: Membership,
 }
 
-/// What became of a key.
+/// What a write did with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Membership {
-    /// It was absent, and is present.
+    /// It was absent, and is present now.
     Added,
-    /// It was present, and is absent.
+    /// It was present, and is absent now.
     Removed,
 }
 
-/// Why a batch of changes was not made, and how certain that is.
+/// Why a batch of changes failed, and how certain that is.
 #[derive(Debug)]
 pub enum ApplyError<E> {
     /// Nothing has changed.
     NotApplied(E),
-    /// All of it has changed, or nothing: the commit itself failed.
+    /// The commit itself failed: either all changes were made or none.
     Unknown(E),
 }
 
-/// A store that others hold too, to look at.
+/// A store that others hold too, to look at it.
 impl<S: Store> Store for Arc<S> {
     type Error = S::Error;
 

@@ -1,4 +1,4 @@
-//! The filter and the store in step: with several threads, when the filter is full, and when the store fails.
+//! Filter and store in step: with several threads, when the filter is full, and when the store fails.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn memory() -> Cache<MemoryStore> {
     Cache::open(MemoryStore::new().expect("random bytes"), Options::new(1000)).expect("a cache")
 }
 
-/// Random changes in batches, with the same key several times in one, beside a map.
+/// Compares the cache with a map under random changes, in batches that may change a key several times.
 fn agrees_with_a_map<S: Store>(cache: &Cache<S>, batches: usize, seed: u64) {
     let mut random = SmallRng::seed_from_u64(seed);
     let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
@@ -89,7 +89,7 @@ fn writers_of_the_same_keys_leave_one_copy_each() {
     assert_eq!(added.into_inner() - removed.into_inner(), cache.filter().len() as u64);
 }
 
-/// At the moment of a commit, and so at any other, the filter has all that is in the store.
+/// At the moment of a commit, and so at any other moment, the filter has all that is in the store.
 #[test]
 fn at_each_commit_the_filter_has_every_key() {
     let store = TestStore::new();
@@ -158,7 +158,7 @@ fn absent_keys_do_not_reach_the_store() {
     for key in 0..20_000u32 {
         cache.put(&key.to_le_bytes(), b"").expect("room");
     }
-    // Not even to find out that it was a new key, but for those that another was mistaken for.
+    // The puts did not even ask the store whether a key was new, except for false positives.
     let puts = store.reads.swap(0, Ordering::Relaxed);
     assert!(puts < 100, "{puts}");
 
@@ -185,7 +185,7 @@ fn a_full_filter_refuses_a_put_that_then_has_not_happened() {
     let cache = Cache::open(MemoryStore::new().expect("random bytes"), Options::new(10)).expect("a cache");
     let mut number = 0u32;
     let full = loop {
-        // A batch, of which some would still fit.
+        // A batch, some of which would still fit.
         let keys: Vec<[u8; 4]> = (number..number + 7).map(u32::to_le_bytes).collect();
         let changes: Vec<Change<'_>> = keys.iter().map(|key| Change::Put { key, value: b"" }).collect();
         match cache.apply(&changes) {
@@ -203,7 +203,7 @@ fn a_full_filter_refuses_a_put_that_then_has_not_happened() {
     assert!(cache.put(b"one more", b"").expect("room"));
     assert_in_step(&cache);
 
-    // A filter for too few keys is made for as many as there are.
+    // A filter that is asked to be too small gets room for the keys that there are.
     let cache = Cache::open(cache.into_store(), Options::new(1)).expect("a cache");
     assert!(matches!(cache.opened(), Opened::Rebuilt { .. }));
     assert_in_step(&cache);
@@ -261,7 +261,7 @@ fn after_a_commit_of_unknown_outcome_reads_are_right_and_writes_wait_for_a_rebui
     }
 }
 
-/// Handles of a cache go to other threads, whatever the store.
+/// A reference to a cache can go to other threads, whatever the store.
 #[test]
 fn caches_are_shared() {
     static CACHE: OnceLock<Cache<MemoryStore>> = OnceLock::new();

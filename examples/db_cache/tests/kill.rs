@@ -1,8 +1,8 @@
-//! The process is killed in the middle of writes and snapshots, with a signal that it can't catch. No key's membership is
+//! Kills the process in the middle of writes and snapshots, with a signal that it can't catch. No key's membership is
 //! lost.
 //!
-//! (A killed process leaves what it has written to the system, which a power cut does not. That is what redb and the
-//! snapshot sync for, and is not tested here.)
+//! (What a killed process has written remains in the system's page cache. After a power cut it does not. redb and the
+//! snapshot sync their files for that case, which is not tested here.)
 
 #![cfg(unix)]
 
@@ -22,12 +22,12 @@ use rand::{Rng, SeedableRng};
 
 use crate::common::assert_in_step;
 
-/// What the program has said of the keys that each of its threads has to itself.
+/// What the program's output says about the keys that each of its threads has to itself.
 #[derive(Default)]
 struct Said {
-    /// The values of those that were put, and `None` for those deleted, by what was committed for certain.
+    /// The values of keys that were put, and `None` for deleted ones, by changes that were certainly committed.
     known: BTreeMap<String, Option<String>>,
-    /// By thread: changes that were begun, and may have been committed.
+    /// By thread: changes that have begun and may have been committed.
     pending: BTreeMap<String, Vec<(String, Option<String>)>>,
     committed: usize,
     snapshots: usize,
@@ -45,7 +45,7 @@ impl Said {
                         ["delete", key] => (key.to_owned(), None),
                         _ => panic!("{line}"),
                     });
-                // What all threads write has no last writer that these lines would tell.
+                // Several threads write the shared keys, and these lines do not tell which thread was last.
                 let own = changes.filter(|(key, _)| key.starts_with(&format!("{thread}-")));
                 assert!(self.pending.insert(thread.to_owned(), own.collect()).is_none(), "{line}");
             }
@@ -57,7 +57,7 @@ impl Said {
         }
     }
 
-    /// Looks up each key, and takes note of what became of those that were not certain.
+    /// Looks up each key. Records the state of those that were not certain.
     fn check(&mut self, cache: &Cache<RedbStore>) {
         let unsure: BTreeMap<String, Option<String>> =
             std::mem::take(&mut self.pending).into_values().flatten().collect();
@@ -79,7 +79,7 @@ impl Said {
     }
 }
 
-/// Starts the program, lets it write for a while after its first snapshot, kills it, and hears it out.
+/// Starts the program, lets it write for a while after its first snapshot, kills it, and reads its output to the end.
 fn write_and_kill(database: &Path, seed: u64, capacity: usize, snapshot_every: u64, life: Duration, said: &mut Said) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_db-cache"))
         .args(["--path", database.to_str().expect("a name"), "--capacity", &capacity.to_string(), "churn"])
@@ -112,13 +112,13 @@ fn write_and_kill(database: &Path, seed: u64, capacity: usize, snapshot_every: u
     }
 }
 
-/// How many files there are that a snapshot was being written to.
+/// How many partial files of snapshots there are.
 fn partial_files(directory: &Path) -> usize {
     let names = std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("a file").file_name());
     names.filter(|name| name.to_str().is_some_and(|name| name.ends_with(".partial"))).count()
 }
 
-/// How often a database is written, killed, and looked at: at least so often, and until it was seen what must be seen.
+/// How often a database is written, killed and checked: at least so often, and until every required event was seen.
 const LEAST_ROUNDS: u64 = 12;
 const MOST_ROUNDS: u64 = 60;
 
@@ -131,7 +131,8 @@ fn a_killed_process_loses_no_key() {
     let mut random = SmallRng::seed_from_u64(1);
     let (mut replays, mut partial, mut inexact) = (0, 0, 0);
     for round in 0.. {
-        // Every other time snapshots follow each other without a break, of a filter large enough to be hit in the middle.
+        // In every other round, snapshots follow each other without a break, of a filter large enough to be hit in
+        // the middle.
         let (capacity, every) = if round % 2 == 0 { (1000, 20) } else { (2_000_000, 0) };
         let life = Duration::from_micros(random.random_range(0..250_000));
         write_and_kill(&database, round, capacity, every, life, &mut said);

@@ -1,4 +1,4 @@
-//! The program: its commands, its table, and what it says when it can't.
+//! The program: its commands, its table, and its error messages.
 
 use std::fs;
 use std::path::Path;
@@ -78,7 +78,7 @@ fn the_bench_prints_a_table_and_misses_nothing() {
     }
     assert_eq!(table.matches("from a snapshot and 0 entries of the log").count(), 2, "{table}");
     assert_eq!(table.matches("misses            0\n").count(), 2, "{table}");
-    // It does not touch a database that there is.
+    // It does not touch a database that exists.
     assert_failure(&[&["--path", &path], &bench[..]].concat(), 2, &["bench.redb", "exists", "give --path"]);
     drop(directory);
     assert_failure(&[&["--path", &path], &bench[..]].concat(), 1, &["can't open the database", "bench.redb"]);

@@ -1,4 +1,4 @@
-//! Snapshot and log, and every way in which they can be unusable: the filter has each key once, whatever happens.
+//! Snapshot and log, and every way in which they can be unusable. The filter has each key once, whatever happens.
 
 mod common;
 
@@ -65,7 +65,7 @@ fn a_snapshot_and_the_log_come_to_what_the_store_has() {
     for round in 0..5 {
         let cache = open(store, &path);
         if round > 0 {
-            // All since the snapshot, and nothing before it.
+            // All entries since the snapshot, and none before it.
             let sequence = cache.store().inner.sequence().expect("a number");
             let Opened::FromSnapshot { replayed, .. } = *cache.opened() else { panic!("{}", cache.opened()) };
             assert!(replayed > 0 && replayed < sequence, "{replayed} of {sequence}");
@@ -74,7 +74,7 @@ fn a_snapshot_and_the_log_come_to_what_the_store_has() {
         change(&cache, 100, round);
         cache.snapshot().expect("a snapshot");
         change(&cache, 100, 100 + round);
-        // No snapshot at the end: as after a crash.
+        // No snapshot at the end, as after a crash.
         store = cache.into_store();
     }
 }
@@ -107,7 +107,7 @@ fn a_snapshot_taken_while_others_write_is_exact() {
     }
 }
 
-/// Writers do not wait for a snapshot that has begun, and what they change is not in it.
+/// Writers do not wait for a snapshot that has begun, and their changes are not in it.
 #[test]
 fn what_is_written_during_a_snapshot_comes_from_the_log() {
     let (_directory, path) = directory();
@@ -125,7 +125,7 @@ fn what_is_written_during_a_snapshot_comes_from_the_log() {
     assert_replayed(&open(store, &path), after - before);
 }
 
-/// Wherever the making of a snapshot ends, there is one that can be used.
+/// Wherever the making of a snapshot ends, there is a usable one.
 #[test]
 fn a_snapshot_that_is_not_finished_leaves_one_that_can_be_used() {
     for fault in [Fault::Announce, Fault::AfterAnnounce, Fault::Settle] {
@@ -146,7 +146,7 @@ fn a_snapshot_that_is_not_finished_leaves_one_that_can_be_used() {
         let reopened = open(Arc::clone(&store), &path);
         assert_replayed(&reopened, last - if published { second } else { first });
 
-        // And the next one is as good as any.
+        // The next snapshot is usable too.
         reopened.snapshot().expect("a snapshot");
         drop(reopened);
         assert_replayed(&open(Arc::clone(&store), &path), 0);
@@ -195,7 +195,7 @@ fn whatever_is_wrong_with_the_file_the_keys_are_scanned() {
     drop(cache);
     let good = fs::read(&path).expect("a snapshot");
 
-    // Cut anywhere, altered anywhere, or with something behind it.
+    // Cut anywhere, altered anywhere, or with bytes after it.
     for cut in (0..good.len()).step_by(97).chain(0..128) {
         fs::write(&path, &good[..cut]).expect("a file");
         reopen(|reason| matches!(reason, RebuildReason::Load(_)));
@@ -216,7 +216,7 @@ fn whatever_is_wrong_with_the_file_the_keys_are_scanned() {
     assert!(matches!(cache.opened(), Opened::FromSnapshot { .. }), "{}", cache.opened());
     assert_in_step(&cache);
 
-    // A whole snapshot of the same filter, which was not made by the cache: without sequence or id, or with others.
+    // A complete snapshot of the same filter that the cache did not make: without sequence or id, or with wrong ones.
     let filter = cache.filter();
     let save = || filter.begin_save().expect("memory");
     let sequence = store.inner.sequence().expect("a number");
@@ -230,7 +230,7 @@ fn whatever_is_wrong_with_the_file_the_keys_are_scanned() {
     reopen(|reason| matches!(reason, RebuildReason::Unannounced));
 }
 
-/// Of a filter with the same hash, whose keys are not known to be the same.
+/// A snapshot of a filter with the same hash, but perhaps of other keys.
 #[test]
 fn a_snapshot_of_another_program_is_refused() {
     let (_directory, path) = directory();
@@ -249,7 +249,7 @@ fn a_snapshot_of_another_store_is_refused() {
     change(&cache, 100, 1);
     cache.snapshot().expect("a snapshot");
     let other = open(TestStore::new(), &path);
-    // Its hash has another key, which the filter's own probe tells.
+    // Its hash has another key, which the probe in the snapshot shows.
     assert_rebuilt(&other, |reason| matches!(reason, RebuildReason::Load(_)));
 }
 
@@ -272,7 +272,8 @@ fn a_filter_too_small_for_what_is_asked_is_made_anew() {
     assert!(exacter.filter().max_false_positive_rate() <= 1e-6);
 }
 
-/// The database is put back from a copy, the snapshot is not: as many changes later it would fit by its number.
+/// The database is restored from a copy, and the snapshot is not. After the same number of changes, its sequence
+/// would fit.
 #[test]
 fn a_snapshot_newer_than_a_database_put_back_is_refused() {
     let (directory, path) = directory();
@@ -306,7 +307,7 @@ fn a_snapshot_newer_than_a_database_put_back_is_refused() {
     assert!(cache.get(&[30]).expect("a get").is_some() && cache.get(&[15]).expect("a get").is_none());
 }
 
-/// A store that has lost a part of its log, or changed without its cache, is found out by the numbers.
+/// If a store has lost a part of its log, or was changed without its cache, the numbers show it.
 #[test]
 fn a_log_that_does_not_fit_is_found_out() {
     let (_directory, path) = directory();

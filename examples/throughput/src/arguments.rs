@@ -17,12 +17,12 @@ const MOST_ITEMS: usize = 1_000_000_000;
 const MOST_THREADS: usize = 256;
 const MOST_SECONDS: f64 = 60.0;
 
-/// Measures a concurrent cuckoo filter on real keys, and checks every answer it gives.
+/// Measures a concurrent cuckoo filter on real keys, and checks every answer.
 ///
 /// Inserts the keys, looks up present and absent ones, mixes 90 % lookups with 5 % inserts and 5 % removes, and removes
-/// all keys; each on 1, 2, ... threads that share one filter, a key a call and (but for the mix) in batches. Progress
-/// goes to standard error, the report to standard output. The exit status is 0 if every answer was right, 1 if not or if
-/// something failed, and 2 for bad arguments.
+/// all keys. Does each of these on 1, 2, ... threads that share one filter, with one key a call and (except the mix) in
+/// batches. Writes progress to standard error and the report to standard output. The exit status is 0 if every answer
+/// was right, 1 if an answer was wrong or something failed, and 2 for bad arguments.
 #[derive(Debug, Parser)]
 #[command(name = "throughput", version)]
 pub(crate) struct Arguments {
@@ -30,12 +30,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Option<PathBuf>,
 
-    /// How many items the filter holds: the first N keys, or all and synthetic ones up to N; `10_000_000` is fine
+    /// How many items the filter holds, such as `10_000_000`: the first N keys, or all keys and synthetic ones up to N
     /// [default: 1_000_000, or the number of keys if there are more]
     #[arg(long, value_name = "N", value_parser = parse_items, allow_negative_numbers = true)]
     items: Option<usize>,
 
-    /// Numbers of threads: `8` for 1, 2, 4 and 8; `1,6` for just these; `8,` for 8 alone
+    /// Numbers of threads: `8` for 1, 2, 4 and 8; `1,6` for these two; `8,` for 8 alone
     /// [default: up to the number of hardware threads]
     #[arg(long, value_name = "LIST|MAX", value_parser = parse_threads, allow_negative_numbers = true)]
     threads: Option<ThreadCounts>,
@@ -44,15 +44,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "P", default_value = "0.001", value_parser = parse_rate, allow_negative_numbers = true)]
     pub(crate) rate: f64,
 
-    /// How the filter stores fingerprints [default: whatever needs less memory at this rate]
+    /// How the filter stores fingerprints [default: the one that needs less memory at this rate]
     #[arg(long, value_enum, value_name = "ENCODING")]
     encoding: Option<EncodingName>,
 
-    /// The least time to measure each workload for; each goes over all keys once in any case
+    /// How long to measure each workload at least, in seconds; each goes over all keys at least once
     #[arg(long, value_name = "S", default_value = "0.5", value_parser = parse_seconds, allow_negative_numbers = true)]
     seconds: Duration,
 
-    /// Also plot throughput against threads, as SVG; a file of this name is replaced
+    /// Also plot throughput against threads, as SVG; an existing file is replaced
     #[arg(long, value_name = "FILE.svg", value_parser = PathBufValueParser::new().try_map(parse_plot))]
     pub(crate) plot: Option<PathBuf>,
 }
@@ -68,14 +68,14 @@ enum EncodingName {
 struct ThreadCounts(Vec<usize>);
 
 impl Arguments {
-    /// Reads the arguments; ends the process with status 2 if they are no good.
+    /// Reads the arguments. Ends the process with status 2 if they are wrong.
     pub(crate) fn from_command_line() -> Self {
         let mut arguments = Self::parse();
         arguments.threads.get_or_insert_with(|| ThreadCounts::up_to(hardware_threads().min(MOST_THREADS)));
         arguments
     }
 
-    /// How many items to run with, where there are so many real keys.
+    /// How many items to run with, given the number of real keys.
     pub(crate) fn items_for(&self, real: usize) -> Result<usize, Failure> {
         let items = self.items.unwrap_or(real.max(DEFAULT_ITEMS));
         if items > MOST_ITEMS {
@@ -114,12 +114,12 @@ impl ThreadCounts {
     }
 }
 
-/// How many threads this machine runs at a time.
+/// How many threads this machine runs at the same time.
 pub(crate) fn hardware_threads() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-// What follows only says what is wrong; clap puts the argument and its value in front.
+// The errors of these parsers say only what would be right. clap puts the argument and its value in front.
 
 fn parse_items(text: &str) -> Result<usize, String> {
     match text.replace('_', "").parse() {
@@ -129,7 +129,7 @@ fn parse_items(text: &str) -> Result<usize, String> {
 }
 
 fn parse_threads(text: &str) -> Result<ThreadCounts, String> {
-    // A comma at the end tells a list of one from a maximum.
+    // A comma at the end marks a list of one number. Without it, one number is a maximum.
     let list = text.strip_suffix(',').unwrap_or(text);
     let counts: Vec<usize> = list
         .split(',')
@@ -161,7 +161,7 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Takes only what looks like a plot's name, lest a slip of the hand replaces a file of another kind.
+/// Takes only names that end in .svg, so that a slip cannot replace a file of another kind.
 fn parse_plot(path: PathBuf) -> Result<PathBuf, String> {
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg")) {
         Ok(path)

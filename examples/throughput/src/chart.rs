@@ -1,4 +1,4 @@
-//! What `--plot` writes: throughput against threads, a line for each workload.
+//! What `--plot` writes: throughput against threads, with a line for each workload.
 
 use std::fs::{self, OpenOptions};
 use std::path::Path;
@@ -9,18 +9,18 @@ use plot::{Axis, Chart, Line, Marker, Scale, Series, Style};
 use crate::failure::Failure;
 use crate::workload::{Calls, Figures, WORKLOADS};
 
-/// The shapes of single calls' points, one for each workload. In batches each has the colour of the same workload and
-/// the shape of the next one, so that points without lines, on one number of threads, differ too.
+/// The point shapes of single calls, one for each workload. A batched workload has the colour of the same workload
+/// and the shape of the next one. So points without lines, for one number of threads, differ too.
 const MARKERS: [Marker; WORKLOADS.len()] =
     [Marker::Circle, Marker::Square, Marker::Triangle, Marker::Diamond, Marker::Cross];
 
-/// The widest range of thread counts that has a grid line for each number.
+/// The widest range of thread counts with a grid line for each number.
 const MOST_GRID_LINES: usize = 16;
 
 pub(crate) struct ChartFile<'a>(&'a Path);
 
 impl<'a> ChartFile<'a> {
-    /// Makes sure that there is such a file, or can be one. What is in it stays until there is something better.
+    /// Makes sure that the file exists or can be made. Its contents stay until the new plot is complete.
     pub(crate) fn create(path: &'a Path) -> Result<Self, Failure> {
         match OpenOptions::new().append(true).create(true).open(path) {
             Ok(_) => Ok(Self(path)),
@@ -45,7 +45,7 @@ fn chart(rows: &[Figures], summary: String) -> Chart {
         title: "Throughput of a filter that threads share".into(),
         subtitle: format!("{summary}; batches of {} keys", HumanCount(Calls::Batched.keys() as u64)),
         x: Axis {
-            // No lines for halves of a thread.
+            // No grid lines at half a thread.
             scale: if most - least < MOST_GRID_LINES {
                 Scale::Names((0..=most).map(|threads| threads.to_string()).collect())
             } else {
@@ -69,7 +69,7 @@ fn series(rows: &[Figures], workload: usize, calls: Calls) -> Series {
     };
     let rows = rows.iter().filter(|row| row.calls == calls);
     let speeds = rows.filter_map(|row| Some((row.threads as f64, row.speeds()[workload]?)));
-    // A few keys may take less time than the clock can tell.
+    // A few keys may take less time than the clock can measure.
     let mut points: Vec<_> = speeds.filter(|(_, speed)| speed.is_finite()).collect();
     points.sort_by(|left, right| left.0.total_cmp(&right.0));
     Series {

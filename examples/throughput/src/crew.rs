@@ -14,8 +14,8 @@ use crate::progress::Stage;
 
 pub(crate) type Filter = ConcurrentCuckooFilter<[u8]>;
 
-/// How many operations a thread does between two looks at the clock and reports of its progress, so that these cost
-/// nothing; and how many keys there are in a batch.
+/// How many operations a thread does before it looks at the clock again and reports its progress: enough that the
+/// look costs nothing. It is also the number of keys in a batch.
 pub(crate) const CHUNK: usize = 1_000;
 
 /// How often the progress bar moves.
@@ -28,7 +28,7 @@ pub(crate) struct Tally {
     pub(crate) inserts: u64,
     /// Operations whose answer has been checked.
     pub(crate) answers: u64,
-    /// How many of these answers were not the expected one.
+    /// How many of these answers were wrong.
     pub(crate) unexpected: u64,
 }
 
@@ -49,7 +49,8 @@ impl Tally {
         self.unexpected += u64::from(!as_expected);
     }
 
-    /// Counts the answers to a batch of so many keys. If they are more or fewer, nobody knows which is whose.
+    /// Counts the answers to a batch of so many keys. If there are more or fewer answers than keys, no answer can be
+    /// matched to a key, so all count as wrong.
     pub(crate) fn count_answers(&mut self, keys: usize, answers: &[bool], expected: bool) {
         let as_expected = answers.iter().filter(|&&answer| answer == expected).count();
         let right = if answers.len() == keys { as_expected } else { 0 };
@@ -81,7 +82,7 @@ impl Measurement {
     }
 }
 
-/// What a thread has at hand.
+/// What each thread works with.
 pub(crate) struct Worker<'a> {
     /// A handle of the thread's own, as each thread of a server would have one.
     pub(crate) filter: Arc<Filter>,
@@ -96,9 +97,9 @@ impl Worker<'_> {
         keys.share(self.index, self.threads)
     }
 
-    /// Tells the progress bar of a number of operations.
+    /// Adds a number of operations to the progress bar.
     pub(crate) fn report(&self, operations: usize) {
-        // Relaxed: for show.
+        // Relaxed: the count is only shown.
         self.operations.fetch_add(operations as u64, Ordering::Relaxed);
     }
 }
@@ -142,7 +143,7 @@ impl<'f> Phase<'f> {
                     let _ = results.send((started, Instant::now(), tally));
                 });
                 if let Err(error) = spawned {
-                    // The threads that did start wait at the barrier, for ever: there is no way back from here.
+                    // The threads that did start wait at the barrier for ever. They cannot be stopped from here.
                     crate::progress::say(format_args!("error: {}", Failure::Threads { wanted: self.threads, error }));
                     std::process::exit(1);
                 }
@@ -175,8 +176,8 @@ impl<'f> Phase<'f> {
         Ok(())
     }
 
-    /// Whether it has been measured for the time asked for, or has taken several times as long with what is not
-    /// measured: to start threads, and to fill the filter again.
+    /// Whether it was measured for the time asked for, or took several times as long with the parts that are not
+    /// measured: starting threads and filling the filter again.
     pub(crate) fn is_long_enough(&self) -> bool {
         self.sum.elapsed >= self.bound || self.began.elapsed() >= 3 * self.bound
     }

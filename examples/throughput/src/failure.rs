@@ -1,4 +1,4 @@
-//! Why a run ends early, and what it says then.
+//! Why a run ends early, and its messages.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use concurrent_cuckoo_filter::{BuildError, InsertBatchError, InsertError};
 pub(crate) enum Failure {
     /// An argument can't be met.
     Argument(String),
-    /// The keys can't be had.
+    /// The keys can't be read.
     Keys(String),
     Build(BuildError),
     Insert(InsertError),

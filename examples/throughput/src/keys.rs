@@ -13,17 +13,18 @@ use indicatif::HumanCount;
 use crate::failure::Failure;
 use crate::progress::Progress;
 
-/// See `examples/data/README.md` for where it comes from.
+/// `examples/data/README.md` says where it comes from.
 const BUNDLED: &[u8] = include_bytes!("../../data/disposable-email-domains.txt");
 const BUNDLED_NAME: &str = "examples/data/disposable-email-domains.txt";
 
-/// A synthetic key takes no more than this of a real one, lest a file without line ends eat all memory.
+/// A synthetic key takes at most so many bytes of a real one. Otherwise a file without line ends could use up all
+/// memory.
 const LONGEST_BASE: usize = 64;
 
-/// Enough absent keys to measure a rate, few enough not to take long.
+/// Enough absent keys to measure a rate, and few enough to be quick.
 const ABSENT_KEYS: Range<usize> = 100_000..2_000_000;
 
-/// How many keys to make between two looks at the progress bar.
+/// How many keys to make between two updates of the progress bar.
 const BATCH: usize = 16_384;
 
 /// The text with the real keys.
@@ -33,7 +34,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Reads the file, standard input for `-`, or else takes the list that comes with the example.
+    /// Reads the file, or standard input for `-`. Without a path, takes the list that comes with the example.
     pub(crate) fn read(path: Option<&Path>) -> Result<Self, Failure> {
         let Some(path) = path else {
             return Ok(Self { name: BUNDLED_NAME.into(), text: BUNDLED.into() });
@@ -54,17 +55,17 @@ impl Source {
     }
 }
 
-/// The different keys of a source, in its order.
+/// The distinct keys of a source, in its order.
 pub(crate) struct RealKeys<'a> {
     pub(crate) keys: Vec<&'a [u8]>,
-    /// How many lines repeated an earlier one.
+    /// How many lines repeated an earlier line.
     pub(crate) duplicates: usize,
     /// How many keys the source has beyond `keys`.
     pub(crate) left_out: usize,
 }
 
 impl<'a> RealKeys<'a> {
-    /// A key is a line without its `\n` or `\r\n`; it may be of any bytes, but not empty.
+    /// A key is a line without its `\n` or `\r\n`. It may be any bytes, but not empty.
     pub(crate) fn parse(source: &'a Source) -> Result<Self, Failure> {
         let mut seen = HashSet::new();
         let mut keys = Vec::new();
@@ -96,22 +97,22 @@ impl<'a> RealKeys<'a> {
     }
 }
 
-/// All keys of a run. No key is twice in it.
+/// All keys of a run. No key occurs twice.
 pub(crate) struct KeySet {
     present: KeyBuffer,
     absent: KeyBuffer,
     /// How many of the present keys are synthetic.
     pub(crate) synthetic: usize,
-    /// One of the synthetic keys, to show.
+    /// One of the synthetic keys, for the report.
     pub(crate) sample: String,
 }
 
 impl KeySet {
-    /// As many present keys as there are to be items, the real ones among them, and a number of absent ones.
+    /// As many present keys as there are items, the real ones included, and a number of absent ones.
     ///
-    /// A synthetic key is an address at a real one, such as `user12345@mailinator.com`: about as long as real keys are,
-    /// so that hashing costs what it costs in earnest. Absent keys are made in the same way. No number is used twice
-    /// and no real key begins like a synthetic one, so all keys differ.
+    /// A synthetic key is an address at a real one, such as `user12345@mailinator.com`. It is about as long as real
+    /// keys are, so hashing costs what it costs in practice. Absent keys are made in the same way. No number is used
+    /// twice, and no real key begins like a synthetic one, so all keys differ.
     pub(crate) fn generate(real: &RealKeys<'_>, items: usize, progress: &Progress) -> Result<Self, Failure> {
         let synthesis = Synthesis::of(&real.keys);
         let synthetic = items - real.len();
@@ -124,8 +125,8 @@ impl KeySet {
 
         let started = Instant::now();
         let stage = progress.stage("preparing keys", numbers as u64, Duration::ZERO);
-        // In random order, and stored in that order. Then a thread that goes through its keys reads memory in sequence,
-        // and what it waits for is the filter. That is as in earnest: a key has just been received.
+        // In random order, and stored in that order. So a thread that goes through its keys reads memory in sequence,
+        // and only the filter makes it wait. That is realistic: a key has usually just been received.
         for (done, number) in shuffled(items).into_iter().enumerate() {
             match real.keys.get(number) {
                 Some(key) => present.push(&[key]),
@@ -145,7 +146,7 @@ impl KeySet {
 
         let mut sample = KeyBuffer::default();
         synthesis.push(real.len(), &mut sample);
-        // Escaped, as it may hold what upsets a terminal.
+        // Escaped, because it may hold control characters of a terminal.
         let sample = String::from_utf8_lossy(&sample.bytes).escape_debug().to_string();
         Ok(Self { present, absent, synthetic, sample })
     }
@@ -159,10 +160,10 @@ impl KeySet {
     }
 }
 
-/// How synthetic keys are made of real ones.
+/// How synthetic keys are made from real ones.
 struct Synthesis<'a> {
     real: &'a [&'a [u8]],
-    /// What no real key begins with.
+    /// No real key begins with this.
     prefix: String,
 }
 
@@ -184,7 +185,7 @@ impl<'a> Synthesis<'a> {
         keys.push(&[self.prefix.as_bytes(), number.to_string().as_bytes(), b"@", self.base(number)]);
     }
 
-    /// The most that so many keys of consecutive numbers below `end` can take.
+    /// The most bytes that so many keys with consecutive numbers below `end` can take.
     fn most_bytes(&self, keys: usize, end: usize) -> usize {
         let bases = (0..self.real.len()).map(|number| self.base(number).len()).sum::<usize>();
         let rounds = keys.div_ceil(self.real.len()) + 1;
@@ -192,11 +193,11 @@ impl<'a> Synthesis<'a> {
     }
 }
 
-/// Many keys in one piece of memory, instead of a `Vec` of `Vec`s of three words and an allocation each.
+/// Many keys in one piece of memory. A `Vec` of `Vec`s would take three words and an allocation for each key.
 #[derive(Default)]
 struct KeyBuffer {
     bytes: Vec<u8>,
-    /// Where each key begins, and where the last one ends.
+    /// The begin of each key, and the end of the last one.
     offsets: Vec<usize>,
 }
 
@@ -251,7 +252,7 @@ impl<'a> Keys<'a> {
         Self { offsets: &self.offsets[range.start..=range.end], ..self }
     }
 
-    /// The part of one of so many threads; all parts together are the whole.
+    /// One of `threads` parts. All parts together are the whole.
     pub(crate) fn share(self, index: usize, threads: usize) -> Self {
         self.range(self.len() * index / threads..self.len() * (index + 1) / threads)
     }
@@ -264,7 +265,7 @@ impl<'a> Keys<'a> {
 /// The numbers below `count` in random order, the same in each run.
 fn shuffled(count: usize) -> Vec<usize> {
     let mut numbers: Vec<usize> = (0..count).collect();
-    // SplitMix64, and Fisher and Yates' shuffle.
+    // SplitMix64 and the Fisher–Yates shuffle.
     let mut state = 0_u64;
     for last in (1..count).rev() {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);

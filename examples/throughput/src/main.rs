@@ -1,20 +1,20 @@
-//! How fast the filter is, and whether it keeps its promises, on real keys and your machine.
+//! Measures the filter on real keys and your machine, and checks that it keeps its promises.
 //!
 //! ```text
 //! cargo run --release -p throughput
 //! cargo run --release -p throughput -- --items 10_000_000 --threads 1,4 --keys FILE --plot FILE.svg
 //! ```
 //!
-//! Takes a list of real keys (disposable e-mail domains, unless you name a file of your own), adds synthetic ones up to
-//! the number of items asked for, and times five workloads on a filter that 1, 2, ... threads share: with one call for
-//! each key, and those that are of one kind of operation also in batches. Every answer is checked while it is timed: a
-//! present key that is not found makes the example fail.
+//! Takes a list of real keys (disposable e-mail domains, or a file of your own), and adds synthetic ones up to the
+//! number of items. Times five workloads on a filter that 1, 2, ... threads share, with one call for each key. The four
+//! workloads of a single operation are also timed in batches. Every answer is checked while it is timed. A present key
+//! that is not found makes the example fail.
 //!
 //! - `arguments`: the command line;
 //! - `keys`: the keys, real and synthetic;
 //! - `crew`: threads that start together, and the clock;
-//! - `workload`: the five workloads and what is checked, which is where the filter is used;
-//! - `progress`, `report`, `chart`: what you see during and after;
+//! - `workload`: the five workloads and the checks; the filter is used here;
+//! - `progress`, `report`, `chart`: what you see during and after the run;
 //! - `failure`: why a run ends early.
 
 mod arguments;
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_command_line();
     match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever read the output has seen enough, as `head` has.
+        // The reader of the output has seen enough, as `head` has.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
             progress::say(format_args!("error: {failure}"));
@@ -56,7 +56,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     let items = arguments.items_for(real.len())?;
     real.keep_first(items);
 
-    // Before the keys are made, which takes time: this is where a rate that can't be met shows.
+    // Before the keys are made, which takes time: a rate that can't be met is an error here.
     let setup = Setup { items, rate: arguments.rate, encoding: arguments.encoding() };
     let filter = setup.build()?;
 
@@ -69,12 +69,12 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
 
     for &threads in arguments.thread_counts() {
         for calls in Calls::ALL {
-            // A new filter each time, with a hasher of its own: other places, other false positives, other relocations.
+            // A new filter each time, with its own hasher: other buckets, other false positives, other relocations.
             let filter = setup.build()?;
             report.add(workload::run(filter, &keys, threads, calls, arguments.bound(), &progress)?);
         }
     }
-    // Before the report ends, but with no say in the verdict.
+    // Before the report ends. A plot that fails doesn't hide a wrong answer.
     let drawn = chart.map_or(Ok(()), |chart| chart.write(report.rows(), report.summary()));
     report.finish().and(drawn)
 }

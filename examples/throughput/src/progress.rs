@@ -1,4 +1,5 @@
-//! What is shown on standard error while the example runs: a bar for each stage, or a line each if that is no terminal.
+//! What standard error shows while the example runs: a bar for each stage, or a line for each stage if standard error
+//! is no terminal.
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
@@ -7,10 +8,10 @@ use std::time::Duration;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
 const TEMPLATE: &str = "{msg:38} [{bar:32}] {prefix} operations";
-/// What a full bar counts to: thousandths.
+/// The count of a full bar: in thousandths.
 const FULL: u64 = 1_000;
 
-/// Writes a line to standard error; unlike `eprintln!` it doesn't panic if nobody reads there any more.
+/// Writes a line to standard error. Unlike `eprintln!`, it doesn't panic if nobody reads it any more.
 pub(crate) fn say(line: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{line}");
 }
@@ -24,7 +25,7 @@ impl Progress {
         Self { on_terminal: io::stderr().is_terminal() }
     }
 
-    /// Begins a stage that ends when it has done so many operations and taken so much time.
+    /// Begins a stage, which ends after so many operations and so much time.
     pub(crate) fn stage(&self, label: &str, operations: u64, time: Duration) -> Stage {
         let bar = if self.on_terminal { ProgressBar::new(FULL) } else { ProgressBar::hidden() };
         let style = ProgressStyle::with_template(TEMPLATE).expect("the template is well-formed").progress_chars("=> ");

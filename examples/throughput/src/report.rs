@@ -1,4 +1,4 @@
-//! What is left on standard output: what was measured on, the table, and the verdict.
+//! The report on standard output: keys, filter and machine, the table, and the result of the checks.
 
 use std::io::{self, Write};
 
@@ -11,12 +11,12 @@ use crate::failure::Failure;
 use crate::keys::{KeySet, RealKeys, Source};
 use crate::workload::{Figures, WORKLOADS};
 
-/// With fewer items, a pass over all of them takes no longer than to start the threads.
+/// With fewer items, a pass over all of them takes no longer than starting the threads.
 const FEW_ITEMS: usize = 100_000;
 
 pub(crate) struct Report {
     items: usize,
-    /// How it stores its items.
+    /// Its layout and memory.
     filter: String,
     absent_keys: usize,
     asked_rate: f64,
@@ -24,7 +24,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Says what will be measured.
+    /// Writes what will be measured.
     pub(crate) fn begin(
         source: &Source,
         real: &RealKeys<'_>,
@@ -73,12 +73,12 @@ impl Report {
         &self.rows
     }
 
-    /// What was measured on, in a line.
+    /// Items, filter and machine in one line.
     pub(crate) fn summary(&self) -> String {
         format!("{} items; {}; hardware threads: {}", grouped(self.items), self.filter, hardware_threads())
     }
 
-    /// Writes the table; an error if an answer of the filter was wrong.
+    /// Writes the table. Returns an error if an answer of the filter was wrong.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let misses: u64 = self.rows.iter().map(Figures::misses).sum();
         let written = self.write(misses);
@@ -86,7 +86,7 @@ impl Report {
         if misses > 0 {
             faults.insert(0, format!("it missed present keys {} times", HumanCount(misses)));
         }
-        // Above all: that nobody reads the table doesn't make it right.
+        // A wrong answer matters more than a table that could not be written.
         if faults.is_empty() { Ok(written?) } else { Err(Failure::Wrong(faults)) }
     }
 
@@ -152,7 +152,7 @@ fn grouped(count: usize) -> String {
     HumanCount(count as u64).to_string()
 }
 
-/// A rate with three significant digits.
+/// A rate as a percentage with three significant digits.
 fn percent(rate: f64) -> String {
     let percent = rate * 100.0;
     let decimals = if percent > 0.0 { (2.0 - percent.log10().floor()).clamp(0.0, 12.0) as usize } else { 0 };

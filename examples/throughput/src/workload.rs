@@ -1,4 +1,4 @@
-//! What is measured and checked. Everything that touches the filter stands here.
+//! What is measured and checked. All uses of the filter are in this file.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,14 +11,14 @@ use crate::failure::Failure;
 use crate::keys::{KeySet, Keys};
 use crate::progress::Progress;
 
-/// In the mix, one key in this many comes and goes; all others stay.
+/// In the mix, one key of this many is removed and inserted again and again. All others stay.
 const CHURN: usize = 20;
 
-/// How many of its churning keys a thread keeps out of the filter, so that it doesn't put back the one it has just
+/// How many of its churning keys a thread keeps out of the filter. So it doesn't insert the key that it has just
 /// removed.
 const OUT: usize = 256;
 
-/// Out of so many operations of the mix, one is an insert and one a remove.
+/// Of so many operations of the mix, one is an insert and one is a removal.
 const MIX: usize = 20;
 
 /// Which filter to build.
@@ -44,12 +44,12 @@ impl Setup {
     }
 }
 
-/// How a thread hands its keys to the filter.
+/// How a thread passes its keys to the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Calls {
-    /// One a call.
+    /// One key a call.
     Single,
-    /// A whole chunk a call.
+    /// A whole chunk of keys a call.
     Batched,
 }
 
@@ -68,14 +68,14 @@ impl Calls {
 /// The names of what [`Figures::speeds`] returns.
 pub(crate) const WORKLOADS: [&str; 5] = ["insert", "lookup present", "lookup absent", "90/5/5 mix", "remove"];
 
-/// What was found on one number of threads.
+/// The results for one number of threads.
 pub(crate) struct Figures {
     pub(crate) threads: usize,
     pub(crate) calls: Calls,
     pub(crate) insert: Measurement,
     pub(crate) present: Measurement,
     pub(crate) absent: Measurement,
-    /// Not in batches: it is made of different operations, a few at a time.
+    /// `None` in batches: the mix alternates between different operations.
     pub(crate) mix: Option<Measurement>,
     pub(crate) remove: Measurement,
     /// Of the full filter.
@@ -98,7 +98,7 @@ impl Figures {
         self.of_present_keys().unexpected
     }
 
-    /// How often that was looked at.
+    /// How many lookups of present keys were checked.
     pub(crate) fn checks(&self) -> u64 {
         self.of_present_keys().answers
     }
@@ -110,7 +110,7 @@ impl Figures {
     }
 }
 
-/// Measures all workloads, each for at least `bound`, on a filter of room for the present keys.
+/// Measures all workloads, each for at least `bound`, on a filter with room for the present keys.
 pub(crate) fn run(
     filter: Filter,
     keys: &KeySet,
@@ -160,7 +160,7 @@ pub(crate) fn run(
     let lookup_absent = lookup.finish();
 
     let mix = if calls == Calls::Single {
-        // The keys are in random order, so the first are as good as any.
+        // The keys are in random order, so any part will do.
         let churn = items.div_ceil(CHURN);
         let mut mix = phase(mix_name, 0);
         mix.run(|worker| mix_up(worker, present.range(churn..items), present.range(0..churn), bound))?;
@@ -231,7 +231,7 @@ fn remove_all(worker: &Worker<'_>, calls: Calls, keys: Keys<'_>) -> Tally {
     tally
 }
 
-/// Looks up every key at least once, then goes on until the time is up.
+/// Looks up every key at least once, then continues until the time is up.
 fn look_up(worker: &Worker<'_>, calls: Calls, keys: Keys<'_>, expected: bool, bound: Duration) -> Tally {
     let deadline = Instant::now() + bound;
     let filter = &*worker.filter;
@@ -261,10 +261,10 @@ fn look_up(worker: &Worker<'_>, calls: Calls, keys: Keys<'_>, expected: bool, bo
     tally
 }
 
-/// Looks up keys that stay while keys that churn go and come, until the time is up.
+/// Until the time is up, looks up keys that stay, while other keys are removed and inserted again.
 ///
-/// Only this thread removes and inserts the keys of its share of the churn, so it removes none that isn't in: that is
-/// the one rule that a cuckoo filter has.
+/// Only this thread removes and inserts the keys of its share of the churn. So it never removes a key that is not in
+/// the filter, which is the one rule that callers of a cuckoo filter must keep.
 fn mix_up(worker: &Worker<'_>, stay: Keys<'_>, churn: Keys<'_>, bound: Duration) -> Result<Tally, InsertError> {
     let deadline = Instant::now() + bound;
     let filter = &*worker.filter;
@@ -272,7 +272,7 @@ fn mix_up(worker: &Worker<'_>, stay: Keys<'_>, churn: Keys<'_>, bound: Duration)
     let out = OUT.min(churn.len() / 2);
     let mut tally = Tally::default();
 
-    // Three walks in circles over the thread's keys. Inserts are `out` keys behind removes.
+    // Three cyclic walks over the thread's keys. Inserts are `out` keys behind removals.
     let mut looked_up = worker.share(stay).iter().cycle();
     let mut removed = churn.iter().cycle();
     let mut inserted = churn.iter().cycle();

@@ -1,20 +1,21 @@
-//! PURE: answers other than success. Each has a JSON body with `error`, which says what was wrong and what would be right.
+//! PURE: answers other than success. Each has a JSON body with `error`, which says what was wrong and what would be
+//! right.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-/// An answer that says this, and nothing else.
+/// An answer with this error and nothing else.
 pub fn say(status: StatusCode, error: &str) -> Response {
     (status, Json(serde_json::json!({ "error": error }))).into_response()
 }
 
-/// Where there is no token, or not the right one.
+/// The answer to a request without a token, or with the wrong one.
 pub fn unauthorized(why: &str) -> Response {
     challenge(say(StatusCode::UNAUTHORIZED, why), "Bearer")
 }
 
-/// Where the token was revoked.
+/// The answer to a request with a revoked token.
 pub fn revoked() -> Response {
     challenge(say(StatusCode::UNAUTHORIZED, "the token is revoked"), "Bearer error=\"invalid_token\"")
 }

@@ -1,11 +1,14 @@
-//! PURE: until when a token is to be refused, by what is known of its expiry. All times are in seconds since 1970.
+//! PURE: computes until when a token is refused, from what is known about its expiry. All times are in seconds since
+//! 1970.
 //!
-//! The expiry comes from whoever revokes the token, or from the token itself if it is a JSON Web Token (a JWT): its claim `exp`.
+//! The expiry comes with the request that revokes the token, or from the token itself: from the claim `exp` of a JSON
+//! Web Token (JWT).
 //!
 //! # What is trusted
-//! The claim is read **without a look at the signature**, since whoever keeps the list has no key to check it with. That does no harm. A
-//! genuine token has the expiry that its issuer has signed. One that somebody has made up or changed is another token, which whoever
-//! checks signatures refuses, so it does not matter for how long it is remembered. And only administrators revoke tokens.
+//! The claim is read **without checking the signature**, because the keeper of the list has no key to check it with.
+//! That does no harm. A genuine token has the expiry that its issuer has signed. A token that somebody has made up or
+//! changed is another token. Anyone who checks signatures refuses it, so it does not matter for how long it is
+//! remembered. And only administrators revoke tokens.
 
 use std::fmt;
 
@@ -19,35 +22,37 @@ use serde_json::Value;
 pub struct Lifetimes {
     /// Of a token, from its revocation to its expiry.
     pub longest: u64,
-    /// How long a token is refused after its expiry, since others may still accept it then: their clocks may be behind.
+    /// How long a token is refused after its expiry. Others may still accept it then, because their clocks may be
+    /// behind.
     pub leeway: u64,
-    /// Who remembers them, as errors call it: the server, say.
+    /// What error messages call the service that remembers them, such as "server".
     pub keeper: &'static str,
 }
 
-/// Until when a token is to be refused.
+/// Until when a token is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Until {
     /// In seconds since 1970.
     pub time: u64,
-    /// Nobody knows the expiry. So if the token is revoked already, that lasts long enough: the token is no younger than that.
+    /// The expiry is unknown, so the longest lifetime is assumed. If the token is revoked already, that revocation
+    /// lasts long enough: the token is no younger than that revocation.
     pub assumed: bool,
 }
 
 /// Why a token is not revoked.
 #[derive(Clone, Debug)]
 pub enum Wrong {
-    /// What should be an expiry is none.
+    /// The expiry in the request or in the token is not a time.
     Malformed(String),
     /// The token expires later than any token should.
     TooLate {
-        /// Its expiry.
+        /// The token's expiry.
         exp: u64,
-        /// The latest that there may be now.
+        /// The latest expiry that is allowed now.
         latest: u64,
-        /// That is so many seconds from now.
+        /// How many seconds from now `latest` is.
         longest: u64,
-        /// See [`Lifetimes::keeper`].
+        /// [`Lifetimes::keeper`].
         keeper: &'static str,
     },
 }
@@ -58,18 +63,18 @@ impl fmt::Display for Wrong {
             Self::Malformed(why) => write!(f, "{why}"),
             Self::TooLate { exp, latest, longest, keeper } => write!(
                 f,
-                "the token expires at {exp}, in seconds since 1970, and the latest expiry that the {keeper} can remember now is \
-                 {latest}: {longest} s from now"
+                "the token expires at {exp}, in seconds since 1970, and the latest expiry that the {keeper} can \
+                 remember now is {latest}: {longest} s from now"
             ),
         }
     }
 }
 
 impl Lifetimes {
-    /// Until when the token is to be refused. `told` is the expiry that came with the request, if one did.
+    /// Until when the token is refused. `told` is the expiry in the request, if there is one.
     ///
-    /// The later one holds of this and of the token's own: a shorter revocation would let the token pass again. A token whose expiry
-    /// nobody knows lives no longer than the longest-lived one.
+    /// Of this expiry and the token's own, the later one holds: a shorter revocation would let the token pass again.
+    /// A token of unknown expiry is taken to live for the longest lifetime.
     pub fn until(&self, token: &str, told: Option<u64>, now: u64) -> Result<Until, Wrong> {
         let latest = now.saturating_add(self.longest);
         let known = told.max(claimed(token).map_err(Wrong::Malformed)?);
@@ -84,10 +89,10 @@ impl Lifetimes {
 /// The longest body of a request to revoke one token, in bytes.
 const LONGEST_BODY: usize = 1024;
 
-/// The expiry that came with a request to revoke one token, if one did.
+/// The expiry in a request to revoke one token, if there is one.
 ///
 /// # Errors
-/// What is wrong with it, for the client to read.
+/// What is wrong with it, as a message for the client.
 pub async fn of_request(query: Option<&str>, body: Body) -> Result<Option<u64>, String> {
     let body = axum::body::to_bytes(body, LONGEST_BODY)
         .await
@@ -106,7 +111,7 @@ fn told(query: Option<&str>, body: &[u8]) -> Result<Option<u64>, String> {
     }
 }
 
-/// Whole seconds since 1970, in text.
+/// Parses whole seconds since 1970.
 pub fn whole_seconds(text: &str) -> Result<u64, String> {
     text.parse()
         .map_err(|_| format!("the expiry {text:?} is not a whole number of seconds since 1970, such as 1800000000"))
@@ -139,7 +144,7 @@ fn in_body(body: &[u8]) -> Result<Option<u64>, String> {
     numeric_date(&body.exp).map(Some)
 }
 
-/// The expiry that the token itself states; `None` if it states none, or is no JWT.
+/// The expiry that the token itself states. `None` if it states none or is no JWT.
 fn claimed(token: &str) -> Result<Option<u64>, String> {
     #[derive(Deserialize)]
     struct Claims {
@@ -149,9 +154,10 @@ fn claimed(token: &str) -> Result<Option<u64>, String> {
     claims.and_then(|claims| claims.exp).map(|exp| numeric_date(&exp)).transpose()
 }
 
-/// A number of seconds since 1970, as in a JWT, where it may have a fraction. Of a fraction the next whole second is taken.
+/// A number of seconds since 1970. A JWT allows a fraction, which is rounded up.
 fn numeric_date(exp: &Value) -> Result<u64, String> {
-    // The cast makes 0 of what is below, a time long past; and the greatest number of what is above, which is refused as too late.
+    // The cast turns a negative number into 0, which is long past. It turns a number that is too large into the
+    // greatest one, which is refused as too late.
     let fraction = || exp.as_f64().map(|seconds| seconds.ceil() as u64);
     exp.as_u64().or_else(fraction).ok_or_else(|| format!("exp is {exp}, and should be a number of seconds since 1970"))
 }
@@ -163,7 +169,7 @@ mod tests {
     const NOW: u64 = 1_800_000_000;
     const LIFETIMES: Lifetimes = Lifetimes { longest: 1000, leeway: 60, keeper: "server" };
 
-    /// A token with these claims, and with a signature that nobody has made: header and claims are in base64url.
+    /// A token with these claims and a meaningless signature. Header and claims are in base64url.
     fn jwt(claims: &str) -> String {
         format!("eyJhbGciOiJFUzUxMiJ9.{claims}.c2lnbmF0dXJl")
     }
@@ -181,7 +187,7 @@ mod tests {
         assert_eq!(until(&jwt("eyJleHAiOjE4MDAwMDA0OTkuMjV9"), None), NOW + 560);
         // {"exp":-1}
         assert_eq!(until(&jwt("eyJleHAiOi0xfQ"), None), 60);
-        // {"sub":"a"}, and tokens that are no JWT.
+        // {"sub":"a"}, and tokens that are not JWTs.
         for token in [&jwt("eyJzdWIiOiJhIn0"), "opaque", "two.dots.only", "a..b", AT_500] {
             assert_eq!(until(token, None), NOW + 1060, "{token}");
             assert_eq!(until(token, Some(NOW + 7)), NOW + 67, "{token}");

@@ -1,9 +1,9 @@
 //! What the two services that refuse revoked tokens share: `web_server` and `fleet`.
 //!
-//! - [`token`]: what a token may look like, where it is in a request, and who is an administrator;
-//! - [`expiry`]: until when a token is to be refused;
+//! - [`token`]: what a token may look like, where a request carries it, and who is an administrator;
+//! - [`expiry`]: until when a token is refused;
 //! - [`answers`]: answers other than success;
-//! - [`signal`]: by what a service ends.
+//! - [`signal`]: the signals that end a service.
 
 pub mod answers;
 pub mod expiry;

@@ -1,4 +1,4 @@
-//! By what a service ends.
+//! The signals that end a service.
 
 use std::io;
 
@@ -12,7 +12,7 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// Catches the signals from here on.
+    /// Catches the signals from now on.
     ///
     /// # Errors
     /// Those of the system.
@@ -22,7 +22,7 @@ impl Signal {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// Waits for one of them.
+    /// Waits for one of the signals.
     #[cfg(unix)]
     pub async fn wait(&mut self) {
         tokio::select! {
@@ -31,7 +31,7 @@ impl Signal {
         }
     }
 
-    /// Catches the signal from here on.
+    /// Catches the signal from now on.
     ///
     /// # Errors
     /// None.
@@ -40,7 +40,7 @@ impl Signal {
         Ok(Self {})
     }
 
-    /// Waits for it.
+    /// Waits for the signal.
     #[cfg(not(unix))]
     pub async fn wait(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {

@@ -1,4 +1,4 @@
-//! PURE: what a token may look like, where it is in a request, and who is an administrator.
+//! PURE: what a token may look like, where a request carries it, and who is an administrator.
 
 use axum::http::{HeaderMap, header};
 
@@ -7,16 +7,16 @@ use subtle::ConstantTimeEq;
 /// The most characters of a token.
 pub const LONGEST: usize = 4096;
 
-/// Why there is no token, or not the right one.
+/// Why a request has no token, or not the right one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoToken {
-    /// Without the token that is needed, or with the wrong one.
+    /// The needed token is missing or wrong.
     Unauthorized(&'static str),
     /// The request itself is wrong.
     Malformed(String),
 }
 
-/// Whether this could come in a header: what could not would never be found again.
+/// Checks that a header can carry this token. A token that no header can carry would never come in a request.
 pub fn check(token: &str) -> Result<(), String> {
     if token.is_empty() || token.len() > LONGEST {
         return Err(format!("a token of {} bytes; it must have 1 to {LONGEST}", token.len()));
@@ -43,11 +43,12 @@ pub fn bearer(headers: &HeaderMap) -> Result<&str, NoToken> {
     Ok(token)
 }
 
-/// Whether the request comes from an administrator: with this token, or with none where there is none.
+/// Checks that the request comes from an administrator: that it has the token `wanted`. Without a `wanted` token
+/// every request does.
 pub fn is_of_administrator(headers: &HeaderMap, wanted: Option<&str>) -> Result<(), NoToken> {
     let Some(wanted) = wanted else { return Ok(()) };
     let given = bearer(headers)?;
-    // In a time that does not tell how much of it was right.
+    // In constant time, so that the time does not reveal how much of the token was right.
     if bool::from(given.as_bytes().ct_eq(wanted.as_bytes())) {
         return Ok(());
     }

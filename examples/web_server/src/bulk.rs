@@ -1,4 +1,4 @@
-//! CONCURRENT: many tokens at a time, from a request's body or a file, on a thread that may block.
+//! CONCURRENT: revokes many tokens, from a request's body or a file, on a thread that may block.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,12 +13,12 @@ use crate::refusal::NoRoom;
 use crate::wall_clock::WallClock;
 use crate::writer::{Orders, Unavailable};
 
-/// How many tokens become durable together. Single revocations wait for so many at most.
+/// How many tokens become durable together. A single revocation waits for at most so many.
 const CHUNK: usize = 4096;
-/// Of so many jobs the outcome is remembered.
+/// How many jobs the server remembers the outcome of.
 const REMEMBERED: usize = 100;
 
-/// How late tokens may expire, from now.
+/// How late a token may expire.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
     pub(crate) lifetimes: Lifetimes,
@@ -26,12 +26,12 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Until when the token is to be refused that expires at `told`, if that is known.
+    /// Until when a token is refused. `told` is its expiry, if that is known.
     pub(crate) fn until(&self, token: &str, told: Option<u64>) -> Result<Until, Wrong> {
         self.lifetimes.until(token, told, self.wall_clock.now())
     }
 
-    /// The token of a line, and until when it is to be refused.
+    /// The token of a line, and until when it is refused.
     fn revocation(&self, line: &str) -> Result<(String, Until), String> {
         let (token, told) = match line.split_once(char::is_whitespace) {
             Some((token, exp)) => (token, Some(whole_seconds(exp.trim_start())?)),
@@ -43,7 +43,7 @@ impl Limits {
     }
 }
 
-/// A bulk load, as others see it.
+/// A bulk load and its progress.
 #[derive(Debug)]
 pub(crate) struct Job {
     total: u64,
@@ -54,30 +54,30 @@ pub(crate) struct Job {
     end: Mutex<Option<End>>,
 }
 
-/// How a bulk load has ended. What was done before is durable in any case.
+/// How a bulk load has ended. Everything before the end is durable in any case.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub(crate) enum End {
     Finished,
-    /// The filter is full. Send the lines after `done` again when there is room.
+    /// The filter is full. When there is room, send the lines after `done` again.
     Full(NoRoom),
-    /// The store has failed, the server is ending, or a line is no token.
+    /// The store has failed, the server is ending, or a line has no valid token.
     Stopped {
         error: String,
     },
 }
 
-/// What `GET /jobs/{id}` answers.
+/// The body of the answer to `GET /jobs/{id}`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Progress {
     total: u64,
-    /// Lines that were dealt with: the first ones.
+    /// How many lines were processed, from the first one on.
     done: u64,
-    /// Of these, tokens that were not revoked before, or not for so long.
+    /// How many of these tokens were not revoked before, or not for so long.
     inserted: u64,
-    /// Those that had expired, so that there was nothing to remember.
+    /// How many had expired, so that there was nothing to remember.
     expired: u64,
-    /// And those that the filter did not take, because too many others look like them.
+    /// How many the filter refused, because too many others look like them.
     refused: u64,
     finished: bool,
     #[serde(flatten)]
@@ -92,7 +92,7 @@ impl fmt::Display for Progress {
 }
 
 impl Progress {
-    /// How many of so many equal parts are done.
+    /// How much is done, in parts of a whole of `of` parts.
     pub(crate) fn part(&self, of: u64) -> u64 {
         (self.done * of).checked_div(self.total).unwrap_or(of)
     }
@@ -110,7 +110,7 @@ impl Job {
     }
 
     pub(crate) fn progress(&self) -> Progress {
-        // The end first: once it is there, the other figures are the last ones.
+        // The end first: once it is set, the other figures are final.
         let end = self.end.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Progress {
@@ -124,8 +124,8 @@ impl Job {
         }
     }
 
-    /// Revokes the token of each line, `TOKEN` or `TOKEN EXPIRY`, in their order; returns how it ended, which is also noted in the
-    /// job.
+    /// Revokes the token of each line, `TOKEN` or `TOKEN EXPIRY`, in order. Returns how it ended, and stores that in
+    /// the job.
     pub(crate) fn run<E: ToString>(
         &self,
         lines: impl Iterator<Item = Result<String, E>>,
@@ -152,7 +152,7 @@ impl Job {
         let mut more = true;
         while more {
             let mut tokens = Vec::with_capacity(CHUNK);
-            // Where each token's line is, seen from the first of the chunk: blank lines are lines too.
+            // The place of each token's line within the chunk. Blank lines count too.
             let mut places = Vec::with_capacity(CHUNK);
             let (mut taken, mut wrong) = (0, None);
             while tokens.len() < CHUNK && wrong.is_none() {
@@ -201,7 +201,7 @@ impl Job {
     }
 }
 
-/// The jobs that can be asked for.
+/// The jobs that clients can ask for.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     last: AtomicU64,

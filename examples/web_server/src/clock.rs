@@ -1,31 +1,31 @@
-//! PURE: what is to be said of the clock, by a filter's answers to its ticks.
+//! PURE: when to warn about the clock, by a filter's answers to its ticks.
 
 use std::time::{Duration, Instant};
 
 use concurrent_cuckoo_filter::Advance;
 
-/// The same warning does not come again within this time. The filter counts what is not said: `clock_steps_back` and
-/// `clock_jumps` of its statistics.
+/// The same warning is not repeated within this time. The filter's statistics count every event: `clock_steps_back`
+/// and `clock_jumps`.
 const QUIET: Duration = Duration::from_secs(60 * 60);
 
-/// What has been said of the clock to those who run one of the filters.
+/// The warnings about the clock of one filter.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    /// Seconds of a tick.
+    /// How many seconds a tick has.
     period: u64,
-    /// After so many ticks at once everything has expired.
+    /// After so many ticks at once, everything has expired.
     lifetime: u64,
     consequences: Consequences,
     said_behind: Option<Instant>,
     said_jump: Option<Instant>,
 }
 
-/// What a wrong clock does to a filter.
+/// What a wrong clock does to a filter, as text for the warnings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Consequences {
-    /// Until the clock has caught up.
+    /// What happens until the clock has caught up.
     pub(crate) behind: &'static str,
-    /// When it has jumped ahead, and what to do if that is wrong.
+    /// What happens after a jump ahead, and what to do if the jump was wrong.
     pub(crate) jump: &'static str,
 }
 
@@ -34,24 +34,24 @@ impl Clock {
         Self { period, lifetime, consequences, said_behind: None, said_jump: None }
     }
 
-    /// What is to be said, at the moment `now`, of the filter's answer to a tick.
+    /// The warning to print at the moment `now`, after the filter's answer to a tick.
     pub(crate) fn warning(&mut self, answer: Advance, now: Instant) -> Option<String> {
         let Self { period, consequences: Consequences { behind, jump }, .. } = *self;
         match answer {
-            // Behind by one is no reason to worry: of two threads that read the clock, one comes late.
+            // Behind by one is harmless: of two threads that read the clock, one comes late.
             Advance::Behind { by, .. } if by > 1 && is_due(&mut self.said_behind, now) => Some(format!(
                 "the clock is about {} s behind what it showed before; until it has caught up, {behind}",
                 by.saturating_mul(period)
             )),
             Advance::Forward { ticks, .. } if ticks >= self.lifetime && is_due(&mut self.said_jump, now) => {
-                Some(format!("the clock has gone on by about {} s at once, so {jump}", ticks.saturating_mul(period)))
+                Some(format!("the clock has advanced by about {} s at once, so {jump}", ticks.saturating_mul(period)))
             }
             _ => None,
         }
     }
 }
 
-/// Whether it is time to say something again; notes that it is said.
+/// Whether it is time to repeat a warning. If so, records that it was printed.
 fn is_due(said: &mut Option<Instant>, now: Instant) -> bool {
     let is_due = said.is_none_or(|said| now.saturating_duration_since(said) >= QUIET);
     if is_due {

@@ -54,13 +54,14 @@ impl fmt::Display for Failure {
             Self::Build(options, error) => write!(f, "{options} can't be met: {error}"),
             Self::TooSmall { tokens, error } => write!(
                 f,
-                "the store has {tokens} revoked tokens, and the filter does not take them: {error}; give a larger \
+                "the store has {tokens} revoked tokens, and the filter has no room for them: {error}; give a larger \
                  --capacity"
             ),
             Self::TooShort { needed } => write!(
                 f,
-                "the store has a token that is revoked until about {needed} s from now, and --longest-lifetime and --leeway say \
-                 that there is none; set the clock right if it is behind, or give a --longest-lifetime of {needed}"
+                "the store has a token that is revoked until about {needed} s from now, and --longest-lifetime and \
+                 --leeway say that there is none; set the clock right if it is behind, or give a \
+                 --longest-lifetime of {needed}"
             ),
             Self::Load(path, why) => write!(f, "{} was loaded in part: {why}", path.display()),
             Self::Listen(address, error) => write!(f, "can't listen on {address}: {error}"),

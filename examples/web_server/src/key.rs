@@ -1,7 +1,8 @@
 //! The secret key of the filters' hash.
 //!
-//! It must be secret, lest those who choose tokens and identifiers choose ones that collide; and it must be the same after
-//! a restart, or the snapshots are of no use. So it is random, and kept in a file that only its owner can read.
+//! It must be secret. Otherwise anyone who chooses tokens and identifiers could choose ones that collide. It must
+//! also be the same after a restart, or the snapshots are useless. So it is random, and is kept in a file that only
+//! its owner can read.
 
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
@@ -13,7 +14,7 @@ use crate::failure::Failure;
 
 const BYTES: usize = 16;
 
-/// Reads the key, or makes one if there is no such file.
+/// Reads the key. Makes one if there is no such file.
 pub(crate) fn read_or_create(path: &Path) -> Result<[u8; BYTES], Failure> {
     match fs::read(path) {
         Ok(bytes) => {
@@ -37,6 +38,6 @@ fn create(path: &Path) -> Result<[u8; BYTES], Failure> {
     getrandom::fill(&mut key).map_err(|error| Failure::Key(format!("the system gives no random bytes: {error}")))?;
     secret_file::write(path, &key, OpenOptions::new().create_new(true))
         .map_err(|error| Failure::file("create", path, error))?;
-    eprintln!("key: a new one in {}", path.display());
+    eprintln!("key: made a new one in {}", path.display());
     Ok(key)
 }

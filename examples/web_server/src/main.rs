@@ -1,4 +1,5 @@
-//! A web server that refuses revoked tokens and requests that come again, by two cuckoo filters that all its threads share.
+//! A web server that refuses revoked tokens and repeated requests, with two cuckoo filters that all its threads
+//! share.
 //!
 //! ```text
 //! cargo run --release -p web-server
@@ -6,21 +7,22 @@
 //! curl -i -H 'Authorization: Bearer some-token' http://127.0.0.1:3000/protected
 //! ```
 //!
-//! A revoked token is refused until it expires, and forgotten then. Most requests come with a token that is not revoked, and the
-//! filter of revoked tokens says so with certainty, in nanoseconds. Where it says "perhaps", the exact store is asked, which is a
-//! database on disk. The filter of request identifiers is asked and added to in one step.
+//! A revoked token is refused until it expires, and is then forgotten. Most requests have a token that is not
+//! revoked. The filter of revoked tokens answers "definitely absent" for these, in nanoseconds. Where it answers
+//! "probably present", the server asks the exact store, a database on disk. The filter of request identifiers looks
+//! up and adds in one step.
 //!
 //! - `arguments`: the command line;
-//! - `key`: the secret of the filters' hash;
+//! - `key`: the secret key of the filters' hash;
 //! - `store`: the exact list of revoked tokens;
 //! - `writer`: the thread that changes store and filter, and keeps them in step;
-//! - `snapshot`, `start`: filters from and to files, and what to do when a file is no good;
+//! - `snapshot`, `start`: saving and loading the filters, and what happens when a file is unusable;
 //! - `revoked`: the filter of revoked tokens, with times instead of ticks;
-//! - `wall_clock`, `clock`: the time, and what is said of a clock that goes back or jumps;
+//! - `wall_clock`, `clock`: the time, and warnings about a clock that goes back or jumps;
 //! - `routes`, `request_id`, `refusal`, `bulk`, `outcomes`: HTTP;
 //! - `failure`: why the server does not start, or does not end well.
 //!
-//! What a token is and until when it is to be refused stands in `examples/tokens`, which the fleet has too.
+//! `examples/tokens`, which `examples/fleet` uses too, defines what a token is and until when it is refused.
 
 mod arguments;
 mod bulk;
@@ -90,7 +92,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     let runtime = Runtime::new().map_err(Failure::System)?;
     runtime.block_on(serve(arguments, &shared))?;
 
-    // Whoever was told that a token is revoked was told so when it was durable; what is still on its way ends here.
+    // Each revocation that was confirmed to a client is durable already. Those that are still under way end here.
     runtime.block_on(shared.orders.stop());
     if writer.join().is_err() {
         eprintln!("error: the writer has panicked");
@@ -100,18 +102,18 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Serves until SIGTERM or ctrl-c, and until the requests of that moment are answered.
+/// Serves until SIGTERM or ctrl-c, and until all requests that are under way at that moment are answered.
 async fn serve(arguments: &Arguments, shared: &Arc<Shared>) -> Result<(), Failure> {
     let listener = TcpListener::bind(arguments.listen)
         .await
         .map_err(|error| Failure::Listen(arguments.listen.to_string(), error))?;
     let address = listener.local_addr().map_err(Failure::System)?;
     if shared.admin_token.is_none() {
-        eprintln!("warning: there is no admin token, so whoever reaches {address} may revoke and reinstate tokens");
+        eprintln!("warning: there is no admin token, so anyone who reaches {address} may revoke and reinstate tokens");
     }
-    // Before the address is told: who reads it may send the signal at once.
+    // Before the address is printed: anyone who reads it may send the signal at once.
     let mut signal = Signal::new().map_err(Failure::System)?;
-    // Only now: a start that fails has cut off nothing.
+    // Only now, because a start that fails must not count as a gap.
     shared.filters.begin()?;
     println!("listening on http://{address}");
     io::stdout().flush().map_err(Failure::System)?;
@@ -140,9 +142,9 @@ async fn serve(arguments: &Arguments, shared: &Arc<Shared>) -> Result<(), Failur
     shared.stopping.store(true, Ordering::Relaxed);
     drop(stop);
     if tokio::time::timeout(arguments.grace(), serving).await.is_err() {
-        eprintln!("warning: some requests were not done in {:?}, and are cut off", arguments.grace());
+        eprintln!("warning: some requests were not done in {:?}, and are aborted", arguments.grace());
     }
-    // So that no snapshot is written by two. A bulk load need not be waited for: it stops at its next chunk.
+    // So that no two threads write a snapshot. A bulk load needs no wait: it stops at its next chunk.
     let _ = advancing.await;
     let _ = forgetting.await;
     if let Some(saving) = saving {
@@ -151,11 +153,12 @@ async fn serve(arguments: &Arguments, shared: &Arc<Shared>) -> Result<(), Failur
     Ok(())
 }
 
-/// Tells the filters the time, a thousand times and more in each tick of the filter of revoked tokens.
+/// Tells the filters the time, at least a thousand times in each tick of the filter of revoked tokens.
 ///
-/// That many, because each call sweeps a thousandth of the filter, some 10 to 50 µs. So expired tokens are taken out by and by, all of
-/// them within the tick. If there were few calls, the one that brings the next tick would do what is left at once, some 50 ms for 100
-/// MB. Never more than a hundred calls a second: short ticks are for trials, with filters that are swept in one call.
+/// That is because each call sweeps a thousandth of the filter, in some 10 to 50 µs. So expired tokens are removed
+/// gradually, all of them within the tick. With few calls, the call that brings the next tick would do the rest at
+/// once, in some 50 ms for 100 MB. It never makes more than a hundred calls a second: short ticks are for trials,
+/// with filters that one call sweeps.
 async fn advance_now_and_then(shared: Arc<Shared>, resolution: u64, mut stopped: watch::Receiver<()>) {
     let (shortest, longest) = (Duration::from_millis(10), Duration::from_millis(250));
     let mut ticks = tokio::time::interval(Duration::from_millis(resolution / 2).clamp(shortest, longest));
@@ -165,13 +168,13 @@ async fn advance_now_and_then(shared: Arc<Shared>, resolution: u64, mut stopped:
             _ = stopped.changed() => return,
             _ = ticks.tick() => {}
         }
-        // A generation of identifiers that has expired is cleared at once, some 50 ms for 100 MB.
+        // The call clears an expired generation of identifiers at once, in some 50 ms for 100 MB.
         let shared = Arc::clone(&shared);
         let _ = tokio::task::spawn_blocking(move || shared.filters.advance()).await;
     }
 }
 
-/// Has the store forget expired tokens, some thousands at a time so that nobody waits for long.
+/// Makes the store forget expired tokens, some thousands at a time, so that nobody waits for long.
 async fn forget_now_and_then(shared: Arc<Shared>, mut stopped: watch::Receiver<()>) {
     let mut ticks = tokio::time::interval(Duration::from_millis(250));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -181,7 +184,7 @@ async fn forget_now_and_then(shared: Arc<Shared>, mut stopped: watch::Receiver<(
             _ = ticks.tick() => {}
         }
         let before = shared.filters.revoked.forgettable_before();
-        // A look first: an order to the writer is a transaction, and waits for the disk.
+        // Look first: an order to the writer is a transaction, which waits for the disk.
         let forgotten = match shared.store.has_expired_before(before) {
             Ok(false) => continue,
             Ok(true) => shared.orders.forget(before).await,
@@ -200,7 +203,7 @@ async fn forget_now_and_then(shared: Arc<Shared>, mut stopped: watch::Receiver<(
 async fn save_now_and_then(shared: Arc<Shared>, every: Duration, mut stopped: watch::Receiver<()>) {
     let mut ticks = tokio::time::interval(every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    ticks.tick().await; // The first comes at once.
+    ticks.tick().await; // The first tick comes at once.
     loop {
         tokio::select! {
             _ = stopped.changed() => return,
@@ -215,7 +218,7 @@ async fn save_now_and_then(shared: Arc<Shared>, every: Duration, mut stopped: wa
     }
 }
 
-/// Revokes the tokens of a file, and says on standard error how far it is.
+/// Revokes the tokens of a file, and prints its progress to standard error.
 fn load(file: &Path, shared: &Shared) -> Result<(), Failure> {
     let open = || File::open(file).map(|file| BufReader::with_capacity(1 << 18, file));
     let failed = |error| Failure::file("read", file, error);

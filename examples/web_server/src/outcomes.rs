@@ -1,4 +1,4 @@
-//! CONCURRENT: what became of the requests, counted for the metrics page.
+//! CONCURRENT: counts the outcomes of requests for the metrics page.
 
 use metrics::{Counter, counter};
 
@@ -7,19 +7,19 @@ pub(crate) struct Outcomes {
     pub(crate) accepted: Counter,
     pub(crate) revoked: Counter,
     pub(crate) repeated: Counter,
-    /// Without a token, or with something that is none.
+    /// Without a token, or with an invalid one.
     pub(crate) malformed: Counter,
     /// The store has failed, or there is no room for more identifiers.
     pub(crate) unavailable: Counter,
 }
 
 impl Outcomes {
-    /// After the recorder is installed.
+    /// Call this after the recorder is installed.
     pub(crate) fn new() -> Self {
         metrics::describe_counter!("web_server_requests_total", "requests to /protected, by outcome");
         let of = |outcome: &'static str| {
             let counter = counter!("web_server_requests_total", "outcome" => outcome);
-            counter.absolute(0); // So that it is on the page from the first.
+            counter.absolute(0); // So that the page has it from the start.
             counter
         };
         Self {

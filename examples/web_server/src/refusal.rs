@@ -1,4 +1,4 @@
-//! What the server answers where it does not do what was asked.
+//! Answers of the server other than success.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -12,12 +12,13 @@ use tokens::token::NoToken;
 use crate::store;
 use crate::writer::Unavailable;
 
-/// An answer other than success. Each has a JSON body with `error`, which says what was wrong and what would be right.
+/// An answer other than success. Each has a JSON body with `error`, which says what was wrong and what would be
+/// right.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// The request itself is wrong.
     Malformed(String),
-    /// Without the token that is needed, or with the wrong one.
+    /// The needed token is missing or wrong.
     Unauthorized(&'static str),
     /// The token was revoked.
     Revoked,
@@ -27,7 +28,7 @@ pub(crate) enum Refusal {
     TooLate(Wrong),
     /// The filter of revoked tokens has no room for this one.
     Full(InsertError),
-    /// That of request identifiers has none: the server can't tell whether this one comes again.
+    /// The filter of request identifiers has no room. So the server can't tell whether this one comes again.
     IdsFull {
         error: InsertError,
         period: u64,
@@ -70,7 +71,7 @@ impl From<store::Error> for Refusal {
     }
 }
 
-/// The body where the filter is full, for programs to act on.
+/// The body of the answer when a filter is full, for programs to act on.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct NoRoom {
     pub(crate) error: String,
@@ -85,8 +86,8 @@ impl NoRoom {
             InsertError::Full { len, capacity, .. } => (
                 Some(len),
                 Some(capacity),
-                "wait until tokens have expired, or start the server again with a larger --capacity; nothing is lost \
-                 by that, the filter is rebuilt from the store",
+                "wait until tokens have expired, or restart the server with a larger --capacity; nothing is lost by \
+                 that, the filter is rebuilt from the store",
             ),
             _ => (
                 None,
@@ -109,17 +110,17 @@ impl IntoResponse for Refusal {
             Self::TooLate(wrong) => {
                 let body = serde_json::json!({
                     "error": wrong.to_string(),
-                    "remedy": "check that the expiry is in seconds and not in milliseconds; if tokens live for so long, start the \
-                               server again with a larger --longest-lifetime; nothing is lost by that, the filter is rebuilt \
-                               from the store",
+                    "remedy": "check that the expiry is in seconds and not in milliseconds; if tokens live for so \
+                               long, restart the server with a larger --longest-lifetime; nothing is lost by \
+                               that, the filter is rebuilt from the store",
                 });
                 (StatusCode::UNPROCESSABLE_ENTITY, Json(body)).into_response()
             }
             Self::Full(error) => (StatusCode::INSUFFICIENT_STORAGE, Json(NoRoom::new(error))).into_response(),
             Self::IdsFull { error, period } => {
                 let body = NoRoom {
-                    remedy: "try again when a generation has passed; if it happens again, start the server with a larger \
-                             --ids",
+                    remedy: "try again when a generation has passed; if it happens again, restart the server with a \
+                             larger --ids",
                     ..NoRoom::new(error)
                 };
                 let mut response = (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response();

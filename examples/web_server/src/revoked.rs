@@ -12,18 +12,18 @@ pub(crate) type Filter = ExpiringCuckooFilter<str, StableState>;
 
 const WRONG_CLOCK: Consequences = Consequences {
     behind: "the store is asked about every token, which takes longer and is always right",
-    jump: "all revoked tokens have expired; that is right if the server was off or asleep for so long; otherwise the clock is \
-           wrong, and when it is set right, the tokens are refused again that the store has not forgotten",
+    jump: "all revoked tokens have expired; that is right if the server was off or asleep for so long; otherwise the \
+           clock is wrong, and when it is set right, tokens that the store has not forgotten are refused again",
 };
 
-/// For how long the store keeps expired tokens, in seconds.
+/// How long the store keeps expired tokens, in seconds.
 const KEPT: u64 = 60 * 60;
 
-/// A token is revoked *until* a time. The filter has it until the tick in which that time falls is over.
+/// A token is revoked *until* a time. The filter has it until the end of the tick that contains that time.
 pub(crate) struct Revoked {
     pub(crate) filter: Filter,
     wall_clock: WallClock,
-    /// Seconds of a tick.
+    /// How many seconds a tick has.
     resolution: u64,
     clock: Mutex<Clock>,
 }
@@ -37,7 +37,7 @@ impl Revoked {
         revoked
     }
 
-    /// Tells the filter the time, and sweeps a share of it; returns the time.
+    /// Tells the filter the time, and sweeps a share of it. Returns the time.
     pub(crate) fn advance(&self) -> u64 {
         let now = self.wall_clock.now();
         let answer = self.filter.advance_to(now / self.resolution);
@@ -48,20 +48,21 @@ impl Revoked {
         now
     }
 
-    /// Whether the filter has forgotten tokens that have not expired at this time: because the clock showed a later one before.
+    /// Whether the filter may have forgotten tokens that have not expired at this time, because the clock showed a
+    /// later time before.
     pub(crate) fn is_ahead_of(&self, now: u64) -> bool {
         is_ahead_of(&self.filter, now, self.resolution)
     }
 
-    /// Each token that is revoked until this time or longer has not expired by the filter's clock.
+    /// A token that is revoked until this time or longer has not expired by the filter's clock.
     pub(crate) fn earliest_live(&self) -> u64 {
         self.filter.now().map_or(0, |tick| tick.saturating_mul(self.resolution) + 1)
     }
 
-    /// Tokens that were revoked until a time before this one may be forgotten by the store: they left the filter an hour ago.
+    /// The store may forget tokens that were revoked until a time before this one. They left the filter an hour ago.
     ///
-    /// So if the clock is ahead by less than an hour, nothing is lost when it is set right. If it jumps ahead while the server runs,
-    /// nothing is lost either.
+    /// So if the clock is ahead by less than an hour, nothing is lost when it is corrected. If it jumps ahead while
+    /// the server runs, nothing is lost either.
     pub(crate) fn forgettable_before(&self) -> u64 {
         self.wall_clock.without_jumps().saturating_sub(KEPT).saturating_sub(self.resolution)
     }
@@ -70,7 +71,7 @@ impl Revoked {
         self.filter.contains(token)
     }
 
-    /// A token that has expired by the filter's clock is not kept, which is no error.
+    /// Adds a token. One that has expired by the filter's clock is not kept, which is no error.
     pub(crate) fn insert(&self, token: &str, until: u64) -> Result<(), InsertError> {
         self.filter.insert(token, self.end(until))
     }
@@ -82,22 +83,22 @@ impl Revoked {
         self.filter.insert_batch(tokens.map(|(token, until)| (token, self.end(until))))
     }
 
-    /// Adds tokens that are made on the way, and need not all be in memory.
+    /// Adds tokens from an iterator that makes them one by one, so they need not all be in memory.
     pub(crate) fn insert_all(&self, tokens: impl Iterator<Item = (String, u64)>) -> Result<usize, InsertBatchError> {
         self.filter.insert_hash_batch(tokens.map(|(token, until)| (self.filter.hash_one(&*token), self.end(until))))
     }
 
-    /// Only what was inserted, until this time.
+    /// Removes a token. It must have been inserted with this time.
     pub(crate) fn remove(&self, token: &str, until: u64) {
         self.filter.remove(token, self.end(until));
     }
 
-    /// How many tokens are in the filter and have not expired by its clock. Takes a look at the whole filter.
+    /// How many tokens of the filter have not expired by its clock. Reads the whole filter.
     pub(crate) fn live_len(&self) -> usize {
         self.filter.live_len()
     }
 
-    /// By how many ticks the sweep of the filter is behind; 0 if nothing is to be swept.
+    /// How many ticks the sweep of the filter is behind. 0 if there is nothing to sweep.
     pub(crate) fn unswept_ticks(&self, stats: &Stats) -> u64 {
         match (self.filter.now(), stats.oldest_unswept) {
             (Some(now), Some(oldest)) => now.saturating_sub(oldest) + 1,
@@ -105,7 +106,7 @@ impl Revoked {
         }
     }
 
-    /// The tick at which an entry expires that is to be found until this time.
+    /// The tick at which an entry expires if it is to be found until this time.
     fn end(&self, until: u64) -> u64 {
         until.div_ceil(self.resolution)
     }

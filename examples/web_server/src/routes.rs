@@ -1,6 +1,6 @@
-//! CONCURRENT: what the server answers, and the state that all requests share.
+//! CONCURRENT: the routes, and the state that all requests share.
 //!
-//! A filter answers in nanoseconds and waits for nobody, so it is asked where the request is, without another thread.
+//! A filter answers in nanoseconds and never waits. So the thread of the request asks it directly.
 
 use std::io::{BufRead, Cursor};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::start::Filters;
 use crate::store::{self, Store};
 use crate::writer::{Orders, Revocation, Unavailable};
 
-/// What all requests share.
+/// The state that all requests share.
 pub(crate) struct Shared {
     pub(crate) filters: Filters,
     pub(crate) store: Arc<Store>,
@@ -38,19 +38,19 @@ pub(crate) struct Shared {
     pub(crate) admin_token: Option<String>,
     pub(crate) bulk_limit: usize,
     pub(crate) limits: Limits,
-    /// Seconds of a generation.
+    /// How many seconds a generation has.
     pub(crate) period: u64,
     pub(crate) page: MetricsPage,
-    /// Tokens that the filter did not have, since they were last recorded with it.
+    /// How many answers "absent" are not yet recorded in the filter's statistics.
     negatives: AtomicU64,
     jobs: Jobs,
-    /// One bulk load at a time: each has its whole body in memory.
+    /// Allows one bulk load at a time, because each has its whole body in memory.
     bulk: Arc<Semaphore>,
-    /// The server is ending: bulk loads stop at the next chunk.
+    /// Set when the server is ending: bulk loads stop at the next chunk.
     pub(crate) stopping: AtomicBool,
 }
 
-/// Everything that the metrics page needs.
+/// What the metrics page needs.
 pub(crate) struct MetricsPage {
     handle: PrometheusHandle,
     outcomes: Outcomes,
@@ -63,13 +63,13 @@ pub(crate) struct MetricsPage {
 }
 
 impl MetricsPage {
-    /// After the recorder is installed.
+    /// Call this after the recorder is installed.
     pub(crate) fn new(handle: PrometheusHandle) -> Self {
         metrics::describe_gauge!("web_server_revoked_live", "tokens in the filter that have not expired");
         metrics::describe_gauge!("web_server_revoked_unswept", "expired tokens that still take up room in the filter");
         metrics::describe_gauge!(
             "web_server_revoked_unswept_ticks",
-            "by how many ticks the sweep of the filter is behind, 0 if nothing is to be swept"
+            "how many ticks the sweep of the filter is behind, 0 if there is nothing to sweep"
         );
         metrics::describe_counter!(
             "web_server_store_questions_total",
@@ -77,7 +77,7 @@ impl MetricsPage {
         );
         metrics::describe_gauge!(
             "web_server_store_tokens",
-            "tokens in the exact store, with those that have expired and are yet to be forgotten"
+            "tokens in the exact store, including expired ones that it has not yet forgotten"
         );
         metrics::describe_counter!(
             "web_server_store_forgotten_total",
@@ -122,10 +122,11 @@ impl Shared {
         }
     }
 
-    /// Until when the token is revoked, if it is: a "no" of the filter's is certain, and a "yes" is for the store to confirm.
+    /// Until when the token is revoked, if it is. If the filter says "absent", that is certain. If it says "present",
+    /// the store confirms or denies it.
     async fn revoked_until(&self, token: &str) -> store::Result<Option<u64>> {
         let (now, revoked) = (self.filters.wall_clock.now(), &self.filters.revoked);
-        // A filter that was told a later time has forgotten tokens that have not expired.
+        // A filter that was told a later time may have forgotten tokens that have not expired.
         let filtered = !self.no_filter && !revoked.is_ahead_of(now);
         if filtered && !revoked.contains(token) {
             self.negatives.fetch_add(1, Ordering::Relaxed);
@@ -133,17 +134,18 @@ impl Shared {
         }
         let until = self.store.revoked_until(token).await?;
         if filtered && until.is_none() {
-            // Or it is being revoked at this moment, and nobody has been told yet.
+            // Or it is being revoked at this moment, and no client has been told yet.
             revoked.filter.record_false_positives(1);
         }
-        // To the second, where the filter only knows the tick.
+        // To the second. The filter only knows the tick.
         Ok(until.filter(|until| *until > now))
     }
 
     fn stats(&self) -> Figures {
         let revoked = &self.filters.revoked.filter;
         revoked.record_negatives(self.negatives.swap(0, Ordering::Relaxed));
-        // It looks at the whole filter, some milliseconds for 10 MB, so other requests of this thread are handed to others.
+        // It reads the whole filter, which takes some milliseconds for 10 MB. So other threads take over this
+        // thread's other requests.
         let revoked_live = tokio::task::block_in_place(|| revoked.live_len());
         Figures { revoked: revoked.stats(), revoked_live, request_ids: self.filters.ids.stats() }
     }
@@ -160,7 +162,7 @@ type Answer = Result<Response, Refusal>;
 
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     let admin = Router::new()
-        // `bulk` with POST only: with the other methods it is a token like any other.
+        // `bulk` only with POST. With the other methods, it is a token like any other.
         .route("/revoked/{token}", put(revoke).get(revoked).delete(reinstate).post(bulk))
         .route("/jobs/{id}", get(job))
         .route_layer(middleware::from_fn_with_state(Arc::clone(&shared), administrators_only));
@@ -184,19 +186,19 @@ async fn protected(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Ans
         Err(_) => &outcomes.malformed,
     }
     .increment(1);
-    // What is protected would stand here.
+    // A real server would serve the protected resource here.
     answer.map(|()| Json(json!({ "ok": true })).into_response())
 }
 
-/// Whether the request may pass. That the token is genuine and has not expired would have to be checked too, before this.
+/// Whether the request may pass. A real server would first check that the token is genuine and has not expired.
 async fn admit(shared: &Shared, headers: &HeaderMap) -> Result<(), Refusal> {
     let token = token::bearer(headers)?;
     let id = request_id::of(headers)?;
     if shared.revoked_until(token).await?.is_some() {
         return Err(Refusal::Revoked);
     }
-    // Last, so that a request that was refused for another reason can come again. Of all that come with one identifier,
-    // also at the same time, one passes.
+    // The last check, so that a request that was refused for another reason can come again. Of all requests with one
+    // identifier, also at the same time, one passes.
     match id.map(|id| shared.filters.ids.insert_if_absent(id)) {
         None | Some(Ok(true)) => Ok(()),
         Some(Ok(false)) => Err(Refusal::Repeated),
@@ -248,7 +250,7 @@ async fn bulk(State(shared): State<Arc<Shared>>, Path(name): Path<String>, body:
     let permit = Arc::clone(&shared.bulk).try_acquire_owned().map_err(|_| Refusal::Busy)?;
     let limit = shared.bulk_limit;
     let body: Bytes = axum::body::to_bytes(body, limit).await.map_err(|error| {
-        // Either it was too long, or the client has gone and reads no answer.
+        // Either the body was too long, or the client is gone and reads no answer.
         let _ = error;
         Refusal::TooLarge { limit }
     })?;
@@ -274,7 +276,7 @@ async fn stats(State(shared): State<Arc<Shared>>) -> Answer {
     #[derive(Serialize)]
     struct Body {
         revoked: Stats,
-        /// Those that have not expired.
+        /// Tokens that have not expired.
         revoked_live: usize,
         observed_false_positive_rate: Option<f64>,
         request_ids: Stats,
@@ -316,7 +318,7 @@ async fn health(State(shared): State<Arc<Shared>>) -> Answer {
     if shared.stopping.load(Ordering::Relaxed) {
         return Err(Unavailable("the server is ending".into()).into());
     }
-    // A store that has failed once answers nothing until the server is started again.
+    // A store that has failed once answers nothing until the server is restarted.
     shared.store.len()?;
     Ok(Json(json!({ "ok": true })).into_response())
 }

@@ -1,6 +1,6 @@
-//! What the server adds to a filter's snapshot, and how its file is read.
+//! What the server adds to a filter's snapshot, and how it reads the file.
 //!
-//! The library writes the file, so that there is either the old one or the new one, also after a crash. With each filter the
+//! The library writes the file. There is either the old file or the new one, also after a crash. With each filter the
 //! server saves a few numbers of its own, as the snapshot's *attachment*. They say which store the filter belongs to.
 
 use std::fmt;
@@ -8,14 +8,15 @@ use std::io::ErrorKind;
 
 use concurrent_cuckoo_filter::LoadError;
 
-/// Why a snapshot is of no use.
+/// Why a snapshot is unusable.
 #[derive(Debug)]
 pub(crate) enum Unusable {
-    /// There is none.
+    /// The file does not exist.
     Missing,
-    /// The file can't be read, or is damaged, or is of another kind of filter, of other keys or of another key.
+    /// The file can't be read or is damaged. Or it is of another kind of filter, of other keys or of another hash
+    /// key.
     Filter(LoadError),
-    /// The filter is as it was saved, but does not fit here.
+    /// The filter is intact, but does not fit this store or these options.
     Unfit(String),
 }
 
@@ -44,7 +45,7 @@ pub(crate) fn attachment(numbers: &[u64]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
-/// The numbers of an attachment, if it has so many.
+/// The numbers of an attachment, if it has exactly `N`.
 pub(crate) fn numbers<const N: usize>(attachment: &[u8]) -> Option<[u64; N]> {
     match attachment.as_chunks() {
         (numbers, []) => Some(<[[u8; 8]; N]>::try_from(numbers).ok()?.map(u64::from_le_bytes)),

@@ -1,8 +1,9 @@
-//! From what is on the disk to filters that can be trusted, and back.
+//! Loads filters that can be trusted from the disk, and saves them.
 //!
-//! The rule for revoked tokens: **a filter that might lack one is not used.** Whatever is wrong with the snapshot, the
-//! filter is rebuilt from the store, which takes longer and is always right; if that can't be done, the server does not
-//! start. Request identifiers are in no store, so what their snapshot does not bring back is gone, and the server says so.
+//! The rule for revoked tokens: **a filter that might lack one is not used.** If anything is wrong with the snapshot,
+//! the filter is rebuilt from the store, which takes longer and is always right. If that fails, the server does not
+//! start. Request identifiers are in no store. Those that their snapshot does not have are lost, and the server says
+//! so.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,27 +20,28 @@ use crate::snapshot::{self, Unusable};
 use crate::store::{self, Store};
 use crate::wall_clock::WallClock;
 
-/// Not an `ExpiringCuckooFilter`, since all identifiers live equally long, none is removed, and each request adds one. With the default
-/// options, generations take 16 MiB for them where entries with ends take 27, and a new identifier takes about 30 % less time.
+/// Not an `ExpiringCuckooFilter`: all identifiers live equally long, none is removed, and each request adds one. With
+/// the default options, generations take 16 MiB for them where entries with ends take 27, and a new identifier takes
+/// about 30 % less time.
 pub(crate) type Ids = RotatingCuckooFilter<str, StableState>;
 
-/// What the keys of each filter are, for its snapshots. To be changed if tokens or identifiers are normalized in another way,
-/// or if position or attachment change.
+/// What the keys of each filter are, for its snapshots. Change these if tokens or identifiers are normalized in
+/// another way, or if position or attachment change.
 const REVOKED_SCHEMA: &str = "web-server: revoked tokens, version 2";
 const IDS_SCHEMA: &str = "web-server: request identifiers, version 1";
 
 const WRONG_CLOCK: Consequences = Consequences {
-    behind: "no request identifier expires, and there may be no room for new ones; if it will not catch up, start the server \
-             again without request-ids.snapshot",
-    jump: "all request identifiers seen before have expired; that is right if the server was off or asleep for so long, and \
-           otherwise the clock is wrong",
+    behind: "no request identifier expires, and there may be no room for new ones; if it will not catch up, restart \
+             the server without request-ids.snapshot",
+    jump: "all request identifiers seen before have expired; that is right if the server was off or asleep for so \
+           long, and otherwise the clock is wrong",
 };
 
-/// Both filters, and where they are saved.
+/// Both filters, and the files of their snapshots.
 pub(crate) struct Filters {
     pub(crate) revoked: Arc<Revoked>,
     pub(crate) ids: Arc<Ids>,
-    /// Since when request identifiers have been noted without a gap, in seconds since 1970.
+    /// Since when request identifiers have been recorded without a gap, in seconds since 1970.
     pub(crate) ids_known_since: u64,
     pub(crate) wall_clock: WallClock,
     store: Arc<Store>,
@@ -50,13 +52,13 @@ pub(crate) struct Filters {
 }
 
 impl Filters {
-    /// Loads the snapshots in the data directory, or does without.
+    /// Loads the snapshots in the data directory, or starts without them.
     pub(crate) fn start(arguments: &Arguments, key: [u8; 16], store: &Arc<Store>) -> Result<Self, Failure> {
         let hasher = StableState::with_key(key);
         let wall_clock = arguments.wall_clock()?;
         let revoked_file = arguments.data.join("revoked.snapshot");
         let ids_file = arguments.data.join("request-ids.snapshot");
-        // No other server is saving to them, for this one has the store.
+        // No other server is saving to these files, because this one has locked the store.
         delete_partial_files_of(&revoked_file);
         delete_partial_files_of(&ids_file);
         let revoked = match load_revoked(&revoked_file, arguments, hasher.clone(), store, &wall_clock) {
@@ -73,7 +75,7 @@ impl Filters {
             Ok(ids) => {
                 if known_since.is_none() {
                     eprintln!(
-                        "request identifiers: the server was cut off; those since the last snapshot pass once more"
+                        "request identifiers: the server did not end well; those since the last snapshot pass once more"
                     );
                 }
                 (ids, known_since.unwrap_or_else(|| wall_clock.now()))
@@ -95,8 +97,8 @@ impl Filters {
         Ok(filters)
     }
 
-    /// Tells both filters the time: what has expired is forgotten. The time since 1970 decides, so it does not matter how regularly
-    /// this is called. A restart changes nothing.
+    /// Tells both filters the time, so that they forget what has expired. The time since 1970 decides. So it does not
+    /// matter how regularly this is called, and a restart changes nothing.
     pub(crate) fn advance(&self) {
         self.revoked.advance();
         let answer = self.ids.advance_to(self.wall_clock.now() / self.period);
@@ -106,21 +108,22 @@ impl Filters {
         }
     }
 
-    /// Notes that identifiers are taken from now on, which are lost if the server is cut off.
+    /// Records that the server takes identifiers from now on. They are lost if it does not end well.
     pub(crate) fn begin(&self) -> Result<(), Failure> {
         Ok(self.store.begin(self.ids_known_since)?)
     }
 
-    /// Saves both filters when they are no longer in use, and notes that it did.
+    /// Saves both filters when they are no longer in use, and records that the server has ended well.
     pub(crate) fn end(&self) -> Result<(), Failure> {
         self.save()?;
         Ok(self.store.ended_well()?)
     }
 
-    /// Saves both filters, while they are in use. On a thread that may block.
+    /// Saves both filters while they are in use. Call this on a thread that may block.
     pub(crate) fn save(&self) -> Result<(), Failure> {
         let id = self.store.id();
-        // Before the moment of the snapshot: what comes meanwhile is of the new epoch, and is added when it is loaded.
+        // Before the moment of the snapshot. What is revoked meanwhile belongs to the new epoch, and is added when
+        // the snapshot is loaded.
         let epoch = self.store.begin_epoch()?;
         self.revoked
             .filter
@@ -138,7 +141,8 @@ impl Filters {
     }
 }
 
-/// The filter as it was saved, without what has expired since then, and with what was revoked.
+/// The filter as it was saved, without the tokens that have expired since then, and with those that were revoked
+/// since then.
 fn load_revoked(
     file: &Path,
     arguments: &Arguments,
@@ -148,7 +152,7 @@ fn load_revoked(
 ) -> Result<Revoked, Unusable> {
     let unfit = |why: String| Unusable::Unfit(why);
     let failed = |error: store::Error| Unusable::Unfit(error.to_string());
-    // Built to see what is asked for now, and dropped, lest there be two of them.
+    // Built to see what the options ask for, and dropped at once, so that there are never two of them.
     let shape = |filter: &Filter| {
         let table = (filter.slots(), filter.fingerprint_bits(), filter.encoding());
         (table, filter.longest_lifetime(), filter.resolution())
@@ -156,7 +160,7 @@ fn load_revoked(
     let wanted = shape(&new_revoked(arguments, hasher.clone()).map_err(|error| unfit(error.to_string()))?);
     let loader = Loader::<Filter, _>::new(hasher, arguments.snapshot_limit()).schema(REVOKED_SCHEMA);
     let loaded = loader.read_path(file)?;
-    // The position is the epoch that began before it was saved: what was revoked in earlier ones is in.
+    // The position is the epoch that began just before the save. The filter has what was revoked in earlier epochs.
     let (Some(epoch), Some([id])) = (loaded.position, snapshot::numbers(&loaded.attachment)) else {
         return Err(unfit("it does not say of which store and epoch it is".into()));
     };
@@ -186,17 +190,17 @@ fn load_revoked(
     }
     let revoked = Revoked::new(filter, resolution, wall_clock.clone());
 
-    // A token may be in already: if it was revoked between the beginning of the epoch and the moment of the snapshot, or if
-    // it was reinstated and revoked again since. Then it is in twice, and one copy stays when it is reinstated. That costs
-    // room and questions to the store, but no answer is wrong. `insert_if_absent` would save that room, but it could take
-    // another token for this one, and this one would disappear with that.
+    // A token may be in already: if it was revoked between the beginning of the epoch and the moment of the snapshot,
+    // or if it was reinstated and revoked again since. Then it is in twice, and one copy stays when it is reinstated.
+    // That costs room and questions to the store, but no answer is wrong. `insert_if_absent` would save that room.
+    // But it could take another token for this one, and this one would disappear with the other.
     let mut since = 0;
     store
         .for_recent(epoch, |tokens| insert(&revoked, &mut tokens.inspect(|_| since += 1)))
         .map_err(failed)?
         .map_err(|error| unfit(format!("the {since} tokens revoked since it was saved don't go in: {error}")))?;
 
-    // Tokens that were reinstated since may be in still. To remove them might remove others.
+    // The filter may still have tokens that were reinstated since. Removing them might remove others.
     let (len, tokens) = (revoked.live_len() as u64, store.count_until(revoked.earliest_live()).map_err(failed)?);
     if len < tokens {
         return Err(unfit(format!("it has {len} tokens, and the store has {tokens}")));
@@ -228,7 +232,7 @@ fn rebuild(
     }
 }
 
-/// Inserts tokens, each with the time until which it is revoked. Those that have expired are left out.
+/// Inserts tokens, each with the time until which it is revoked. Expired tokens are left out.
 fn insert(
     revoked: &Revoked,
     tokens: &mut dyn Iterator<Item = store::Result<(String, u64)>>,
@@ -263,7 +267,7 @@ fn new_revoked(arguments: &Arguments, hasher: StableState) -> Result<Filter, Bui
         .build()
 }
 
-/// The identifiers as they were saved, with the time they had left.
+/// The identifiers as they were saved, with their remaining time.
 fn load_ids(file: &Path, arguments: &Arguments, hasher: StableState, store: &Store) -> Result<Ids, Unusable> {
     let unfit = |why: &str| Unusable::Unfit(why.into());
     let shape = |ids: &Ids| (ids.generations(), ids.capacity(), ids.memory_usage());
@@ -276,7 +280,7 @@ fn load_ids(file: &Path, arguments: &Arguments, hasher: StableState, store: &Sto
     if id != store.id() {
         return Err(unfit("it belongs to another store"));
     }
-    // Ticks are the time divided by the period: another period has other ticks.
+    // A tick is the time divided by the period. So another period has other ticks.
     if period != arguments.period() {
         return Err(unfit("--window and --generations were different"));
     }

@@ -1,9 +1,9 @@
-//! The exact list of revoked tokens, on disk: what the filter's positives are checked against.
+//! The exact list of revoked tokens, on disk. It confirms or denies the filter's positive answers.
 //!
-//! The store knows until when each token is revoked, in seconds since 1970, and what to forget next.
+//! The store knows until when each token is revoked, in seconds since 1970, and which to forget next.
 //!
-//! Each snapshot of the filter begins a new *epoch*. Besides the tokens, the store keeps those that were revoked in the
-//! epochs since the last snapshot; they are added to it when it is loaded.
+//! Each snapshot of the filter begins a new *epoch*. Besides the tokens, the store keeps lists of those that were
+//! revoked in the epochs since the last snapshot. They are added to the snapshot when it is loaded.
 
 use std::fmt;
 use std::path::Path;
@@ -16,25 +16,25 @@ use redb::{
 
 /// The tokens, each with the time until which it is revoked.
 const REVOKED: TableDefinition<'_, &str, u64> = TableDefinition::new("revoked");
-/// The same in the order of these times, so that those that have expired are found without a look at the others.
+/// The same in the order of these times. So expired tokens are found without reading the others.
 const BY_EXPIRY: TableDefinition<'_, (u64, &str), ()> = TableDefinition::new("by expiry");
 const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("facts");
 
-/// Drawn when the store is made, so that no other store's snapshot is taken for one of this.
+/// Drawn when the store is made, so that a snapshot of another store is recognized.
 const ID: &str = "id";
-/// The present epoch.
+/// The current epoch.
 const EPOCH: &str = "epoch";
-/// The oldest epoch of which the list is still there.
+/// The oldest epoch whose list still exists.
 const OLDEST: &str = "oldest";
 
-/// Since when request identifiers have been noted without a gap, in seconds since 1970.
+/// Since when request identifiers have been recorded without a gap, in seconds since 1970.
 const IDS_KNOWN_SINCE: &str = "request identifiers known since";
-/// 1 if the server has ended well, and not begun again.
+/// 1 if the server has ended well and has not started again.
 const ENDED_WELL: &str = "ended well";
 
-/// The tokens that were revoked in an epoch, in their order. Some of them may have been reinstated since.
+/// The tokens that were revoked in an epoch, in order. Some of them may have been reinstated since.
 ///
-/// A table for each, since to drop a table is one step, and to remove a million entries from one is not.
+/// Each epoch has a table of its own, because dropping a table is one step, and removing a million entries is not.
 fn list(epoch: u64) -> String {
     format!("revoked in epoch {epoch}")
 }
@@ -45,7 +45,7 @@ fn table(name: &str) -> TableDefinition<'_, u64, &'static str> {
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong in the database. In a box, since results are handed about that are mostly fine.
+/// An error of the database. Boxed, because most results that are passed around are not errors.
 #[derive(Debug)]
 pub(crate) struct Error(Box<redb::Error>);
 
@@ -58,7 +58,7 @@ where
     }
 }
 
-/// The errors of the database's different operations.
+/// The errors of the database's operations.
 trait DatabaseProblem {}
 impl DatabaseProblem for redb::CommitError {}
 impl DatabaseProblem for redb::DatabaseError {}
@@ -108,17 +108,17 @@ impl Store {
         self.id
     }
 
-    /// The present epoch.
+    /// The current epoch.
     pub(crate) fn epoch(&self) -> Result<u64> {
         self.fact(EPOCH)
     }
 
-    /// The oldest epoch of which it is known what was revoked in it.
+    /// The oldest epoch whose revocations are still listed.
     pub(crate) fn oldest(&self) -> Result<u64> {
         self.fact(OLDEST)
     }
 
-    /// Begins a new epoch, and returns it. What was revoked in those before is durable, and in the filter.
+    /// Begins a new epoch and returns it. What was revoked in earlier epochs is durable, and in the filter.
     pub(crate) fn begin_epoch(&self) -> Result<u64> {
         let transaction = self.database.begin_write()?;
         let epoch = {
@@ -131,7 +131,7 @@ impl Store {
         Ok(epoch)
     }
 
-    /// Forgets what was revoked in the epochs before this one, which a snapshot has now.
+    /// Forgets what was revoked in the epochs before this one. A snapshot has that now.
     pub(crate) fn forget_before(&self, epoch: u64) -> Result<()> {
         let oldest = self.oldest()?;
         let transaction = self.database.begin_write()?;
@@ -157,11 +157,10 @@ impl Store {
         self.forgotten.fetch_add(tokens as u64, Ordering::Relaxed);
     }
 
-    /// Until when the token is revoked, which may be over; `None` if it is not, or was forgotten.
+    /// Until when the token is revoked, which may be over. `None` if it is not revoked, or was forgotten.
     ///
-    /// The reading itself is not moved to another thread: most of what is asked is in the store's cache, where the move
-    /// would cost more than the reading. A store that often reads from a slow disk would have to be asked by
-    /// `spawn_blocking`.
+    /// The read is not moved to another thread. Most of it comes from the store's cache, where the move would cost
+    /// more than the read. A store that often reads from a slow disk would need `spawn_blocking`.
     pub(crate) async fn revoked_until(&self, token: &str) -> Result<Option<u64>> {
         self.questions.fetch_add(1, Ordering::Relaxed);
         if !self.delay.is_zero() {
@@ -170,12 +169,12 @@ impl Store {
         Ok(self.read(REVOKED)?.get(token)?.map(|until| until.value()))
     }
 
-    /// How many tokens there are: those that are revoked, and those that have expired and are yet to be forgotten.
+    /// How many tokens there are: those that are revoked, and those that have expired and are not yet forgotten.
     pub(crate) fn len(&self) -> Result<u64> {
         Ok(self.read(REVOKED)?.len()?)
     }
 
-    /// How many tokens are revoked until this time or longer. Goes through all of them.
+    /// How many tokens are revoked until this time or longer. Reads all of them.
     pub(crate) fn count_until(&self, time: u64) -> Result<u64> {
         let mut count = 0;
         for entry in self.read(BY_EXPIRY)?.range((time, "")..)? {
@@ -185,12 +184,12 @@ impl Store {
         Ok(count)
     }
 
-    /// Whether there is a token that is revoked until a time before this one.
+    /// Whether a token is revoked until a time before this one.
     pub(crate) fn has_expired_before(&self, time: u64) -> Result<bool> {
         Ok(self.read(BY_EXPIRY)?.first()?.is_some_and(|(entry, _)| entry.value().0 < time))
     }
 
-    /// Hands on all tokens, each with the time until which it is revoked.
+    /// Passes on all tokens, each with the time until which it is revoked.
     pub(crate) fn for_all<R>(
         &self,
         take: impl FnOnce(&mut dyn Iterator<Item = Result<(String, u64)>>) -> R,
@@ -203,8 +202,8 @@ impl Store {
         Ok(take(&mut tokens))
     }
 
-    /// Hands on the tokens that were revoked in this epoch or a later one, and still are, as [`for_all`](Self::for_all) does. A token
-    /// that was revoked twice meanwhile comes twice.
+    /// Passes on the tokens that were revoked in this epoch or a later one, and still are, as
+    /// [`for_all`](Self::for_all) does. A token that was revoked twice in that time comes twice.
     pub(crate) fn for_recent<R>(
         &self,
         from: u64,
@@ -216,7 +215,7 @@ impl Store {
         for epoch in from..=self.epoch()? {
             match now.open_table(table(&list(epoch))) {
                 Ok(list) => lists.push(list.range::<u64>(..)?),
-                // Nothing was revoked in it.
+                // Nothing was revoked in this epoch.
                 Err(TableError::TableDoesNotExist(_)) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -231,23 +230,23 @@ impl Store {
         Ok(take(&mut tokens))
     }
 
-    /// Since when request identifiers had been noted without a gap when the server ended, in seconds since 1970; `None` if
-    /// it did not end well, or never ran.
+    /// Since when request identifiers had been recorded without a gap when the server ended, in seconds since 1970.
+    /// `None` if it did not end well, or never ran.
     pub(crate) fn ids_known_since(&self) -> Result<Option<u64>> {
         Ok(if self.fact(ENDED_WELL)? == 1 { Some(self.fact(IDS_KNOWN_SINCE)?) } else { None })
     }
 
-    /// To be called when the server begins; whatever ends it before [`ended_well`](Self::ended_well) is a gap.
+    /// Call this when the server begins. If it ends before [`ended_well`](Self::ended_well), there is a gap.
     pub(crate) fn begin(&self, ids_known_since: u64) -> Result<()> {
         self.note(&[(IDS_KNOWN_SINCE, ids_known_since), (ENDED_WELL, 0)])
     }
 
-    /// To be called when everything is saved.
+    /// Call this when everything is saved.
     pub(crate) fn ended_well(&self) -> Result<()> {
         self.note(&[(ENDED_WELL, 1)])
     }
 
-    /// Begins some changes that become durable together. Others that want to change something wait.
+    /// Begins changes that become durable together. Other changes wait.
     pub(crate) fn change(&self) -> Result<Change> {
         Ok(Change(self.database.begin_write()?))
     }
@@ -272,7 +271,7 @@ impl Store {
     }
 }
 
-/// Changes of the store that are not yet seen by others, nor durable.
+/// Changes of the store that are not yet visible to others, and not durable.
 pub(crate) struct Change(WriteTransaction);
 
 impl Change {
@@ -285,7 +284,7 @@ impl Change {
         })
     }
 
-    /// Makes the changes durable, and only then seen.
+    /// Makes the changes durable, and only then visible.
     pub(crate) fn commit(self) -> Result<()> {
         Ok(self.0.commit()?)
     }
@@ -295,7 +294,7 @@ impl Change {
 pub(crate) struct Tokens<'a> {
     revoked: Table<'a, &'static str, u64>,
     by_expiry: Table<'a, (u64, &'static str), ()>,
-    /// By number, from 0 on.
+    /// Numbered from 0 on.
     recent: Table<'a, u64, &'static str>,
 }
 
@@ -305,7 +304,7 @@ impl Tokens<'_> {
         Ok(self.revoked.get(token)?.map(|until| until.value()))
     }
 
-    /// Notes that the token is revoked until this time; returns until when it was revoked before.
+    /// Records that the token is revoked until this time. Returns until when it was revoked before.
     pub(crate) fn insert(&mut self, token: &str, until: u64) -> Result<Option<u64>> {
         let before = self.remove(token)?;
         self.revoked.insert(token, until)?;
@@ -314,7 +313,7 @@ impl Tokens<'_> {
         Ok(before)
     }
 
-    /// Returns until when the token was revoked, if it was in.
+    /// Removes the token. Returns until when it was revoked, if it was in the store.
     pub(crate) fn remove(&mut self, token: &str) -> Result<Option<u64>> {
         let before = self.revoked.remove(token)?.map(|until| until.value());
         if let Some(until) = before {
@@ -323,7 +322,8 @@ impl Tokens<'_> {
         Ok(before)
     }
 
-    /// Forgets tokens that are revoked until a time before this one, the oldest first and so many at most; returns how many.
+    /// Forgets tokens that are revoked until a time before this one, the oldest first, at most `most` of them.
+    /// Returns how many.
     pub(crate) fn forget_before(&mut self, time: u64, most: usize) -> Result<usize> {
         let mut expired = Vec::new();
         for entry in self.by_expiry.range(..(time, ""))?.take(most) {

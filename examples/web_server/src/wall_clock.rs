@@ -1,7 +1,7 @@
-//! The time since 1970, in whole seconds: by it tokens expire and identifiers age.
+//! The time since 1970, in whole seconds. Tokens expire and identifiers age by it.
 //!
-//! A wall clock, because what was saved must go on to age where it was, after a restart too. A wall clock can be wrong, and can be
-//! set.
+//! It is a wall clock, because saved entries must continue to age from where they were, after a restart too. A wall
+//! clock can be wrong, and can be set.
 
 use std::fs;
 use std::io;
@@ -10,15 +10,15 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 #[derive(Clone, Debug)]
 pub(crate) struct WallClock {
-    /// Tests give a file, and set the time by changing when the file was modified.
+    /// For tests: the time is when this file was modified, which the tests set.
     file: Option<PathBuf>,
-    /// What it showed when the server began.
+    /// The time when the server began.
     first: u64,
     began: Instant,
 }
 
 impl WallClock {
-    /// The machine's clock; or one that shows when the file was modified last.
+    /// The machine's clock, or one that shows when the file was last modified.
     pub(crate) fn new(file: Option<&Path>) -> io::Result<Self> {
         let mut clock = Self { file: file.map(Path::to_owned), first: 0, began: Instant::now() };
         clock.first = seconds(clock.read()?);
@@ -29,9 +29,9 @@ impl WallClock {
         seconds(self.read().unwrap_or(UNIX_EPOCH))
     }
 
-    /// The time, but never later than it can be if the clock was right when the server began: without the jumps ahead.
+    /// The time without jumps ahead: it is never later than it can be if the clock was right when the server began.
     ///
-    /// For what can't be undone.
+    /// For actions that can't be undone.
     pub(crate) fn without_jumps(&self) -> u64 {
         self.now().min(self.first.saturating_add(self.began.elapsed().as_secs()))
     }

@@ -1,20 +1,21 @@
 //! CONCURRENT: the one thread that changes the store and the filter, and keeps them in step.
 //!
-//! At any moment the filter has each token of the store that has not expired by the filter's clock, so what it does not have is not
-//! revoked:
+//! At any moment the filter has each token of the store that has not expired by the filter's clock. So a token that
+//! the filter does not have is not revoked:
 //!
-//! - a token goes into the filter first and into the store then, which is durable before anybody is told;
+//! - a token goes into the filter first and then into the store, and is durable before any client is told;
 //! - a reinstated token leaves the store first, and the filter when that is durable;
-//! - a token that is to be revoked for longer goes into the filter once more, and its first entry is removed when that is durable;
-//! - a change of the store that fails is not undone in the filter, for it may be on the disk all the same;
+//! - a token that is to be revoked for longer goes into the filter once more, and its first entry is removed when
+//!   that is durable;
+//! - a change of the store that fails is not undone in the filter, because it may be on the disk all the same;
 //! - an expired token leaves the filter by itself, and the store some time later.
 //!
-//! So a token can be in the filter and not in the store, but not the other way round until it expires. Only what the store has is
-//! removed from the filter, with the time until which the store says that it is revoked, and once for each time it was inserted.
-//! That is what a cuckoo filter asks for. The thread is the only one to do either, so no two requests for one token can both
-//! find it absent.
+//! So a token can be in the filter and not in the store, but until it expires not the other way round. The thread
+//! removes from the filter only what the store has, with the time until which the store says that it is revoked, and
+//! once for each time it was inserted. That is what a cuckoo filter requires. Only this thread inserts and removes,
+//! so no two requests for one token can both find it absent.
 //!
-//! What has come in meanwhile is done in one transaction: a hundred clients wait for the disk as long as one.
+//! Orders that have come in meanwhile go into one transaction: a hundred clients wait for the disk as long as one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,13 +28,13 @@ use tokio::sync::{mpsc, oneshot};
 use crate::revoked::Revoked;
 use crate::store::{self, Store, Tokens};
 
-/// How many orders may wait, and how many are done in one transaction at most.
+/// How many orders may wait, and how many go into one transaction at most.
 const ORDERS: usize = 1024;
 
-/// How many expired tokens one order makes the store forget at most: other orders wait for no more than these.
+/// How many expired tokens one order makes the store forget at most, so that other orders do not wait for more.
 const FORGOTTEN_AT_ONCE: usize = 4096;
 
-/// Something to do, and where to send what came of it. The answer is sent when the change is durable.
+/// An order, and where to send its outcome. The answer is sent when the change is durable.
 pub(crate) enum Order {
     Revoke {
         token: String,
@@ -58,28 +59,28 @@ pub(crate) enum Order {
 
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, Unavailable>>;
 
-/// What became of a token. Times are in seconds since 1970.
+/// The outcome for one token. Times are in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Revocation {
-    /// It is revoked until this time, and was not before, or not for so long.
+    /// It is revoked until this time. Before, it was not, or not for so long.
     New { until: u64 },
     /// It was revoked already, until this time.
     Known { until: u64 },
-    /// It was to be revoked until this time, which is over: there is nothing to remember.
+    /// It was to be revoked until this time, which is over. There is nothing to remember.
     Expired { until: u64 },
 }
 
-/// What became of many tokens.
+/// The outcome for many tokens.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tally {
-    /// How many were looked at: all, unless the filter is full.
+    /// How many were processed: all, unless the filter is full.
     pub(crate) done: usize,
     pub(crate) inserted: usize,
-    /// Those that have expired.
+    /// How many have expired.
     pub(crate) expired: usize,
-    /// Those that look like too many others.
+    /// How many the filter refused because too many others look like them.
     pub(crate) refused: usize,
-    /// The filter is full: those from `done` on are as they were.
+    /// The error if the filter is full. The tokens from `done` on are unchanged.
     pub(crate) full: Option<InsertError>,
 }
 
@@ -93,7 +94,7 @@ impl From<store::Error> for Unavailable {
     }
 }
 
-/// Where orders are taken. Clones lead to the same thread.
+/// The way to give orders. Clones lead to the same thread.
 #[derive(Clone)]
 pub(crate) struct Orders(mpsc::Sender<Order>);
 
@@ -121,22 +122,22 @@ impl Orders {
         answered.await.unwrap_or_else(|_| Err(ending()))
     }
 
-    /// Blocks the thread until it is done.
+    /// Blocks the thread until the order is done.
     pub(crate) fn revoke_many(&self, tokens: Vec<(String, Until)>) -> Result<Tally, Unavailable> {
         let (answer, answered) = oneshot::channel();
         self.0.blocking_send(Order::RevokeMany { tokens, answer }).map_err(|_| ending())?;
         answered.blocking_recv().unwrap_or_else(|_| Err(ending()))
     }
 
-    /// Takes no more orders than have been given.
+    /// Stops the thread after the orders given so far.
     pub(crate) async fn stop(&self) {
-        // If it does not take this one, it has stopped.
+        // If the thread does not take this order, it has stopped already.
         let _ = self.0.send(Order::Stop).await;
     }
 }
 
 fn ending() -> Unavailable {
-    Unavailable("the server takes no more changes; try again when it has been started anew".into())
+    Unavailable("the server takes no more changes; try again after its restart".into())
 }
 
 /// Starts the thread. It ends after [`Orders::stop`].
@@ -156,7 +157,7 @@ pub(crate) fn start(store: Arc<Store>, filter: Arc<Revoked>) -> std::io::Result<
     Ok((Orders(sender), thread))
 }
 
-/// What is left to be done once the change is durable, or has failed.
+/// What remains to be done once the change is durable or has failed.
 type Afterwards<'a> = Box<dyn FnOnce(Result<(), Unavailable>) + 'a>;
 
 fn carry_out(store: &Store, filter: &Revoked, orders: impl Iterator<Item = Order>) {
@@ -178,7 +179,7 @@ fn changed<'a>(
 ) -> store::Result<()> {
     let change = store.change()?;
     let mut tokens = change.tokens()?;
-    // The filter takes what expires within the longest lifetime from its own time on.
+    // The filter accepts ends within the longest lifetime from its own time on.
     let now = filter.advance();
     let mut replaced = Vec::new();
     for order in orders {
@@ -217,7 +218,7 @@ fn changed<'a>(
     change.commit()
 }
 
-/// `replaced` gets the tokens that are in the filter twice now, each with the time that the store no longer has.
+/// The tokens that are in the filter twice now, each with the time that the store no longer has.
 type Replaced = Vec<(String, u64)>;
 
 fn revoke(
@@ -234,7 +235,7 @@ fn revoke(
         _ => {}
     }
     let until = until.time;
-    // A token that the filter refuses must not be in the store: the filter would say that it is not revoked.
+    // A token that the filter refuses must not be in the store, because the filter would say that it is not revoked.
     if let Err(refused) = filter.insert(token, until) {
         return Ok(Err(refused));
     }
@@ -242,8 +243,8 @@ fn revoke(
     Ok(Ok(Revocation::New { until }))
 }
 
-/// Whether a token that is revoked until `known` need not be revoked once more. What was answered once stays true, so a revocation is
-/// never made shorter.
+/// Whether a token that is revoked until `known` need not be revoked again. What was answered once stays true, so a
+/// revocation is never shortened.
 fn suffices(known: u64, until: Until, now: u64) -> bool {
     known > now && (until.assumed || known >= until.time)
 }
@@ -282,7 +283,7 @@ fn revoke_many(
         tally.inserted += inserted;
         match refused {
             None => break,
-            // Only this one has no room.
+            // Only this token has no room.
             Some(InsertError::TooManyCopies { .. }) => tally.refused += 1,
             Some(full) => {
                 tally.done = rest[inserted].0;

@@ -1,5 +1,5 @@
-//! What the tests share: a check that filter and store are in step, and a store that fails when it is told to.
-#![allow(dead_code)] // Each test file uses some of it.
+//! What the tests share: a check that filter and store are in step, and a store that fails on demand.
+#![allow(dead_code)] // Each test file uses a part of it.
 
 use std::error::Error;
 use std::fmt;
@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use db_cache::{ApplyError, Cache, Change, Logged, MemoryStore, Store};
 
-/// That the filter has each key of the store, and as many copies as there are keys. Nothing may be under way.
+/// Asserts that the filter has each key of the store, and as many copies as there are keys. No write may be under
+/// way.
 #[track_caller]
 pub(crate) fn assert_in_step<S: Store>(cache: &Cache<S>) {
     let filter = cache.filter();
@@ -21,24 +22,24 @@ pub(crate) fn assert_in_step<S: Store>(cache: &Cache<S>) {
     assert_eq!(filter.len(), keys.len(), "copies in the filter, keys in the store");
 }
 
-/// The next call of a method that it concerns fails.
+/// Makes the next call of the method in question fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// `apply` changes nothing, and says so.
+    /// `apply` changes nothing, and reports that.
     NotApplied,
-    /// `apply` changes nothing, and does not know it.
+    /// `apply` changes nothing, and reports that it is not known.
     UnknownAndNotApplied,
-    /// `apply` changes everything, and does not know it.
+    /// `apply` changes everything, and reports that it is not known.
     UnknownAndApplied,
     /// `apply` changes everything, and panics.
     Panic,
     Announce,
-    /// `announce` does its work, and then the process is as good as dead.
+    /// `announce` does its work and then fails, as if the process had died.
     AfterAnnounce,
     Settle,
 }
 
-/// A store in memory that counts what it is asked, fails on demand, and lets the test look at the moment of a commit.
+/// A store in memory that counts its reads, fails on demand, and lets a test look at the moment of a commit.
 pub(crate) struct TestStore {
     pub(crate) inner: MemoryStore,
     /// Calls of `get` and `contains`.
@@ -93,7 +94,7 @@ impl TestStore {
         *self.after_announcement.lock().expect("no panic") = Some(Box::new(hook));
     }
 
-    /// Whether it is to fail in this way now.
+    /// Whether this fault is set. Clears it if so.
     fn takes(&self, fault: Fault) -> bool {
         let mut set = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
         let now = *set == Some(fault);

@@ -1,6 +1,6 @@
 //! Runs the program as its users do: as a process, with arguments, files and pipes.
 //!
-//! - `process`: the runs, and what they leave behind;
+//! - `process`: the runs and their results;
 //! - `arguments`, `keys`, `report`, `plot`: what each of these promises.
 #![cfg(not(miri))]
 

@@ -21,7 +21,7 @@ const SERIES: [&str; 9] = [
     "remove, batched",
 ];
 
-/// That this is an SVG document, every element of which ends where it should.
+/// Asserts that this is an SVG document and that each element is closed where it should be.
 #[track_caller]
 fn assert_is_svg(text: &str) {
     assert!(text.starts_with("<svg ") && text.trim_end().ends_with("</svg>"), "{text}");
@@ -55,7 +55,7 @@ fn the_plot_shows_every_workload_by_threads() {
         assert!(labels.contains(label), "no '{label}' in {labels:?}");
     }
     assert!(labels[1].starts_with("9,000 items; ") && labels[1].ends_with("batches of 1,000 keys"), "{labels:?}");
-    // Two series have round points, one for each number of threads and one in the legend.
+    // Two series have round points: one for each number of threads, and one in the legend.
     assert_eq!(svg.matches("<circle").count(), 2 * (3 + 1), "{svg}");
 }
 
@@ -96,7 +96,7 @@ fn a_plot_that_cannot_be_written_is_a_bad_argument() {
     for path in [nowhere, directory.path()] {
         let outcome = run(&["--plot", path], b"");
         outcome.assert_failure(2, &["error: can't write the plot", path, "give --plot a file"]);
-        // That is known before anything is done.
+        // The error comes before any work is done.
         assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
     }
     fs::remove_dir(&directory.0).expect("an empty directory");

@@ -1,11 +1,11 @@
-//! Runs of the program, and what they leave behind.
+//! Runs of the program, and their results.
 
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-/// What a run left behind.
+/// The result of a run.
 pub(crate) struct Outcome {
     pub(crate) status: Option<i32>,
     pub(crate) stdout: String,
@@ -34,7 +34,7 @@ impl Outcome {
         })
     }
 
-    /// That everything went well, on so many keys of which so many are real.
+    /// Asserts that the run succeeded, on so many keys of which so many are real.
     #[track_caller]
     pub(crate) fn assert_success(&self, items: &str, real: &str) {
         assert_eq!(self.status, Some(0), "{}", self.stderr);
@@ -42,7 +42,7 @@ impl Outcome {
         assert!(self.field("misses ").starts_with("0 (in "), "{}", self.stdout);
     }
 
-    /// That it failed with this status, and with a message that holds all of these.
+    /// Asserts that the run failed with this status, and with a message that holds all of these parts.
     #[track_caller]
     pub(crate) fn assert_failure(&self, status: i32, message: &[&str]) {
         assert_eq!(self.status, Some(status), "{}{}", self.stdout, self.stderr);
@@ -58,7 +58,8 @@ impl Outcome {
 pub(crate) struct Row {
     pub(crate) threads: usize,
     pub(crate) keys_a_call: usize,
-    /// Of inserts, lookups of present and of absent keys, the mix, and removes; none where there is a dash.
+    /// Of inserts, lookups of present keys, lookups of absent keys, the mix and removes. `None` where the table has a
+    /// dash.
     pub(crate) speeds: Vec<Option<f64>>,
 }
 
@@ -82,7 +83,7 @@ pub(crate) fn throughput() -> Command {
     Command::new(env!("CARGO_BIN_EXE_throughput"))
 }
 
-/// Runs the program; quickly, with one pass of each workload.
+/// Runs the program quickly, with one pass of each workload.
 pub(crate) fn run(arguments: &[&str], input: &[u8]) -> Outcome {
     let mut child = throughput()
         .args(["--seconds", "0"])
@@ -92,7 +93,7 @@ pub(crate) fn run(arguments: &[&str], input: &[u8]) -> Outcome {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    // It may end without reading what it is given.
+    // It may end without reading its input.
     let _ = child.stdin.take().expect("a pipe").write_all(input);
     let output = child.wait_with_output().expect("the program ends");
     Outcome {
@@ -102,7 +103,7 @@ pub(crate) fn run(arguments: &[&str], input: &[u8]) -> Outcome {
     }
 }
 
-/// A file that is gone at the end of the test.
+/// A file that is deleted at the end of the test.
 pub(crate) struct TemporaryFile(pub(crate) PathBuf);
 
 impl TemporaryFile {
@@ -112,7 +113,7 @@ impl TemporaryFile {
         file
     }
 
-    /// One that is not there yet.
+    /// One that does not exist yet.
     pub(crate) fn to_be(name: &str) -> Self {
         Self(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{name}", std::process::id())))
     }

@@ -29,7 +29,8 @@ fn the_report_has_everything() {
     assert_eq!(asked, 0.1);
     assert!(expected <= asked && (0.5..1.5).contains(&(measured / expected)), "{rates:?}");
 
-    // No terminal, so a line for each of the five workloads, the four in batches, and one for the keys.
+    // Standard error is no terminal, so it has a line for each of the five workloads, for each of the four in
+    // batches, and one for the keys.
     assert_eq!(outcome.stderr.lines().count(), 3 * (5 + 4) + 1, "{}", outcome.stderr);
     assert!(outcome.stderr.lines().all(|line| line.contains(" operations in ")), "{}", outcome.stderr);
 }
@@ -41,16 +42,17 @@ fn percent(text: &str) -> f64 {
 
 #[test]
 fn every_answer_is_checked_in_batches_too() {
-    // 12,345 is no multiple of the 1,000 keys of a batch, and neither are the shares of three threads.
+    // 12,345 is no multiple of the 1,000 keys of a batch. Nor are the shares of three threads.
     let outcome = run(&["--items", "12_345", "--threads", "3,"], b"");
     outcome.assert_success("12,345", "8,883");
     for workload in ["insert", "lookup present", "remove"] {
         let line = format!("3 threads: {workload} in batches: 12,345 operations in ");
         assert!(outcome.stderr.contains(&line), "no '{line}' in:\n{}", outcome.stderr);
     }
-    // Once each key one by one, once in batches.
+    // Each key once in single calls, and once in batches.
     assert!(outcome.stdout.contains(" of 200,000 lookups, of 100,000 different absent keys"), "{}", outcome.stdout);
-    // In both ways each key is looked up and removed. The mix has 950 answers a thread, and some 100 removes before it.
+    // In both ways each key is looked up and removed. The mix has 950 answers a thread, and some 100 removes before
+    // it.
     let checks = number(outcome.field("misses ").strip_prefix("0 (in ").expect("no misses"));
     let mix = checks - 4.0 * 12_345.0;
     assert!((3.0 * 950.0..3.0 * 1_100.0).contains(&mix), "{checks}");

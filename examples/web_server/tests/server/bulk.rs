@@ -10,7 +10,7 @@ fn a_bulk_load_tells_how_far_it_is() {
     let data = data();
     let server = Server::start(data.path(), &[]);
     let client = server.client();
-    // Three lines of five are tokens that were not there before.
+    // Three lines of five are new tokens.
     let body: String = (0..10_000).map(|i| format!("a-{i}\nb-{i}\r\n\n  c-{i} \na-{}\n", i / 2)).collect();
     let answer = client.post("/revoked/bulk", body.as_bytes());
     assert_eq!(answer.status, 202);
@@ -73,7 +73,7 @@ fn a_full_filter_is_insufficient_storage_and_loses_nothing() {
     }
     assert!(revoked.len() >= 100 && !refused.is_empty(), "{} {}", revoked.len(), refused.len());
     assert_all_revoked(&client, &revoked);
-    // What was refused is not half revoked: a restart must not bring it back.
+    // A refused token is in neither filter nor store: a restart must not bring it back.
     assert!(refused.iter().all(|token| client.protected(token, None) == 200));
     assert_eq!(client.get("/stats").json()["store_tokens"], revoked.len());
 
@@ -87,11 +87,11 @@ fn a_full_filter_is_insufficient_storage_and_loses_nothing() {
     assert_all_revoked(&client, &revoked);
     assert!(refused.iter().all(|token| client.protected(token, None) == 200));
 
-    // Where one was removed there is room for it.
+    // After one was removed, there is room for one.
     let path = format!("/revoked/{}", revoked[7]);
     assert_eq!((client.delete(&path).status, client.put(&path).status), (204, 201));
 
-    // The remedy.
+    // The remedy in the answer works.
     server.end();
     let server = Server::start(data.path(), &["--capacity", "1000"]);
     let client = server.client();
@@ -100,7 +100,7 @@ fn a_full_filter_is_insufficient_storage_and_loses_nothing() {
     revoke_all(&client, refused.clone());
     assert_all_revoked(&client, &refused);
 
-    // And not the other way round: a filter without some of the tokens must not be served from.
+    // A filter without some of the store's tokens must not be used.
     server.end();
     let said = Server::fails(data.path(), &["--capacity", "100"]);
     assert!(said.contains("--capacity") && said.contains("400 revoked tokens"), "{said}");

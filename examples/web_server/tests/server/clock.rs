@@ -1,4 +1,4 @@
-//! A clock that has gone back, or has jumped: since the identifiers were saved, and while the server runs.
+//! A clock that goes back or jumps: between two runs, and while the server runs.
 
 use std::fs;
 use std::path::Path;
@@ -10,11 +10,11 @@ use concurrent_cuckoo_filter::{Loader, RotatingCuckooFilter, StableState};
 use crate::support::{Clock, Server, data, wait_for};
 use crate::tokens::assert_all_revoked;
 
-/// Seconds of a generation, of five within the window of 400 seconds.
+/// How many seconds a generation has. Five cover the window of 400 seconds.
 const PERIOD: u64 = 100;
 const ARGUMENTS: [&str; 4] = ["--window", "400", "--generations", "5"];
 
-/// Changes the snapshot as if the clock had shown a time that is later by so many periods, or earlier, when it was made.
+/// Changes the snapshot as if the clock had been ahead by so many periods, or behind, when it was made.
 fn shift_clock(data: &Path, periods: i64) {
     let schema = "web-server: request identifiers, version 1";
     let path = data.join("request-ids.snapshot");
@@ -49,12 +49,12 @@ fn a_clock_that_is_behind_is_told_and_lets_no_replay_pass() {
     let server = Server::start(data.path(), &ARGUMENTS);
     assert_eq!(server.client().protected("good", Some("id")), 409);
     wait_for("more than one step back", || metric(&server, "clock_steps_back_total") > 3);
-    // It is said once, although there is a step back four times a second.
+    // There is one warning, although there is a step back four times a second.
     assert_eq!(server.said().matches("behind what it showed before").count(), 1, "{}", server.said());
     assert!(!server.said().contains("at once"), "{}", server.said());
     server.end();
 
-    // The remedy that it names.
+    // The remedy that the warning names.
     fs::remove_file(data.path().join("request-ids.snapshot")).unwrap();
     let server = Server::start(data.path(), &ARGUMENTS);
     assert!(!server.said().contains("behind"), "{}", server.said());
@@ -81,7 +81,7 @@ fn a_clock_that_jumps_is_told() {
     assert_eq!(server.client().protected("good", Some("id")), 200);
 }
 
-/// What the filter has forgotten in error, the store still knows.
+/// The store still knows what the filter has forgotten in error.
 #[test]
 fn a_clock_that_is_set_right_again_lets_no_revoked_token_pass() {
     const START: u64 = 1_800_000_000;
@@ -108,11 +108,11 @@ fn a_clock_that_is_set_right_again_lets_no_revoked_token_pass() {
     assert_eq!(client.delete("/revoked/pardoned").status, 204);
     assert_all_revoked(&client, &["before".into(), "meanwhile".into()]);
     assert_eq!((client.protected("good", None), client.protected("pardoned", None)), (200, 200));
-    // The answers are right, and none of them is a false positive of the filter's.
+    // The answers are right, and none of them comes from a false positive of the filter.
     assert_eq!(client.get("/stats").json()["revoked"]["false_positives_recorded"], 0);
     server.end();
 
-    // The snapshot is of the wrong time.
+    // The snapshot has the wrong time.
     let server = Server::start(data.path(), &arguments);
     let client = server.client();
     assert!(server.said().contains("the clock was ahead when it was saved"), "{}", server.said());

@@ -1,4 +1,4 @@
-//! A revoked token is refused until it expires, and is forgotten then.
+//! A revoked token is refused until it expires, and is then forgotten.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -7,10 +7,10 @@ use crate::tokens::{assert_all_revoked, tokens};
 
 /// When the tests begin, by the server's clock: the beginning of a tick.
 const START: u64 = 1_800_000_000;
-/// A tick of 100 seconds.
+/// A tick has 100 seconds.
 const ARGUMENTS: [&str; 6] = ["--longest-lifetime", "1000", "--leeway", "0", "--ticks", "10"];
 
-/// `{"sub":"a","exp":1800000250}`, with a signature that nobody has made.
+/// `{"sub":"a","exp":1800000250}`, with a meaningless signature.
 const JWT_UNTIL_250: &str = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIiwiZXhwIjoxODAwMDAwMjUwfQ.c2lnbmF0dXJl";
 /// `{"exp":1799999999}`
 const JWT_EXPIRED: &str = "eyJhbGciOiJIUzI1NiJ9.eyJleHAiOjE3OTk5OTk5OTl9.c2lnbmF0dXJl";
@@ -49,7 +49,7 @@ fn a_revoked_token_is_refused_until_its_expiry_and_not_longer() {
     let until_250 = ["by-query", "by-body", JWT_UNTIL_250].map(str::to_owned);
 
     clock.set(START + 249);
-    // A change tells the filter the time, so that this need not wait for the timer.
+    // A change tells the filter the time, so this need not wait for the timer.
     assert_eq!(client.put(&until("another", 900)).status, 201);
     assert_all_revoked(&client, &until_250);
     assert_eq!(client.get(&path("by-query")).json()["until"], START + 250);
@@ -71,7 +71,7 @@ fn a_revoked_token_is_refused_until_its_expiry_and_not_longer() {
     assert_eq!(client.protected("unknown", None), 200);
 }
 
-/// No clock of the test's here.
+/// With the machine's clock.
 #[test]
 fn a_token_expires_by_the_clock_of_the_machine() {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
@@ -138,7 +138,7 @@ fn an_expiry_beyond_the_longest_lifetime_is_refused_and_names_the_remedy() {
     assert_eq!((client.protected("late", None), client.protected(JWT_TOO_LATE, None)), (200, 200));
     assert_eq!(stats(&server)["store_tokens"], 1);
 
-    // The remedy.
+    // The remedy in the answer works.
     server.end();
     let longer = ["--longest-lifetime", "5000", "--leeway", "0"];
     let server = Server::start(data.path(), &clock.arguments(&longer));
@@ -150,7 +150,7 @@ fn an_expiry_beyond_the_longest_lifetime_is_refused_and_names_the_remedy() {
     clock.set(START + 1000);
     assert_eq!((client.protected("longest", None), client.protected(JWT_TOO_LATE, None)), (200, 401));
 
-    // And not the other way round: a filter that would forget one of the tokens too early is not served from.
+    // A filter that would forget one of the tokens too early is not used.
     server.end();
     let said = Server::fails(data.path(), &clock.arguments(&ARGUMENTS));
     assert!(said.contains("--longest-lifetime of 4000"), "{said}");
@@ -192,7 +192,7 @@ fn a_revocation_is_made_longer_and_never_shorter() {
         );
         assert_eq!(answer.json()["revoked"], true);
     }
-    // One whose expiry nobody knows was issued before it was revoked first, so it lives no longer than was said then.
+    // A token of unknown expiry was issued before it was first revoked. So it lives no longer than that answer said.
     assert_eq!(client.put(&path("unknown")).json()["until"], START + 1000);
     clock.set(START + 10);
     for (token, holds) in [("unknown", 1000), ("token", 850)] {
@@ -201,7 +201,7 @@ fn a_revocation_is_made_longer_and_never_shorter() {
         assert_eq!(client.bulk(token)["inserted"], 0);
     }
     assert_eq!(client.delete(&path("unknown")).status, 204);
-    // Of a token that somebody has given a shorter time, the claim holds.
+    // If somebody gives a token a shorter time than its claim, the claim holds.
     assert_eq!(client.put(&until(JWT_UNTIL_250, 100)).json()["until"], START + 250);
     let lines = format!("many {0}\nmany {1}\nmany {0}\ntoken {0}", START + 300, START + 600);
     assert_eq!(client.bulk(&lines)["inserted"], 2, "once, and once for longer");
@@ -255,7 +255,7 @@ fn while_the_server_is_off_the_clock_goes_on() {
     assert!(server.said().contains("revoked tokens: 1 of"), "{}", server.said());
     assert_eq!((client.protected("short", None), client.protected("long", None)), (200, 401));
     assert_eq!(stats(&server)["revoked_live"], 1);
-    // Not in the snapshot: these come from the store.
+    // These are not in the snapshot and come from the store.
     for (token, seconds) in [("short-too", 500), ("longer", 1100)] {
         assert_eq!(client.put(&until(token, seconds)).status, 201);
     }
@@ -269,7 +269,7 @@ fn while_the_server_is_off_the_clock_goes_on() {
     for (token, status) in [("short", 200), ("long", 200), ("short-too", 200), ("longer", 401)] {
         assert_eq!(client.protected(token, None), status, "{token}");
     }
-    // What was loaded can be removed: it has the end that the store says.
+    // A loaded token can be removed: it has the end that the store says.
     assert_eq!(client.delete(&path("longer")).status, 204);
     assert_eq!(stats(&server)["revoked_live"], 0);
 }
@@ -279,7 +279,7 @@ fn the_store_forgets_expired_tokens_an_hour_later() {
     let (data, clock) = (data(), Clock::at(START));
     let arguments = clock.arguments(&["--longest-lifetime", "86400", "--leeway", "0", "--ticks", "864"]);
     let server = Server::start(data.path(), &arguments);
-    // More than are forgotten in one turn.
+    // More than one order forgets.
     let mut lines = tokens("short", 10_000).join(&format!(" {}\n", START + 100));
     lines += &format!(" {0}\nlong {1}\nextended {0}\nextended {1}", START + 100, START + 50_000);
     assert_eq!(server.client().bulk(&lines)["inserted"], 10_003);

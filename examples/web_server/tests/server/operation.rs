@@ -1,5 +1,4 @@
-//! What those see who run the server: the metrics page, admin tokens, the key, and what is wrong with bad requests and
-//! arguments.
+//! What operators see: the metrics page, admin tokens, the key, and the errors for bad requests and arguments.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -99,7 +98,7 @@ fn the_key_is_secret_and_checked() {
     let first = fs::read(&key).unwrap();
     assert_eq!(first.len(), 16);
     assert_ne!(first, [0; 16]);
-    // Two servers at one store would not be in step.
+    // Two servers with one store would not be in step.
     let said = Server::fails(data.path(), &[]);
     assert!(said.contains("revoked.redb"), "{said}");
     server.end();

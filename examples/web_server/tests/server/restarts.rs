@@ -1,4 +1,4 @@
-//! What is known after a restart, and after a hard kill; requests that are under way at the end.
+//! What is known after a restart and after a hard kill; requests that are under way at the end.
 
 use std::collections::HashSet;
 use std::fs;
@@ -22,7 +22,7 @@ fn nothing_is_forgotten_by_a_restart() {
     }
     server.end();
 
-    // As a process leaves them that dies while it saves.
+    // The files that a process leaves if it dies while it saves.
     let partial = [".revoked.snapshot.0123456789abcdef.partial", ".request-ids.snapshot.0123456789abcdef.partial"];
     for name in partial {
         fs::write(data.path().join(name), b"half").unwrap();
@@ -38,14 +38,14 @@ fn nothing_is_forgotten_by_a_restart() {
     assert_eq!(client.protected("good", Some("another")), 200);
     assert_eq!(client.get("/stats").json()["revoked"]["len"], 200);
 
-    // Nor by a second one, in which nothing has changed.
+    // A second restart, with nothing changed, loses nothing either.
     server.end();
     let server = Server::start(data.path(), &[]);
     assert_all_revoked(&server.client(), &revoked);
     assert!(ids.iter().all(|id| server.client().protected("good", Some(id)) == 409), "an identifier passes again");
 }
 
-/// SIGKILL in the midst of writes, with a snapshot that was made in the midst of others.
+/// SIGKILL during writes, after a snapshot that was made during others.
 #[test]
 fn what_was_confirmed_survives_a_hard_kill() {
     let data = data();
@@ -88,7 +88,8 @@ fn stored(server: &Server) -> u64 {
     server.client().get("/stats").json()["store_tokens"].as_u64().unwrap()
 }
 
-/// Until the server is gone; returns what it has confirmed: the tokens that are revoked and those that are reinstated.
+/// Writes until the server is gone. Returns what it has confirmed: the tokens that are revoked and those that are
+/// reinstated.
 fn revoke_and_reinstate(client: &Client, name: &str) -> (Vec<String>, HashSet<String>) {
     let (mut revoked, mut reinstated) = (Vec::new(), HashSet::new());
     for i in 0.. {

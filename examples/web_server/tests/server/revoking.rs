@@ -58,9 +58,9 @@ fn a_false_positive_refuses_nobody_and_is_counted() {
     let count = |name: &str| stats["revoked"][name].as_u64().unwrap();
     let (false_positives, negatives) = (count("false_positives_recorded"), count("negatives_recorded"));
     assert_eq!(false_positives + negatives, 2000);
-    // Some 100 are to be expected, with a standard deviation of 10.
+    // Some 100 are expected, with a standard deviation of 10.
     assert!((20..300).contains(&false_positives), "{false_positives}");
-    // The others have cost the store nothing.
+    // The others have cost no question to the store.
     assert_eq!(stats["store_questions"].as_u64().unwrap(), false_positives + 500);
     assert_eq!(stats["observed_false_positive_rate"], false_positives as f64 / 2000.0);
 }

@@ -1,11 +1,11 @@
-//! Snapshots that are damaged, old, missing or another store's: the server does without, and says so.
+//! Snapshots that are damaged, old, missing or another store's: the server starts without them, and says so.
 
 use std::fs;
 
 use crate::support::{Server, data};
 use crate::tokens::{assert_all_revoked, revoke_all, tokens};
 
-/// Identifiers are in no store. What can't be brought back is not passed over in silence.
+/// Identifiers are in no store, so the server must say which ones are lost.
 #[test]
 fn a_gap_in_the_identifiers_is_told() {
     let data = data();
@@ -56,8 +56,8 @@ fn with_a_damaged_snapshot_the_filter_is_rebuilt() {
     let mut damaged: Vec<Vec<u8>> =
         vec![Vec::new(), whole[..whole.len() / 2].to_vec(), whole[..whole.len() - 1].to_vec()];
     damaged.push([whole.as_slice(), b"!"].concat());
-    // In the version, the hasher's probe, the schema, the position, the attachment, the table's header, its body and the
-    // checksum.
+    // In the version, the hasher's probe, the schema, the position, the attachment, the table's header, its body and
+    // the checksum.
     for place in [9, 12, 30, 60, 75, 90, whole.len() / 2, whole.len() - 2] {
         let mut bytes = whole.clone();
         bytes[place] ^= 1;
@@ -72,7 +72,7 @@ fn with_a_damaged_snapshot_the_filter_is_rebuilt() {
     }
 }
 
-/// The snapshot is whole, but it is not this store's, or not of its present.
+/// The snapshot is intact, but belongs to another store or to an earlier state of this one.
 #[test]
 fn a_snapshot_that_does_not_belong_to_the_store_is_not_used() {
     let (data, other) = (data(), data());
@@ -82,7 +82,7 @@ fn a_snapshot_that_does_not_belong_to_the_store_is_not_used() {
     server.end();
     let old = fs::read(data.path().join(snapshot)).unwrap();
 
-    // Of an earlier day: what came then is no longer known one by one.
+    // From an earlier day: the lists of what was revoked since are gone.
     let server = Server::start(data.path(), &[]);
     revoke_all(&server.client(), tokens("later", 10));
     server.end();
@@ -92,7 +92,7 @@ fn a_snapshot_that_does_not_belong_to_the_store_is_not_used() {
     assert_all_revoked(&server.client(), &tokens("later", 10));
     server.end();
 
-    // Of another store, with the same key.
+    // From another store, with the same key.
     fs::copy(data.path().join(key), other.path().join(key)).unwrap();
     let server = Server::start(other.path(), &[]);
     revoke_all(&server.client(), tokens("other", 25));
@@ -103,7 +103,7 @@ fn a_snapshot_that_does_not_belong_to_the_store_is_not_used() {
     assert_all_revoked(&server.client(), &tokens("other", 25));
     server.end();
 
-    // The key was lost: no hash is what it was.
+    // The key was lost, so all hashes differ.
     fs::remove_file(data.path().join(key)).unwrap();
     let server = Server::start(data.path(), &[]);
     assert!(server.said().contains("rebuilding from the store"), "{}", server.said());

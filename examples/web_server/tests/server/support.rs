@@ -1,4 +1,4 @@
-//! A server of its own for each test, and clients of it.
+//! A separate server for each test, and clients of it.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::NamedTempFile;
 use ureq::Agent;
 
-/// How long to wait for what must come sooner or later, on the slowest machine.
+/// How long to wait at most, on the slowest machine.
 const LONGEST: Duration = Duration::from_secs(120);
 
 /// Asks until there is an answer.
@@ -47,7 +47,7 @@ impl<T> Answered for Option<T> {
     }
 }
 
-/// A directory that goes when the test ends, and the server's data in it.
+/// A directory for the server's data, deleted when the test ends.
 pub(crate) fn data() -> tempfile::TempDir {
     tempfile::tempdir().unwrap()
 }
@@ -60,7 +60,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// With its data in this directory, and snapshots only at the end unless told otherwise.
+    /// Starts a server with its data in this directory. Snapshots are made only at the end unless the arguments say
+    /// otherwise.
     #[track_caller]
     pub(crate) fn start(data: &Path, arguments: &[&str]) -> Self {
         let mut server = Self::spawn(data, arguments);
@@ -74,7 +75,7 @@ impl Server {
         server
     }
 
-    /// Starts one that must not come up; returns what it says.
+    /// Starts a server that must fail. Returns its messages.
     #[track_caller]
     pub(crate) fn fails(data: &Path, arguments: &[&str]) -> String {
         let mut server = Self::spawn(data, arguments);
@@ -91,18 +92,18 @@ impl Server {
         command.args(["--listen", "127.0.0.1:0", "--snapshot-every", "0", "--capacity", "50_000", "--ids", "10_000"]);
         command.arg("--data").arg(data).args(arguments);
         command.env_remove("WEB_SERVER_ADMIN_TOKEN").stdout(Stdio::piped());
-        // A file has all that was said before the address was told, and a pipe would have to be read meanwhile.
+        // A file, because a pipe would have to be read before the address is printed.
         let stderr = NamedTempFile::new().unwrap();
         let child = command.stderr(stderr.reopen().unwrap()).spawn().unwrap();
         Self { child, address: String::new(), stderr }
     }
 
-    /// What it has said on standard error so far.
+    /// Its messages on standard error so far.
     pub(crate) fn said(&self) -> String {
         fs::read_to_string(self.stderr.path()).unwrap()
     }
 
-    /// One with connections of its own.
+    /// A client with connections of its own.
     pub(crate) fn client(&self) -> Client {
         let config = Agent::config_builder().http_status_as_error(false).timeout_global(Some(LONGEST)).build();
         Client { agent: config.into(), address: self.address.clone(), headers: Vec::new() }
@@ -113,21 +114,21 @@ impl Server {
         kill_process(Pid::from_child(&self.child), Signal::TERM).unwrap();
     }
 
-    /// Waits until it has ended, which must be well.
+    /// Waits until the server has ended, which must succeed.
     #[track_caller]
     pub(crate) fn wait(mut self) {
         let status: ExitStatus = self.child.wait().unwrap();
         assert!(status.success(), "{status}: {}", self.said());
     }
 
-    /// Ends it well.
+    /// Ends the server. That must succeed.
     #[track_caller]
     pub(crate) fn end(self) {
         self.terminate();
         self.wait();
     }
 
-    /// SIGKILL.
+    /// Sends SIGKILL.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -196,7 +197,7 @@ impl Client {
         self.request("PUT", path, b"").unwrap()
     }
 
-    /// With a body.
+    /// A PUT with a body.
     #[track_caller]
     pub(crate) fn put_body(&self, path: &str, body: &str) -> Answer {
         self.request("PUT", path, body.as_bytes()).unwrap()
@@ -221,7 +222,7 @@ impl Client {
         self.request("DELETE", path, b"").ok()
     }
 
-    /// The status of the answer to a request with this token, and this identifier.
+    /// The status of the answer to a request with this token and this identifier.
     #[track_caller]
     pub(crate) fn protected(&self, token: &str, id: Option<&str>) -> u16 {
         let mut client = self.with_token(token);
@@ -231,7 +232,7 @@ impl Client {
         client.get("/protected").status
     }
 
-    /// Loads in bulk; returns the job when it has finished.
+    /// Loads in bulk. Returns the job when it has finished.
     #[track_caller]
     pub(crate) fn bulk(&self, lines: &str) -> Value {
         let answer = self.post("/revoked/bulk", lines.as_bytes());
@@ -248,7 +249,7 @@ impl Client {
 pub(crate) struct Clock(NamedTempFile);
 
 impl Clock {
-    /// It shows so many seconds since 1970.
+    /// A clock that shows so many seconds since 1970.
     pub(crate) fn at(seconds: u64) -> Self {
         let clock = Self(NamedTempFile::new().unwrap());
         clock.set(seconds);
@@ -259,7 +260,7 @@ impl Clock {
         self.0.as_file().set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
     }
 
-    /// Those that make a server go by this clock, and these.
+    /// The arguments that make a server use this clock, and these others.
     pub(crate) fn arguments<'a>(&'a self, others: &[&'a str]) -> Vec<&'a str> {
         [&["--clock-file", self.0.path().to_str().unwrap()], others].concat()
     }

@@ -1,4 +1,4 @@
-//! Tokens to revoke, and the look whether they are refused.
+//! Makes and revokes tokens, and checks that they are refused.
 
 use crate::support::Client;
 
