@@ -21,8 +21,10 @@ use crate::error::kind::FilterKind;
 pub enum InsertError {
     /// No free slot can be reached from the key's two buckets within the 2,048 buckets that an insert looks at.
     ///
-    /// - In a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter): it is full. Remove keys, or build a larger
-    ///   filter. Below its [`capacity`](crate::ConcurrentCuckooFilter::capacity) this practically does not happen
+    /// - In a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter), an
+    ///   [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) or a
+    ///   [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet): it is full (of live entries, if they expire).
+    ///   Remove keys, or build a larger filter. Below its [`capacity`](crate::ConcurrentCuckooFilter::capacity) this practically does not happen
     ///   to distinct keys (see there for the probability). It does happen if many copies of some keys fill their
     ///   buckets, which are other keys' buckets too, or if the hasher is broken.
     /// - In a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter): the current generation is full, and the

@@ -40,6 +40,17 @@ use crate::word::layout::Encoding;
 /// assert!(revoked.contains("token-17"));
 /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
 /// ```
+///
+/// # Before production
+///
+/// - Remove only what was inserted, and as often. Do not mix [`insert_if_absent`](Self::insert_if_absent) with
+///   [`remove`](Self::remove): look-alikes share one copy ([`security`](crate::guide::security)).
+/// - The filter does not grow, and it does not list its keys. Build it for the most keys at one time
+///   ([`choosing_parameters`](crate::guide::choosing_parameters)).
+/// - It needs no `Mutex` around it. Async tasks can call it directly, except for `clear`, `digest`, `absorb` and saves of
+///   large filters ([`threads_and_async`](crate::guide::threads_and_async)).
+/// - The hashes of the default hasher differ from filter to filter. Snapshots for another process need another hasher
+///   ([`beyond_one_process`](crate::guide::beyond_one_process)).
 pub struct ConcurrentCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
     pub(super) core: Box<dyn FilterTable>,
     pub(super) hasher: S,
@@ -64,10 +75,11 @@ operations_on_keys! {
     /// 2,048 at most. One or two relocations follow, rarely more. Each locks one stripe for a few instructions.
     ///
     /// # Errors
-    /// Fails if there is no room, and [`InsertError`] says why. Nothing has changed then. The work of other threads
-    /// is never the reason. A refusal is slow, about half a millisecond in a large table: the search goes to its
-    /// limit twice, and the insert goes through all stripes after each search. In a table of at most 2,048 buckets,
-    /// the refusal is delayed for as long as other threads remove and relocate.
+    /// [`InsertError::Full`] if no free slot is within reach, and [`InsertError::TooManyCopies`] if copies of this key,
+    /// or of look-alikes, fill its two buckets. Nothing has changed then. The work of other threads is never the
+    /// reason. A refusal is slow, about half a millisecond in a large table: the search goes to its limit twice, and
+    /// the insert goes through all stripes after each search. If other threads disturb that, it locks all stripes and
+    /// searches once more.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};

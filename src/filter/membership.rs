@@ -1,4 +1,4 @@
-//! What all filters have in common, as a trait.
+//! What the filters of keys without a value or an end have in common, as a trait.
 
 use core::fmt::Debug;
 
@@ -7,7 +7,9 @@ use crate::filter::batch_key::BatchKey;
 use crate::filter::sealed::Sealed;
 use crate::filter::stats::Stats;
 
-/// What all filters of this crate can do, for code that works with any of them.
+/// What a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter), a
+/// [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) and a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter)
+/// can do, for code that works with any of them. (The other two types take an end or a value with each key.)
 ///
 /// Use it where the type of filter is a parameter: a service that is generic over its filter, a test that runs on
 /// all, a filter that the configuration chooses. Everywhere else call the methods of the filter itself. They have the
