@@ -11,14 +11,16 @@ const TICK: u64 = 300;
 fn main() -> Result<(), Box<dyn Error>> {
     // Tokens live for an hour at most. An hour is 12 ticks of five minutes, which take 4 bits of each slot.
     let (hour, tick) = (Duration::from_secs(3600), Duration::from_secs(TICK));
-    let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100_000).lifetime(hour, tick).build()?;
+    // A false positive refuses a good token, so the rate is one in a million.
+    let builder = ExpiringCuckooFilter::<str>::builder().capacity(100_000).false_positive_rate(1e-6);
+    let revoked = builder.lifetime(hour, tick).build()?;
 
     // A service passes the wall clock. This program lets it run ahead, so that nobody has to wait.
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     revoked.advance_to(now / TICK);
 
-    // The tick after the expiry: up to five minutes too long, and never too short.
-    let revoke = |token: &str, exp: u64| revoked.insert(token, exp.div_ceil(TICK));
+    // The tick after the expiry: up to five minutes too long, and never too short. A request may come twice.
+    let revoke = |token: &str, exp: u64| revoked.keep_until(token, exp.div_ceil(TICK));
     revoke("token of alice", now + 900)?;
     revoke("token of bob", now + 3600)?;
     // An expiry in milliseconds is a mistake that the filter refuses.

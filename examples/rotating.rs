@@ -10,7 +10,9 @@ const PERIOD: u64 = 150;
 
 fn main() -> Result<(), Box<dyn Error>> {
     // With five generations a key is remembered for at least four whole periods, ten minutes, and at most for five.
-    let delivered = RotatingCuckooFilter::<u64>::builder().generations(5).generation_capacity(10_000).build()?;
+    // A false positive drops a new message, so the rate is one in 100,000.
+    let builder = RotatingCuckooFilter::<u64>::builder().generations(5).generation_capacity(10_000);
+    let delivered = builder.false_positive_rate(1e-5).build()?;
 
     // `true` for the first delivery of a message within the window. Many threads may call this at the same time.
     let is_new = |message: u64, unix_seconds: u64| {

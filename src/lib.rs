@@ -45,7 +45,7 @@
 //! # What you can rely on
 //!
 //! - **A key that is present throughout a lookup is found**, whatever other threads do. There are no false negatives.
-//! - A lookup takes no lock, writes no shared memory, and never waits for another thread.
+//! - A lookup takes no lock and never waits for another thread. Unless a writer disturbs it, it writes no shared memory.
 //! - Each operation on a key takes effect at one moment of its call (it is *linearizable*). `clear` and `len` are
 //!   exceptions, and growable and rotating filters have [conditions](guide::consistency#the-other-types).
 //! - An insert that fails has changed nothing. It fails for want of room, and never because other threads are at work.
@@ -93,6 +93,7 @@
 //! The module [`guide`] has a page for each question that comes up between this example and production:
 //! [choosing parameters](guide::choosing_parameters), [consistency and cost](guide::consistency),
 //! [a filter in front of a database](guide::in_front_of_a_database),
+//! [a maplet over several places](guide::several_places),
 //! [snapshots and beyond one process](guide::beyond_one_process), [expiry](guide::expiry),
 //! [threads and async](guide::threads_and_async), [security](guide::security), [verification](guide::verification),
 //! [scaling](guide::scaling), [questions and answers](guide::faq), and a [glossary](guide::glossary).

@@ -19,7 +19,7 @@ mod support;
 use std::time::Duration;
 
 use churn::{Churn, SETTINGS};
-use refused::Refused;
+use refused::{Full, Refused};
 use support::clock::Times;
 use support::options::Options;
 use support::report::align;
@@ -80,6 +80,14 @@ fn refusals(bytes: usize, time: Duration, options: &Options) {
     report.print(&format!("an insert that is refused, {} buckets", bytes / 8), options);
 }
 
+/// Inserts into a table that is full everywhere.
+fn full(bytes: usize, size: &str, time: Duration, options: &Options) {
+    let mut report = Report::new();
+    eprintln!("{size}, full");
+    report.add("an insert", 1, &Full::new(bytes).run(100_000, time));
+    report.print(&format!("{size}: a table that is full everywhere"), options);
+}
+
 /// Filters of several tables.
 fn several(bytes: usize, size: &str, time: Duration, options: &Options) {
     let mut report = Report::new();
@@ -113,6 +121,9 @@ fn main() {
         if wants("refused") && size == "small" {
             refusals(bytes, time, &options);
             refusals(bytes / 32, time, &options);
+        }
+        if wants("refused") {
+            full(bytes, size, time, &options);
         }
         if wants("several") {
             several(bytes, size, time, &options);

@@ -1,7 +1,8 @@
 //! Inserts that are refused, of a key whose two buckets are filled by copies of it and of a second key.
 //!
 //! No copy in these two buckets can be anywhere else. So a search ends at once. What takes time is making sure that
-//! there was no room, while other threads take copies out all over the table.
+//! there was no room, while other threads take copies out all over the table. In a table that is full everywhere, the
+//! searches themselves take time: [`Full`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -74,6 +75,36 @@ impl Refused {
             }
         }
         held.into_iter().flatten().for_each(|hash| assert!(self.filter.remove_hash(hash), "it was inserted"));
+    }
+}
+
+/// A table that is filled until it refuses nearly every key, and one thread.
+pub(crate) struct Full {
+    filter: Filter,
+    random: Random,
+}
+
+impl Full {
+    pub(crate) fn new(bytes: usize) -> Self {
+        let build = |capacity| ours::builder().capacity(capacity).build().expect("a valid filter");
+        let filter = ours::of_size(bytes, 5, build);
+        let mut random = Random(7);
+        let mut refused_in_a_row = 0;
+        while refused_in_a_row < 30 {
+            refused_in_a_row = if filter.insert_hash(random.next()).is_ok() { 0 } else { refused_in_a_row + 1 };
+        }
+        Self { filter, random }
+    }
+
+    /// The times of further inserts. Nearly all of them are refused.
+    pub(crate) fn run(&mut self, most: u64, time: Duration) -> Times {
+        let mut times = Times::default();
+        let begin = Instant::now();
+        while times.count() < most && begin.elapsed() < time {
+            let hash = self.random.next();
+            _ = times.time(|| self.filter.insert_hash(hash));
+        }
+        times
     }
 }
 

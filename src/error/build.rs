@@ -174,7 +174,7 @@ impl fmt::Display for BuildError {
                  thousand)"
             ),
             Self::RateTooLow { filter, encoding, generations, value_bits, rate, lowest } => {
-                write!(f, "a false-positive rate of {rate:e} is too low: the lowest that a {filter} ")?;
+                write!(f, "a false-positive rate of {rate:e} is too low: the lowest that type {filter} ")?;
                 match encoding {
                     Some(Encoding::Plain) => write!(f, "with Encoding::Plain ")?,
                     Some(Encoding::SemiSorted) => write!(f, "with Encoding::SemiSorted ")?,

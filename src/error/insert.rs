@@ -28,8 +28,9 @@ pub enum InsertError {
     ///   to distinct keys (see there for the probability). It does happen if many copies of some keys fill their
     ///   buckets, which are other keys' buckets too, or if the hasher is broken.
     /// - In a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter): the current generation is full, and the
-    ///   figures are those of that generation. [Rotate](crate::RotatingCuckooFilter::rotate) more often, build the
-    ///   filter with [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full), or build a larger one.
+    ///   figures are those of that generation. Build a larger filter. To [rotate](crate::RotatingCuckooFilter::rotate) more
+    ///   often, or by [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full), also makes room, but forgets keys
+    ///   sooner.
     /// - In a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter): other keys fill this key's buckets although
     ///   the newest table is less than a quarter full. They are many copies of some keys, or keys chosen by
     ///   somebody who has the hasher's key. The filter does not grow for that.
@@ -147,8 +148,8 @@ impl fmt::Display for InsertError {
                 write!(
                     f,
                     "the {filter} has no room for this key: other keys fill its buckets, although it holds only \
-                     {len} keys and is made for {capacity}; use insert_if_absent if keys are inserted repeatedly, or \
-                     a hasher that is keyed with a secret"
+                     {len} keys and is made for {capacity}; use insert_if_absent if keys are inserted repeatedly and \
+                     never removed, or a hasher that is keyed with a secret"
                 )
             }
             Self::Full {
@@ -193,13 +194,14 @@ impl fmt::Display for InsertError {
             Self::Full { filter: FilterKind::Rotating, len, capacity } => write!(
                 f,
                 "the current generation of the RotatingCuckooFilter is full: it holds {len} keys and is made for \
-                 {capacity}; rotate more often, build the filter with rotate_when_full, or build a larger one"
+                 {capacity}; build a larger one (to rotate more often, or with rotate_when_full, forgets keys sooner)"
             ),
             Self::Full { filter: FilterKind::Growable, len, capacity } => write!(
                 f,
                 "the GrowableCuckooFilter has no room for this key: other keys fill its buckets, although the newest \
                  table is less than a quarter full (the filter holds {len} keys and is made for {capacity}); use \
-                 insert_if_absent if keys are inserted repeatedly, or a hasher that is keyed with a secret"
+                 insert_if_absent if keys are inserted repeatedly and never removed, or a hasher that is keyed with a \
+                 secret"
             ),
             Self::TooManyCopies { filter: FilterKind::Growable, copies } => write!(
                 f,

@@ -253,11 +253,11 @@ impl fmt::Display for LoadError {
             ),
             Self::WrongKind { kind, expected } => match FilterKind::of_number(*kind) {
                 Some(saved) => {
-                    write!(f, "the snapshot is of a {saved}, and a {expected} was expected; load it as a {saved}")
+                    write!(f, "the snapshot holds type {saved}, and type {expected} was expected; load it as {saved}")
                 }
                 None => write!(
                     f,
-                    "the snapshot is of a type of filter that this library does not have (number {kind}), and a \
+                    "the snapshot is of a type of filter that this library does not have (number {kind}), and type \
                      {expected} was expected; load it with the version of the library that saved it"
                 ),
             },

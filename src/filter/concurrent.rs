@@ -77,9 +77,9 @@ operations_on_keys! {
     /// # Errors
     /// [`InsertError::Full`] if no free slot is within reach, and [`InsertError::TooManyCopies`] if copies of this key,
     /// or of look-alikes, fill its two buckets. Nothing has changed then. The work of other threads is never the
-    /// reason. A refusal is slow, about half a millisecond in a large table: the search goes to its limit twice, and
-    /// the insert goes through all stripes after each search. If other threads disturb that, it locks all stripes and
-    /// searches once more.
+    /// reason. A refusal is slow, some 40 to 100 µs in a full table: the search goes to its limit
+    /// twice, and the insert goes through all stripes after each search. If other threads disturb that, it locks all
+    /// stripes and searches again.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
@@ -93,9 +93,8 @@ operations_on_keys! {
 
     /// Adds the key if it is absent, and returns `true` if it added the key.
     ///
-    /// It does so in one step: if many threads race to add one absent key, exactly one gets `true`. About one absent
-    /// key in a thousand (the [false-positive rate](Self::false_positive_rate)) is mistaken for another key, and is
-    /// not added.
+    /// It does so in one step: if many threads race to add one absent key, exactly one gets `true`. A share of the absent keys, the [false-positive rate](Self::false_positive_rate), is mistaken for another key, and is
+    /// not added. If that would lose something, build the filter with a lower rate.
     ///
     /// A key that was added this way may share its one copy with keys that later calls mistook for it. Removing it
     /// can remove them too. So do not mix this with [`remove`](Self::remove), unless losing a few keys does no harm.
@@ -326,7 +325,7 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     /// and a key that is inserted during the call may be removed or not. [`len`](Self::len) is exact again when this
     /// call and all others have ended.
     ///
-    /// Cost: one pass over the table (some 50 ms for 100 MB), with all stripes locked. Lookups, and inserts that find
+    /// Cost: one pass over the table (some 90 ms for 100 MB), with all stripes locked. Lookups, and inserts that find
     /// room, go on meanwhile. Removals, [`insert_if_absent`](Self::insert_if_absent) of absent keys,
     /// [`count`](Self::count) and inserts that have to relocate wait.
     ///

@@ -235,8 +235,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// It is one step: of many threads that race to add one absent key, exactly one gets `true`. An entry that is
     /// there stays as it is and keeps its end.
     ///
-    /// The filter mistakes one key in a thousand or so (the [false-positive rate](Self::false_positive_rate)) for
-    /// another, and does not add it. So don't mix this with [`remove`](Self::remove), unless losing an entry now
+    /// The filter mistakes a share of the absent keys, the [false-positive rate](Self::false_positive_rate), for others,
+    /// and does not add them. If that would lose something, build it with a lower rate. And don't mix this with [`remove`](Self::remove), unless losing an entry now
     /// and then does no harm.
     ///
     /// An entry that has already expired by the clock of the filter is not kept. If its key is absent, the answer
@@ -268,9 +268,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
 
     /// Makes sure that the key is found until at least the tick `expires_at`, without a second entry where one is
     /// enough.
-    ///
     /// If the key has live entries, the one with the latest end is extended to `expires_at`, or left as it is if it
-    /// already lives longer. If the key has none, one is added. Use this for what is seen again and again and lives
+    /// already lives longer. If the key has none, one is added, unless `expires_at` has passed. Use this for what is seen again and again and lives
     /// on each time: sessions, leases, blocked addresses.
     ///
     /// **Don't [`remove`](Self::remove) from a filter in which entries are kept in this way.** A look-alike of this

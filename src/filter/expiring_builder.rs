@@ -102,8 +102,8 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// Required; 0 is allowed.
     ///
     /// Any number works, without rounding to powers of two. [`ExpiringCuckooFilter::capacity`] says what it
-    /// promises. If entries arrive evenly and live equally long, ask for as many as arrive in one lifetime and two
-    /// ticks.
+    /// promises. If entries arrive evenly and live equally long, ask for as many as arrive in
+    /// [`longest_lifetime`](ExpiringCuckooFilter::longest_lifetime) `+ 2` ticks.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;

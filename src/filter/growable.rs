@@ -57,7 +57,7 @@ use crate::word::geometry::nested;
 /// # Growth
 ///
 /// - **Who pays:** the first insert that finds no room builds the new table. That takes as long as to fill the table
-///   with zeros, some 50 ms for 100 MB. Other inserts that find no room meanwhile fill the newest table beyond its
+///   with zeros, some 30 ms for 100 MB. Other inserts that find no room meanwhile fill the newest table beyond its
 ///   capacity. They wait only if that table has no room left either. Lookups, and inserts that find room, wait for no
 ///   other thread. Nothing is copied or moved from table to table.
 /// - **What others may observe:** [`tables`](Self::tables), [`capacity`](Self::capacity) and
@@ -132,9 +132,9 @@ operations_on_keys! {
 
     /// Adds the key if it is absent, and returns `true` if it added the key.
     ///
-    /// If many threads race to add one absent key, exactly one gets `true`, also while the filter grows. About one
-    /// absent key in a thousand (the [false-positive rate](Self::false_positive_rate)) is mistaken for another key,
-    /// and is not added.
+    /// If many threads race to add one absent key, exactly one gets `true`, also while the filter grows. A share of
+    /// the absent keys, the [false-positive rate](Self::false_positive_rate), is mistaken for another key, and is not
+    /// added. If that would lose something, build the filter with a lower rate.
     ///
     /// A key that was added this way may share its one copy with keys that later calls mistook for it. Removing it
     /// can remove them too. So do not mix this with [`remove`](Self::remove), unless losing a few keys does no harm.
@@ -246,7 +246,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// counts. Distinct keys then go in without growth. The chance of an exception is as small as that with which a
     /// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter::capacity) refuses a key below its capacity.
     ///
-    /// Cost: it adds up at most 64 counters for each table; a new table takes some 50 ms for 100 MB. Each further
+    /// Cost: it adds up at most 64 counters for each table; a new table takes some 30 ms for 100 MB. Each further
     /// table makes lookups of absent keys slower: see [the table](Self#cost).
     ///
     /// # Errors
@@ -408,7 +408,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// and a key that is inserted during the call may be removed or not. [`len`](Self::len) is exact again when this
     /// call and all others have ended.
     ///
-    /// Cost: one pass over each table in turn (some 50 ms for 100 MB), with all its stripes locked. Lookups, and
+    /// Cost: one pass over each table in turn (some 90 ms for 100 MB), with all its stripes locked. Lookups, and
     /// inserts that find room, go on meanwhile.
     ///
     /// ```

@@ -26,7 +26,8 @@ use crate::word::values::Values;
 ///
 /// [`values`](Self::values) returns a set. **The value of a key that is in is always in the set.** Other values
 /// appear at the [false-positive rate](Self::false_positive_rate), for absent keys and for present ones. So the
-/// store behind the maplet must be able to answer "not here".
+/// store behind the maplet must be able to answer "not here". While keys move between places, a store also needs an order
+/// of writes: see the page [`several_places`](crate::guide::several_places).
 ///
 /// Keys are hashed and not kept, as in a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter). Its notes on
 /// consistency, hashers and hazards hold here too.
@@ -45,11 +46,9 @@ use crate::word::values::Values;
 /// assert!(segments.values("apple").contains(7));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-///
-/// No maplet grows, for two reasons. The tables of a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) must
-/// agree on eight bits of each fingerprint that are not all 0, and in most layouts values leave fewer than that.
-/// And a value would have to be replaced in one table while a lookup goes through several. Build the maplet for the
-/// most that it will hold, or rebuild it.
+/// No maplet grows. Build it for the most that it will hold, or rebuild it. (The tables of a
+/// [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) must agree on eight bits of each fingerprint, and values leave
+/// fewer in most layouts. And a value would have to be replaced in one table while a lookup goes through several.)
 pub struct ConcurrentCuckooMaplet<T: ?Sized, S = DefaultHashBuilder> {
     pub(super) core: Box<dyn MapletTable>,
     pub(super) hasher: S,
@@ -130,6 +129,9 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// the key is definitely absent. The call takes effect in one step: the set is what the key had at one moment.
     /// While [`replace`](Self::replace) changes a value, the set has either the old value or the new one.
     ///
+    /// **The set is of one moment.** If a value names a place, such as a segment, the key may have moved before you read
+    /// that place. The page [`several_places`](crate::guide::several_places) shows how a get notices that.
+    ///
     /// The call is lock-free: it takes no lock, writes no shared memory and waits for nobody. It looks again, and
     /// counts that for [`stats`](Self::stats), only if another thread has just changed something in the same
     /// stripe.
@@ -206,7 +208,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// Replaces one copy of `old` by `new`. Returns `true` if the key had one.
     ///
     /// It is one step: at every moment the key has one of the two values, never neither and never both. It needs no
-    /// room, so it is never refused.
+    /// room, so it is never refused. If the key has `new` already, it then has it twice.
     ///
     /// **Replace only pairs that were inserted**, as with [`remove`](Self::remove). An `old` with too many bits
     /// can't have been inserted, so the answer is `false`.

@@ -150,8 +150,9 @@ operations_on_keys! {
     /// rotated**. It has if it found the key absent and the generation full, and if a plain [`insert`](Self::insert)
     /// then added the key, or one that looks like it, to the new generation first.
     ///
-    /// About one absent key in a thousand (the [false-positive rate](Self::false_positive_rate)) is mistaken for
-    /// another key, and is not added.
+    /// A share of the absent keys, the [false-positive rate](Self::false_positive_rate), is mistaken for another key, and
+    /// is not added. If that would lose something, such as a message that is taken for a duplicate, build the filter with
+    /// a lower rate.
     ///
     /// Cost: that of [`contains`](Self::contains) if the key is present. Otherwise that of two lookups and an
     /// [`insert`](Self::insert), with one of up to 128 locks held. All keys with the same buckets share that lock.
@@ -226,7 +227,7 @@ impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
     /// Rotations of all callers add up: two threads that rotate at the same time rotate twice. To rotate once in each
     /// period, whichever thread comes first, use [`advance_to`](Self::advance_to).
     ///
-    /// Cost: one pass over the table that has expired (some 50 ms for 100 MB). This thread clears it after that step,
+    /// Cost: one pass over the table that has expired (some 90 ms for 100 MB). This thread clears it after that step,
     /// while others use the new generation. Only two kinds of calls wait until that is done: another rotation, and an
     /// insert that `g` rotations have overtaken.
     ///

@@ -285,8 +285,8 @@ snapshots! {
     ConcurrentCuckooFilter of Box<dyn crate::table::any::FilterTable>,
     with "let revoked = Revoked::with_capacity_and_hasher(1000, hasher.clone());\nrevoked.insert(\"token-17\")?;":
     saved:
-    /// The snapshot of a filter of text is `71 + 8 · buckets` bytes long, a little less than
-    /// [`memory_usage`](Self::memory_usage).
+    /// The snapshot is `68 + schema + 8 · buckets` bytes long, with the length of the schema in bytes (3 for text without
+    /// a schema of its own). That is a little less than [`memory_usage`](Self::memory_usage).
     loaded:
 }
 
@@ -294,7 +294,8 @@ snapshots! {
     ConcurrentCuckooMaplet of Box<dyn crate::table::any::MapletTable>,
     with "let revoked = Revoked::builder_with_hasher(hasher.clone()).capacity(1000).value_bits(4).build()?;\nrevoked.insert(\"token-17\", 3)?;":
     saved:
-    /// The snapshot of a maplet of text is `76 + 8 · buckets` bytes long. The values are in it.
+    /// The snapshot is `73 + schema + 8 · buckets` bytes long, with the length of the schema in bytes. The values are
+    /// in it.
     loaded:
 }
 
@@ -304,7 +305,8 @@ snapshots! {
     saved:
     /// The snapshot contains the tick of its moment and all entries that are live then, each with its end. It may
     /// also hold some that have just expired. The first [`advance_to`](Self::advance_to) after loading expires what
-    /// has died since. The snapshot of a filter of text is `107 + 8 · buckets` bytes long.
+    /// has died since. The snapshot is `104 + schema + 8 · buckets` bytes
+    /// long, with the length of the schema in bytes.
     loaded:
     /// If the caller's clock is behind the one of the snapshot, as one that begins at 0 with each process, nothing
     /// would expire until it has caught up. So begin a new clock then: [`restart_clock`](Self::restart_clock).

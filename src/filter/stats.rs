@@ -63,7 +63,8 @@ pub struct Stats {
     pub lock_waits: u64,
     /// How often `advance_to` of a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) or an
     /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) got a tick below the greatest one before; 0 for others.
-    /// One now and then is usual if many threads call `advance_to`. If the number keeps growing, the clock is behind,
+    /// One now and then is usual if many threads call `advance_to`, and one for each call of a thread whose clock is always
+    /// a little behind. If the number grows while [`Advance`](crate::Advance) never says `Forward`, the clock is behind,
     /// and nothing expires.
     pub clock_steps_back: u64,
     /// How often `advance_to` got a tick so far ahead that everything expired at once: every generation of a

@@ -5,6 +5,7 @@
 //! | [`choosing_parameters`] | Which type, which capacity, which rate, which layout? |
 //! | [`consistency`] | What may a thread rely on while others change the filter? What does each operation cost? |
 //! | [`in_front_of_a_database`] | In which order do writes go to the database and the filter? Who may remove? How is it rebuilt? |
+//! | [`several_places`] | How is a maplet kept right while keys move between segments, shards or nodes? |
 //! | [`beyond_one_process`] | Snapshots, merging, one set on many machines. |
 //! | [`expiry`] | How do keys expire, one by one or all of a period? |
 //! | [`threads_and_async`] | How is a filter shared, and which calls belong on a blocking thread? |
@@ -22,6 +23,9 @@ pub mod consistency {}
 
 #[doc = include_str!("in_front_of_a_database.md")]
 pub mod in_front_of_a_database {}
+
+#[doc = include_str!("several_places.md")]
+pub mod several_places {}
 
 #[doc = include_str!("beyond_one_process.md")]
 pub mod beyond_one_process {}

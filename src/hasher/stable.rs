@@ -37,7 +37,8 @@ pub struct StableState {
 }
 
 impl StableState {
-    /// A hasher with this key.
+    /// A hasher with this key. Make one with 16 random bytes, for example by `head -c 16 /dev/urandom > key`, keep it
+    /// as secret as a password, and read it with `fs::read("key")?.try_into()`.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, StableState};

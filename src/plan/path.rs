@@ -43,7 +43,7 @@ pub(crate) struct Hop {
 /// The result of a search.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// All hops of the plan were given to the caller.
+    /// The hops of the plan were given to the caller, up to the first that it did not carry out.
     Planned,
     /// No bucket within the budget has room. `trace` is a digest of all that the search looked at: equal traces saw
     /// equal buckets.

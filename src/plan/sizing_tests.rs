@@ -8,6 +8,7 @@ use crate::table::build;
 use crate::word::layout::SHAPES;
 
 #[test]
+#[cfg_attr(miri, ignore = "arithmetic alone, and much of it")]
 fn the_smallest_table_that_is_large_enough_is_chosen() {
     for shape in SHAPES {
         for capacity in (0..2000).chain([10_000, 123_457, 10_000_000, usize::MAX >> 24]) {

@@ -32,7 +32,7 @@ use crate::word::layout::{Entry, Layout};
 pub(crate) struct Absorbed {
     /// How many copies were added.
     pub(crate) copies: u64,
-    /// Why not all copies were added, if so.
+    /// Why not all copies were added; `None` if all were.
     pub(crate) stopped: Option<Stopped>,
 }
 
@@ -191,8 +191,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Adds each of these copies to either of its buckets, by relocations if need be. Adds the number of copies to
-    /// `added`.
+    /// Adds each of these copies to either of its buckets, by relocations if need be. Adds to `added` how many
+    /// it has added.
     ///
     /// First come the copies for which there is room. For the others, the buckets that a search looks at next are
     /// prefetched: a relocation waits for memory more than for anything else. (One could choose, among the copies of

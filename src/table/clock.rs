@@ -20,7 +20,8 @@ pub enum Advance {
     /// In a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter), `ticks` generations have expired, or all of them
     /// if there are fewer.
     Forward {
-        /// By how many ticks the clock has advanced. If no pause explains the number, the clock has jumped.
+        /// By how many ticks the clock has advanced. If no pause explains the number, the caller's
+        /// clock has jumped.
         ticks: u64,
     },
     /// The tick is less than an earlier one. Nothing expires until the clock has caught up.

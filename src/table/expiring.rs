@@ -102,9 +102,9 @@
 //! | an insert that is refused for lack of room | at the moment without room that `table/stripe.rs` describes. Dead entries count as room there: the search leaves them out, by one moment of the clock for all buckets, and its result does not count if the clock has gone on. At last the insert checks whether its own entry would still be live. If so, it was live at that moment |
 //!
 //! As in `table/stripe.rs`, the orders of all keys agree. The accesses to the moment are `SeqCst` like those to
-//! words, except the second reading of a lookup, for which step 1 is enough. For example, one thread advances the
-//! clock and then looks for a key. Another adds this key and then looks for another key that has died by then. They
-//! do not both miss what the other did.
+//! words, except the second reading of a lookup, for which step 1 is enough. So, if one thread advances
+//! the clock and then looks for a key, and another adds this key and then looks for another key that has died by then,
+//! they do not both miss what the other did.
 //!
 //! # How long anyone waits
 //! Lookups wait for no thread. They look again only where another thread has bumped, as each pass does when it
@@ -196,7 +196,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.contains_live_exactly(item)
     }
 
-    /// The same by looks that are never unsure, repeated until one is undisturbed.
+    /// The same by looks that are never unsure, repeated until the version is unchanged and either a live entry was
+    /// found or the moment is unchanged too.
     #[cold]
     #[inline(never)]
     fn contains_live_exactly(&self, item: impl FnOnce() -> Item) -> bool {

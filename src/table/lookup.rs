@@ -48,7 +48,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.contains_exactly(item)
     }
 
-    /// `contains` by looks that are never unsure, repeated until one is undisturbed.
+    /// `contains` by looks that are never unsure, repeated until one finds a match or is undisturbed.
     #[cold]
     #[inline(never)]
     pub(super) fn contains_exactly(&self, item: impl FnOnce() -> Item) -> bool {

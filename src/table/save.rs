@@ -48,8 +48,8 @@
 //!
 //! What is left are inserts that find room, which only add. An insert that begins after the save has begun asks for
 //! the word to be kept before it adds to it, like a move, so the image does not have it. Of the inserts that overlap
-//! the beginning, the image has those that came before that moment. The image has what was there at `t`, since all of
-//! that happened before that moment. Other saves make no difference: their words and marks are their own.
+//! the beginning, the image has those that came before the image's word was read. It also has what was there at `t`,
+//! since all of that happened before that reading. Other saves make no difference: their words and marks are their own.
 //!
 //! It follows:
 //!

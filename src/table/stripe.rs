@@ -18,9 +18,10 @@
 //!    that adds a copy needs neither.**
 //! 4. A relocation fills the new slot, then bumps, then clears the old slot, all under the lock. So there is a copy
 //!    at every moment.
-//! 5. A thread holds one of these locks at a time, and none while a caller's code runs. Only three operations hold
-//!    all of them: `clear`, a save for a moment, and an insert that others keep disturbing. They take them in order.
-//!    So there is no deadlock. While a table is being saved, every change has an additional step, and there is one
+//! 5. A thread holds one of these locks at a time, and none while a caller's code runs. Only four operations hold
+//!    all of them: `clear`, a save for a moment, an insert that others keep disturbing, and, in a table with a clock, a
+//!    call that changes the caller's name for a tick (`table/sweep.rs`). They take them in order. So there is no
+//!    deadlock. While a table is being saved, every change has an additional step, and there is one
 //!    more lock, which is taken last: see `table/save.rs`.
 //!
 //! An insert that finds room is one compare-exchange. It takes no lock (except while a save is running) and changes
@@ -35,11 +36,12 @@
 //! words, which takes fewer registers.)
 //!
 //! Consider the critical sections of the stripe that bump, and number them by their bumps: section `n` is the one
-//! whose bump wrote `n`. (A thread that bumps more than once under the lock has several sections in a row. Each
-//! bump begins one.) For a lookup that answers *false*:
+//! whose bump wrote `n`. (A thread that bumps more than once under the lock has several sections in a row, each with
+//! one bump. A section ends with the last store that its bump announces. What the thread does after that, up to the
+//! next such store, belongs to the next section.) For a lookup that answers *false*:
 //!
-//! 1. *It saw no take of a section after `n`.* Suppose that it read a word that such a section has changed, or that
-//!    any thread has changed after that. Then it also saw the section's bump (pair *a* below), and the second version
+//! 1. *It saw no take of a section after `n`.* Suppose that it read a word in which such a section has taken a copy
+//!    out, or that any thread has changed after that. Then it also saw the section's bump (pair *a* below), and the second version
 //!    would not have been `n`.
 //! 2. *It saw everything that sections before `n` did, and what section `n` did before its bump.* It read `n` from
 //!    that bump (pair *b*), and the lock passes the rest on.
@@ -52,14 +54,14 @@
 //! Hence the lookup would have seen a copy that was in the filter throughout: the answer *false* is never wrong. This
 //! also covers a move that is no relocation. Let `y` be a second key of the class of `x`. Then `insert(y)` into one
 //! bucket and `remove(y)` from the other together carry the only copy from one bucket to the other. This is why
-//! `remove` bumps: otherwise two such moves could hide `x` from a lookup that runs between them.
+//! `remove` bumps: otherwise two such moves could hide `x` from a lookup during which they happen.
 //!
 //! A lookup in a batch has the same steps in the same order. The comparison of its words, the decoding of what it has
 //! found, and the repetition of a look that was disturbed come after the first looks for other keys. That makes no
 //! difference to it.
 //!
 //! A lookup looks again only after a bump, that is, after a step of some writer. It takes no lock and waits for no
-//! thread. It writes nothing, except that a lookup that looks again adds one to a count that nothing depends on
+//! thread. It writes nothing, except that each further look adds one to a count that nothing depends on
 //! (`table/counters.rs`). (What counts here is the steps of writers, not their operations: two inserts can, in
 //! theory, take the same hole from each other again and again.)
 //!
@@ -96,9 +98,8 @@
 //! the lock, each hop checks again that its fingerprint is still there and that there is room. If a path has gone
 //! stale, the insert searches again. A hop that was carried out does no harm, whatever becomes of the rest.
 //!
-//! A search may find no path although there is room, for two reasons: a hole has moved to where the search had
-//! already looked, or a relocation is half done and its item takes up two slots. So the insert passes once through
-//! all locks, searches again, and passes through all locks again. Suppose that no version has changed between the two
+//! If a search finds no path, the reason may be that a hole has moved to where the search had already looked, or that a
+//! relocation is half done and its item takes up two slots. So the insert passes once through all locks, searches again, and passes through all locks again. Suppose that no version has changed between the two
 //! passes. Then no copy left its bucket during the second search, and each bucket that the search saw full was full
 //! until the end. So there was a moment without any path.
 //!
@@ -114,15 +115,16 @@
 //!    slots.
 //!
 //! Therefore an insert makes a bounded number of searches, whatever others do. In a table of at most `path::BUDGET`
-//! buckets a search is exact, and only three conditions end an insert without a place for its copy. Two are above: no
-//! path while no version changed, and no path under all locks. The third is that all slots of both buckets hold copies
-//! of this class, counted under its lock. Such copies can only move from one of the two buckets to the other, so there
-//! was no path at the moment of the count.
+//! buckets a search is exact, and only three conditions refuse an insert. Two are above: no path while no version
+//! changed, and no path under all locks. The third is that all slots of both buckets hold copies of this class, counted
+//! under its lock. Such copies can only move from one of the two buckets to the other, so there was no path at the
+//! moment of the count. (`insert_within_capacity` gives up earlier, without a search. `table/expiring.rs` says what a
+//! clock adds.)
 //!
 //! In a larger table, a search that ends because of its budget shows only that there is no room *near*, and other
-//! threads bump versions all the time far from the buckets in question. There a second condition is also enough: two
-//! searches, with a pass between them, saw exactly the same words. That saves the other threads from waiting for all
-//! locks. (In theory, each of these words could have been changed and changed back in time, and a hole could always
+//! threads bump versions all the time far from the buckets in question. There a fourth condition is also enough: two
+//! searches, with a pass between them, saw exactly the same words. Then the insert need not take all locks, and the
+//! other threads need not wait for it. (In theory, each of these words could have been changed and changed back in time, and a hole could always
 //! have been missed.)
 //!
 //! A failed insert has added nothing and taken nothing out, so it changes nothing.

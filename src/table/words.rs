@@ -162,7 +162,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         })
     }
 
-    /// How many copies of the item its buckets hold; likewise under the lock.
+    /// How many copies of the item its buckets hold. Without the lock, likewise, it may count a copy twice that is
+    /// being moved.
     pub(super) fn copies_of_item(&self, item: Item) -> usize {
         self.in_buckets_of(item, |bucket| self.layout.count_entry(bucket, item.entry))
     }

@@ -42,6 +42,6 @@ impl Places {
             Some(place) => place,
             None => &self.later.get().expect("it was prepared")[number - FIRST],
         };
-        assert!(place.set(table).is_ok(), "only one thread adds a table, so its place is empty");
+        assert!(place.set(table).is_ok(), "one growth, one table: only one thread adds it, so its place is empty");
     }
 }

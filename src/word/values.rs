@@ -32,7 +32,7 @@ pub struct Values(u128);
 /// The bits of the list. In no layout do the slots of two buckets, times the bits of a payload, come to more.
 pub(crate) const LIST_BITS: u32 = 96;
 
-/// Where the bits of a value are counted, and where the values are.
+/// Where the number of bits of a value is, and where the number of values is.
 const WIDTH_AT: u32 = 104;
 const LEN_AT: u32 = 112;
 

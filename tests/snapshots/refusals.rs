@@ -25,7 +25,7 @@ fn what_is_forged_but_for_its_checksums_is_refused_each_for_its_reason() {
     assert_refused!(
         forged(&|it| it.version = 2),
         LoadError::UnsupportedVersion { version: 2, supported: 3, .. },
-        names "version 2", "reads 3"
+        names "version 2", "reads only version 3"
     );
     assert_refused!(
         forged(&|it| it.kind = 2),

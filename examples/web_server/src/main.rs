@@ -157,7 +157,7 @@ async fn serve(arguments: &Arguments, shared: &Arc<Shared>) -> Result<(), Failur
 ///
 /// That is because each call sweeps a thousandth of the filter, in some 10 to 50 µs. So expired tokens are removed
 /// gradually, all of them within the tick. With few calls, the call that brings the next tick would do the rest at
-/// once, in some 50 ms for 100 MB. It never makes more than a hundred calls a second: short ticks are for trials,
+/// once, in some 90 ms for 100 MB. It never makes more than a hundred calls a second: short ticks are for trials,
 /// with filters that one call sweeps.
 async fn advance_now_and_then(shared: Arc<Shared>, resolution: u64, mut stopped: watch::Receiver<()>) {
     let (shortest, longest) = (Duration::from_millis(10), Duration::from_millis(250));
@@ -168,7 +168,7 @@ async fn advance_now_and_then(shared: Arc<Shared>, resolution: u64, mut stopped:
             _ = stopped.changed() => return,
             _ = ticks.tick() => {}
         }
-        // The call clears an expired generation of identifiers at once, in some 50 ms for 100 MB.
+        // The call clears an expired generation of identifiers at once, in some 90 ms for 100 MB.
         let shared = Arc::clone(&shared);
         let _ = tokio::task::spawn_blocking(move || shared.filters.advance()).await;
     }
