@@ -95,7 +95,7 @@ mod tests {
             let now = start + Duration::from_secs(after);
             for (answer, what) in [
                 (behind, "about 120 s behind what it showed before; until it has caught up, nothing expires"),
-                (jump, "on by about 240 s at once, so everything has expired"),
+                (jump, "advanced by about 240 s at once, so everything has expired"),
             ] {
                 let warning = clock.warning(answer, now);
                 assert_eq!(warning.is_some(), said, "{warning:?} after {after} s");
