@@ -259,7 +259,7 @@ fn maplets_are_serialized_too() {
     let short = serde_json::to_string(&snapshot[..snapshot.len() - 1]).unwrap();
     assert!(serde_json::from_str::<Maplet>(&short).unwrap_err().to_string().contains("cut short"));
     let other = serde_json::from_str::<Filter>(&json).unwrap_err().to_string();
-    assert!(other.contains("of a ConcurrentCuckooMaplet, and a ConcurrentCuckooFilter"), "{other}");
+    assert!(other.contains("of type ConcurrentCuckooMaplet, and type ConcurrentCuckooFilter"), "{other}");
     let other = postcard::from_bytes::<Maplet>(&postcard::to_stdvec(&filter()).unwrap());
     assert!(other.is_err(), "a filter is no maplet");
 }
@@ -301,5 +301,5 @@ fn filters_whose_entries_expire_are_serialized_too() {
     assert!(of_bytes(needed - 1).is_err());
     assert!(of_json(needed - 1).unwrap_err().to_string().contains(&format!("the limit is {}", needed - 1)));
     let other = serde_json::from_str::<Filter>(&json).unwrap_err().to_string();
-    assert!(other.contains("of a ExpiringCuckooFilter, and a ConcurrentCuckooFilter"), "{other}");
+    assert!(other.contains("of type ExpiringCuckooFilter, and type ConcurrentCuckooFilter"), "{other}");
 }

@@ -133,7 +133,7 @@ impl fmt::Display for BuildError {
             ),
             Self::CapacityTooLarge { filter, capacity, largest } => write!(
                 f,
-                "a {filter} for {capacity} keys would not fit in the address space; ask for less: at this \
+                "a filter of type {filter} for {capacity} keys would not fit in the address space; ask for less: at this \
                  false-positive rate the limit is {largest}"
             ),
             Self::InvalidGenerations { generations } => write!(

@@ -253,7 +253,7 @@ impl fmt::Display for LoadError {
             ),
             Self::WrongKind { kind, expected } => match FilterKind::of_number(*kind) {
                 Some(saved) => {
-                    write!(f, "the snapshot holds type {saved}, and type {expected} was expected; load it as {saved}")
+                    write!(f, "the snapshot is of type {saved}, and type {expected} was expected; load it as {saved}")
                 }
                 None => write!(
                     f,
