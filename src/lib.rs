@@ -1,11 +1,11 @@
 //! A cuckoo filter that many threads share: lock-free lookups that never miss a key, inserts, removals, any
 //! false-positive rate, any capacity.
 //!
-//! An approximate-membership filter is a set that answers "definitely absent" or "probably present" in a few bits a key.
-//! Put one in front of something slow: a database, a list of revoked tokens, the requests of today. This one is a cuckoo
-//! filter (Fan, Andersen, Kaminsky, Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom*, CoNEXT 2014; called
-//! "the paper" in this documentation). So it can remove keys, and at most rates below 1 % it takes less memory than a
-//! Bloom filter.
+//! An approximate-membership filter is a set that answers "definitely absent" or "probably present" in a few bits a
+//! key. Put one in front of something slow: a database, a list of revoked tokens, the requests of today. This one is
+//! a cuckoo filter (Fan, Andersen, Kaminsky, Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom*, CoNEXT
+//! 2014; called "the paper" in this documentation). So it can remove keys, and at most rates below 1 % it takes less
+//! memory than a Bloom filter.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -38,43 +38,46 @@
 //! | which segment, shard or node has the key? | [`ConcurrentCuckooMaplet`] |
 //! | code that takes a concurrent, a growable or a rotating filter | [`MembershipFilter`] |
 //!
-//! Each type has a builder for its rate, layout and hasher. All have batches, statistics and digests, and with the feature
-//! `snapshot` they can be saved and loaded. A [`ConcurrentCuckooFilter`], an [`ExpiringCuckooFilter`] and a
+//! Each type has a builder for its rate, layout and hasher. All have batches, statistics and digests, and with the
+//! feature `snapshot` they can be saved and loaded. A [`ConcurrentCuckooFilter`], an [`ExpiringCuckooFilter`] and a
 //! [`ConcurrentCuckooMaplet`] can also absorb another filter of their kind.
 //!
 //! # What you can rely on
 //!
 //! - **A key that is present throughout a lookup is found**, whatever other threads do. There are no false negatives.
-//! - A lookup takes no lock and never waits for another thread. Unless a writer disturbs it, it writes no shared memory.
+//! - A lookup takes no lock and never waits for another thread. Unless a writer disturbs it, it writes no shared
+//!   memory.
 //! - Each operation on a key takes effect at one moment of its call (it is *linearizable*). `clear` and `len` are
 //!   exceptions, and growable and rotating filters have [conditions](guide::consistency#the-other-types).
 //! - An insert that fails has changed nothing. It fails for want of room, and never because other threads are at work.
 //!   (One exception: a rotating filter whose rotation overtakes the insert.)
-//! - No operation on a key allocates after construction. The exceptions are growth, what changes put aside while a save, a
-//!   digest or an `absorb` runs, and a thread's first wait for a lock.
+//! - No operation on a key allocates after construction. The exceptions are growth, what changes put aside while a
+//!   save, a digest or an `absorb` runs, and a thread's first wait for a lock.
 //!
 //! The page [`consistency`](guide::consistency) says this exactly, for each type and operation, with what it costs.
 //!
 //! # Hazards
 //!
-//! - **Remove only what you inserted, and as often.** A key that was never inserted may look like one that was, and removing
-//!   it removes that one.
-//! - **Size for the most keys that are present at one time.** A [`ConcurrentCuckooFilter`] does not grow, and its keys cannot be
-//!   listed.
+//! - **Remove only what you inserted, and as often.** A key that was never inserted may look like one that was. If you
+//!   remove it, the other key is lost.
+//! - **Size for the most keys that are present at one time.** A [`ConcurrentCuckooFilter`] does not grow, and its
+//!   keys cannot be listed.
 //! - **Copies take up slots.** The same key again and again fills its two buckets; then an insert fails with
 //!   [`InsertError::TooManyCopies`].
-//! - **The default hasher's hashes differ** between processes, versions and processors. For a snapshot that is to survive a
-//!   restart, use `StableState` (feature `stable-hash`): see [`beyond_one_process`](guide::beyond_one_process).
+//! - **The default hasher's hashes differ** between processes, versions and processors. For a snapshot that is to
+//!   survive a restart, use `StableState` (feature `stable-hash`): see
+//!   [`beyond_one_process`](guide::beyond_one_process).
 //! - **Anyone who knows the hasher's key can forge false positives.** The default hasher has random keys. The page
 //!   [`security`](guide::security) says what each kind of adversary can do, and what nobody can.
 //!
 //! # Speed, async, platforms
 //!
-//! A lookup takes 10 to 100 nanoseconds, most of them for two cache lines of the table. Batches in large tables are about
-//! four times as fast. If you never remove keys, a split-block Bloom filter is faster still. `benches/README.md` in the
-//! repository compares filters. The operations are plain functions, which async tasks call directly: the page
-//! [`threads_and_async`](guide::threads_and_async) names those that belong on a blocking thread. The crate needs Rust 1.89 or
-//! later, `std`, and 64-bit atomics. Short programs for each type are in `examples/`: `cargo run --example filter`.
+//! A lookup in one table takes 4 to 120 nanoseconds, most of them for two cache lines. Batches in large tables are
+//! about four times as fast. If you never remove keys, a split-block Bloom filter is faster still.
+//! `benches/README.md` in the repository compares filters. The operations are plain functions, which async tasks call
+//! directly: the page [`threads_and_async`](guide::threads_and_async) names those that belong on a blocking thread.
+//! The crate needs Rust 1.89 or later, `std`, and 64-bit atomics. Short programs for each type are in `examples/`:
+//! `cargo run --example filter`.
 //!
 //! # Features
 //!

@@ -141,8 +141,8 @@ pub enum AbsorbError {
         /// Why the next one was not.
         error: InsertError,
     },
-    /// Changes to the other filter put aside the words of the buckets that they change, and the memory for that was
-    /// refused. The copies added before are in.
+    /// While `absorb` runs, each thread that changes the other filter first keeps a copy of the bucket's old word.
+    /// The memory for such a copy was refused. The copies added before are in.
     ///
     /// Try with fewer changes to the other filter, or none.
     #[non_exhaustive]

@@ -67,7 +67,8 @@ pub enum BuildError {
     /// The longest lifetime of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is 0 ticks, or too many.
     #[non_exhaustive]
     InvalidTicks {
-        /// The number of ticks: those asked for, or one more than the lifetime asked for has resolutions.
+        /// The longest lifetime in ticks. After `lifetime`, this is the lifetime divided by the resolution, rounded
+        /// up, plus 1.
         ticks: u64,
         /// The largest possible number.
         most: u64,

@@ -5,7 +5,8 @@ use core::fmt;
 
 use crate::error::kind::FilterKind;
 
-/// Why a key could not be added. The filter is as it was before.
+/// Why a key could not be added. The filter is as it was before. (One exception: an insert into a rotating filter
+/// that a rotation overtakes may have added the key to the older generation.)
 ///
 /// The message of each error (its `Display`) names what was given, the limit and what to do.
 ///
@@ -24,13 +25,13 @@ pub enum InsertError {
     /// - In a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter), an
     ///   [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) or a
     ///   [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet): it is full (of live entries, if they expire).
-    ///   Remove keys, or build a larger filter. Below its [`capacity`](crate::ConcurrentCuckooFilter::capacity) this practically does not happen
-    ///   to distinct keys (see there for the probability). It does happen if many copies of some keys fill their
-    ///   buckets, which are other keys' buckets too, or if the hasher is broken.
-    /// - In a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter): the current generation is full, and the
-    ///   figures are those of that generation. Build a larger filter. To [rotate](crate::RotatingCuckooFilter::rotate) more
-    ///   often, or by [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full), also makes room, but forgets keys
-    ///   sooner.
+    ///   Remove keys, or build a larger filter. Below its [`capacity`](crate::ConcurrentCuckooFilter::capacity) this
+    ///   practically does not happen to distinct keys (see there for the probability). It does happen if many copies
+    ///   of some keys fill their buckets, which are other keys' buckets too, or if the hasher is broken.
+    /// - In a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter): the current generation is full, and the figures
+    ///   are those of that generation. Build a larger filter. To [rotate](crate::RotatingCuckooFilter::rotate) more
+    ///   often, or by [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full), also makes room, but forgets
+    ///   keys sooner.
     /// - In a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter): other keys fill this key's buckets although
     ///   the newest table is less than a quarter full. They are many copies of some keys, or keys chosen by
     ///   somebody who has the hasher's key. The filter does not grow for that.

@@ -151,7 +151,7 @@ pub enum LoadError {
         /// The position, which should be 0.
         position: u64,
     },
-    /// A table is not the expected one, by what the snapshot says about the filter or about the tables before it.
+    /// A table does not match what the snapshot says about the filter, or about the tables before it.
     #[non_exhaustive]
     UnexpectedTable {
         /// Its number: in a growable filter counted from the first table, in a rotating filter from the oldest

@@ -51,8 +51,9 @@ macro_rules! batches {
 
             /// [`insert`](Self::insert) for many keys, in their order. Returns how many there were.
             ///
-            /// It adds a copy for each key. If the keys may repeat, call [`insert_if_absent`](Self::insert_if_absent) for
-            /// each: there is no batch of it. While a batch runs, [`len`](Self::len) counts its keys by 32 at a time.
+            /// It adds a copy for each key. If the keys may repeat, call [`insert_if_absent`](Self::insert_if_absent)
+            /// for each: there is no batch of it. While a batch runs, [`len`](Self::len) counts its keys by 32 at a
+            /// time.
             ///
             /// # Errors
             /// Fails if one of the keys is refused. The error says how many keys went in before it, and no other key

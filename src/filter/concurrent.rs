@@ -47,8 +47,8 @@ use crate::word::layout::Encoding;
 ///   [`remove`](Self::remove): look-alikes share one copy ([`security`](crate::guide::security)).
 /// - The filter does not grow, and it does not list its keys. Build it for the most keys at one time
 ///   ([`choosing_parameters`](crate::guide::choosing_parameters)).
-/// - It needs no `Mutex` around it. Async tasks can call it directly, except for `clear`, `digest`, `absorb` and saves of
-///   large filters ([`threads_and_async`](crate::guide::threads_and_async)).
+/// - It needs no `Mutex` around it. Async tasks can call it directly, except for `clear`, `digest`, `absorb` and
+///   saves of large filters ([`threads_and_async`](crate::guide::threads_and_async)).
 /// - The hashes of the default hasher differ from filter to filter. Snapshots for another process need another hasher
 ///   ([`beyond_one_process`](crate::guide::beyond_one_process)).
 pub struct ConcurrentCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
@@ -70,9 +70,10 @@ operations_on_keys! {
     ///
     /// Cost: usually two cache lines read and one of them written by a compare-exchange, without a lock, plus the
     /// thread's own counter. If both buckets of the key are full, the insert also searches for the nearest free slot.
-    /// In the default layout that happens to one insert in 150 between half and three quarters of the slots, to one
-    /// in three around 90 %, and to three in four at capacity. The search looks at 3 to 30 buckets on average and
-    /// 2,048 at most. One or two relocations follow, rarely more. Each locks one stripe for a few instructions.
+    /// In the default layout that depends on the load. It happens to one insert in 150 while half to three quarters
+    /// of the slots are taken. Around 90 % it is one in three, and at capacity three in four. The search looks at 3
+    /// to 30 buckets on average and 2,048 at most. One or two relocations follow, rarely more. Each locks one stripe
+    /// for a few instructions.
     ///
     /// # Errors
     /// [`InsertError::Full`] if no free slot is within reach, and [`InsertError::TooManyCopies`] if copies of this key,
@@ -93,8 +94,9 @@ operations_on_keys! {
 
     /// Adds the key if it is absent, and returns `true` if it added the key.
     ///
-    /// It does so in one step: if many threads race to add one absent key, exactly one gets `true`. A share of the absent keys, the [false-positive rate](Self::false_positive_rate), is mistaken for another key, and is
-    /// not added. If that would lose something, build the filter with a lower rate.
+    /// It does so in one step: if many threads race to add one absent key, exactly one gets `true`. A share of the
+    /// absent keys, the [false-positive rate](Self::false_positive_rate), is mistaken for another key, and is not
+    /// added. If that would lose something, build the filter with a lower rate.
     ///
     /// A key that was added this way may share its one copy with keys that later calls mistook for it. Removing it
     /// can remove them too. So do not mix this with [`remove`](Self::remove), unless losing a few keys does no harm.
@@ -118,8 +120,8 @@ operations_on_keys! {
     /// present. The share of absent keys that get `true` is the [false-positive rate](Self::false_positive_rate).
     ///
     /// A key that is present throughout the call is found, whatever other threads do. The call is lock-free: it takes
-    /// no lock, writes no shared memory and waits for no other thread. Only if another thread has just moved or
-    /// removed something, it looks again, and counts that for [`stats`](Self::stats).
+    /// no lock, writes no shared memory and waits for no other thread. If another thread has just moved or removed
+    /// something, the call looks again. Only then does it write: it adds one to a counter for [`stats`](Self::stats).
     ///
     /// Cost: two cache lines of the table, and one of the stripes, which stay in the cache.
     ///
@@ -175,9 +177,9 @@ operations_on_keys! {
 batches! {
     ConcurrentCuckooFilter with removal:
     /// In a table larger than the cache, lookups and removals are about four times as fast as one call for each key,
-    /// and inserts six times. While the filter works on the first keys, the buckets of the next ones are on their way
-    /// from memory. In a table that fits in the cache, lookups are up to 1.5x as fast, by the processor's vector unit
-    /// (AVX-512, or AVX2, if it has one), and inserts gain because they are counted together.
+    /// and inserts three to six times. While the filter works on the first keys, the buckets of the next ones are on
+    /// their way from memory. In a table that fits in the cache, lookups are up to 1.5x as fast, because they use
+    /// AVX-512 or AVX2 if the processor has it. Inserts gain because the filter counts many of them at once.
 }
 
 operations_on_hashes!(ConcurrentCuckooFilter with removal);
@@ -222,9 +224,9 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
 
     /// Returns how many keys the filter is made for: at least as many as were asked for.
     ///
-    /// That many distinct keys fit: the probability that an insert is refused before is below one in a billion for
-    /// each filter. The capacity is not a limit. The filter takes more keys while there is room, up to
-    /// [`slots`](Self::slots), but ever more slowly and without a promise.
+    /// That many distinct keys fit. The probability that the filter refuses one of them is below one in a billion.
+    /// The capacity is not a limit. The filter takes more keys while there is room, up to [`slots`](Self::slots), but
+    /// ever more slowly and without a promise.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
@@ -252,8 +254,9 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     /// Returns the memory that the filter takes up, in bytes. It leaves out two things: the decode table of up to 256
     /// KiB that all semi-sorted filters share, and the name of a schema that the caller has given, up to 255 bytes.
     ///
-    /// With the default rate that is 13.4 bits a key for a million keys or more, 15.4 for 10,000, 17.5 for 1,000 and
-    /// 47 for 100. A small filter leaves more slots free, and some 250 bytes are there in any case.
+    /// With the default rate that is 13.2 bits a key for ten million keys or more, 13.4 for a million, 15.4 for
+    /// 10,000, 17.5 for 1,000 and 47 for 100. A small filter leaves more slots free, and some 250 bytes are there in
+    /// any case.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;

@@ -92,9 +92,9 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// - [`BuildError::RateTooLow`] for a rate that no layout can meet, or none of the encoding that was asked for.
     /// - [`BuildError::CapacityTooLarge`] for a table that would not fit in the address space.
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`).
-    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. Stable Rust cannot make every request fail.
-    ///   Two requests of a few hundred bytes abort the process when they are refused: the box around the table and,
-    ///   once in a process, what the standard library takes to count the processors.
+    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. In stable Rust, not every refused request
+    ///   becomes an error. Two requests of a few hundred bytes abort the process instead. One is for the box around
+    ///   the table. The other is made once in a process, when the standard library counts the processors.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter};

@@ -21,10 +21,10 @@ use crate::table::expiring::Unless;
 /// each entry until its end, then forgets it and reuses its slot. Many threads share it as they share a
 /// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter): lookups are lock-free and look into one table.
 ///
-/// Use a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) if all keys live equally long, nothing is removed,
-/// and inserts matter more than lookups. Use this filter in all other cases: it looks into one table instead of
-/// several, knows the end of each entry to the tick, and can remove. The page [`expiry`](crate::guide::expiry) is
-/// about both.
+/// Use a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) if all keys live equally long, nothing is removed, and
+/// you want to rotate by hand or by count, or inserts matter more than lookups. Use this filter in all other cases:
+/// it looks into one table instead of several, knows the end of each entry to the tick, and can remove. The page
+/// [`expiry`](crate::guide::expiry) is about both.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -130,19 +130,19 @@ use crate::table::expiring::Unless;
 ///   just changed something in the same stripe, or the clock has moved.
 /// - Expired entries are free room. An insert that finds the buckets of its key full takes expired entries out
 ///   before it looks further. It is refused only if everything in its way is live.
-/// - No operation allocates after construction, with two exceptions: a save, and what changes put aside while a
-///   save is running. No code of the caller's runs while a lock is held.
+/// - No operation on a key allocates after construction, except what changes put aside while a save, a digest or an
+///   `absorb` runs, and a thread's first wait for a lock. No code of the caller runs while a lock is held.
 ///
 /// # Sweeping
 ///
 /// A sweep takes out expired entries step by step. While there are any, each call of `advance_to` sweeps a
 /// thousandth of the table, or 32 KiB if that is more. So a thousand calls sweep the whole table.
 ///
-/// A sweep must be over before the bits of an end can stand for another tick. If too few calls came for that, the
-/// call that brings the next tick does the rest at once. That takes some 80 ms for 100 MB, and 150 ms if every
-/// entry has expired (`cargo bench --bench expiring -- --only=sweep`). Lookups go on meanwhile, and so do inserts.
-/// Two kinds of calls wait: inserts of entries with nearly the longest lifetime, and other calls that bring the
-/// same tick at the same time.
+/// An end has few bits, and after some ticks the same bits stand for a later tick. A sweep must finish before that.
+/// If there were too few calls, the call that brings the next tick sweeps all the rest. That takes some 80 ms for 100
+/// MB, and 150 ms if every entry has expired (`cargo bench --bench expiring -- --only=sweep`). Lookups go on
+/// meanwhile, and so do inserts. Two kinds of calls wait: inserts of entries with nearly the longest lifetime, and
+/// other calls that bring the same tick at the same time.
 pub struct ExpiringCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
     pub(super) core: Box<dyn ExpiringTable>,
     pub(super) hasher: S,
@@ -229,18 +229,17 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.add(self.hash_one(key), Until::After(ticks), Unless::Never).map(|_| ())
     }
 
-    /// Adds an entry for the key unless the key has a live one. Returns `true` if it was added, which means that
-    /// the key was not seen before.
+    /// Adds an entry for the key unless the key has a live one. Returns `true` if the key had no live entry.
     ///
     /// It is one step: of many threads that race to add one absent key, exactly one gets `true`. An entry that is
     /// there stays as it is and keeps its end.
     ///
-    /// The filter mistakes a share of the absent keys, the [false-positive rate](Self::false_positive_rate), for others,
-    /// and does not add them. If that would lose something, build it with a lower rate. And don't mix this with [`remove`](Self::remove), unless losing an entry now
-    /// and then does no harm.
+    /// The filter mistakes a share of the absent keys, the [false-positive rate](Self::false_positive_rate), for
+    /// others, and does not add them. If that would lose something, build it with a lower rate. And don't mix this
+    /// with [`remove`](Self::remove), unless losing an entry now and then does no harm.
     ///
-    /// An entry that has already expired by the clock of the filter is not kept. If its key is absent, the answer
-    /// is `true` each time.
+    /// If `expires_at` is not after now, nothing is added. The answer is still `true` if the key is absent, in every
+    /// such call.
     ///
     /// Cost: that of an [`insert`](Self::insert).
     ///
@@ -268,9 +267,10 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
 
     /// Makes sure that the key is found until at least the tick `expires_at`, without a second entry where one is
     /// enough.
-    /// If the key has live entries, the one with the latest end is extended to `expires_at`, or left as it is if it
-    /// already lives longer. If the key has none, one is added, unless `expires_at` has passed. Use this for what is seen again and again and lives
-    /// on each time: sessions, leases, blocked addresses.
+    ///
+    /// If the key has live entries, the one with the latest end is extended to `expires_at`, or left as it is
+    /// if it already lives longer. If the key has none, one is added, unless `expires_at` has passed. Use this for
+    /// what is seen again and again and lives on each time: sessions, leases, blocked addresses.
     ///
     /// **Don't [`remove`](Self::remove) from a filter in which entries are kept in this way.** A look-alike of this
     /// key shares the one entry with it, so removing either key removes both.

@@ -62,12 +62,12 @@ use crate::word::geometry::nested;
 ///   other thread. Nothing is copied or moved from table to table.
 /// - **What others may observe:** [`tables`](Self::tables), [`capacity`](Self::capacity) and
 ///   [`memory_usage`](Self::memory_usage) change. A key that is present throughout a lookup is found, growth or not.
-/// - **Memory:** each table is twice as large as the one before. A filter of 10,000 keys or more takes up 1.1 to 1.9
-///   times what one table for its keys would, just before it grows, and 2.6 to 3.7 times just after: 16 to 29 bits a
-///   key, then 35 to 56. (That is at the default rate, on x86-64 and AArch64. At other rates it is up to 4.3 times
-///   just after growth, and 5.4 times near 2 · 10⁻⁶. `cargo test --test growable documented -- --nocapture` prints
-///   all of it.) A later table needs more bits for a key, because its rate is lower: in a filter for 0.1 %, 13.2 in
-///   the first table, 16.8 in the next three, 23.2 from then on.
+/// - **Memory:** each table is twice as large as the one before. Compare a filter of 10,000 keys or more with one
+///   table for the same keys. Just before it grows, it takes 1.1 to 1.9 times the memory: 16 to 29 bits a key. Just
+///   after, it takes 2.6 to 3.7 times: 35 to 56 bits a key. (That is at the default rate, on x86-64 and AArch64. At
+///   other rates it is up to 4.3 times just after growth, and 5.4 times near 2 · 10⁻⁶. `cargo test --test growable
+///   documented -- --nocapture` prints all of it.) A later table needs more bits for a key, because its rate is
+///   lower: in a filter for 0.1 %, 13.2 in the first table, 16.8 in the next three, 23.2 from then on.
 ///   [`GrowableBuilder::memory_limit`](crate::GrowableBuilder::memory_limit) bounds the memory. The filter frees its
 ///   tables only when it is dropped. But it uses the room that removals leave, so a filter whose keys come and go at
 ///   constant length does not grow.
@@ -84,7 +84,7 @@ use crate::word::geometry::nested;
 ///
 /// The page [`security`](crate::guide::security) lists the hazards of all filters. One more applies here: anyone who
 /// knows the hasher's key, and may insert, can choose keys that fill few pairs of buckets. The filter then refuses
-/// other keys there. It does not grow for it as long as the newest table is less than a quarter full, so the memory
+/// other keys there. It does not grow for such keys while the newest table is less than a quarter full. So the memory
 /// stays within a fixed multiple of what the keys in the filter need. Where others decide how many keys there are,
 /// set a [memory limit](crate::GrowableBuilder::memory_limit).
 pub struct GrowableCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
@@ -115,8 +115,9 @@ operations_on_keys! {
     ///   [`Builder::build`](crate::Builder::build).)
     /// - [`InsertError::TooManyCopies`] if copies of this key, or of others that the filter cannot tell apart from
     ///   it, have filled its buckets in the newest table. Growth would only delay the error.
-    /// - [`InsertError::Full`] if other keys have filled them although that table is less than a quarter full. This
-    ///   does not happen to distinct keys, unless the hasher is broken or somebody has its key.
+    /// - [`InsertError::Full`] if other keys fill both buckets of this key in the newest table, although that table
+    ///   is less than a quarter full. This does not happen to distinct keys, unless the hasher is broken or somebody
+    ///   has its key.
     ///
     /// Before it fails for lack of memory, the filter fills the newest table beyond its capacity, as far as possible.
     ///
@@ -212,8 +213,8 @@ batches! {
     GrowableCuckooFilter with removal:
     /// Where the tables are larger than the cache, these are two to six times as fast as one call for each key
     /// (`cargo bench --bench batches`). While the filter works on the first keys, the buckets of the next ones are on
-    /// their way from memory. In the cache, lookups of present keys are twice as fast, and the other operations gain
-    /// little.
+    /// their way from memory. In the cache, lookups of present keys are 2.5 times as fast, and the other operations
+    /// gain little.
 }
 
 operations_on_hashes!(GrowableCuckooFilter with removal);
@@ -243,8 +244,8 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// thread of its own keeps room for 100,000 keys ahead of the inserts.
     ///
     /// `additional` is counted from [`len`](Self::len) at the moment of the call, so what others insert meanwhile
-    /// counts. Distinct keys then go in without growth. The chance of an exception is as small as that with which a
-    /// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter::capacity) refuses a key below its capacity.
+    /// counts. Distinct keys then go in without growth. An exception is as improbable as in a
+    /// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter::capacity): below one in a billion.
     ///
     /// Cost: it adds up at most 64 counters for each table; a new table takes some 30 ms for 100 MB. Each further
     /// table makes lookups of absent keys slower: see [the table](Self#cost).

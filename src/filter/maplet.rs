@@ -25,8 +25,8 @@ use crate::word::values::Values;
 /// filter of each place.
 ///
 /// [`values`](Self::values) returns a set. **The value of a key that is in is always in the set.** Other values
-/// appear at the [false-positive rate](Self::false_positive_rate), for absent keys and for present ones. So the
-/// store behind the maplet must be able to answer "not here". While keys move between places, a store also needs an order
+/// appear at the [false-positive rate](Self::false_positive_rate), for absent keys and for present ones. So the store
+/// behind the maplet must be able to answer "not here". While keys move between places, a store also needs an order
 /// of writes: see the page [`several_places`](crate::guide::several_places).
 ///
 /// Keys are hashed and not kept, as in a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter). Its notes on
@@ -46,6 +46,7 @@ use crate::word::values::Values;
 /// assert!(segments.values("apple").contains(7));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
 /// No maplet grows. Build it for the most that it will hold, or rebuild it. (The tables of a
 /// [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) must agree on eight bits of each fingerprint, and values leave
 /// fewer in most layouts. And a value would have to be replaced in one table while a lookup goes through several.)
@@ -129,8 +130,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// the key is definitely absent. The call takes effect in one step: the set is what the key had at one moment.
     /// While [`replace`](Self::replace) changes a value, the set has either the old value or the new one.
     ///
-    /// **The set is of one moment.** If a value names a place, such as a segment, the key may have moved before you read
-    /// that place. The page [`several_places`](crate::guide::several_places) shows how a get notices that.
+    /// **The set is of one moment.** If a value names a place, such as a segment, the key may have moved before you
+    /// read that place. The page [`several_places`](crate::guide::several_places) shows how a get notices that.
     ///
     /// The call is lock-free: it takes no lock, writes no shared memory and waits for nobody. It looks again, and
     /// counts that for [`stats`](Self::stats), only if another thread has just changed something in the same

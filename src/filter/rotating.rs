@@ -59,12 +59,12 @@ use crate::word::layout::rate_of_any;
 /// most `g`**: for the rest of the period in which it was inserted, and for `g - 1` more. (After that it is an absent
 /// key like any other, so lookups still find it by mistake now and then.)
 ///
-/// Exactly: an insert that returns `Ok` has put the key into the generation `b` that was current at some moment of
-/// the call. Every lookup that begins after that and ends before generation `b + g` begins finds the key. No lookup
-/// that begins after generation `b + g` has begun finds it, unless the key was inserted again. One case is exempt
-/// from this second half. If `g` or more rotations come between two steps of one insert, for example because its
-/// thread is stopped for as long as a key lives, the key may be found for one period more. If such a call never ends,
-/// the key may be found for up to `g` periods, although its insert has not returned.
+/// The exact promise: an insert that returns `Ok` adds the key at one moment of its call. Let `b` be the generation
+/// that is current at that moment. A lookup that begins later, and ends before generation `b + g` begins, finds the
+/// key. No lookup that begins after generation `b + g` has begun finds it, unless the key was inserted again. The
+/// second promise has one exception. If a thread is stopped in the middle of an insert for `g` rotations or more, the
+/// key may be found for one period longer. If that insert never returns, others may still find the key for up to `g`
+/// periods.
 ///
 /// So to remember a key for at least the time `W`, rotate every `W / (g - 1)`. The filter then forgets the key after
 /// at most `W · g / (g - 1)`. More generations are more exact and need less memory, but each lookup of an absent key
@@ -93,8 +93,8 @@ use crate::word::layout::rate_of_any;
 ///   one step, and [`len`](Self::len) is exact only when nothing changes.
 /// - Lookups take no lock, write no shared memory and wait for no other thread. They look again only if a rotation
 ///   has come, or a copy has just moved.
-/// - No operation allocates after construction, except a save and what changes put aside while one is running. No
-///   code of the caller runs while a lock is held.
+/// - No operation on a key allocates after construction, except what changes put aside while a save or a digest runs,
+///   and a thread's first wait for a lock. No code of the caller runs while a lock is held.
 ///
 /// If keys live for different times, or if a lookup of an absent key must not look into all generations, take an
 /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter). The page [`expiry`](crate::guide::expiry) compares the two.
@@ -116,11 +116,11 @@ operations_on_keys! {
     /// Adds the key to the current generation, unless that already has it. If the key is in an older generation, its
     /// life begins again.
     ///
-    /// Cost: for a key that is in the current generation, a lookup in that one. Otherwise also a stripe locked and a
-    /// cache line written and, if both buckets of the key are full, a search as in a
-    /// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter::insert). If a rotation comes in between, the same
-    /// once more. With [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full), the insert that finds a
-    /// generation full pays for a [rotation](Self::rotate).
+    /// Cost: for a key that is in the current generation, a lookup in that one. Otherwise the call also locks a
+    /// stripe and writes a cache line. If both buckets of the key are full, it searches as in a
+    /// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter::insert). If a rotation happens during the call, it
+    /// does all of this once more. With [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full), the insert
+    /// that finds a generation full pays for a [rotation](Self::rotate).
     ///
     /// # Errors
     /// Fails with [`InsertError::Full`] if the current generation has no room for the key, but never with
@@ -147,12 +147,12 @@ operations_on_keys! {
     /// that the key had been seen.
     ///
     /// With [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full), **a call that gets `false` may have
-    /// rotated**. It has if it found the key absent and the generation full, and if a plain [`insert`](Self::insert)
-    /// then added the key, or one that looks like it, to the new generation first.
+    /// rotated**. This happens if the call finds the key absent and the generation full, and rotates. A plain
+    /// [`insert`](Self::insert) of another thread may then add the key, or a look-alike, to the new generation first.
     ///
-    /// A share of the absent keys, the [false-positive rate](Self::false_positive_rate), is mistaken for another key, and
-    /// is not added. If that would lose something, such as a message that is taken for a duplicate, build the filter with
-    /// a lower rate.
+    /// A share of the absent keys, the [false-positive rate](Self::false_positive_rate), is mistaken for another key,
+    /// and is not added. If that would lose something, such as a message that is taken for a duplicate, build the
+    /// filter with a lower rate.
     ///
     /// Cost: that of [`contains`](Self::contains) if the key is present. Otherwise that of two lookups and an
     /// [`insert`](Self::insert), with one of up to 128 locks held. All keys with the same buckets share that lock.
@@ -201,8 +201,8 @@ batches! {
     RotatingCuckooFilter:
     /// Where the tables are larger than the cache, these are two to six times as fast as one call for each key
     /// (`cargo bench --bench batches`). While the filter works on the first keys, the buckets of the next ones are on
-    /// their way from memory. In the cache, lookups of present keys are twice as fast, and the other operations gain
-    /// little.
+    /// their way from memory. In the cache, lookups of present keys are 2.5 times as fast, and the other operations
+    /// gain little.
 }
 
 operations_on_hashes!(RotatingCuckooFilter);
@@ -255,15 +255,15 @@ impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
     /// counts as `u64::MAX - 1`.)
     ///
     /// **Which clock.** Take one that goes on when the process ends: the time since 1970. A filter that is saved and
-    /// loaded goes on from its last tick. Driven by a clock that begins at 0 with each process
-    /// (`start.elapsed().as_secs() / 60`), it would wait for the old tick to come again, and nothing would expire
-    /// until then.
+    /// loaded goes on from its last tick. Do not use a clock that begins at 0 in each process, such as
+    /// `start.elapsed().as_secs() / 60`. A loaded filter would wait until that clock reaches the old tick, and
+    /// nothing would expire until then.
     ///
     /// **A clock that goes back** stops the rotations until it has caught up. A tick below the greatest one before
     /// changes nothing, and the call returns [`Advance::Behind`]. After a single tick from the far future, the same
     /// happens for a long time. [`Stats::clock_steps_back`] and [`Stats::clock_jumps`] show both cases. If the clock
-    /// will not catch up, begin a new one with [`restart_clock`](Self::restart_clock). To be behind by one, now and
-    /// then, is harmless: of two threads that read the clock around the end of a period, one comes late.
+    /// will not catch up, begin a new one with [`restart_clock`](Self::restart_clock). `Behind` by 1, now and then,
+    /// is harmless: if two threads read the clock around the end of a period, one of them calls late.
     ///
     /// When the call returns, the rotations have taken effect, whichever thread has made them. A thread that calls it
     /// and then inserts, inserts into the generation of that tick, or a later one. **Time stands still while nobody
@@ -300,10 +300,10 @@ impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
     /// has another clock from now on. After the call, no thread should bring ticks of the old clock.
     ///
     /// **How long keys live then**: the next rotation comes when the new clock shows `tick + 1`. The old clock might
-    /// have reached its next tick later or earlier. So the keys that are present live for up to one period longer
-    /// than they would have, or shorter. If they must not live shorter, as for replay protection, pass the tick after
-    /// the present one. They then live for up to two periods longer, and [`advance_to`](Self::advance_to) returns
-    /// [`Advance::Behind`] by one until that tick has come.
+    /// have reached its next tick later or earlier. So the present keys live up to one period longer or shorter than
+    /// they would have. If a shorter life does harm, as in replay protection, pass the present tick plus 1. They then
+    /// live for up to two periods longer, and [`advance_to`](Self::advance_to) returns [`Advance::Behind`] by one
+    /// until that tick has come.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{Advance, RotatingCuckooFilter};

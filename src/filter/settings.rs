@@ -81,7 +81,7 @@ macro_rules! setting_of_encoding {
             ///
             /// If not called, the builder takes the layout that needs the least memory and, of two that need the
             /// same, the plain one. Ask for [`Encoding::Plain`] if the table fits in the cache, most lookups are
-            /// hits, and speed is worth a bit or two for each key.
+            /// hits, and speed is worth the memory of the next layout.
             ///
             /// ```
             #[doc = concat!("# use concurrent_cuckoo_filter::{Encoding, ", stringify!($Builder), "};")]
@@ -107,7 +107,7 @@ macro_rules! settings_of_all {
             ///
             /// In a large table, each lookup touches two pages whose address translations the processor no longer has
             /// in its TLB. With pages of 2 MiB it need not look them up. In a table of 192 MB, that makes single
-            /// lookups some 4 % faster and batches a quarter (`cargo bench --bench limit --features huge-pages`).
+            /// lookups 5 to 8 % faster and batches 28 to 43 % (`cargo bench --bench limit --features huge-pages`).
             ///
             /// The system may refuse, and nothing is lost then. Linux grants huge pages if
             /// `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise` or `always`, and if it has such pages free.
@@ -133,8 +133,8 @@ macro_rules! settings_of_all {
             ///
             /// **Another schema is an error.** Without this check, a filter of other keys would answer "definitely
             /// absent" to everything. Give a name of your own, with a version in it, if the key's meaning can change
-            /// while its type keeps its name: a struct that gains a field, an encoding of your own in bytes, another
-            /// normalization of text.
+            /// while its type keeps its name. Examples are a struct that gains a field, your own encoding in bytes,
+            /// and another normalization of text.
             ///
             /// The default is [`core::any::type_name`] of the key type. It changes if the type is renamed or moved to
             /// another module. It differs between `String` and `str`, though they hash alike. And the compiler does
@@ -157,7 +157,7 @@ macro_rules! settings_of_all {
 
             /// Sets the hasher of the keys. It replaces the one that the builder has.
             ///
-            /// If those who choose the keys may want to harm, the hasher must be keyed with a secret: see the page
+            /// If an adversary may choose keys, the hasher needs a secret key: see the page
             /// [`security`](crate::guide::security).
             ///
             /// ```

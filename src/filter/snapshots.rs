@@ -285,8 +285,8 @@ snapshots! {
     ConcurrentCuckooFilter of Box<dyn crate::table::any::FilterTable>,
     with "let revoked = Revoked::with_capacity_and_hasher(1000, hasher.clone());\nrevoked.insert(\"token-17\")?;":
     saved:
-    /// The snapshot is `68 + schema + 8 · buckets` bytes long, with the length of the schema in bytes (3 for text without
-    /// a schema of its own). That is a little less than [`memory_usage`](Self::memory_usage).
+    /// The snapshot is `68 + schema + 8 · buckets` bytes long, with the length of the schema in bytes (3 for text
+    /// without a schema of its own). That is a little less than [`memory_usage`](Self::memory_usage).
     loaded:
 }
 

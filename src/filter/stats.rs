@@ -35,7 +35,7 @@ pub struct Stats {
     pub len: usize,
     /// How many keys the filter is made for, in all its live tables: what the filter's `capacity()` returns.
     pub capacity: usize,
-    /// How many slots for fingerprints all tables have.
+    /// How many slots for fingerprints all tables have, without the spare table of a rotating filter.
     pub slots: usize,
     /// `len` divided by `slots`, from 0 to 1. From about 0.9 on, inserts take ever longer.
     pub load_factor: f64,
@@ -55,17 +55,18 @@ pub struct Stats {
     /// refused counts.
     pub inserts_refused: u64,
     /// How often a lookup had to look again because another thread had just moved or removed something in the same
-    /// stripe. This counts each repeated look of `contains`, of batches and of `insert_if_absent`. If one key of a
-    /// batch was disturbed, up to 31 others beside it are looked up again too.
+    /// stripe, had added something there (in a maplet), or had moved the clock (if entries expire). This counts each
+    /// repeated look of `contains`, `values`, batches and `insert_if_absent`. If one key of a batch was disturbed, up
+    /// to 31 others beside it are looked up again too.
     pub lookup_retries: u64,
     /// How often a writer found the lock of a stripe taken, and waited: the contention of `remove`,
     /// `insert_if_absent`, `count`, `clear` and inserts that relocate.
     pub lock_waits: u64,
     /// How often `advance_to` of a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) or an
     /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) got a tick below the greatest one before; 0 for others.
-    /// One now and then is usual if many threads call `advance_to`, and one for each call of a thread whose clock is always
-    /// a little behind. If the number grows while [`Advance`](crate::Advance) never says `Forward`, the clock is behind,
-    /// and nothing expires.
+    /// If many threads call `advance_to`, it is usual that this grows now and then. A thread whose clock is always a
+    /// little behind adds one with each call. If the number grows while [`Advance`](crate::Advance) never says
+    /// `Forward`, the clock is behind, and nothing expires.
     pub clock_steps_back: u64,
     /// How often `advance_to` got a tick so far ahead that everything expired at once: every generation of a
     /// `RotatingCuckooFilter`, or every entry of an `ExpiringCuckooFilter`; 0 for others. A long pause looks like
@@ -77,8 +78,8 @@ pub struct Stats {
     /// Usually this happens once for each tick. It happens less often if the filter was built for shorter lifetimes
     /// than the bits of an end allow.
     pub sweeps: u64,
-    /// The earliest tick at which entries of an `ExpiringCuckooFilter` expired that may not have been taken out yet.
-    /// `None` if there are none, and for others. It is usually near the present tick.
+    /// The earliest tick at which an entry expired that may still be in the table, in an `ExpiringCuckooFilter`.
+    /// `None` if no such entry is left, and for other types. It is usually near the present tick.
     pub oldest_unswept: Option<u64>,
     /// How many negative answers the caller has recorded, with
     /// [`record_negatives`](crate::ConcurrentCuckooFilter::record_negatives).
@@ -149,9 +150,9 @@ impl Stats {
     ///
     /// It is the rate of the keys that were looked up. Compare it with
     /// [`false_positive_rate`](Self::false_positive_rate), the rate to expect for any keys. After `n` false
-    /// positives, the observed rate usually differs from that by a share of at most `2/√n`. If it stays well above,
-    /// either the same few absent keys are looked up all the time, or someone collects false positives (see the page
-    /// [`security`](crate::guide::security)).
+    /// positives, the relative difference between the two is usually at most `2/√n`: 20 % for 100 false positives. If
+    /// it stays well above, either the same few absent keys are looked up all the time, or someone collects false
+    /// positives (see the page [`security`](crate::guide::security)).
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
@@ -168,12 +169,12 @@ impl Stats {
         (absent > 0.0).then(|| false_positives / absent)
     }
 
-    /// Publishes all figures to the recorder of the [`metrics`](https://docs.rs/metrics) facade. Each has the label
-    /// `filter` with this name, so several filters can be told apart.
+    /// Publishes the figures of the table below to the recorder of the [`metrics`](https://docs.rs/metrics) facade.
+    /// Each has the label `filter` with this name, so several filters can be told apart.
     ///
     /// Call it every few seconds, or when the figures are asked for. Between two calls, the recorder has the figures
-    /// of the last one. Nothing is published by itself. Cost: some thirty look-ups in the recorder, which may lock
-    /// and allocate. The filter itself is not touched.
+    /// of the last one. Nothing is published by itself. Cost: two look-ups in the recorder for each figure, which may
+    /// lock and allocate. The filter itself is not touched.
     ///
     /// | name | kind | field |
     /// |---|---|---|

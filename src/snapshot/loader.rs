@@ -18,8 +18,8 @@ use crate::snapshot::source::{Label, Source};
 /// [`DeserializeSeed`](serde::de::DeserializeSeed), so that a filter can be deserialized with a given hasher. The
 /// page [`beyond_one_process`](crate::guide::beyond_one_process) says what to do with snapshots.
 ///
-/// The loaded filter has the settings of the saved one: its capacity, rate and layout, and for a filter with a clock its
-/// lifetime and resolution. If your configuration may have changed, compare them.
+/// The loaded filter has the settings of the saved one: its capacity, rate and layout, and for a filter with a clock
+/// its lifetime and resolution. If your configuration may have changed, compare them.
 ///
 /// ```
 /// # #[cfg(feature = "stable-hash")] {

@@ -41,8 +41,8 @@
 //! next such store, belongs to the next section.) For a lookup that answers *false*:
 //!
 //! 1. *It saw no take of a section after `n`.* Suppose that it read a word in which such a section has taken a copy
-//!    out, or that any thread has changed after that. Then it also saw the section's bump (pair *a* below), and the second version
-//!    would not have been `n`.
+//!    out, or that any thread has changed after that. Then it also saw the section's bump (pair *a* below), and the
+//!    second version would not have been `n`.
 //! 2. *It saw everything that sections before `n` did, and what section `n` did before its bump.* It read `n` from
 //!    that bump (pair *b*), and the lock passes the rest on.
 //! 3. *Section `n` is no relocation of the class.* A relocation has put its copy into the new bucket before the bump
@@ -98,10 +98,11 @@
 //! the lock, each hop checks again that its fingerprint is still there and that there is room. If a path has gone
 //! stale, the insert searches again. A hop that was carried out does no harm, whatever becomes of the rest.
 //!
-//! If a search finds no path, the reason may be that a hole has moved to where the search had already looked, or that a
-//! relocation is half done and its item takes up two slots. So the insert passes once through all locks, searches again, and passes through all locks again. Suppose that no version has changed between the two
-//! passes. Then no copy left its bucket during the second search, and each bucket that the search saw full was full
-//! until the end. So there was a moment without any path.
+//! If a search finds no path, the reason may be that a hole has moved to where the search had already looked, or that
+//! a relocation is half done and its item takes up two slots. So the insert passes once through all locks, searches
+//! again, and passes through all locks again. Suppose that no version has changed between the two passes. Then no
+//! copy left its bucket during the second search, and each bucket that the search saw full was full until the end. So
+//! there was a moment without any path.
 //!
 //! Others can disturb each of these searches. So after a few the insert takes the locks of all stripes, in order, and
 //! keeps them (`Table::insert_undisturbed`). From then on no other thread takes a copy out (rule 2), and no
@@ -124,8 +125,8 @@
 //! In a larger table, a search that ends because of its budget shows only that there is no room *near*, and other
 //! threads bump versions all the time far from the buckets in question. There a fourth condition is also enough: two
 //! searches, with a pass between them, saw exactly the same words. Then the insert need not take all locks, and the
-//! other threads need not wait for it. (In theory, each of these words could have been changed and changed back in time, and a hole could always
-//! have been missed.)
+//! other threads need not wait for it. (In theory, each of these words could have been changed and changed back in
+//! time, and a hole could always have been missed.)
 //!
 //! A failed insert has added nothing and taken nothing out, so it changes nothing.
 //!
