@@ -81,6 +81,7 @@ fn lifetimes_last_while_the_clock_begins_its_own_ticks_again() {
 
 /// A pass that is under way ends as one for the tick at which it began. The next pass takes the rest.
 #[test]
+#[cfg_attr(miri, ignore = "sweeps twelve thousand buckets again and again")]
 fn a_pass_goes_on_while_the_clock_does() {
     let table = table::<SemiSorted<4, 17>>(3 * 4096, 4, 9);
     table.advance_to(0);
