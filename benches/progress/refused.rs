@@ -31,8 +31,7 @@ pub(crate) struct Refused {
 
 impl Refused {
     pub(crate) fn new(bytes: usize) -> Self {
-        let build = |capacity| ours::builder().capacity(capacity).build().expect("a valid filter");
-        let filter = ours::of_size(bytes, 5, build);
+        let filter = empty(bytes);
         let (hash, other) = colliding(&filter);
         let room = 2 * filter.slots_per_bucket();
         for nth in 0..room {
@@ -86,8 +85,7 @@ pub(crate) struct Full {
 
 impl Full {
     pub(crate) fn new(bytes: usize) -> Self {
-        let build = |capacity| ours::builder().capacity(capacity).build().expect("a valid filter");
-        let filter = ours::of_size(bytes, 5, build);
+        let filter = empty(bytes);
         let mut random = Random(7);
         let mut refused_in_a_row = 0;
         while refused_in_a_row < 30 {
@@ -106,6 +104,11 @@ impl Full {
         }
         times
     }
+}
+
+/// An empty filter in the default layout, with a table of about this size.
+fn empty(bytes: usize) -> Filter {
+    ours::of_size(bytes, 5, |capacity| ours::builder().capacity(capacity).build().expect("a valid filter"))
 }
 
 /// The hashes of two keys that the filter, which is empty, distinguishes but puts into the same two buckets.
