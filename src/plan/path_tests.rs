@@ -116,6 +116,27 @@ fn a_plan_is_dropped_at_the_first_hop_that_fails() {
     assert_eq!(hops, 1);
 }
 
+/// An insert that has searched a large table twice takes equal traces as proof that nothing had changed between.
+#[test]
+fn every_change_that_a_search_sees_changes_its_trace() {
+    let (layout, buckets) = (Plain::<2, 32>::new(), Buckets::new(1 << 20));
+    let item = buckets.item(layout, 7);
+    let trace = |changed: usize, lanes: u64| {
+        let look = |bucket| Bucket(0x1234_5678_9abc_def1 ^ if bucket == changed { lanes } else { 0 });
+        match make_room(layout, buckets, item, look, |_| unreachable!("no room anywhere")) {
+            Outcome::Nothing { trace } => trace,
+            Outcome::Planned => unreachable!("no room anywhere"),
+        }
+    };
+    let unchanged = trace(item.first, 0);
+    assert_eq!(trace(item.second, 0), unchanged);
+    for changed in [item.first, item.second] {
+        for bit in 0..64 {
+            assert_ne!(trace(changed, 1 << bit), unchanged, "bit {bit} of bucket {changed}");
+        }
+    }
+}
+
 #[test]
 fn a_search_looks_at_no_more_buckets_than_its_budget() {
     let (layout, buckets) = (SemiSorted::<5, 14>::new(), Buckets::new(1 << 30));

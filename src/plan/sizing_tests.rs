@@ -23,6 +23,39 @@ fn the_smallest_table_that_is_large_enough_is_chosen() {
     }
 }
 
+/// A number of keys that fits today fits in the next version too: a filter with a given memory is not suddenly full.
+#[test]
+fn capacities_are_those_of_the_formula() {
+    // Computed by another program.
+    const BUCKETS: [usize; 8] = [1, 2, 4, 16, 128, 1024, 65_536, 1 << 20];
+    let capacities = [
+        (Shape::plain(2, 32), [2, 4, 4, 4, 27, 777, 106_979, 1_733_395]),
+        (Shape::plain(3, 21), [3, 6, 6, 6, 197, 2_632, 179_327, 2_887_862]),
+        (Shape::plain(4, 16), [4, 8, 8, 15, 436, 3_764, 249_169, 4_000_849]),
+        (Shape::semi_sorted(5, 14), [5, 10, 10, 30, 575, 4_837, 316_819, 5_081_472]),
+        (Shape::semi_sorted(6, 12), [6, 12, 12, 50, 703, 5_842, 380_478, 6_098_949]),
+        (Shape::plain(7, 9), [7, 14, 14, 74, 827, 6_834, 444_041, 7_116_038]),
+        (Shape::plain(8, 8), [8, 16, 16, 102, 954, 7_837, 507_690, 8_133_474]),
+    ];
+    for (shape, capacities) in capacities {
+        assert_eq!(BUCKETS.map(|buckets| capacity_of(shape, buckets)), capacities, "{shape:?}");
+    }
+}
+
+/// In a message of an error this number is the limit.
+#[test]
+fn the_largest_capacity_is_that_of_the_largest_tables() {
+    let shape = Shape::semi_sorted(5, 14);
+    for tables in [1, 3, 100] {
+        let largest = largest_capacity(shape, tables);
+        let buckets = buckets_for(shape, largest);
+        assert!(buckets <= LARGEST / tables, "{tables} tables of {buckets} buckets don't fit");
+        // Floating-point numbers of this size are 2,048 apart.
+        assert!(buckets + 8192 > LARGEST / tables, "{tables} tables of more than {buckets} buckets fit too");
+    }
+    assert_eq!(largest_capacity(shape, usize::MAX), 5, "one bucket each");
+}
+
 #[test]
 fn a_large_table_takes_no_more_than_the_target_load_asks_for() {
     let default = Shape::semi_sorted(5, 14);

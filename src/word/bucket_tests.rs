@@ -59,6 +59,20 @@ fn check<L: Layout>(layout: L, hashes: &[u64], one: u64, split: usize, order: pr
         }
     }
 
+    if L::HAS_PAYLOAD {
+        check_payloads(layout, &stored, bucket);
+    }
+
+    let sums = [(first_bucket, bucket), (bucket, second_bucket), (first_bucket, first_bucket)];
+    for (to, others) in sums {
+        let (sum, added) = layout.add_all(to, others);
+        let of_others: Vec<Entry> = layout.entries(others).collect();
+        let mut expected: Vec<Entry> = layout.entries(to).collect();
+        assert_eq!(added, of_others.len().min(L::SLOTS as usize - expected.len()));
+        expected.extend(&of_others[..added]);
+        assert_eq!(sorted(layout.entries(sum)), sorted(expected), "the first ones are added, as many as fit");
+    }
+
     match layout.add(bucket, one) {
         Some(more) => {
             let less = layout.remove(more, one).expect("it was just added");
@@ -122,6 +136,25 @@ fn check_lookups<L: Layout>(
     assert!(several != 0 || stored.iter().filter(has_it).count() <= 1, "all of them are");
     if candidate.exists() && several == 0 {
         assert_eq!(layout.value_of(candidate, fingerprint).iter().collect::<Vec<_>>(), payloads);
+    }
+}
+
+/// Checks what is asked of all entries with some payload, where the bucket holds `stored`.
+fn check_payloads<L: Layout>(layout: L, stored: &[Entry], bucket: Bucket) {
+    let payload = |e: &Entry| ((u64::from(e.0) & layout.payload()) >> layout.payload_shift()) as u16;
+    for one in 0..3 {
+        let (with, without): (Vec<Entry>, Vec<Entry>) = stored.iter().partition(|e| payload(e) == one);
+        let lanes = layout.lanes_with(bucket, |payload| payload == one);
+        assert_eq!(lanes, layout.lanes_with_payload(bucket, one));
+        assert_eq!(layout.count_payloads(bucket, |payload| payload == one), with.len());
+        for &e in stored {
+            let fingerprint = layout.fingerprint_of(e);
+            let count = with.iter().filter(|&&other| layout.fingerprint_of(other) == fingerprint).count();
+            assert_eq!(layout.count_with(bucket, fingerprint, |payload| payload == one), count);
+        }
+        let rest = layout.without_all(bucket, lanes);
+        assert_eq!(sorted(layout.entries(rest)), sorted(without));
+        assert!(layout.is_valid(rest));
     }
 }
 

@@ -54,6 +54,16 @@ mod tests {
         }
     }
 
+    /// Computed by another program. Nodes of different versions compare their digests.
+    #[test]
+    fn hashes_are_the_same_in_all_versions() {
+        assert_eq!(of_copy(1, 0, 0), 0xed25_ac0e_2268_ddee);
+        assert_eq!(of_copy(0x3fff, 12_345, 0), 0x2939_229d_f038_512f);
+        assert_eq!(of_copy(77, 1 << 20, 9), 0xabc1_39ce_7e32_dd63);
+        assert_eq!(with(0, 1), 0xf2b3_0d5a_85d0_321e);
+        assert_eq!(with(0x1234_5678_90ab_cdef, 0xfeed_face), 0x43c5_4e54_510b_fc06);
+    }
+
     #[test]
     fn the_order_of_numbers_counts() {
         assert_ne!(with(with(0, 1), 2), with(with(0, 2), 1));

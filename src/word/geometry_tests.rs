@@ -202,25 +202,51 @@ fn where_the_bucket_count_is_odd_each_fingerprint_has_one_bucket_that_is_its_own
 
 #[test]
 fn alternates_reach_all_buckets_of_the_other_parity_alike() {
-    let buckets = Buckets::new(16);
-    let mut reached = [0; 16];
-    for fingerprint in (1..=4096).map(Fingerprint) {
-        reached[buckets.alternate(5, fingerprint)] += 1;
+    fn check(geometry: impl Geometry) {
+        let mut reached = [0; 16];
+        for fingerprint in (1..=4096).map(Fingerprint) {
+            reached[geometry.alternate(5, fingerprint)] += 1;
+        }
+        for (bucket, &times) in reached.iter().enumerate() {
+            let expected = if bucket % 2 == 0 { 480..=544 } else { 0..=0 };
+            assert!(expected.contains(&times), "bucket {bucket} reached {times} times");
+        }
     }
-    for (bucket, &times) in reached.iter().enumerate() {
-        let expected = if bucket % 2 == 0 { 480..=544 } else { 0..=0 };
-        assert!(expected.contains(&times), "bucket {bucket} reached {times} times");
+    check(Buckets::new(16));
+    check(WideBuckets::new(16));
+    check(Nested::new(16, 14, 0));
+}
+
+#[test]
+fn hashes_reach_all_buckets_and_have_all_fingerprints() {
+    fn check(geometry: impl Geometry) {
+        let layout = Plain::<8, 8>::new();
+        let (mut reached, mut fingerprints) = ([0; 16], std::collections::HashSet::new());
+        for hash in 1..=4096 {
+            let (fingerprint, first) = geometry.first(layout, nested(hash));
+            reached[first] += 1;
+            fingerprints.insert(fingerprint.0);
+        }
+        assert!(reached.iter().all(|times| (170..=340).contains(times)), "{reached:?}");
+        assert_eq!(fingerprints.len(), 255);
     }
+    check(Buckets::new(16));
+    check(WideBuckets::new(16));
+    check(Nested::new(4, 8, 2));
 }
 
 #[test]
 fn two_hops_lead_to_as_many_buckets_as_there_are_pairs_of_fingerprints() {
-    let buckets = Buckets::new(1 << 24);
-    let fingerprints = || (1..256).map(Fingerprint);
-    let two_hops = |f| fingerprints().map(move |g| buckets.alternate(buckets.alternate(5, f), g));
-    let reached: std::collections::HashSet<_> = fingerprints().flat_map(two_hops).collect();
-    // All that differ, except for chance, and the way back.
-    assert!(reached.len() > 255 * 254 * 9 / 10, "only {}", reached.len());
+    fn check(geometry: impl Geometry) {
+        let fingerprints = || (1..256).map(Fingerprint);
+        let two_hops = |f| fingerprints().map(move |g| geometry.alternate(geometry.alternate(5, f), g));
+        let reached: std::collections::HashSet<_> = fingerprints().flat_map(two_hops).collect();
+        // All that differ, except for chance, and the way back.
+        assert!(reached.len() > 255 * 254 * 9 / 10, "only {}", reached.len());
+    }
+    check(Buckets::new(1 << 24));
+    check(WideBuckets::new(1 << 24));
+    check(Nested::new(1 << 24, 14, 0));
 }
 
 /// A set of structured hashes, as weak hashers return them: a function of a number, and its name.
