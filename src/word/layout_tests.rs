@@ -16,6 +16,27 @@ fn every_shape_fits_in_a_word_and_they_are_ordered_by_memory() {
     assert!(SHAPES.is_sorted_by_key(|shape| std::cmp::Reverse(shape.slots)));
 }
 
+/// A payload takes bits from the fingerprint and none from the lanes.
+#[test]
+fn a_payload_changes_no_lane() {
+    for shape in SHAPES {
+        for bits in 0..=16 {
+            let Some(with_payload) = shape.with_payload(bits) else { continue };
+            assert_eq!(with_payload.lane_bits(), shape.lane_bits(), "{shape:?} with {bits} bits");
+            assert_eq!(with_payload.least_buckets(), if bits == 0 { 1 } else { 2 }, "{shape:?} with {bits} bits");
+        }
+    }
+    assert_eq!(Plain::<4, 16>::new().payload_bits(), 0);
+}
+
+#[test]
+fn the_rate_of_any_is_that_of_independent_mistakes() {
+    assert_eq!(rate_of_any([].into_iter()), 0.0);
+    assert!((rate_of_any([0.5, 0.5, 0.2].into_iter()) - 0.8).abs() < 1e-15);
+    // Rounding loses nothing of small rates.
+    assert!((rate_of_any([1e-17, 2e-17].into_iter()) - 3e-17).abs() < 1e-30);
+}
+
 /// The rate as the probability that a random fingerprint equals one of those stored, summed over all values that it
 /// can take.
 #[test]

@@ -164,6 +164,13 @@ mod tests {
         assert_eq!(Ring::for_lifetime(65_536), None);
     }
 
+    #[test]
+    fn a_moment_holds_every_tick_and_lag() {
+        let ring = Ring::new(MOST_RING_BITS);
+        let last = Moment::new(ring, LAST_TICK, ring.len());
+        assert_eq!((last.now(), last.lag()), (LAST_TICK, ring.len()));
+    }
+
     proptest! {
         /// The places say the same as the ticks.
         #[test]

@@ -162,6 +162,15 @@ fn a_save_makes_no_copy_and_a_removal_meanwhile_keeps_one_word() {
 }
 
 #[test]
+fn after_a_save_that_failed_halfway_changes_keep_nothing() {
+    let filter = filter(LAYOUTS[5], 100_000);
+    let mut short = [0; 1000];
+    assert_eq!(filter.save(&mut short[..]).unwrap_err().kind(), io::ErrorKind::WriteZero);
+    let (_, requests) = watch(|| (0..100).for_each(|key| assert!(filter.remove(&key))));
+    assert_eq!(requests.count, 0);
+}
+
+#[test]
 fn memory_that_is_refused_during_a_save_fails_the_save_and_nothing_else() {
     let filter = filter(LAYOUTS[5], 100_000);
     for nth in 1..=3 {
