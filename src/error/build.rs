@@ -187,7 +187,7 @@ impl fmt::Display for BuildError {
                 if *filter == FilterKind::Expiring {
                     write!(f, "whose ends take {value_bits} bits ")?;
                 } else if *value_bits > 0 {
-                    write!(f, "with values of {value_bits} bits ")?;
+                    write!(f, "with {value_bits}-bit values ")?;
                 }
                 write!(f, "can have is {lowest:e}; choose that rate or a higher one")?;
                 if *filter == FilterKind::Expiring {
@@ -220,3 +220,38 @@ impl fmt::Display for BuildError {
 }
 
 impl Error for BuildError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The message names what the caller can change, and nothing that makes no difference.
+    #[test]
+    fn the_advice_for_a_rate_that_is_too_low_suits_the_filter() {
+        let text = |filter, encoding, generations, value_bits| {
+            BuildError::RateTooLow { filter, encoding, generations, value_bits, rate: 1e-12, lowest: 2e-9 }.to_string()
+        };
+        let rotating = |generations| text(FilterKind::Rotating, None, generations, 0);
+        let maplet = |value_bits| text(FilterKind::Maplet, None, 1, value_bits);
+        let semi_sorted = text(FilterKind::Concurrent, Some(Encoding::SemiSorted), 1, 0);
+        let expiring = text(FilterKind::Expiring, None, 1, 4);
+        let has = |text: &str, words: [&str; 3]| {
+            let all = ["generations", "value", "encoding", "resolution"];
+            for word in all {
+                assert_eq!(text.contains(word), words.contains(&word), "{word}: {text}");
+            }
+        };
+        has(&text(FilterKind::Concurrent, None, 1, 0), [""; 3]);
+        has(&text(FilterKind::Growable, Some(Encoding::Plain), 1, 0), [""; 3]);
+        has(&semi_sorted, ["encoding", "", ""]);
+        has(&rotating(3), ["generations", "", ""]);
+        has(&maplet(8), ["value", "", ""]);
+        has(&expiring, ["resolution", "", ""]);
+        assert!(semi_sorted.contains("with Encoding::SemiSorted ") && semi_sorted.contains("plain buckets"));
+        assert!(rotating(3).contains("of 3 generations ") && rotating(3).contains("fewer generations"));
+        assert!(rotating(2).contains("of 2 generations ") && !rotating(2).contains("fewer"), "two is the least");
+        assert!(maplet(8).contains("with 8-bit values ") && maplet(8).contains("fewer value bits"));
+        assert!(maplet(1).contains("with 1-bit values ") && !maplet(1).contains("fewer"), "one is the least");
+        assert!(expiring.contains("whose ends take 4 bits ") && expiring.contains("a coarser resolution"));
+    }
+}

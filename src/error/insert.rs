@@ -374,3 +374,22 @@ impl fmt::Display for ReserveError {
 }
 
 impl Error for ReserveError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A filter below its capacity has no room only for keys that collide. More capacity would not help.
+    #[test]
+    fn the_advice_for_a_full_filter_depends_on_how_full_it_is() {
+        let text = |len| InsertError::full(len, 100).to_string();
+        assert!(text(99).contains("only 99 keys") && text(99).contains("insert_if_absent"), "{}", text(99));
+        assert!(text(100).contains("holds 100 keys") && text(100).contains("build a larger one"), "{}", text(100));
+    }
+
+    #[test]
+    fn a_refused_batch_tells_how_far_it_came_and_why() {
+        let error = InsertBatchError { inserted: 7, error: InsertError::full(100, 100) }.to_string();
+        assert!(error.contains("first 7 keys") && error.contains("is full"), "{error}");
+    }
+}

@@ -91,7 +91,7 @@ fn parameters_that_cannot_be_met_are_errors_that_name_them() {
     assert!(error.to_string().contains("MapletBuilder::capacity"), "{error}");
     let error = build(10, 16, 1e-6);
     let BuildError::RateTooLow { value_bits: 16, lowest, .. } = error else { panic!("{error}") };
-    assert!(error.to_string().contains("ConcurrentCuckooMaplet with values of 16 bits"), "{error}");
+    assert!(error.to_string().contains("ConcurrentCuckooMaplet with 16-bit values"), "{error}");
     assert!(
         ConcurrentCuckooMaplet::<u64>::builder()
             .capacity(10)
