@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::plan::sizing;
 use crate::table::words::Table;
-use crate::word::geometry::Buckets;
+use crate::word::geometry::{Buckets, nested};
 use crate::word::layout::{OfFilter, Plain, SemiSorted, Shape};
 
 /// The distance of each bucket that can be reached from the item's two, by another kind of search: to a fixed
@@ -92,6 +92,22 @@ proptest! {
         check::<Plain<8, 8>>(count, items(8), one);
         check::<SemiSorted<3, 22>>(count, items(3), one);
         check::<SemiSorted<5, 14>>(count, items(5), one);
+    }
+}
+
+/// In a table of no more buckets than the budget, a search finds the only free slot. So "full" is exact there.
+#[test]
+fn a_search_finds_the_only_bucket_with_room_in_a_table_as_large_as_its_budget() {
+    let (layout, buckets) = (Plain::<4, 16>::new(), Buckets::new(BUDGET));
+    let full = |bucket: usize| {
+        let entries = (0..4).map(|slot| layout.entry(layout.fingerprint(nested((4 * bucket + slot) as u64)), 0));
+        entries.fold(Bucket::default(), |word, entry| layout.add(word, entry).expect("four slots"))
+    };
+    let words: Vec<Bucket> = (0..BUDGET).map(full).collect();
+    for free in (0..BUDGET).step_by(if cfg!(miri) { 1000 } else { 40 }) {
+        let look = |bucket: usize| if bucket == free { Bucket::default() } else { words[bucket] };
+        let outcome = make_room(layout, buckets, buckets.item(layout, 7), look, |_| true);
+        assert!(matches!(outcome, Outcome::Planned), "bucket {free} was not found");
     }
 }
 
