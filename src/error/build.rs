@@ -235,18 +235,17 @@ mod tests {
         let maplet = |value_bits| text(FilterKind::Maplet, None, 1, value_bits);
         let semi_sorted = text(FilterKind::Concurrent, Some(Encoding::SemiSorted), 1, 0);
         let expiring = text(FilterKind::Expiring, None, 1, 4);
-        let has = |text: &str, words: [&str; 3]| {
-            let all = ["generations", "value", "encoding", "resolution"];
-            for word in all {
+        let has = |text: &str, words: &[&str]| {
+            for word in ["generations", "value", "encoding", "resolution"] {
                 assert_eq!(text.contains(word), words.contains(&word), "{word}: {text}");
             }
         };
-        has(&text(FilterKind::Concurrent, None, 1, 0), [""; 3]);
-        has(&text(FilterKind::Growable, Some(Encoding::Plain), 1, 0), [""; 3]);
-        has(&semi_sorted, ["encoding", "", ""]);
-        has(&rotating(3), ["generations", "", ""]);
-        has(&maplet(8), ["value", "", ""]);
-        has(&expiring, ["resolution", "", ""]);
+        has(&text(FilterKind::Concurrent, None, 1, 0), &[]);
+        has(&text(FilterKind::Growable, Some(Encoding::Plain), 1, 0), &[]);
+        has(&semi_sorted, &["encoding"]);
+        has(&rotating(3), &["generations"]);
+        has(&maplet(8), &["value"]);
+        has(&expiring, &["resolution"]);
         assert!(semi_sorted.contains("with Encoding::SemiSorted ") && semi_sorted.contains("plain buckets"));
         assert!(rotating(3).contains("of 3 generations ") && rotating(3).contains("fewer generations"));
         assert!(rotating(2).contains("of 2 generations ") && !rotating(2).contains("fewer"), "two is the least");

@@ -95,7 +95,7 @@ proptest! {
     }
 }
 
-/// In a table of no more buckets than the budget, a search finds the only free slot. So "full" is exact there.
+/// In a table of no more buckets than the budget, a search finds the only bucket with room. So "full" is exact there.
 #[test]
 fn a_search_finds_the_only_bucket_with_room_in_a_table_as_large_as_its_budget() {
     let (layout, buckets) = (Plain::<4, 16>::new(), Buckets::new(BUDGET));
