@@ -15,6 +15,11 @@ fn entry<L: Layout>(layout: L, hash: u64) -> Entry {
     layout.entry(layout.fingerprint(hash), (hash % 3) as u16)
 }
 
+/// The payload of an entry, from the bits of its lane.
+fn payload_in<L: Layout>(layout: L, entry: Entry) -> u16 {
+    ((u64::from(entry.0) & layout.payload()) >> layout.payload_shift()) as u16
+}
+
 fn fill<L: Layout>(layout: L, entries: &[Entry]) -> Bucket {
     entries.iter().fold(Bucket::default(), |bucket, &e| layout.add(bucket, e).expect("there is room"))
 }
@@ -125,7 +130,7 @@ fn check_lookups<L: Layout>(
             assert!(L::SEMI_SORTED && differences.into_iter().any(|bits| bits != 0 && bits & low == 0));
         }
     }
-    let payload = |e: &Entry| ((u64::from(e.0) & layout.payload()) >> layout.payload_shift()) as u16;
+    let payload = |e: &Entry| payload_in(layout, *e);
     let mut payloads: Vec<u16> = stored.iter().filter(has_it).map(payload).collect();
     payloads.sort_unstable();
     payloads.dedup();
@@ -141,7 +146,7 @@ fn check_lookups<L: Layout>(
 
 /// Checks what is asked of all entries with some payload, where the bucket holds `stored`.
 fn check_payloads<L: Layout>(layout: L, stored: &[Entry], bucket: Bucket) {
-    let payload = |e: &Entry| ((u64::from(e.0) & layout.payload()) >> layout.payload_shift()) as u16;
+    let payload = |e: &Entry| payload_in(layout, *e);
     for one in 0..3 {
         let (with, without): (Vec<Entry>, Vec<Entry>) = stored.iter().partition(|e| payload(e) == one);
         let lanes = layout.lanes_with(bucket, |payload| payload == one);

@@ -16,9 +16,9 @@ fn every_shape_fits_in_a_word_and_they_are_ordered_by_memory() {
     assert!(SHAPES.is_sorted_by_key(|shape| std::cmp::Reverse(shape.slots)));
 }
 
-/// A payload takes bits from the fingerprint and none from the lanes.
+/// A payload takes its bits from the fingerprint.
 #[test]
-fn a_payload_changes_no_lane() {
+fn a_payload_leaves_the_lanes_as_they_are_and_needs_two_buckets() {
     for shape in SHAPES {
         for bits in 0..=16 {
             let Some(with_payload) = shape.with_payload(bits) else { continue };
