@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use concurrent_cuckoo_filter::{
-    BuildError, Builder, ConcurrentCuckooFilter, DefaultHashBuilder, Encoding, FilterKind, GrowableBuilder,
-    GrowableCuckooFilter, InsertError, MembershipFilter, RotatingBuilder, RotatingCuckooFilter,
+    BuildError, Builder, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, DefaultHashBuilder, Encoding,
+    ExpiringCuckooFilter, FilterKind, GrowableBuilder, GrowableCuckooFilter, InsertError, MembershipFilter,
+    RotatingBuilder, RotatingCuckooFilter,
 };
 
 /// One program for all of them.
@@ -27,7 +28,7 @@ fn use_it(filter: &(impl MembershipFilter<u64> + Sync)) {
             });
         }
     });
-    assert_eq!(filter.len(), 1001, "{name}");
+    assert!(!filter.is_empty() && filter.len() == 1001, "{name}");
     filter.record_negatives(99);
     filter.record_false_positives(1);
     let stats = filter.stats();
@@ -55,6 +56,31 @@ fn a_filter_can_be_chosen_at_run_time() {
         let writer = Arc::clone(&filter);
         thread::spawn(move || writer.insert("a")).join().unwrap().unwrap();
         assert!(filter.contains("a") && filter.len() == 1, "{filter:?}");
+    }
+}
+
+/// For logs: the type, and how full it is.
+#[test]
+fn debug_output_names_the_type_and_the_number_of_keys() {
+    let maplet = ConcurrentCuckooMaplet::<u64>::builder().capacity(10).value_bits(4).build().unwrap();
+    maplet.insert(&1, 2).unwrap();
+    let expiring = ExpiringCuckooFilter::<u64>::builder().capacity(10).lifetime_in_ticks(3).build().unwrap();
+    expiring.advance_to(1);
+    expiring.insert(&1, 2).unwrap();
+    let (one, growable, rotating) = (
+        ConcurrentCuckooFilter::<u64>::with_capacity(10),
+        GrowableCuckooFilter::<u64>::with_capacity(10),
+        RotatingCuckooFilter::<u64>::with_capacity(10),
+    );
+    [&one as &dyn MembershipFilter<u64>, &growable, &rotating].iter().for_each(|filter| filter.insert(&1).unwrap());
+    for (shown, name) in [
+        (format!("{one:?}"), "ConcurrentCuckooFilter {"),
+        (format!("{growable:?}"), "GrowableCuckooFilter {"),
+        (format!("{rotating:?}"), "RotatingCuckooFilter {"),
+        (format!("{maplet:?}"), "ConcurrentCuckooMaplet {"),
+        (format!("{expiring:?}"), "ExpiringCuckooFilter {"),
+    ] {
+        assert!(shown.starts_with(name) && shown.contains("len: 1,"), "{shown}");
     }
 }
 

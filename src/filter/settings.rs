@@ -49,11 +49,7 @@ impl Settings {
         // rate.
         let shape = Shape::cheapest(rate / looked_into, self.encoding, self.payload_bits).ok_or_else(|| {
             let of_one = Shape::lowest_rate(self.encoding, self.payload_bits);
-            let mut lowest = of_one * looked_into;
-            while lowest / looked_into < of_one {
-                lowest = lowest.next_up();
-            }
-            self.rate_too_low(lowest, looked_into as usize)
+            self.rate_too_low(of_one * looked_into, looked_into as usize)
         })?;
         Ok(Plan::new(shape, self.buckets_for(shape, capacity, tables)?, self.pages))
     }

@@ -222,6 +222,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_counts_of_all_shards_are_added_up() {
+        let shards = boxed_slice(elements(8), Shard::default).expect("memory");
+        let counters = Counters { shards, mask: 7 };
+        std::thread::scope(|scope| (0..8).for_each(|_| _ = scope.spawn(|| counters.add_len(3))));
+        assert_eq!(counters.len(), 24);
+    }
+
+    #[test]
     fn the_counts_of_two_tables_are_added_up_and_the_longer_path_is_the_longest() {
         let counts = |n: u64| Counts {
             len: n as usize,

@@ -10,6 +10,7 @@ use crate::machine::arch::VectorUnit;
 use crate::plan::batch::BLOCK;
 use crate::table::any::AnyTable;
 use crate::table::erased::{Answer, Batch, Lookups};
+use crate::table::relocate::{Effort, Purpose};
 use crate::table::words::Table;
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::{Geometry, Item};
@@ -211,4 +212,17 @@ fn every_table_up_to_the_budget_fills_to_the_last_item_that_fits() {
         assert!(!fits(&copies, buckets, 3), "{buckets} buckets: refused the {}th item", copies.len());
         assert!(fits(&copies[..copies.len() - 1], buckets, 3));
     }
+}
+
+/// Other threads may take all the room that an insert makes. After a few searches it excludes them.
+#[test]
+fn an_insert_is_disturbed_a_few_times_at_most() {
+    let table = Table::<Plain<8, 8>>::new(64, 0).expect("a small table");
+    let (mut effort, mut searches) = (Effort::default(), 0);
+    while !effort.is_enough() {
+        table.make_room(table.item(1), Purpose::Insert, &mut effort).expect("there is room");
+        searches += 1;
+        assert!(searches <= 4, "as the guide says");
+    }
+    assert!(searches > 1, "a search or two need no lock");
 }

@@ -7,7 +7,7 @@ use std::thread;
 
 use concurrent_cuckoo_filter::Loader;
 
-use crate::filters::{Filter, build, build_maplet, builder, load, load_maplet, saved, state};
+use crate::filters::{Filter, build, build_maplet, builder, load, load_maplet, saved, saved_maplet, state, value_of};
 use crate::support::{LAYOUTS, MAPLET_LAYOUTS};
 use crate::writers::{Acting, Keeping, Slow};
 
@@ -203,6 +203,36 @@ fn a_snapshot_is_exactly_what_the_filter_was_at_its_position() {
                 });
             }
         });
+    }
+}
+
+/// Nothing that a batch adds, moves or takes out after a save has begun changes a byte of the snapshot.
+#[test]
+fn batches_after_a_save_has_begun_leave_no_trace_in_it() {
+    const EACH: u64 = 2_500;
+    let (old, new): (Vec<u64>, Vec<u64>) = ((0..EACH).collect(), (EACH..2 * EACH).collect());
+    for layout in LAYOUTS {
+        let filter = build(layout, 2 * EACH as usize);
+        assert_eq!(filter.insert_batch(&old), Ok(EACH as usize));
+        let (before, mut after, mut removed) = (saved(&filter), Vec::new(), Vec::new());
+        let save = filter.begin_save().unwrap();
+        assert_eq!(filter.insert_batch(&new), Ok(EACH as usize));
+        filter.remove_batch(&old, &mut removed);
+        save.write_to(&mut after).unwrap();
+        assert!(before == after && removed.iter().all(|&removed| removed), "{filter:?}");
+        assert!(new.iter().all(|key| filter.contains(key)), "{filter:?}");
+    }
+    for layout in MAPLET_LAYOUTS {
+        let maplet = build_maplet(layout, 2 * EACH as usize);
+        let value = |key: &u64| value_of(*key, layout.0);
+        assert_eq!(maplet.insert_batch(old.iter().map(|key| (key, value(key)))), Ok(EACH as usize));
+        let (before, mut after, mut removed) = (saved_maplet(&maplet), Vec::new(), Vec::new());
+        let save = maplet.begin_save().unwrap();
+        assert_eq!(maplet.insert_batch(new.iter().map(|key| (key, value(key)))), Ok(EACH as usize));
+        maplet.remove_batch(old.iter().map(|key| (key, value(key))), &mut removed);
+        save.write_to(&mut after).unwrap();
+        assert!(before == after && removed.iter().all(|&removed| removed), "{maplet:?}");
+        assert!(new.iter().all(|key| maplet.values(key).contains(value(key))), "{maplet:?}");
     }
 }
 

@@ -109,6 +109,10 @@ fn position_and_attachment_come_back() {
         assert_eq!((loaded.position, &loaded.attachment), (position, &attachment));
         Filter::load(&bytes[..], state(), 1 << 20).expect("the short way leaves them");
     }
+    let (save, loader) = (filter.begin_save().unwrap().position(17), Loader::<Filter, _>::new(state(), 1 << 20));
+    let shown = format!("{save:?} {loader:?}");
+    assert!(shown.contains("position: Some(17)") && shown.contains("memory_limit: 1048576"), "{shown}");
+    drop(save);
     let mut bytes = Vec::new();
     let error = filter.begin_save().unwrap().attachment([0; 65_537]).write_to(&mut bytes).unwrap_err();
     assert_eq!((error.kind(), bytes.len()), (io::ErrorKind::InvalidInput, 0));
