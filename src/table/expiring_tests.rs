@@ -46,8 +46,9 @@ fn all_vector_units_find_the_same_living() {
 /// The clock's own ticks begin again after 2⁴⁷, longer than any process runs. No lifetime changes by it.
 #[test]
 fn lifetimes_last_while_the_clock_begins_its_own_ticks_again() {
-    for (spare, lag) in [(1, 0), (1, 1), (9, 5)] {
+    for (spare, lag, pace) in [(1, 0, 1), (1, 1, 1), (9, 5, 1), (1, 0, 2), (1, 0, 5)] {
         let table = table::<SemiSorted<4, 17>>(100, 4, spare);
+        let ticks = (1000..1010).step_by(pace);
         let longest = 16 - spare;
         table.advance_to(1000);
         // As if the clock had run that long.
@@ -55,7 +56,7 @@ fn lifetimes_last_while_the_clock_begins_its_own_ticks_again() {
         let moment = Moment::new(clock.ring, LAST_TICK - 3, lag);
         clock.call(moment, 1000);
         clock.publish(moment);
-        for tick in 1000..1010 {
+        for tick in ticks.clone() {
             table.advance_to(tick);
             for lifetime in 1..=longest {
                 let hash = tick * 100 + lifetime;
@@ -68,7 +69,7 @@ fn lifetimes_last_while_the_clock_begins_its_own_ticks_again() {
         }
         for now in 1009..1030 {
             table.advance_to(now);
-            for tick in 1000..1010 {
+            for tick in ticks.clone() {
                 for lifetime in 1..=longest {
                     assert_eq!(table.contains_live(tick * 100 + lifetime), tick + lifetime > now, "{tick} at {now}");
                 }
