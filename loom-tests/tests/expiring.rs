@@ -81,6 +81,18 @@ model! {
     for [LookupWithoutClock]
 }
 
+/// A lookup of a batch finds an entry that is relocated behind its back.
+fn relocation_behind_a_batch() -> Model {
+    let reader = role(|table| assert_eq!(table.contains_live_batch([key(0)]), [true], "a live entry was missed"));
+    let mover = role(|table| assert!(table.relocate_until(key(0).twin(), 12)));
+    (table(&[(key(0).twin(), 12)]), vec![reader, mover], role(|table| assert!(table.contains_live(key(0)))))
+}
+model! {
+    relocation_behind_a_batch, at least 50,
+    fails with "a live entry was missed"
+    for [RelocateWithoutBump, LookupWithoutVersion]
+}
+
 /// One entry of a key dies, but not before another one has been added.
 fn one_dies_and_another_has_come() -> Model {
     let reader = role(|table| assert!(table.contains_live(key(0)), "a live entry was missed"));
