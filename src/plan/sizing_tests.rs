@@ -54,6 +54,9 @@ fn the_largest_capacity_is_that_of_the_largest_tables() {
         assert!(buckets + 8192 > LARGEST / tables, "{tables} tables of more than {buckets} buckets fit too");
     }
     assert_eq!(largest_capacity(shape, usize::MAX), 5, "one bucket each");
+    // No allocation has more bytes than this.
+    let [most, of_largest, of_larger] = [isize::MAX as u128, LARGEST as u128 * 8, (LARGEST as u128 + 2) * 8];
+    assert!(of_largest <= most && most < of_larger, "{LARGEST}");
 }
 
 #[test]
