@@ -175,7 +175,9 @@ fn batches_answer_as_single_operations_do() {
     maplet.remove_batch(pairs.iter().map(|(key, value)| (key, *value)), &mut removed);
     assert_eq!(removed, pairs.iter().map(|pair| model[pair]).collect::<Vec<_>>());
     assert_eq!(maplet.len(), twin.len());
-    assert!(keys.iter().filter(|&key| key % 5 == 0).all(|key| maplet.values(key).contains(value(*key))), "those stay");
+    assert!(keys.iter().all(|key| maplet.values(key) == twin.values(key)));
+    // A removal of a pair that is not in may take out a look-alike, but not with a value of too many bits.
+    assert!(pairs.iter().zip(&removed).all(|((_, value), &removed)| *value < 64 || !removed), "those stay");
 }
 
 /// A maplet with the same hasher and the same pairs.
