@@ -119,16 +119,20 @@ pub(crate) fn unrank_table(slots: u32) -> Option<&'static [u32]> {
 fn compute_unrank_table(slots: u32) -> Option<Box<[u32]>> {
     let mut table = boxed_slice(1 << rank_bits(slots), || 0)?;
     let mut list = 0;
-    loop {
-        table[rank(list, slots) as usize] = list;
-        // The next sorted list: raise the first nibble that is below its neighbour (or below 15, for the last), and
-        // set those before it to 0.
-        let nibble = |j: u32| list >> (STRIDE * j) & 15;
-        let Some(j) = (0..slots).find(|&j| nibble(j) < if j + 1 < slots { nibble(j + 1) } else { 15 }) else {
-            return Some(table);
-        };
-        list = ((list >> (STRIDE * j)) + 1) << (STRIDE * j);
+    for entry in &mut table {
+        *entry = list;
+        // The list of the next rank: raise the first nibble that is below its neighbour (or below 15, for the last),
+        // and set those before it to 0.
+        let neighbours = list >> STRIDE | 15 << (STRIDE * (slots - 1));
+        // As in `less_than`.
+        let below = ((neighbours | GUARDS) - list - ONES) & GUARDS;
+        if below == 0 {
+            break;
+        }
+        let place = STRIDE * (below.trailing_zeros() / STRIDE);
+        list = ((list >> place) + 1) << place;
     }
+    Some(table)
 }
 
 #[cfg(test)]
