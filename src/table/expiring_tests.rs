@@ -35,6 +35,7 @@ fn compare_vector_units<L: OfFilter>(end_bits: u32) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri has none")]
 fn all_vector_units_find_the_same_living() {
     compare_vector_units::<SemiSorted<6, 12>>(4);
     compare_vector_units::<SemiSorted<5, 14>>(4);

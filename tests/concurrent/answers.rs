@@ -6,7 +6,7 @@ use std::thread;
 use concurrent_cuckoo_filter::Encoding;
 
 use crate::support::{Random, Raw, build};
-use crate::threads::{THREADS, scaled, writers_and_readers};
+use crate::threads::{THREADS, scaled, sized, writers_and_readers};
 
 /// Many threads add the same keys.
 ///
@@ -14,8 +14,8 @@ use crate::threads::{THREADS, scaled, writers_and_readers};
 #[test]
 fn of_all_that_race_to_add_a_key_one_does() {
     for round in 0..scaled(10) {
-        let filter = build(20_000, Encoding::SemiSorted, 0.001);
-        let keys = if cfg!(miri) { 50 } else { filter.capacity() as u64 };
+        let filter = build(sized(20_000), Encoding::SemiSorted, 0.001);
+        let keys = filter.capacity() as u64;
         let winners: Vec<_> = (0..keys).map(|_| AtomicU8::new(0)).collect();
         let hash = |key: u64| Raw(Random(round << 32 | key).next());
         thread::scope(|scope| {
@@ -48,7 +48,7 @@ fn of_all_that_race_to_add_a_key_one_does() {
 /// Seen in other filters: a key whose two buckets are the same is counted twice.
 #[test]
 fn count_is_exact_while_others_relocate() {
-    for capacity in [2, 4, 100, 2000] {
+    for capacity in [2, 4, 100, 2000].map(sized) {
         // Fingerprints have 32 bits, so no key is mistaken for another.
         let filter = build(capacity, Encoding::Plain, 1e-9);
         let permanent = filter.capacity() as u64 / 2;
@@ -81,22 +81,23 @@ fn count_is_exact_while_others_relocate() {
 /// During other operations, `clear` removes the keys that were there before it, and the length is correct.
 #[test]
 fn clear_takes_out_what_was_there_before() {
-    let filter = build(2000, Encoding::SemiSorted, 1e-4);
+    let filter = build(sized(2000), Encoding::SemiSorted, 1e-4);
+    let [before, during] = [500, 800].map(|keys| if cfg!(miri) { keys / 30 } else { keys });
     let hash = |key: u64| Raw(Random(key).next());
     for round in 0..scaled(300) {
         let old = |key: u64| hash(round << 40 | key);
-        (0..500).for_each(|key| filter.insert(&old(key)).unwrap());
+        (0..before).for_each(|key| filter.insert(&old(key)).unwrap());
         thread::scope(|scope| {
             scope.spawn(|| filter.clear());
             for id in 1..3 {
                 let filter = &filter;
                 scope.spawn(move || {
                     // These inserts make others move. "Full" is no failure here.
-                    (0..800).for_each(|key| _ = filter.insert(&hash(round << 40 | id << 32 | key)));
+                    (0..during).for_each(|key| _ = filter.insert(&hash(round << 40 | id << 32 | key)));
                 });
             }
         });
-        let found = (0..500).filter(|&key| filter.contains(&old(key))).count();
+        let found = (0..before).filter(|&key| filter.contains(&old(key))).count();
         assert!(found <= 3, "{found} keys outlived clear: too many to be false positives");
         filter.clear();
         assert_eq!(filter.len(), 0, "the length is wrong");

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use concurrent_cuckoo_filter::Encoding;
 
 use crate::support::{Random, Raw, build, hashes};
-use crate::threads::{THREADS, scaled, writers_and_readers};
+use crate::threads::{THREADS, scaled, sized, writers_and_readers};
 
 /// Threads insert and remove keys of their own in a table that is nearly or completely full. Other threads look up
 /// permanent keys.
@@ -14,7 +14,7 @@ use crate::threads::{THREADS, scaled, writers_and_readers};
 /// Seen in other filters: keys whose insert returned `Ok` are never found again; the length drifts; `remove` misses
 /// a present key during a relocation.
 fn churn(slots_to_fill: f64, encoding: Encoding, rate: f64, capacity: u64) {
-    let filter = build(capacity, encoding, rate);
+    let filter = build(sized(capacity), encoding, rate);
     let keys = (filter.slots() as f64 * slots_to_fill) as u64;
     // Each key of the churn is in half of the time.
     let (permanent, churned) = (keys * 8 / 10, keys * 4 / 10 / THREADS);
@@ -77,13 +77,13 @@ fn churn_in_a_full_table_loses_nothing() {
 
 #[test]
 fn churn_where_buckets_share_stripes_loses_nothing() {
-    churn(0.99, Encoding::SemiSorted, 0.001, if cfg!(miri) { 300 } else { 200_000 });
+    churn(0.99, Encoding::SemiSorted, 0.001, 200_000);
 }
 
 /// The same in batches. Each writer inserts and removes its keys in batches, of sizes that end anywhere within the
 /// block that is processed at a time.
 fn churn_by_batches(slots_to_fill: f64, encoding: Encoding, rate: f64, capacity: u64) {
-    let filter = build(capacity, encoding, rate);
+    let filter = build(sized(capacity), encoding, rate);
     let keys = (filter.slots() as f64 * slots_to_fill) as usize;
     // Each key of the churn is in half of the time.
     let (permanent, churned) = (keys * 8 / 10, keys * 4 / 10 / THREADS as usize);
@@ -161,7 +161,7 @@ fn churn_by_batches_loses_nothing() {
 fn twins_that_come_and_go_hide_no_permanent_key() {
     for (encoding, rate) in [(Encoding::Plain, 0.07), (Encoding::SemiSorted, 0.001)] {
         for capacity in [16, 300, 8000] {
-            let filter = build(capacity, encoding, rate);
+            let filter = build(sized(capacity), encoding, rate);
             let permanent = filter.slots() as u64 * 8 / 10;
             let hash = |key: u64| Raw(Random(key).next());
             (0..permanent).for_each(|key| filter.insert(&hash(key)).unwrap());

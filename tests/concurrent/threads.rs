@@ -10,7 +10,12 @@ pub(crate) const THREADS: u64 = 4;
 /// How often a loop runs whose usual count is `times`.
 pub(crate) fn scaled(times: u64) -> u64 {
     let factor = std::env::var("CCF_STRESS").map_or(1, |factor| factor.parse().expect("CCF_STRESS is a number"));
-    if cfg!(miri) { times / 5000 + 5 } else { times * factor }
+    if cfg!(miri) { times / 20_000 + 3 } else { times * factor }
+}
+
+/// How many keys a filter is made for that usually has `capacity`. Few under Miri, where filling it takes longest.
+pub(crate) fn sized(capacity: u64) -> u64 {
+    if cfg!(miri) { capacity.min(60) } else { capacity }
 }
 
 /// Runs `write` on some threads and `read` on two more, until the writers have ended.
