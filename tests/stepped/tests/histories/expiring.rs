@@ -326,7 +326,8 @@ fn histories_under_random_schedules_are_linearizable() {
 
 without! {
     random_schedules, in at most 40_000 worlds:
-    AddsBeforeSwept, DropWithoutLock, RestartWithoutLocks, SweepKeepsNothing, SweepWithoutSettling, SweptTooSoon
+    AddsBeforeSwept, DropWithoutLock from 250, RestartWithoutLocks, SweepKeepsNothing, SweepWithoutSettling,
+    SweptTooSoon
 }
 
 /// A relocation saw an entry, which was then swept. It took the entry for one that ends a round of the ring later.
