@@ -6,7 +6,7 @@ use std::thread;
 use concurrent_cuckoo_filter::Encoding;
 
 use crate::support::{Random, Raw, build};
-use crate::threads::{THREADS, scaled, sized, writers_and_readers};
+use crate::threads::{THREADS, scaled, sized, sizes, writers_and_readers};
 
 /// Many threads add the same keys.
 ///
@@ -48,7 +48,7 @@ fn of_all_that_race_to_add_a_key_one_does() {
 /// Seen in other filters: a key whose two buckets are the same is counted twice.
 #[test]
 fn count_is_exact_while_others_relocate() {
-    for capacity in [2, 4, 100, 2000].map(sized) {
+    for capacity in sizes([2, 4, 100, 2000]) {
         // Fingerprints have 32 bits, so no key is mistaken for another.
         let filter = build(capacity, Encoding::Plain, 1e-9);
         let permanent = filter.capacity() as u64 / 2;

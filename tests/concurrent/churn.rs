@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use concurrent_cuckoo_filter::Encoding;
 
 use crate::support::{Random, Raw, build, hashes};
-use crate::threads::{THREADS, scaled, sized, writers_and_readers};
+use crate::threads::{THREADS, scaled, sized, sizes, writers_and_readers};
 
 /// Threads insert and remove keys of their own in a table that is nearly or completely full. Other threads look up
 /// permanent keys.
@@ -167,8 +167,8 @@ fn churn_by_batches_loses_nothing() {
 #[test]
 fn twins_that_come_and_go_hide_no_permanent_key() {
     for (encoding, rate) in [(Encoding::Plain, 0.07), (Encoding::SemiSorted, 0.001)] {
-        for capacity in [16, 300, 8000] {
-            let filter = build(sized(capacity), encoding, rate);
+        for capacity in sizes([16, 300, 8000]) {
+            let filter = build(capacity, encoding, rate);
             let permanent = filter.slots() as u64 * 8 / 10;
             let hash = |key: u64| Raw(Random(key).next());
             (0..permanent).for_each(|key| filter.insert(&hash(key)).unwrap());

@@ -6,7 +6,7 @@ use std::thread;
 use concurrent_cuckoo_filter::{Encoding, InsertError};
 
 use crate::support::{Random, Raw, build};
-use crate::threads::{THREADS, scaled, sized, writers_and_readers};
+use crate::threads::{THREADS, scaled, sizes, writers_and_readers};
 
 /// If there is always room, no insert fails because of contention.
 #[test]
@@ -58,7 +58,7 @@ fn a_refused_insert_is_refused_for_want_of_room() {
 /// Seen in other filters: a refused insert pushes another key out.
 #[test]
 fn racing_inserts_fill_the_table_and_lose_nothing() {
-    for capacity in [10, 1000, 30_000].map(sized) {
+    for capacity in sizes([10, 1000, 30_000]) {
         let filter = build(capacity, Encoding::SemiSorted, 0.001);
         let hash = |id: u64, key: u64| Raw(Random(id << 32 | key).next());
         let held: Vec<AtomicUsize> = (0..THREADS).map(|_| AtomicUsize::new(0)).collect();

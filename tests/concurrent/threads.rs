@@ -18,6 +18,13 @@ pub(crate) fn sized(capacity: u64) -> u64 {
     if cfg!(miri) { capacity.min(60) } else { capacity }
 }
 
+/// The same for several, each once.
+pub(crate) fn sizes<const N: usize>(capacities: [u64; N]) -> Vec<u64> {
+    let mut sizes = capacities.map(sized).to_vec();
+    sizes.dedup();
+    sizes
+}
+
 /// Runs `write` on some threads and `read` on two more, until the writers have ended.
 pub(crate) fn writers_and_readers(writers: u64, write: impl Fn(u64) + Sync, read: impl Fn(&mut Random) + Sync) {
     let done = AtomicBool::new(false);

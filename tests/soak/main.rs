@@ -5,6 +5,7 @@
 //! - `growable`: a `GrowableCuckooFilter`;
 //! - `rotating`, `rotating_worker`: a `RotatingCuckooFilter`;
 //! - `expiring`, `expiring_worker`: an `ExpiringCuckooFilter`;
+//! - `maplet`, `maplet_worker`: a `ConcurrentCuckooMaplet`;
 //! - `removable`: helpers that the first two share;
 //! - `rounds`: helpers that all share.
 //!
@@ -19,6 +20,8 @@
 mod expiring;
 mod expiring_worker;
 mod growable;
+mod maplet;
+mod maplet_worker;
 mod one_table;
 mod removable;
 mod rotating;
@@ -53,6 +56,12 @@ fn soak_expiring() {
     soak::<expiring::Round>();
 }
 
+#[test]
+#[ignore = "as long as CCF_SOAK_SECONDS, 60 by default; run it in release mode with --nocapture"]
+fn soak_maplet() {
+    soak::<maplet::Round>();
+}
+
 /// A few short rounds of each soak.
 #[test]
 #[cfg_attr(miri, ignore = "too long")]
@@ -62,4 +71,5 @@ fn a_sample_of_each_soak() {
     // Two for each way to rotate.
     sample::<rotating::Round>(6);
     sample::<expiring::Round>(6);
+    sample::<maplet::Round>(6);
 }

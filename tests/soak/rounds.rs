@@ -139,6 +139,8 @@ pub(crate) struct Tally {
     pub(crate) refused: u64,
     pub(crate) removals: u64,
     pub(crate) counts: u64,
+    /// Values of a maplet that were to be replaced.
+    pub(crate) replacements: u64,
     pub(crate) rotations: u64,
     /// How often the clock of entries advanced.
     pub(crate) ticks: u64,
@@ -161,6 +163,7 @@ impl Tally {
         self.refused += other.refused;
         self.removals += other.removals;
         self.counts += other.counts;
+        self.replacements += other.replacements;
         self.rotations += other.rotations;
         self.ticks += other.ticks;
         self.saves += other.saves;
@@ -169,14 +172,15 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rounds, lookups, inserts, refused, removals, counts, rotations, ticks, saves } = self;
-        let operations = lookups + inserts + removals + counts;
+        let Self { rounds, lookups, inserts, refused, removals, counts, replacements, rotations, ticks, saves } = self;
+        let operations = lookups + inserts + removals + counts + replacements;
         write!(
             f,
             "{rounds:6} rounds, {operations:12} operations: {lookups} lookups, {inserts} inserts ({refused} refused), \
              {removals} removals, {counts} counts"
         )?;
-        for (number, name) in [(rotations, "rotations"), (ticks, "ticks"), (saves, "saves")] {
+        let more = [(replacements, "replacements"), (rotations, "rotations"), (ticks, "ticks"), (saves, "saves")];
+        for (number, name) in more {
             if *number > 0 {
                 write!(f, ", {number} {name}")?;
             }
