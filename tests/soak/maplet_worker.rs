@@ -276,7 +276,7 @@ impl<'a> Worker<'a> {
     fn save(&self) {}
 
     /// Saves while others change the maplet. This thread's pairs are in the snapshot as they are now, although it
-    /// removes a part of them before the snapshot is written.
+    /// changes some of them before the snapshot is written.
     #[cfg(feature = "snapshot")]
     fn save(&mut self) {
         let save = self.round.maplet.begin_save().expect("there is memory");
@@ -284,6 +284,7 @@ impl<'a> Worker<'a> {
         for _ in 0..self.own.len().min(50) {
             self.remove_any();
             self.replace();
+            self.insert_or_remove();
         }
         let loaded = crate::maplet::reloaded(save);
         for own in then {
