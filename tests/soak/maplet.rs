@@ -9,7 +9,7 @@ use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, Values};
+use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, InsertError, Values};
 
 use crate::maplet_worker::{Own, Worker};
 use crate::rounds::{self, THREADS, Tally, key, on_all_threads};
@@ -23,7 +23,7 @@ const FIRST: u16 = 1;
 /// What the threads of a round do.
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    /// All operations but `clear`.
+    /// All operations but `clear`, `absorb`, digests and those by hash.
     Churn,
     /// Clear the maplet during inserts and removals.
     Clear,
@@ -56,6 +56,18 @@ pub(crate) struct Replaced {
     /// How many replacements have begun, and how many have ended.
     begun: AtomicU64,
     ended: AtomicU64,
+}
+
+impl Replaced {
+    /// The number of the last replacement that has ended. Read before a lookup, it is the first whose value may be found.
+    pub(crate) fn ended(&self) -> u64 {
+        self.ended.load(SeqCst)
+    }
+
+    /// The number of the last replacement that has begun. Read after a lookup, it is the last whose value may be found.
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun.load(SeqCst)
+    }
 }
 
 impl fmt::Debug for Round {
@@ -109,7 +121,7 @@ impl rounds::Round for Round {
 
 /// About this many keys, of which no two are of one class.
 fn distinct(maplet: &Maplet, seed: u64, count: u64) -> Vec<Raw> {
-    let is_new = |key: &Raw| maplet.insert_if_absent(key, 0).is_ok_and(|values| values.is_empty());
+    let is_new = |key: &Raw| maplet.insert_if_absent(key, 0).expect("these are fewer than the capacity").is_empty();
     let keys = (0..2 * count).map(|index| key(seed, 0, index)).filter(is_new).take(count as usize).collect();
     maplet.clear();
     keys
@@ -144,7 +156,7 @@ impl Round {
         });
         let mut own = own.concat();
         own.extend(self.replaced.iter().map(|replaced| {
-            let last = self.replacement(replaced.ended.load(SeqCst));
+            let last = self.replacement(replaced.ended());
             Own { key: replaced.key, values: vec![0, last] }
         }));
         self.take_out_every_pair(&own, &mut tally);
@@ -166,12 +178,16 @@ impl Round {
         replaced.ended.store(number, SeqCst);
     }
 
-    /// Looks up a key whose value is being replaced. It has one of the values that it had during the lookup.
+    /// Looks up a key whose value is being replaced.
     pub(crate) fn look_up_replaced(&self, replaced: &Replaced, tally: &mut Tally) {
-        let ended = replaced.ended.load(SeqCst);
+        let ended = replaced.ended();
         let values = self.maplet.values(&replaced.key);
-        let begun = replaced.begun.load(SeqCst);
+        self.check_replaced(values, ended, replaced.begun());
         tally.lookups += 1;
+    }
+
+    /// Checks that a key has 0 and the value that one of the replacements from `ended` to `begun` has given to it.
+    pub(crate) fn check_replaced(&self, values: Values, ended: u64, begun: u64) {
         assert!(values.len() == 2 && values.contains(0), "{values:?}: 0 and another value");
         // After as many replacements as there are values, they begin again.
         let mut numbers = (ended..=begun).take(self.most().into());
@@ -213,7 +229,7 @@ impl Round {
         let values = move |key: Raw| [key.0 % (most + 1), key.0 / 7 % (most + 1)].map(|value| (key, value as u16));
         let put_in = |keys: &[Raw], tally: &mut Tally| {
             let pairs = keys.iter().flat_map(|&key| values(key));
-            pairs.filter(|(key, value)| tally.taken(maplet.insert(key, *value)).is_some()).collect::<Vec<_>>()
+            pairs.filter(|(key, value)| taken(tally, maplet.insert(key, *value)).is_some()).collect::<Vec<_>>()
         };
         let old = put_in(&self.of_threads[0], &mut tally);
         // Each of these may have been added before or after the sweep had passed.
@@ -221,8 +237,12 @@ impl Round {
             match id {
                 1 => maplet.clear(),
                 2 => old.iter().for_each(|(key, value)| {
-                    tally.removals += 1;
+                    let [(_, one), (_, other)] = values(*key);
+                    let found = maplet.values(key);
+                    assert!(found.iter().all(|found| found == one || found == other), "{found:?}: never in");
                     maplet.remove(key, *value);
+                    tally.lookups += 1;
+                    tally.removals += 1;
                 }),
                 _ => return put_in(&self.of_threads[id as usize - 1], tally),
             }
@@ -235,6 +255,15 @@ impl Round {
         self.check_empty(&mut tally);
         tally
     }
+}
+
+/// Counts an insert. Returns its result, unless there was no room.
+pub(crate) fn taken<T>(tally: &mut Tally, result: Result<T, InsertError>) -> Option<T> {
+    if let Err(error) = &result {
+        let no_room = matches!(error, InsertError::Full { .. } | InsertError::TooManyCopies { .. });
+        assert!(no_room, "refused for no reason: {error}");
+    }
+    tally.taken(result)
 }
 
 /// Checks that the maplet, which nobody changes, holds exactly these pairs.

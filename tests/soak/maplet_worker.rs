@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Instant;
 
-use concurrent_cuckoo_filter::{InsertError, Values};
+use concurrent_cuckoo_filter::Values;
 
-use crate::maplet::Round;
-use crate::rounds::{Tally, pick};
+use crate::maplet::{Replaced, Round, taken};
+use crate::rounds::{THREADS, Tally, pick};
 use crate::support::{Random, Raw};
 
 /// The most keys of a batch.
@@ -104,15 +104,6 @@ impl<'a> Worker<'a> {
         self.random.below(values) as u16 & self.round.most()
     }
 
-    /// Counts an insert. Returns its result, unless there was no room.
-    fn taken<T>(&mut self, result: Result<T, InsertError>) -> Option<T> {
-        if let Err(error) = &result {
-            let no_room = matches!(error, InsertError::Full { .. } | InsertError::TooManyCopies { .. });
-            assert!(no_room, "refused for no reason: {error}");
-        }
-        self.tally.taken(result)
-    }
-
     fn put_in(&mut self, at: usize, value: u16) {
         self.own[at].values.push(value);
         self.pairs += 1;
@@ -122,7 +113,7 @@ impl<'a> Worker<'a> {
         let (at, value) = (self.some(), self.some_value());
         if self.pairs <= self.random.below(2 * self.quota) {
             let result = self.round.maplet.insert(&self.own[at].key, value);
-            if self.taken(result).is_some() {
+            if taken(self.tally, result).is_some() {
                 self.put_in(at, value);
             }
         } else if let Some(value) = self.own[at].values.pop() {
@@ -163,7 +154,7 @@ impl<'a> Worker<'a> {
         let found = self.round.maplet.insert_if_absent(&self.own[at].key, value);
         // The key has a value, so it needs no room.
         assert!(found.is_ok() || self.own[at].values.is_empty(), "{found:?}");
-        if let Some(found) = self.taken(found) {
+        if let Some(found) = taken(self.tally, found) {
             self.own[at].check_values(found);
             if found.is_empty() {
                 self.put_in(at, value);
@@ -206,12 +197,14 @@ impl<'a> Worker<'a> {
             assert!(maplet.remove(&contested.key, value), "the owner's value was not removed");
             return;
         }
-        let Some(found) = self.taken(maplet.insert_if_absent(&contested.key, value)) else { return };
+        let Some(found) = taken(self.tally, maplet.insert_if_absent(&contested.key, value)) else { return };
         if found.is_empty() {
             assert_eq!(contested.owner.swap(self.id, SeqCst), 0, "two threads own a key");
             self.won.push(number);
         } else {
-            assert_eq!(found.len(), 1, "{found:?}: it has the value of one owner");
+            let mut others = (1..=THREADS).filter(|&id| id != self.id);
+            let is_of_another = others.any(|id| found.contains(value_of(self.round, id)));
+            assert!(found.len() == 1 && is_of_another, "{found:?}: it has the value of one other owner");
         }
     }
 
@@ -226,8 +219,8 @@ impl<'a> Worker<'a> {
                 inserted
             }
             Err(refused) => {
-                let refusal: Option<()> = self.taken(Err(refused.error));
-                assert!(refusal.is_none() && refused.inserted < new.len(), "more went in than there were");
+                taken::<()>(self.tally, Err(refused.error));
+                assert!(refused.inserted < new.len(), "more went in than there were");
                 refused.inserted
             }
         };
@@ -269,7 +262,16 @@ impl<'a> Worker<'a> {
             self.own[at].check_values(values);
             assert_eq!(found, !self.own[at].values.is_empty(), "{:?}", self.own[at]);
         }
-        self.tally.lookups += 2 * keys.len() as u64;
+        // The same for keys whose values change meanwhile.
+        let replaced = &self.round.replaced;
+        let ended: Vec<_> = replaced.iter().map(Replaced::ended).collect();
+        let mut answers = Vec::new();
+        self.round.maplet.values_batch(replaced.iter().map(|replaced| &replaced.key), |values| answers.push(values));
+        assert_eq!(answers.len(), replaced.len(), "as many answers as keys");
+        for ((replaced, ended), values) in replaced.iter().zip(ended).zip(answers) {
+            self.round.check_replaced(values, ended, replaced.begun());
+        }
+        self.tally.lookups += (2 * keys.len() + replaced.len()) as u64;
     }
 
     #[cfg(not(feature = "snapshot"))]
@@ -279,7 +281,9 @@ impl<'a> Worker<'a> {
     /// changes some of them before the snapshot is written.
     #[cfg(feature = "snapshot")]
     fn save(&mut self) {
+        let ended: Vec<_> = self.round.replaced.iter().map(Replaced::ended).collect();
         let save = self.round.maplet.begin_save().expect("there is memory");
+        let begun: Vec<_> = self.round.replaced.iter().map(Replaced::begun).collect();
         let then: Vec<_> = self.own.iter().cloned().chain(won(self.round, self.id, &self.won)).collect();
         for _ in 0..self.own.len().min(50) {
             self.remove_any();
@@ -292,9 +296,11 @@ impl<'a> Worker<'a> {
             let counted = own.values.iter().all(|&value| loaded.count(&own.key, value) == own.count(value));
             assert!(counted, "{own:?}: it was not saved as often");
         }
-        for replaced in &self.round.replaced {
-            let values = loaded.values(&replaced.key);
-            assert!(values.len() == 2 && values.contains(0), "{values:?}: 0 and another value were saved");
+        for ((replaced, ended), begun) in self.round.replaced.iter().zip(ended).zip(begun) {
+            self.round.check_replaced(loaded.values(&replaced.key), ended, begun);
+        }
+        for contested in &self.round.contested {
+            assert!(loaded.values(&contested.key).len() <= 1, "two owners of a key were saved");
         }
         self.tally.saves += 1;
     }
