@@ -8,6 +8,7 @@ mod change;
 pub(crate) mod clock;
 pub(crate) mod counters;
 mod digest;
+mod enclosed;
 mod erased;
 pub(crate) mod expiring;
 mod expiring_erased;

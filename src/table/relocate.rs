@@ -64,12 +64,14 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 Outcome::Planned => return Ok(()),
                 Outcome::Nothing { trace } => trace,
             };
-            let copies = self.copies_locked(item);
+            // Once: if others change just these buckets, the next search in vain would hardly be luckier.
+            let enclosed = if effort.in_vain == 0 { self.copies_if_enclosed(item) } else { None };
+            let copies = enclosed.unwrap_or_else(|| self.copies_locked(item));
             if copies > 0 && purpose == Purpose::InsertIfAbsent && !fault::injected(Fault::FullThoughPresent) {
                 // Another thread has added it meanwhile: no room is needed any more.
                 return Ok(());
             }
-            if copies == self.slots_of(item) {
+            if enclosed.is_some() || copies == self.slots_of(item) {
                 return Err(self.refusal(item, copies));
             }
             let now = (self.settle(), self.moment());

@@ -102,7 +102,8 @@
 //! a relocation is half done and its item takes up two slots. So the insert passes once through all locks, searches
 //! again, and passes through all locks again. Suppose that no version has changed between the two passes. Then no
 //! copy left its bucket during the second search, and each bucket that the search saw full was full until the end. So
-//! there was a moment without any path.
+//! there was a moment without any path. Where the buckets that a search can reach are few, it is enough to pass through
+//! the locks of the copies in them (`table/enclosed.rs`).
 //!
 //! Others can disturb each of these searches. So after a few the insert takes the locks of all stripes, in order, and
 //! keeps them (`Table::insert_undisturbed`). From then on no other thread takes a copy out (rule 2), and no

@@ -353,6 +353,11 @@ pub(super) struct Stripes<'a> {
 }
 
 impl<'a> Stripes<'a> {
+    /// The number of the stripe of the classes whose pair has this sum.
+    pub(super) fn number(self, sum: usize) -> usize {
+        (sum & self.mask) / BUCKETS_PER_STRIPE
+    }
+
     /// The stripe of the classes whose pair has this sum.
     #[inline(always)]
     pub(super) fn get(self, sum: usize) -> &'a Stripe {

@@ -1,0 +1,80 @@
+//! CONCURRENT: how an insert makes sure that there is no room where few buckets are to blame, such as two buckets that
+//! are full of copies of this pair. It costs the locks of a few stripes, and changes elsewhere do not disturb it.
+
+use crate::table::stripe::MAX_STRIPES;
+use crate::table::words::Table;
+use crate::verify::fault::{self, Fault};
+use crate::word::bucket::BucketOps;
+use crate::word::geometry::{Geometry, Item};
+use crate::word::layout::Layout;
+
+/// How many buckets are few.
+const FEW: usize = 16;
+
+/// A set of stripes: one bit for each.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct StripeSet([u64; MAX_STRIPES.div_ceil(64)]);
+
+impl<L: Layout, G: Geometry> Table<L, G> {
+    /// If an item can only be in few buckets, and these were all full at a moment of this call: how many copies of its
+    /// class there were at that moment.
+    ///
+    /// The argument is that of `stripe.rs` for "full", with two differences. The passes go through the stripes of the
+    /// copies in these buckets, because nothing else can leave them. And the second look must find copies of the same
+    /// stripes as the first, because the first pass went through these.
+    pub(super) fn copies_if_enclosed(&self, item: Item) -> Option<usize> {
+        let stripes = self.enclosing(item)?;
+        let bumps = self.settle_these(stripes);
+        let is_same = self.enclosing(item)? == stripes;
+        let copies = self.copies_locked(item);
+        (is_same && self.settle_these(stripes) == bumps).then_some(copies)
+    }
+
+    /// The stripes of all copies in the item's two buckets and in all buckets to which these can move. `None` if there
+    /// is room in one of these buckets, or if they are many.
+    fn enclosing(&self, item: Item) -> Option<StripeSet> {
+        if self.clock().is_some() {
+            // Sweeps make room whatever the stripe.
+            return None;
+        }
+        let mut stripes = StripeSet([0; _]);
+        let mut add = |sum| {
+            let stripe = self.stripes().number(sum);
+            stripes.0[stripe / 64] |= 1 << (stripe % 64);
+        };
+        let mut reached = [item.first; FEW];
+        reached[1] = item.second;
+        let (mut next, mut count) = (0, 2);
+        while next < count {
+            let bucket = reached[next];
+            let word = self.look(bucket);
+            if self.layout.has_room(word) {
+                return None;
+            }
+            for entry in self.layout.entries(word) {
+                let sum = self.buckets.sum(self.layout.fingerprint_of(entry));
+                add(if fault::injected(Fault::FullPassesOwnStripe) { item.sum } else { sum });
+                let alternate = self.buckets.other(sum, bucket);
+                if !reached[..count].contains(&alternate) {
+                    *reached.get_mut(count)? = alternate;
+                    count += 1;
+                }
+            }
+            next += 1;
+        }
+        Some(stripes)
+    }
+
+    /// `settle` for these stripes.
+    fn settle_these(&self, stripes: StripeSet) -> u64 {
+        let mut bumps = 0u64;
+        for (nth, mut bits) in stripes.0.into_iter().enumerate() {
+            while bits != 0 {
+                let stripe = &self.stripes[64 * nth + bits.trailing_zeros() as usize];
+                bumps = bumps.wrapping_add(stripe.lock(&self.counters).bumps());
+                bits &= bits - 1;
+            }
+        }
+        bumps
+    }
+}
