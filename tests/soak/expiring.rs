@@ -60,7 +60,7 @@ impl rounds::Round for Round {
     fn new(seed: u64) -> Self {
         let mut random = Random(seed);
         // A layout with this many bits for an end. The lifetimes may be shorter.
-        let (bits, rate, slots, _) = MAPLET_LAYOUTS[seed as usize % MAPLET_LAYOUTS.len()];
+        let (bits, rate, slots, _) = MAPLET_LAYOUTS[(seed % MAPLET_LAYOUTS.len() as u64) as usize];
         let least = 1 << (bits - 1);
         let longest = least + random.below(least) + u64::from(random.below(2) == 0) * (least - 1);
         let longest = longest.clamp(1, (1 << bits) - 1);

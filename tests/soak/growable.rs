@@ -63,7 +63,7 @@ fn builder((rate, encoding): Setting, first: u64) -> GrowableBuilder<Raw, BuildH
 impl rounds::Round for Round {
     fn new(seed: u64) -> Self {
         let mut random = Random(seed);
-        let setting = SETTINGS[seed as usize % SETTINGS.len()];
+        let setting = SETTINGS[(seed % SETTINGS.len() as u64) as usize];
         let (size, items) = match random.below(12) {
             0..5 => ("hundreds of keys", 20 + random.below(1000)),
             5..11 => ("thousands of keys", 1000 + random.below(20_000)),

@@ -80,7 +80,7 @@ impl fmt::Debug for Round {
 impl rounds::Round for Round {
     fn new(seed: u64) -> Self {
         let mut random = Random(seed);
-        let layout = MAPLET_LAYOUTS[seed as usize % MAPLET_LAYOUTS.len()];
+        let layout = MAPLET_LAYOUTS[(seed % MAPLET_LAYOUTS.len() as u64) as usize];
         let (bits, rate, slots, _) = layout;
         let slots = slots as u64;
         let (size, capacity) = match random.below(12) {
@@ -236,7 +236,7 @@ impl Round {
         let fresh = on_all_threads(&mut tally, |id, tally| {
             match id {
                 1 => maplet.clear(),
-                2 => old.iter().for_each(|(key, value)| {
+                2 => old.iter().step_by(2).for_each(|(key, value)| {
                     let [(_, one), (_, other)] = values(*key);
                     let found = maplet.values(key);
                     assert!(found.iter().all(|found| found == one || found == other), "{found:?}: never in");

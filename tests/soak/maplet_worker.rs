@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Instant;
 
-use concurrent_cuckoo_filter::Values;
+use concurrent_cuckoo_filter::{InsertError, Values};
 
 use crate::maplet::{Replaced, Round, taken};
 use crate::rounds::{THREADS, Tally, pick};
@@ -113,6 +113,13 @@ impl<'a> Worker<'a> {
         let (at, value) = (self.some(), self.some_value());
         if self.pairs <= self.random.below(2 * self.quota) {
             let result = self.round.maplet.insert(&self.own[at].key, value);
+            if let Err(error) = &result {
+                let (copies, slots) = (self.own[at].values.len(), self.round.maplet.slots_per_bucket());
+                let of_copies = matches!(error, InsertError::TooManyCopies { .. });
+                // The two buckets of a few keys are the same.
+                let is_right = if of_copies { copies == 2 * slots || copies == slots } else { copies < 2 * slots };
+                assert!(is_right, "{error}: {:?}", self.own[at]);
+            }
             if taken(self.tally, result).is_some() {
                 self.put_in(at, value);
             }

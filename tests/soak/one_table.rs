@@ -35,7 +35,7 @@ pub(crate) struct Round {
 impl rounds::Round for Round {
     fn new(seed: u64) -> Self {
         let mut random = Random(seed);
-        let layout = LAYOUTS[seed as usize % LAYOUTS.len()];
+        let layout = LAYOUTS[(seed % LAYOUTS.len() as u64) as usize];
         let slots = layout.2 as u64;
         let (size, capacity) = match random.below(12) {
             0..4 => ("a few buckets", 1 + random.below(8 * slots)),

@@ -77,7 +77,7 @@ pub(crate) fn unpack(word: u64) -> (u64, u64) {
 impl rounds::Round for Round {
     fn new(seed: u64) -> Self {
         let mut random = Random(seed);
-        let by = [By::Hand, By::Clock, By::Count][seed as usize % 3];
+        let by = [By::Hand, By::Clock, By::Count][(seed % 3) as usize];
         let rate: f64 = [0.3, 0.03, 0.001, 1e-6][random.below(4) as usize];
         let (size, capacity) = match random.below(12) {
             0..5 => ("a few keys", random.below(100)),
