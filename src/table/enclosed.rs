@@ -1,7 +1,7 @@
 //! CONCURRENT: how an insert makes sure that there is no room where few buckets are to blame, such as two buckets that
 //! are full of copies of this pair. It costs the locks of a few stripes, and changes elsewhere do not disturb it.
 
-use crate::table::stripe::MAX_STRIPES;
+use crate::table::stripe::{MAX_STRIPES, Stripe};
 use crate::table::words::Table;
 use crate::verify::fault::{self, Fault};
 use crate::word::bucket::BucketOps;
@@ -15,6 +15,20 @@ const FEW: usize = 16;
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct StripeSet([u64; MAX_STRIPES.div_ceil(64)]);
 
+impl StripeSet {
+    fn add(&mut self, number: usize) {
+        self.0[number / 64] |= 1 << (number % 64);
+    }
+
+    /// Those of a table's stripes that are in the set.
+    fn of(self, all: &[Stripe]) -> impl Iterator<Item = &Stripe> {
+        let some = all.chunks(64).zip(self.0).filter(|&(_, bits)| bits != 0);
+        some.flat_map(|(chunk, bits)| {
+            (0..).zip(chunk).filter_map(move |(nth, stripe)| (bits >> nth & 1 != 0).then_some(stripe))
+        })
+    }
+}
+
 impl<L: Layout, G: Geometry> Table<L, G> {
     /// If an item can only be in few buckets, and these were all full at a moment of this call: how many copies of its
     /// class there were at that moment.
@@ -24,10 +38,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// stripes as the first, because the first pass went through these.
     pub(super) fn copies_if_enclosed(&self, item: Item) -> Option<usize> {
         let stripes = self.enclosing(item)?;
-        let bumps = self.settle_these(stripes);
+        let bumps = self.settle(stripes.of(&self.stripes));
         let is_same = self.enclosing(item)? == stripes;
         let copies = self.copies_locked(item);
-        (is_same && self.settle_these(stripes) == bumps).then_some(copies)
+        (is_same && self.settle(stripes.of(&self.stripes)) == bumps).then_some(copies)
     }
 
     /// The stripes of all copies in the item's two buckets and in all buckets to which these can move. `None` if there
@@ -38,10 +52,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             return None;
         }
         let mut stripes = StripeSet([0; _]);
-        let mut add = |sum| {
-            let stripe = self.stripes().number(sum);
-            stripes.0[stripe / 64] |= 1 << (stripe % 64);
-        };
         let mut reached = [item.first; FEW];
         reached[1] = item.second;
         let (mut next, mut count) = (0, 2);
@@ -53,7 +63,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             }
             for entry in self.layout.entries(word) {
                 let sum = self.buckets.sum(self.layout.fingerprint_of(entry));
-                add(if fault::injected(Fault::FullPassesOwnStripe) { item.sum } else { sum });
+                let held_under = if fault::injected(Fault::FullPassesOwnStripe) { item.sum } else { sum };
+                stripes.add(self.stripes().number(held_under));
                 let alternate = self.buckets.other(sum, bucket);
                 if !reached[..count].contains(&alternate) {
                     *reached.get_mut(count)? = alternate;
@@ -63,18 +74,5 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             next += 1;
         }
         Some(stripes)
-    }
-
-    /// `settle` for these stripes.
-    fn settle_these(&self, stripes: StripeSet) -> u64 {
-        let mut bumps = 0u64;
-        for (nth, mut bits) in stripes.0.into_iter().enumerate() {
-            while bits != 0 {
-                let stripe = &self.stripes[64 * nth + bits.trailing_zeros() as usize];
-                bumps = bumps.wrapping_add(stripe.lock(&self.counters).bumps());
-                bits &= bits - 1;
-            }
-        }
-        bumps
     }
 }

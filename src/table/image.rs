@@ -21,7 +21,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let kept = Kept::new(self.words.len())?;
         if fault::injected(Fault::SaveLocksInTurn) {
             let save = self.saving().begin(kept)?;
-            self.settle();
+            self.settle(&self.stripes);
             return Ok(save);
         }
         let begin = || self.saving().begin(kept.at(self.clock().map(Clock::read)));

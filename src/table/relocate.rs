@@ -74,7 +74,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             if enclosed.is_some() || copies == self.slots_of(item) {
                 return Err(self.refusal(item, copies));
             }
-            let now = (self.settle(), self.moment());
+            let now = (self.settle(&self.stripes), self.moment());
             let certain = effort.last.is_some_and(|(last_trace, last)| {
                 last == now && now.1 == moment
                     || last_trace == trace && self.buckets.count() > path::BUDGET
@@ -180,11 +180,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Waits until each relocation and removal that is under way has ended. Returns how many bumps there have been.
-    pub(crate) fn settle(&self) -> u64 {
-        let mut bumps = 0u64;
-        self.each_locked(|stripe| bumps = bumps.wrapping_add(stripe.bumps()));
-        bumps
+    /// Waits until each relocation and removal of these stripes that is under way has ended. Returns how many bumps there
+    /// have been.
+    pub(super) fn settle<'a>(&self, stripes: impl IntoIterator<Item = &'a Stripe>) -> u64 {
+        stripes.into_iter().fold(0, |bumps: u64, stripe| bumps.wrapping_add(stripe.lock(&self.counters).bumps()))
     }
 
     /// Calls `work` with the lock of each stripe, one after the other.

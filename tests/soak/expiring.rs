@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, InsertError};
 
 use crate::expiring_worker::{Own, Worker};
-use crate::rounds::{self, THREADS, Tally, key, on_all_threads};
+use crate::rounds::{self, Tally, key, on_all_threads, shares, some_capacity};
 use crate::support::{Identity, MAPLET_LAYOUTS, Random, Raw};
 
 pub(crate) type Filter = ExpiringCuckooFilter<Raw, BuildHasherDefault<Identity>>;
@@ -64,13 +64,7 @@ impl rounds::Round for Round {
         let least = 1 << (bits - 1);
         let longest = least + random.below(least) + u64::from(random.below(2) == 0) * (least - 1);
         let longest = longest.clamp(1, (1 << bits) - 1);
-        let (size, capacity) = match random.below(12) {
-            0..4 => ("a few buckets", 2 * slots as u64 + random.below(8 * slots as u64)),
-            4..8 => ("hundreds of buckets", slots as u64 * (100 + random.below(200))),
-            8..11 => ("thousands of buckets", slots as u64 * (1100 + random.below(3000))),
-            // More buckets than one call sweeps.
-            _ => ("ten thousand buckets", slots as u64 * (9000 + random.below(5000))),
-        };
+        let (size, capacity) = some_capacity(slots as u64, &mut random);
         let builder = ExpiringCuckooFilter::builder().hasher(BuildHasherDefault::default());
         let builder = builder.capacity(capacity as usize).lifetime_in_ticks(longest).false_positive_rate(rate);
         let filter: Filter = builder.build().expect("a valid filter");
@@ -85,8 +79,7 @@ impl rounds::Round for Round {
         let contested = if contested <= CONTESTED.min(keys.len() / 4) { contested } else { 0 };
         let contested = keys.split_off(keys.len() - contested);
         let refreshed = keys.split_off(keys.len() - (keys.len() / 8).min(16));
-        let each = keys.len() / THREADS as usize;
-        let of_threads = (0..THREADS as usize).map(|id| keys[id * each..(id + 1) * each].to_vec()).collect();
+        let of_threads = shares(&keys);
         let keys = Keys { of_threads, contested, refreshed };
         let (begun, done, refreshed) = (AtomicU64::new(tick), AtomicU64::new(tick), AtomicU64::new(0));
         Self { seed, size, pause, calls, filter, keys, begun, done, refreshed }
@@ -131,8 +124,7 @@ impl rounds::Round for Round {
 /// About this many keys, of which no two are of one class.
 fn distinct(filter: &Filter, seed: u64, count: u64) -> Vec<Raw> {
     let end = filter.now().expect("the clock has a tick") + filter.longest_lifetime();
-    let keys = (0..2 * count).map(|index| key(seed, 0, index));
-    let keys = keys.filter(|key| filter.insert_if_absent(key, end) == Ok(true)).take(count as usize).collect();
+    let keys = rounds::distinct(seed, count, |key| filter.insert_if_absent(key, end) == Ok(true));
     filter.clear();
     keys
 }

@@ -1,12 +1,12 @@
 //! A thread of a soak of a filter whose entries expire.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use concurrent_cuckoo_filter::InsertError;
 
 use crate::expiring::Round;
-use crate::rounds::{Tally, pick};
+use crate::rounds::{Saves, Tally, pick};
 use crate::support::{Random, Raw};
 
 /// The most entries that a key has.
@@ -28,7 +28,7 @@ pub(crate) struct Worker<'a> {
     refreshed: Vec<Own>,
     /// The ends of the contested entries that this thread has added, and that were live then.
     added: Vec<u64>,
-    next_save: Instant,
+    saves: Saves,
     tally: &'a mut Tally,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Worker<'a> {
         let new = |keys: &[Raw]| keys.iter().map(|&key| Own { key, ends: Vec::new() }).collect();
         let (own, refreshed) = (new(keys), new(if id == 1 { round.refreshed_keys() } else { &[] }));
         let random = Random(round.seed ^ id << 56);
-        Self { round, id, random, own, refreshed, added: Vec::new(), next_save: Instant::now(), tally }
+        Self { round, id, random, own, refreshed, added: Vec::new(), saves: Saves::new(), tally }
     }
 
     /// Returns the thread's keys, and the ends of the contested entries that it has added.
@@ -122,11 +122,11 @@ impl<'a> Worker<'a> {
             168..208 => self.look_up_refreshed(),
             _ => self.look_up(),
         }
-        if cfg!(feature = "snapshot") && self.id == 2 && Instant::now() > self.next_save {
-            let began = Instant::now();
+        if self.id == 2
+            && let Some(began) = self.saves.due()
+        {
             self.save();
-            // Saves take a quarter of its time.
-            self.next_save = Instant::now() + 3 * began.elapsed();
+            self.saves.ended(began);
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use concurrent_cuckoo_filter::{Encoding, GrowableBuilder, GrowableCuckooFilter, InsertError, ReserveError};
 
 use crate::removable::Ground;
-use crate::rounds::{self, THREADS, Tally, on_all_threads, pick};
+use crate::rounds::{self, Saves, THREADS, Tally, on_all_threads, pick};
 use crate::support::{Identity, Random, Raw};
 
 type Filter = GrowableCuckooFilter<Raw, BuildHasherDefault<Identity>>;
@@ -146,14 +146,14 @@ impl Round {
                 held: Vec::new(),
                 tally,
             };
-            let mut next_save = Instant::now();
+            let mut saves = Saves::new();
             while Instant::now() < end {
                 worker.step(reserves);
-                if cfg!(feature = "snapshot") && id == 1 && Instant::now() > next_save {
-                    let began = Instant::now();
+                if id == 1
+                    && let Some(began) = saves.due()
+                {
                     worker.save();
-                    // Saves take a quarter of its time.
-                    next_save = Instant::now() + 3 * began.elapsed();
+                    saves.ended(began);
                 }
             }
             worker.held

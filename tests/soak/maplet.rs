@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, InsertError, Values};
 
 use crate::maplet_worker::{Own, Worker};
-use crate::rounds::{self, THREADS, Tally, key, on_all_threads};
+use crate::rounds::{self, THREADS, Tally, key, on_all_threads, shares, some_capacity};
 use crate::support::{Identity, MAPLET_LAYOUTS, MapletLayout, Random, Raw};
 
 pub(crate) type Maplet = ConcurrentCuckooMaplet<Raw, BuildHasherDefault<Identity>>;
@@ -59,7 +59,8 @@ pub(crate) struct Replaced {
 }
 
 impl Replaced {
-    /// The number of the last replacement that has ended. Read before a lookup, it is the first whose value may be found.
+    /// The number of the last replacement that has ended. Read before a lookup, it is the first whose value may be
+    /// found.
     pub(crate) fn ended(&self) -> u64 {
         self.ended.load(SeqCst)
     }
@@ -82,13 +83,7 @@ impl rounds::Round for Round {
         let mut random = Random(seed);
         let layout = MAPLET_LAYOUTS[(seed % MAPLET_LAYOUTS.len() as u64) as usize];
         let (bits, rate, slots, _) = layout;
-        let slots = slots as u64;
-        let (size, capacity) = match random.below(12) {
-            0..4 => ("a few buckets", 2 * slots + random.below(8 * slots)),
-            4..8 => ("hundreds of buckets", slots * (100 + random.below(200))),
-            8..11 => ("thousands of buckets", slots * (1100 + random.below(3000))),
-            _ => ("ten thousand buckets", slots * (9000 + random.below(5000))),
-        };
+        let (size, capacity) = some_capacity(slots as u64, &mut random);
         let work = if random.below(4) == 0 { Work::Clear } else { Work::Churn };
         let builder = ConcurrentCuckooMaplet::builder().hasher(BuildHasherDefault::default());
         let builder = builder.capacity(capacity as usize).value_bits(bits).false_positive_rate(rate);
@@ -98,8 +93,7 @@ impl rounds::Round for Round {
         let mut keys = distinct(&maplet, seed, maplet.capacity() as u64 * (30 + random.below(60)) / 100);
         let contested = keys.split_off(keys.len() - (keys.len() / 8).min(64));
         let replaced = keys.split_off(keys.len() - (keys.len() / 8).min(16));
-        let each = keys.len() / THREADS as usize;
-        let of_threads = (0..THREADS as usize).map(|id| keys[id * each..(id + 1) * each].to_vec()).collect();
+        let of_threads = shares(&keys);
         let contested = contested.into_iter().map(|key| Contested { key, owner: AtomicU64::new(0) }).collect();
         let new = |key| Replaced { key, begun: AtomicU64::new(0), ended: AtomicU64::new(0) };
         let replaced = replaced.into_iter().filter(|key| take_both(&maplet, key)).map(new).collect();
@@ -122,7 +116,7 @@ impl rounds::Round for Round {
 /// About this many keys, of which no two are of one class.
 fn distinct(maplet: &Maplet, seed: u64, count: u64) -> Vec<Raw> {
     let is_new = |key: &Raw| maplet.insert_if_absent(key, 0).expect("these are fewer than the capacity").is_empty();
-    let keys = (0..2 * count).map(|index| key(seed, 0, index)).filter(is_new).take(count as usize).collect();
+    let keys = rounds::distinct(seed, count, is_new);
     maplet.clear();
     keys
 }

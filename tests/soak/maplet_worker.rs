@@ -1,12 +1,11 @@
 //! A thread of a soak of a maplet.
 
 use std::sync::atomic::Ordering::SeqCst;
-use std::time::Instant;
 
 use concurrent_cuckoo_filter::{InsertError, Values};
 
 use crate::maplet::{Replaced, Round, taken};
-use crate::rounds::{THREADS, Tally, pick};
+use crate::rounds::{Saves, THREADS, Tally, pick};
 use crate::support::{Random, Raw};
 
 /// The most keys of a batch.
@@ -44,7 +43,7 @@ pub(crate) struct Worker<'a> {
     pairs: u64,
     /// The numbers of the contested keys that it owns.
     won: Vec<usize>,
-    next_save: Instant,
+    saves: Saves,
     tally: &'a mut Tally,
 }
 
@@ -52,7 +51,7 @@ impl<'a> Worker<'a> {
     pub(crate) fn new(round: &'a Round, id: u64, keys: &[Raw], quota: u64, tally: &'a mut Tally) -> Self {
         let own = keys.iter().map(|&key| Own { key, values: Vec::new() }).collect();
         let random = Random(round.seed ^ id << 56);
-        Self { round, id, random, own, quota, pairs: 0, won: Vec::new(), next_save: Instant::now(), tally }
+        Self { round, id, random, own, quota, pairs: 0, won: Vec::new(), saves: Saves::new(), tally }
     }
 
     /// Returns the thread's keys, and the contested ones that it owns.
@@ -86,11 +85,11 @@ impl<'a> Worker<'a> {
             }
         }
         self.look_up();
-        if cfg!(feature = "snapshot") && self.id == 2 && Instant::now() > self.next_save {
-            let began = Instant::now();
+        if self.id == 2
+            && let Some(began) = self.saves.due()
+        {
             self.save();
-            // Saves take a quarter of its time.
-            self.next_save = Instant::now() + 3 * began.elapsed();
+            self.saves.ended(began);
         }
     }
 

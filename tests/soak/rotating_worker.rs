@@ -2,12 +2,12 @@
 
 use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use concurrent_cuckoo_filter::{Advance, InsertError};
 
 use crate::rotating::{By, CONTESTED, Life, Round, pack, unpack};
-use crate::rounds::{THREADS, Tally, key, pick};
+use crate::rounds::{Saves, THREADS, Tally, key, pick};
 use crate::support::{Random, Raw};
 
 /// The most keys in a batch.
@@ -36,14 +36,14 @@ pub(crate) struct Worker<'a> {
     /// The number of its next key.
     next: u64,
     known: Ended,
-    next_save: Instant,
+    saves: Saves,
     tally: &'a mut Tally,
 }
 
 impl<'a> Worker<'a> {
     pub(crate) fn new(round: &'a Round, id: u64, tally: &'a mut Tally) -> Self {
         let random = Random(round.seed ^ id << 56);
-        Self { round, id, random, next: 1, known: Ended::default(), next_save: Instant::now(), tally }
+        Self { round, id, random, next: 1, known: Ended::default(), saves: Saves::new(), tally }
     }
 
     pub(crate) fn ended(self) -> Ended {
@@ -79,11 +79,11 @@ impl<'a> Worker<'a> {
         }
         self.look_up_one();
         self.look_up_permanent();
-        if cfg!(feature = "snapshot") && self.id == 2 && Instant::now() > self.next_save {
-            let began = Instant::now();
+        if self.id == 2
+            && let Some(began) = self.saves.due()
+        {
             self.save();
-            // Saves take a quarter of its time.
-            self.next_save = Instant::now() + 3 * began.elapsed();
+            self.saves.ended(began);
         }
     }
 

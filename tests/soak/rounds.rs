@@ -124,6 +124,51 @@ pub(crate) fn on_all_threads<R: Send>(tally: &mut Tally, work: impl Fn(u64, &mut
     ended.map(add).collect()
 }
 
+/// The size and the capacity of a table with so many slots in a bucket: from a few buckets to ten thousand, which are
+/// more than one call sweeps.
+pub(crate) fn some_capacity(slots: u64, random: &mut Random) -> (&'static str, u64) {
+    match random.below(12) {
+        0..4 => ("a few buckets", 2 * slots + random.below(8 * slots)),
+        4..8 => ("hundreds of buckets", slots * (100 + random.below(200))),
+        8..11 => ("thousands of buckets", slots * (1100 + random.below(3000))),
+        _ => ("ten thousand buckets", slots * (9000 + random.below(5000))),
+    }
+}
+
+/// About this many keys of a round, of which no two are of one class. `add_if_absent` adds a key to an empty filter
+/// unless one of its class is in, and returns whether it did.
+pub(crate) fn distinct(seed: u64, count: u64, add_if_absent: impl FnMut(&Raw) -> bool) -> Vec<Raw> {
+    (0..2 * count).map(|index| key(seed, 0, index)).filter(add_if_absent).take(count as usize).collect()
+}
+
+/// The share of each thread. They are alike, and a few keys may be left over.
+pub(crate) fn shares(keys: &[Raw]) -> Vec<Vec<Raw>> {
+    let each = keys.len() / THREADS as usize;
+    (0..THREADS as usize).map(|id| keys[id * each..(id + 1) * each].to_vec()).collect()
+}
+
+/// When a thread saves. Saves take a quarter of its time, and none without the feature.
+pub(crate) struct Saves {
+    next: Instant,
+}
+
+impl Saves {
+    pub(crate) fn new() -> Self {
+        Self { next: Instant::now() }
+    }
+
+    /// The beginning of a save, if one is due.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        let now = Instant::now();
+        (cfg!(feature = "snapshot") && now > self.next).then_some(now)
+    }
+
+    /// Puts off the next save when the one that began then has ended.
+    pub(crate) fn ended(&mut self, began: Instant) {
+        self.next = Instant::now() + 3 * began.elapsed();
+    }
+}
+
 /// A random element, or `None` if there is none.
 pub(crate) fn pick<T: Copy>(from: &[T], random: &mut Random) -> Option<T> {
     (!from.is_empty()).then(|| from[random.below(from.len() as u64) as usize])

@@ -228,8 +228,8 @@ fn histories_under_random_schedules_are_linearizable() {
 without! {
     random_schedules, in at most 40_000 worlds:
     AddOverwrites, CountDropsUpdates, CountWithoutLock, FullIgnoresVersions from 550, FullPassesOwnStripe,
-    FullThoughPresent, FullWithoutConfirmation, FullWithoutLocks, InsertIfAbsentWithoutLock, LookupWithoutVersion from 100,
-    RelocateBumpsLate from 200, RelocateClearsFirst, RelocateWithoutBump from 400, RelocateWithoutLock,
+    FullThoughPresent, FullWithoutConfirmation, FullWithoutLocks, InsertIfAbsentWithoutLock,
+    LookupWithoutVersion from 100, RelocateBumpsLate from 200, RelocateClearsFirst, RelocateWithoutBump from 400, RelocateWithoutLock,
     RelocateWithoutRecheck, RemoveWithoutBump from 200, RemoveWithoutLock, TakeOverwrites, InsertKeepsNothing,
     KeepsForOneSave, KeepsLatestWord, RelocateKeepsNoSource, RelocateKeepsNoTarget, RelocateKeepsTargetLate,
     RemoveKeepsNothing, SaveLocksInTurn, SaveReadsAfterPassing, SaveWithoutLocks,
