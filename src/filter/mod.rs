@@ -1,5 +1,5 @@
-//! The public types: one file for each type of filter and one for its builder. What is the same in all of them is in
-//! `operations.rs` and `settings.rs`.
+//! The public types: one file for each type of filter and one for its builder. Where the first would be long, the clock
+//! and the figures have files of their own. What is the same in all types is in `operations.rs` and `settings.rs`.
 //!
 //! The documentation of a type shows its methods in the order of these modules. So what a user needs first comes first.
 
@@ -19,6 +19,9 @@ pub(crate) mod stats;
 
 mod expiring_clock;
 mod expiring_figures;
+mod maplet_figures;
+mod rotating_clock;
+mod rotating_figures;
 
 pub(crate) mod batch_key;
 mod batches;
