@@ -19,7 +19,7 @@ mod support;
 use std::time::Duration;
 
 use churn::{Churn, SETTINGS};
-use refused::{Full, Refused};
+use refused::{Full, GROWABLE_INSERTS, INSERTS, Insert, Refused, Removable};
 use support::clock::Times;
 use support::options::Options;
 use support::report::align;
@@ -71,13 +71,28 @@ fn changes(bytes: usize, size: &str, time: Duration, options: &Options) {
 
 /// Inserts that are refused.
 fn refusals(bytes: usize, time: Duration, options: &Options) {
+    let (filter, growable) = (Refused::new(bytes), Refused::growable(bytes));
     let mut report = Report::new();
-    let refused = Refused::new(bytes);
-    for writers in [0, 1, 3, 7] {
-        eprintln!("refused beside {writers} writers");
-        report.add(&format!("beside {writers} writers"), writers + 1, &refused.run(writers, 100_000, time));
+    for (name, insert) in INSERTS {
+        refused_beside_writers(&filter, name, insert, time, &mut report);
+    }
+    for (name, insert) in GROWABLE_INSERTS {
+        refused_beside_writers(&growable, name, insert, time, &mut report);
     }
     report.print(&format!("an insert that is refused, {} buckets", bytes / 8), options);
+}
+
+fn refused_beside_writers<F: Removable>(
+    filter: &Refused<F>,
+    name: &str,
+    insert: Insert<F>,
+    time: Duration,
+    report: &mut Report,
+) {
+    for writers in [0, 1, 3, 7] {
+        eprintln!("{name}, refused beside {writers} writers");
+        report.add(name, writers + 1, &filter.run(insert, writers, 100_000, time));
+    }
 }
 
 /// Inserts into a table that is full everywhere.

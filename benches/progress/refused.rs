@@ -1,4 +1,4 @@
-//! Inserts that are refused, of a key whose two buckets are filled by copies of it and of a second key.
+//! Inserts that are refused, of an absent key whose two buckets are filled by copies of two other keys.
 //!
 //! No copy in these two buckets can be anywhere else. So a search ends at once. What takes time is making sure that
 //! there was no room, while other threads take copies out all over the table. In a table that is full everywhere, the
@@ -9,13 +9,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, InsertError};
 
 use crate::support::clock::Times;
+use crate::support::hash::HASH;
 use crate::support::keys::Random;
 use crate::support::ours;
 
 type Filter = ConcurrentCuckooFilter<u64, RandomState>;
+type Growable = GrowableCuckooFilter<u64, RandomState>;
 
 /// How full the table is otherwise. The other threads always find room.
 const LOAD: f64 = 0.5;
@@ -23,39 +25,106 @@ const LOAD: f64 = 0.5;
 /// How many keys of its own a writer has in the table.
 const HELD: usize = 64;
 
-pub(crate) struct Refused {
-    filter: Filter,
-    /// The hash of a key that is refused.
+/// A filter that keys can be removed from.
+pub(crate) trait Removable: Sync {
+    fn load(&self) -> f64;
+    fn insert(&self, hash: u64) -> Result<(), InsertError>;
+    fn remove(&self, hash: u64) -> bool;
+}
+
+impl Removable for Filter {
+    fn load(&self) -> f64 {
+        self.load_factor()
+    }
+    fn insert(&self, hash: u64) -> Result<(), InsertError> {
+        self.insert_hash(hash)
+    }
+    fn remove(&self, hash: u64) -> bool {
+        self.remove_hash(hash)
+    }
+}
+
+impl Removable for Growable {
+    fn load(&self) -> f64 {
+        self.load_factor()
+    }
+    fn insert(&self, hash: u64) -> Result<(), InsertError> {
+        self.insert_hash(hash)
+    }
+    fn remove(&self, hash: u64) -> bool {
+        self.remove_hash(hash)
+    }
+}
+
+/// An insert of a key. Returns whether it was refused because there was no room.
+pub(crate) type Insert<F> = fn(&F, hash: u64) -> bool;
+
+fn no_room(error: &InsertError) -> bool {
+    matches!(error, InsertError::Full { .. } | InsertError::MemoryLimit { .. })
+}
+
+fn for_want_of_room<T>(answer: Result<T, InsertError>) -> bool {
+    answer.is_err_and(|error| no_room(&error))
+}
+
+/// What a filter has of inserts.
+pub(crate) const INSERTS: [(&str, Insert<Filter>); 3] = [
+    ("`insert`", |filter, hash| for_want_of_room(filter.insert_hash(hash))),
+    ("`insert_if_absent`", |filter, hash| for_want_of_room(filter.insert_hash_if_absent(hash))),
+    ("a batch of one key", |filter, hash| {
+        filter.insert_hash_batch([hash]).is_err_and(|refused| no_room(&refused.error))
+    }),
+];
+
+pub(crate) const GROWABLE_INSERTS: [(&str, Insert<Growable>); 2] = [
+    ("`insert` into a growable filter", |filter, hash| for_want_of_room(filter.insert_hash(hash))),
+    ("`insert_if_absent`, growable", |filter, hash| for_want_of_room(filter.insert_hash_if_absent(hash))),
+];
+
+pub(crate) struct Refused<F> {
+    filter: F,
+    /// The hash of a key that is absent, and is refused.
     hash: u64,
 }
 
-impl Refused {
+impl Refused<Filter> {
     pub(crate) fn new(bytes: usize) -> Self {
-        let filter = empty(bytes);
-        let (hash, other) = colliding(&filter);
-        let room = 2 * filter.slots_per_bucket();
-        for nth in 0..room {
-            let hash = if nth % 2 == 0 { hash } else { other };
-            filter.insert_hash(hash).expect("so many copies fill both buckets");
-        }
+        Self::of(empty(bytes))
+    }
+}
+
+impl Refused<Growable> {
+    /// With the capacity of the other filter's table, and no memory for another table.
+    pub(crate) fn growable(bytes: usize) -> Self {
+        let builder = GrowableCuckooFilter::builder().hasher(HASH).capacity(empty(bytes).capacity());
+        let memory = builder.clone().build().expect("a valid filter").memory_usage();
+        Self::of(builder.memory_limit(memory).build().expect("a valid filter"))
+    }
+}
+
+impl<F: Removable> Refused<F> {
+    fn of(filter: F) -> Self {
+        let [hash, others @ ..] = colliding(&filter);
+        let mut others = others.into_iter().cycle();
+        while filter.insert(others.next().expect("a cycle")).is_ok() {}
         let mut random = Random(7);
-        while filter.len() < (filter.slots() as f64 * LOAD) as usize {
+        while filter.load() < LOAD {
             // It is refused if it has the same two buckets.
-            _ = filter.insert_hash(random.next());
+            _ = filter.insert(random.next());
         }
         Self { filter, hash }
     }
 
     /// The times of the refused inserts, one after the other, while this many other threads insert and remove.
-    pub(crate) fn run(&self, writers: u64, most: u64, time: Duration) -> Times {
+    pub(crate) fn run(&self, insert: Insert<F>, writers: u64, most: u64, time: Duration) -> Times {
         let ended = &AtomicBool::new(false);
         let mut times = Times::default();
         thread::scope(|scope| {
             let writers: Vec<_> = (0..writers).map(|writer| scope.spawn(move || self.write(writer, ended))).collect();
             let begin = Instant::now();
             while times.count() < most && begin.elapsed() < time {
-                let refused = times.time(|| self.filter.insert_hash(self.hash));
-                assert!(matches!(refused, Err(InsertError::Full { .. })), "{refused:?}");
+                let is_refused = times.time(|| insert(&self.filter, self.hash));
+                assert!(is_refused, "there is no room, and nothing else is wrong");
             }
             ended.store(true, Ordering::Relaxed);
             writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
@@ -68,12 +137,12 @@ impl Refused {
         let mut held = [None; HELD];
         while !ended.load(Ordering::Relaxed) {
             for place in &mut held {
-                place.iter().for_each(|&hash| assert!(self.filter.remove_hash(hash), "it was inserted"));
+                place.iter().for_each(|&hash| assert!(self.filter.remove(hash), "it was inserted"));
                 let hash = random.next();
-                *place = self.filter.insert_hash(hash).is_ok().then_some(hash);
+                *place = self.filter.insert(hash).is_ok().then_some(hash);
             }
         }
-        held.into_iter().flatten().for_each(|hash| assert!(self.filter.remove_hash(hash), "it was inserted"));
+        held.into_iter().flatten().for_each(|hash| assert!(self.filter.remove(hash), "it was inserted"));
     }
 }
 
@@ -111,21 +180,23 @@ fn empty(bytes: usize) -> Filter {
     ours::of_size(bytes, 5, |capacity| ours::builder().capacity(capacity).build().expect("a valid filter"))
 }
 
-/// The hashes of two keys that the filter, which is empty, distinguishes but puts into the same two buckets.
-fn colliding(filter: &Filter) -> (u64, u64) {
+/// The hashes of three keys that the filter, which is empty, distinguishes but puts into the same two buckets.
+fn colliding(filter: &impl Removable) -> [u64; 3] {
     let hash = 0x1234_5678_9abc_def0;
-    let copies = (0..).take_while(|_| filter.insert_hash(hash).is_ok()).count();
+    let copies = (0..).take_while(|_| filter.insert(hash).is_ok()).count();
     let mut random = Random(1);
     // The two buckets are full. Only keys with no other bucket are refused.
-    let other = loop {
+    let mut other_than = |known: Option<u64>| loop {
         let other = random.next();
-        match filter.insert_hash(other) {
-            Ok(()) => assert!(filter.remove_hash(other), "it was just inserted"),
-            Err(InsertError::Full { .. }) => break other,
+        match filter.insert(other) {
+            Ok(()) => assert!(filter.remove(other), "it was just inserted"),
+            Err(error) if no_room(&error) && known != Some(other) => break other,
             // It looks like the first key.
             Err(_) => {}
         }
     };
-    (0..copies).for_each(|_| assert!(filter.remove_hash(hash), "so many were inserted"));
-    (hash, other)
+    let second = other_than(None);
+    let third = other_than(Some(second));
+    (0..copies).for_each(|_| assert!(filter.remove(hash), "so many were inserted"));
+    [hash, second, third]
 }
