@@ -115,7 +115,7 @@ impl rounds::Round for Round {
         assert!(added.windows(2).all(|two| two[0] != two[1]), "a contested key was added twice: {added:?}");
         // One entry of each such key may be left.
         let left = added.into_iter().filter(|&end| end > self.done());
-        own.extend(left.map(|end| Own { key: self.contested_key(end), ends: vec![end] }));
+        own.extend(left.map(|end| Own::new(self.contested_key(end), vec![end])));
         self.check_the_rest(own, &mut tally);
         tally
     }

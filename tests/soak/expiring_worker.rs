@@ -17,6 +17,23 @@ const ENTRIES: usize = 3;
 pub(crate) struct Own {
     pub(crate) key: Raw,
     pub(crate) ends: Vec<u64>,
+    /// Among the ends up to this tick, some may be of no entry: see [`Worker::keep`].
+    unsure: u64,
+}
+
+impl Own {
+    pub(crate) fn new(key: Raw, ends: Vec<u64>) -> Self {
+        Self { key, ends, unsure: 0 }
+    }
+
+    /// Whether an entry lives beyond this tick, if that is known.
+    #[cfg(feature = "snapshot")]
+    fn lives_beyond(&self, tick: u64) -> Option<bool> {
+        match self.ends.iter().max() {
+            Some(&latest) if latest > tick => (latest > self.unsure).then_some(true),
+            _ => Some(false),
+        }
+    }
 }
 
 pub(crate) struct Worker<'a> {
@@ -41,7 +58,7 @@ struct Ticks {
 
 impl<'a> Worker<'a> {
     pub(crate) fn new(round: &'a Round, id: u64, keys: &[Raw], tally: &'a mut Tally) -> Self {
-        let new = |keys: &[Raw]| keys.iter().map(|&key| Own { key, ends: Vec::new() }).collect();
+        let new = |keys: &[Raw]| keys.iter().map(|&key| Own::new(key, Vec::new())).collect();
         let (own, refreshed) = (new(keys), new(if id == 1 { round.refreshed_keys() } else { &[] }));
         let random = Random(round.seed ^ id << 56);
         Self { round, id, random, own, refreshed, added: Vec::new(), saves: Saves::new(), tally }
@@ -181,7 +198,7 @@ impl<'a> Worker<'a> {
 
     fn insert(&mut self) {
         let (nth, end) = (self.some(), self.some_end());
-        let Own { key, ends } = &self.own[nth];
+        let Own { key, ends, .. } = &self.own[nth];
         if ends.iter().filter(|&&end| end > self.round.done()).count() >= ENTRIES {
             return;
         }
@@ -209,12 +226,16 @@ impl<'a> Worker<'a> {
         if self.taken(nth, end, ticks, kept).is_none() {
             return;
         }
-        match self.own[nth].ends.iter_mut().max() {
+        let own = &mut self.own[nth];
+        match own.ends.iter_mut().max() {
             // It was live throughout, so its end has been put off.
-            Some(latest) if *latest > ticks.after => *latest = end.max(*latest),
-            // If it was live, it is dead by now.
-            _ => self.remember(nth, end),
+            Some(latest) if *latest > ticks.after => return *latest = end.max(*latest),
+            // If it was live, only the later one of both ends is that of an entry. It is dead when the tick has taken
+            // effect that another thread is about to pass. Until then a save can have an earlier moment.
+            Some(latest) => own.unsure = own.unsure.max(*latest),
+            None => (),
         }
+        self.remember(nth, end);
     }
 
     fn remove(&mut self) {
@@ -324,7 +345,7 @@ impl<'a> Worker<'a> {
         let mut passed = 0;
         while passed <= 2 * longest + 2 {
             for own in &self.own {
-                let live = own.ends.iter().any(|&end| end > moment + passed);
+                let Some(live) = own.lives_beyond(moment + passed) else { continue };
                 assert_eq!(loaded.contains(&own.key), live, "{own:?}, saved at {moment}, {passed} ticks later");
             }
             passed += 1 + self.random.below(longest.div_ceil(2));
