@@ -227,10 +227,10 @@ fn histories_under_random_schedules_are_linearizable() {
 
 without! {
     random_schedules, in at most 40_000 worlds:
-    AddOverwrites, CountDropsUpdates, CountWithoutLock, FullIgnoresVersions from 550, FullPassesOwnStripe,
+    AddOverwrites, CountDropsUpdates, CountWithoutLock, FullIgnoresVersions from 550, FullPassesOwnStripe from 100,
     FullThoughPresent, FullWithoutConfirmation, FullWithoutLocks, InsertIfAbsentWithoutLock,
-    LookupWithoutVersion from 100, RelocateBumpsLate from 200, RelocateClearsFirst, RelocateWithoutBump from 400, RelocateWithoutLock,
-    RelocateWithoutRecheck, RemoveWithoutBump from 200, RemoveWithoutLock, TakeOverwrites, InsertKeepsNothing,
+    LookupWithoutVersion from 100, RelocateBumpsLate, RelocateClearsFirst, RelocateWithoutBump, RelocateWithoutLock,
+    RelocateWithoutRecheck, RemoveWithoutBump from 450, RemoveWithoutLock, TakeOverwrites, InsertKeepsNothing,
     KeepsForOneSave, KeepsLatestWord, RelocateKeepsNoSource, RelocateKeepsNoTarget, RelocateKeepsTargetLate,
     RemoveKeepsNothing, SaveLocksInTurn, SaveReadsAfterPassing, SaveWithoutLocks,
     #[ignore = "takes minutes: world 10,789 is the first; loom's models and a scene find it at once"]

@@ -396,7 +396,7 @@ fn histories_under_random_schedules_are_linearizable() {
 
 without! {
     random_schedules, in at most 40_000 worlds:
-    FullRotatesAgain from 200, InsertIfAbsentWithoutGate, InsertIgnoresRotation, LookupIgnoresRotation,
+    FullRotatesAgain from 450, InsertIfAbsentWithoutGate, InsertIgnoresRotation, LookupIgnoresRotation,
     RotationClearsFirst, RotationIntoDirtyTable, RotationWithoutLock
 }
 without! {
