@@ -11,6 +11,9 @@ use crate::word::layout::Layout;
 /// How many buckets are few.
 const FEW: usize = 16;
 
+/// How often an insert tries while others disturb it. A try costs less than a search of all that can be reached.
+const TRIES: usize = if cfg!(ccf_model) { 2 } else { 4 };
+
 /// A set of stripes: one bit for each.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct StripeSet([u64; MAX_STRIPES.div_ceil(64)]);
@@ -35,13 +38,21 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     ///
     /// The argument is that of `stripe.rs` for "full", with two differences. The passes go through the stripes of the
     /// copies in these buckets, because nothing else can leave them. And the second look must find copies of the same
-    /// stripes as the first, because the first pass went through these.
+    /// stripes as the first, because the first pass went through these. If others have disturbed a try, its second look
+    /// and pass are the first ones of the next try.
     pub(super) fn copies_if_enclosed(&self, item: Item) -> Option<usize> {
         let stripes = self.enclosing(item)?;
-        let bumps = self.settle(stripes.of(&self.stripes));
-        let is_same = self.enclosing(item)? == stripes;
-        let copies = self.copies_locked(item);
-        (is_same && self.settle(stripes.of(&self.stripes)) == bumps).then_some(copies)
+        let mut before = (stripes, self.settle(stripes.of(&self.stripes)));
+        for _ in 0..TRIES {
+            let stripes = self.enclosing(item)?;
+            let copies = self.copies_locked(item);
+            let now = (stripes, self.settle(stripes.of(&self.stripes)));
+            if now == before {
+                return Some(copies);
+            }
+            before = now;
+        }
+        None
     }
 
     /// The stripes of all copies in the item's two buckets and in all buckets to which these can move. `None` if there

@@ -227,7 +227,7 @@ fn histories_under_random_schedules_are_linearizable() {
 
 without! {
     random_schedules, in at most 40_000 worlds:
-    AddOverwrites, CountDropsUpdates, CountWithoutLock, FullIgnoresVersions from 550, FullPassesOwnStripe from 100,
+    AddOverwrites, CountDropsUpdates, CountWithoutLock, FullIgnoresVersions from 550, FullPassesOwnStripe from 900,
     FullThoughPresent, FullWithoutConfirmation, FullWithoutLocks, InsertIfAbsentWithoutLock,
     LookupWithoutVersion from 100, RelocateBumpsLate, RelocateClearsFirst, RelocateWithoutBump, RelocateWithoutLock,
     RelocateWithoutRecheck, RemoveWithoutBump from 450, RemoveWithoutLock, TakeOverwrites, InsertKeepsNothing,
