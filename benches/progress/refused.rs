@@ -32,29 +32,24 @@ pub(crate) trait Removable: Sync {
     fn remove(&self, hash: u64) -> bool;
 }
 
-impl Removable for Filter {
-    fn load(&self) -> f64 {
-        self.load_factor()
-    }
-    fn insert(&self, hash: u64) -> Result<(), InsertError> {
-        self.insert_hash(hash)
-    }
-    fn remove(&self, hash: u64) -> bool {
-        self.remove_hash(hash)
-    }
-}
+macro_rules! removable {
+    ($($Filter:ty),+) => {$(
+        impl Removable for $Filter {
+            fn load(&self) -> f64 {
+                self.load_factor()
+            }
 
-impl Removable for Growable {
-    fn load(&self) -> f64 {
-        self.load_factor()
-    }
-    fn insert(&self, hash: u64) -> Result<(), InsertError> {
-        self.insert_hash(hash)
-    }
-    fn remove(&self, hash: u64) -> bool {
-        self.remove_hash(hash)
-    }
+            fn insert(&self, hash: u64) -> Result<(), InsertError> {
+                self.insert_hash(hash)
+            }
+
+            fn remove(&self, hash: u64) -> bool {
+                self.remove_hash(hash)
+            }
+        }
+    )+};
 }
+removable!(Filter, Growable);
 
 /// An insert of a key. Returns whether it was refused because there was no room.
 pub(crate) type Insert<F> = fn(&F, hash: u64) -> bool;
