@@ -1,5 +1,6 @@
-//! CONCURRENT: how an insert makes sure that there is no room where few buckets are to blame, such as two buckets that
-//! are full of copies of this pair. It costs the locks of a few stripes, and changes elsewhere do not disturb it.
+//! CONCURRENT: how an insert makes sure that there is no room where it can reach only few buckets, such as two that are
+//! full of copies of this pair. It locks only the stripes of the copies in these buckets. Changes under other stripes
+//! do not disturb it.
 
 use crate::table::stripe::{MAX_STRIPES, Stripe};
 use crate::table::words::Table;
@@ -8,10 +9,11 @@ use crate::word::bucket::BucketOps;
 use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::Layout;
 
-/// How many buckets are few.
+/// The most buckets that count as few. An item whose two buckets are the same counts that one twice.
 const FEW: usize = 16;
 
-/// How often an insert tries while others disturb it. A try costs less than a search of all that can be reached.
+/// The most tries while others disturb them. A try costs less than a pass through all stripes, which comes next
+/// otherwise.
 const TRIES: usize = if cfg!(ccf_model) { 2 } else { 4 };
 
 /// A set of stripes: one bit for each.
@@ -33,13 +35,14 @@ impl StripeSet {
 }
 
 impl<L: Layout, G: Geometry> Table<L, G> {
-    /// If an item can only be in few buckets, and these were all full at a moment of this call: how many copies of its
-    /// class there were at that moment.
+    /// If relocations lead from the item's two buckets to few buckets only, and these were all full at one moment of
+    /// this call: how many copies of its class there were at that moment.
     ///
     /// The argument is that of `stripe.rs` for "full", with two differences. The passes go through the stripes of the
-    /// copies in these buckets, because nothing else can leave them. And the second look must find copies of the same
-    /// stripes as the first, because the first pass went through these. If others have disturbed a try, its second look
-    /// and pass are the first ones of the next try.
+    /// copies in these buckets only: a full bucket changes only when one of its copies is taken out or replaced. And
+    /// the second look must find the same stripes as the first, because the first pass went through those. The buckets
+    /// stay as they are from the second look until the second pass begins, so the count is right for that moment. If
+    /// others have disturbed a try, its second look and pass are the first ones of the next try.
     pub(super) fn copies_if_enclosed(&self, item: Item) -> Option<usize> {
         let stripes = self.enclosing(item)?;
         let mut before = (stripes, self.settle(stripes.of(&self.stripes)));
@@ -55,11 +58,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         None
     }
 
-    /// The stripes of all copies in the item's two buckets and in all buckets to which these can move. `None` if there
-    /// is room in one of these buckets, or if they are many.
+    /// The stripes of all copies in the item's two buckets and in all buckets to which relocations lead from there.
+    /// `None` if one of these has room, if they are too many, or if the table has a clock.
     fn enclosing(&self, item: Item) -> Option<StripeSet> {
         if self.clock().is_some() {
-            // Sweeps make room whatever the stripe.
+            // A sweep takes copies out without a lock.
             return None;
         }
         let mut stripes = StripeSet([0; _]);

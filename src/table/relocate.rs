@@ -19,7 +19,8 @@ use crate::word::values::Values;
 /// made.
 const SEARCHES: u32 = if cfg!(ccf_model) { 2 } else { 4 };
 
-/// How many of these searches may find no path. Alone, a refused insert makes that many.
+/// How many of these searches may find no path. Alone, a refused insert makes that many, or one if its few buckets or
+/// the count of its copies decide.
 const SEARCHES_IN_VAIN: u32 = 2;
 
 /// The operation for which room is made.
@@ -36,8 +37,8 @@ pub(super) struct Effort {
     searches: u32,
     /// The number of searches that found no path.
     in_vain: u32,
-    /// For the last of those: its trace, how many bumps there had been when it ended, and the moment for which it was
-    /// made.
+    /// For the last of those: its trace, and how many bumps a pass counted after it, with the moment read after that
+    /// pass.
     last: Option<(u64, (u64, Option<Moment>))>,
 }
 
@@ -64,7 +65,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 Outcome::Planned => return Ok(()),
                 Outcome::Nothing { trace } => trace,
             };
-            // Once: if others change just these buckets, the next search in vain would hardly be luckier.
+            // Not after a search in vain: if others change just these buckets, more tries would hardly do better.
             let enclosed = if effort.in_vain == 0 { self.copies_if_enclosed(item) } else { None };
             let copies = enclosed.unwrap_or_else(|| self.copies_locked(item));
             if copies > 0 && purpose == Purpose::InsertIfAbsent && !fault::injected(Fault::FullThoughPresent) {
@@ -180,8 +181,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Waits until each relocation and removal of these stripes that is under way has ended. Returns how many bumps there
-    /// have been.
+    /// Waits until each relocation and removal of these stripes that is under way has ended. Returns the sum of their
+    /// bumps, each counted while its lock was held.
     pub(super) fn settle<'a>(&self, stripes: impl IntoIterator<Item = &'a Stripe>) -> u64 {
         stripes.into_iter().fold(0, |bumps: u64, stripe| bumps.wrapping_add(stripe.lock(&self.counters).bumps()))
     }

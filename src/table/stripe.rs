@@ -93,6 +93,13 @@
 //! the other's could both miss it. On x86-64 this costs nothing: loads and compare-exchanges are the same
 //! instructions as with acquire and release.
 //!
+//! A refused insert concerns all classes in the buckets that it found full. At its moment no thread is between the
+//! bump and the take of a copy of these classes (unless the fourth condition below refuses it). So each of their
+//! removals can be ordered on the same side of that moment as its take, and each plain insert at its compare-exchange.
+//! An `insert_if_absent` may be ordered before its compare-exchange. Then there are more copies at that moment, not
+//! fewer. So there is no room in the common order either. For a moment, this order may even have more copies than
+//! there are slots: only a refusal depends on room, not a success.
+//!
 //! # Why other threads never cause "full"
 //! An insert that finds both buckets full searches for a path (`plan/path.rs`) and carries it out hop by hop. Under
 //! the lock, each hop checks again that its fingerprint is still there and that there is room. If a path has gone
@@ -102,8 +109,8 @@
 //! a relocation is half done and its item takes up two slots. So the insert passes once through all locks, searches
 //! again, and passes through all locks again. Suppose that no version has changed between the two passes. Then no
 //! copy left its bucket during the second search, and each bucket that the search saw full was full until the end. So
-//! there was a moment without any path. Where the buckets that a search can reach are few, it is enough to pass through
-//! the locks of the copies in them (`table/enclosed.rs`).
+//! there was a moment without any path. Where relocations lead to few buckets only, it is enough to pass through the
+//! locks of those stripes whose copies are in them (`table/enclosed.rs`). This holds in a table of any size.
 //!
 //! Others can disturb each of these searches. So after a few the insert takes the locks of all stripes, in order, and
 //! keeps them (`Table::insert_undisturbed`). From then on no other thread takes a copy out (rule 2), and no
@@ -118,16 +125,16 @@
 //!
 //! Therefore an insert makes a bounded number of searches, whatever others do. In a table of at most `path::BUDGET`
 //! buckets a search is exact, and only three conditions refuse an insert. Two are above: no path while no version
-//! changed, and no path under all locks. The third is that all slots of both buckets hold copies of this class, counted
-//! under its lock. Such copies can only move from one of the two buckets to the other, so there was no path at the
-//! moment of the count. (`insert_within_capacity` gives up earlier, without a search. `table/expiring.rs` says what a
-//! clock adds.)
+//! changed of a stripe that matters (all of them, or those of the copies in few buckets), and no path under all locks.
+//! The third is that all slots of both buckets hold copies of this class, counted under its lock. Such copies can only
+//! move from one of the two buckets to the other, so there was no path at the moment of the count.
+//! (`insert_within_capacity` gives up earlier, without a search. `table/expiring.rs` says what a clock adds.)
 //!
 //! In a larger table, a search that ends because of its budget shows only that there is no room *near*, and other
 //! threads bump versions all the time far from the buckets in question. There a fourth condition is also enough: two
 //! searches, with a pass between them, saw exactly the same words. Then the insert need not take all locks, and the
-//! other threads need not wait for it. (In theory, each of these words could have been changed and changed back in
-//! time, and a hole could always have been missed.)
+//! other threads need not wait for it. (In theory, words can be changed and changed back between the two looks. Then a
+//! hole may have been missed each time.)
 //!
 //! A failed insert has added nothing and taken nothing out, so it changes nothing.
 //!

@@ -89,7 +89,7 @@ pub enum Fault {
     FullWithoutConfirmation,
     /// "Full" is reported by the second search that finds no path, even if something has moved meanwhile.
     FullIgnoresVersions,
-    /// Where few buckets are full, an insert passes only through the lock of its own item's stripe.
+    /// Where few buckets can be reached, an insert passes only through the lock of its own item's stripe.
     FullPassesOwnStripe,
     /// An insert that others have disturbed makes its last search without the stripes' locks.
     FullWithoutLocks,
