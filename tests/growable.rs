@@ -289,7 +289,7 @@ fn the_documented_memory_is_that_of_the_filter() {
 )]
 #[cfg_attr(miri, ignore = "builds large tables")]
 fn the_documented_memory_is_that_of_a_filter_that_has_not_grown() {
-    for (keys, bits) in [(100, 93.0), (1000, 23.0), (10_000, 19.0), (1_000_000, 13.5)] {
+    for (keys, bits) in [(100, 94.0), (1000, 23.0), (10_000, 19.0), (1_000_000, 13.5)] {
         let measured = builder(keys, 0.001).build().unwrap().memory_usage() as f64 * 8.0 / keys as f64;
         assert!((measured - bits).abs() < 0.6, "{keys} keys: {measured}");
     }

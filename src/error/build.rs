@@ -27,7 +27,9 @@ pub enum BuildError {
         /// The type of the filter.
         filter: FilterKind,
     },
-    /// The tables for that many keys would not fit in the address space.
+    /// The table for that many keys would be too large. A table has at most 2³² buckets, which take 32 GiB (20
+    /// billion keys at the default rate). Those of a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) may be
+    /// larger. All tables together must fit in the address space.
     #[non_exhaustive]
     CapacityTooLarge {
         /// The type of the filter.
@@ -129,14 +131,25 @@ impl fmt::Display for BuildError {
             }
             Self::CapacityTooLarge { filter: FilterKind::Rotating, capacity, largest } => write!(
                 f,
-                "generations of {capacity} keys would not fit in the address space; ask for less: at this \
-                 false-positive rate and number of generations the limit is {largest} keys for each"
+                "generations of {capacity} keys would be too large; ask for less: at this false-positive rate and \
+                 number of generations the limit is {largest} keys for each"
             ),
-            Self::CapacityTooLarge { filter, capacity, largest } => write!(
+            Self::CapacityTooLarge { filter: filter @ FilterKind::Growable, capacity, largest } => write!(
                 f,
                 "a filter of type {filter} for {capacity} keys would not fit in the address space; ask for less: at this \
                  false-positive rate the limit is {largest}"
             ),
+            Self::CapacityTooLarge { filter, capacity, largest } => {
+                write!(
+                    f,
+                    "a filter of type {filter} for {capacity} keys would be too large: at this false-positive rate the \
+                     limit is {largest} for one table; share the keys among several of them"
+                )?;
+                if *filter == FilterKind::Concurrent {
+                    write!(f, ", or use a GrowableCuckooFilter")?;
+                }
+                Ok(())
+            }
             Self::InvalidGenerations { generations } => write!(
                 f,
                 "{generations} live generations were asked for; ask for 2 to 255 (with 4, a key is forgotten after 3 \

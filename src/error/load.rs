@@ -82,8 +82,7 @@ pub enum LoadError {
         /// The bits of a fingerprint.
         fingerprint_bits: u8,
     },
-    /// No table has this number of buckets. Either the table would be too large for the address space, or the
-    /// number is neither 1 nor even.
+    /// No table has this number of buckets. Either the table would be too large, or the number is neither 1 nor even.
     #[non_exhaustive]
     InvalidBuckets {
         /// The number of buckets.

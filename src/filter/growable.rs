@@ -331,7 +331,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// bytes.
     ///
     /// The memory is never more than [the limit](crate::GrowableBuilder::memory_limit), if one was set. With the
-    /// default rate, a filter that has not grown yet takes 93 bits a key for 100 keys, 23 for 1,000, 19 for 10,000
+    /// default rate, a filter that has not grown yet takes 94 bits a key for 100 keys, 23 for 1,000, 19 for 10,000
     /// and 13.5 for a million or more.
     ///
     /// ```

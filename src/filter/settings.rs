@@ -59,9 +59,10 @@ impl Settings {
         BuildError::RateTooLow { filter, encoding, generations, value_bits, rate, lowest }
     }
 
-    /// The number of buckets for that capacity, if that many such tables fit in the address space.
+    /// The number of buckets for that capacity, if tables can be that large, and that many fit in the address space.
     pub(super) fn buckets_for(&self, shape: Shape, capacity: usize, tables: usize) -> Result<usize, BuildError> {
-        let largest = sizing::largest_capacity(shape, tables);
+        let most = if self.filter == FilterKind::Growable { sizing::LARGEST } else { sizing::LARGEST_ALONE };
+        let largest = sizing::largest_capacity(shape, tables, most);
         if capacity > largest {
             return Err(BuildError::CapacityTooLarge { filter: self.filter, capacity, largest });
         }
@@ -207,7 +208,7 @@ macro_rules! constructors {
             /// [`builder`](Self::builder) has the other settings, and returns an error where this function panics.
             ///
             /// # Panics
-            /// Panics if the filter is too large for the address space or its memory is refused.
+            /// Panics if the capacity is beyond the limit of the type, or if the memory is refused.
             ///
             /// ```
             #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
@@ -249,7 +250,7 @@ macro_rules! constructors {
             /// without a secret key in the hasher, anyone who chooses the keys can choose them so that they collide.
             ///
             /// # Panics
-            /// Panics if the filter is too large for the address space or its memory is refused.
+            /// Panics if the capacity is beyond the limit of the type, or if the memory is refused.
             ///
             /// ```
             /// use std::hash::RandomState;

@@ -151,33 +151,120 @@ impl VectorUnit {
     }
 }
 
-/// Whether one of the lanes of 8, 16 or 32 bits in either word is `lane`. `None` for lanes of other widths.
-///
-/// In SSE2 that takes half as many instructions as on 64-bit words, in `word/bucket.rs`: a sixth more lookups a
-/// second in a table that fits in the L2 cache.
-#[inline(always)]
-pub(crate) fn any_lane_is(first: u64, second: u64, lane: u32, lane_bits: u32) -> Option<bool> {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
+/// Two words, and what their lanes are compared with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Comparison {
+    pub(crate) words: [u64; 2],
+    /// What each lane is compared with, once and in all lanes.
+    pub(crate) low: u32,
+    pub(crate) lows: u64,
+    /// In a semi-sorted layout: the lists of both words, folded, how to unfold them (`word/semisort.rs`), and what the
+    /// high parts are compared with.
+    pub(crate) folded: [u32; 2],
+    pub(crate) fold: u32,
+    pub(crate) list: u64,
+    pub(crate) highs: u64,
+    /// The lowest and the highest bit of every lane.
+    pub(crate) ones: u64,
+    pub(crate) tops: u64,
+}
+
+/// Comparisons of all lanes of two words at once, in registers of 128 bits. `word/bucket.rs` explains the arithmetic.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+impl Comparison {
+    /// Whether a lane of either word is equal. `LISTS` says whether the layout is semi-sorted. `LANE_BITS` is how wide
+    /// the lanes are, or 0; the processor itself compares lanes of 8, 16 or 32 bits.
+    #[inline(always)]
+    pub(crate) fn is_any_lane_equal<const LISTS: bool, const LANE_BITS: u8>(self) -> bool {
         use core::arch::x86_64::{
-            _mm_cmpeq_epi8, _mm_cmpeq_epi16, _mm_cmpeq_epi32, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8,
-            _mm_set1_epi16, _mm_set1_epi32,
+            _mm_cmpeq_epi8, _mm_cmpeq_epi16, _mm_cmpeq_epi32, _mm_movemask_epi8, _mm_set1_epi8, _mm_set1_epi16,
+            _mm_set1_epi32, _mm_setzero_si128,
         };
         // SAFETY: SSE2 is part of every x86-64 processor.
         unsafe {
-            let words = _mm_set_epi64x(second as i64, first as i64);
-            let equal = match lane_bits {
-                8 => _mm_cmpeq_epi8(words, _mm_set1_epi8(lane as i8)),
-                16 => _mm_cmpeq_epi16(words, _mm_set1_epi16(lane as i16)),
-                32 => _mm_cmpeq_epi32(words, _mm_set1_epi32(lane as i32)),
-                _ => return None,
+            let words = pair(self.words);
+            let equal = match (LISTS, LANE_BITS) {
+                (false, 8) => _mm_cmpeq_epi8(words, _mm_set1_epi8(self.low as i8)),
+                (false, 16) => _mm_cmpeq_epi16(words, _mm_set1_epi16(self.low as i16)),
+                (false, 32) => _mm_cmpeq_epi32(words, _mm_set1_epi32(self.low as i32)),
+                _ => {
+                    let none = _mm_cmpeq_epi32(self.equal_lanes_of_both::<LISTS>(), _mm_setzero_si128());
+                    return _mm_movemask_epi8(none) != 0xffff;
+                }
             };
-            Some(_mm_movemask_epi8(equal) != 0)
+            _mm_movemask_epi8(equal) != 0
         }
     }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    {
-        let _ = (first, second, lane, lane_bits);
-        None
+
+    /// The top bit of the lowest lane of each word that is equal, perhaps with top bits above it; 0 if none is.
+    #[inline(always)]
+    pub(crate) fn equal_lanes<const LISTS: bool>(self) -> [u64; 2] {
+        use core::arch::x86_64::{_mm_cvtsi128_si64, _mm_unpackhi_epi64};
+        // SAFETY: SSE2 is part of every x86-64 processor.
+        unsafe {
+            let lanes = self.equal_lanes_of_both::<LISTS>();
+            [lanes, _mm_unpackhi_epi64(lanes, lanes)].map(|lanes| _mm_cvtsi128_si64(lanes) as u64)
+        }
+    }
+
+    #[inline(always)]
+    fn equal_lanes_of_both<const LISTS: bool>(self) -> core::arch::x86_64::__m128i {
+        use core::arch::x86_64::{
+            _mm_and_si128, _mm_andnot_si128, _mm_cvtsi32_si128, _mm_or_si128, _mm_sll_epi64, _mm_sub_epi64,
+            _mm_unpacklo_epi64, _mm_xor_si128,
+        };
+        // SAFETY: SSE2 is part of every x86-64 processor.
+        unsafe {
+            // In integers: a word takes one instruction less to compare than to fill a register with the pattern.
+            let mut differences = pair(self.words.map(|word| word ^ self.lows));
+            if LISTS {
+                let [first, second] = self.folded.map(|list| _mm_cvtsi32_si128(list as i32));
+                let folded = _mm_unpacklo_epi64(first, second);
+                let lists = _mm_or_si128(folded, _mm_sll_epi64(folded, _mm_cvtsi32_si128(self.fold as i32)));
+                let of_lists = _mm_and_si128(_mm_xor_si128(lists, both(self.highs)), both(self.list));
+                differences = _mm_or_si128(differences, of_lists);
+            }
+            let zero = _mm_andnot_si128(differences, _mm_sub_epi64(differences, both(self.ones)));
+            _mm_and_si128(zero, both(self.tops))
+        }
+    }
+}
+
+/// Both words in one register.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(always)]
+fn pair([first, second]: [u64; 2]) -> core::arch::x86_64::__m128i {
+    use core::arch::x86_64::{_mm_cvtsi64_si128, _mm_unpacklo_epi64};
+    // SAFETY: SSE2 is part of every x86-64 processor.
+    unsafe { _mm_unpacklo_epi64(_mm_cvtsi64_si128(first as i64), _mm_cvtsi64_si128(second as i64)) }
+}
+
+/// The word twice.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(always)]
+fn both(word: u64) -> core::arch::x86_64::__m128i {
+    // SAFETY: SSE2 is part of every x86-64 processor.
+    unsafe { core::arch::x86_64::_mm_set1_epi64x(word as i64) }
+}
+
+/// The same in integers, for other processors.
+#[cfg(not(all(target_arch = "x86_64", not(miri))))]
+impl Comparison {
+    #[inline(always)]
+    pub(crate) fn is_any_lane_equal<const LISTS: bool, const LANE_BITS: u8>(self) -> bool {
+        let [in_first, in_second] = self.equal_lanes::<LISTS>();
+        in_first | in_second != 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn equal_lanes<const LISTS: bool>(self) -> [u64; 2] {
+        core::array::from_fn(|nth| {
+            let mut differences = self.words[nth] ^ self.lows;
+            if LISTS {
+                let folded = u64::from(self.folded[nth]);
+                differences |= ((folded | folded << self.fold) ^ self.highs) & self.list;
+            }
+            differences.wrapping_sub(self.ones) & !differences & self.tops
+        })
     }
 }

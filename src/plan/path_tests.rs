@@ -3,10 +3,11 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::machine::memory::Pages;
 use crate::plan::sizing;
 use crate::table::words::Table;
 use crate::word::geometry::{Buckets, nested};
-use crate::word::layout::{OfFilter, Plain, SemiSorted, Shape};
+use crate::word::layout::{Encoding, OfShape, Plain, SHAPES, SemiSorted, Shape};
 
 /// The distance of each bucket that can be reached from the item's two, by another kind of search: to a fixed
 /// point.
@@ -33,8 +34,8 @@ fn distances<L: Layout>(layout: L, buckets: Buckets, item: Item, words: &[Bucket
 
 /// Fills a table of plain words to the given share, each item in a bucket of its own, and plans the insert of one
 /// more.
-fn check<L: OfFilter>(count: usize, hashes: &[u64], one: u64) {
-    let (layout, buckets) = (L::new(), Buckets::new(count));
+fn check<L: OfShape>(shape: Shape, count: usize, hashes: &[u64], one: u64) {
+    let (layout, buckets) = (L::of(shape), Buckets::new(count));
     let mut words = vec![Bucket::default(); count];
     for &hash in hashes {
         let item = buckets.item(layout, hash);
@@ -88,17 +89,17 @@ proptest! {
         one in any::<u64>(),
     ) {
         let items = |slots: usize| &hashes[..((count * slots) as f64 * filled) as usize % 450];
-        check::<Plain<2, 32>>(count, items(2), one);
-        check::<Plain<8, 8>>(count, items(8), one);
-        check::<SemiSorted<3, 22>>(count, items(3), one);
-        check::<SemiSorted<5, 14>>(count, items(5), one);
+        check::<Plain>(Shape::plain(2, 32), count, items(2), one);
+        check::<Plain>(Shape::plain(8, 8), count, items(8), one);
+        check::<SemiSorted>(Shape::semi_sorted(3, 22), count, items(3), one);
+        check::<SemiSorted>(Shape::semi_sorted(5, 14), count, items(5), one);
     }
 }
 
 /// In a table of no more buckets than the budget, a search finds the only bucket with room. So "full" is exact there.
 #[test]
 fn a_search_finds_the_only_bucket_with_room_in_a_table_as_large_as_its_budget() {
-    let (layout, buckets) = (Plain::<4, 16>::new(), Buckets::new(BUDGET));
+    let (layout, buckets) = (Plain::of(Shape::plain(4, 16)), Buckets::new(BUDGET));
     let full = |bucket: usize| {
         let entries = (0..4).map(|slot| layout.entry(layout.fingerprint(nested((4 * bucket + slot) as u64)), 0));
         entries.fold(Bucket::default(), |word, entry| layout.add(word, entry).expect("four slots"))
@@ -113,7 +114,7 @@ fn a_search_finds_the_only_bucket_with_room_in_a_table_as_large_as_its_budget() 
 
 #[test]
 fn a_plan_is_dropped_at_the_first_hop_that_fails() {
-    let (layout, buckets) = (Plain::<2, 32>::new(), Buckets::new(1 << 20));
+    let (layout, buckets) = (Plain::of(Shape::plain(2, 32)), Buckets::new(1 << 20));
     // All buckets are full until the search has looked at thirty: so the path has several hops.
     let looks = std::cell::Cell::new(0);
     let full = [1, 2].into_iter().map(Entry);
@@ -135,7 +136,7 @@ fn a_plan_is_dropped_at_the_first_hop_that_fails() {
 /// An insert that has searched a large table twice takes equal traces as proof that nothing had changed between.
 #[test]
 fn every_change_that_a_search_sees_changes_its_trace() {
-    let (layout, buckets) = (Plain::<2, 32>::new(), Buckets::new(1 << 20));
+    let (layout, buckets) = (Plain::of(Shape::plain(2, 32)), Buckets::new(1 << 20));
     let item = buckets.item(layout, 7);
     let trace = |changed: usize, lanes: u64| {
         let look = |bucket| Bucket(0x1234_5678_9abc_def1 ^ if bucket == changed { lanes } else { 0 });
@@ -155,7 +156,7 @@ fn every_change_that_a_search_sees_changes_its_trace() {
 
 #[test]
 fn a_search_looks_at_no_more_buckets_than_its_budget() {
-    let (layout, buckets) = (SemiSorted::<5, 14>::new(), Buckets::new(1 << 30));
+    let (layout, buckets) = (SemiSorted::of(Shape::semi_sorted(5, 14)), Buckets::new(1 << 30));
     let full = (0..5).map(|i| layout.entry(layout.fingerprint(i * 0x1357_9bdf), 0));
     let full = full.fold(Bucket::default(), |bucket, entry| layout.add(bucket, entry).expect("five slots"));
     let mut seen = std::cell::RefCell::new(std::collections::HashSet::new());
@@ -180,17 +181,17 @@ fn how_far_searches_go() {
     const BUCKETS: usize = 1 << 19;
     const SEARCHES: usize = 4_000_000;
     const LIMITS: [usize; 8] = [16, 32, 64, 128, 256, 512, 1024, BUDGET - 1];
-    fn row<L: OfFilter>(beyond: usize) -> String {
-        let Shape { encoding, slots, fingerprint_bits, .. } = L::SHAPE;
-        let (all, capacity) = (BUCKETS * slots as usize, sizing::capacity_of(L::SHAPE, BUCKETS));
+    fn row<L: OfShape>(shape: Shape, beyond: usize) -> String {
+        let Shape { encoding, slots, fingerprint_bits, .. } = shape;
+        let (all, capacity) = (BUCKETS * slots as usize, sizing::capacity_of(shape, BUCKETS));
         let items = capacity + (all - capacity) * beyond / 4;
-        let table = Table::<L>::new(BUCKETS, 0).expect("a few megabytes");
+        let table = Table::<L>::new(Pages::Usual, shape, Buckets::new(BUCKETS)).expect("a few megabytes");
         (0..items).for_each(|hash| table.insert(table.item(hash as u64)).expect("tables take more"));
         let mut longer = [0; LIMITS.len()];
         for hash in items..items + SEARCHES {
             let mut nodes = [Node::NONE; BUDGET];
             let mut search = Search::new(&mut nodes);
-            search.run(L::new(), Buckets::new(BUCKETS), table.item(hash as u64), &|bucket| table.look(bucket));
+            search.run(L::of(shape), Buckets::new(BUCKETS), table.item(hash as u64), &|bucket| table.look(bucket));
             LIMITS.iter().zip(&mut longer).for_each(|(&limit, longer)| *longer += usize::from(search.len > limit));
         }
         format!(
@@ -201,21 +202,12 @@ fn how_far_searches_go() {
         )
     }
     println!("layout          |    load | share of the searches longer than {LIMITS:?}");
-    let rows = [
-        row::<Plain<8, 8>>,
-        row::<Plain<7, 9>>,
-        row::<Plain<6, 10>>,
-        row::<SemiSorted<6, 12>>,
-        row::<Plain<5, 12>>,
-        row::<SemiSorted<5, 14>>,
-        row::<Plain<4, 16>>,
-        row::<SemiSorted<4, 17>>,
-        row::<Plain<3, 21>>,
-        row::<SemiSorted<3, 22>>,
-        row::<Plain<2, 32>>,
-    ];
+    let row = |shape: Shape, beyond| match shape.encoding {
+        Encoding::Plain => row::<Plain>(shape, beyond),
+        Encoding::SemiSorted => row::<SemiSorted>(shape, beyond),
+    };
     std::thread::scope(|scope| {
-        let rows = rows.map(|row| scope.spawn(move || [row(0), row(1)].join("\n")));
+        let rows = SHAPES.map(|shape| scope.spawn(move || [row(shape, 0), row(shape, 1)].join("\n")));
         rows.into_iter().for_each(|rows| println!("{}", rows.join().expect("no panic")));
     });
 }

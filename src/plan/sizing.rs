@@ -45,6 +45,7 @@
 //! | semi-sorted 3 × 22 | 12.5: 39.6, 77.1, 97.9 | 51.3: 88.0, 90.9, 96.1 | 85.7: 94.3, 94.3, 96.0 | 91.2: 94.8, 95.1 |
 //! | plain 2 × 32 | 12.5: 18.8, 53.1, 93.8 | 10.6: 74.6, 79.7, 90.2 | 37.9: 86.0, 86.5, 89.8 | 81.6: 88.1, 88.7 |
 
+use crate::word::geometry::Buckets;
 use crate::word::layout::Shape;
 
 /// The failure probability that the sizing leaves: how likely a table refuses one of as many distinct random keys
@@ -109,10 +110,15 @@ pub(crate) fn buckets_for(shape: Shape, capacity: usize) -> usize {
 /// The most buckets that fit in the address space; even.
 pub(crate) const LARGEST: usize = isize::MAX as usize / size_of::<u64>() / 2 * 2;
 
-/// The largest capacity at which this many tables fit in the address space together.
-pub(crate) fn largest_capacity(shape: Shape, tables: usize) -> usize {
+/// The most buckets of a table that is not one of several with nested classes; even. On 64-bit machines its buckets
+/// take 32 GiB.
+pub(crate) const LARGEST_ALONE: usize = if LARGEST < Buckets::MOST { LARGEST } else { Buckets::MOST / 2 * 2 };
+
+/// The largest capacity of each of so many tables that fit in the address space together, and that may have up to
+/// `most` buckets.
+pub(crate) fn largest_capacity(shape: Shape, tables: usize, most: usize) -> usize {
     // A table of one bucket fits in any case.
-    capacity_of(shape, (LARGEST / tables / 2 * 2).max(1))
+    capacity_of(shape, (LARGEST / tables / 2 * 2).clamp(1, most))
 }
 
 #[cfg(test)]

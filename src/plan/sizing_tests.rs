@@ -19,7 +19,9 @@ fn the_smallest_table_that_is_large_enough_is_chosen() {
                 assert!(capacity_of(shape, buckets - 2) < capacity, "{shape:?}, {capacity}: {buckets} buckets");
             }
         }
-        assert!(buckets_for(shape, largest_capacity(shape, 1)) <= LARGEST);
+        assert!(buckets_for(shape, largest_capacity(shape, 1, LARGEST)) <= LARGEST);
+        let alone = buckets_for(shape, largest_capacity(shape, 1, LARGEST_ALONE));
+        assert!((LARGEST_ALONE - 2..=LARGEST_ALONE).contains(&alone), "{shape:?}: {alone}");
     }
 }
 
@@ -47,13 +49,13 @@ fn capacities_are_those_of_the_formula() {
 fn the_largest_capacity_is_that_of_the_largest_tables() {
     let shape = Shape::semi_sorted(5, 14);
     for tables in [1, 3, 100] {
-        let largest = largest_capacity(shape, tables);
+        let largest = largest_capacity(shape, tables, LARGEST);
         let buckets = buckets_for(shape, largest);
         assert!(buckets <= LARGEST / tables, "{tables} tables of {buckets} buckets don't fit");
         // Floating-point numbers of this size are 2,048 apart.
         assert!(buckets + 8192 > LARGEST / tables, "{tables} tables of more than {buckets} buckets fit too");
     }
-    assert_eq!(largest_capacity(shape, usize::MAX), 5, "one bucket each");
+    assert_eq!(largest_capacity(shape, usize::MAX, LARGEST), 5, "one bucket each");
     // No allocation has more bytes than this.
     let [most, of_largest, of_larger] = [isize::MAX as u128, LARGEST as u128 * 8, (LARGEST as u128 + 2) * 8];
     assert!(of_largest <= most && most < of_larger, "{LARGEST}");
@@ -165,7 +167,7 @@ fn held_before_refusal(shape: Shape, buckets: usize, tables: usize) -> Vec<usize
     };
     let mut held: Vec<usize> = (0..tables)
         .map(|_| {
-            let table = build::new(Pages::Usual, shape, buckets, 0).expect("a small table");
+            let table = build::new(Pages::Usual, shape, buckets).expect("a small table");
             (0..).find(|_| table.insert(random()).is_err()).expect("it fills")
         })
         .collect();

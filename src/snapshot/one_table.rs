@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
+use crate::plan::sizing;
 use crate::snapshot::format::{Head, Saved};
 use crate::snapshot::source::{Source, TABLE_HEADER};
 use crate::table::any::{ExpiringTable, FilterTable, MapletTable};
@@ -111,7 +112,7 @@ fn load<T>(
     beside: usize,
     table: impl FnOnce(Plan) -> Option<T>,
 ) -> Result<T, LoadError> {
-    let plan = source.table_header(payload_bits)?;
+    let plan = source.table_header(payload_bits, sizing::LARGEST_ALONE)?;
     source.expect_tables(1, plan.buckets, TABLE_HEADER)?;
     source.reserve(plan.memory_usage().saturating_add(memory_of_caller).saturating_add(beside))?;
     table(plan).ok_or_else(|| LoadError::OutOfMemory { bytes: words::memory_for(plan.buckets) + beside })

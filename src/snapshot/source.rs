@@ -6,7 +6,6 @@ use std::io::{ErrorKind, Read};
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::machine::memory::Pages;
-use crate::plan::sizing;
 use crate::snapshot::parts::{MAGIC, MAX_ATTACHMENT, VERSION, encoding_number};
 use crate::snapshot::schema::MAX_SCHEMA;
 use crate::table::any::AnyTable;
@@ -189,8 +188,9 @@ impl<'a> Source<'a> {
         Ok(Label { position: (has_position == 1).then_some(position), attachment })
     }
 
-    /// Reads the header of a section: the plan of its table, with that many payload bits.
-    pub(crate) fn table_header(&mut self, payload_bits: u32) -> Result<Plan, LoadError> {
+    /// Reads the header of a section: the plan of its table, with that many payload bits and at most `largest` buckets.
+    pub(crate) fn table_header(&mut self, payload_bits: u32, largest: usize) -> Result<Plan, LoadError> {
+        let largest = largest as u64;
         let [encoding, slots, fingerprint_bits] = self.take()?;
         let buckets = u64::from_le_bytes(self.take()?);
         self.header_seal()?;
@@ -201,9 +201,9 @@ impl<'a> Source<'a> {
         let shape = Shape::with(None, payload_bits).find(is_it);
         let shape = shape.ok_or(LoadError::UnknownLayout { encoding, slots, fingerprint_bits })?;
         let possible = buckets == 1 && shape.least_buckets() == 1
-            || buckets != 0 && buckets.is_multiple_of(2) && buckets <= sizing::LARGEST as u64;
+            || buckets != 0 && buckets.is_multiple_of(2) && buckets <= largest;
         if !possible {
-            return Err(LoadError::InvalidBuckets { buckets, largest: sizing::LARGEST as u64 });
+            return Err(LoadError::InvalidBuckets { buckets, largest });
         }
         let buckets = buckets as usize;
         Ok(Plan::new(shape, buckets, Pages::DEFAULT))

@@ -115,7 +115,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 }
                 let ticks = clock.ring.ticks_until(moment, place);
                 if clock.now().is_some_and(|now| now.saturating_sub(tick) < ticks) {
-                    self.add_until(item.with(self.layout, 0), Until::Since { tick, ticks }, Unless::Never)?;
+                    self.add_until(
+                        self.layout(),
+                        item.with(self.layout, 0),
+                        Until::Since { tick, ticks },
+                        Unless::Never,
+                    )?;
                     *copies += 1;
                 }
                 Ok(())
@@ -214,7 +219,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             crowded += 1;
         }
         for &item in &rest.items[..crowded] {
-            self.insert_uncounted::<true>(item)?;
+            self.insert_uncounted::<true>(self.layout(), item)?;
             *added += 1;
         }
         Ok(())

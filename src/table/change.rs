@@ -15,8 +15,11 @@ use crate::word::layout::Layout;
 impl<L: Layout, G: Geometry> Table<L, G> {
     /// Adds a copy of the item of this hash.
     #[inline(always)]
-    pub(super) fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
-        self.insert_as::<false>(self.item(hash), move || self.item(hash))
+    pub(super) fn insert_hash(&self, layout: impl Layout, hash: u64) -> Result<(), InsertError> {
+        if self.insert_at_once(layout, self.buckets.item(layout, hash)) {
+            return Ok(());
+        }
+        self.insert_anyhow::<false>(self.item_again(hash))
     }
 
     /// Adds a copy of the item.
@@ -38,7 +41,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         item: Item,
         again: impl FnOnce() -> Item,
     ) -> Result<(), InsertError> {
-        if !SAVED && self.insert_at_once(item) {
+        if !SAVED && self.insert_at_once(self.layout(), item) {
             return Ok(());
         }
         self.insert_anyhow::<SAVED>(again)
@@ -46,8 +49,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// `insert` if that takes one step.
     #[inline(always)]
-    fn insert_at_once(&self, item: Item) -> bool {
-        let added = self.put_at_once(item);
+    fn insert_at_once(&self, layout: impl Layout, item: Item) -> bool {
+        let added = self.put_at_once(layout, item);
         if added {
             self.counters.add_len(1);
         }
@@ -58,16 +61,25 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[cold]
     #[inline(never)]
     fn insert_anyhow<const SAVED: bool>(&self, item: impl FnOnce() -> Item) -> Result<(), InsertError> {
-        self.insert_uncounted::<SAVED>(item())?;
+        self.insert_uncounted::<SAVED>(self.layout(), item())?;
         self.counters.add_len(1);
         Ok(())
     }
 
     #[inline(always)]
-    pub(super) fn insert_uncounted<const SAVED: bool>(&self, item: Item) -> Result<(), InsertError> {
-        if !SAVED && self.put_at_once(item) {
+    pub(super) fn insert_uncounted<const SAVED: bool>(
+        &self,
+        layout: impl Layout,
+        item: Item,
+    ) -> Result<(), InsertError> {
+        if !SAVED && self.put_at_once(layout, item) {
             return Ok(());
         }
+        self.insert_uncounted_anyhow::<SAVED>(item)
+    }
+
+    #[inline(never)]
+    fn insert_uncounted_anyhow<const SAVED: bool>(&self, item: Item) -> Result<(), InsertError> {
         let mut effort = Effort::default();
         while !self.put_in_either::<SAVED>(item) {
             if effort.is_enough() {
@@ -85,7 +97,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         item: Item,
         again: impl FnOnce() -> Item,
     ) -> Result<(), InsertError> {
-        if !SAVED && self.insert_at_once(item) {
+        if !SAVED && self.insert_at_once(self.layout(), item) {
             return Ok(());
         }
         self.insert_within_capacity_anyhow::<SAVED>(again)
@@ -101,59 +113,69 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
         // The sum of several counters. It is computed only here, because most inserts find room.
         let len = self.counters.len();
-        if len < self.capacity {
+        if len < self.capacity() {
             return self.insert_anyhow::<SAVED>(|| item);
         }
         let copies = self.copies_locked(item);
         if copies == self.slots_of(item) {
             return Err(InsertError::too_many(copies));
         }
-        Err(InsertError::full(len, self.capacity))
+        Err(InsertError::full(len, self.capacity()))
     }
 
     /// Adds a copy of the item of this hash unless there is one.
     #[inline(always)]
-    pub(super) fn insert_if_absent_hash(&self, hash: u64) -> Result<bool, InsertError> {
-        self.insert_if_absent_or_again(self.item(hash), move || self.item(hash))
+    pub(super) fn insert_if_absent_hash(&self, layout: impl Layout, hash: u64) -> Result<bool, InsertError> {
+        self.insert_if_absent_or_again(layout, self.buckets.item(layout, hash), self.item_again(hash))
     }
 
     /// Adds a copy of the item unless there is one.
     #[cfg(any(test, ccf_model))]
     pub(crate) fn insert_if_absent(&self, item: Item) -> Result<bool, InsertError> {
-        self.insert_if_absent_or_again(item, || item)
+        self.insert_if_absent_or_again(self.layout(), item, || item)
     }
 
     #[inline(always)]
-    fn insert_if_absent_or_again(&self, item: Item, again: impl FnOnce() -> Item + Copy) -> Result<bool, InsertError> {
+    fn insert_if_absent_or_again(
+        &self,
+        layout: impl Layout,
+        item: Item,
+        again: impl FnOnce() -> Item + Copy,
+    ) -> Result<bool, InsertError> {
         // Avoids the lock where a lookup is enough. (Not in the model without the lock, where it would hide the bug.)
-        if !fault::injected(Fault::InsertIfAbsentWithoutLock) && self.contains_or_again(item, again) {
+        if !fault::injected(Fault::InsertIfAbsentWithoutLock) && self.contains_or_again(layout, item, again) {
             return Ok(false);
         }
-        self.insert_if_absent_locked(again)
+        self.insert_if_absent_locked(layout, again)
     }
 
     #[inline(never)]
-    fn insert_if_absent_locked(&self, item: impl FnOnce() -> Item) -> Result<bool, InsertError> {
+    fn insert_if_absent_locked(&self, layout: impl Layout, item: impl FnOnce() -> Item) -> Result<bool, InsertError> {
         let item = item();
-        if self.is_being_saved() { self.insert_if_absent_saved(item) } else { self.insert_if_absent_as::<false>(item) }
+        if self.is_being_saved() {
+            self.insert_if_absent_saved(item)
+        } else {
+            self.insert_if_absent_as::<false>(layout, item)
+        }
     }
 
     #[cold]
     #[inline(never)]
     fn insert_if_absent_saved(&self, item: Item) -> Result<bool, InsertError> {
-        self.insert_if_absent_as::<true>(item)
+        self.insert_if_absent_as::<true>(self.layout(), item)
     }
 
     #[inline(always)]
-    fn insert_if_absent_as<const SAVED: bool>(&self, item: Item) -> Result<bool, InsertError> {
+    fn insert_if_absent_as<const SAVED: bool>(&self, layout: impl Layout, item: Item) -> Result<bool, InsertError> {
         let mut effort = Effort::default();
         loop {
             {
                 let _guard = self.stripe(item.sum).lock_unless(Fault::InsertIfAbsentWithoutLock, &self.counters);
-                if self.holds(item.first, self.fingerprint(item)) || self.holds(item.second, self.fingerprint(item)) {
+                let (first, second) = (self.look(item.first), self.look(item.second));
+                if layout.either_holds(first, second, self.fingerprint(item)) {
                     return Ok(false);
                 }
-                if !SAVED && self.put_at_once(item) || self.put_in_either::<SAVED>(item) {
+                if !SAVED && self.put_at_once(layout, item) || self.put_in_either::<SAVED>(item) {
                     self.counters.add_len(1);
                     return Ok(true);
                 }
@@ -169,47 +191,52 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Removes a copy of the item of this hash, if there is one.
     #[inline(always)]
-    pub(super) fn remove_hash(&self, hash: u64) -> bool {
-        let item = self.item(hash);
+    pub(super) fn remove_hash(&self, layout: impl Layout, hash: u64) -> bool {
+        let item = self.buckets.item(layout, hash);
         // The processor starts no load before it has taken the lock, but it does start a prefetch.
         self.prefetch(item);
-        self.remove_or_again::<true>(item, move || self.item(hash))
+        self.remove_or_again::<true>(layout, item, self.item_again(hash))
     }
 
     /// Removes a copy of the item, if there is one.
     #[cfg(any(test, ccf_model))]
     pub(crate) fn remove(&self, item: Item) -> bool {
-        self.remove_or_again::<true>(item, || item)
+        self.remove_or_again::<true>(self.layout(), item, || item)
     }
 
     /// Removes a copy of the item, which `again` returns too. `COUNTED` says whether the removal is counted here,
     /// under the lock.
     #[inline(always)]
-    pub(super) fn remove_or_again<const COUNTED: bool>(&self, item: Item, again: impl FnOnce() -> Item + Copy) -> bool {
+    pub(super) fn remove_or_again<const COUNTED: bool>(
+        &self,
+        layout: impl Layout,
+        item: Item,
+        again: impl FnOnce() -> Item + Copy,
+    ) -> bool {
         let Some(guard) = self.stripe(item.sum).try_lock_unless(Fault::RemoveWithoutLock) else {
             return self.remove_when_free::<COUNTED>(again);
         };
-        self.remove_under::<COUNTED>(guard, item, again)
+        self.remove_under::<COUNTED>(layout, guard, item, again)
     }
 
     /// `remove_or_again` under the lock.
     #[inline(always)]
     pub(super) fn remove_under<const COUNTED: bool>(
         &self,
+        layout: impl Layout,
         guard: Guard<'_>,
         item: Item,
         again: impl FnOnce() -> Item,
     ) -> bool {
         // Looks at both at once: a branch on which of the two holds the copy would be mispredicted half of the time.
         let (first, second) = (self.look(item.first), self.look(item.second));
-        let (in_first, copy) = self.layout.place(first, second, item.entry);
+        let (in_first, copy) = layout.place(first, second, item.entry);
         if !copy.exists() {
             return false;
         }
         let bucket = select_unpredictable(in_first, item.first, item.second);
-        if !self.layout.confirms(copy, self.fingerprint(item))
-            || self.is_being_saved()
-            || !self.take_at_once(&guard, bucket, copy.word, self.layout.without_candidate(copy), TakeFaults::REMOVE)
+        if self.is_being_saved()
+            || !self.take_at_once(&guard, bucket, copy.bucket, layout.without(copy), TakeFaults::REMOVE)
         {
             return self.remove_locked::<COUNTED>(guard, again);
         }

@@ -20,8 +20,6 @@ pub(crate) struct Counters {
     /// The number of shards in use is a power of two. Between any two of them is one that is not used. So they share
     /// no cache line, nor a pair of lines that a processor loads together.
     shards: Box<[Shard]>,
-    /// The number of shards in use, minus one.
-    mask: usize,
 }
 
 /// The distance from one shard in use to the next, in elements.
@@ -100,7 +98,7 @@ impl Counters {
     /// Counters for a table of this many buckets, or `None` if there is no memory for them.
     pub(crate) fn new(buckets: usize) -> Option<Self> {
         let shards = shards_for(buckets);
-        Some(Self { shards: boxed_slice(elements(shards), Shard::default)?, mask: shards - 1 })
+        Some(Self { shards: boxed_slice(elements(shards), Shard::default)? })
     }
 
     /// How many bytes [`new`](Self::new) asks the allocator for.
@@ -116,7 +114,9 @@ impl Counters {
     /// The calling thread's shard.
     #[inline]
     fn shard(&self) -> &Shard {
-        at(&self.shards, (thread_number() & self.mask) * STRIDE)
+        // As many shards are in use as `elements` says, which is a power of two. So this is the number of one of them,
+        // times the distance.
+        at(&self.shards, (thread_number() * STRIDE) & (self.shards.len() - 1))
     }
 
     #[inline]
@@ -173,6 +173,7 @@ impl Counters {
     }
 
     /// All counts. Each is as exact as [`len`](Self::len), but they are not all of the same moment.
+    #[inline(never)]
     pub(crate) fn counts(&self) -> Counts {
         let of_shard = |shard: &Shard| Counts {
             len: 0,
@@ -224,7 +225,7 @@ mod tests {
     #[test]
     fn the_counts_of_all_shards_are_added_up() {
         let shards = boxed_slice(elements(8), Shard::default).expect("memory");
-        let counters = Counters { shards, mask: 7 };
+        let counters = Counters { shards };
         std::thread::scope(|scope| (0..8).for_each(|_| _ = scope.spawn(|| counters.add_len(3))));
         assert_eq!(counters.len(), 24);
     }

@@ -12,7 +12,7 @@ use crate::table::counters::Counts;
 use crate::table::save::TableSave;
 use crate::table::words::{Table, memory_for};
 use crate::word::geometry::{Geometry, Index, Items};
-use crate::word::layout::{Fingerprint, Layout, Shape};
+use crate::word::layout::{Borrowed, Fingerprint, Layout, Shape};
 use crate::word::values::Values;
 
 /// The inserts of a table that is being saved, kept apart from all other code. (They take what is in registers
@@ -21,13 +21,22 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[cold]
     #[inline(never)]
     fn insert_saved(&self, hash: u64) -> Result<(), InsertError> {
-        self.insert_as::<true>(self.item(hash), || self.item(hash))
+        self.insert_as::<true>(self.item(hash), self.item_again(hash))
+    }
+
+    #[inline(never)]
+    fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError> {
+        if self.is_being_saved() {
+            self.insert_within_capacity_saved(hash)
+        } else {
+            self.insert_within_capacity_as::<false>(self.item(hash), self.item_again(hash))
+        }
     }
 
     #[cold]
     #[inline(never)]
     fn insert_within_capacity_saved(&self, hash: u64) -> Result<(), InsertError> {
-        self.insert_within_capacity_as::<true>(self.item(hash), || self.item(hash))
+        self.insert_within_capacity_as::<true>(self.item(hash), self.item_again(hash))
     }
 
     #[cold]
@@ -39,7 +48,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         coming: &Items<G::Index, BLOCK>,
         refused: &mut Option<InsertError>,
     ) -> usize {
-        self.insert_block::<true, ()>(items, len, coming, refused)
+        self.insert_block::<true, ()>(self.layout(), items, len, coming, refused)
     }
 
     /// Inserts the items up to the first one that is refused; returns how many. Puts the reason of the refusal into
@@ -47,6 +56,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[inline(always)]
     fn insert_block<const SAVED: bool, P: Payloads>(
         &self,
+        layout: impl Layout,
         items: &Items<G::Index, BLOCK>,
         len: usize,
         coming: &Items<G::Index, BLOCK>,
@@ -56,7 +66,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         for nth in 0..len {
             self.prefetch(coming.get(nth));
             let item = items.get(nth);
-            let added = if P::ANY { self.insert_value_uncounted(item) } else { self.insert_uncounted::<SAVED>(item) };
+            let added =
+                if P::ANY { self.insert_value_uncounted(item) } else { self.insert_uncounted::<SAVED>(layout, item) };
             if let Err(mut error) = added {
                 if let InsertError::Full { len, .. } = &mut error {
                     // The items before it in this block are not counted yet.
@@ -72,7 +83,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 }
 
-/// A batch: its hashes, and the steps for each block of them.
+/// A batch of lookups: its hashes, and the steps for each block of them. All of it is compiled for each vector unit.
 pub(super) struct Batch<'a, S> {
     pub(super) hashes: Hashes<'a>,
     pub(super) steps: S,
@@ -191,73 +202,97 @@ impl Payloads for &BlockOfValues {
     }
 }
 
-/// The steps of a batch of inserts.
-struct Inserts<'a, L, G, P> {
+/// The items of a block for a batch of changes. Only that step is compiled for each vector unit: the changes
+/// themselves are made one by one.
+struct Prepare<'a, L, G: Geometry> {
     table: &'a Table<L, G>,
+    hashes: &'a [u64; BLOCK],
+    items: &'a mut Items<G::Index, BLOCK>,
+}
+
+impl<L: Layout, G: Geometry> Vectorized for Prepare<'_, L, G> {
+    #[inline(always)]
+    fn run(self) {
+        self.table.prepare(self.hashes, self.items);
+    }
+}
+
+impl<L: Layout, G: Geometry> Table<L, G> {
+    /// [`ask`](Self::ask), compiled once for all shapes.
+    #[inline(never)]
+    fn ask_all(&self, items: &Items<G::Index, BLOCK>) {
+        self.ask(items);
+    }
+
+    /// The items of these hashes, by the widest vector unit.
+    pub(super) fn prepare_by_widest(&self, hashes: &[u64; BLOCK], items: &mut Items<G::Index, BLOCK>) {
+        VectorUnit::widest().run(Prepare { table: self, hashes, items });
+    }
+}
+
+/// The steps of a batch of inserts.
+struct Inserts<'a, L, G, H, P> {
+    table: &'a Table<L, G>,
+    layout: H,
     payloads: P,
     inserted: &'a mut usize,
     refused: &'a mut Option<InsertError>,
 }
 
-impl<L: Layout, G: Geometry, P: Payloads> Steps for Inserts<'_, L, G, P> {
+impl<L: Layout, G: Geometry, H: Layout, P: Payloads> Steps for Inserts<'_, L, G, H, P> {
     type Prepared = Items<G::Index, BLOCK>;
 
     const NONE: Self::Prepared = Items::NONE;
 
-    #[inline(always)]
     fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, items: &mut Self::Prepared) {
-        self.table.prepare(hashes, items);
-        self.payloads.add_to(self.table.layout, items);
+        self.table.prepare_by_widest(hashes, items);
+        self.payloads.add_to(self.layout, items);
     }
 
-    #[inline(always)]
     fn ask(&self, items: &Self::Prepared) {
-        self.table.ask(items);
+        self.table.ask_all(items);
     }
 
-    #[inline(always)]
     fn act(&mut self, items: &Self::Prepared, len: usize, coming: &Self::Prepared) -> bool {
         // Checked once for the block: a save that begins later overlaps the inserts.
         *self.inserted += if !P::ANY && self.table.is_being_saved() {
             self.table.insert_block_saved(items, len, coming, self.refused)
         } else {
-            self.table.insert_block::<false, P>(items, len, coming, self.refused)
+            self.table.insert_block::<false, P>(self.layout, items, len, coming, self.refused)
         };
         self.refused.is_none()
     }
 }
 
 /// The steps of a batch of removals.
-struct Removals<'a, L, G, P> {
+struct Removals<'a, L, G, H, P> {
     table: &'a Table<L, G>,
+    layout: H,
     payloads: P,
     answers: &'a mut dyn FnMut(&[bool]),
 }
 
-impl<L: Layout, G: Geometry, P: Payloads> Steps for Removals<'_, L, G, P> {
+impl<L: Layout, G: Geometry, H: Layout, P: Payloads> Steps for Removals<'_, L, G, H, P> {
     type Prepared = Items<G::Index, BLOCK>;
 
     const NONE: Self::Prepared = Items::NONE;
 
-    #[inline(always)]
     fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, items: &mut Self::Prepared) {
-        self.table.prepare(hashes, items);
-        self.payloads.add_to(self.table.layout, items);
+        self.table.prepare_by_widest(hashes, items);
+        self.payloads.add_to(self.layout, items);
     }
 
-    #[inline(always)]
     fn ask(&self, items: &Self::Prepared) {
-        self.table.ask(items);
+        self.table.ask_all(items);
     }
 
-    #[inline(always)]
     fn act(&mut self, items: &Self::Prepared, len: usize, coming: &Self::Prepared) -> bool {
         let mut removed = [false; BLOCK];
         let mut count = 0;
         for (nth, removed) in removed.iter_mut().enumerate().take(len) {
             self.table.prefetch(coming.get(nth));
             let item = items.get(nth);
-            *removed = self.table.remove_or_again::<false>(item, || item);
+            *removed = self.table.remove_or_again::<false>(self.layout, item, self.table.same_again(item));
             count += i64::from(*removed);
         }
         self.table.counters.add_len(-count);
@@ -267,168 +302,201 @@ impl<L: Layout, G: Geometry, P: Payloads> Steps for Removals<'_, L, G, P> {
 }
 
 impl<L: Layout, G: Geometry> Table<L, G> {
-    fn insert_all(&self, hashes: Hashes<'_>, payloads: impl Payloads) -> Result<usize, InsertBatchError> {
+    fn insert_all(
+        &self,
+        layout: impl Layout,
+        hashes: Hashes<'_>,
+        payloads: impl Payloads,
+    ) -> Result<usize, InsertBatchError> {
         let mut inserted = 0;
         let mut refused = None;
-        let steps = Inserts { table: self, payloads, inserted: &mut inserted, refused: &mut refused };
-        VectorUnit::widest().run(Batch { hashes, steps });
+        let mut steps = Inserts { table: self, layout, payloads, inserted: &mut inserted, refused: &mut refused };
+        batch::for_each_block(hashes, &mut steps);
         refused.map_or(Ok(inserted), |error| Err(InsertBatchError { inserted, error }))
     }
 
-    fn remove_all(&self, hashes: Hashes<'_>, payloads: impl Payloads, answers: &mut dyn FnMut(&[bool])) {
-        VectorUnit::widest().run(Batch { hashes, steps: Removals { table: self, payloads, answers } });
+    fn remove_all(
+        &self,
+        layout: impl Layout,
+        hashes: Hashes<'_>,
+        payloads: impl Payloads,
+        answers: &mut dyn FnMut(&[bool]),
+    ) {
+        batch::for_each_block(hashes, &mut Removals { table: self, layout, payloads, answers });
     }
 }
 
-impl<L: Layout, G: Geometry> AnyTable for Table<L, G> {
+/// A table with a layout whose shape is known when the code is compiled, or, with 0 slots, is not.
+///
+/// Only the operations that get [`layout`](Self::layout) are compiled for each shape: the shortest ways of single
+/// lookups, inserts and removals, where constants save a tenth of the instructions. All other code is that of
+/// `Table`, where the shape is data.
+#[derive(Debug)]
+pub(crate) struct Shaped<L, G, const SLOTS: u32, const BITS: u32> {
+    pub(crate) table: Table<L, G>,
+}
+
+impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> Shaped<L, G, SLOTS, BITS> {
+    /// The table's layout.
+    #[inline(always)]
+    pub(super) fn layout(&self) -> Borrowed<'_, L, SLOTS, BITS> {
+        Borrowed(&self.table.layout)
+    }
+}
+
+impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> AnyTable for Shaped<L, G, SLOTS, BITS> {
     fn contains(&self, hash: u64) -> bool {
-        self.contains_hash(hash)
+        self.table.contains_hash(self.layout(), hash)
     }
 
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        VectorUnit::widest().run(Batch { hashes, steps: Lookups { table: self, answers } });
+        VectorUnit::widest().run(Batch { hashes, steps: Lookups { table: &self.table, answers } });
     }
 
     fn clear(&self) {
-        self.clear();
+        self.table.clear();
     }
 
     fn len(&self) -> usize {
-        self.counters.len()
+        self.table.counters.len()
     }
 
     fn counts(&self) -> Counts {
-        self.counters.counts()
+        self.table.counters.counts()
     }
 
     fn record_negatives(&self, count: u64) {
-        self.counters.record_negatives(count);
+        self.table.counters.record_negatives(count);
     }
 
     fn record_false_positives(&self, count: u64) {
-        self.counters.record_false_positives(count);
+        self.table.counters.record_false_positives(count);
     }
 
     fn capacity(&self) -> usize {
-        self.capacity
+        self.table.capacity()
     }
 
     fn buckets(&self) -> usize {
-        self.buckets.count()
+        self.table.buckets.count()
     }
 
     fn shape(&self) -> Shape {
-        self.layout.shape()
+        self.table.layout.shape()
     }
 
     fn memory_usage(&self) -> usize {
-        size_of_val(self) + memory_for(self.buckets.count()) + self.clock().map_or(0, size_of_val)
+        size_of_val(&self.table) + memory_for(self.table.buckets.count()) + self.table.clock().map_or(0, size_of_val)
     }
 
     fn begin_save(&self) -> std::io::Result<TableSave<'_>> {
-        self.begin_save()
+        self.table.begin_save()
     }
 
     fn save(&self, save: &TableSave<'_>, chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>) -> std::io::Result<u64> {
-        self.read_image(save, chunk)
+        self.table.read_image(save, chunk)
     }
 
     fn digest(&self, save: &TableSave<'_>) -> std::io::Result<u64> {
-        self.digest(save)
+        self.table.digest(save)
     }
 
     fn absorb(&self, others: &Section<'_>) -> Absorbed {
-        self.absorb(others)
+        self.table.absorb(others)
     }
 
     #[cfg(feature = "snapshot")]
     fn load(&mut self, next: &mut dyn FnMut(&mut [u64]) -> Result<(), LoadError>) -> Result<u64, LoadError> {
-        self.fill(next)
+        self.table.fill(next)
     }
 }
 
-impl<L: Layout, G: Geometry> FilterTable for Table<L, G> {
+impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> FilterTable for Shaped<L, G, SLOTS, BITS> {
     fn count(&self, hash: u64) -> usize {
-        self.count(self.item(hash))
+        self.table.count(self.layout(), self.table.buckets.item(self.layout(), hash))
     }
 
     fn insert(&self, hash: u64) -> Result<(), InsertError> {
-        if self.is_being_saved() { self.insert_saved(hash) } else { self.insert_hash(hash) }
-    }
-
-    fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError> {
-        if self.is_being_saved() {
-            self.insert_within_capacity_saved(hash)
+        if self.table.is_being_saved() {
+            self.table.insert_saved(hash)
         } else {
-            self.insert_within_capacity_as::<false>(self.item(hash), move || self.item(hash))
+            self.table.insert_hash(self.layout(), hash)
         }
     }
 
+    fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError> {
+        self.table.insert_within_capacity(hash)
+    }
+
     fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
-        self.insert_if_absent_hash(hash)
+        self.table.insert_if_absent_hash(self.layout(), hash)
     }
 
     fn remove(&self, hash: u64) -> bool {
-        self.remove_hash(hash)
+        self.table.remove_hash(self.layout(), hash)
     }
 
     fn prefetch(&self, hashes: &[u64]) {
         for &hash in hashes {
-            self.prefetch(self.item(hash));
+            self.table.prefetch(self.table.item(hash));
         }
     }
 
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
-        self.insert_all(hashes, ())
+        self.table.insert_all(self.layout(), hashes, ())
     }
 
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        self.remove_all(hashes, (), answers);
+        self.table.remove_all(self.layout(), hashes, (), answers);
     }
 
     fn lower_bucket(&self, hash: u64) -> usize {
-        let item = self.item(hash);
+        let item = self.table.item(hash);
         item.first.min(item.second)
     }
 }
 
-impl<L: Layout, G: Geometry> MapletTable for Table<L, G> {
+impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> MapletTable for Shaped<L, G, SLOTS, BITS> {
     fn values(&self, hash: u64) -> Values {
-        self.values_or_again(self.item(hash), move || self.item(hash))
+        self.table.values_or_again(
+            self.layout(),
+            self.table.buckets.item(self.layout(), hash),
+            self.table.item_again(hash),
+        )
     }
 
     fn count_value(&self, hash: u64, value: u16) -> usize {
-        self.count(self.item_with(hash, value))
+        self.table.count(self.table.layout(), self.table.item_with(hash, value))
     }
 
     fn insert_value(&self, hash: u64, value: u16) -> Result<(), InsertError> {
-        self.insert_with_value(self.item_with(hash, value))
+        self.table.insert_with_value(self.table.item_with(hash, value))
     }
 
     fn insert_value_if_absent(&self, hash: u64, value: u16) -> Result<Values, InsertError> {
-        self.insert_if_absent_telling(self.item_with(hash, value))
+        self.table.insert_if_absent_telling(self.table.item_with(hash, value))
     }
 
     fn remove_value(&self, hash: u64, value: u16) -> bool {
-        let item = self.item_with(hash, value);
+        let item = self.table.item_with(hash, value);
         // As in `remove_hash`.
-        self.prefetch(item);
-        self.remove_or_again::<true>(item, move || self.item_with(hash, value))
+        self.table.prefetch(item);
+        self.table.remove_or_again::<true>(self.layout(), item, move || self.table.item_with(hash, value))
     }
 
     fn replace_value(&self, hash: u64, old: u16, new: u16) -> bool {
-        self.replace(self.item_with(hash, old), self.item_with(hash, new))
+        self.table.replace(self.table.item_with(hash, old), self.table.item_with(hash, new))
     }
 
     fn values_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values])) {
-        VectorUnit::widest().run(Batch { hashes, steps: Lookups { table: self, answers } });
+        VectorUnit::widest().run(Batch { hashes, steps: Lookups { table: &self.table, answers } });
     }
 
     fn insert_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues) -> Result<usize, InsertBatchError> {
-        self.insert_all(hashes, values)
+        self.table.insert_all(self.table.layout(), hashes, values)
     }
 
     fn remove_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues, answers: &mut dyn FnMut(&[bool])) {
-        self.remove_all(hashes, values, answers);
+        self.table.remove_all(self.table.layout(), hashes, values, answers);
     }
 }

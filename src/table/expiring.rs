@@ -32,7 +32,7 @@
 //! 6. A lookup reads the moment, and does what a lookup of a maplet does. If no lane has the fingerprint, the answer
 //!    is *false*. If one has, and its end is live at the moment, the answer is *true*. Otherwise the lookup looks
 //!    once more, at all lanes, and reads the moment again at the end. *False* counts only if the moment is still the
-//!    same; if not, it looks again.
+//!    same; if not, it looks again. (At a moment without a lag all places are live. Then it need not read them.)
 //!
 //! # Why `swept` is true
 //! *No item with an end up to `swept` is in the table.* Let `T` be the target of a pass. After the pass has settled,
@@ -122,16 +122,19 @@
 //! (`table/save.rs`). A pass that began before takes out only what is dead by then. One that begins later has
 //! settled, sees that a save is running, and keeps the words.
 
+use core::hint::select_unpredictable;
+
 use crate::error::insert::InsertError;
 use crate::plan::batch::BLOCK;
 use crate::table::clock::{Admission, Clock, Until};
+use crate::table::lookup::Seen;
 use crate::table::relocate::{Effort, Purpose};
 use crate::table::stripe::Guard;
 use crate::table::words::Table;
 use crate::verify::fault::{self, Fault};
-use crate::word::bucket::{Bucket, BucketOps, Candidate};
+use crate::word::bucket::{BucketOps, Place, choose};
 use crate::word::geometry::{Geometry, Item, Items};
-use crate::word::layout::{Fingerprint, Layout};
+use crate::word::layout::Layout;
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Moment;
 
@@ -164,28 +167,42 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Whether there is a live entry of the item's class, which `again` returns too. Lock-free.
     #[inline(always)]
-    pub(crate) fn contains_live_or_again(&self, item: Item, again: impl FnOnce() -> Item + Copy) -> bool {
+    pub(crate) fn contains_live_or_again(
+        &self,
+        layout: impl Layout,
+        item: Item,
+        again: impl FnOnce() -> Item + Copy,
+    ) -> bool {
         // No `expect` here: a panic would cost registers.
         let Some(clock) = self.clock() else { return false };
         let moment = clock.moment();
-        let fingerprint = self.fingerprint(item);
+        if moment.lag() > 0 {
+            return self.contains_live_beside_dead(clock, moment, again);
+        }
+        // All that has died is swept, so every place on the ring is live.
+        let holds = |first, second| layout.either_holds(first, second, self.fingerprint(item));
+        self.look_once(item, holds, |_, _| self.contains_live_anew(again))
+    }
+
+    /// The same while the table may hold dead entries.
+    #[inline(never)]
+    fn contains_live_beside_dead(&self, clock: &Clock, moment: Moment, again: impl FnOnce() -> Item + Copy) -> bool {
+        let item = again();
         let found = |first, second| {
-            let pattern = self.layout.pattern(fingerprint);
-            if !self.layout.either_matches(first, second, pattern) {
-                return false;
-            }
-            let candidate = self.layout.candidate_for(first, second, pattern);
-            // If it is not, another entry may be, or this one may be live by now.
-            self.is_live(clock, moment, candidate, fingerprint) || self.contains_live_exactly(again)
+            let lanes = self.layout.lanes_in_either(first, second, self.fingerprint(item));
+            let place = choose([first, second], [0; 2], lanes).1;
+            // If it is not live, another entry may be, or this one may be live by now.
+            if self.is_dead(clock, moment, place) { self.contains_live_exactly(again) } else { place.exists() }
         };
         self.look_once(item, found, |_, _| self.contains_live_anew(again))
     }
 
-    /// Whether the candidate has this fingerprint and an end that is yet to come.
+    /// Whether there is an entry at the place whose end is past. That is rare. Whether there is one at all can't be
+    /// predicted, so no branch depends on that alone.
     #[inline(always)]
-    fn is_live(&self, clock: &Clock, moment: Moment, candidate: Candidate, fingerprint: Fingerprint) -> bool {
-        self.layout.confirms(candidate, fingerprint)
-            && clock.ring.is_live(moment, self.layout.payload_of_candidate(candidate))
+    fn is_dead(&self, clock: &Clock, moment: Moment, place: Place) -> bool {
+        let is_live = clock.ring.is_live(moment, self.layout.payload_at(place));
+        select_unpredictable(place.exists(), !is_live, false)
     }
 
     /// The same where the first look was disturbed.
@@ -231,28 +248,13 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     ) {
         let clock = self.own_clock();
         let moment = clock.moment();
-        let (mut firsts, mut seconds) = ([0; BLOCK], [0; BLOCK]);
-        let changes = self.look_at_block(items, len, coming, &mut firsts, &mut seconds);
-        let mut patterns = [0; BLOCK];
-        for (pattern, &fingerprint) in patterns.iter_mut().zip(&items.entries) {
-            *pattern = self.layout.pattern(Fingerprint(fingerprint));
-        }
-        for nth in 0..BLOCK {
-            answers[nth] = self.layout.either_matches(Bucket(firsts[nth]), Bucket(seconds[nth]), patterns[nth]);
-        }
-        // One bit for each item, as in `contains_block`.
-        let mut matches = 0;
-        for (nth, &exists) in answers.iter().enumerate() {
-            matches |= u32::from(exists) << nth;
-        }
-        matches &= ((1u64 << len) - 1) as u32;
-        while matches != 0 {
-            let nth = matches.trailing_zeros() as usize % BLOCK;
-            matches &= matches - 1;
-            let fingerprint = Fingerprint(items.entries[nth]);
-            let candidate = self.layout.candidate_for(Bucket(firsts[nth]), Bucket(seconds[nth]), patterns[nth]);
-            answers[nth] =
-                self.is_live(clock, moment, candidate, fingerprint) || self.contains_live_exactly(|| items.get(nth));
+        let mut seen = Seen::NOTHING;
+        let changes = self.look_at_block(items, len, coming, &mut seen);
+        if moment.lag() == 0 {
+            // As in `contains_live_or_again`.
+            self.compare_block(items, &seen, answers);
+        } else {
+            self.compare_block_beside_dead(clock, moment, items, len, &seen, answers);
         }
         if changes != 0 && !fault::injected(Fault::LookupWithoutVersion) {
             for (nth, answer) in answers.iter_mut().enumerate().take(len) {
@@ -262,13 +264,45 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
+    /// The comparison of a block while the table may hold dead entries.
+    #[inline(always)]
+    fn compare_block_beside_dead(
+        &self,
+        clock: &Clock,
+        moment: Moment,
+        items: &Items<G::Index, BLOCK>,
+        len: usize,
+        seen: &Seen,
+        answers: &mut [bool; BLOCK],
+    ) {
+        // One bit for each item. The only branch that depends on what was found is the end of the loop over the bits.
+        let mut dead = 0;
+        for (nth, answer) in answers.iter_mut().enumerate() {
+            let place = choose(seen.buckets(nth), [0; 2], self.lanes_of_nth(items, seen, nth)).1;
+            *answer = place.exists();
+            dead |= u32::from(self.is_dead(clock, moment, place)) << nth;
+        }
+        dead &= ((1u64 << len) - 1) as u32;
+        while dead != 0 {
+            let nth = dead.trailing_zeros() as usize % BLOCK;
+            dead &= dead - 1;
+            answers[nth] = self.contains_live_exactly(|| items.get(nth));
+        }
+    }
+
     /// Adds an entry of the class that expires at `until`; returns whether it was added.
     #[inline(always)]
-    pub(crate) fn add_until(&self, class: Item, until: Until, unless: Unless) -> Result<bool, InsertError> {
+    pub(crate) fn add_until(
+        &self,
+        layout: impl Layout,
+        class: Item,
+        until: Until,
+        unless: Unless,
+    ) -> Result<bool, InsertError> {
         // As in `remove_hash`.
         self.prefetch(class);
         let guard = self.stripe(class.sum).lock_unless(Fault::AddValueWithoutLock, &self.counters);
-        match self.try_to_add(&guard, class, until, unless)? {
+        match self.try_to_add(layout, &guard, class, until, unless)? {
             Attempt::Added => Ok(true),
             Attempt::NotNeeded => Ok(false),
             attempt => {
@@ -296,10 +330,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                         return Err(error);
                     }
                     refused = if effort.is_enough() {
-                        let try_to_add = |guard: &Guard<'_>| match self.try_to_add(guard, class, until, unless) {
-                            Ok(Attempt::NoRoom) => None,
-                            attempt => Some(attempt),
-                        };
+                        let try_to_add =
+                            |guard: &Guard<'_>| match self.try_to_add(self.layout(), guard, class, until, unless) {
+                                Ok(Attempt::NoRoom) => None,
+                                attempt => Some(attempt),
+                            };
                         match self.undisturbed(class, try_to_add, || None) {
                             Ok(Ok(Attempt::Added)) => return Ok(true),
                             Ok(Ok(Attempt::NotNeeded)) => return Ok(false),
@@ -314,13 +349,20 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 }
             }
             let guard = self.stripe(class.sum).lock_unless(Fault::AddValueWithoutLock, &self.counters);
-            attempt = self.try_to_add(&guard, class, until, unless)?;
+            attempt = self.try_to_add(self.layout(), &guard, class, until, unless)?;
         }
     }
 
     /// Adds an entry of the class. The caller holds the lock of its stripe.
     #[inline(always)]
-    fn try_to_add(&self, guard: &Guard<'_>, class: Item, until: Until, unless: Unless) -> Result<Attempt, InsertError> {
+    fn try_to_add(
+        &self,
+        layout: impl Layout,
+        guard: &Guard<'_>,
+        class: Item,
+        until: Until,
+        unless: Unless,
+    ) -> Result<Attempt, InsertError> {
         let clock = self.own_clock();
         let reading = clock.read();
         let admission = clock.admit(reading, until)?;
@@ -335,9 +377,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         if unless == Unless::Extended && self.extend(guard, clock, reading.moment, class, end) {
             return Ok(Attempt::NotNeeded);
         }
-        let item = class.with(self.layout, clock.ring.place(end));
+        let item = class.with(layout, clock.ring.place(end));
         self.bump_to_add(guard, Fault::AddValueWithoutBump);
-        if !self.is_being_saved() && self.put_at_once(item) || self.put_in_either::<true>(item) {
+        if !self.is_being_saved() && self.put_at_once(layout, item) || self.put_in_either::<true>(item) {
             self.counters.add_len(1);
             return Ok(Attempt::Added);
         }
@@ -361,14 +403,14 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         if latest >= end {
             return true;
         }
-        let new = class.with(self.layout, clock.ring.place(end)).entry;
+        let new = class.with(self.layout(), clock.ring.place(end)).entry;
         self.keep(bucket, Fault::ReplaceKeepsNothing);
         self.bump_and_replace(guard, bucket, self.look(bucket), old, new)
     }
 
     /// Takes out an entry of the class that ends at this tick of the caller, if there is one that is live.
     #[inline(always)]
-    pub(crate) fn remove_until(&self, class: Item, expires_at: u64) -> bool {
+    pub(crate) fn remove_until(&self, layout: impl Layout, class: Item, expires_at: u64) -> bool {
         // As in `remove_hash`.
         self.prefetch(class);
         let clock = self.own_clock();
@@ -377,8 +419,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let Ok(Admission::At { end }) = clock.admit(clock.read(), Until::Tick(expires_at)) else {
             return false;
         };
-        let item = class.with(self.layout, clock.ring.place(end));
-        self.remove_under::<true>(guard, item, || item)
+        let item = class.with(layout, clock.ring.place(end));
+        self.remove_under::<true>(layout, guard, item, self.same_again(item))
     }
 
     /// How many entries will be live in this many ticks, by a look at every bucket.

@@ -2,10 +2,10 @@
 
 use crate::error::insert::{InsertBatchError, InsertError};
 use crate::machine::arch::VectorUnit;
-use crate::plan::batch::{BLOCK, Hashes, Steps};
+use crate::plan::batch::{self, BLOCK, Hashes, Steps};
 use crate::table::any::{BlockOfEnds, ExpiringTable};
 use crate::table::clock::{Advance, Clock, Until};
-use crate::table::erased::{Answer, Batch, Lookups};
+use crate::table::erased::{Answer, Batch, Lookups, Shaped};
 use crate::table::expiring::Unless;
 use crate::table::words::Table;
 use crate::word::geometry::{Geometry, Item, Items};
@@ -32,33 +32,34 @@ impl Answer for IsLive {
     }
 }
 
-impl<L: Layout, G: Geometry> ExpiringTable for Table<L, G> {
+impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable for Shaped<L, G, SLOTS, BITS> {
     fn clock(&self) -> &Clock {
-        self.own_clock()
+        self.table.own_clock()
     }
 
     fn advance_to(&self, tick: u64) -> Advance {
-        self.advance(self.own_clock(), tick)
+        self.table.advance(self.table.own_clock(), tick)
     }
 
     fn restart_clock(&self, tick: u64) {
-        self.restart(self.own_clock(), tick);
+        self.table.restart(self.table.own_clock(), tick);
     }
 
     fn contains_live(&self, hash: u64) -> bool {
-        self.contains_live_or_again(self.item(hash), move || self.item(hash))
+        let item = self.table.buckets.item(self.layout(), hash);
+        self.table.contains_live_or_again(self.layout(), item, self.table.item_again(hash))
     }
 
     fn add_until(&self, hash: u64, until: Until, unless: Unless) -> Result<bool, InsertError> {
-        self.add_until(self.item(hash), until, unless)
+        self.table.add_until(self.layout(), self.table.buckets.item(self.layout(), hash), until, unless)
     }
 
     fn remove_until(&self, hash: u64, expires_at: u64) -> bool {
-        self.remove_until(self.item(hash), expires_at)
+        self.table.remove_until(self.layout(), self.table.buckets.item(self.layout(), hash), expires_at)
     }
 
     fn live_in(&self, ticks: u64) -> usize {
-        self.live_in(ticks)
+        self.table.live_in(ticks)
     }
 
     fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
@@ -69,29 +70,29 @@ impl<L: Layout, G: Geometry> ExpiringTable for Table<L, G> {
             }
             answers(&found[..live.len()]);
         };
-        VectorUnit::widest().run(Batch { hashes, steps: Lookups { table: self, answers: &mut hand_on } });
+        VectorUnit::widest().run(Batch { hashes, steps: Lookups { table: &self.table, answers: &mut hand_on } });
     }
 
     fn insert_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds) -> Result<usize, InsertBatchError> {
         let mut inserted = 0;
         let mut refused = None;
         let act = |class, end| {
-            match self.add_until(class, Until::Tick(end), Unless::Never) {
+            match self.table.add_until(self.table.layout(), class, Until::Tick(end), Unless::Never) {
                 Ok(_) => inserted += 1,
                 Err(error) => refused = Some(error),
             }
             refused.is_none()
         };
-        VectorUnit::widest().run(Batch { hashes, steps: Each { table: self, ends, act } });
+        batch::for_each_block(hashes, &mut Each { table: &self.table, ends, act });
         refused.map_or(Ok(inserted), |error| Err(InsertBatchError { inserted, error }))
     }
 
     fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answer: &mut dyn FnMut(bool)) {
         let act = |class, end| {
-            answer(self.remove_until(class, end));
+            answer(self.table.remove_until(self.table.layout(), class, end));
             true
         };
-        VectorUnit::widest().run(Batch { hashes, steps: Each { table: self, ends, act } });
+        batch::for_each_block(hashes, &mut Each { table: &self.table, ends, act });
     }
 }
 
@@ -107,18 +108,15 @@ impl<L: Layout, G: Geometry, F: FnMut(Item, u64) -> bool> Steps for Each<'_, L, 
 
     const NONE: Self::Prepared = (Items::NONE, [0; BLOCK]);
 
-    #[inline(always)]
     fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, (items, ends): &mut Self::Prepared) {
-        self.table.prepare(hashes, items);
+        self.table.prepare_by_widest(hashes, items);
         *ends = self.ends.get();
     }
 
-    #[inline(always)]
     fn ask(&self, (items, _): &Self::Prepared) {
         self.table.ask(items);
     }
 
-    #[inline(always)]
     fn act(&mut self, (items, ends): &Self::Prepared, len: usize, (coming, _): &Self::Prepared) -> bool {
         (0..len).all(|nth| {
             self.table.prefetch(coming.get(nth));

@@ -4,25 +4,28 @@
 use crate::machine::memory::Pages;
 use crate::table::any::{AnyTable, ExpiringTable};
 use crate::table::clock::{Advance, Clock, Until};
+use crate::table::erased::Shaped;
 use crate::table::expiring::Unless;
 use crate::table::expiring_erased::IsLive;
 use crate::table::tests::assert_all_vector_units_find_the_same;
 use crate::table::words::Table;
 use crate::word::geometry::Buckets;
-use crate::word::layout::{OfFilter, Plain, SemiSorted, WithPayload};
+use crate::word::layout::{Encoding, OfShape, Plain, SHAPES_WITH_PAYLOAD, SemiSorted, Shape, WithPayload};
 use crate::word::ring::{LAST_TICK, Moment, Ring};
 
 /// A table for lifetimes that leave `spare` ticks of the ring unused.
-fn table<L: OfFilter>(buckets: usize, end_bits: u32, spare: u64) -> Table<WithPayload<L>> {
-    let shape = L::SHAPE.with_payload(end_bits).expect("it leaves enough");
-    let layout = WithPayload::<L>::try_of(shape).expect("memory for the decode table");
-    let table = Table::with_geometry(Pages::Usual, layout, Buckets::new(buckets), buckets).expect("a small table");
+fn table<L: OfShape>(shape: Shape, buckets: usize, end_bits: u32, spare: u64) -> Expiring<L> {
+    let shape = shape.with_payload(end_bits).expect("it leaves enough");
+    let table = Table::new(Pages::Usual, shape, Buckets::new(buckets)).expect("a small table");
     let ring = Ring::new(end_bits);
-    table.with_clock(Clock::new(ring, ring.len() - spare, None)).expect("a small clock")
+    let table = table.with_clock(Clock::new(ring, ring.len() - spare, None)).expect("a small clock");
+    Shaped { table }
 }
 
-fn compare_vector_units<L: OfFilter>(end_bits: u32) {
-    let table = table::<L>(500, end_bits, 1);
+type Expiring<L> = Shaped<WithPayload<L>, Buckets, 0, 0>;
+
+fn compare_vector_units<L: OfShape>(shape: Shape, end_bits: u32) {
+    let table = table::<L>(shape, 500, end_bits, 1);
     table.advance_to(100);
     let insert = |number, hash| {
         let added = ExpiringTable::add_until(&table, hash, Until::After(1 + number % 3), Unless::Never);
@@ -31,29 +34,30 @@ fn compare_vector_units<L: OfFilter>(end_bits: u32) {
             table.advance_to(101);
         }
     };
-    assert_all_vector_units_find_the_same(&table, insert, |hash| IsLive(table.contains_live(hash)));
+    assert_all_vector_units_find_the_same(&table.table, insert, |hash| IsLive(table.contains_live(hash)));
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has none")]
 fn all_vector_units_find_the_same_living() {
-    compare_vector_units::<SemiSorted<6, 12>>(4);
-    compare_vector_units::<SemiSorted<5, 14>>(4);
-    compare_vector_units::<SemiSorted<4, 17>>(4);
-    compare_vector_units::<SemiSorted<3, 22>>(8);
-    compare_vector_units::<Plain<2, 32>>(16);
+    for (shape, end_bits) in SHAPES_WITH_PAYLOAD.into_iter().zip([4, 4, 4, 8, 16]) {
+        match shape.encoding {
+            Encoding::Plain => compare_vector_units::<Plain>(shape, end_bits),
+            Encoding::SemiSorted => compare_vector_units::<SemiSorted>(shape, end_bits),
+        }
+    }
 }
 
 /// The clock's own ticks begin again after 2⁴⁷, longer than any process runs. No lifetime changes by it.
 #[test]
 fn lifetimes_last_while_the_clock_begins_its_own_ticks_again() {
     for (spare, lag, pace) in [(1, 0, 1), (1, 1, 1), (9, 5, 1), (1, 0, 2), (1, 0, 5)] {
-        let table = table::<SemiSorted<4, 17>>(100, 4, spare);
+        let table = table::<SemiSorted>(Shape::semi_sorted(4, 17), 100, 4, spare);
         let ticks = (1000..1010).step_by(pace);
         let longest = 16 - spare;
         table.advance_to(1000);
         // As if the clock had run that long.
-        let clock = table.clock().expect("it has one");
+        let clock = table.clock();
         let moment = Moment::new(clock.ring, LAST_TICK - 3, lag);
         clock.call(moment, 1000);
         clock.publish(moment);
@@ -85,7 +89,7 @@ fn lifetimes_last_while_the_clock_begins_its_own_ticks_again() {
 #[test]
 #[cfg_attr(miri, ignore = "sweeps twelve thousand buckets again and again")]
 fn a_pass_goes_on_while_the_clock_does() {
-    let table = table::<SemiSorted<4, 17>>(3 * 4096, 4, 9);
+    let table = table::<SemiSorted>(Shape::semi_sorted(4, 17), 3 * 4096, 4, 9);
     table.advance_to(0);
     for hash in 0..9000u64 {
         let added = ExpiringTable::add_until(&table, hash << 40 | hash, Until::Tick(1 + hash % 3), Unless::Never);
@@ -96,9 +100,9 @@ fn a_pass_goes_on_while_the_clock_does() {
     let left = table.len();
     assert!((7500..8500).contains(&left), "{left} are left of 9,000");
     assert_eq!(table.advance_to(2), Advance::Forward { ticks: 1 });
-    assert_eq!((table.live_in(0), table.clock().expect("it has one").oldest_unswept()), (3000, Some(1)));
+    assert_eq!((table.live_in(0), table.clock().oldest_unswept()), (3000, Some(1)));
     table.advance_to(2);
-    assert_eq!(table.clock().expect("it has one").oldest_unswept(), Some(2), "those of tick 1 are out");
+    assert_eq!(table.clock().oldest_unswept(), Some(2), "those of tick 1 are out");
     assert_eq!(table.len(), 6000, "and no others");
     (0..3).for_each(|_| _ = table.advance_to(2));
     assert_eq!((table.len(), table.live_in(0)), (3000, 3000));

@@ -5,9 +5,9 @@ use crate::plan::batch::BLOCK;
 use crate::sync::AtomicU64;
 use crate::table::words::{Stripes, Table, look};
 use crate::verify::fault::{self, Fault};
-use crate::word::bucket::{Bucket, BucketOps, Candidate};
+use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Geometry, Index, Item, Items};
-use crate::word::layout::{Fingerprint, Layout};
+use crate::word::layout::Layout;
 
 /// A table of at most this many buckets is in the L2 cache, if it is used much. While the L2 cache answers, a
 /// processor works on other lookups.
@@ -17,51 +17,45 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Whether the table holds a copy of the item of this hash. Lock-free. `table/stripe.rs` proves that *false* is
     /// right.
     #[inline(always)]
-    pub(super) fn contains_hash(&self, hash: u64) -> bool {
+    pub(super) fn contains_hash(&self, layout: impl Layout, hash: u64) -> bool {
         // The rare look that has to be repeated needs its key again. The hash takes one register to keep, an item
         // four.
-        self.contains_or_again(self.item(hash), move || self.item(hash))
+        self.contains_or_again(layout, self.buckets.item(layout, hash), self.item_again(hash))
     }
 
     /// Whether the table holds a copy of the item.
     #[cfg(any(test, ccf_model))]
     pub(crate) fn contains(&self, item: Item) -> bool {
-        self.contains_or_again(item, move || item)
+        self.contains_or_again(self.layout(), item, move || item)
     }
 
     /// Whether the table holds a copy of the item, which `again` returns too.
     #[inline(always)]
-    pub(super) fn contains_or_again(&self, item: Item, again: impl FnOnce() -> Item + Copy) -> bool {
-        let verdict = |first, second| match self.layout.either_contains(first, second, self.fingerprint(item)) {
-            Some(found) => found,
-            None => self.contains_exactly(again),
-        };
-        self.look_once(item, verdict, |_, _| self.contains_anew(again))
+    pub(super) fn contains_or_again(
+        &self,
+        layout: impl Layout,
+        item: Item,
+        again: impl FnOnce() -> Item + Copy,
+    ) -> bool {
+        let holds = |first, second| layout.either_holds(first, second, self.fingerprint(item));
+        self.look_once(item, holds, |_, _| self.contains_anew(again))
     }
 
-    /// `contains` where the first look was disturbed: counts that, and looks again. A match would have been certain.
-    /// But to pass it on would take registers from all undisturbed lookups.
+    /// `contains` where the first look was disturbed: looks again, until a look finds a match or is undisturbed. (A
+    /// match in the first one would have been certain. But to pass it on would take registers from all undisturbed
+    /// lookups.)
     #[cold]
     #[inline(never)]
     fn contains_anew(&self, item: impl FnOnce() -> Item) -> bool {
-        self.counters.lookup_retried();
-        self.contains_exactly(item)
-    }
-
-    /// `contains` by looks that are never unsure, repeated until one finds a match or is undisturbed.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn contains_exactly(&self, item: impl FnOnce() -> Item) -> bool {
         let item = item();
-        let holds = |bucket| self.layout.holds(bucket, self.fingerprint(item));
-        let either_holds = |first, second| holds(first) || holds(second);
+        let holds = |first, second| self.layout.either_holds(first, second, self.fingerprint(item));
         loop {
+            self.counters.lookup_retried();
             // A match is certain in any case.
-            let found = |first, second| either_holds(first, second).then_some(true);
-            if let Some(found) = self.look_once(item, |first, second| Some(either_holds(first, second)), found) {
+            let found = |first, second| holds(first, second).then_some(true);
+            if let Some(found) = self.look_once(item, |first, second| Some(holds(first, second)), found) {
                 return found;
             }
-            self.counters.lookup_retried();
         }
     }
 
@@ -92,10 +86,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// `contains` for each of the first `len` items of a block.
     ///
-    /// Each lookup has the steps of `contains`, in the same order. But all of them are made before any word is
-    /// compared, before any candidate is decoded and before any look is repeated. So no branch depends on what was
-    /// found, and nothing is mispredicted; the loads of many keys overlap; and all words are compared in loops that
-    /// are vectorized.
+    /// Each lookup has the steps of `contains`, in the same order. But all of them are made before any word is decoded
+    /// or compared, and before any look is repeated. So the loads of many keys overlap, and all words are compared in
+    /// loops that are vectorized.
     ///
     /// If there are items to come, prefetches their buckets.
     #[inline(always)]
@@ -106,42 +99,30 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         coming: Option<&Items<G::Index, BLOCK>>,
         answers: &mut [bool; BLOCK],
     ) {
-        let (mut firsts, mut seconds) = ([0; BLOCK], [0; BLOCK]);
-        let changes = self.look_at_block(items, len, coming, &mut firsts, &mut seconds);
-        let mut patterns = [0; BLOCK];
-        for (pattern, &fingerprint) in patterns.iter_mut().zip(&items.entries) {
-            *pattern = self.layout.pattern(Fingerprint(fingerprint));
-        }
-        if L::SEMI_SORTED {
-            let mut candidates = [Candidate::default(); BLOCK];
-            for nth in 0..BLOCK {
-                candidates[nth] = self.layout.candidate_for(Bucket(firsts[nth]), Bucket(seconds[nth]), patterns[nth]);
-                answers[nth] = candidates[nth].exists();
-            }
-            // One bit for each answer: then the only branch that depends on the answers is the end of the loop over
-            // the bits that are set.
-            let mut matches = 0;
-            for (nth, &found) in answers.iter().enumerate() {
-                matches |= u32::from(found) << nth;
-            }
-            matches &= ((1u64 << len) - 1) as u32;
-            while matches != 0 {
-                let nth = matches.trailing_zeros() as usize % BLOCK;
-                matches &= matches - 1;
-                let fingerprint = Fingerprint(items.entries[nth]);
-                answers[nth] =
-                    self.layout.confirms(candidates[nth], fingerprint) || self.contains_exactly(|| items.get(nth));
-            }
-        } else {
-            for nth in 0..BLOCK {
-                answers[nth] = self.layout.either_matches(Bucket(firsts[nth]), Bucket(seconds[nth]), patterns[nth]);
-            }
-        }
+        let mut seen = Seen::NOTHING;
+        let changes = self.look_at_block(items, len, coming, &mut seen);
+        self.compare_block(items, &seen, answers);
         if changes != 0 && !fault::injected(Fault::LookupWithoutVersion) {
             for (nth, answer) in answers.iter_mut().enumerate().take(len) {
                 *answer = *answer || self.contains_anew(|| items.get(nth));
             }
         }
+    }
+
+    /// Whether either bucket of each item of a block holds the item.
+    #[inline(always)]
+    pub(super) fn compare_block(&self, items: &Items<G::Index, BLOCK>, seen: &Seen, answers: &mut [bool; BLOCK]) {
+        for (nth, answer) in answers.iter_mut().enumerate() {
+            let [in_first, in_second] = self.lanes_of_nth(items, seen, nth);
+            *answer = in_first | in_second != 0;
+        }
+    }
+
+    /// The lanes in which the buckets of one item of a block hold the item.
+    #[inline(always)]
+    pub(super) fn lanes_of_nth(&self, items: &Items<G::Index, BLOCK>, seen: &Seen, nth: usize) -> [u64; 2] {
+        let folded = [seen.of_firsts[nth], seen.of_seconds[nth]];
+        self.layout.lanes_in(seen.buckets(nth), folded, self.layout.pattern(items.entries[nth]))
     }
 
     /// [`look_at_nth`] for the first `len` items; returns nonzero if any version has changed. If there are items to
@@ -152,19 +133,18 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         items: &Items<G::Index, BLOCK>,
         len: usize,
         coming: Option<&Items<G::Index, BLOCK>>,
-        firsts: &mut [u64; BLOCK],
-        seconds: &mut [u64; BLOCK],
+        seen: &mut Seen,
     ) -> u64 {
         if len == BLOCK {
             return if let Some(coming) = coming {
-                self.look_at_all::<true>(items, coming, firsts, seconds)
+                self.look_at_all::<true>(items, coming, seen)
             } else {
-                self.look_at_all::<false>(items, items, firsts, seconds)
+                self.look_at_all::<false>(items, items, seen)
             };
         }
         let mut changes = 0;
         for nth in 0..len.min(BLOCK) {
-            changes |= look_at_nth(&self.words, self.stripes(), items, nth, firsts, seconds);
+            changes |= look_at_nth(self.layout, &self.words, self.stripes(), items, nth, seen);
         }
         changes
     }
@@ -176,27 +156,26 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         &self,
         items: &Items<G::Index, BLOCK>,
         coming: &Items<G::Index, BLOCK>,
-        firsts: &mut [u64; BLOCK],
-        seconds: &mut [u64; BLOCK],
+        seen: &mut Seen,
     ) -> u64 {
         // Read once here: otherwise the compiler would read them again after each load of a version.
-        let (words, stripes) = (&*self.words, self.stripes());
+        let (layout, words, stripes) = (self.layout, &*self.words, self.stripes());
         let mut changes = 0;
         for fourth in 0..BLOCK / 4 {
             for nth in 4 * fourth..4 * fourth + 4 {
                 if ASK {
                     self.prefetch(coming.get(nth));
                 }
-                changes |= look_at_nth(words, stripes, items, nth, firsts, seconds);
+                changes |= look_at_nth(layout, words, stripes, items, nth, seen);
             }
         }
         changes
     }
 
     /// How many copies of the item there are.
-    pub(crate) fn count(&self, item: Item) -> usize {
+    pub(crate) fn count(&self, layout: impl Layout, item: Item) -> usize {
         let _guard = self.stripe(item.sum).lock_unless(Fault::CountWithoutLock, &self.counters);
-        self.copies_of_item(item)
+        self.copies_of_item(layout, item)
     }
 
     /// How many copies of the item's class there are.
@@ -234,20 +213,48 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 }
 
+/// What a block of lookups has read: both buckets of each item, and what the decode table has for each.
+pub(super) struct Seen {
+    firsts: [u64; BLOCK],
+    seconds: [u64; BLOCK],
+    of_firsts: [u32; BLOCK],
+    of_seconds: [u32; BLOCK],
+}
+
+impl Seen {
+    /// To be overwritten.
+    pub(super) const NOTHING: Self =
+        Self { firsts: [0; BLOCK], seconds: [0; BLOCK], of_firsts: [0; BLOCK], of_seconds: [0; BLOCK] };
+
+    /// The two buckets of an item.
+    #[inline(always)]
+    pub(super) fn buckets(&self, nth: usize) -> [Bucket; 2] {
+        [self.firsts[nth], self.seconds[nth]].map(Bucket)
+    }
+}
+
 /// The steps of one lookup of a block: reads the version, both buckets, and the version again. Returns 0 if the
 /// version is still the same.
+///
+/// It also asks the decode table. In a loop of its own that would become a vector instruction, which takes longer than
+/// the loads.
 #[inline(always)]
-fn look_at_nth<I: Index>(
+fn look_at_nth<L: Layout, I: Index>(
+    layout: L,
     words: &[AtomicU64],
     stripes: Stripes<'_>,
     items: &Items<I, BLOCK>,
     nth: usize,
-    firsts: &mut [u64; BLOCK],
-    seconds: &mut [u64; BLOCK],
+    seen: &mut Seen,
 ) -> u64 {
     let stripe = stripes.get(items.sums[nth].get());
     let version = stripe.version();
-    firsts[nth] = look(words, items.firsts[nth].get()).0;
-    seconds[nth] = look(words, items.seconds[nth].get()).0;
-    stripe.changes_since(version)
+    let first = look(words, items.firsts[nth].get());
+    let second = look(words, items.seconds[nth].get());
+    let changes = stripe.changes_since(version);
+    (seen.firsts[nth], seen.seconds[nth]) = (first.0, second.0);
+    if L::SEMI_SORTED {
+        (seen.of_firsts[nth], seen.of_seconds[nth]) = (layout.folded(first), layout.folded(second));
+    }
+    changes
 }

@@ -9,7 +9,7 @@ pub(crate) mod clock;
 pub(crate) mod counters;
 mod digest;
 mod enclosed;
-mod erased;
+pub(crate) mod erased;
 pub(crate) mod expiring;
 mod expiring_erased;
 mod image;

@@ -1,7 +1,6 @@
 //! Pure: the shape, size and pages of a table that is to be built.
 
 use crate::machine::memory::Pages;
-use crate::plan::sizing;
 use crate::table::any::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::build;
 use crate::table::clock::Clock;
@@ -27,18 +26,17 @@ impl Plan {
 
     /// An empty table as planned, or `None` if there is no memory for it.
     pub(crate) fn table(self) -> Option<Box<dyn FilterTable>> {
-        build::new(self.pages, self.shape, self.buckets, sizing::capacity_of(self.shape, self.buckets))
+        build::new(self.pages, self.shape, self.buckets)
     }
 
     /// The same with payloads.
     pub(crate) fn table_with_payload(self) -> Option<Box<dyn MapletTable>> {
-        build::with_payload(self.pages, self.shape, self.buckets, sizing::capacity_of(self.shape, self.buckets))
+        build::with_payload(self.pages, self.shape, self.buckets)
     }
 
     /// The same, with entries that expire by this clock.
     pub(crate) fn table_with_clock(self, clock: Clock) -> Option<Box<dyn ExpiringTable>> {
-        let capacity = sizing::capacity_of(self.shape, self.buckets);
-        build::with_clock(self.pages, self.shape, self.buckets, capacity, clock)
+        build::with_clock(self.pages, self.shape, self.buckets, clock)
     }
 
     /// This many such tables, or `None` if there is no memory for them.

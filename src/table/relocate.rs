@@ -159,7 +159,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     fn search(&self, item: Item, moment: Option<Moment>, relocate: impl Fn(Hop) -> bool) -> Outcome {
         let look = |bucket| self.look_at_living(bucket, moment);
         let mut hops = 0;
-        let outcome = path::make_room(self.layout, self.buckets, item, look, |hop| {
+        let outcome = path::make_room(self.layout(), self.buckets, item, look, |hop| {
             let relocated = relocate(hop);
             hops += u64::from(relocated);
             relocated
@@ -177,7 +177,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         if copies == self.slots_of(item) {
             InsertError::too_many(copies)
         } else {
-            InsertError::full(self.counters.len(), self.capacity)
+            InsertError::full(self.counters.len(), self.capacity())
         }
     }
 

@@ -97,15 +97,8 @@ pub(crate) struct Saving {
     /// All accesses are relaxed. A thread that must know that it is not 0 knows so by the lock of a stripe (rule 1).
     /// Knowing that it is 0 again only saves work.
     running: AtomicU64,
-    saves: Mutex<Saves>,
-}
-
-/// The saves that are running.
-#[derive(Debug)]
-struct Saves {
-    /// The number of the next save.
-    next: u64,
-    kept: Vec<Kept>,
+    /// One element for each save that is running.
+    saves: Mutex<Vec<Kept>>,
 }
 
 /// The words that were put aside for one save.
@@ -157,7 +150,7 @@ impl Kept {
 
 impl Saving {
     pub(super) fn new() -> Self {
-        Self { running: AtomicU64::new(0), saves: Mutex::new(Saves { next: 0, kept: Vec::new() }) }
+        Self { running: AtomicU64::new(0), saves: Mutex::new(Vec::new()) }
     }
 
     /// Whether words are to be kept. For callers that hold a stripe's lock, and for inserts (rule 2).
@@ -173,18 +166,18 @@ impl Saving {
         let mut saves = self.saves.lock();
         let word = look();
         let number = if fault::injected(Fault::KeepsForOneSave) { 1 } else { usize::MAX };
-        saves.kept.iter_mut().take(number).for_each(|kept| kept.keep(bucket, word));
+        saves.iter_mut().take(number).for_each(|kept| kept.keep(bucket, word));
     }
 
     /// Begins a save, at this moment. The caller holds the locks of all stripes.
     pub(super) fn begin(&self, kept: Kept) -> io::Result<TableSave<'_>> {
         let mut saves = self.saves.lock();
-        let save = saves.next;
-        if saves.kept.try_reserve(1).is_err() {
+        // No other save that is running has this number.
+        let save = saves.iter().map(|kept| kept.save + 1).max().unwrap_or(0);
+        if saves.try_reserve(1).is_err() {
             return Err(out_of_memory());
         }
-        saves.kept.push(Kept { save, ..kept });
-        saves.next += 1;
+        saves.push(Kept { save, ..kept });
         self.running.fetch_add(1, Ordering::Relaxed);
         Ok(TableSave { saving: self, save })
     }
@@ -192,7 +185,7 @@ impl Saving {
     /// In a model: the save that has begun and whose handle was forgotten.
     #[cfg(ccf_model)]
     pub(super) fn begun(&self) -> TableSave<'_> {
-        let save = self.saves.lock().kept[0].save;
+        let save = self.saves.lock()[0].save;
         TableSave { saving: self, save }
     }
 }
@@ -208,7 +201,7 @@ impl TableSave<'_> {
     /// The reading of the table's clock at the moment of the save, if the table has a clock.
     pub(crate) fn reading(&self) -> Option<Reading> {
         let saves = self.saving.saves.lock();
-        saves.kept.iter().find(|kept| kept.save == self.save).expect("a running save is in the list").reading
+        saves.iter().find(|kept| kept.save == self.save).expect("a running save is in the list").reading
     }
 
     /// The moment of the table's clock, and the caller's tick at that moment; `None` unless the clock had been set to
@@ -221,7 +214,7 @@ impl TableSave<'_> {
     /// Passes the chunk from this bucket on and returns what was kept of it.
     pub(super) fn pass(&self, start: usize) -> io::Result<Vec<(usize, Bucket)>> {
         let mut saves = self.saving.saves.lock();
-        let kept = saves.kept.iter_mut().find(|kept| kept.save == self.save).expect("a running save is in the list");
+        let kept = saves.iter_mut().find(|kept| kept.save == self.save).expect("a running save is in the list");
         if kept.refused {
             drop(saves);
             return Err(out_of_memory());
@@ -235,8 +228,8 @@ impl Drop for TableSave<'_> {
     fn drop(&mut self) {
         let kept = {
             let mut saves = self.saving.saves.lock();
-            let place = saves.kept.iter().position(|kept| kept.save == self.save);
-            place.map(|place| saves.kept.swap_remove(place))
+            let place = saves.iter().position(|kept| kept.save == self.save);
+            place.map(|place| saves.swap_remove(place))
         };
         // In any order: while the count is still raised, words are kept for those saves that are in the list.
         self.saving.running.fetch_sub(1, Ordering::Relaxed);

@@ -7,14 +7,15 @@ use proptest::prelude::*;
 
 use crate::error::insert::InsertError;
 use crate::machine::arch::VectorUnit;
+use crate::machine::memory::Pages;
 use crate::plan::batch::BLOCK;
-use crate::table::any::AnyTable;
+use crate::table::build;
 use crate::table::erased::{Answer, Batch, Lookups};
 use crate::table::relocate::{Effort, Purpose};
 use crate::table::words::Table;
 use crate::word::bucket::BucketOps;
-use crate::word::geometry::{Geometry, Item};
-use crate::word::layout::{Entry, Fingerprint, Layout, OfFilter, Plain, SemiSorted};
+use crate::word::geometry::{Buckets, Geometry, Item};
+use crate::word::layout::{Encoding, Entry, Fingerprint, Layout, OfShape, Plain, SHAPES, SemiSorted, Shape};
 
 /// A class: a fingerprint and its pair.
 type Class = (u32, usize, usize);
@@ -49,34 +50,51 @@ fn fits(copies: &[Class], buckets: usize, slots: usize) -> bool {
     (0..copies.len()).all(|copy| place(copy, copies, &mut held, slots, &mut vec![false; buckets]))
 }
 
-/// Runs the operations on a table and on a plain multiset of classes; every answer must be the same.
-fn compare<L: OfFilter>(buckets: usize, operations: &[(u8, u64)]) {
-    let table = Table::<L>::new(buckets, 0).expect("a small table");
+/// An empty table of this shape.
+fn table<L: OfShape>(shape: Shape, buckets: usize) -> Table<L> {
+    Table::new(Pages::Usual, shape, Buckets::new(buckets)).expect("a small table")
+}
+
+/// Runs the operations on a table, on one that knows its shape, and on a plain multiset of classes; every answer must
+/// be the same.
+fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
+    let table = table::<L>(shape, buckets);
+    let known = build::new(Pages::Usual, shape, buckets).expect("a small table");
     let mut model: HashMap<Class, usize> = HashMap::new();
     for &(operation, hash) in operations {
         let item = table.item(hash);
         let copies = model.get(&class(item)).copied().unwrap_or(0);
         assert_eq!(table.contains(item), copies > 0);
-        assert_eq!(table.count(item), copies);
+        assert_eq!(table.count(table.layout(), item), copies);
+        assert_eq!((known.contains(hash), known.count(hash)), (copies > 0, copies));
         let mut refused = None;
         match operation {
-            0..6 => match table.insert(item) {
-                Ok(()) => *model.entry(class(item)).or_default() += 1,
-                Err(error) => refused = Some(error),
-            },
-            6..8 => match table.insert_if_absent(item) {
-                Ok(added) => {
+            0..6 => {
+                let inserted = table.insert(item);
+                assert_eq!(known.insert(hash), inserted);
+                match inserted {
+                    Ok(()) => *model.entry(class(item)).or_default() += 1,
+                    Err(error) => refused = Some(error),
+                }
+            }
+            6..8 => match (table.insert_if_absent(item), known.insert_if_absent(hash)) {
+                (Ok(added), Ok(added_too)) => {
+                    assert_eq!(added, added_too);
                     assert_eq!(added, copies == 0);
                     model.insert(class(item), copies.max(1));
                 }
-                Err(error) => refused = Some(error),
+                (answer, of_known) => {
+                    assert_eq!(answer, of_known);
+                    refused = answer.err();
+                }
             },
             8..12 => {
-                assert_eq!(table.remove(item), copies > 0);
+                assert_eq!((table.remove(item), known.remove(hash)), (copies > 0, copies > 0));
                 model.insert(class(item), copies.saturating_sub(1));
             }
             _ => {
                 table.clear();
+                known.clear();
                 model.clear();
             }
         }
@@ -86,7 +104,7 @@ fn compare<L: OfFilter>(buckets: usize, operations: &[(u8, u64)]) {
                 assert_eq!(reported, len);
                 let present = model.iter().flat_map(|(&class, &copies)| vec![class; copies]);
                 let wanted: Vec<_> = present.chain([class(item)]).collect();
-                assert!(!fits(&wanted, buckets, L::SLOTS as usize), "full, though a path exists");
+                assert!(!fits(&wanted, buckets, shape.slots as usize), "full, though a path exists");
             }
             Some(InsertError::TooManyCopies { copies: reported, .. }) => {
                 assert_eq!(reported, copies);
@@ -95,30 +113,25 @@ fn compare<L: OfFilter>(buckets: usize, operations: &[(u8, u64)]) {
             Some(error) => panic!("{error:?}, of one table"),
             None => {}
         }
-        assert_eq!(AnyTable::len(&table), len);
+        assert_eq!((table.counters.len(), known.len()), (len, len));
         let occupied = |bucket| table.layout.occupied(table.look(bucket));
         assert_eq!((0..buckets).map(occupied).sum::<usize>(), len, "what was found by looking into every bucket");
     }
     for (&(fingerprint, first, second), &copies) in &model {
         let sum = table.buckets.sum(Fingerprint(fingerprint));
         let item = Item { entry: Entry(fingerprint), first, second, sum };
-        assert_eq!(table.count(item), copies, "a failed insert, or any other, has changed something");
+        assert_eq!(table.count(table.layout(), item), copies, "a failed insert, or any other, has changed something");
     }
 }
 
 /// Compares tables of all layouts.
 fn run(buckets: usize, operations: &[(u8, u64)]) {
-    compare::<Plain<8, 8>>(buckets, operations);
-    compare::<Plain<7, 9>>(buckets, operations);
-    compare::<Plain<6, 10>>(buckets, operations);
-    compare::<SemiSorted<6, 12>>(buckets, operations);
-    compare::<Plain<5, 12>>(buckets, operations);
-    compare::<SemiSorted<5, 14>>(buckets, operations);
-    compare::<Plain<4, 16>>(buckets, operations);
-    compare::<SemiSorted<4, 17>>(buckets, operations);
-    compare::<Plain<3, 21>>(buckets, operations);
-    compare::<SemiSorted<3, 22>>(buckets, operations);
-    compare::<Plain<2, 32>>(buckets, operations);
+    for shape in SHAPES {
+        match shape.encoding {
+            Encoding::Plain => compare::<Plain>(shape, buckets, operations),
+            Encoding::SemiSorted => compare::<SemiSorted>(shape, buckets, operations),
+        }
+    }
 }
 
 proptest! {
@@ -143,8 +156,8 @@ proptest! {
     }
 }
 
-fn compare_vector_units<L: OfFilter>() {
-    let table = Table::<L>::new(500, 0).expect("a small table");
+fn compare_vector_units<L: OfShape>(shape: Shape) {
+    let table = table::<L>(shape, 500);
     let insert = |_, hash| table.insert(table.item(hash)).expect("room");
     assert_all_vector_units_find_the_same(&table, insert, |hash| table.contains(table.item(hash)));
 }
@@ -164,7 +177,7 @@ pub(super) fn assert_all_vector_units_find_the_same<L: Layout, G: Geometry, A: A
         VectorUnit::Avx512,
     ];
     let hash = |number: u64| number.wrapping_mul(0x2545_f491_4f6c_dd1d);
-    let len = table.slots() as u64 * 3 / 4;
+    let len = table.words.len() as u64 * u64::from(table.layout.shape().slots) * 3 / 4;
     (0..len).for_each(|number| insert(number, hash(number)));
     // Present and absent hashes, and a last block that is not full.
     let asked: Vec<u64> = (0..2 * len + 5).map(|number| hash(number * 7 % (2 * len))).collect();
@@ -178,30 +191,25 @@ pub(super) fn assert_all_vector_units_find_the_same<L: Layout, G: Geometry, A: A
         };
         let answers_of = &mut |some: &[A]| answers.extend_from_slice(some);
         unit.run(Batch { hashes: &mut hashes, steps: Lookups { table, answers: answers_of } });
-        assert_eq!(answers, expected, "{unit:?}, {:?}", AnyTable::shape(table));
+        assert_eq!(answers, expected, "{unit:?}, {:?}", table.layout.shape());
     }
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has none")]
 fn all_vector_units_find_the_same() {
-    compare_vector_units::<Plain<8, 8>>();
-    compare_vector_units::<Plain<7, 9>>();
-    compare_vector_units::<Plain<6, 10>>();
-    compare_vector_units::<SemiSorted<6, 12>>();
-    compare_vector_units::<Plain<5, 12>>();
-    compare_vector_units::<SemiSorted<5, 14>>();
-    compare_vector_units::<Plain<4, 16>>();
-    compare_vector_units::<SemiSorted<4, 17>>();
-    compare_vector_units::<Plain<3, 21>>();
-    compare_vector_units::<SemiSorted<3, 22>>();
-    compare_vector_units::<Plain<2, 32>>();
+    for shape in SHAPES {
+        match shape.encoding {
+            Encoding::Plain => compare_vector_units::<Plain>(shape),
+            Encoding::SemiSorted => compare_vector_units::<SemiSorted>(shape),
+        }
+    }
 }
 
 #[test]
 fn every_table_up_to_the_budget_fills_to_the_last_item_that_fits() {
     for buckets in [1, 2, 3, 4, 5, 10, 51, 100] {
-        let table = Table::<SemiSorted<3, 22>>::new(buckets, 0).expect("a small table");
+        let table = table::<SemiSorted>(Shape::semi_sorted(3, 22), buckets);
         let mut copies = Vec::new();
         for hash in (1..).map(|i: u64| i.wrapping_mul(0x2545_f491_4f6c_dd1d)) {
             let item = table.item(hash);
@@ -218,7 +226,7 @@ fn every_table_up_to_the_budget_fills_to_the_last_item_that_fits() {
 /// Other threads may take all the room that an insert makes. After a few searches it excludes them.
 #[test]
 fn an_insert_is_disturbed_a_few_times_at_most() {
-    let table = Table::<Plain<8, 8>>::new(64, 0).expect("a small table");
+    let table = table::<Plain>(Shape::plain(8, 8), 64);
     let (mut effort, mut searches) = (Effort::default(), 0);
     while !effort.is_enough() {
         table.make_room(table.item(1), Purpose::Insert, &mut effort).expect("there is room");

@@ -65,47 +65,47 @@ use core::hint::select_unpredictable;
 
 use crate::error::insert::InsertError;
 use crate::plan::batch::BLOCK;
+use crate::table::lookup::Seen;
 use crate::table::relocate::{Effort, Purpose};
 use crate::table::stripe::Guard;
 use crate::table::words::{Table, TakeFaults};
 use crate::verify::fault::{self, Fault};
-use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::bucket::{BucketOps, Place};
 use crate::word::geometry::{Geometry, Item, Items};
 use crate::word::layout::{Fingerprint, Layout};
-use crate::word::payloads::{OnlyCandidate, PayloadOps};
+use crate::word::payloads::{OnlyPlace, PayloadOps};
 use crate::word::values::Values;
 
 impl<L: Layout, G: Geometry> Table<L, G> {
     /// The item of a key with this hash, with a payload.
     #[inline(always)]
     pub(super) fn item_with(&self, hash: u64, payload: u16) -> Item {
-        self.item(hash).with(self.layout, payload)
+        self.item(hash).with(self.layout(), payload)
     }
 
     /// The payloads of all copies of the item's class. Lock-free.
     #[cfg(ccf_model)]
     pub(crate) fn values(&self, item: Item) -> Values {
-        self.values_or_again(item, move || item)
+        self.values_or_again(self.layout(), item, move || item)
     }
 
     /// The payloads of all copies of the item's class, which `again` returns too. Lock-free.
     #[inline(always)]
-    pub(super) fn values_or_again(&self, item: Item, again: impl FnOnce() -> Item) -> Values {
+    pub(super) fn values_or_again(&self, layout: impl Layout, item: Item, again: impl FnOnce() -> Item) -> Values {
         // The item has no payload.
         let fingerprint = Fingerprint(item.entry.0);
         let found = |first, second| {
-            let OnlyCandidate { candidate, several } =
-                self.layout.only_candidate(first, second, self.layout.pattern(fingerprint));
-            if !candidate.exists() {
-                return Values::EMPTY;
-            }
-            if several != 0 {
-                self.layout.values(first, second, fingerprint)
-            } else {
-                self.layout.value_of(candidate, fingerprint)
-            }
+            let OnlyPlace { place, several } =
+                layout.only_place([first, second], layout.lanes_in_either(first, second, fingerprint));
+            if several != 0 { self.layout.values(first, second, fingerprint) } else { self.value_at(place) }
         };
         self.look_once(item, found, |_, _| self.values_anew(again))
+    }
+
+    /// The only value of a key: the payload at its place, if it has one.
+    #[inline(always)]
+    fn value_at(&self, place: Place) -> Values {
+        Values::of_one_if(place.exists(), self.layout.payload_at(place), self.layout.payload_bits())
     }
 
     /// `values` where the first look was disturbed: counts that, and looks again until a look is undisturbed.
@@ -134,33 +134,18 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         coming: Option<&Items<G::Index, BLOCK>>,
         found: &mut [Values; BLOCK],
     ) {
-        let (mut firsts, mut seconds) = ([0; BLOCK], [0; BLOCK]);
-        let changes = self.look_at_block(items, len, coming, &mut firsts, &mut seconds);
-        let mut patterns = [0; BLOCK];
-        for (pattern, &fingerprint) in patterns.iter_mut().zip(&items.entries) {
-            *pattern = self.layout.pattern(Fingerprint(fingerprint));
+        let mut seen = Seen::NOTHING;
+        let changes = self.look_at_block(items, len, coming, &mut seen);
+        let mut places = [OnlyPlace::default(); BLOCK];
+        for (nth, place) in places.iter_mut().enumerate() {
+            *place = self.layout.only_place(seen.buckets(nth), self.lanes_of_nth(items, &seen, nth));
         }
-        let mut candidates = [OnlyCandidate::default(); BLOCK];
-        let mut exist = [false; BLOCK];
-        for nth in 0..BLOCK {
-            candidates[nth] = self.layout.only_candidate(Bucket(firsts[nth]), Bucket(seconds[nth]), patterns[nth]);
-            exist[nth] = candidates[nth].candidate.exists();
-        }
-        // One bit for each item, as in `contains_block`.
-        let mut matches = 0;
-        for (nth, &exists) in exist.iter().enumerate() {
-            matches |= u32::from(exists) << nth;
-        }
-        matches &= ((1u64 << len) - 1) as u32;
-        while matches != 0 {
-            let nth = matches.trailing_zeros() as usize % BLOCK;
-            matches &= matches - 1;
-            let fingerprint = Fingerprint(items.entries[nth]);
-            let OnlyCandidate { candidate, several } = candidates[nth];
+        for (nth, OnlyPlace { place, several }) in places.into_iter().enumerate().take(len) {
             found[nth] = if several != 0 {
-                self.layout.values(Bucket(firsts[nth]), Bucket(seconds[nth]), fingerprint)
+                let [first, second] = seen.buckets(nth);
+                self.layout.values(first, second, Fingerprint(items.entries[nth]))
             } else {
-                self.layout.value_of(candidate, fingerprint)
+                self.value_at(place)
             };
         }
         if changes != 0 && !fault::injected(Fault::LookupWithoutVersion) {
@@ -214,10 +199,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Adds a copy of the item unless there is one of its class. Returns the payloads that it found, or none if it
     /// added the item.
     pub(crate) fn insert_if_absent_telling(&self, item: Item) -> Result<Values, InsertError> {
-        let class = item.with(self.layout, 0);
+        let class = item.with(self.layout(), 0);
         // Avoids the lock where a lookup is enough. (Not in the model without the lock, where it would hide the bug.)
         if !fault::injected(Fault::InsertIfAbsentWithoutLock) {
-            let found = self.values_or_again(class, move || class);
+            let found = self.values_or_again(self.layout(), class, move || class);
             if !found.is_empty() {
                 return Ok(found);
             }
@@ -262,7 +247,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[inline(always)]
     fn bump_and_add_at_once(&self, guard: &Guard<'_>, item: Item) -> bool {
         self.bump_to_add(guard, Fault::AddValueWithoutBump);
-        self.put_at_once(item)
+        self.put_at_once(self.layout(), item)
     }
 
     /// The payloads of all copies of the item's class. The caller holds the lock of its stripe, so no thread changes
@@ -287,12 +272,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             return false;
         }
         let bucket = select_unpredictable(in_first, old.first, old.second);
-        let changed = self.layout.replace_candidate(copy, old.entry, new.entry);
-        if !self.layout.confirms(copy, self.fingerprint(old))
-            || self.is_being_saved()
+        let changed = self.layout.replace_at(copy, old.entry, new.entry);
+        if self.is_being_saved()
             || fault::injected(Fault::ReplaceTakesFirst)
             || fault::injected(Fault::ReplaceAddsFirst)
-            || !self.take_at_once(&guard, bucket, copy.word, changed, TakeFaults::REPLACE)
+            || !self.take_at_once(&guard, bucket, copy.bucket, changed, TakeFaults::REPLACE)
         {
             return self.replace_locked(guard, old, new);
         }

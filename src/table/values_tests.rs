@@ -6,16 +6,22 @@ use proptest::prelude::*;
 
 use crate::error::insert::InsertError;
 use crate::machine::memory::Pages;
-use crate::table::any::{AnyTable, MapletTable};
+use crate::table::build;
 use crate::table::tests::assert_all_vector_units_find_the_same;
 use crate::table::words::Table;
 use crate::word::geometry::{Buckets, Item};
-use crate::word::layout::{OfFilter, Plain, SemiSorted, WithPayload};
+use crate::word::layout::{Encoding, OfShape, Plain, SHAPES_WITH_PAYLOAD, SemiSorted, Shape, WithPayload};
 
-fn table<L: OfFilter>(buckets: usize, payload_bits: u32) -> Table<WithPayload<L>> {
-    let shape = L::SHAPE.with_payload(payload_bits).expect("it leaves enough");
-    let layout = WithPayload::try_of(shape).expect("memory");
-    Table::with_geometry(Pages::Usual, layout, Buckets::new(buckets), 0).expect("a small table")
+fn table<L: OfShape>(shape: Shape, buckets: usize) -> Table<WithPayload<L>> {
+    Table::new(Pages::Usual, shape, Buckets::new(buckets)).expect("a small table")
+}
+
+/// Each shape with a payload, of one width.
+fn shapes() -> impl Iterator<Item = Shape> {
+    SHAPES_WITH_PAYLOAD
+        .into_iter()
+        .zip([4, 2, 10, 15, 16])
+        .map(|(shape, bits)| shape.with_payload(bits).expect("it leaves enough"))
 }
 
 /// A class: a fingerprint and its pair.
@@ -26,13 +32,10 @@ fn class(item: Item) -> Class {
 }
 
 /// Runs the operations on a table and on a plain multiset of items; every answer must be the same.
-fn compare<L: OfFilter>(buckets: usize, payload_bits: u32, operations: &[(u8, u64, u16, u16)]) {
-    let table = table::<L>(buckets, payload_bits);
-    let table: &dyn MapletTable = &table;
-    let item_of = |hash| {
-        let same = self::table::<L>(buckets, payload_bits);
-        same.item(hash)
-    };
+fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64, u16, u16)]) {
+    let table = build::with_payload(Pages::Usual, shape, buckets).expect("a small table");
+    let same = self::table::<L>(shape, buckets);
+    let item_of = |hash| same.item(hash);
     let mut model: HashMap<Class, Vec<u16>> = HashMap::new();
     for &(operation, hash, one, other) in operations {
         let (one, other) = (one & 3, other & 3);
@@ -77,7 +80,7 @@ fn compare<L: OfFilter>(buckets: usize, payload_bits: u32, operations: &[(u8, u6
             assert_eq!(copies, held.len(), "all values of the key count");
         }
         let len = model.values().map(Vec::len).sum::<usize>();
-        assert_eq!(AnyTable::len(table), len);
+        assert_eq!(table.len(), len);
     }
 }
 
@@ -95,27 +98,30 @@ proptest! {
     ) {
         let operations: Vec<_> =
             operations.into_iter().map(|(operation, hash, one, other)| (operation, hash % keys, one, other)).collect();
-        compare::<SemiSorted<6, 12>>(buckets, 4, &operations);
-        compare::<SemiSorted<5, 14>>(buckets, 2, &operations);
-        compare::<SemiSorted<4, 17>>(buckets, 10, &operations);
-        compare::<SemiSorted<3, 22>>(buckets, 15, &operations);
-        compare::<Plain<2, 32>>(buckets, 16, &operations);
+        for shape in shapes() {
+            match shape.encoding {
+                Encoding::Plain => compare::<Plain>(shape, buckets, &operations),
+                Encoding::SemiSorted => compare::<SemiSorted>(shape, buckets, &operations),
+            }
+        }
     }
 }
 
 /// Lookups of values in batches, by every vector unit that this processor has, and by the code that needs none.
-fn compare_vector_units<L: OfFilter>(payload_bits: u32) {
-    let table = table::<L>(500, payload_bits);
-    let insert = |number, hash| table.insert_value(hash, (number & 1) as u16).expect("room");
-    assert_all_vector_units_find_the_same(&table, insert, |hash| MapletTable::values(&table, hash));
+fn compare_vector_units<L: OfShape>(shape: Shape) {
+    let table = table::<L>(shape, 500);
+    let insert = |number, hash| table.insert_with_value(table.item_with(hash, (number & 1) as u16)).expect("room");
+    let values = |hash| table.values_or_again(table.layout(), table.item(hash), || table.item(hash));
+    assert_all_vector_units_find_the_same(&table, insert, values);
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has none")]
 fn all_vector_units_find_the_same_values() {
-    compare_vector_units::<SemiSorted<6, 12>>(4);
-    compare_vector_units::<SemiSorted<5, 14>>(4);
-    compare_vector_units::<SemiSorted<4, 17>>(4);
-    compare_vector_units::<SemiSorted<3, 22>>(8);
-    compare_vector_units::<Plain<2, 32>>(16);
+    for shape in shapes() {
+        match shape.encoding {
+            Encoding::Plain => compare_vector_units::<Plain>(shape),
+            Encoding::SemiSorted => compare_vector_units::<SemiSorted>(shape),
+        }
+    }
 }

@@ -5,6 +5,7 @@ use core::hint::select_unpredictable;
 
 use crate::machine::arch::{at, at_step};
 use crate::machine::memory::{Pages, boxed_slice, boxed_slice_on};
+use crate::plan::sizing;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::clock::Clock;
 use crate::table::counters::Counters;
@@ -13,9 +14,7 @@ use crate::table::stripe::{BUCKETS_PER_STRIPE, Guard, MAX_STRIPES, Stripe};
 use crate::verify::fault::{self, Fault};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Geometry, Item};
-#[cfg(test)]
-use crate::word::layout::OfFilter;
-use crate::word::layout::{Entry, Fingerprint, Layout};
+use crate::word::layout::{Borrowed, Entry, Fingerprint, Layout, OfShape, Shape};
 use crate::word::payloads::PayloadOps;
 
 /// A concurrent multiset of items.
@@ -23,8 +22,6 @@ use crate::word::payloads::PayloadOps;
 pub(crate) struct Table<L, G = Buckets> {
     pub(crate) layout: L,
     pub(super) buckets: G,
-    /// How many items the table is made for; reported, not enforced.
-    pub(super) capacity: usize,
     pub(crate) words: Box<[AtomicU64]>,
     /// Their number is a power of two.
     pub(super) stripes: Box<[Stripe]>,
@@ -68,23 +65,14 @@ pub(crate) fn memory_for(buckets: usize) -> usize {
         + size_of::<Saving>()
 }
 
-#[cfg(test)]
-impl<L: OfFilter> Table<L> {
-    /// An empty table.
-    pub(crate) fn new(buckets: usize, capacity: usize) -> Option<Self> {
-        Self::with_geometry(Pages::Usual, L::try_new()?, Buckets::new(buckets), capacity)
-    }
-}
-
-impl<L: Layout, G: Geometry> Table<L, G> {
-    /// An empty table with this layout and these buckets, or `None` if there is no memory for it.
-    pub(crate) fn with_geometry(pages: Pages, layout: L, geometry: G, capacity: usize) -> Option<Self> {
+impl<L: OfShape, G: Geometry> Table<L, G> {
+    /// An empty table with the layout of this shape and these buckets, or `None` if there is no memory for it.
+    pub(crate) fn new(pages: Pages, shape: Shape, geometry: G) -> Option<Self> {
         let buckets = geometry.count();
         let stripes = boxed_slice(stripes_for(buckets), Stripe::new)?;
         Some(Self {
-            layout,
+            layout: L::try_of(shape)?,
             buckets: geometry,
-            capacity,
             words: boxed_slice_on(pages, buckets, || AtomicU64::new(0))?,
             stripe_mask: (stripes.len() - 1) * BUCKETS_PER_STRIPE,
             stripes,
@@ -93,7 +81,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             clock: None,
         })
     }
+}
 
+impl<L: Layout, G: Geometry> Table<L, G> {
     /// The table, with a clock by which its entries expire, or `None` if there is no memory for that.
     pub(crate) fn with_clock(mut self, clock: Clock) -> Option<Self> {
         let mut clock = Some(clock);
@@ -109,9 +99,22 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         if L::HAS_PAYLOAD { self.clock.as_deref().map(|[clock]| clock) } else { None }
     }
 
+    /// The layout, for operations that may also be compiled for a known shape.
+    #[inline(always)]
+    pub(crate) fn layout(&self) -> Borrowed<'_, L> {
+        Borrowed(&self.layout)
+    }
+
     #[inline(always)]
     pub(crate) fn item(&self, hash: u64) -> Item {
-        self.buckets.item(self.layout, hash)
+        self.buckets.item(self.layout(), hash)
+    }
+
+    /// [`item`](Self::item) for later. It is the same type in all operations, whatever they know of the shape, so that
+    /// the rare ways which take it are compiled once.
+    #[inline(always)]
+    pub(super) fn item_again(&self, hash: u64) -> impl FnOnce() -> Item + Copy {
+        move || self.item(hash)
     }
 
     /// The fingerprint of the item.
@@ -143,12 +146,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Whether the bucket holds a copy of the fingerprint, with any payload.
-    #[inline]
-    pub(crate) fn holds(&self, bucket: usize, fingerprint: Fingerprint) -> bool {
-        self.layout.holds(self.look(bucket), fingerprint)
-    }
-
     /// How many copies of the item's class its buckets hold, except dead ones. Without the lock it may count a copy
     /// twice that is being moved.
     pub(super) fn copies(&self, item: Item) -> usize {
@@ -164,8 +161,13 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// How many copies of the item its buckets hold. Without the lock, likewise, it may count a copy twice that is
     /// being moved.
-    pub(super) fn copies_of_item(&self, item: Item) -> usize {
-        self.in_buckets_of(item, |bucket| self.layout.count_entry(bucket, item.entry))
+    #[inline(always)]
+    pub(super) fn copies_of_item(&self, layout: impl Layout, item: Item) -> usize {
+        let (first, second) = (self.look(item.first), self.look(item.second));
+        if item.first == item.second {
+            return layout.count_entry(first, item.entry);
+        }
+        layout.count_entry_in_both(first, second, item.entry)
     }
 
     fn in_buckets_of(&self, item: Item, count: impl Fn(Bucket) -> usize) -> usize {
@@ -176,23 +178,34 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         copies
     }
 
+    /// The same for a caller that has the item.
+    #[inline(always)]
+    pub(super) fn same_again(&self, item: Item) -> impl FnOnce() -> Item + Copy {
+        move || item
+    }
+
+    /// How many items the table is made for; reported, not enforced.
+    #[inline(never)]
+    pub(crate) fn capacity(&self) -> usize {
+        sizing::capacity_of(self.layout.shape(), self.buckets.count())
+    }
+
     /// How many copies of the item's class its buckets could hold.
     pub(super) fn slots_of(&self, item: Item) -> usize {
-        L::SLOTS as usize * if item.second == item.first { 1 } else { 2 }
+        usize::from(self.layout.lanes().slots) * if item.second == item.first { 1 } else { 2 }
     }
 
     /// Adds a copy of the item to the emptier of its buckets in one step. It looks at each bucket once. Returns
     /// `false` if neither has room, or if another thread was faster.
     #[inline(always)]
-    pub(super) fn put_at_once(&self, item: Item) -> bool {
+    pub(super) fn put_at_once(&self, layout: impl Layout, item: Item) -> bool {
         let (first, second) = (self.look(item.first), self.look(item.second));
-        let (in_first, in_second) = (self.layout.room(first), self.layout.room(second));
+        let (in_first, in_second) = (layout.room(first), layout.room(second));
         // The choice is as good as random: a branch on it would be mispredicted half of the time.
         let swap = in_second > in_first;
         let bucket = select_unpredictable(swap, item.second, item.first);
         let seen = select_unpredictable(swap, second, first);
-        let Some(changed) = self.layout.add_to(seen, select_unpredictable(swap, in_second, in_first), item.entry)
-        else {
+        let Some(changed) = layout.add_to(seen, select_unpredictable(swap, in_second, in_first), item.entry) else {
             return false;
         };
         self.exchange(bucket, seen, changed, adding(), Fault::AddOverwrites).is_ok()

@@ -2,6 +2,7 @@
 
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
+use crate::plan::sizing;
 use crate::snapshot::format::{Head, Saved};
 use crate::snapshot::source::{Source, TABLE_HEADER};
 use crate::sync::Ordering;
@@ -42,7 +43,7 @@ impl Saved for Generations {
             return Err(LoadError::UnknownFlags { flags });
         }
         let live = usize::from(live);
-        let plan = source.table_header(0)?;
+        let plan = source.table_header(0, sizing::LARGEST_ALONE)?;
         source.expect_tables(live, plan.buckets.saturating_mul(live), TABLE_HEADER)?;
         let ring = live + 1;
         let of_one = size_of::<Box<dyn FilterTable>>() + plan.memory_usage();
@@ -51,7 +52,7 @@ impl Saved for Generations {
         let mut loaded = Self::new(plan, live, flags == 1).ok_or(LoadError::OutOfMemory { bytes })?;
         for (number, table) in loaded.tables[..live].iter_mut().enumerate() {
             // The first one's header has been read.
-            if number > 0 && source.table_header(0)? != plan {
+            if number > 0 && source.table_header(0, sizing::LARGEST_ALONE)? != plan {
                 return Err(LoadError::UnexpectedTable { number });
             }
             source.words(&mut **table)?;

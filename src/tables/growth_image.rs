@@ -62,7 +62,7 @@ impl Saved for Tables {
         tables.prepare(planned.len() - 1).ok_or_else(out_of_memory)?;
         for &next in planned.iter().flatten().rev() {
             let number = next.number;
-            let stated = source.table_header(0)?;
+            let stated = source.table_header(0, sizing::LARGEST)?;
             if (stated.shape, stated.buckets) != (next.shape, next.buckets) {
                 return Err(LoadError::UnexpectedTable { number });
             }

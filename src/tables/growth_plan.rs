@@ -104,7 +104,7 @@ impl Plan {
 
     pub(super) fn build(&self, Next { shape, buckets, geometry, .. }: Next) -> Option<Box<dyn FilterTable>> {
         let pages = pages_for(buckets, self.pages);
-        let table = build::nested(pages, shape, geometry, sizing::capacity_of(shape, buckets))?;
+        let table = build::nested(pages, shape, geometry)?;
         if cfg!(ccf_model = "loom") {
             // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value
             // of a `SeqCst` exchange correctly.

@@ -7,7 +7,7 @@ use crate::table::build;
 use crate::tables::growth::Tables;
 use crate::tables::growth_plan::{MAX_TABLES, Plan, lowest_rate, shapes};
 use crate::word::geometry::{Geometry, Nested, nested};
-use crate::word::layout::{Encoding, Fingerprint, SHAPES, Shape};
+use crate::word::layout::{Encoding, Fingerprint, Shape};
 
 /// Rates that a filter may be built for, and the lowest.
 fn rates(encoding: Option<Encoding>) -> impl Iterator<Item = f64> {
@@ -73,7 +73,7 @@ fn keys_that_were_chosen_to_fill_a_pair_do_not_make_the_filter_grow() {
 }
 
 fn held_before_refusal(shape: Shape, geometry: Nested, buckets: usize, seed: u64) -> usize {
-    let table = build::nested(Pages::Usual, shape, geometry, 0).expect("some megabytes");
+    let table = build::nested(Pages::Usual, shape, geometry).expect("some megabytes");
     let refused = (0..).find(|&key: &u64| table.insert(nested(seed << 32 | key)).is_err()).expect("it fills");
     assert_eq!(table.len(), refused as usize);
     assert_eq!(table.buckets(), buckets);
@@ -84,7 +84,8 @@ fn held_before_refusal(shape: Shape, geometry: Nested, buckets: usize, seed: u64
 #[test]
 #[cfg_attr(miri, ignore = "millions of inserts")]
 fn nested_tables_fill_to_their_capacity() {
-    for (coarse, shape) in SHAPES.iter().flat_map(|coarse| SHAPES.map(|shape| (coarse, shape))) {
+    let pairs = Shape::nesting(None).flat_map(|coarse| Shape::nesting(None).map(move |shape| (coarse, shape)));
+    for (coarse, shape) in pairs {
         if coarse.fingerprint_bits > shape.fingerprint_bits {
             continue;
         }
@@ -104,15 +105,14 @@ fn nested_tables_fill_to_their_capacity() {
 #[test]
 #[ignore = "a measurement, not a test; run it in release mode with --nocapture"]
 fn load_of_nested_tables() {
-    for (coarse, shape) in
-        [(SHAPES[0], SHAPES[0]), (SHAPES[0], SHAPES[5]), (SHAPES[5], SHAPES[6]), (SHAPES[5], SHAPES[8])]
-    {
+    let of_bits = |bits| Shape::nesting(None).find(|shape| shape.fingerprint_bits == bits).expect("there is one");
+    for (coarse, shape) in [(8, 8), (8, 14), (14, 16), (14, 21)].map(|(one, other)| (of_bits(one), of_bits(other))) {
         for (coarsest, level) in [(2, 6), (2, 15), (32, 8), (32, 15), (1000, 6), (1 << 16, 4)] {
             let buckets = coarsest << level;
             let geometry = Nested::new(coarsest, coarse.fingerprint_bits, level);
             let slots = buckets as f64 * f64::from(shape.slots);
             let share = |held: usize| held as f64 / slots * 100.0;
-            let alone = build::new(Pages::Usual, shape, buckets, 0).expect("some megabytes");
+            let alone = build::new(Pages::Usual, shape, buckets).expect("some megabytes");
             let alone = (0..).find(|&key| alone.insert(key).is_err()).expect("it fills") as usize;
             let tables = (400_000 / buckets as u64).clamp(3, 200);
             let mut held: Vec<_> =

@@ -16,17 +16,18 @@ use crate::table::absorb::{Absorbed, Stopped};
 use crate::table::any::AnyTable;
 use crate::table::begun::Section;
 use crate::table::clock::Reading;
+use crate::table::erased::Shaped;
 use crate::table::save::TableSave;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Geometry, Item, Items};
-use crate::word::layout::{Entry, Layout, OfFilter, Plain, SemiSorted, WithPayload};
+use crate::word::layout::{Entry, OfShape, Plain, SemiSorted, Shape, WithPayload};
 use crate::word::values::Values;
 
 /// Two slots to a bucket: the smallest bucket that can be full and can hold two keys at once.
-pub type Smallest = Plain<2, 32>;
+pub type Smallest = Plain;
 
 /// The default layout of a filter.
-pub type Usual = SemiSorted<5, 14>;
+pub type Usual = SemiSorted;
 
 /// The smallest layout with a value of two bits in each slot.
 pub type SmallestOfValues = WithPayload<Smallest>;
@@ -35,33 +36,48 @@ pub type SmallestOfValues = WithPayload<Smallest>;
 pub type UsualOfValues = WithPayload<Usual>;
 
 /// Any layout. (The crate's own trait can't be named outside.)
-pub trait AnyLayout: Layout {
+pub trait AnyLayout: OfShape {
     /// The fewest buckets that a table of this layout has.
-    const LEAST_BUCKETS: usize;
-
-    /// The layout, with values of two bits if it has any.
-    fn of_model() -> Self;
-}
-
-impl<L: OfFilter> AnyLayout for L {
     const LEAST_BUCKETS: usize = 1;
 
+    /// Its one shape, with values of two bits if it has any.
+    fn shape_of_model() -> Shape;
+
+    /// The layout of that shape.
     fn of_model() -> Self {
-        Self::new()
+        Self::of(Self::shape_of_model())
     }
 }
 
-impl<L: OfFilter> AnyLayout for WithPayload<L> {
+impl AnyLayout for Smallest {
+    fn shape_of_model() -> Shape {
+        Shape::plain(2, 32)
+    }
+}
+
+impl AnyLayout for Usual {
+    fn shape_of_model() -> Shape {
+        Shape::semi_sorted(5, 14)
+    }
+}
+
+impl<L: AnyLayout> AnyLayout for WithPayload<L> {
     const LEAST_BUCKETS: usize = 2;
 
-    fn of_model() -> Self {
-        Self::try_of(L::SHAPE.with_payload(2).expect("it leaves enough")).expect("a model has memory")
+    fn shape_of_model() -> Shape {
+        L::shape_of_model().with_payload(2).expect("it leaves enough")
     }
 }
 
 /// A table of a given number of buckets.
 #[derive(Debug)]
-pub struct Table<L = Smallest>(pub(super) crate::table::words::Table<L>);
+pub struct Table<L = Smallest>(pub(super) Shaped<L, Buckets, 0, 0>);
+
+/// An empty table.
+pub(super) fn empty<L: AnyLayout>(buckets: usize) -> crate::table::words::Table<L> {
+    crate::table::words::Table::new(Pages::Usual, L::shape_of_model(), Buckets::new(buckets))
+        .expect("a model has memory")
+}
 
 /// A key, or more precisely a class of keys: a fingerprint, and the order in which its two buckets are tried.
 #[derive(Clone, Copy, Debug)]
@@ -94,11 +110,11 @@ impl Key {
         Self(self.0.with(L::of_model(), value))
     }
 
-    /// A key of another class with the same low part. A lookup of this key takes it for a candidate. Only in a
-    /// semi-sorted table of two buckets: there every class has the same pair.
+    /// A key of another class with the same low part. Only in a semi-sorted table of two buckets: there every class has
+    /// the same pair.
     pub fn lookalike<L: AnyLayout>(self) -> Self {
         assert!(L::SEMI_SORTED && self.0.first + self.0.second == 1, "its pair is another one");
-        Self(Item { entry: Entry(self.0.entry.0 ^ 1 << L::LANE_BITS), ..self.0 })
+        Self(Item { entry: Entry(self.0.entry.0 ^ 1 << L::of_model().lanes().bits), ..self.0 })
     }
 }
 
@@ -128,20 +144,22 @@ impl<L: AnyLayout> Image<L> {
 impl<L: AnyLayout> Table<L> {
     /// An empty table.
     pub fn new(buckets: usize) -> Self {
-        let (layout, geometry) = (L::of_model(), Buckets::new(buckets));
-        let table = crate::table::words::Table::with_geometry(Pages::Usual, layout, geometry, buckets);
-        Self(table.expect("a model has memory"))
+        Self::of(empty(buckets))
+    }
+
+    pub(super) fn of(table: crate::table::words::Table<L>) -> Self {
+        Self(Shaped { table })
     }
 
     /// Puts a copy of the key into the bucket that it tries first. That bucket must have room.
     pub fn place(&self, key: Key) {
-        assert!(self.0.put(key.0.first, key.0.entry), "there is room to begin with");
-        self.0.counters.add_len(1);
+        assert!(self.0.table.put(key.0.first, key.0.entry), "there is room to begin with");
+        self.0.table.counters.add_len(1);
     }
 
     /// [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains)
     pub fn contains(&self, key: Key) -> bool {
-        self.0.contains(key.0)
+        self.0.table.contains(key.0)
     }
 
     /// [`ConcurrentCuckooFilter::contains_batch`](crate::ConcurrentCuckooFilter::contains_batch)
@@ -149,28 +167,28 @@ impl<L: AnyLayout> Table<L> {
         let mut answers = [false; BLOCK];
         let mut items = Items::NONE;
         keys.iter().enumerate().for_each(|(nth, key)| items.set(nth, key.0));
-        self.0.contains_block(&items, N, None, &mut answers);
+        self.0.table.contains_block(&items, N, None, &mut answers);
         core::array::from_fn(|nth| answers[nth])
     }
 
     /// [`ConcurrentCuckooFilter::count`](crate::ConcurrentCuckooFilter::count)
     pub fn count(&self, key: Key) -> usize {
-        self.0.count(key.0)
+        self.0.table.count(self.0.table.layout(), key.0)
     }
 
     /// [`ConcurrentCuckooFilter::insert`](crate::ConcurrentCuckooFilter::insert)
     pub fn insert(&self, key: Key) -> Result<(), InsertError> {
-        self.0.insert(key.0)
+        self.0.table.insert(key.0)
     }
 
     /// [`ConcurrentCuckooFilter::insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent)
     pub fn insert_if_absent(&self, key: Key) -> Result<bool, InsertError> {
-        self.0.insert_if_absent(key.0)
+        self.0.table.insert_if_absent(key.0)
     }
 
     /// [`ConcurrentCuckooMaplet::values`](crate::ConcurrentCuckooMaplet::values)
     pub fn values(&self, key: Key) -> Values {
-        self.0.values(key.0)
+        self.0.table.values(key.0)
     }
 
     /// [`ConcurrentCuckooMaplet::values_batch`](crate::ConcurrentCuckooMaplet::values_batch)
@@ -178,34 +196,34 @@ impl<L: AnyLayout> Table<L> {
         let mut answers = [Values::EMPTY; BLOCK];
         let mut items = Items::NONE;
         keys.iter().enumerate().for_each(|(nth, key)| items.set(nth, key.0.with(L::of_model(), 0)));
-        self.0.values_block(&items, N, None, &mut answers);
+        self.0.table.values_block(&items, N, None, &mut answers);
         core::array::from_fn(|nth| answers[nth])
     }
 
     /// [`ConcurrentCuckooMaplet::insert_if_absent`](crate::ConcurrentCuckooMaplet::insert_if_absent)
     pub fn insert_if_absent_telling(&self, key: Key) -> Result<Values, InsertError> {
-        self.0.insert_if_absent_telling(key.0)
+        self.0.table.insert_if_absent_telling(key.0)
     }
 
     /// [`ConcurrentCuckooMaplet::replace`](crate::ConcurrentCuckooMaplet::replace)
     pub fn replace(&self, old: Key, new: u16) -> bool {
-        self.0.replace(old.0, old.with::<L>(new).0)
+        self.0.table.replace(old.0, old.with::<L>(new).0)
     }
 
     /// [`ConcurrentCuckooFilter::remove`](crate::ConcurrentCuckooFilter::remove)
     pub fn remove(&self, key: Key) -> bool {
-        self.0.remove(key.0)
+        self.0.table.remove(key.0)
     }
 
     /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear)
     pub fn clear(&self) {
-        self.0.clear();
+        self.0.table.clear();
     }
 
     /// [`ConcurrentCuckooFilter::absorb`](crate::ConcurrentCuckooFilter::absorb); returns how many copies were added.
     pub fn absorb(&self, other: &Self) -> Result<u64, InsertError> {
-        let save = other.0.begin_save().expect("a model has memory");
-        let Absorbed { copies, stopped } = self.0.absorb(&Section { table: &other.0, save });
+        let save = other.0.table.begin_save().expect("a model has memory");
+        let Absorbed { copies, stopped } = self.0.table.absorb(&Section { table: &other.0, save });
         match stopped {
             None => Ok(copies),
             Some(Stopped::Refused(error)) => Err(error),
@@ -220,24 +238,24 @@ impl<L: AnyLayout> Table<L> {
 
     /// The same, and calls `begun` when the moment of the save is past.
     pub fn save_and_tell(&self, begun: impl FnOnce()) -> Image<L> {
-        let save = self.0.begin_save().expect("a model has memory");
+        let save = self.0.table.begin_save().expect("a model has memory");
         begun();
         self.image(&save)
     }
 
     /// Begins a save. [`end_save`](Self::end_save) does the rest.
     pub fn begin_save(&self) {
-        core::mem::forget(self.0.begin_save().expect("a model has memory"));
+        core::mem::forget(self.0.table.begin_save().expect("a model has memory"));
     }
 
     /// The rest of a save that has begun, on any thread.
     pub fn end_save(&self) -> Image<L> {
-        self.image(&self.0.begun_save())
+        self.image(&self.0.table.begun_save())
     }
 
     fn image(&self, save: &TableSave<'_>) -> Image<L> {
         let mut words = Vec::new();
-        let copies = self.0.read_image(save, &mut |chunk| {
+        let copies = self.0.table.read_image(save, &mut |chunk| {
             words.extend(chunk.iter().copied().map(Bucket));
             Ok(())
         });
@@ -248,22 +266,22 @@ impl<L: AnyLayout> Table<L> {
 
     /// One hop of a plan: moves a copy of the key from the bucket that it tries first to the other one.
     pub fn relocate(&self, key: Key) -> bool {
-        self.0.relocate(Hop { entry: key.0.entry, from: key.0.first, to: key.0.second })
+        self.0.table.relocate(Hop { entry: key.0.entry, from: key.0.first, to: key.0.second })
     }
 
     /// Whether the bucket that the key tries first holds a copy: one look, without a lock.
     pub fn first_holds(&self, key: Key) -> bool {
-        L::of_model().holds_entry(self.0.look(key.0.first), key.0.entry)
+        L::of_model().holds_entry(self.0.table.look(key.0.first), key.0.entry)
     }
 
     /// How many slots a bucket has.
     pub fn slots_per_bucket(&self) -> usize {
-        L::SLOTS as usize
+        L::of_model().lanes().slots.into()
     }
 
     /// How many items there are, by a look into every bucket.
     pub fn scan(&self) -> usize {
-        (0..self.0.buckets()).map(|bucket| L::of_model().occupied(self.0.look(bucket))).sum()
+        (0..self.0.buckets()).map(|bucket| L::of_model().occupied(self.0.table.look(bucket))).sum()
     }
 
     /// The count of looks that were repeated because a version had changed.

@@ -3,12 +3,11 @@
 #![allow(private_bounds, reason = "models name a layout, but do nothing with it")]
 
 use crate::error::insert::InsertError;
-use crate::machine::memory::Pages;
 use crate::plan::batch::BLOCK;
 use crate::table::clock::{Advance, Clock, Until};
 use crate::table::expiring::Unless;
-use crate::verify::model::{AnyLayout, Image, Key, Table};
-use crate::word::geometry::{Buckets, Items};
+use crate::verify::model::{AnyLayout, Image, Key, Table, empty};
+use crate::word::geometry::Items;
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Ring;
 
@@ -17,10 +16,8 @@ impl<L: AnyLayout> Table<L> {
     /// An empty table whose clock was set to the tick `now`. `longest` is the longest lifetime of its entries, up to
     /// 3 ticks.
     pub fn with_clock(buckets: usize, longest: u64, now: u64) -> Self {
-        let (layout, geometry) = (L::of_model(), Buckets::new(buckets));
-        let table = crate::table::words::Table::with_geometry(Pages::Usual, layout, geometry, buckets);
         let clock = Clock::new(Ring::new(2), longest, None);
-        let table = Self(table.and_then(|table| table.with_clock(clock)).expect("a model has memory"));
+        let table = Self::of(empty::<L>(buckets).with_clock(clock).expect("a model has memory"));
         table.advance_to(now);
         table
     }
@@ -32,12 +29,12 @@ impl<L: AnyLayout> Table<L> {
 
     /// [`ExpiringCuckooFilter::advance_to`](crate::ExpiringCuckooFilter::advance_to)
     pub fn advance_to(&self, tick: u64) -> Advance {
-        self.0.advance(self.clock(), tick)
+        self.0.table.advance(self.clock(), tick)
     }
 
     /// [`ExpiringCuckooFilter::restart_clock`](crate::ExpiringCuckooFilter::restart_clock)
     pub fn restart_clock(&self, tick: u64) {
-        self.0.restart(self.clock(), tick);
+        self.0.table.restart(self.clock(), tick);
     }
 
     /// [`ExpiringCuckooFilter::now`](crate::ExpiringCuckooFilter::now)
@@ -57,7 +54,7 @@ impl<L: AnyLayout> Table<L> {
 
     /// [`ExpiringCuckooFilter::contains`](crate::ExpiringCuckooFilter::contains)
     pub fn contains_live(&self, key: Key) -> bool {
-        self.0.contains_live_or_again(key.0, move || key.0)
+        self.0.table.contains_live_or_again(self.0.table.layout(), key.0, move || key.0)
     }
 
     /// [`ExpiringCuckooFilter::contains_batch`](crate::ExpiringCuckooFilter::contains_batch)
@@ -65,28 +62,28 @@ impl<L: AnyLayout> Table<L> {
         let mut answers = [false; BLOCK];
         let mut items = Items::NONE;
         keys.iter().enumerate().for_each(|(nth, key)| items.set(nth, key.0));
-        self.0.contains_live_block(&items, N, None, &mut answers);
+        self.0.table.contains_live_block(&items, N, None, &mut answers);
         core::array::from_fn(|nth| answers[nth])
     }
 
     /// [`ExpiringCuckooFilter::insert`](crate::ExpiringCuckooFilter::insert)
     pub fn insert_until(&self, key: Key, expires_at: u64) -> Result<(), InsertError> {
-        self.0.add_until(key.0, Until::Tick(expires_at), Unless::Never).map(|_| ())
+        self.0.table.add_until(self.0.table.layout(), key.0, Until::Tick(expires_at), Unless::Never).map(|_| ())
     }
 
     /// [`ExpiringCuckooFilter::insert_if_absent`](crate::ExpiringCuckooFilter::insert_if_absent)
     pub fn insert_if_absent_until(&self, key: Key, expires_at: u64) -> Result<bool, InsertError> {
-        self.0.add_until(key.0, Until::Tick(expires_at), Unless::Present)
+        self.0.table.add_until(self.0.table.layout(), key.0, Until::Tick(expires_at), Unless::Present)
     }
 
     /// [`ExpiringCuckooFilter::keep_until`](crate::ExpiringCuckooFilter::keep_until)
     pub fn keep_until(&self, key: Key, expires_at: u64) -> Result<(), InsertError> {
-        self.0.add_until(key.0, Until::Tick(expires_at), Unless::Extended).map(|_| ())
+        self.0.table.add_until(self.0.table.layout(), key.0, Until::Tick(expires_at), Unless::Extended).map(|_| ())
     }
 
     /// [`ExpiringCuckooFilter::remove`](crate::ExpiringCuckooFilter::remove)
     pub fn remove_until(&self, key: Key, expires_at: u64) -> bool {
-        self.0.remove_until(key.0, expires_at)
+        self.0.table.remove_until(self.0.table.layout(), key.0, expires_at)
     }
 
     /// One hop of a plan, for an entry of the key with this end.
@@ -96,11 +93,11 @@ impl<L: AnyLayout> Table<L> {
 
     /// [`ExpiringCuckooFilter::live_len`](crate::ExpiringCuckooFilter::live_len)
     pub fn live_len(&self) -> usize {
-        self.0.live_in(0)
+        self.0.table.live_in(0)
     }
 
     fn clock(&self) -> &Clock {
-        self.0.clock().expect("it was made with one")
+        self.0.table.clock().expect("it was made with one")
     }
 }
 

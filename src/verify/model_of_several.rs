@@ -15,7 +15,7 @@ use crate::table::plan::Plan as TablePlan;
 use crate::tables::growth::Tables;
 use crate::tables::growth_plan::Plan;
 use crate::word::geometry::{Geometry, Nested};
-use crate::word::layout::{Fingerprint, Layout, Plain};
+use crate::word::layout::{Fingerprint, Shape};
 
 /// The core of a rotating filter: this many live generations, of tables of two buckets in the smallest layout.
 ///
@@ -26,7 +26,7 @@ pub struct Generations(crate::tables::generations::Generations);
 impl Generations {
     /// Empty generations.
     pub fn new(live: usize, rotate_when_full: bool) -> Self {
-        let plan = TablePlan::new(Plain::<2, 32>::SHAPE, 2, Pages::Usual);
+        let plan = TablePlan::new(Shape::plain(2, 32), 2, Pages::Usual);
         Self(crate::tables::generations::Generations::new(plan, live, rotate_when_full).expect("a model has memory"))
     }
 

@@ -9,33 +9,51 @@
 //! adds instead of subtracting. That cannot carry into the next lane, so it is exact for each lane.
 //!
 //! # Semi-sorted words
-//! The lanes are sorted by their nibbles, with empty slots first (their nibble counts as 0). So lane 0 alone shows
-//! whether there is room. Adding drops lane 0, which is empty, and shifts the lanes below the new one down. *Decode
-//! late*: a lookup compares a fingerprint's low part first, and decodes the rank only where a lane matches.
+//! The lanes are sorted by their high parts, with empty slots first (their high part counts as 0). So lane 0 alone
+//! shows whether there is room. Adding drops lane 0, which is empty, and shifts the lanes below the new one down.
+//!
+//! A lookup always decodes both buckets and compares all bits of all slots. A lane is 0 in
+//! [`differences`](BucketOps::differences) if and only if its slot has the fingerprint. (To compare the low parts
+//! first, and to decode only where one of them matches, saves a few instructions of most misses. But whether one
+//! matches can't be predicted where hits and misses come at random.)
 //!
 //! Where slots have payloads, these are in the lanes too: see `word/payloads.rs`.
 
 use core::hint::select_unpredictable;
 
-use crate::machine::arch::{any_lane_is, at};
+use crate::machine::arch::{Comparison, at};
 use crate::word::layout::{Entry, Fingerprint, Layout};
-use crate::word::semisort::{self, STRIDE};
+use crate::word::semisort;
 
 /// A bucket's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Bucket(pub(crate) u64);
 
-/// What the comparison of low parts finds in an item's two buckets.
+/// A bucket with the list of its high parts (`word/semisort.rs`). The list is 0 in a plain layout.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Candidate {
-    /// Not 0 if there is one. Then the lowest set bit is the top bit of its lane, if the layout is semi-sorted or
-    /// [`place`](BucketOps::place) found it.
-    pub(super) lanes: u64,
-    /// The candidate's bucket, under the same condition.
-    pub(crate) word: Bucket,
+pub(crate) struct Decoded {
+    pub(crate) bucket: Bucket,
+    pub(super) list: u64,
 }
 
-impl Candidate {
+/// The low part and the high part of an entry, each repeated in every lane.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Pattern {
+    lows: u64,
+    highs: u64,
+}
+
+/// The slot that holds what was looked for in an item's two buckets, if there is one.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Place {
+    /// Not 0 if there is one. Then the lowest set bit is the top bit of its lane.
+    pub(super) lanes: u64,
+    /// Its bucket, under the same condition, and what the decode table has for that.
+    pub(crate) bucket: Bucket,
+    pub(super) folded: u32,
+}
+
+impl Place {
     #[inline(always)]
     pub(crate) fn exists(self) -> bool {
         self.lanes != 0
@@ -44,37 +62,56 @@ impl Candidate {
 
 /// What every layout can do with a bucket.
 pub(crate) trait BucketOps: Layout {
-    /// Whether either bucket holds the fingerprint. `None` is rare: then a second look, with `count`, must decide.
-    ///
-    /// `None` needs a stored fingerprint with the same low part as the one in question, and another nibble.
+    /// Whether either bucket holds the fingerprint.
     #[inline(always)]
-    fn either_contains(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> Option<bool> {
-        let candidate = self.candidate(first, second, fingerprint);
-        // This branch is mispredicted where hits and misses come at random. Always decoding, without the branch,
-        // makes such a mixture 1.6 times as fast, and misses alone a third slower: see the page `scaling`.
-        if !candidate.exists() {
-            return Some(false);
+    fn either_holds(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> bool {
+        let words = [first, second].map(|bucket| self.fingerprints_of(bucket));
+        let comparison = self.comparison(first, second, words, fingerprint.0);
+        match (Self::SEMI_SORTED, Self::KNOWN_LANE_BITS) {
+            (true, _) => comparison.is_any_lane_equal::<true, 0>(),
+            (false, Some(8)) => comparison.is_any_lane_equal::<false, 8>(),
+            (false, Some(16)) => comparison.is_any_lane_equal::<false, 16>(),
+            (false, Some(32)) => comparison.is_any_lane_equal::<false, 32>(),
+            (false, _) => comparison.is_any_lane_equal::<false, 0>(),
         }
-        self.confirms(candidate, fingerprint).then_some(true)
     }
 
-    /// The slot in either bucket whose lane matches the fingerprint's low part. In a plain layout, only whether
-    /// there is one.
+    /// The lanes in which either bucket holds the fingerprint, in the form of a [`Place`].
     #[inline(always)]
-    fn candidate(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> Candidate {
-        if Self::SEMI_SORTED {
-            return self.candidate_for(first, second, self.pattern(fingerprint));
-        }
-        let (a, b) = (self.fingerprints_of(first), self.fingerprints_of(second));
-        let found = any_lane_is(a, b, fingerprint.0, Self::LANE_BITS)
-            .unwrap_or_else(|| self.either_matches(first, second, self.pattern(fingerprint)));
-        Candidate { lanes: found.into(), word: first }
+    fn lanes_in_either(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> [u64; 2] {
+        let words = [first, second].map(|bucket| self.fingerprints_of(bucket));
+        self.equal_lanes(self.comparison(first, second, words, fingerprint.0))
     }
 
-    /// The fingerprint's low part in every lane.
     #[inline(always)]
-    fn pattern(self, fingerprint: Fingerprint) -> u64 {
-        pattern::<Self>(fingerprint.0)
+    fn equal_lanes(self, comparison: Comparison) -> [u64; 2] {
+        if Self::SEMI_SORTED { comparison.equal_lanes::<true>() } else { comparison.equal_lanes::<false>() }
+    }
+
+    /// The comparison of both buckets with an entry, or a fingerprint, with these bits. `words` has their lanes.
+    #[inline(always)]
+    fn comparison(self, first: Bucket, second: Bucket, words: [u64; 2], bits: u32) -> Comparison {
+        let (lanes, Pattern { lows, highs }) = (self.lanes(), self.pattern(bits));
+        let folded = [first, second].map(|bucket| self.folded(bucket));
+        let (fold, list, ones, tops) = (lanes.fold.into(), lanes.list(), lanes.ones, lanes.tops);
+        Comparison { words, low: self.low(bits), lows, folded, fold, list, highs, ones, tops }
+    }
+
+    /// The same for a caller that knows their [`folded`](Self::folded) lists. In this form, a loop over many buckets is
+    /// vectorized.
+    #[inline(always)]
+    fn lanes_in(self, words: [Bucket; 2], folded: [u32; 2], pattern: Pattern) -> [u64; 2] {
+        core::array::from_fn(|nth| {
+            any_zero_lane(self, self.differences(self.decoded_by(words[nth], folded[nth]), pattern))
+        })
+    }
+
+    /// The low and the high part of an entry, or of a fingerprint, with these bits.
+    #[inline(always)]
+    fn pattern(self, bits: u32) -> Pattern {
+        let ones = self.lanes().ones;
+        let highs = if Self::SEMI_SORTED { u64::from(self.high(bits)).wrapping_mul(ones) } else { 0 };
+        Pattern { lows: u64::from(self.low(bits)).wrapping_mul(ones), highs }
     }
 
     /// The bucket's lanes without their payloads.
@@ -83,24 +120,36 @@ pub(crate) trait BucketOps: Layout {
         bucket.0 & self.of_fingerprints()
     }
 
-    /// Whether a lane of either bucket equals that of the pattern.
+    /// The list of the bucket's high parts, as the decode table has it. 0 in a plain layout.
     #[inline(always)]
-    fn either_matches(self, first: Bucket, second: Bucket, pattern: u64) -> bool {
-        let (first, second) = (self.fingerprints_of(first), self.fingerprints_of(second));
-        any_zero_lane::<Self>(second ^ pattern) | any_zero_lane::<Self>(first ^ pattern) != 0
+    fn folded(self, bucket: Bucket) -> u32 {
+        if Self::SEMI_SORTED { *at(self.unrank(), (bucket.0 >> self.lanes().rank_at) as usize) } else { 0 }
     }
 
-    /// The slot in either bucket whose lane equals that of the pattern.
     #[inline(always)]
-    fn candidate_for(self, first: Bucket, second: Bucket, pattern: u64) -> Candidate {
-        self.chosen(first, second, self.lanes_of(first, pattern), self.lanes_of(second, pattern))
+    fn decoded(self, bucket: Bucket) -> Decoded {
+        self.decoded_by(bucket, self.folded(bucket))
     }
 
-    /// Whether a candidate holds the whole fingerprint. If it does not, another candidate still may.
+    /// The same, for a caller that knows [`folded`](Self::folded).
     #[inline(always)]
-    fn confirms(self, candidate: Candidate, fingerprint: Fingerprint) -> bool {
-        let Candidate { lanes, word } = candidate;
-        !Self::SEMI_SORTED || nibble_at::<Self>(self.sorted_nibbles(word), lanes) == nibble::<Self>(fingerprint.0)
+    fn decoded_by(self, bucket: Bucket, folded: u32) -> Decoded {
+        let lanes = self.lanes();
+        let list = if Self::SEMI_SORTED { semisort::unfold(folded, lanes.fold.into(), lanes.list()) } else { 0 };
+        Decoded { bucket, list }
+    }
+
+    /// A word with a lane of 0 where a slot has the fingerprint of the pattern, and in no other lane. The bits above
+    /// the lanes have no meaning.
+    #[inline(always)]
+    fn differences(self, of: Decoded, pattern: Pattern) -> u64 {
+        self.fingerprints_of(of.bucket) ^ pattern.lows | of.list ^ pattern.highs
+    }
+
+    /// The same for the entry of the pattern.
+    #[inline(always)]
+    fn differences_of_entry(self, of: Decoded, pattern: Pattern) -> u64 {
+        of.bucket.0 ^ pattern.lows | of.list ^ pattern.highs
     }
 
     /// How many entries with the fingerprint the bucket holds.
@@ -115,28 +164,30 @@ pub(crate) trait BucketOps: Layout {
         self.matches_of_entry(bucket, entry).count_ones() as usize
     }
 
-    /// Whether the bucket holds the fingerprint.
+    /// How many copies of the entry both buckets hold together.
     #[inline]
-    fn holds(self, bucket: Bucket, fingerprint: Fingerprint) -> bool {
-        self.matches(bucket, fingerprint) != 0
+    fn count_entry_in_both(self, first: Bucket, second: Bucket, entry: Entry) -> usize {
+        // Top bits, and the bits below those.
+        let lanes = self.matches_of_entry(first, entry) | self.matches_of_entry(second, entry) >> 1;
+        lanes.count_ones() as usize
     }
 
     /// Whether the bucket holds the entry.
     #[inline]
     fn holds_entry(self, bucket: Bucket, entry: Entry) -> bool {
-        self.matches_of_entry(bucket, entry) != 0
+        self.place_in(bucket, entry).exists()
     }
 
     /// Whether a slot is empty.
     #[inline]
     fn has_room(self, bucket: Bucket) -> bool {
-        if Self::SEMI_SORTED { bucket.0 & Self::LANE == 0 } else { any_zero_lane::<Self>(bucket.0) != 0 }
+        if Self::SEMI_SORTED { bucket.0 as u32 & self.lanes().first == 0 } else { any_zero_lane(self, bucket.0) != 0 }
     }
 
     /// How many slots are taken.
     #[inline]
     fn occupied(self, bucket: Bucket) -> usize {
-        (Self::SLOTS - zero_lanes::<Self>(bucket.0).count_ones()) as usize
+        (u32::from(self.lanes().slots) - zero_lanes(self, bucket.0).count_ones()) as usize
     }
 
     /// A measure of how much room there is, to compare buckets: more room hardly ever gives a lower number.
@@ -148,9 +199,9 @@ pub(crate) trait BucketOps: Layout {
     #[inline(always)]
     fn room(self, bucket: Bucket) -> u64 {
         if Self::SEMI_SORTED {
-            (bucket.0 | 1 << (Self::SLOTS * Self::LANE_BITS)).trailing_zeros().into()
+            (bucket.0 | self.lanes().above()).trailing_zeros().into()
         } else {
-            any_zero_lane::<Self>(bucket.0)
+            any_zero_lane(self, bucket.0)
         }
     }
 
@@ -163,26 +214,29 @@ pub(crate) trait BucketOps: Layout {
     /// The same, for a caller that knows [`room`](Self::room).
     #[inline(always)]
     fn add_to(self, bucket: Bucket, room: u64, entry: Entry) -> Option<Bucket> {
-        let lane = u64::from(entry.0) & Self::LANE;
+        let lanes = self.lanes();
+        let low = u64::from(self.low(entry.0));
         if !Self::SEMI_SORTED {
             if room == 0 {
                 return None;
             }
-            let lane_start = room.trailing_zeros() + 1 - Self::LANE_BITS;
-            return Some(Bucket(bucket.0 | lane << lane_start));
+            return Some(Bucket(bucket.0 | low << (room.trailing_zeros() + 1 - u32::from(lanes.bits))));
         }
-        let empty = room as u32 / Self::LANE_BITS;
-        if empty == 0 {
+        if room < lanes.bits.into() {
             return None;
         }
-        let nibble = nibble::<Self>(entry.0);
-        let list = self.sorted_nibbles(bucket);
-        // The new lane goes above those with a smaller nibble, and above the empty ones, whose nibble is 0. All of
-        // these move down by one.
-        let place = semisort::less_than(list, nibble, Self::SLOTS).max(empty) - 1;
-        let lanes = shift_down::<Self>(bucket.0, place, Self::LANE_BITS) | lane << (place * Self::LANE_BITS);
-        let list = shift_down::<Self>(list.into(), place, STRIDE) as u32 | nibble << (place * STRIDE);
-        Some(encode::<Self>(lanes, list))
+        let (high, Decoded { list, .. }) = (u64::from(self.high(entry.0)), self.decoded(bucket));
+        // The top bit of a lane stays where the subtraction does not borrow from it: where the slot's high part is
+        // not less.
+        let not_less = (list | lanes.tops) - high.wrapping_mul(lanes.ones);
+        // The new slot goes above those with a lower high part, and above the empty ones: just below the first that
+        // is neither. All slots up to there move down by one.
+        let above = not_less & taken_lanes(self, bucket.0) & lanes.tops;
+        let from = (above >> (lanes.bits - 1) | lanes.above()).trailing_zeros();
+        let at = from - u32::from(lanes.bits);
+        let below = (1 << from) - 1;
+        let with = |list: u64, part: u64| (list & below) >> lanes.bits | list & !below | part << at;
+        Some(encode(self, with(bucket.0 & (lanes.above() - 1), low), with(list, high)))
     }
 
     /// The bucket with as many entries of the other one as fit, and how many those are. They are the first ones of
@@ -204,193 +258,126 @@ pub(crate) trait BucketOps: Layout {
     /// The bucket with one copy of the entry less, or `None` if it holds none.
     #[inline]
     fn remove(self, bucket: Bucket, entry: Entry) -> Option<Bucket> {
-        let matches = self.matches_of_entry(bucket, entry);
-        (matches != 0).then(|| self.without(bucket, matches))
+        let place = self.place_in(bucket, entry);
+        place.exists().then(|| self.without(place))
     }
 
-    /// The bucket without the lowest of these lanes. There is at least one.
+    /// The bucket of a place, without the entry at that place.
     #[inline(always)]
-    fn without(self, bucket: Bucket, lanes: u64) -> Bucket {
-        let place = lane_index::<Self>(lanes);
+    fn without(self, place: Place) -> Bucket {
+        let Decoded { bucket, list } = self.decoded_by(place.bucket, place.folded);
+        let bits = u32::from(self.lanes().bits);
+        let top = place.lanes.trailing_zeros();
         if !Self::SEMI_SORTED {
-            return Bucket(bucket.0 & (!Self::LANE).rotate_left(place * Self::LANE_BITS));
+            return Bucket(bucket.0 & (!u64::from(self.lanes().first)).rotate_left(top + 1 - bits));
         }
-        let lanes = shift_up::<Self>(bucket.0, place, Self::LANE_BITS);
-        let list = shift_up::<Self>(self.sorted_nibbles(bucket).into(), place, STRIDE) as u32;
-        encode::<Self>(lanes, list)
+        encode(self, without_lane(bucket.0 & (self.lanes().above() - 1), top, bits), without_lane(list, top, bits))
     }
 
-    /// The slot in either bucket whose lane is that of the entry, and whether it is in the first bucket.
+    /// The place of the entry in either bucket, and whether it is in the first.
     #[inline(always)]
-    fn place(self, first: Bucket, second: Bucket, entry: Entry) -> (bool, Candidate) {
-        let lanes_of = |bucket: Bucket| any_zero_lane::<Self>(bucket.0 ^ pattern::<Self>(entry.0));
-        choose(first, second, lanes_of(first), lanes_of(second))
+    fn place(self, first: Bucket, second: Bucket, entry: Entry) -> (bool, Place) {
+        let comparison = self.comparison(first, second, [first.0, second.0], entry.0);
+        choose([first, second], comparison.folded, self.equal_lanes(comparison))
     }
 
-    /// The candidate's bucket without the candidate. The candidate comes from [`place`](Self::place), which finds
-    /// the lane.
+    /// The place of the entry in this bucket.
     #[inline(always)]
-    fn without_candidate(self, candidate: Candidate) -> Bucket {
-        self.without(candidate.word, candidate.lanes)
+    fn place_in(self, bucket: Bucket, entry: Entry) -> Place {
+        let folded = self.folded(bucket);
+        let differences = self.differences_of_entry(self.decoded_by(bucket, folded), self.pattern(entry.0));
+        Place { lanes: any_zero_lane(self, differences), bucket, folded }
     }
 
     /// Whether additions and removals can lead to this word. No other word has a meaning, and none is ever stored.
     #[cfg_attr(not(any(feature = "snapshot", test)), allow(dead_code, reason = "only snapshots come from elsewhere"))]
     fn is_valid(self, bucket: Bucket) -> bool {
         // A slot with a payload has a fingerprint.
-        if zero_lanes::<Self>(self.fingerprints_of(bucket)) != zero_lanes::<Self>(bucket.0) {
+        if zero_lanes(self, self.fingerprints_of(bucket)) != zero_lanes(self, bucket.0) {
             return false;
         }
+        let lanes = self.lanes();
+        let word = bucket.0 & lanes.all();
         if !Self::SEMI_SORTED {
-            return bucket.0 & !all::<Self>(Self::LANE_BITS) == 0;
+            return bucket.0 == word;
         }
-        let list = self.sorted_nibbles(bucket);
-        let empty = Self::SLOTS - self.occupied(bucket) as u32;
+        let list = self.decoded(bucket).list;
+        // The empty slots come first, and their high parts are 0.
+        let empty = (1 << (u32::from(lanes.bits) * (u32::from(lanes.slots) - self.occupied(bucket) as u32))) - 1;
         // Ranks of no list decode to the list of rank 0.
-        let rank = bucket.0 >> (Self::SLOTS * Self::LANE_BITS);
-        u64::from(semisort::rank(list, Self::SLOTS)) == rank
-            // The empty lanes come first, and their nibbles are 0.
-            && bucket.0 & ((1 << (empty * Self::LANE_BITS)) - 1) == 0
-            && u64::from(list) & ((1 << (empty * STRIDE)) - 1) == 0
+        encode(self, word, list) == bucket && (word | list) & empty == 0
     }
 
     /// The entries in the bucket.
     #[inline]
     fn entries(self, bucket: Bucket) -> impl Iterator<Item = Entry> {
-        let list = if Self::SEMI_SORTED { self.sorted_nibbles(bucket) } else { 0 };
-        (0..Self::SLOTS).filter_map(move |j| {
-            let lane = (bucket.0 >> (j * Self::LANE_BITS)) & Self::LANE;
-            let high = if Self::SEMI_SORTED { u64::from((list >> (STRIDE * j)) & 15) << Self::LANE_BITS } else { 0 };
-            (lane != 0).then_some(Entry((high | lane) as u32))
+        let (lanes, Decoded { list, .. }) = (self.lanes(), self.decoded(bucket));
+        (0..u32::from(lanes.slots)).filter_map(move |slot| {
+            let at = slot * u32::from(lanes.bits);
+            let low = (bucket.0 >> at) as u32 & lanes.first;
+            let high = if Self::SEMI_SORTED { ((list >> at) as u32 & lanes.first) << lanes.bits } else { 0 };
+            (low != 0).then_some(Entry(high | low))
         })
-    }
-
-    /// The lanes that equal that of the pattern, in the form of a [`Candidate`].
-    #[inline(always)]
-    fn lanes_of(self, bucket: Bucket, pattern: u64) -> u64 {
-        any_zero_lane::<Self>(self.fingerprints_of(bucket) ^ pattern)
-    }
-
-    /// The candidate among these lanes of either bucket.
-    #[inline(always)]
-    fn chosen(self, first: Bucket, second: Bucket, in_first: u64, in_second: u64) -> Candidate {
-        choose(first, second, in_first, in_second).1
     }
 
     /// The lanes, by their top bits, that hold the fingerprint.
     #[inline]
     fn matches(self, bucket: Bucket, fingerprint: Fingerprint) -> u64 {
-        self.confirmed(
-            bucket,
-            zero_lanes::<Self>(self.fingerprints_of(bucket) ^ self.pattern(fingerprint)),
-            fingerprint.0,
-        )
+        zero_lanes(self, self.differences(self.decoded(bucket), self.pattern(fingerprint.0)))
     }
 
     /// The lanes, by their top bits, that hold the entry.
     #[inline]
     fn matches_of_entry(self, bucket: Bucket, entry: Entry) -> u64 {
-        self.confirmed(bucket, zero_lanes::<Self>(bucket.0 ^ pattern::<Self>(entry.0)), entry.0)
-    }
-
-    /// Those of the lanes whose nibble is that of the entry, or fingerprint, with these bits.
-    #[inline(always)]
-    fn confirmed(self, bucket: Bucket, lanes: u64, bits: u32) -> u64 {
-        if lanes == 0 || !Self::SEMI_SORTED {
-            return lanes;
-        }
-        let list = self.sorted_nibbles(bucket);
-        let (mut matches, mut rest) = (0, lanes);
-        while rest != 0 {
-            let lowest = rest & rest.wrapping_neg();
-            if nibble_at::<Self>(list, lowest) == nibble::<Self>(bits) {
-                matches |= lowest;
-            }
-            rest ^= lowest;
-        }
-        matches
-    }
-
-    /// The list of a semi-sorted bucket's nibbles.
-    #[inline(always)]
-    fn sorted_nibbles(self, bucket: Bucket) -> u32 {
-        *at(self.unrank(), (bucket.0 >> (Self::SLOTS * Self::LANE_BITS)) as usize)
+        zero_lanes(self, self.differences_of_entry(self.decoded(bucket), self.pattern(entry.0)))
     }
 }
 
 impl<L: Layout> BucketOps for L {}
 
-/// One of the buckets whose matching lanes these are: one that has any. And whether it is the first.
+/// The place in these lanes of either bucket, and whether it is in the first. `folded` are the buckets' lists, if the
+/// caller needs that of the place.
 ///
-/// A branch on *which* word matched would be mispredicted half of the time. So conditional moves choose.
+/// A branch on *which* of the two it is in would be mispredicted half of the time. So conditional moves choose.
 #[inline(always)]
-fn choose(first: Bucket, second: Bucket, lanes_of_first: u64, lanes_of_second: u64) -> (bool, Candidate) {
-    let in_first = lanes_of_first != 0;
-    let lanes = select_unpredictable(in_first, lanes_of_first, lanes_of_second);
-    (in_first, Candidate { lanes, word: select_unpredictable(in_first, first, second) })
-}
-
-/// These bits of an entry, or of a fingerprint, as they are in a lane, repeated in every lane.
-#[inline(always)]
-fn pattern<L: Layout>(bits: u32) -> u64 {
-    (u64::from(bits) & L::LANE) * L::ONES
-}
-
-/// The part of these bits that a semi-sorted bucket stores in its rank.
-#[inline(always)]
-fn nibble<L: Layout>(bits: u32) -> u32 {
-    bits >> L::LANE_BITS
+pub(crate) fn choose(buckets: [Bucket; 2], folded: [u32; 2], lanes: [u64; 2]) -> (bool, Place) {
+    let in_first = lanes[0] != 0;
+    let bucket = select_unpredictable(in_first, buckets[0], buckets[1]);
+    let folded = select_unpredictable(in_first, folded[0], folded[1]);
+    (in_first, Place { lanes: select_unpredictable(in_first, lanes[0], lanes[1]), bucket, folded })
 }
 
 /// The top bit of the lowest lane that is 0, perhaps with top bits above it. 0 if no lane is 0.
 #[inline(always)]
-fn any_zero_lane<L: Layout>(word: u64) -> u64 {
-    word.wrapping_sub(L::ONES) & !word & L::TOPS
+fn any_zero_lane<L: Layout>(layout: L, word: u64) -> u64 {
+    word.wrapping_sub(layout.lanes().ones) & !word & layout.lanes().tops
 }
 
 /// The top bits of exactly those lanes that are 0.
 #[inline(always)]
-pub(super) fn zero_lanes<L: Layout>(word: u64) -> u64 {
-    let lows = L::TOPS - L::ONES;
-    !(((word & lows) + lows) | word) & L::TOPS
+pub(super) fn zero_lanes<L: Layout>(layout: L, word: u64) -> u64 {
+    !taken_lanes(layout, word) & layout.lanes().tops
 }
 
-/// The index of the lowest lane that has a bit set.
+/// The top bits of exactly those lanes that are not 0, among other bits.
 #[inline(always)]
-pub(super) fn lane_index<L: Layout>(lanes: u64) -> u32 {
-    lanes.trailing_zeros() / L::LANE_BITS
-}
-
-/// The nibble of the lowest lane whose top bit is set.
-#[inline(always)]
-fn nibble_at<L: Layout>(list: u32, lanes: u64) -> u32 {
-    (list >> (STRIDE * lane_index::<L>(lanes))) & 15
+fn taken_lanes<L: Layout>(layout: L, word: u64) -> u64 {
+    let lows = layout.lanes().tops - layout.lanes().ones;
+    ((word & lows) + lows) | word
 }
 
 #[inline(always)]
-pub(super) fn encode<L: Layout>(lanes: u64, list: u32) -> Bucket {
-    Bucket(lanes | u64::from(semisort::rank(list, L::SLOTS)) << (L::SLOTS * L::LANE_BITS))
+pub(super) fn encode<L: Layout>(layout: L, lows: u64, list: u64) -> Bucket {
+    let lanes = layout.lanes();
+    let rank = semisort::rank(list, lanes.slots.into(), lanes.bits.into());
+    Bucket(lows | u64::from(rank) << lanes.rank_at)
 }
 
-/// `list` without element 0: elements 1 to `place` move down by one, element `place` becomes 0, those above stay.
-#[inline]
-fn shift_down<L: Layout>(list: u64, place: u32, width: u32) -> u64 {
-    let moved = (1 << ((place + 1) * width)) - 1;
-    (list & moved) >> width | list & !moved & all::<L>(width)
-}
-
-/// `list` without element `place`: the elements below it move up by one, element 0 becomes 0, those above stay.
-#[inline]
-pub(super) fn shift_up<L: Layout>(list: u64, place: u32, width: u32) -> u64 {
-    let moved = (1 << (place * width)) - 1;
-    let kept = !((1 << ((place + 1) * width)) - 1);
-    (list & moved) << width | list & kept & all::<L>(width)
-}
-
-/// The bits of `SLOTS` elements of `width` bits.
-#[inline]
-fn all<L: Layout>(width: u32) -> u64 {
-    u64::MAX >> (u64::BITS - L::SLOTS * width)
+/// The lanes of `list` without the one whose top bit this is: those below it move up, and the lowest one becomes 0.
+#[inline(always)]
+pub(super) fn without_lane(list: u64, top: u32, bits: u32) -> u64 {
+    let up_to_it = (2u64 << top) - 1;
+    (list & up_to_it >> bits) << bits | list & !up_to_it
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 use super::*;
-use crate::word::layout::{OfFilter, Plain, SemiSorted, WithPayload};
-use crate::word::payloads::{OnlyCandidate, PayloadOps};
+use crate::word::layout::{
+    Borrowed, Encoding, Lanes, OfShape, Plain, SHAPES, SHAPES_WITH_PAYLOAD, SemiSorted, Shape, WithPayload,
+};
+use crate::word::payloads::{OnlyPlace, PayloadOps};
 use proptest::prelude::*;
 
 const CASES: u32 = if cfg!(miri) { 10 } else { 4_000 };
@@ -17,7 +19,11 @@ fn entry<L: Layout>(layout: L, hash: u64) -> Entry {
 
 /// The payload of an entry, from the bits of its lane.
 fn payload_in<L: Layout>(layout: L, entry: Entry) -> u16 {
-    ((u64::from(entry.0) & layout.payload()) >> layout.payload_shift()) as u16
+    (u64::from(entry.0) >> layout.payload_shift()) as u16 & layout.payload_mask() as u16
+}
+
+fn slots<L: Layout>(layout: L) -> usize {
+    layout.lanes().slots.into()
 }
 
 fn fill<L: Layout>(layout: L, entries: &[Entry]) -> Bucket {
@@ -32,13 +38,13 @@ fn sorted(entries: impl IntoIterator<Item = Entry>) -> Vec<u32> {
 
 /// Compares every operation with the same operation on a list of entries.
 fn check<L: Layout>(layout: L, hashes: &[u64], one: u64, split: usize, order: prop::sample::Index) {
-    let mut stored: Vec<_> = hashes.iter().take(L::SLOTS as usize).map(|&hash| entry(layout, hash)).collect();
+    let mut stored: Vec<_> = hashes.iter().take(slots(layout)).map(|&hash| entry(layout, hash)).collect();
     let one = entry(layout, one);
 
     let mut bucket = fill(layout, &stored);
     assert_eq!(sorted(layout.entries(bucket)), sorted(stored.clone()));
     assert_eq!(layout.occupied(bucket), stored.len());
-    assert_eq!(layout.has_room(bucket), stored.len() < L::SLOTS as usize);
+    assert_eq!(layout.has_room(bucket), stored.len() < slots(layout));
     assert_eq!(layout.add_to(bucket, layout.room(bucket), one).is_some(), layout.has_room(bucket));
     assert!(layout.room(bucket) < layout.room(Bucket::default()) || stored.is_empty());
 
@@ -49,18 +55,18 @@ fn check<L: Layout>(layout: L, hashes: &[u64], one: u64, split: usize, order: pr
     }
 
     for &e in stored.iter().chain([&one]) {
-        let (in_first, candidate) = layout.place(first_bucket, second_bucket, e);
-        assert!(candidate.exists() || !stored.contains(&e), "what is in is a candidate");
-        if candidate.exists() && layout.confirms(candidate, layout.fingerprint_of(e)) {
+        let (in_first, place) = layout.place(first_bucket, second_bucket, e);
+        assert_eq!(place.exists(), stored.contains(&e));
+        if place.exists() {
             let held = if in_first { first } else { second };
             let mut rest = held.to_vec();
-            rest.remove(held.iter().position(|&other| other == e).expect("it was confirmed"));
-            assert_eq!(candidate.word, if in_first { first_bucket } else { second_bucket });
-            let without = layout.without_candidate(candidate);
+            rest.remove(held.iter().position(|&other| other == e).expect("it was found"));
+            assert_eq!(place.bucket, if in_first { first_bucket } else { second_bucket });
+            let without = layout.without(place);
             assert_eq!(sorted(layout.entries(without)), sorted(rest.clone()), "all but one are left");
             let other = layout.entry(layout.fingerprint_of(e), 1);
             rest.push(other);
-            assert_eq!(sorted(layout.entries(layout.replace_candidate(candidate, e, other))), sorted(rest));
+            assert_eq!(sorted(layout.entries(layout.replace_at(place, e, other))), sorted(rest));
         }
     }
 
@@ -73,7 +79,7 @@ fn check<L: Layout>(layout: L, hashes: &[u64], one: u64, split: usize, order: pr
         let (sum, added) = layout.add_all(to, others);
         let of_others: Vec<Entry> = layout.entries(others).collect();
         let mut expected: Vec<Entry> = layout.entries(to).collect();
-        assert_eq!(added, of_others.len().min(L::SLOTS as usize - expected.len()));
+        assert_eq!(added, of_others.len().min(slots(layout) - expected.len()));
         expected.extend(&of_others[..added]);
         assert_eq!(sorted(layout.entries(sum)), sorted(expected), "the first ones are added, as many as fit");
     }
@@ -121,26 +127,23 @@ fn check_lookups<L: Layout>(
     assert_eq!(layout.count_entry(first_bucket, one), first.iter().filter(|&&e| e == one).count());
     assert_eq!(layout.count(first_bucket, fingerprint), first.iter().filter(has_it).count());
     assert_eq!(layout.holds_entry(first_bucket, one), first.contains(&one));
-    assert_eq!(layout.holds(first_bucket, fingerprint), first.iter().any(|e| has_it(&e)));
-    match layout.either_contains(first_bucket, second_bucket, fingerprint) {
-        Some(found) => assert_eq!(found, stored.iter().any(|e| has_it(&e))),
-        None => {
-            let low = L::LANE & !layout.payload();
-            let differences = stored.iter().map(|&e| (layout.fingerprint_of(e).0 ^ fingerprint.0) as u64);
-            assert!(L::SEMI_SORTED && differences.into_iter().any(|bits| bits != 0 && bits & low == 0));
-        }
-    }
+    let copies = stored.iter().filter(|&&e| e == one).count();
+    assert_eq!(layout.count_entry_in_both(first_bucket, second_bucket, one), copies);
+    assert_eq!(layout.either_holds(first_bucket, second_bucket, fingerprint), stored.iter().any(|e| has_it(&e)));
+    // In registers for two words, and in integers.
+    let lanes = layout.lanes_in_either(first_bucket, second_bucket, fingerprint);
+    let buckets = [first_bucket, second_bucket];
+    assert_eq!(layout.lanes_in(buckets, buckets.map(|b| layout.folded(b)), layout.pattern(fingerprint.0)), lanes);
     let payload = |e: &Entry| payload_in(layout, *e);
     let mut payloads: Vec<u16> = stored.iter().filter(has_it).map(payload).collect();
     payloads.sort_unstable();
     payloads.dedup();
     assert_eq!(layout.values(first_bucket, second_bucket, fingerprint).iter().collect::<Vec<_>>(), payloads);
-    let OnlyCandidate { candidate, several } =
-        layout.only_candidate(first_bucket, second_bucket, layout.pattern(fingerprint));
-    assert!(candidate.exists() || payloads.is_empty(), "what is in is a candidate");
-    assert!(several != 0 || stored.iter().filter(has_it).count() <= 1, "all of them are");
-    if candidate.exists() && several == 0 {
-        assert_eq!(layout.value_of(candidate, fingerprint).iter().collect::<Vec<_>>(), payloads);
+    let OnlyPlace { place, several } = layout.only_place(buckets, lanes);
+    assert_eq!(place.exists(), !payloads.is_empty());
+    assert!(several != 0 || stored.iter().filter(has_it).count() <= 1);
+    if place.exists() && several == 0 {
+        assert_eq!([layout.payload_at(place)], *payloads);
     }
 }
 
@@ -163,46 +166,59 @@ fn check_payloads<L: Layout>(layout: L, stored: &[Entry], bucket: Bucket) {
     }
 }
 
-/// A layout of `L` with so many payload bits.
-fn with<L: OfFilter>(payload_bits: u32) -> WithPayload<L> {
-    WithPayload::try_of(L::SHAPE.with_payload(payload_bits).expect("it leaves enough")).expect("memory")
+/// The layout of this shape with so many payload bits.
+fn with<L: OfShape>(shape: Shape, payload_bits: u32) -> WithPayload<L> {
+    WithPayload::of(shape.with_payload(payload_bits).expect("it leaves enough"))
 }
 
-macro_rules! check_layouts {
-    ($($name:ident: $layout:expr;)*) => {
-        proptest! {
-            #![proptest_config(ProptestConfig::with_cases(CASES))]
-            $(#[test]
-            fn $name(
-                stored in prop::collection::vec(hashes(), 0..9),
-                one in hashes(),
-                split in 0..9usize,
-                order in any::<prop::sample::Index>(),
-            ) {
-                check($layout, &stored, one, split, order);
-            })*
-        }
+macro_rules! call {
+    ($check:ident, $layout:expr, ($($argument:expr),*)) => { $check($layout, $($argument),*) };
+}
+
+/// Calls `$check` with a layout of each shape, once with its numbers as data and once with those of a known shape.
+macro_rules! for_each_shape {
+    ($check:ident $arguments:tt: $($Layout:ident $slots:literal $bits:literal),*) => {
+        $({
+            let encoding = if $Layout::SEMI_SORTED { Encoding::SemiSorted } else { Encoding::Plain };
+            let shape = Shape { encoding, slots: $slots, fingerprint_bits: $bits, payload_bits: 0 };
+            assert!(SHAPES.contains(&shape));
+            let layout = $Layout::of(shape);
+            call!($check, layout, $arguments);
+            call!($check, Borrowed::<_, $slots, $bits>(&layout), $arguments);
+            if SHAPES_WITH_PAYLOAD.contains(&shape) {
+                let layout = with::<$Layout>(shape, 4);
+                call!($check, Borrowed::<_, $slots, $bits>(&layout), $arguments);
+            }
+        })*
     };
 }
 
-check_layouts! {
-    plain_8_agrees_with_a_list: Plain::<8, 8>::new();
-    plain_7_agrees_with_a_list: Plain::<7, 9>::new();
-    plain_6_agrees_with_a_list: Plain::<6, 10>::new();
-    plain_5_agrees_with_a_list: Plain::<5, 12>::new();
-    plain_4_agrees_with_a_list: Plain::<4, 16>::new();
-    plain_3_agrees_with_a_list: Plain::<3, 21>::new();
-    plain_2_agrees_with_a_list: Plain::<2, 32>::new();
-    semi_sorted_6_agrees_with_a_list: SemiSorted::<6, 12>::new();
-    semi_sorted_5_agrees_with_a_list: SemiSorted::<5, 14>::new();
-    semi_sorted_4_agrees_with_a_list: SemiSorted::<4, 17>::new();
-    semi_sorted_3_agrees_with_a_list: SemiSorted::<3, 22>::new();
-    semi_sorted_6_with_payload_agrees_with_a_list: with::<SemiSorted<6, 12>>(4);
-    semi_sorted_5_with_payload_agrees_with_a_list: with::<SemiSorted<5, 14>>(2);
-    semi_sorted_5_with_much_payload_agrees_with_a_list: with::<SemiSorted<5, 14>>(7);
-    semi_sorted_4_with_payload_agrees_with_a_list: with::<SemiSorted<4, 17>>(8);
-    semi_sorted_3_with_payload_agrees_with_a_list: with::<SemiSorted<3, 22>>(15);
-    plain_2_with_payload_agrees_with_a_list: with::<Plain<2, 32>>(16);
+/// Calls `$check` with layouts of every kind.
+macro_rules! for_each_layout {
+    ($check:ident $arguments:tt) => {
+        for_each_shape!($check $arguments:
+            Plain 8 8, SemiSorted 8 9, Plain 7 9, SemiSorted 7 10, Plain 6 10, SemiSorted 6 12, Plain 5 12,
+            SemiSorted 5 14, Plain 4 16, SemiSorted 4 17, Plain 3 21, SemiSorted 3 22, Plain 2 32);
+        for (slots, payload_bits) in [(5, 2), (5, 7), (4, 8), (3, 15)] {
+            let shape = *SHAPES_WITH_PAYLOAD.iter().find(|shape| shape.slots == slots).expect("there is one");
+            call!($check, with::<SemiSorted>(shape, payload_bits), $arguments);
+        }
+        call!($check, with::<Plain>(Shape::plain(2, 32), 16), $arguments);
+    };
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(CASES))]
+
+    #[test]
+    fn every_layout_agrees_with_a_list(
+        stored in prop::collection::vec(hashes(), 0..9),
+        one in hashes(),
+        split in 0..9usize,
+        order in any::<prop::sample::Index>(),
+    ) {
+        for_each_layout!(check(&stored, one, split, order));
+    }
 }
 
 proptest! {
@@ -225,61 +241,45 @@ proptest! {
             };
             let is_valid = |word: Bucket| {
                 // A lane without a fingerprint is empty.
-                if layout.entries(word).any(|e| u64::from(layout.fingerprint_of(e).0) & L::LANE == 0) {
+                if layout.entries(word).any(|e| layout.low(layout.fingerprint_of(e).0) == 0) {
                     return false;
                 }
                 if L::SEMI_SORTED {
                     return reached(word) == word;
                 }
                 // Removals leave gaps anywhere, so only the bits outside all lanes count.
-                let lanes = (0..L::SLOTS).map(|slot| L::LANE << (slot * L::LANE_BITS)).fold(0, |all, lane| all | lane);
+                let Lanes { first, bits, slots, .. } = layout.lanes();
+                let lanes = (0..slots).map(|slot| u64::from(first) << (slot * bits)).fold(0, |all, lane| all | lane);
                 word.0 & !lanes == 0
             };
-            let bits = L::SLOTS * L::LANE_BITS;
-            let lanes = all::<L>(L::LANE_BITS);
-            let ranked = if bits < 64 { rank.checked_shl(bits).unwrap_or(0) } else { 0 };
+            let lanes = layout.lanes().all();
+            let ranked = if L::SEMI_SORTED { rank << layout.lanes().rank_at } else { 0 };
             for word in [word, word & mask, word & lanes, word & mask & lanes | ranked, word & lanes | ranked] {
-                assert_eq!(layout.is_valid(Bucket(word)), is_valid(Bucket(word)), "{:?}: {word:#x}", L::SHAPE);
+                assert_eq!(layout.is_valid(Bucket(word)), is_valid(Bucket(word)), "{:?}: {word:#x}", layout.shape());
             }
-            let stored: Vec<_> = stored.iter().take(L::SLOTS as usize).map(|&hash| entry(layout, hash)).collect();
+            let stored: Vec<_> = stored.iter().take(slots(layout)).map(|&hash| entry(layout, hash)).collect();
             let mut bucket = fill(layout, &stored);
             assert!(layout.is_valid(bucket));
             let changed = Bucket(bucket.0 ^ 1 << bit);
-            assert_eq!(layout.is_valid(changed), is_valid(changed), "{:?}: {changed:?}", L::SHAPE);
+            assert_eq!(layout.is_valid(changed), is_valid(changed), "{:?}: {changed:?}", layout.shape());
             for f in stored {
                 bucket = layout.remove(bucket, f).expect("it is in");
                 assert!(layout.is_valid(bucket));
             }
         }
-        check(Plain::<8, 8>::new(), word, mask, rank, &stored, bit);
-        check(Plain::<7, 9>::new(), word, mask, rank, &stored, bit);
-        check(Plain::<6, 10>::new(), word, mask, rank, &stored, bit);
-        check(SemiSorted::<6, 12>::new(), word, mask, rank, &stored, bit);
-        check(Plain::<5, 12>::new(), word, mask, rank, &stored, bit);
-        check(SemiSorted::<5, 14>::new(), word, mask, rank, &stored, bit);
-        check(Plain::<4, 16>::new(), word, mask, rank, &stored, bit);
-        check(SemiSorted::<4, 17>::new(), word, mask, rank, &stored, bit);
-        check(Plain::<3, 21>::new(), word, mask, rank, &stored, bit);
-        check(SemiSorted::<3, 22>::new(), word, mask, rank, &stored, bit);
-        check(Plain::<2, 32>::new(), word, mask, rank, &stored, bit);
-        check(with::<SemiSorted<5, 14>>(4), word, mask, rank, &stored, bit);
-        check(with::<SemiSorted<3, 22>>(12), word, mask, rank, &stored, bit);
-        check(with::<Plain<2, 32>>(16), word, mask, rank, &stored, bit);
+        for_each_layout!(check(word, mask, rank, &stored, bit));
     }
 }
 
 #[test]
 fn a_fingerprint_whose_low_bits_are_all_zero_takes_a_slot() {
     fn check<L: Layout>(layout: L) {
-        for hash in [0, 1 << L::LANE_BITS, u64::MAX << L::LANE_BITS] {
+        for hash in [0, 1 << layout.lanes().bits, u64::MAX << layout.lanes().bits] {
             let f = layout.fingerprint(hash);
             let bucket = fill(layout, &[layout.entry(f, 0)]);
-            assert_eq!(layout.occupied(bucket), 1, "{:?}", L::SHAPE);
-            assert_eq!(layout.either_contains(Bucket::default(), bucket, f), Some(true), "{:?}", L::SHAPE);
+            assert_eq!(layout.occupied(bucket), 1, "{:?}", layout.shape());
+            assert!(layout.either_holds(Bucket::default(), bucket, f), "{:?}", layout.shape());
         }
     }
-    check(Plain::<4, 16>::new());
-    check(SemiSorted::<5, 14>::new());
-    check(with::<SemiSorted<5, 14>>(7));
-    check(with::<Plain<2, 32>>(16));
+    for_each_layout!(check());
 }

@@ -162,7 +162,7 @@ pub(crate) trait Geometry: Copy + core::fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// The geometry of a table that is not one of several, with up to [`Buckets::MOST`] buckets.
+/// The geometry of a table that is not one of several.
 ///
 /// It multiplies numbers of 32 bits. Vector units can do that too, several at a time (`plan/batch.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,7 +181,7 @@ impl Buckets {
 
     pub(crate) fn new(count: usize) -> Self {
         assert!(count > 0, "a table has a bucket");
-        assert!(count <= Self::MOST, "there are `WideBuckets` for so many");
+        assert!(count <= Self::MOST, "`plan::sizing` makes no larger table");
         let even = u32::from(count.is_multiple_of(2));
         Self { count: count as u64, count_for_sums: count as u64, count_to_wrap: count as u32, even }
     }
@@ -235,46 +235,6 @@ impl Geometry for Buckets {
     }
 }
 
-/// The geometry of a table that is not one of several, with any number of buckets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WideBuckets {
-    count: u64,
-    /// As in [`Buckets`].
-    even: u64,
-}
-
-impl WideBuckets {
-    pub(crate) fn new(count: usize) -> Self {
-        assert!(count > 0, "a table has a bucket");
-        Self { count: count as u64, even: u64::from(count.is_multiple_of(2)) }
-    }
-}
-
-impl Geometry for WideBuckets {
-    type Index = usize;
-
-    #[inline(always)]
-    fn count(self) -> usize {
-        self.count as usize
-    }
-
-    #[inline(always)]
-    fn first<L: Layout>(self, layout: L, hash: u64) -> (Fingerprint, usize) {
-        let hash = mix(hash);
-        (layout.fingerprint(hash), scale(hash, self.count) as usize)
-    }
-
-    #[inline(always)]
-    fn sum(self, fingerprint: Fingerprint) -> usize {
-        (scale(spread(fingerprint), self.count) | self.even) as usize
-    }
-
-    #[inline(always)]
-    fn other(self, sum: usize, bucket: usize) -> usize {
-        difference(sum as u64, bucket as u64, self.count) as usize
-    }
-}
-
 /// The geometry of one of several tables whose classes nest. Its hashes are those that [`nested`] returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Nested {
@@ -306,12 +266,12 @@ impl Geometry for Nested {
     #[inline(always)]
     fn first<L: Layout>(self, layout: L, hash: u64) -> (Fingerprint, usize) {
         // Only bits of the hash, since [`nested`] has made sure that these are not all 0.
-        let fingerprint = Fingerprint((hash & ((1 << L::SHAPE.fingerprint_bits) - 1)) as u32);
+        let fingerprint = Fingerprint(hash as u32 & layout.lanes().fingerprint);
         debug_assert_eq!(fingerprint, layout.fingerprint(hash), "`nested` has been here");
         (fingerprint, scale(hash, self.count) as usize)
     }
 
-    /// Above, `s(f)` of table 0, as in [`WideBuckets`]; below, `g(f)`: the first bits of the fraction.
+    /// Above, `s(f)` of table 0; below, `g(f)`: the first bits of the fraction.
     #[inline(always)]
     fn sum(self, fingerprint: Fingerprint) -> usize {
         let sum = scale(spread(Fingerprint(fingerprint.0 & self.coarse)), self.count);

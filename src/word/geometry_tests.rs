@@ -1,5 +1,5 @@
 use super::*;
-use crate::word::layout::{OfFilter, Plain, SemiSorted};
+use crate::word::layout::{Encoding, OfShape, Plain, SemiSorted, Shape};
 use proptest::prelude::*;
 
 proptest! {
@@ -7,14 +7,11 @@ proptest! {
 
     #[test]
     fn the_alternate_is_its_own_inverse(
-        count in prop_oneof![1..100usize, 1..1usize << 20, 1..usize::MAX >> 24],
+        count in prop_oneof![1..100usize, 1..1usize << 20, 1..=Buckets::MOST],
         bucket in any::<u64>(),
         fingerprint in any::<u32>(),
     ) {
-        check_alternates(WideBuckets::new(count), bucket, fingerprint);
-        if count <= Buckets::MOST {
-            check_alternates(Buckets::new(count), bucket, fingerprint);
-        }
+        check_alternates(Buckets::new(count), bucket, fingerprint);
     }
 
     #[test]
@@ -22,10 +19,10 @@ proptest! {
         count in prop_oneof![1..100usize, 1..1usize << 20, Buckets::MOST - 100..=Buckets::MOST],
         hashes in any::<[u64; 8]>(),
     ) {
-        check_items(Buckets::new(count), Plain::<8, 8>::new(), hashes);
-        check_items(Buckets::new(count), SemiSorted::<5, 14>::new(), hashes);
-        check_items(Buckets::new(count), Plain::<2, 32>::new(), hashes);
-        check_items(WideBuckets::new(count), Plain::<4, 16>::new(), hashes);
+        check_items(Buckets::new(count), Plain::of(Shape::plain(8, 8)), hashes);
+        check_items(Buckets::new(count), SemiSorted::of(Shape::semi_sorted(5, 14)), hashes);
+        check_items(Buckets::new(count), Plain::of(Shape::plain(2, 32)), hashes);
+        check_items(Nested::new(count / 2 * 2 + 2, 16, 0), Plain::of(Shape::plain(4, 16)), hashes.map(nested));
     }
 }
 
@@ -77,14 +74,18 @@ fn alike() -> impl Strategy<Value = (u64, u64)> {
 }
 
 /// Counts the pairs that are one class in the finer table.
-fn check_that_classes_nest<C: OfFilter, F: OfFilter>(coarsest: usize, levels: [u32; 2], hashes: (u64, u64)) -> bool {
-    let bits = C::SHAPE.fingerprint_bits;
+fn check_that_classes_nest(shapes: [Shape; 2], coarsest: usize, levels: [u32; 2], hashes: (u64, u64)) -> bool {
+    let bits = shapes[0].fingerprint_bits;
     let (one, other) = (without_zero(hashes.0), without_zero(hashes.1));
     let [coarser, finer] = levels.map(|level| Nested::new(coarsest, bits, level));
-    let same_when_fine = class(finer, F::new(), one) == class(finer, F::new(), other);
-    if same_when_fine {
-        assert_eq!(class(coarser, C::new(), one), class(coarser, C::new(), other), "{hashes:x?}");
-    }
+    let same = |geometry, shape: Shape| match shape.encoding {
+        Encoding::Plain => class(geometry, Plain::of(shape), one) == class(geometry, Plain::of(shape), other),
+        Encoding::SemiSorted => {
+            class(geometry, SemiSorted::of(shape), one) == class(geometry, SemiSorted::of(shape), other)
+        }
+    };
+    let same_when_fine = same(finer, shapes[1]);
+    assert!(!same_when_fine || same(coarser, shapes[0]), "{hashes:x?}");
     same_when_fine
 }
 
@@ -111,21 +112,16 @@ proptest! {
     /// The bits of a finer table's fingerprint that the first table stores are its fingerprint there.
     #[test]
     fn fingerprints_nest(hash in alike()) {
-        fn bits_of<L: OfFilter>(hash: u64) -> u64 {
-            let fingerprint = L::new().fingerprint(hash).0.into();
-            assert_eq!(fingerprint, hash & ((1 << L::SHAPE.fingerprint_bits) - 1), "{:?} changed it", L::SHAPE);
-            assert_ne!(fingerprint & L::LANE, 0, "{:?}: an empty slot", L::SHAPE);
-            fingerprint
-        }
         let hash = without_zero(hash.0);
-        bits_of::<Plain<8, 8>>(hash);
-        bits_of::<SemiSorted<6, 12>>(hash);
-        bits_of::<Plain<5, 12>>(hash);
-        bits_of::<SemiSorted<5, 14>>(hash);
-        bits_of::<Plain<4, 16>>(hash);
-        bits_of::<SemiSorted<4, 17>>(hash);
-        bits_of::<Plain<3, 21>>(hash);
-        bits_of::<Plain<2, 32>>(hash);
+        for shape in Shape::nesting(None) {
+            let (fingerprint, low) = match shape.encoding {
+                Encoding::Plain => (Plain::of(shape).fingerprint(hash), shape.fingerprint_bits),
+                Encoding::SemiSorted => (SemiSorted::of(shape).fingerprint(hash), shape.low_bits()),
+            };
+            let fingerprint = u64::from(fingerprint.0);
+            assert_eq!(fingerprint, hash & ((1 << shape.fingerprint_bits) - 1), "{shape:?} changed it");
+            assert_ne!(fingerprint & ((1 << low) - 1), 0, "{shape:?}: an empty slot");
+        }
     }
 }
 
@@ -135,15 +131,16 @@ fn keys_of_one_class_are_of_one_class_in_every_coarser_table() {
     let cases = ProptestConfig::with_cases(if cfg!(miri) { 50 } else { 20_000 });
     proptest!(cases, |(half in 1..4usize, coarser in 0..6u32, more in 0..6u32, hashes in alike())| {
         let levels = [coarser, coarser + more];
-        let found = [
-            check_that_classes_nest::<Plain<8, 8>, Plain<8, 8>>(2 * half, levels, hashes),
-            check_that_classes_nest::<Plain<8, 8>, Plain<7, 9>>(2 * half, levels, hashes),
-            check_that_classes_nest::<SemiSorted<6, 12>, Plain<5, 12>>(2 * half, levels, hashes),
-            check_that_classes_nest::<Plain<5, 12>, SemiSorted<5, 14>>(2 * half, levels, hashes),
-            check_that_classes_nest::<SemiSorted<5, 14>, Plain<4, 16>>(2 * half, levels, hashes),
-            check_that_classes_nest::<Plain<4, 16>, SemiSorted<4, 17>>(2 * half, levels, hashes),
-            check_that_classes_nest::<SemiSorted<5, 14>, Plain<3, 21>>(2 * half, levels, hashes),
+        let shapes = [
+            [Shape::plain(8, 8), Shape::plain(8, 8)],
+            [Shape::plain(8, 8), Shape::plain(7, 9)],
+            [Shape::semi_sorted(6, 12), Shape::plain(5, 12)],
+            [Shape::plain(5, 12), Shape::semi_sorted(5, 14)],
+            [Shape::semi_sorted(5, 14), Shape::plain(4, 16)],
+            [Shape::plain(4, 16), Shape::semi_sorted(4, 17)],
+            [Shape::semi_sorted(5, 14), Shape::plain(3, 21)],
         ];
+        let found = shapes.map(|shapes| check_that_classes_nest(shapes, 2 * half, levels, hashes));
         same.set(same.get() + found.into_iter().filter(|&same| same).count());
     });
     assert!(same.get() > if cfg!(miri) { 0 } else { 5_000 }, "only {} pairs are of one class", same.get());
@@ -152,7 +149,7 @@ fn keys_of_one_class_are_of_one_class_in_every_coarser_table() {
 /// Why tables that are alone can't be used for this: a control of the test above.
 #[test]
 fn the_classes_of_tables_that_stand_alone_do_not_nest() {
-    let layout = Plain::<8, 8>::new();
+    let layout = Plain::of(Shape::plain(8, 8));
     let (coarse, fine) = (Buckets::new(2 * 3), Buckets::new(4 * 3));
     let hash = |n: u64| without_zero(n.wrapping_mul(GOLDEN));
     let mut keys: std::collections::HashMap<_, Vec<u64>> = std::collections::HashMap::new();
@@ -167,7 +164,7 @@ fn the_classes_of_tables_that_stand_alone_do_not_nest() {
 #[test]
 fn fingerprints_of_hashes_as_they_are_do_not_nest() {
     let (one, other) = (0x400, 0x401);
-    let (coarse, fine) = (Plain::<5, 12>::new(), SemiSorted::<5, 14>::new());
+    let (coarse, fine) = (Plain::of(Shape::plain(5, 12)), SemiSorted::of(Shape::semi_sorted(5, 14)));
     assert_eq!(fine.fingerprint(one), fine.fingerprint(other));
     assert_ne!(coarse.fingerprint(one), coarse.fingerprint(other));
     assert_eq!(without_zero(one), without_zero(other));
@@ -181,12 +178,9 @@ fn the_low_part_of_a_nested_hash_is_never_zero() {
 }
 
 #[test]
-fn the_low_part_that_is_never_zero_is_the_narrowest_of_all() {
-    assert_eq!(crate::word::layout::SHAPES.iter().map(|shape| shape.lane_bits()).min(), Some(NEVER_ZERO));
-    assert!(
-        crate::word::layout::SHAPES.is_sorted_by_key(|shape| shape.fingerprint_bits),
-        "further tables have more bits"
-    );
+fn the_low_part_that_is_never_zero_is_the_narrowest_that_nests() {
+    assert_eq!(Shape::nesting(None).map(|shape| shape.lane_bits()).min(), Some(NEVER_ZERO));
+    assert!(Shape::nesting(None).is_sorted_by_key(|shape| shape.fingerprint_bits), "further tables have more bits");
 }
 
 #[test]
@@ -213,14 +207,13 @@ fn alternates_reach_all_buckets_of_the_other_parity_alike() {
         }
     }
     check(Buckets::new(16));
-    check(WideBuckets::new(16));
     check(Nested::new(16, 14, 0));
 }
 
 #[test]
 fn hashes_reach_all_buckets_and_have_all_fingerprints() {
     fn check(geometry: impl Geometry) {
-        let layout = Plain::<8, 8>::new();
+        let layout = Plain::of(Shape::plain(8, 8));
         let (mut reached, mut fingerprints) = ([0; 16], std::collections::HashSet::new());
         for hash in 1..=4096 {
             let (fingerprint, first) = geometry.first(layout, nested(hash));
@@ -231,7 +224,6 @@ fn hashes_reach_all_buckets_and_have_all_fingerprints() {
         assert_eq!(fingerprints.len(), 255);
     }
     check(Buckets::new(16));
-    check(WideBuckets::new(16));
     check(Nested::new(4, 8, 2));
 }
 
@@ -245,7 +237,6 @@ fn two_hops_lead_to_as_many_buckets_as_there_are_pairs_of_fingerprints() {
         assert!(reached.len() > 255 * 254 * 9 / 10, "only {}", reached.len());
     }
     check(Buckets::new(1 << 24));
-    check(WideBuckets::new(1 << 24));
     check(Nested::new(1 << 24, 14, 0));
 }
 
@@ -269,7 +260,7 @@ const WEAK: [Weak; 12] = [
 
 /// How many pairs of so many of these hashes are of one class.
 fn pairs_of_one_class(mix: fn(u64) -> u64, hash: fn(u64) -> u64, count: u64) -> f64 {
-    let layout = Plain::<8, 8>::new();
+    let layout = Plain::of(Shape::plain(8, 8));
     let mut classes: std::collections::HashMap<_, u64> = std::collections::HashMap::new();
     for n in 0..count {
         let hash = mix(hash(n));

@@ -16,9 +16,9 @@ pub enum Encoding {
     /// semi-sorted bucket of the same size.
     Plain,
     /// The top four bits of the fingerprints are sorted, and stored as one rank. This saves a bit or more for each
-    /// fingerprint (section 5.2).
+    /// fingerprint (section 5.2). With seven or eight slots it is the top three bits.
     ///
-    /// A miss costs what it costs in a plain bucket. A hit reads a table of 4 to 256 KiB, which all filters share.
+    /// A lookup reads a decode table of 4 to 256 KiB twice, which all filters share.
     SemiSorted,
 }
 
@@ -31,8 +31,8 @@ pub(crate) struct Fingerprint(pub(crate) u32);
 
 /// What a slot holds: a fingerprint and, if slots have one, a payload.
 ///
-/// From the low end: the fingerprint's low part; the payload; and, in a semi-sorted layout, the fingerprint's top
-/// four bits. The first two are in the lane.
+/// From the low end: the fingerprint's low part; the payload; and, in a semi-sorted layout, the fingerprint's high
+/// part. The first two are in the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Entry(pub(crate) u32);
 
@@ -46,11 +46,12 @@ pub(crate) struct Shape {
     pub(crate) payload_bits: u32,
 }
 
-/// Every layout of a filter, by memory per slot and then by speed. `Table` is compiled for each of them: see
-/// `table/build.rs`.
-pub(crate) const SHAPES: [Shape; 11] = [
+/// Every layout of a filter, by memory per slot and then by speed.
+pub(crate) const SHAPES: [Shape; 13] = [
     Shape::plain(8, 8),
+    Shape::semi_sorted(8, 9),
     Shape::plain(7, 9),
+    Shape::semi_sorted(7, 10),
     Shape::plain(6, 10),
     Shape::semi_sorted(6, 12),
     Shape::plain(5, 12),
@@ -75,9 +76,6 @@ pub(crate) const SHAPES_WITH_PAYLOAD: [Shape; 5] = [
     Shape::plain(2, 32),
 ];
 
-/// The bits of a fingerprint that a semi-sorted bucket stores in its rank.
-pub(crate) const NIBBLE_BITS: u32 = 4;
-
 /// The fewest bits that a payload leaves of a fingerprint's low part.
 ///
 /// With one bit, the low part would always be 1; with two, one of three values. Such bits would hardly distinguish
@@ -88,7 +86,7 @@ const LEAST_LOW_BITS: u32 = 3;
 pub(crate) const MOST_PAYLOAD_BITS: u32 = 16;
 
 /// The low bits of a hash that `geometry::nested` never returns as 0: as many as the narrowest low part of a
-/// fingerprint has.
+/// fingerprint has, in the layouts that tables with nested classes use.
 pub(crate) const NEVER_ZERO: u32 = 8;
 
 impl Shape {
@@ -108,11 +106,6 @@ impl Shape {
         (left >= LEAST_LOW_BITS).then_some(Self { fingerprint_bits, payload_bits: bits, ..self })
     }
 
-    /// The shape of a filter that has as many bits for each slot.
-    pub(crate) fn without_payload(self) -> Self {
-        Self { fingerprint_bits: self.fingerprint_bits + self.payload_bits, payload_bits: 0, ..self }
-    }
-
     /// The fewest buckets that a table has.
     ///
     /// With one bucket a lookup would look twice at one word. In a maplet it could then find a value at the first
@@ -125,8 +118,15 @@ impl Shape {
     pub(crate) const fn low_bits(self) -> u32 {
         match self.encoding {
             Encoding::Plain => self.fingerprint_bits,
-            Encoding::SemiSorted => self.fingerprint_bits - NIBBLE_BITS,
+            Encoding::SemiSorted => self.fingerprint_bits - semisort::high_bits(self.slots),
         }
+    }
+
+    /// The bits of an entry that are the fingerprint's: all but those of the payload.
+    const fn fingerprint_mask(self) -> u32 {
+        let entry = (1 << (self.fingerprint_bits + self.payload_bits)) - 1;
+        let payload = ((1u64 << self.payload_bits) - 1) << self.low_bits();
+        (entry & !payload) as u32
     }
 
     /// How many bits a lane has.
@@ -147,12 +147,17 @@ impl Shape {
 
     /// The cheapest shape whose rate in a table with nested classes, with every slot taken, is at most `rate`.
     pub(crate) fn cheapest_nested(rate: f64, encoding: Option<Encoding>) -> Option<Self> {
-        Self::of(encoding).find(|shape| shape.nested_false_positive_rate(1.0) <= rate)
+        Self::nesting(encoding).find(|shape| shape.nested_false_positive_rate(1.0) <= rate)
     }
 
     /// The lowest such rate of any shape.
     pub(crate) fn lowest_nested_rate(encoding: Option<Encoding>) -> f64 {
-        Self::of(encoding).map(|shape| shape.nested_false_positive_rate(1.0)).fold(1.0, f64::min)
+        Self::nesting(encoding).map(|shape| shape.nested_false_positive_rate(1.0)).fold(1.0, f64::min)
+    }
+
+    /// The shapes that tables with nested classes can have.
+    pub(crate) fn nesting(encoding: Option<Encoding>) -> impl Iterator<Item = Self> {
+        Self::of(encoding).filter(|shape| shape.low_bits() >= NEVER_ZERO)
     }
 
     /// The shapes of `encoding`, or all, with so many payload bits, by memory per slot.
@@ -198,54 +203,93 @@ pub(crate) fn rate_of_any(rates: impl Iterator<Item = f64>) -> f64 {
     -f64::exp_m1(rates.map(|rate| f64::ln_1p(-rate)).sum())
 }
 
-/// A layout as a type, so that every constant of its word-wide tricks is a constant for the compiler too.
-pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
-    /// The shape of a filter with this layout: its slots hold fingerprints and nothing else.
-    const SHAPE: Shape;
-
-    const SLOTS: u32 = Self::SHAPE.slots;
-    const SEMI_SORTED: bool = matches!(Self::SHAPE.encoding, Encoding::SemiSorted);
-    const LANE_BITS: u32 = Self::SHAPE.lane_bits();
-    /// All bits of the first lane.
-    const LANE: u64 = (1 << Self::LANE_BITS) - 1;
+/// The numbers of a layout that the arithmetic on words needs. A table has them by value, in one or two cache lines:
+/// an operation reads each where it uses it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lanes {
     /// The lowest bit of every lane.
-    const ONES: u64 = {
-        let (mut ones, mut slot) = (0, 0);
-        while slot < Self::SLOTS {
-            ones |= 1 << (slot * Self::LANE_BITS);
-            slot += 1;
-        }
-        ones
-    };
+    pub(crate) ones: u64,
     /// The highest bit of every lane.
-    const TOPS: u64 = Self::ONES << (Self::LANE_BITS - 1);
-    /// All bits of an entry.
-    const ENTRY: u64 = (1 << Self::SHAPE.fingerprint_bits) - 1;
+    pub(crate) tops: u64,
+    /// All bits of the first lane.
+    pub(crate) first: u32,
+    /// The bits of an entry that are the fingerprint's.
+    pub(crate) fingerprint: u32,
+    /// How many bits a lane has.
+    pub(crate) bits: u8,
+    /// How many lanes there are.
+    pub(crate) slots: u8,
+    /// How many bits they have together.
+    end: u8,
+    /// Where the rank begins. It reaches to the top of the word.
+    pub(crate) rank_at: u8,
+    /// How far [`semisort::unfold`] moves some of the high parts.
+    pub(crate) fold: u8,
+    /// The highest value of a high part.
+    highest: u8,
+}
+
+impl Lanes {
+    const fn of(shape: Shape) -> Self {
+        let (bits, slots) = (shape.lane_bits(), shape.slots);
+        let ones = semisort::ones(slots, bits);
+        let (rank_at, fold, high_bits) = match shape.encoding {
+            Encoding::Plain => (0, 0, 0),
+            Encoding::SemiSorted => {
+                (u64::BITS - semisort::rank_bits(slots), semisort::fold(slots), semisort::high_bits(slots))
+            }
+        };
+        Self {
+            ones,
+            tops: ones << (bits - 1),
+            first: u32::MAX >> (u32::BITS - bits),
+            fingerprint: shape.fingerprint_mask(),
+            bits: bits as u8,
+            slots: slots as u8,
+            end: (slots * bits) as u8,
+            rank_at: rank_at as u8,
+            fold: fold as u8,
+            highest: (1 << high_bits) - 1,
+        }
+    }
+
+    /// All bits of all lanes.
+    #[inline(always)]
+    pub(crate) fn all(self) -> u64 {
+        u64::MAX >> (u64::BITS - u32::from(self.end))
+    }
+
+    /// The bits of every high part in a list (`word/semisort.rs`).
+    #[inline(always)]
+    pub(crate) fn list(self) -> u64 {
+        self.ones * u64::from(self.highest)
+    }
+
+    /// The bit above all lanes. In a semi-sorted layout there is one.
+    #[inline(always)]
+    pub(crate) fn above(self) -> u64 {
+        1 << self.end
+    }
+}
+
+/// How the buckets of a table are laid out. The encoding, and whether slots have a payload, are types; the numbers
+/// are data. (A type for every layout meant four times the machine code, for one or two instructions of a lookup.)
+pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
+    const SEMI_SORTED: bool;
     /// Whether slots have a payload.
     const HAS_PAYLOAD: bool = false;
+    /// How many bits a lane has, if that is known when the code is compiled.
+    const KNOWN_LANE_BITS: Option<u8> = None;
 
-    /// Rank to sorted nibbles, where the layout is semi-sorted.
-    fn unrank(&self) -> &'static [u32];
+    fn lanes(self) -> Lanes;
 
-    /// The bits of an entry except those of a payload.
-    ///
-    /// In the layouts of filters this is a constant of all bits. So whatever is done about payloads costs nothing
-    /// there.
-    #[inline(always)]
-    fn of_fingerprint(self) -> u64 {
-        Self::ENTRY
-    }
+    /// Rank to folded list, where the layout is semi-sorted.
+    fn unrank(self) -> &'static [u32];
 
     /// The bits of a bucket except those of payloads. In a filter, the constant of all bits.
     #[inline(always)]
     fn of_fingerprints(self) -> u64 {
         u64::MAX
-    }
-
-    /// The bits of an entry that are a payload, not shifted. They are those of the first lane too.
-    #[inline(always)]
-    fn payload(self) -> u64 {
-        Self::ENTRY & !self.of_fingerprint()
     }
 
     /// How many bits a payload has.
@@ -256,19 +300,34 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
 
     /// All bits of a payload, at the low end.
     #[inline(always)]
-    fn payload_mask(self) -> u64 {
+    fn payload_mask(self) -> u32 {
         0
     }
 
     /// How far a payload is from the low end of its lane: the bits of a fingerprint's low part.
     #[inline(always)]
     fn payload_shift(self) -> u32 {
-        Self::LANE_BITS - self.payload_bits()
+        u32::from(self.lanes().bits) - self.payload_bits()
     }
 
     /// The shape, including the payload.
     fn shape(self) -> Shape {
-        Self::SHAPE
+        let lanes = self.lanes();
+        let encoding = if Self::SEMI_SORTED { Encoding::SemiSorted } else { Encoding::Plain };
+        let fingerprint_bits = lanes.fingerprint.count_ones();
+        Shape { encoding, slots: lanes.slots.into(), fingerprint_bits, payload_bits: self.payload_bits() }
+    }
+
+    /// Those of an entry's bits that are in its lane.
+    #[inline(always)]
+    fn low(self, bits: u32) -> u32 {
+        if Self::SEMI_SORTED { bits & self.lanes().first } else { bits }
+    }
+
+    /// Those of an entry's bits that a semi-sorted bucket stores in its rank, at the low end.
+    #[inline(always)]
+    fn high(self, bits: u32) -> u32 {
+        if Self::SEMI_SORTED { bits >> self.lanes().bits } else { 0 }
     }
 
     /// The fingerprint in the low bits of a mixed hash.
@@ -277,130 +336,129 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync + 'static {
     /// includes what that costs.
     #[inline(always)]
     fn fingerprint(self, hash: u64) -> Fingerprint {
-        let bits = hash & self.of_fingerprint();
-        Fingerprint((bits + u64::from(bits & Self::LANE < 1)) as u32)
+        let bits = hash & u64::from(self.lanes().fingerprint);
+        Fingerprint((bits + u64::from(self.low(bits as u32) < 1)) as u32)
     }
 
     /// The fingerprint with a payload.
     #[inline(always)]
     fn entry(self, fingerprint: Fingerprint, payload: u16) -> Entry {
-        let payload = u64::from(payload) << self.payload_shift() & self.payload();
-        Entry(fingerprint.0 | payload as u32)
+        if !Self::HAS_PAYLOAD {
+            return Entry(fingerprint.0);
+        }
+        Entry(fingerprint.0 | (u32::from(payload) & self.payload_mask()) << self.payload_shift())
     }
 
     /// The payload of an entry.
     #[inline(always)]
     fn payload_of(self, entry: Entry) -> u16 {
-        ((u64::from(entry.0) & self.payload()) >> self.payload_shift()) as u16
+        if Self::HAS_PAYLOAD { (entry.0 >> self.payload_shift() & self.payload_mask()) as u16 } else { 0 }
     }
 
     /// The fingerprint of an entry.
     #[inline(always)]
     fn fingerprint_of(self, entry: Entry) -> Fingerprint {
-        Fingerprint(entry.0 & self.of_fingerprint() as u32)
+        Fingerprint(if Self::HAS_PAYLOAD { entry.0 & self.lanes().fingerprint } else { entry.0 })
     }
 }
 
-/// A layout that its type alone describes: the layout of a filter.
-pub(crate) trait OfFilter: Layout {
-    /// The layout, or `None` if there is no memory for its decode table.
-    fn try_new() -> Option<Self>;
+/// A layout that is made from a shape.
+pub(crate) trait OfShape: Layout + 'static {
+    /// The layout of this shape, or `None` if there is no memory for its decode table.
+    fn try_of(shape: Shape) -> Option<Self>;
 
-    /// The layout, for tests and models. They have enough memory.
+    /// The same for tests and models, which have enough memory.
     #[cfg(any(test, ccf_model))]
-    fn new() -> Self {
-        Self::try_new().expect("memory for the decode table")
+    fn of(shape: Shape) -> Self {
+        Self::try_of(shape).expect("memory for the decode table")
     }
 }
 
-/// The layout of [`Shape::plain`].
+/// A plain layout.
 #[allow(unreachable_pub, reason = "models name it, through `verify/model.rs`")]
 #[derive(Clone, Copy, Debug)]
-pub struct Plain<const SLOTS: u32, const FINGERPRINT_BITS: u32>;
+pub struct Plain {
+    lanes: Lanes,
+}
 
-/// The layout of [`Shape::semi_sorted`].
+/// A semi-sorted layout.
 #[allow(unreachable_pub, reason = "models name it, through `verify/model.rs`")]
 #[derive(Clone, Copy)]
-pub struct SemiSorted<const SLOTS: u32, const FINGERPRINT_BITS: u32> {
+pub struct SemiSorted {
+    lanes: Lanes,
     unrank: &'static [u32],
 }
 
-impl<const SLOTS: u32, const FINGERPRINT_BITS: u32> Layout for Plain<SLOTS, FINGERPRINT_BITS> {
-    const SHAPE: Shape = Shape::plain(SLOTS, FINGERPRINT_BITS);
+impl Layout for Plain {
+    const SEMI_SORTED: bool = false;
 
-    fn unrank(&self) -> &'static [u32] {
+    #[inline(always)]
+    fn lanes(self) -> Lanes {
+        self.lanes
+    }
+
+    fn unrank(self) -> &'static [u32] {
         unreachable!("a plain bucket has no rank")
     }
 }
 
-impl<const SLOTS: u32, const FINGERPRINT_BITS: u32> OfFilter for Plain<SLOTS, FINGERPRINT_BITS> {
-    fn try_new() -> Option<Self> {
-        Some(Self)
+impl OfShape for Plain {
+    fn try_of(shape: Shape) -> Option<Self> {
+        assert_eq!(shape.encoding, Encoding::Plain, "the caller has chosen the type by it");
+        Some(Self { lanes: Lanes::of(shape) })
     }
 }
 
-impl<const SLOTS: u32, const FINGERPRINT_BITS: u32> Layout for SemiSorted<SLOTS, FINGERPRINT_BITS> {
-    const SHAPE: Shape = Shape::semi_sorted(SLOTS, FINGERPRINT_BITS);
+impl Layout for SemiSorted {
+    const SEMI_SORTED: bool = true;
 
     #[inline(always)]
-    fn unrank(&self) -> &'static [u32] {
+    fn lanes(self) -> Lanes {
+        self.lanes
+    }
+
+    #[inline(always)]
+    fn unrank(self) -> &'static [u32] {
         self.unrank
     }
 }
 
-impl<const SLOTS: u32, const FINGERPRINT_BITS: u32> OfFilter for SemiSorted<SLOTS, FINGERPRINT_BITS> {
-    fn try_new() -> Option<Self> {
-        Some(Self { unrank: semisort::unrank_table(SLOTS)? })
+impl OfShape for SemiSorted {
+    fn try_of(shape: Shape) -> Option<Self> {
+        assert_eq!(shape.encoding, Encoding::SemiSorted, "the caller has chosen the type by it");
+        Some(Self { lanes: Lanes::of(shape), unrank: semisort::unrank_table(shape.slots)? })
     }
 }
 
-impl<const SLOTS: u32, const FINGERPRINT_BITS: u32> core::fmt::Debug for SemiSorted<SLOTS, FINGERPRINT_BITS> {
+/// Leaves out the decode table.
+impl core::fmt::Debug for SemiSorted {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "SemiSorted<{SLOTS}, {FINGERPRINT_BITS}>")
+        f.debug_struct("SemiSorted").field("lanes", &self.lanes).finish_non_exhaustive()
     }
 }
 
 /// The layout `L` with some bits of each lane given to a payload.
-/// The number of these bits is known at run time only. A type for each number would mean sixteen times as many
-/// tables to compile, to save two or three instructions of a lookup.
 #[allow(unreachable_pub, reason = "models name it, through `verify/model.rs`")]
 #[derive(Clone, Copy, Debug)]
 pub struct WithPayload<L> {
     layout: L,
-    of_fingerprint: u64,
     of_fingerprints: u64,
     payload_bits: u32,
-    payload_mask: u64,
-}
-
-#[allow(private_bounds, reason = "models name it, and do nothing with it")]
-impl<L: OfFilter> WithPayload<L> {
-    /// The layout of this shape, or `None` if there is no memory for its decode table.
-    pub(crate) fn try_of(shape: Shape) -> Option<Self> {
-        assert_eq!(shape.without_payload(), L::SHAPE, "the caller has chosen the layout by it");
-        let payload = ((1 << shape.payload_bits) - 1) << shape.low_bits();
-        Some(Self {
-            layout: L::try_new()?,
-            of_fingerprint: L::ENTRY & !payload,
-            of_fingerprints: !(payload * L::ONES),
-            payload_bits: shape.payload_bits,
-            payload_mask: (1 << shape.payload_bits) - 1,
-        })
-    }
+    payload_mask: u32,
 }
 
 impl<L: Layout> Layout for WithPayload<L> {
-    const SHAPE: Shape = L::SHAPE;
+    const SEMI_SORTED: bool = L::SEMI_SORTED;
     const HAS_PAYLOAD: bool = true;
 
     #[inline(always)]
-    fn unrank(&self) -> &'static [u32] {
-        self.layout.unrank()
+    fn lanes(self) -> Lanes {
+        self.layout.lanes()
     }
 
     #[inline(always)]
-    fn of_fingerprint(self) -> u64 {
-        self.of_fingerprint
+    fn unrank(self) -> &'static [u32] {
+        self.layout.unrank()
     }
 
     #[inline(always)]
@@ -414,12 +472,70 @@ impl<L: Layout> Layout for WithPayload<L> {
     }
 
     #[inline(always)]
-    fn payload_mask(self) -> u64 {
+    fn payload_mask(self) -> u32 {
         self.payload_mask
     }
+}
 
-    fn shape(self) -> Shape {
-        L::SHAPE.with_payload(self.payload_bits).expect("it was made of such a shape")
+impl<L: OfShape> OfShape for WithPayload<L> {
+    fn try_of(shape: Shape) -> Option<Self> {
+        let layout = L::try_of(shape)?;
+        let payload_mask = (1 << shape.payload_bits) - 1;
+        let of_fingerprints = !((u64::from(payload_mask) << shape.low_bits()) * layout.lanes().ones);
+        Some(Self { layout, of_fingerprints, payload_bits: shape.payload_bits, payload_mask })
+    }
+}
+
+/// A table's layout, for the length of an operation. With 0 slots, all its numbers are data. With others, most are
+/// those of a shape that is known when the code is compiled: that of a filter with so many slots, and fingerprints of
+/// so many bits. `table/erased.rs` says which operations are compiled for each shape.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Borrowed<'a, L, const SLOTS: u32 = 0, const FINGERPRINT_BITS: u32 = 0>(pub(crate) &'a L);
+
+impl<L: Layout, const SLOTS: u32, const FINGERPRINT_BITS: u32> Borrowed<'_, L, SLOTS, FINGERPRINT_BITS> {
+    const LANES: Option<Lanes> = match (SLOTS, L::SEMI_SORTED) {
+        (0, _) => None,
+        (_, true) => Some(Lanes::of(Shape::semi_sorted(SLOTS, FINGERPRINT_BITS))),
+        (_, false) => Some(Lanes::of(Shape::plain(SLOTS, FINGERPRINT_BITS))),
+    };
+}
+
+impl<L: Layout, const SLOTS: u32, const FINGERPRINT_BITS: u32> Layout for Borrowed<'_, L, SLOTS, FINGERPRINT_BITS> {
+    const SEMI_SORTED: bool = L::SEMI_SORTED;
+    const HAS_PAYLOAD: bool = L::HAS_PAYLOAD;
+    const KNOWN_LANE_BITS: Option<u8> = match Self::LANES {
+        None => None,
+        Some(known) => Some(known.bits),
+    };
+
+    #[inline(always)]
+    fn lanes(self) -> Lanes {
+        match Self::LANES {
+            None => self.0.lanes(),
+            // A payload takes its bits from the fingerprint, and how many is not known.
+            Some(known) if L::HAS_PAYLOAD => Lanes { fingerprint: self.0.lanes().fingerprint, ..known },
+            Some(known) => known,
+        }
+    }
+
+    #[inline(always)]
+    fn unrank(self) -> &'static [u32] {
+        self.0.unrank()
+    }
+
+    #[inline(always)]
+    fn of_fingerprints(self) -> u64 {
+        self.0.of_fingerprints()
+    }
+
+    #[inline(always)]
+    fn payload_bits(self) -> u32 {
+        self.0.payload_bits()
+    }
+
+    #[inline(always)]
+    fn payload_mask(self) -> u32 {
+        self.0.payload_mask()
     }
 }
 

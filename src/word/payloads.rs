@@ -4,17 +4,14 @@
 //! empty, with a payload too. An operation on a *fingerprint* leaves the payloads out of the comparison. An
 //! operation on an *entry* compares them too. In a filter there are none, and both are the same.
 
-use core::hint::select_unpredictable;
-
-use crate::word::bucket::{Bucket, BucketOps, Candidate, encode, lane_index, shift_up, zero_lanes};
+use crate::word::bucket::{Bucket, BucketOps, Place, choose, encode, without_lane, zero_lanes};
 use crate::word::layout::{Entry, Fingerprint, Layout};
-use crate::word::semisort::STRIDE;
 use crate::word::values::Values;
 
-/// The candidate, if there is only one.
+/// The slot that holds a fingerprint, if there is only one.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct OnlyCandidate {
-    pub(crate) candidate: Candidate,
+pub(crate) struct OnlyPlace {
+    pub(crate) place: Place,
     /// Not 0 if there are several, or seem to be.
     pub(crate) several: u64,
 }
@@ -31,48 +28,40 @@ pub(crate) trait PayloadOps: BucketOps {
     #[inline]
     fn replace(self, bucket: Bucket, old: Entry, new: Entry) -> Option<Bucket> {
         debug_assert_eq!(self.fingerprint_of(old), self.fingerprint_of(new));
-        let matches = self.matches_of_entry(bucket, old);
-        (matches != 0).then(|| replace_at::<Self>(bucket, matches, old, new))
+        let place = self.place_in(bucket, old);
+        place.exists().then(|| self.replace_at(place, old, new))
     }
 
-    /// The same for a candidate: its bucket, with another payload in the candidate's place.
+    /// The bucket of a place, with `new` at that place, where `old` is. They differ only in the payload, so the
+    /// order of the lanes stays.
     #[inline(always)]
-    fn replace_candidate(self, candidate: Candidate, old: Entry, new: Entry) -> Bucket {
-        replace_at::<Self>(candidate.word, candidate.lanes, old, new)
+    fn replace_at(self, place: Place, old: Entry, new: Entry) -> Bucket {
+        let lane_at = place.lanes.trailing_zeros() + 1 - u32::from(self.lanes().bits);
+        Bucket(place.bucket.0 ^ u64::from(old.0 ^ new.0) << lane_at)
     }
 
-    /// The slots in both buckets whose lanes equal that of the pattern, if there are not several.
+    /// The slot in either bucket that holds the fingerprint, if there are not several. `lanes` are those in which the
+    /// buckets hold it.
     #[inline(always)]
-    fn only_candidate(self, first: Bucket, second: Bucket, pattern: u64) -> OnlyCandidate {
-        let (in_first, in_second) = (self.lanes_of(first, pattern), self.lanes_of(second, pattern));
-        let word = select_unpredictable(in_first != 0, first, second);
-        let lanes = in_first | in_second;
+    fn only_place(self, buckets: [Bucket; 2], lanes: [u64; 2]) -> OnlyPlace {
+        let all = lanes[0] | lanes[1];
         // Several in one bucket, or one in each.
-        let several = lanes & lanes.wrapping_sub(1) | in_first & in_second;
-        OnlyCandidate { candidate: Candidate { lanes, word }, several }
+        let several = all & all.wrapping_sub(1) | lanes[0] & lanes[1];
+        OnlyPlace { place: Place { lanes: all, ..choose(buckets, [0; 2], lanes).1 }, several }
     }
 
-    /// The payloads of all entries with the fingerprint, for a caller with one candidate.
+    /// The payload at a place.
     #[inline(always)]
-    fn value_of(self, candidate: Candidate, fingerprint: Fingerprint) -> Values {
-        if !self.confirms(candidate, fingerprint) {
-            return Values::EMPTY;
-        }
-        Values::of(self.payload_of_candidate(candidate), self.payload_bits())
-    }
-
-    /// The payload of a candidate.
-    #[inline(always)]
-    fn payload_of_candidate(self, candidate: Candidate) -> u16 {
-        self.payload_at(candidate.word, candidate.lanes)
+    fn payload_at(self, place: Place) -> u16 {
+        self.payload_in(place.bucket, place.lanes)
     }
 
     /// The payload in the lowest of these lanes.
     #[inline(always)]
-    fn payload_at(self, bucket: Bucket, lanes: u64) -> u16 {
+    fn payload_in(self, bucket: Bucket, lanes: u64) -> u16 {
         // The payload is the upper end of its lane. This is the lane's top bit.
         let lowest_bit = lanes.trailing_zeros() + 1 - self.payload_bits();
-        (bucket.0.wrapping_shr(lowest_bit) & self.payload_mask()) as u16
+        (bucket.0.wrapping_shr(lowest_bit) as u32 & self.payload_mask()) as u16
     }
 
     /// The payloads of all entries with the fingerprint in either bucket.
@@ -82,7 +71,7 @@ pub(crate) trait PayloadOps: BucketOps {
         for bucket in [first, second] {
             let mut lanes = self.matches(bucket, fingerprint);
             while lanes != 0 {
-                values = values.with(self.payload_at(bucket, lanes), self.payload_bits());
+                values = values.with(self.payload_in(bucket, lanes), self.payload_bits());
                 lanes &= lanes - 1;
             }
         }
@@ -92,9 +81,9 @@ pub(crate) trait PayloadOps: BucketOps {
     /// The lanes, by their top bits, whose entries have this payload.
     #[inline(always)]
     fn lanes_with_payload(self, bucket: Bucket, payload: u16) -> u64 {
-        let payloads = (u64::from(payload) << self.payload_shift()).wrapping_mul(Self::ONES);
-        let with_it = zero_lanes::<Self>((bucket.0 ^ payloads) & !self.of_fingerprints());
-        with_it & !zero_lanes::<Self>(bucket.0)
+        let payloads = (u64::from(payload) << self.payload_shift()).wrapping_mul(self.lanes().ones);
+        let with_it = zero_lanes(self, (bucket.0 ^ payloads) & !self.of_fingerprints());
+        with_it & !zero_lanes(self, bucket.0)
     }
 
     /// How many entries have one of these payloads.
@@ -105,32 +94,33 @@ pub(crate) trait PayloadOps: BucketOps {
 
     /// The bucket without all of these lanes, each by its top bit.
     fn without_all(self, bucket: Bucket, mut lanes: u64) -> Bucket {
+        let bits = u32::from(self.lanes().bits);
         if !Self::SEMI_SORTED {
             // From the top bits to all bits of these lanes.
-            let lows = lanes >> (Self::LANE_BITS - 1);
-            return Bucket(bucket.0 & !lows.wrapping_mul(Self::LANE));
+            let lows = lanes >> (bits - 1);
+            return Bucket(bucket.0 & !lows.wrapping_mul(self.lanes().first.into()));
         }
-        if lanes == !zero_lanes::<Self>(bucket.0) & Self::TOPS {
+        if lanes == !zero_lanes(self, bucket.0) & self.lanes().tops {
             return Bucket::default();
         }
         // From the lowest lane on. The lanes below one that goes move up, and those above stay.
-        let (mut word, mut list) = (bucket.0, u64::from(self.sorted_nibbles(bucket)));
+        let (mut word, mut list) = (bucket.0 & (self.lanes().above() - 1), self.decoded(bucket).list);
         while lanes != 0 {
-            let place = lane_index::<Self>(lanes);
-            word = shift_up::<Self>(word, place, Self::LANE_BITS);
-            list = shift_up::<Self>(list, place, STRIDE);
+            let top = lanes.trailing_zeros();
+            word = without_lane(word, top, bits);
+            list = without_lane(list, top, bits);
             lanes &= lanes - 1;
         }
-        encode::<Self>(word, list as u32)
+        encode(self, word, list)
     }
 
     /// The lanes, by their top bits, whose entries have one of these payloads.
     #[inline(always)]
     fn lanes_with(self, bucket: Bucket, these: impl Fn(u16) -> bool) -> u64 {
-        let (mut rest, mut lanes) = (!zero_lanes::<Self>(bucket.0) & Self::TOPS, 0);
+        let (mut rest, mut lanes) = (!zero_lanes(self, bucket.0) & self.lanes().tops, 0);
         while rest != 0 {
             let lowest = rest & rest.wrapping_neg();
-            if these(self.payload_at(bucket, lowest)) {
+            if these(self.payload_in(bucket, lowest)) {
                 lanes |= lowest;
             }
             rest ^= lowest;
@@ -140,10 +130,3 @@ pub(crate) trait PayloadOps: BucketOps {
 }
 
 impl<L: Layout> PayloadOps for L {}
-
-/// The bucket with `new` in the lowest of these lanes, where `old` is. They differ only in the payload, so the
-/// order of the lanes stays.
-#[inline(always)]
-fn replace_at<L: Layout>(bucket: Bucket, lanes: u64, old: Entry, new: Entry) -> Bucket {
-    Bucket(bucket.0 ^ u64::from(old.0 ^ new.0) << (lane_index::<L>(lanes) * L::LANE_BITS))
-}

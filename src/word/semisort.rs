@@ -1,30 +1,42 @@
-//! Pure: the semi-sorting code of the paper (section 5.2), which stores the top four bits of a bucket's fingerprints in
+//! Pure: the semi-sorting code of the paper (section 5.2), which stores the top bits of a bucket's fingerprints in
 //! fewer bits.
 //!
 //! The order of the fingerprints in a bucket has no meaning, so it need not be stored. A bucket of `b` slots keeps
-//! its fingerprints sorted by their top four bits (the *nibbles*). A sorted list of `b` nibbles is a multiset of 16
-//! values, and there are only `C(15 + b, b)` of those. The list is stored as its *rank* among them: 14 bits instead
-//! of 20 for five slots.
+//! its fingerprints sorted by their top four bits: their *high parts*. A sorted list of `b` high parts is a multiset
+//! of 16 values, and there are only `C(15 + b, b)` of those. The list is stored as its *rank* among them: 14 bits
+//! instead of 20 for five slots. With seven or eight slots a high part has three bits, because the ranks of four
+//! would take a decode table of a megabyte or two.
 //!
-//! The rank is that of the combinatorial number system: with the nibbles `n_0 <= n_1 <= …`, the values `n_j + j`
-//! strictly increase, and `rank = Σ C(n_j + j, j + 1)`. So an empty bucket, all zeros, has rank 0.
+//! The rank is that of the combinatorial number system: with the high parts `h_0 <= h_1 <= …`, the values `h_j + j`
+//! strictly increase, and `rank = Σ C(h_j + j, j + 1)`. So an empty bucket, all zeros, has rank 0.
 //!
-//! A list is packed in a `u32`, with five bits for each nibble: `n_j` is in bits `5j..5j+4`. The bit above it is 0:
-//! the *guard*, which separates the arithmetic on one nibble from the next.
+//! A *list* is a word with each high part at the low end of its slot's lane, beside the low part in the bucket. So
+//! what moves a low part moves its high part, and one comparison of lanes compares both.
+//!
+//! The decode table has each list in 32 bits, *folded*: the high parts that are further up are moved down into gaps
+//! between the others. [`unfold`] moves them back.
 
 use std::sync::OnceLock;
 
 use crate::machine::memory::boxed_slice;
 
-/// The most slots a semi-sorted bucket can have here: with seven, the decode table would take 0.7 MB.
-pub(crate) const MAX_SLOTS: u32 = 6;
+/// The most slots of a semi-sorted bucket.
+pub(crate) const MAX_SLOTS: u32 = 8;
 
-/// `BINOMIAL[j][n]` is `C(n + j, j + 1)`: what nibble `n` in place `j` adds to the rank.
-const BINOMIAL: [[u16; 16]; MAX_SLOTS as usize] = {
+/// The most slots of one whose high parts have four bits.
+const MAX_SLOTS_OF_FOUR: u32 = 6;
+
+/// How many bits of a fingerprint are its high part, in a bucket of so many slots.
+pub(crate) const fn high_bits(slots: u32) -> u32 {
+    if slots <= MAX_SLOTS_OF_FOUR { 4 } else { 3 }
+}
+
+/// `BINOMIAL[j][n]` is `C(n + j, j + 1)`: what the high part `n` in slot `j` adds to the rank.
+const BINOMIAL: [[u32; 16]; MAX_SLOTS as usize] = {
     let mut table = [[0; 16]; MAX_SLOTS as usize];
     let mut n = 0;
     while n < 16 {
-        table[0][n] = n as u16;
+        table[0][n] = n as u32;
         n += 1;
     }
     // C(n + j, j + 1) = C(n - 1 + j, j + 1) + C(n - 1 + j, j): Pascal's rule, with 0 for n = 0.
@@ -40,71 +52,130 @@ const BINOMIAL: [[u16; 16]; MAX_SLOTS as usize] = {
     table
 };
 
-/// How far apart the nibbles of a list are, in bits.
-pub(crate) const STRIDE: u32 = 5;
-
-/// Bit 0 of every nibble.
-const ONES: u32 = {
-    let (mut ones, mut j) = (0, 0);
-    while j < MAX_SLOTS {
-        ones |= 1 << (STRIDE * j);
-        j += 1;
-    }
-    ones
-};
-
-const GUARDS: u32 = ONES << (STRIDE - 1);
-
-/// Two nibbles with their guards, except the last guard.
-const PAIR: u32 = (1 << (2 * STRIDE - 1)) - 1;
-
-/// `PAIRS[i][p]` is what the nibbles in places `2i` and `2i + 1`, packed as `p`, add to the rank. That takes half
-/// as many loads as [`BINOMIAL`], in 3 KiB.
-static PAIRS: [[u16; PAIR as usize + 1]; MAX_SLOTS as usize / 2] = {
-    let mut table = [[0; PAIR as usize + 1]; MAX_SLOTS as usize / 2];
+/// `pairs(bits)[i][p]` is what the high parts in slots `2i` and `2i + 1` add to the rank, where `p` is the first of
+/// them and, above it, the second. That takes half as many loads as [`BINOMIAL`].
+const fn pairs<const PAIRS: usize, const VALUES: usize>(bits: u32) -> [[u16; VALUES]; PAIRS] {
+    let mut table = [[0; VALUES]; PAIRS];
     let mut i = 0;
-    while i < MAX_SLOTS as usize / 2 {
+    while i < PAIRS {
         let mut pair = 0;
-        while pair <= PAIR as usize {
-            table[i][pair] = BINOMIAL[2 * i][pair & 15] + BINOMIAL[2 * i + 1][pair >> STRIDE];
+        while pair < VALUES {
+            let (first, second) = (pair & ((1 << bits) - 1), pair >> bits);
+            table[i][pair] = (BINOMIAL[2 * i][first] + BINOMIAL[2 * i + 1][second]) as u16;
             pair += 1;
         }
         i += 1;
     }
     table
-};
-
-/// The rank of a sorted list of `slots` nibbles.
-#[inline(always)]
-pub(crate) fn rank(list: u32, slots: u32) -> u32 {
-    (0..slots.div_ceil(2)).map(|i| u32::from(PAIRS[i as usize][(list >> (2 * STRIDE * i) & PAIR) as usize])).sum()
 }
 
-/// How many of a sorted list's nibbles are less than `nibble`.
+static PAIRS_OF_FOUR_BITS: [[u16; 256]; 3] = pairs(4);
+static PAIRS_OF_THREE_BITS: [[u16; 64]; 4] = pairs(3);
+
+/// The rank of a list, in a bucket of so many slots with lanes of so many bits.
 #[inline(always)]
-pub(crate) fn less_than(list: u32, nibble: u32, slots: u32) -> u32 {
-    // A guard stays where its nibble did not borrow from it. The lowest such guard counts the nibbles below it.
-    let not_less = ((list | GUARDS) - nibble * ONES) & GUARDS;
-    (not_less | 1 << (STRIDE * slots)).trailing_zeros() / STRIDE
+pub(crate) fn rank(list: u64, slots: u32, lane_bits: u32) -> u32 {
+    if slots > MAX_SLOTS_OF_FOUR {
+        return rank_of_three_bits(list, lane_bits);
+    }
+    rank_by(&PAIRS_OF_FOUR_BITS, list, 4, lane_bits)
 }
 
-/// How many bits hold every rank of `slots` nibbles.
+#[cold]
+#[inline(never)]
+fn rank_of_three_bits(list: u64, lane_bits: u32) -> u32 {
+    rank_by(&PAIRS_OF_THREE_BITS, list, 3, lane_bits)
+}
+
+#[inline(always)]
+fn rank_by<const VALUES: usize>(table: &[[u16; VALUES]], list: u64, high_bits: u32, lane_bits: u32) -> u32 {
+    // Each pair's two high parts side by side, at the low end of the first one's lane.
+    let mut pairs = list | list >> (lane_bits - high_bits);
+    let mut rank = 0;
+    for of_pair in table {
+        rank += u32::from(of_pair[pairs as usize % VALUES]);
+        pairs >>= 2 * lane_bits;
+    }
+    rank
+}
+
+/// How many bits hold every rank in a bucket of so many slots.
 pub(crate) const fn rank_bits(slots: u32) -> u32 {
-    // The largest rank is that of all fifteens.
-    let mut largest = 0;
-    let mut j = 0;
+    // The largest rank is that of the highest value in all slots.
+    let (mut largest, mut j) = (0, 0);
     while j < slots {
-        largest += BINOMIAL[j as usize][15] as u32;
+        largest += BINOMIAL[j as usize][(1 << high_bits(slots)) - 1];
         j += 1;
     }
     u32::BITS - largest.leading_zeros()
 }
 
-/// The table that decodes a rank to its sorted list: entry `r` is the list of rank `r`. It has
+/// How many bits a lane has, in a bucket of so many slots.
+const fn lane_bits(slots: u32) -> u32 {
+    (u64::BITS - rank_bits(slots)) / slots
+}
+
+/// The lowest bit of so many lanes of so many bits.
+pub(crate) const fn ones(slots: u32, lane_bits: u32) -> u64 {
+    let (mut ones, mut slot) = (0, 0);
+    while slot < slots {
+        ones |= 1 << (slot * lane_bits);
+        slot += 1;
+    }
+    ones
+}
+
+/// The bits of a list, in a bucket of so many slots.
+const fn list_mask(slots: u32) -> u64 {
+    ones(slots, lane_bits(slots)) * ((1 << high_bits(slots)) - 1)
+}
+
+/// How far down the high parts move that have no room in the low 32 bits: the least distance at which all of them
+/// fall into gaps, and at which [`unfold`] moves nothing else to where a high part is.
+pub(crate) const fn fold(slots: u32) -> u32 {
+    let (list, low) = (list_mask(slots), whole_parts_below(slots, u32::BITS));
+    let mut by = 1;
+    loop {
+        let moved = (list & !low) >> by;
+        let falls_into_gaps = moved <= u32::MAX as u64 && moved & list == 0 && moved << by == list & !low;
+        if falls_into_gaps && (low << by) & list == 0 {
+            return by;
+        }
+        by += 1;
+    }
+}
+
+/// The bits of a list's high parts that are wholly below this bit.
+const fn whole_parts_below(slots: u32, bit: u32) -> u64 {
+    let (mut parts, mut slot) = (0, 0);
+    while slot < slots {
+        let at = slot * lane_bits(slots);
+        if at + high_bits(slots) <= bit {
+            parts |= ((1 << high_bits(slots)) - 1) << at;
+        }
+        slot += 1;
+    }
+    parts
+}
+
+/// The list in 32 bits.
+fn folded(list: u64, slots: u32) -> u32 {
+    let low = whole_parts_below(slots, u32::BITS);
+    (list & low | (list & !low) >> fold(slots)) as u32
+}
+
+/// The list that was folded. `by` is [`fold`], and `mask` has the bits of every high part.
+#[inline(always)]
+pub(crate) fn unfold(folded: u32, by: u32, mask: u64) -> u64 {
+    let folded = u64::from(folded);
+    (folded | folded << by) & mask
+}
+
+/// The table that decodes a rank to its list: entry `r` is the list of rank `r`, folded. It has
 /// `1 << rank_bits(slots)` entries.
 ///
-/// It is computed when the first filter with this number of slots is built, and all filters share it (4 KiB for
-/// three slots; 16, 64 and 256 KiB for four, five and six). `None` if the memory is refused.
+/// It is computed when the first filter with this number of slots is built, and all filters share it (4, 16, 64 and
+/// 256 KiB for three to six slots; 16 and 32 KiB for seven and eight). `None` if the memory is refused.
 pub(crate) fn unrank_table(slots: u32) -> Option<&'static [u32]> {
     static TABLES: [OnceLock<Box<[u32]>>; MAX_SLOTS as usize + 1] = [const { OnceLock::new() }; MAX_SLOTS as usize + 1];
     let shared = &TABLES[slots as usize];
@@ -118,19 +189,15 @@ pub(crate) fn unrank_table(slots: u32) -> Option<&'static [u32]> {
 
 fn compute_unrank_table(slots: u32) -> Option<Box<[u32]>> {
     let mut table = boxed_slice(1 << rank_bits(slots), || 0)?;
-    let mut list = 0;
+    let (bits, highest) = (lane_bits(slots), (1 << high_bits(slots)) - 1);
+    let mut list = 0u64;
     for entry in &mut table {
-        *entry = list;
-        // The list of the next rank: raise the first nibble that is below its neighbour (or below 15, for the last),
-        // and set those before it to 0.
-        let neighbours = list >> STRIDE | 15 << (STRIDE * (slots - 1));
-        // As in `less_than`.
-        let below = ((neighbours | GUARDS) - list - ONES) & GUARDS;
-        if below == 0 {
-            break;
-        }
-        let place = STRIDE * (below.trailing_zeros() / STRIDE);
-        list = ((list >> place) + 1) << place;
+        *entry = folded(list, slots);
+        // The list of the next rank: raise the first high part that is below its neighbour (or below the highest, for
+        // the last), and set those before it to 0.
+        let part = |slot: u32| if slot == slots { highest } else { list >> (slot * bits) & highest };
+        let Some(slot) = (0..slots).find(|&slot| part(slot) < part(slot + 1)) else { break };
+        list = ((list >> (slot * bits)) + 1) << (slot * bits);
     }
     Some(table)
 }
@@ -142,36 +209,24 @@ mod tests {
     #[test]
     fn unrank_inverts_rank_for_every_list() {
         for slots in 3..=MAX_SLOTS {
-            let table = unrank_table(slots).expect("memory");
+            let (table, bits, highest) = (unrank_table(slots).expect("memory"), lane_bits(slots), high_bits(slots));
             let mut lists = 0;
-            for (r, &list) in table.iter().enumerate().take_while(|&(r, &list)| r == 0 || list != 0) {
-                assert_eq!(rank(list, slots), r as u32, "{slots} slots, list {list:x}");
-                let nibbles: Vec<u32> = (0..slots).map(|j| list >> (STRIDE * j) & 15).collect();
-                assert!(nibbles.is_sorted(), "{slots} slots, list {list:x}");
+            for (r, &folded) in table.iter().enumerate().take_while(|&(r, &folded)| r == 0 || folded != 0) {
+                let list = unfold(folded, fold(slots), list_mask(slots));
+                assert_eq!(rank(list, slots, bits), r as u32, "{slots} slots, list {list:x}");
+                let parts: Vec<u64> = (0..slots).map(|j| list >> (bits * j) & ((1 << highest) - 1)).collect();
+                assert!(parts.is_sorted(), "{slots} slots, list {list:x}");
                 lists += 1;
             }
-            let multisets = (1..=slots).fold(1, |product, j| product * (15 + j) / j);
-            assert_eq!(lists, multisets, "C(15 + {slots}, {slots}) lists");
+            let values = 1 << high_bits(slots);
+            let multisets = (1..=slots).fold(1, |product, j| product * (values - 1 + j) / j);
+            assert_eq!(lists, multisets, "C({values} - 1 + {slots}, {slots}) lists");
         }
     }
 
+    /// Four bits as in the paper, and three.
     #[test]
-    fn less_than_counts() {
-        for slots in 3..=MAX_SLOTS {
-            for (r, &list) in unrank_table(slots).expect("memory").iter().enumerate() {
-                if r > 0 && list == 0 {
-                    break;
-                }
-                for nibble in 0..16 {
-                    let counted = (0..slots).filter(|j| list >> (STRIDE * j) & 15 < nibble).count();
-                    assert_eq!(less_than(list, nibble, slots), counted as u32, "{list:x}, {nibble}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn ranks_fill_the_bits_of_the_paper() {
-        assert_eq!((3..=6).map(rank_bits).collect::<Vec<_>>(), [10, 12, 14, 16]);
+    fn ranks_fill_so_many_bits() {
+        assert_eq!((3..=8).map(rank_bits).collect::<Vec<_>>(), [10, 12, 14, 16, 12, 13]);
     }
 }

@@ -45,6 +45,14 @@ impl Values {
         Self(u128::from(value) | u128::from(Self::counts_of_one(bits)) << 64)
     }
 
+    /// The set of one value, or the empty set.
+    #[inline(always)]
+    pub(crate) fn of_one_if(exists: bool, value: u16, bits: u32) -> Self {
+        // As a mask: whether there is one can't be predicted.
+        let mask = u64::from(exists).wrapping_neg();
+        Self(u128::from(u64::from(value) & mask) | u128::from(Self::counts_of_one(bits) & mask) << 64)
+    }
+
     /// The upper half of a set of one value with so many bits.
     #[inline(always)]
     fn counts_of_one(bits: u32) -> u64 {

@@ -75,12 +75,17 @@ fn what_is_forged_but_for_its_checksums_is_refused_each_for_its_reason() {
             names buckets
         );
     }
-    // 128 GiB.
+    // 32 GiB, and a little more.
     if cfg!(target_pointer_width = "64") {
         assert_refused!(
-            forged(&|it| it.buckets = 1 << 34),
+            forged(&|it| it.buckets = (1 << 32) - 2),
             LoadError::MemoryLimit { limit: 0x4000_0000, .. },
-            names "137438953472".split_at(4).0, 1 << 30
+            names "34359738368".split_at(4).0, 1 << 30
+        );
+        assert_refused!(
+            forged(&|it| it.buckets = 1 << 32),
+            LoadError::InvalidBuckets { buckets: 0x1_0000_0000, largest: 0xffff_fffe, .. },
+            names "4294967296"
         );
     } else {
         assert_refused!(

@@ -62,15 +62,3 @@ fn each_disturbed_look_is_counted_plain() {
 fn each_disturbed_look_is_counted_semi_sorted() {
     each_disturbed_look_is_counted::<Usual>();
 }
-
-#[test]
-fn a_look_that_is_not_sure_is_not_counted() {
-    let sought = key::<Usual>(0);
-    let lookalike = [sought.lookalike::<Usual>()];
-    let unsure = |steps| retries::<Usual>(&lookalike, steps, |table| assert!(!table.contains(sought)));
-    assert_eq!(unsure(&[]), 0, "the second look is sure");
-    assert_eq!([unsure(&[1]), unsure(&[5]), unsure(&[7])], [1; 3], "the first or the second was disturbed");
-    let unsure =
-        |steps| retries::<Usual>(&lookalike, steps, |table| assert_eq!(table.contains_batch([sought]), [false]));
-    assert_eq!([unsure(&[]), unsure(&[5])], [0, 1]);
-}

@@ -33,9 +33,8 @@ scene! {
     for [RelocateWithoutBump, RelocateBumpsLate, RelocateClearsFirst, LookupWithoutVersion]
 }
 
-/// The first look always finds a candidate: a fingerprint that differs from the key's only in the nibble. So a
-/// second look must find the key, which moves there and back. (loom cannot show this: its blind spot is a thread's
-/// second load of a word.)
+/// A batch looks for a key that moves there and back, and for another in the same buckets. Their fingerprints differ
+/// only in their high parts.
 fn a_lookalike_in_the_way() -> Scene<Usual> {
     let key = Key::of::<Usual>(2, A, B, 0);
     let lookalike = key.lookalike::<Usual>();
