@@ -71,6 +71,21 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// bucket layout that meets the rate. The rate of that layout is often lower: see
     /// [`ConcurrentCuckooFilter::max_false_positive_rate`].
     ///
+    /// So memory comes in steps. Just below the end of a row, a slightly higher rate takes the row before:
+    ///
+    /// | rates from | down to | bits a key, in large filters |
+    /// |---|---|---|
+    /// | 1 | 3.2 % | 8.25 |
+    /// | 3.2 % | 1.4 % | 9.4 |
+    /// | 1.4 % | 0.3 % | 11.0 |
+    /// | 0.3 % | 0.062 % | 13.2 |
+    /// | 0.062 % | 0.0062 % | 16.8 |
+    /// | 0.0062 % | 1.5 · 10⁻⁶ | 23.2 |
+    /// | 1.5 · 10⁻⁶ | 10⁻⁹ | 38.6 |
+    ///
+    /// For example, 10⁻⁶ takes two thirds more memory than 1.5 · 10⁻⁶. The page
+    /// [`choosing_parameters`](crate::guide::choosing_parameters#layouts) has all layouts.
+    ///
     /// ```
     /// # use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter};
     /// let rough = ConcurrentCuckooFilter::<str>::builder().capacity(10_000).false_positive_rate(0.06).build()?;
@@ -90,7 +105,8 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// - [`BuildError::CapacityMissing`] if [`capacity`](Self::capacity) was not called.
     /// - [`BuildError::InvalidRate`] for a rate that is not a number between 0 and 1, both excluded.
     /// - [`BuildError::RateTooLow`] for a rate that no layout can meet, or none of the encoding that was asked for.
-    /// - [`BuildError::CapacityTooLarge`] for a table of more than 2³² buckets, or one that would not fit in the address space.
+    /// - [`BuildError::CapacityTooLarge`] for a table of more than 2³² buckets, or one that would not fit in the
+    ///   address space.
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`).
     /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. In stable Rust, not every refused request
     ///   becomes an error. Two requests of a few hundred bytes abort the process instead. One is for the box around

@@ -77,8 +77,8 @@ macro_rules! setting_of_encoding {
             /// Restricts the choice of the layout to one encoding of the buckets.
             ///
             /// If not called, the builder takes the layout that needs the least memory and, of two that need the
-            /// same, the plain one. Ask for [`Encoding::Plain`] if the table fits in the cache, most lookups are
-            /// hits, and speed is worth the memory of the next layout.
+            /// same, the plain one. Ask for [`Encoding::Plain`] if the table fits in the cache, and speed is worth
+            /// the memory of the next layout.
             ///
             /// ```
             #[doc = concat!("# use concurrent_cuckoo_filter::{Encoding, ", stringify!($Builder), "};")]

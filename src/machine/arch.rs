@@ -52,8 +52,8 @@ pub(crate) fn prefetch<T>(list: &[T], index: usize) {
 /// |---|---|---|
 /// | a table's words (`table/words.rs`) | a bucket | `Geometry` returns numbers below its count for any hash, any fingerprint and any such number (tested in `word/geometry_tests.rs`); a table has as many words as that |
 /// | a table's stripes (there) | a masked sum | the length is a power of two, and the mask is the length less one |
-/// | shards of counters (`table/counters.rs`) | a masked thread's number | the same |
-/// | a decode table (`word/bucket.rs`) | a word's rank | it is the top bits of the word, `rank_bits` of them (tested in `word/layout.rs`), and the table has `1 << rank_bits` entries |
+/// | shards of counters (`table/counters.rs`) | a thread's number times the distance of two shards, masked | the mask is the length less one |
+/// | a decode table (`word/bucket.rs`) | a word's rank | it is the top bits of the word, `rank_bits` of them (tested in `word/layout_tests.rs`), and the table has `1 << rank_bits` entries |
 ///
 /// Builds with debug assertions check it, and so do all tests; `ci/asan` also runs them with AddressSanitizer.
 #[inline(always)]
@@ -156,6 +156,7 @@ impl VectorUnit {
 pub(crate) struct Comparison {
     pub(crate) words: [u64; 2],
     /// What each lane is compared with, once and in all lanes.
+    #[cfg_attr(not(all(target_arch = "x86_64", not(miri))), allow(dead_code, reason = "only SSE2 needs it"))]
     pub(crate) low: u32,
     pub(crate) lows: u64,
     /// In a semi-sorted layout: the lists of both words, folded, how to unfold them (`word/semisort.rs`), and what the

@@ -1,7 +1,7 @@
-//! The one place where a layout that is chosen at run time meets tables that are compiled for each layout.
+//! What a filter asks of its table, whatever the table's layout is.
 //!
-//! An operation costs one indirect call, which the processor predicts. In return, every constant of the layout is a
-//! constant of the code.
+//! An operation costs one indirect call, which the processor predicts. In return, the encoding and, in the shortest
+//! operations, all numbers of the layout are constants of the code (`table/erased.rs`).
 
 use core::cell::Cell;
 use core::fmt::Debug;

@@ -230,23 +230,25 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 }
 
-/// The steps of a batch of inserts.
-struct Inserts<'a, L, G, H, P> {
+/// The steps of a batch of changes. `act` makes those of a block, and prefetches the buckets of the coming one. It
+/// returns whether to go on.
+struct Changes<'a, L, G, P, A> {
     table: &'a Table<L, G>,
-    layout: H,
     payloads: P,
-    inserted: &'a mut usize,
-    refused: &'a mut Option<InsertError>,
+    act: A,
 }
 
-impl<L: Layout, G: Geometry, H: Layout, P: Payloads> Steps for Inserts<'_, L, G, H, P> {
+impl<L: Layout, G: Geometry, P: Payloads, A> Steps for Changes<'_, L, G, P, A>
+where
+    A: FnMut(&Items<G::Index, BLOCK>, usize, &Items<G::Index, BLOCK>) -> bool,
+{
     type Prepared = Items<G::Index, BLOCK>;
 
     const NONE: Self::Prepared = Items::NONE;
 
     fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, items: &mut Self::Prepared) {
         self.table.prepare_by_widest(hashes, items);
-        self.payloads.add_to(self.layout, items);
+        self.payloads.add_to(self.table.layout(), items);
     }
 
     fn ask(&self, items: &Self::Prepared) {
@@ -254,64 +256,29 @@ impl<L: Layout, G: Geometry, H: Layout, P: Payloads> Steps for Inserts<'_, L, G,
     }
 
     fn act(&mut self, items: &Self::Prepared, len: usize, coming: &Self::Prepared) -> bool {
-        // Checked once for the block: a save that begins later overlaps the inserts.
-        *self.inserted += if !P::ANY && self.table.is_being_saved() {
-            self.table.insert_block_saved(items, len, coming, self.refused)
-        } else {
-            self.table.insert_block::<false, P>(self.layout, items, len, coming, self.refused)
-        };
-        self.refused.is_none()
-    }
-}
-
-/// The steps of a batch of removals.
-struct Removals<'a, L, G, H, P> {
-    table: &'a Table<L, G>,
-    layout: H,
-    payloads: P,
-    answers: &'a mut dyn FnMut(&[bool]),
-}
-
-impl<L: Layout, G: Geometry, H: Layout, P: Payloads> Steps for Removals<'_, L, G, H, P> {
-    type Prepared = Items<G::Index, BLOCK>;
-
-    const NONE: Self::Prepared = Items::NONE;
-
-    fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, items: &mut Self::Prepared) {
-        self.table.prepare_by_widest(hashes, items);
-        self.payloads.add_to(self.layout, items);
-    }
-
-    fn ask(&self, items: &Self::Prepared) {
-        self.table.ask_all(items);
-    }
-
-    fn act(&mut self, items: &Self::Prepared, len: usize, coming: &Self::Prepared) -> bool {
-        let mut removed = [false; BLOCK];
-        let mut count = 0;
-        for (nth, removed) in removed.iter_mut().enumerate().take(len) {
-            self.table.prefetch(coming.get(nth));
-            let item = items.get(nth);
-            *removed = self.table.remove_or_again::<false>(self.layout, item, self.table.same_again(item));
-            count += i64::from(*removed);
-        }
-        self.table.counters.add_len(-count);
-        (self.answers)(&removed[..len]);
-        true
+        (self.act)(items, len, coming)
     }
 }
 
 impl<L: Layout, G: Geometry> Table<L, G> {
-    fn insert_all(
+    fn insert_all<P: Payloads>(
         &self,
         layout: impl Layout,
         hashes: Hashes<'_>,
-        payloads: impl Payloads,
+        payloads: P,
     ) -> Result<usize, InsertBatchError> {
         let mut inserted = 0;
         let mut refused = None;
-        let mut steps = Inserts { table: self, layout, payloads, inserted: &mut inserted, refused: &mut refused };
-        batch::for_each_block(hashes, &mut steps);
+        let act = |items: &Items<G::Index, BLOCK>, len, coming: &Items<G::Index, BLOCK>| {
+            // Checked once for the block: a save that begins later overlaps the inserts.
+            inserted += if !P::ANY && self.is_being_saved() {
+                self.insert_block_saved(items, len, coming, &mut refused)
+            } else {
+                self.insert_block::<false, P>(layout, items, len, coming, &mut refused)
+            };
+            refused.is_none()
+        };
+        batch::for_each_block(hashes, &mut Changes { table: self, payloads, act });
         refused.map_or(Ok(inserted), |error| Err(InsertBatchError { inserted, error }))
     }
 
@@ -322,7 +289,20 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         payloads: impl Payloads,
         answers: &mut dyn FnMut(&[bool]),
     ) {
-        batch::for_each_block(hashes, &mut Removals { table: self, layout, payloads, answers });
+        let act = |items: &Items<G::Index, BLOCK>, len, coming: &Items<G::Index, BLOCK>| {
+            let mut removed = [false; BLOCK];
+            let mut count = 0;
+            for (nth, removed) in removed.iter_mut().enumerate().take(len) {
+                self.prefetch(coming.get(nth));
+                let item = items.get(nth);
+                *removed = self.remove_or_again::<false>(layout, item, self.same_again(item));
+                count += i64::from(*removed);
+            }
+            self.counters.add_len(-count);
+            answers(&removed[..len]);
+            true
+        };
+        batch::for_each_block(hashes, &mut Changes { table: self, payloads, act });
     }
 }
 

@@ -163,11 +163,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// being moved.
     #[inline(always)]
     pub(super) fn copies_of_item(&self, layout: impl Layout, item: Item) -> usize {
-        let (first, second) = (self.look(item.first), self.look(item.second));
+        let first = self.look(item.first);
         if item.first == item.second {
             return layout.count_entry(first, item.entry);
         }
-        layout.count_entry_in_both(first, second, item.entry)
+        layout.count_entry_in_both(first, self.look(item.second), item.entry)
     }
 
     fn in_buckets_of(&self, item: Item, count: impl Fn(Bucket) -> usize) -> usize {

@@ -12,8 +12,8 @@ use crate::word::semisort;
 pub enum Encoding {
     /// Each fingerprint in full (section 3 of the paper).
     ///
-    /// Faster to change, and faster to confirm a hit. The false-positive rate is two to four times that of a
-    /// semi-sorted bucket of the same size.
+    /// Faster to read and to change. The false-positive rate is two to four times that of a semi-sorted bucket of the
+    /// same size.
     Plain,
     /// The top four bits of the fingerprints are sorted, and stored as one rank. This saves a bit or more for each
     /// fingerprint (section 5.2). With seven or eight slots it is the top three bits.

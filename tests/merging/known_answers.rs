@@ -96,7 +96,7 @@ fn of_several_tables() {
     assert_eq!(digests, SEVERAL, "{digests:#018x?}");
 }
 
-const FILTERS: [u64; 11] = [
+const FILTERS: [u64; 13] = [
     0x2973_4fec_4742_ac2e,
     0x2451_4050_48e0_b1c1,
     0x3bee_4e14_7ce5_6915,
@@ -108,6 +108,8 @@ const FILTERS: [u64; 11] = [
     0x1cf7_97c9_ef4d_aa1a,
     0xa847_aef8_d6f3_b5ea,
     0x61e7_d5a7_2f67_9100,
+    0xab27_b4ff_43f2_98c2,
+    0x4f70_a7ce_0266_55b5,
 ];
 const EMPTY: u64 = 0xd24a_bb1c_4911_fef2;
 const KEYS: u64 = 0xcf80_f8ab_4795_045b;

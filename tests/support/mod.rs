@@ -57,8 +57,8 @@ pub fn hashes(first: usize, count: usize) -> impl Iterator<Item = Raw> {
 /// An encoding and a rate, and the slots and fingerprint bits that they lead to.
 pub type Layout = (Encoding, f64, usize, u32);
 
-/// Each of the eleven layouts.
-pub const LAYOUTS: [Layout; 11] = [
+/// Each of the thirteen layouts.
+pub const LAYOUTS: [Layout; 13] = [
     (Encoding::Plain, 0.07, 8, 8),
     (Encoding::Plain, 0.03, 7, 9),
     (Encoding::Plain, 0.012, 6, 10),
@@ -70,6 +70,8 @@ pub const LAYOUTS: [Layout; 11] = [
     (Encoding::Plain, 3e-6, 3, 21),
     (Encoding::SemiSorted, 2e-6, 3, 22),
     (Encoding::Plain, 1e-9, 2, 32),
+    (Encoding::SemiSorted, 0.035, 8, 9),
+    (Encoding::SemiSorted, 0.015, 7, 10),
 ];
 
 /// Value bits and a rate, and the slots and fingerprint bits that they lead to in a maplet.

@@ -1,0 +1,138 @@
+//! How much of a lookup is the hasher: the default one, and others that a user can choose.
+//!
+//! `cargo bench --bench hashers [-- --quick | --l2 | --large]`
+//!
+//! Each filter has the default layout, takes the same memory and is 90 % full. One thread looks up `u64` keys and
+//! strings of 16 bytes, half of them present, at random. In each round every hasher has a turn, and each ratio compares
+//! two turns of one round: how many times as fast lookups are as with the default hasher. The output shows the median of
+//! the rounds, with the min and max.
+//!
+//! The default hasher is `ahash`. It has code for the processor's AES instructions, which is chosen when a program is
+//! compiled: `RUSTFLAGS='-C target-feature=+aes' cargo bench --bench hashers` measures it. The page `security` says
+//! what each of them promises.
+
+mod support;
+
+use std::hash::{BuildHasher, Hash};
+use std::hint::black_box;
+use std::time::Instant;
+
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder};
+use support::keys::{ABSENT, Random, key};
+use support::options::Options;
+use support::report::{Spread, align};
+
+/// How many lookups a turn has.
+const TURN: usize = 100_000;
+
+/// A filter that can be asked for numbers of keys.
+trait Subject {
+    /// Nanoseconds for each lookup.
+    fn turn(&self, keys: &[u64]) -> f64;
+}
+
+/// Keys that are made of numbers.
+trait Key: Hash + Sized {
+    fn of(number: u64) -> Self;
+}
+
+impl Key for u64 {
+    #[inline(always)]
+    fn of(number: u64) -> Self {
+        key(number)
+    }
+}
+
+/// Sixteen characters, as an identifier or a token might have.
+#[derive(Hash)]
+struct Text([u8; 16]);
+
+impl Key for Text {
+    #[inline(always)]
+    fn of(number: u64) -> Self {
+        const DIGITS: [u8; 16] = *b"0123456789abcdef";
+        let number = key(number);
+        Self(std::array::from_fn(|nth| DIGITS[(number >> (4 * nth)) as usize % 16]))
+    }
+}
+
+struct Filter<K, S>(ConcurrentCuckooFilter<K, S>);
+
+impl<K: Key, S: BuildHasher> Filter<K, S> {
+    fn boxed(hasher: S, bytes: usize) -> (Box<dyn Subject>, u64)
+    where
+        K: 'static,
+        S: 'static,
+    {
+        let builder = ConcurrentCuckooFilter::builder_with_hasher(hasher).capacity(bytes / 8 * 5 * 95 / 100);
+        #[cfg(feature = "huge-pages")]
+        let builder = builder.huge_pages(false);
+        let filter = builder.build().expect("a valid filter");
+        let len = filter.slots() as u64 * 9 / 10;
+        (0..len).for_each(|number| filter.insert(&K::of(number)).expect("room"));
+        (Box::new(Self(filter)), len)
+    }
+}
+
+impl<K: Key, S: BuildHasher> Subject for Filter<K, S> {
+    fn turn(&self, keys: &[u64]) -> f64 {
+        let keys: Vec<K> = keys.iter().map(|&number| K::of(number)).collect();
+        let start = Instant::now();
+        black_box(keys.iter().filter(|key| self.0.contains(key)).count());
+        start.elapsed().as_secs_f64() * 1e9 / keys.len() as f64
+    }
+}
+
+/// The hashers, and what to build with them. The first is the one to compare with.
+fn subjects<K: Key + 'static>(bytes: usize) -> Vec<(&'static str, Box<dyn Subject>, u64)> {
+    let mut subjects = Vec::new();
+    let mut add = |name, (subject, len)| subjects.push((name, subject, len));
+    add("ahash (default)", Filter::<K, _>::boxed(DefaultHashBuilder::new(), bytes));
+    add("foldhash, fast", Filter::<K, _>::boxed(foldhash::fast::RandomState::default(), bytes));
+    add("foldhash, quality", Filter::<K, _>::boxed(foldhash::quality::RandomState::default(), bytes));
+    add("rapidhash, fast", Filter::<K, _>::boxed(rapidhash::fast::RandomState::new(), bytes));
+    add("rapidhash, quality", Filter::<K, _>::boxed(rapidhash::quality::RandomState::new(), bytes));
+    add("SipHash-1-3 (std)", Filter::<K, _>::boxed(std::hash::RandomState::new(), bytes));
+    // Without a key, to show how little is left to gain.
+    add("FxHash", Filter::<K, _>::boxed(rustc_hash::FxBuildHasher, bytes));
+    subjects
+}
+
+fn measure<K: Key + 'static>(keys: &str, bytes: usize, rounds: usize, rows: &mut Vec<Vec<String>>) {
+    let subjects = subjects::<K>(bytes);
+    let mut random = Random(17);
+    let mut times = vec![Vec::new(); subjects.len()];
+    for _ in 0..rounds {
+        let len = subjects[0].2;
+        let draw = |_| {
+            let number = random.next();
+            if number.is_multiple_of(2) { (number >> 8) % len } else { ABSENT + (number >> 32) }
+        };
+        let turn: Vec<u64> = (0..TURN).map(draw).collect();
+        for ((_, subject, _), times) in subjects.iter().zip(&mut times) {
+            times.push(subject.turn(&turn));
+        }
+    }
+    for ((name, ..), of_this) in subjects.iter().zip(&times) {
+        let ratios = Spread::of(times[0].iter().zip(of_this).map(|(default, this)| default / this));
+        let speed = Spread::of(of_this.iter().map(|time| 1e3 / time)).median;
+        rows.push(vec![keys.to_owned(), (*name).to_owned(), format!("{speed:.0}"), ratios.show()]);
+    }
+}
+
+fn main() {
+    let Some(options) = Options::parse() else { return };
+    let rounds = match (options.test, options.quick) {
+        (true, _) => 1,
+        (false, true) => 15,
+        (false, false) => 101,
+    };
+    for size in options.sizes() {
+        let bytes = options.table_bytes(size);
+        let header = ["keys", "hasher", "M lookups/s", "times as fast as the default"];
+        let mut rows = vec![header.map(str::to_owned).to_vec()];
+        measure::<u64>("u64", bytes, rounds, &mut rows);
+        measure::<Text>("16 bytes", bytes, rounds, &mut rows);
+        println!("{} KiB, half of the keys are present:\n\n{}", bytes >> 10, align(&rows, 2));
+    }
+}
