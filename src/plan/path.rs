@@ -57,11 +57,11 @@ pub(crate) fn make_room<L: Layout, G: Geometry>(
     buckets: G,
     item: Item,
     look: impl Fn(usize) -> Bucket,
-    mut carry_out: impl FnMut(Hop) -> bool,
+    carry_out: &mut dyn FnMut(Hop) -> bool,
 ) -> Outcome {
-    try_within::<FIRST_BUDGET, L, G>(layout, buckets, item, &look, &mut carry_out)
-        .or_else(|| try_within::<SECOND_BUDGET, L, G>(layout, buckets, item, &look, &mut carry_out))
-        .or_else(|| try_within::<BUDGET, L, G>(layout, buckets, item, &look, &mut carry_out))
+    try_within::<FIRST_BUDGET, L, G>(layout, buckets, item, &look, carry_out)
+        .or_else(|| try_within::<SECOND_BUDGET, L, G>(layout, buckets, item, &look, carry_out))
+        .or_else(|| try_within::<BUDGET, L, G>(layout, buckets, item, &look, carry_out))
         .expect("the last try has an outcome")
 }
 
@@ -72,7 +72,7 @@ fn try_within<const N: usize, L: Layout, G: Geometry>(
     buckets: G,
     item: Item,
     look: &impl Fn(usize) -> Bucket,
-    carry_out: &mut impl FnMut(Hop) -> bool,
+    carry_out: &mut dyn FnMut(Hop) -> bool,
 ) -> Option<Outcome> {
     // The array is here, and not in `Search`: moving it would take up the stack twice.
     let mut nodes = [Node::NONE; N];
@@ -180,7 +180,7 @@ impl<'a, const N: usize> Search<'a, N> {
         layout.has_room(bucket)
     }
 
-    fn hand_on(&self, leaf: usize, carry_out: &mut impl FnMut(Hop) -> bool) {
+    fn hand_on(&self, leaf: usize, carry_out: &mut dyn FnMut(Hop) -> bool) {
         let mut to = self.nodes[leaf];
         while to.parent != ROOT {
             let from = self.nodes[usize::from(to.parent)];

@@ -461,7 +461,7 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> MapletTable for 
         let item = self.table.item_with(hash, value);
         // As in `remove_hash`.
         self.table.prefetch(item);
-        self.table.remove_or_again::<true>(self.layout(), item, move || self.table.item_with(hash, value))
+        self.table.remove_or_again::<true>(self.layout(), item, self.table.item_with_again(hash, value))
     }
 
     fn replace_value(&self, hash: u64, old: u16, new: u16) -> bool {

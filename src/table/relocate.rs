@@ -61,7 +61,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 return Ok(());
             }
             let moment = self.moment();
-            let trace = match self.search(item, moment, |hop| self.relocate(hop)) {
+            let trace = match self.search(item, moment, &|hop| self.relocate(hop)) {
                 Outcome::Planned => return Ok(()),
                 Outcome::Nothing { trace } => trace,
             };
@@ -140,7 +140,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                         && self.relocate_under(&self.stripe_of(hop).held(), hop)
                 };
                 let moment = self.moment();
-                if let Outcome::Nothing { .. } = self.search(item, moment, relocate)
+                if let Outcome::Nothing { .. } = self.search(item, moment, &relocate)
                     && moment == self.moment()
                 {
                     // Only now: what is full stays full, so this is a moment at which there is no room.
@@ -156,10 +156,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// Searches for a path to room for the item, at a moment of the table's clock. `relocate` carries out its hops.
-    fn search(&self, item: Item, moment: Option<Moment>, relocate: impl Fn(Hop) -> bool) -> Outcome {
+    fn search(&self, item: Item, moment: Option<Moment>, relocate: &dyn Fn(Hop) -> bool) -> Outcome {
         let look = |bucket| self.look_at_living(bucket, moment);
         let mut hops = 0;
-        let outcome = path::make_room(self.layout(), self.buckets, item, look, |hop| {
+        let outcome = path::make_room(self.layout(), self.buckets, item, look, &mut |hop| {
             let relocated = relocate(hop);
             hops += u64::from(relocated);
             relocated

@@ -83,6 +83,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.item(hash).with(self.layout(), payload)
     }
 
+    /// [`item_with`](Self::item_with) for later, as `item_again`.
+    #[inline(always)]
+    pub(super) fn item_with_again(&self, hash: u64, payload: u16) -> impl FnOnce() -> Item + Copy {
+        move || self.item_with(hash, payload)
+    }
+
     /// The payloads of all copies of the item's class. Lock-free.
     #[cfg(ccf_model)]
     pub(crate) fn values(&self, item: Item) -> Values {
