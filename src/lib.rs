@@ -73,7 +73,7 @@
 //! # Speed, async, platforms
 //!
 //! A lookup in one table takes 4 to 120 nanoseconds, most of them for two cache lines. Batches in large tables are
-//! about four times as fast. If you never remove keys, a split-block Bloom filter is faster still.
+//! two to five times as fast. If you never remove keys, a split-block Bloom filter is faster still.
 //! `benches/README.md` in the repository compares filters. The operations are plain functions, which async tasks call
 //! directly: the page [`threads_and_async`](guide::threads_and_async) names those that belong on a blocking thread.
 //! The crate needs Rust 1.89 or later, `std`, and 64-bit atomics. Short programs for each type are in `examples/`:

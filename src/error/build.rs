@@ -27,7 +27,7 @@ pub enum BuildError {
         /// The type of the filter.
         filter: FilterKind,
     },
-    /// The table for that many keys would be too large. A table has at most 2³² buckets, which take 32 GiB (20
+    /// The table for that many keys would be too large. A table has fewer than 2³² buckets, which take 32 GiB (20
     /// billion keys at the default rate). Those of a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) may be
     /// larger. All tables together must fit in the address space.
     #[non_exhaustive]
@@ -145,7 +145,8 @@ impl fmt::Display for BuildError {
                     "a filter of type {filter} for {capacity} keys would be too large: at this false-positive rate the \
                      limit is {largest} for one table; share the keys among several of them"
                 )?;
-                if *filter == FilterKind::Concurrent {
+                // With 32-bit addresses, the growable filter has no room for more either.
+                if *filter == FilterKind::Concurrent && cfg!(target_pointer_width = "64") {
                     write!(f, ", or use a GrowableCuckooFilter")?;
                 }
                 Ok(())

@@ -105,7 +105,7 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// - [`BuildError::CapacityMissing`] if [`capacity`](Self::capacity) was not called.
     /// - [`BuildError::InvalidRate`] for a rate that is not a number between 0 and 1, both excluded.
     /// - [`BuildError::RateTooLow`] for a rate that no layout can meet, or none of the encoding that was asked for.
-    /// - [`BuildError::CapacityTooLarge`] for a table of more than 2³² buckets, or one that would not fit in the
+    /// - [`BuildError::CapacityTooLarge`] for a table of 2³² buckets or more, or one that would not fit in the
     ///   address space.
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`).
     /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. In stable Rust, not every refused request

@@ -159,7 +159,7 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// - [`BuildError::InvalidValueBits`] for values of 0 bits or more than 16;
     /// - [`BuildError::InvalidRate`] for a rate that is not strictly between 0 and 1, or not a number;
     /// - [`BuildError::RateTooLow`] for a rate that no layout can meet with that many value bits;
-    /// - [`BuildError::CapacityTooLarge`] for a table of more than 2³² buckets, or one that would not fit in the
+    /// - [`BuildError::CapacityTooLarge`] for a table of 2³² buckets or more, or one that would not fit in the
     ///   address space;
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (needs the feature `snapshot`);
     /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (As with every filter, two requests of a

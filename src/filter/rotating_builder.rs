@@ -177,7 +177,7 @@ impl<T: ?Sized, S> RotatingBuilder<T, S> {
     /// - [`BuildError::InvalidRate`] for a rate that is not a number between 0 and 1, both excluded.
     /// - [`BuildError::RateTooLow`] for a rate that this many generations cannot meet, in any layout or in the
     ///   encoding that was asked for.
-    /// - [`BuildError::CapacityTooLarge`] for tables of more than 2³² buckets, or that together would not fit in the
+    /// - [`BuildError::CapacityTooLarge`] for tables of 2³² buckets or more, or that together would not fit in the
     ///   address space.
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`).
     /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory, with the exceptions that

@@ -1,7 +1,7 @@
 //! The processor's own instructions, and calls of the system: the library's one module with `unsafe` code.
 //!
 //! None of it changes what a program computes. On other architectures, and under Miri, the hints are left out, the
-//! comparison is that of `word/bucket.rs`, and loops are compiled for what every processor of the target has.
+//! comparison is arithmetic on words, and loops are compiled for what every processor of the target has.
 //!
 //! [`at`] and [`at_step`] are the two accesses without a bounds check.
 #![allow(unsafe_code, reason = "intrinsics and system calls are unsafe to call; each has its SAFETY note")]

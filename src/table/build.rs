@@ -7,7 +7,7 @@ use crate::table::clock::Clock;
 use crate::table::erased::Shaped;
 use crate::table::words::{self, Table};
 use crate::word::geometry::{Buckets, Nested};
-use crate::word::layout::{Encoding, Plain, SHAPES, SemiSorted, Shape, WithPayload};
+use crate::word::layout::{Encoding, NEVER_ZERO, Plain, SHAPES, SemiSorted, Shape, WithPayload};
 
 /// Expands to `$body` with `$Layout` as the type of this shape's encoding, for each of these shapes with its slots
 /// and bits as `$SLOTS` and `$BITS`.
@@ -72,6 +72,7 @@ pub(crate) fn with_clock(pages: Pages, shape: Shape, buckets: usize, clock: Cloc
 
 /// An empty table with nested classes, or `None` if there is no memory for it.
 pub(crate) fn nested(pages: Pages, shape: Shape, geometry: Nested) -> Option<Box<dyn FilterTable>> {
+    debug_assert!(shape.low_bits() >= NEVER_ZERO, "{shape:?} does not nest");
     by_encoding!(shape, L => {
         let table = Table::<L, Nested>::new(pages, shape, geometry)?;
         Some(Box::new(Shaped::<_, _, 0, 0> { table }))

@@ -205,7 +205,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         select_unpredictable(place.exists(), !is_live, false)
     }
 
-    /// The same where the first look was disturbed.
+    /// Whether the item is live, where the first look was disturbed.
     #[cold]
     #[inline(never)]
     fn contains_live_anew(&self, item: impl FnOnce() -> Item) -> bool {

@@ -24,26 +24,32 @@ fn table<L: OfShape>(shape: Shape, buckets: usize, end_bits: u32, spare: u64) ->
 
 type Expiring<L> = Shaped<WithPayload<L>, Buckets, 0, 0>;
 
-fn compare_vector_units<L: OfShape>(shape: Shape, end_bits: u32) {
-    let table = table::<L>(shape, 500, end_bits, 1);
+/// `is_swept`: whether the dead entries are out when the lookups begin.
+fn compare_vector_units<L: OfShape>(shape: Shape, end_bits: u32, is_swept: bool) {
+    // A sweep does 4,096 buckets at once.
+    let buckets = if is_swept { 500 } else { 5000 };
+    let table = table::<L>(shape, buckets, end_bits, 1);
     table.advance_to(100);
     let insert = |number, hash| {
         let added = ExpiringTable::add_until(&table, hash, Until::After(1 + number % 3), Unless::Never);
         assert_eq!(added, Ok(true), "room");
-        if number == 300 {
+        if number == buckets as u64 / 2 {
             table.advance_to(101);
         }
     };
     assert_all_vector_units_find_the_same(&table.table, insert, |hash| IsLive(table.contains_live(hash)));
+    assert_eq!(table.clock().read().moment.lag() == 0, is_swept);
 }
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has none")]
 fn all_vector_units_find_the_same_living() {
     for (shape, end_bits) in SHAPES_WITH_PAYLOAD.into_iter().zip([4, 4, 4, 8, 16]) {
-        match shape.encoding {
-            Encoding::Plain => compare_vector_units::<Plain>(shape, end_bits),
-            Encoding::SemiSorted => compare_vector_units::<SemiSorted>(shape, end_bits),
+        for is_swept in [true, false] {
+            match shape.encoding {
+                Encoding::Plain => compare_vector_units::<Plain>(shape, end_bits, is_swept),
+                Encoding::SemiSorted => compare_vector_units::<SemiSorted>(shape, end_bits, is_swept),
+            }
         }
     }
 }

@@ -238,7 +238,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Announces, in a table with payloads, that a copy is about to be added.
     #[inline(always)]
     pub(super) fn bump_to_add(&self, guard: &Guard<'_>, left_out: Fault) {
-        if self.layout.payload_bits() > 0 && !fault::injected(left_out) {
+        if L::HAS_PAYLOAD && !fault::injected(left_out) {
             guard.bump();
         }
     }

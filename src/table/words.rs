@@ -117,6 +117,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         move || self.item(hash)
     }
 
+    /// The same for a caller that has the item.
+    #[inline(always)]
+    pub(super) fn same_again(&self, item: Item) -> impl FnOnce() -> Item + Copy {
+        move || item
+    }
+
     /// The fingerprint of the item.
     #[inline(always)]
     pub(super) fn fingerprint(&self, item: Item) -> Fingerprint {
@@ -176,12 +182,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             copies += count(self.look(item.second));
         }
         copies
-    }
-
-    /// The same for a caller that has the item.
-    #[inline(always)]
-    pub(super) fn same_again(&self, item: Item) -> impl FnOnce() -> Item + Copy {
-        move || item
     }
 
     /// How many items the table is made for; reported, not enforced.

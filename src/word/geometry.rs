@@ -20,8 +20,8 @@
 //!
 //! That needs fingerprints which are bits of the hash and nothing else. But a low part of 0 means "empty slot" and
 //! becomes 1. And the width of the low part differs between layouts: with plain and semi-sorted ones it need not
-//! grow with the fingerprint. So [`nested`] makes it 1 beforehand, in the hash, for all layouts by the narrowest of
-//! them.
+//! grow with the fingerprint. So [`nested`] makes it 1 beforehand, in the hash, by the narrowest low part of the
+//! layouts that nest.
 
 use core::hint::select_unpredictable;
 
@@ -293,8 +293,8 @@ impl Geometry for Nested {
     }
 }
 
-/// The hash for nested tables: mixed, once for all of them, and with a low part that is not 0 in any layout. So
-/// every fingerprint is the low bits of it.
+/// The hash for nested tables: mixed, once for all of them, and with a low part that is not 0 in any of the layouts that
+/// [nest](crate::word::layout::Shape::nesting). So every fingerprint is the low bits of it.
 #[inline(always)]
 pub(crate) fn nested(hash: u64) -> u64 {
     without_zero(mix(hash))

@@ -1,8 +1,8 @@
 //! PURE: how a bucket's 64 bits are divided into fingerprints, and the false-positive rate that follows.
 //!
 //! Every layout is a row of [`SHAPES`]. A bucket is one word. It has `slots` *lanes* of `lane_bits`, from the low
-//! end. In a semi-sorted layout, the rank of the fingerprints' top four bits is at the high end
-//! (`word/semisort.rs`). `word/bucket.rs` has the operations on a word.
+//! end. In a semi-sorted layout, the rank of the fingerprints' top bits, four or three of each, is at the high
+//! end (`word/semisort.rs`). `word/bucket.rs` has the operations on a word.
 
 use crate::word::semisort;
 
@@ -182,8 +182,8 @@ impl Shape {
         self.rate(load, self.low_bits())
     }
 
-    /// The same for a table with nested classes. There, the low part that is never 0 is the narrowest of all
-    /// layouts (`word/geometry.rs`).
+    /// The same for a table with nested classes. There, the low part that is never 0 is the narrowest of the
+    /// layouts that nest (`word/geometry.rs`).
     pub(crate) fn nested_false_positive_rate(self, load: f64) -> f64 {
         self.rate(load, NEVER_ZERO)
     }

@@ -81,6 +81,7 @@ pub(crate) fn rank(list: u64, slots: u32, lane_bits: u32) -> u32 {
     rank_by(&PAIRS_OF_FOUR_BITS, list, 4, lane_bits)
 }
 
+/// Cold, because it would be in the way of the layouts that most filters have.
 #[cold]
 #[inline(never)]
 fn rank_of_three_bits(list: u64, lane_bits: u32) -> u32 {
@@ -158,12 +159,6 @@ const fn whole_parts_below(slots: u32, bit: u32) -> u64 {
     parts
 }
 
-/// The list in 32 bits.
-fn folded(list: u64, slots: u32) -> u32 {
-    let low = whole_parts_below(slots, u32::BITS);
-    (list & low | (list & !low) >> fold(slots)) as u32
-}
-
 /// The list that was folded. `by` is [`fold`], and `mask` has the bits of every high part.
 #[inline(always)]
 pub(crate) fn unfold(folded: u32, by: u32, mask: u64) -> u64 {
@@ -190,9 +185,10 @@ pub(crate) fn unrank_table(slots: u32) -> Option<&'static [u32]> {
 fn compute_unrank_table(slots: u32) -> Option<Box<[u32]>> {
     let mut table = boxed_slice(1 << rank_bits(slots), || 0)?;
     let (bits, highest) = (lane_bits(slots), (1 << high_bits(slots)) - 1);
+    let (low, by) = (whole_parts_below(slots, u32::BITS), fold(slots));
     let mut list = 0u64;
     for entry in &mut table {
-        *entry = folded(list, slots);
+        *entry = (list & low | (list & !low) >> by) as u32;
         // The list of the next rank: raise the first high part that is below its neighbour (or below the highest, for
         // the last), and set those before it to 0.
         let part = |slot: u32| if slot == slots { highest } else { list >> (slot * bits) & highest };

@@ -210,6 +210,22 @@ fn in_a_full_table_too() {
     assert!(refused > 0 && filter.stats().expired > 0);
 }
 
+/// A large table is swept little by little. Until then it has dead entries, which no lookup finds.
+#[test]
+fn what_has_expired_is_absent_before_it_is_swept() {
+    let filter = filter(100_000, 15, 1e-6);
+    filter.advance_to(10);
+    let ends: Vec<(u64, u64)> = (0..30_000).map(|key| (key, 11 + key % 3)).collect();
+    assert_eq!(filter.insert_batch(ends.iter().map(|(key, end)| (key, *end))), Ok(30_000));
+    filter.advance_to(11);
+    assert!(filter.len() > 21_000, "{} are left, and 20,000 live", filter.len());
+    let mut found = Vec::new();
+    filter.contains_batch(ends.iter().map(|(key, _)| key), &mut found);
+    for ((key, end), in_batch) in ends.into_iter().zip(found) {
+        assert_eq!((filter.contains(&key), in_batch), (end > 11, end > 11), "{key}");
+    }
+}
+
 #[test]
 fn a_batch_answers_as_single_operations_do() {
     let (one, batched) = (filter(5000, 15, 0.01), filter(5000, 15, 1e-6));
