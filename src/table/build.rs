@@ -25,6 +25,14 @@ macro_rules! by_shape {
     };
 }
 
+/// The same for the shapes that can have a payload.
+macro_rules! by_shape_for_payload {
+    ($shape:expr, $Layout:ident, $SLOTS:ident, $BITS:ident => $body:expr) => {
+        by_shape!($shape, $Layout, $SLOTS, $BITS => $body;
+            SemiSorted 6 12, SemiSorted 5 14, SemiSorted 4 17, SemiSorted 3 22, Plain 2 32)
+    };
+}
+
 /// The same where only the encoding matters.
 macro_rules! by_encoding {
     ($shape:expr, $Layout:ident => $body:expr) => {
@@ -55,19 +63,19 @@ pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize) -> Option<Box<dyn 
 /// An empty table whose slots have a payload, or `None` if there is no memory for it.
 pub(crate) fn with_payload(pages: Pages, shape: Shape, buckets: usize) -> Option<Box<dyn MapletTable>> {
     let geometry = Buckets::new(buckets);
-    by_shape!(shape, L, SLOTS, BITS => {
+    by_shape_for_payload!(shape, L, SLOTS, BITS => {
         let table = Table::<WithPayload<L>>::new(pages, shape, geometry)?;
         Some(Box::new(Shaped::<_, _, SLOTS, BITS> { table }))
-    }; SemiSorted 6 12, SemiSorted 5 14, SemiSorted 4 17, SemiSorted 3 22, Plain 2 32)
+    })
 }
 
 /// The same for entries that expire by this clock.
 pub(crate) fn with_clock(pages: Pages, shape: Shape, buckets: usize, clock: Clock) -> Option<Box<dyn ExpiringTable>> {
     let geometry = Buckets::new(buckets);
-    by_shape!(shape, L, SLOTS, BITS => {
+    by_shape_for_payload!(shape, L, SLOTS, BITS => {
         let table = Table::<WithPayload<L>>::new(pages, shape, geometry)?.with_clock(clock)?;
         Some(Box::new(Shaped::<_, _, SLOTS, BITS> { table }))
-    }; SemiSorted 6 12, SemiSorted 5 14, SemiSorted 4 17, SemiSorted 3 22, Plain 2 32)
+    })
 }
 
 /// An empty table with nested classes, or `None` if there is no memory for it.

@@ -16,35 +16,33 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Adds a copy of the item of this hash.
     #[inline(always)]
     pub(super) fn insert_hash(&self, layout: impl Layout, hash: u64) -> Result<(), InsertError> {
-        if self.insert_at_once(layout, self.buckets.item(layout, hash)) {
-            return Ok(());
-        }
-        self.insert_anyhow::<false>(self.item_again(hash))
+        self.insert_or_again(layout, self.buckets.item(layout, hash), self.item_again(hash))
     }
 
     /// Adds a copy of the item.
     #[cfg(any(test, ccf_model))]
     pub(crate) fn insert(&self, item: Item) -> Result<(), InsertError> {
-        if self.layout.payload_bits() > 0 {
+        if L::HAS_PAYLOAD {
             self.insert_with_value(item)
         } else if self.is_being_saved() {
-            self.insert_as::<true>(item, || item)
+            self.insert_anyhow::<true>(self.same_again(item))
         } else {
-            self.insert_as::<false>(item, || item)
+            self.insert_or_again(self.layout(), item, self.same_again(item))
         }
     }
 
-    /// Adds a copy of the item, which `again` returns too; `SAVED` says whether the table is being saved.
+    /// Adds a copy of the item, which `again` returns too. The table is not being saved.
     #[inline(always)]
-    pub(super) fn insert_as<const SAVED: bool>(
+    fn insert_or_again(
         &self,
+        layout: impl Layout,
         item: Item,
         again: impl FnOnce() -> Item,
     ) -> Result<(), InsertError> {
-        if !SAVED && self.insert_at_once(self.layout(), item) {
+        if self.insert_at_once(layout, item) {
             return Ok(());
         }
-        self.insert_anyhow::<SAVED>(again)
+        self.insert_anyhow::<false>(again)
     }
 
     /// `insert` if that takes one step.
@@ -60,7 +58,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// `insert` where that takes more than one step.
     #[cold]
     #[inline(never)]
-    fn insert_anyhow<const SAVED: bool>(&self, item: impl FnOnce() -> Item) -> Result<(), InsertError> {
+    pub(super) fn insert_anyhow<const SAVED: bool>(&self, item: impl FnOnce() -> Item) -> Result<(), InsertError> {
         self.insert_uncounted::<SAVED>(self.layout(), item())?;
         self.counters.add_len(1);
         Ok(())
@@ -90,17 +88,17 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Ok(())
     }
 
-    /// Adds a copy of the item. If its buckets are full and the table holds its capacity, fails without a search.
-    #[inline(always)]
-    pub(super) fn insert_within_capacity_as<const SAVED: bool>(
-        &self,
-        item: Item,
-        again: impl FnOnce() -> Item,
-    ) -> Result<(), InsertError> {
-        if !SAVED && self.insert_at_once(self.layout(), item) {
-            return Ok(());
+    /// Adds a copy of the item of this hash. If its buckets are full and the table holds its capacity, fails without a
+    /// search.
+    #[inline(never)]
+    pub(super) fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError> {
+        if self.is_being_saved() {
+            self.insert_within_capacity_anyhow::<true>(self.item_again(hash))
+        } else if self.insert_at_once(self.layout(), self.item(hash)) {
+            Ok(())
+        } else {
+            self.insert_within_capacity_anyhow::<false>(self.item_again(hash))
         }
-        self.insert_within_capacity_anyhow::<SAVED>(again)
     }
 
     #[cold]
@@ -114,7 +112,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         // The sum of several counters. It is computed only here, because most inserts find room.
         let len = self.counters.len();
         if len < self.capacity() {
-            return self.insert_anyhow::<SAVED>(|| item);
+            return self.insert_anyhow::<SAVED>(self.same_again(item));
         }
         let copies = self.copies_locked(item);
         if copies == self.slots_of(item) {
@@ -132,7 +130,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Adds a copy of the item unless there is one.
     #[cfg(any(test, ccf_model))]
     pub(crate) fn insert_if_absent(&self, item: Item) -> Result<bool, InsertError> {
-        self.insert_if_absent_or_again(self.layout(), item, || item)
+        self.insert_if_absent_or_again(self.layout(), item, self.same_again(item))
     }
 
     #[inline(always)]
@@ -201,7 +199,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Removes a copy of the item, if there is one.
     #[cfg(any(test, ccf_model))]
     pub(crate) fn remove(&self, item: Item) -> bool {
-        self.remove_or_again::<true>(self.layout(), item, || item)
+        self.remove_or_again::<true>(self.layout(), item, self.same_again(item))
     }
 
     /// Removes a copy of the item, which `again` returns too. `COUNTED` says whether the removal is counted here,
@@ -252,7 +250,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     fn remove_when_free<const COUNTED: bool>(&self, item: impl FnOnce() -> Item) -> bool {
         let item = item();
         let guard = self.stripe(item.sum).lock_after_wait(&self.counters);
-        self.remove_locked::<COUNTED>(guard, || item)
+        self.remove_locked::<COUNTED>(guard, self.same_again(item))
     }
 
     /// `remove` under the lock where it takes more than one step.

@@ -21,22 +21,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[cold]
     #[inline(never)]
     fn insert_saved(&self, hash: u64) -> Result<(), InsertError> {
-        self.insert_as::<true>(self.item(hash), self.item_again(hash))
-    }
-
-    #[inline(never)]
-    fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError> {
-        if self.is_being_saved() {
-            self.insert_within_capacity_saved(hash)
-        } else {
-            self.insert_within_capacity_as::<false>(self.item(hash), self.item_again(hash))
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn insert_within_capacity_saved(&self, hash: u64) -> Result<(), InsertError> {
-        self.insert_within_capacity_as::<true>(self.item(hash), self.item_again(hash))
+        self.insert_anyhow::<true>(self.item_again(hash))
     }
 
     #[cold]
@@ -220,7 +205,7 @@ impl<L: Layout, G: Geometry> Vectorized for Prepare<'_, L, G> {
 impl<L: Layout, G: Geometry> Table<L, G> {
     /// [`ask`](Self::ask), compiled once for all shapes.
     #[inline(never)]
-    fn ask_all(&self, items: &Items<G::Index, BLOCK>) {
+    pub(super) fn ask_all(&self, items: &Items<G::Index, BLOCK>) {
         self.ask(items);
     }
 

@@ -114,7 +114,7 @@ impl<L: Layout, G: Geometry, F: FnMut(Item, u64) -> bool> Steps for Each<'_, L, 
     }
 
     fn ask(&self, (items, _): &Self::Prepared) {
-        self.table.ask(items);
+        self.table.ask_all(items);
     }
 
     fn act(&mut self, (items, ends): &Self::Prepared, len: usize, (coming, _): &Self::Prepared) -> bool {

@@ -26,7 +26,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Whether the table holds a copy of the item.
     #[cfg(any(test, ccf_model))]
     pub(crate) fn contains(&self, item: Item) -> bool {
-        self.contains_or_again(self.layout(), item, move || item)
+        self.contains_or_again(self.layout(), item, self.same_again(item))
     }
 
     /// Whether the table holds a copy of the item, which `again` returns too.

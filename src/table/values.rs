@@ -92,7 +92,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// The payloads of all copies of the item's class. Lock-free.
     #[cfg(ccf_model)]
     pub(crate) fn values(&self, item: Item) -> Values {
-        self.values_or_again(self.layout(), item, move || item)
+        self.values_or_again(self.layout(), item, self.same_again(item))
     }
 
     /// The payloads of all copies of the item's class, which `again` returns too. Lock-free.
@@ -208,7 +208,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let class = item.with(self.layout(), 0);
         // Avoids the lock where a lookup is enough. (Not in the model without the lock, where it would hide the bug.)
         if !fault::injected(Fault::InsertIfAbsentWithoutLock) {
-            let found = self.values_or_again(self.layout(), class, move || class);
+            let found = self.values_or_again(self.layout(), class, self.same_again(class));
             if !found.is_empty() {
                 return Ok(found);
             }
