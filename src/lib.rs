@@ -102,11 +102,12 @@
 //! [scaling](guide::scaling), [questions and answers](guide::faq), and a [glossary](guide::glossary).
 
 // The modules, from the public types down. A module may import those below it, and none above it. PURE modules name no
-// atomics, no locks and no input or output. (`verify/model.rs` sees everything, but only models compile it.)
+// atomics, no locks and no input or output.
 // ARCHITECTURE.md describes how they work together.
 //
 // | folder | what | |
 // |---|---|---|
+// | model | what models see of the crate; only they compile it | |
 // | filter | the public types: filters, builders, statistics, the trait | |
 // | tables | several tables as one filter: growth, generations | CONCURRENT |
 // | snapshot | the format, reading and writing it, files, serde | PURE, and files |
@@ -115,8 +116,7 @@
 // | error | what can go wrong | PURE |
 // | word | 64 bits as a bucket; from hashes to fingerprints and buckets | PURE |
 // | hasher | the hashers that come with the crate | PURE |
-// | sync | atomics and locks, or those of a model | |
-// | verify | seeded bugs and what models see | |
+// | sync | atomics and locks, or those of a model; seeded bugs | |
 // | machine | memory that may be refused; all `unsafe` code | |
 // | guide | the pages of the documentation | |
 
@@ -126,12 +126,13 @@ mod error;
 mod filter;
 mod hasher;
 mod machine;
+#[cfg(ccf_model)]
+pub mod model;
 mod plan;
 mod snapshot;
 mod sync;
 mod table;
 mod tables;
-mod verify;
 mod word;
 
 #[cfg(doc)]
@@ -144,17 +145,17 @@ pub use error::kind::FilterKind;
 #[cfg(feature = "snapshot")]
 pub use error::load::LoadError;
 pub use filter::batch_key::BatchKey;
-pub use filter::concurrent::ConcurrentCuckooFilter;
-pub use filter::concurrent_builder::Builder;
-pub use filter::expiring::ExpiringCuckooFilter;
-pub use filter::expiring_builder::ExpiringBuilder;
-pub use filter::growable::GrowableCuckooFilter;
-pub use filter::growable_builder::GrowableBuilder;
-pub use filter::maplet::ConcurrentCuckooMaplet;
-pub use filter::maplet_builder::MapletBuilder;
+pub use filter::concurrent::builder::Builder;
+pub use filter::concurrent::filter::ConcurrentCuckooFilter;
+pub use filter::expiring::builder::ExpiringBuilder;
+pub use filter::expiring::filter::ExpiringCuckooFilter;
+pub use filter::growable::builder::GrowableBuilder;
+pub use filter::growable::filter::GrowableCuckooFilter;
+pub use filter::maplet::builder::MapletBuilder;
+pub use filter::maplet::filter::ConcurrentCuckooMaplet;
 pub use filter::membership::MembershipFilter;
-pub use filter::rotating::RotatingCuckooFilter;
-pub use filter::rotating_builder::RotatingBuilder;
+pub use filter::rotating::builder::RotatingBuilder;
+pub use filter::rotating::filter::RotatingCuckooFilter;
 pub use filter::stats::Stats;
 pub use hasher::default::{DefaultHashBuilder, DefaultHasher};
 #[cfg(feature = "stable-hash")]
@@ -165,9 +166,7 @@ pub use snapshot::loader::{FromSnapshot, Loaded, Loader};
 pub use snapshot::save::Save;
 #[cfg(feature = "serde")]
 pub use snapshot::serde::SameByDefault;
-pub use table::clock::Advance;
-#[cfg(ccf_model)]
-pub use verify::model;
+pub use table::expiring::clock::Advance;
 pub use word::layout::Encoding;
 pub use word::values::{Values, ValuesIter};
 

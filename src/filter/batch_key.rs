@@ -3,8 +3,6 @@
 use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
 
-use crate::filter::sealed::Sealed;
-
 /// A key as a batch takes it: a reference to what single operations take a reference to.
 ///
 /// It is implemented for `&Q` if a filter of `T` can be asked for a `Q`: for a filter of `String`, that is `&String`
@@ -67,3 +65,8 @@ where
         hasher.hash_one(self)
     }
 }
+
+/// A supertrait that no other crate can name. It keeps other crates from implementing a public trait, so that later versions
+/// can add methods to it.
+#[allow(unreachable_pub, reason = "public traits have it as a supertrait")]
+pub trait Sealed {}

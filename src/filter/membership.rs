@@ -3,8 +3,7 @@
 use core::fmt::Debug;
 
 use crate::error::insert::{InsertBatchError, InsertError};
-use crate::filter::batch_key::BatchKey;
-use crate::filter::sealed::Sealed;
+use crate::filter::batch_key::{BatchKey, Sealed};
 use crate::filter::stats::Stats;
 
 /// What a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter), a

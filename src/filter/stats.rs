@@ -1,9 +1,9 @@
 //! The statistics of a filter: all its figures at once, for logs, dashboards and alarms.
 
 use crate::sync::{Ordering, Tally};
-use crate::table::any::AnyTable;
-use crate::table::clock::Clock;
 use crate::table::counters::Counts;
+use crate::table::expiring::clock::Clock;
+use crate::table::face::traits::AnyTable;
 
 /// The figures of a filter, as they were when [`stats`](crate::ConcurrentCuckooFilter::stats) was called.
 ///

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
-use crate::table::words::Table;
+use crate::table::table::Table;
 use crate::word::geometry::{Buckets, nested};
 use crate::word::layout::{Encoding, OfShape, Plain, SHAPES, SemiSorted, Shape};
 

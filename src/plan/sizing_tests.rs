@@ -4,7 +4,7 @@ use std::thread;
 use super::*;
 use crate::machine::memory::Pages;
 use crate::plan::path::BUDGET;
-use crate::table::build;
+use crate::table::face::by_layout;
 use crate::word::layout::SHAPES;
 
 #[test]
@@ -167,7 +167,7 @@ fn held_before_refusal(shape: Shape, buckets: usize, tables: usize) -> Vec<usize
     };
     let mut held: Vec<usize> = (0..tables)
         .map(|_| {
-            let table = build::new(Pages::Usual, shape, buckets).expect("a small table");
+            let table = by_layout::new(Pages::Usual, shape, buckets).expect("a small table");
             (0..).find(|_| table.insert(random()).is_err()).expect("it fills")
         })
         .collect();

@@ -1,4 +1,4 @@
-//! PURE: the format of a snapshot. `table/save.rs` describes how a table's words are read while others change them.
+//! PURE: the format of a snapshot. `table/image/save.rs` describes how a table's words are read while others change them.
 //!
 //! # The format, version 3
 //! All numbers are little-endian. A *seal* is the CRC-32 (that of zlib and PNG) of everything before it except
@@ -59,7 +59,7 @@
 //! agree with that.
 //!
 //! # The moments of several tables
-//! Each table has an image of a moment of its own (`table/save.rs`). All these moments come before the first byte
+//! Each table has an image of a moment of its own (`table/image/save.rs`). All these moments come before the first byte
 //! is written, one right after the other.
 //!
 //! - In a growable filter, if the copy of a key that is in changes at all, it changes to one in an older table
@@ -85,7 +85,7 @@
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::snapshot::source::Source;
-use crate::table::begun::{Begun, Imaged};
+use crate::table::image::images::{Begun, Imaged};
 
 /// What all kinds of snapshots have in common, and how they differ.
 pub(crate) trait Saved: Imaged + Sized {

@@ -7,11 +7,11 @@ use crate::error::load::LoadError;
 use crate::plan::sizing;
 use crate::snapshot::format::{Head, Saved};
 use crate::snapshot::source::{Source, TABLE_HEADER};
-use crate::table::any::{ExpiringTable, FilterTable, MapletTable};
-use crate::table::begun::Begun;
-use crate::table::clock::{Clock, Reading};
-use crate::table::plan::Plan;
-use crate::table::words;
+use crate::table::expiring::clock::{Clock, Reading};
+use crate::table::face::plan::Plan;
+use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
+use crate::table::image::images::Begun;
+use crate::table::table::memory_for;
 use crate::word::layout::MOST_PAYLOAD_BITS;
 use crate::word::ring::Ring;
 
@@ -115,5 +115,5 @@ fn load<T>(
     let plan = source.table_header(payload_bits, sizing::LARGEST_ALONE)?;
     source.expect_tables(1, plan.buckets, TABLE_HEADER)?;
     source.reserve(plan.memory_usage().saturating_add(memory_of_caller).saturating_add(beside))?;
-    table(plan).ok_or_else(|| LoadError::OutOfMemory { bytes: words::memory_for(plan.buckets) + beside })
+    table(plan).ok_or_else(|| LoadError::OutOfMemory { bytes: memory_for(plan.buckets) + beside })
 }

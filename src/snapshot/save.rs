@@ -11,7 +11,7 @@ use crate::snapshot::file;
 use crate::snapshot::format::Head;
 use crate::snapshot::parts::MAX_ATTACHMENT;
 use crate::snapshot::sink::{Header, Sink};
-use crate::table::begun::Begun;
+use crate::table::image::images::Begun;
 
 /// A save that has begun: the filter as it was at that moment, ready to be written. Needs the feature `snapshot`.
 ///

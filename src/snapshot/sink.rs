@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use crate::error::kind::FilterKind;
 use crate::snapshot::format::Head;
 use crate::snapshot::parts::{MAGIC, VERSION, encoding_number};
-use crate::table::begun::Section;
-use crate::table::save::CHUNK;
+use crate::table::image::images::Section;
+use crate::table::image::save::CHUNK;
 use crate::word::layout::Shape;
 
 /// What the header states.

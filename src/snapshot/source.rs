@@ -8,9 +8,9 @@ use crate::error::load::LoadError;
 use crate::machine::memory::Pages;
 use crate::snapshot::parts::{MAGIC, MAX_ATTACHMENT, VERSION, encoding_number};
 use crate::snapshot::schema::MAX_SCHEMA;
-use crate::table::any::AnyTable;
-use crate::table::plan::Plan;
-use crate::table::save::CHUNK;
+use crate::table::face::plan::Plan;
+use crate::table::face::traits::AnyTable;
+use crate::table::image::save::CHUNK;
 use crate::word::layout::Shape;
 
 /// The bytes of a section beside the table's words: the header with a seal, and the count after the words.

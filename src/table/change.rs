@@ -4,10 +4,10 @@ use core::hint::select_unpredictable;
 
 use crate::error::insert::InsertError;
 use crate::sync::Ordering;
+use crate::sync::fault::{self, Fault};
 use crate::table::relocate::{Effort, Purpose};
 use crate::table::stripe::{Guard, MAX_STRIPES};
-use crate::table::words::{Table, TakeFaults};
-use crate::verify::fault::{self, Fault};
+use crate::table::table::{Table, TakeFaults};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::Layout;

@@ -5,8 +5,8 @@ use std::thread::available_parallelism;
 
 use crate::machine::arch::at;
 use crate::machine::memory::boxed_slice;
+use crate::sync::fault::{self, Fault};
 use crate::sync::{AtomicI64, Ordering, Tally};
-use crate::verify::fault::{self, Fault};
 
 /// The most shards that a table's counts have. If there are more threads, they share shards.
 const MAX_SHARDS: usize = 64;

@@ -3,8 +3,8 @@
 use crate::machine::arch::prefetch;
 use crate::plan::batch::BLOCK;
 use crate::sync::AtomicU64;
-use crate::table::words::{Stripes, Table, look};
-use crate::verify::fault::{self, Fault};
+use crate::sync::fault::{self, Fault};
+use crate::table::table::{Stripes, Table, look};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Geometry, Index, Item, Items};
 use crate::word::layout::Layout;

@@ -1,30 +1,25 @@
-//! CONCURRENT: one table, which threads share. `stripe.rs` has the protocol and its proof, `save.rs` those of saves.
+//! CONCURRENT: one table, which threads share. `stripe.rs` has the protocol and its proof, `table.rs` the table and the
+//! steps that all operations consist of. Below them are the operations of all tables, and then those of some: of a
+//! maplet, of a table whose entries expire. `image/` has what reads a whole table at one moment, and `face/` the traits
+//! by which filters use a table of any layout.
 
-pub(crate) mod absorb;
-pub(crate) mod any;
-pub(crate) mod begun;
-pub(crate) mod build;
-mod change;
-pub(crate) mod clock;
 pub(crate) mod counters;
-mod digest;
-mod enclosed;
-pub(crate) mod erased;
-pub(crate) mod expiring;
-mod expiring_erased;
-mod image;
-pub(crate) mod lookup;
-pub(crate) mod plan;
-mod relocate;
-pub(crate) mod save;
 pub(crate) mod stripe;
-mod sweep;
-mod values;
-pub(crate) mod words;
+#[allow(clippy::module_inception, reason = "the folder is about the table, and the file has it")]
+pub(crate) mod table;
+
+mod change;
+mod dead_end;
+pub(crate) mod lookup;
+mod relocate;
+
+pub(crate) mod expiring;
+mod maplet;
+
+pub(crate) mod face;
+pub(crate) mod image;
 
 #[cfg(test)]
-mod expiring_tests;
+mod maplet_tests;
 #[cfg(test)]
-mod tests;
-#[cfg(test)]
-mod values_tests;
+mod table_tests;

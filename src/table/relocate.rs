@@ -2,10 +2,10 @@
 
 use crate::error::insert::InsertError;
 use crate::plan::path::{self, Hop, Outcome};
-use crate::table::clock::Clock;
+use crate::sync::fault::{self, Fault};
+use crate::table::expiring::clock::Clock;
 use crate::table::stripe::{Guard, Stripe};
-use crate::table::words::{Table, TakeFaults};
-use crate::verify::fault::{self, Fault};
+use crate::table::table::{Table, TakeFaults};
 use crate::word::bucket::BucketOps;
 use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::{Entry, Layout};

@@ -7,7 +7,7 @@
 //! lock, and a counter, the *version*. The pair chooses the stripe, by the sum of the two buckets' numbers modulo the
 //! number of buckets (`Item::sum`, which the arithmetic of `word/geometry.rs` computes anyway). A table has one
 //! stripe for sixteen buckets, and at most [`MAX_STRIPES`]. So pairs share stripes, as in MemC3. Sometimes this makes
-//! a reader look a second time without need. (In a maplet, copies also have values. `table/values.rs` says what that
+//! a reader look a second time without need. (In a maplet, copies also have values. `table/maplet.rs` says what that
 //! adds.)
 //!
 //! # The rules
@@ -20,9 +20,9 @@
 //!    at every moment.
 //! 5. A thread holds one of these locks at a time, and none while a caller's code runs. Only four operations hold
 //!    all of them: `clear`, a save for a moment, an insert that others keep disturbing, and, in a table with a clock, a
-//!    call that changes the caller's name for a tick (`table/sweep.rs`). They take them in order. So there is no
+//!    call that changes the caller's name for a tick (`table/expiring/sweep.rs`). They take them in order. So there is no
 //!    deadlock. While a table is being saved, every change has an additional step, and there is one
-//!    more lock, which is taken last: see `table/save.rs`.
+//!    more lock, which is taken last: see `table/image/save.rs`.
 //!
 //! An insert that finds room is one compare-exchange. It takes no lock (except while a save is running) and changes
 //! no version. In MemC3 (section 4.3.2) the counter is odd while an item moves, and readers wait until it is even
@@ -110,7 +110,7 @@
 //! again, and passes through all locks again. Suppose that no version has changed between the two passes. Then no
 //! copy left its bucket during the second search, and each bucket that the search saw full was full until the end. So
 //! there was a moment without any path. Where relocations lead to few buckets only, it is enough to pass through the
-//! locks of those stripes whose copies are in them (`table/enclosed.rs`). This holds in a table of any size.
+//! locks of those stripes whose copies are in them (`table/dead_end.rs`). This holds in a table of any size.
 //!
 //! Others can disturb each of these searches. So after a few the insert takes the locks of all stripes, in order, and
 //! keeps them (`Table::insert_undisturbed`). From then on no other thread takes a copy out (rule 2), and no
@@ -128,7 +128,7 @@
 //! changed of a stripe that matters (all of them, or those of the copies in few buckets), and no path under all locks.
 //! The third is that all slots of both buckets hold copies of this class, counted under its lock. Such copies can only
 //! move from one of the two buckets to the other, so there was no path at the moment of the count.
-//! (`insert_within_capacity` gives up earlier, without a search. `table/expiring.rs` says what a clock adds.)
+//! (`insert_within_capacity` gives up earlier, without a search. `table/expiring/mod.rs` says what a clock adds.)
 //!
 //! In a larger table, a search that ends because of its budget shows only that there is no room *near*, and other
 //! threads bump versions all the time far from the buckets in question. There a fourth condition is also enough: two
@@ -152,9 +152,9 @@
 //! the sake of *Across keys*. Each of *a*, *b* and *c* has a control in `loom-tests` that fails with either side
 //! relaxed. `ci/orderings` makes each ordering weaker in turn, `SeqCst` also to acquire and release.
 
+use crate::sync::fault::{self, Fault};
 use crate::sync::{self, AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::table::counters::Counters;
-use crate::verify::fault::{self, Fault};
 
 /// The most stripes a table has. At 16 bytes each they take half of a 32 KiB L1 cache. Fewer under loom, whose
 /// threads have small stacks (see `Table::clear`).

@@ -4,11 +4,11 @@
 use std::io;
 
 use crate::sync::Ordering;
-use crate::table::any::AnyTable;
-use crate::table::begun::{Begun, Imaged, Rotation};
+use crate::sync::fault::{self, Fault};
+use crate::table::face::traits::AnyTable;
+use crate::table::image::images::{Begun, Imaged, Rotation};
 use crate::tables::generations::Generations;
 use crate::tables::growth::Tables;
-use crate::verify::fault::{self, Fault};
 
 impl Imaged for Tables {
     /// The newest first.

@@ -1,9 +1,9 @@
 //! CONCURRENT: rotations by the caller's clock. `tables/generations.rs` has the reasoning about rotations.
 
 use crate::sync::Ordering;
-use crate::table::clock::Advance;
+use crate::sync::fault::{self, Fault};
+use crate::table::expiring::clock::Advance;
 use crate::tables::generations::Generations;
-use crate::verify::fault::{self, Fault};
 
 impl Generations {
     /// Rotates as often as the caller's clock has ticked since the last tick that any thread has passed in.

@@ -64,12 +64,12 @@ use crossbeam_utils::CachePadded;
 use crate::error::insert::{InsertBatchError, InsertError};
 use crate::error::kind::FilterKind;
 use crate::plan::batch::{Hashes, insert_each_ahead};
+use crate::sync::fault::{self, Fault};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
-use crate::table::any::{AnyTable, FilterTable};
-use crate::table::plan::Plan;
+use crate::table::face::plan::Plan;
+use crate::table::face::traits::{AnyTable, FilterTable};
 use crate::tables::gates::Gates;
 use crate::tables::search::Search;
-use crate::verify::fault::{self, Fault};
 
 /// The fewest live generations: with one, a key could expire as soon as it is in.
 pub(crate) const MIN_GENERATIONS: usize = 2;

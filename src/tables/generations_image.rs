@@ -6,8 +6,8 @@ use crate::plan::sizing;
 use crate::snapshot::format::{Head, Saved};
 use crate::snapshot::source::{Source, TABLE_HEADER};
 use crate::sync::Ordering;
-use crate::table::any::FilterTable;
-use crate::table::begun::{Begun, Rotation};
+use crate::table::face::traits::FilterTable;
+use crate::table::image::images::{Begun, Rotation};
 use crate::tables::gates::Gates;
 use crate::tables::generations::{Generations, MAX_GENERATIONS, MIN_GENERATIONS, Now};
 

@@ -4,10 +4,10 @@
 use crate::error::insert::{InsertError, ReserveError};
 use crate::error::kind::FilterKind;
 use crate::sync::Ordering;
-use crate::table::any::FilterTable;
+use crate::sync::fault::{self, Fault};
+use crate::table::face::traits::FilterTable;
 use crate::tables::growth::{Growth, Tables};
 use crate::tables::growth_plan::MAX_TABLES;
-use crate::verify::fault::{self, Fault};
 
 /// The part of its capacity that the newest table must hold before the filter grows.
 ///

@@ -2,7 +2,7 @@
 //!
 //! # The state
 //! Tables 0 to `n - 1`, each twice as large as the one before, and `n`, the *published* count. Each is a
-//! [`Table`](crate::table::words::Table) that follows its own protocol (`table/stripe.rs`), by which its operations
+//! [`Table`](crate::table::table::Table) that follows its own protocol (`table/stripe.rs`), by which its operations
 //! take effect in one step each. So everything here consists of such steps on single tables, in one order that agrees
 //! with real time. A copy stays in the table into which it was put until it is removed.
 //!
@@ -66,13 +66,13 @@ use crossbeam_utils::CachePadded;
 use crate::error::insert::{InsertBatchError, InsertError};
 use crate::error::kind::FilterKind;
 use crate::plan::batch::{BLOCK, Hashes, each_ahead, insert_each_ahead};
+use crate::sync::fault::{self, Fault};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
-use crate::table::any::{AnyTable, FilterTable};
+use crate::table::face::traits::{AnyTable, FilterTable};
 use crate::tables::gates::Gates;
 use crate::tables::growth_plan::{Plan, memory_of_places};
 use crate::tables::places::Places;
 use crate::tables::search::Search;
-use crate::verify::fault::{self, Fault};
 use crate::word::layout::rate_of_any;
 
 /// Why the first table could not be built.

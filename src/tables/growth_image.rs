@@ -8,7 +8,7 @@ use crate::snapshot::format::{Head, Saved};
 use crate::snapshot::parts::{wanted_number, wanted_of_number};
 use crate::snapshot::source::Source;
 use crate::sync::AtomicU64;
-use crate::table::begun::Begun;
+use crate::table::image::images::Begun;
 use crate::tables::gates::Gates;
 use crate::tables::growth::{Growing, Tables};
 use crate::tables::growth_plan::{MAX_TABLES, Next, Plan, lowest_rate};

@@ -9,9 +9,9 @@ use std::sync::OnceLock;
 
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
-use crate::table::any::FilterTable;
-use crate::table::build;
-use crate::table::plan::pages_for;
+use crate::table::face::by_layout;
+use crate::table::face::plan::pages_for;
+use crate::table::face::traits::FilterTable;
 use crate::word::geometry::Nested;
 use crate::word::layout::{Encoding, Shape};
 
@@ -104,7 +104,7 @@ impl Plan {
 
     pub(super) fn build(&self, Next { shape, buckets, geometry, .. }: Next) -> Option<Box<dyn FilterTable>> {
         let pages = pages_for(buckets, self.pages);
-        let table = build::nested(pages, shape, geometry)?;
+        let table = by_layout::nested(pages, shape, geometry)?;
         if cfg!(ccf_model = "loom") {
             // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value
             // of a `SeqCst` exchange correctly.
@@ -122,6 +122,6 @@ impl Next {
 
     /// In bytes.
     pub(super) fn memory(&self) -> usize {
-        build::nested_memory_for(self.shape, self.buckets) + memory_of_places(self.number)
+        by_layout::nested_memory_for(self.shape, self.buckets) + memory_of_places(self.number)
     }
 }

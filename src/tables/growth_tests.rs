@@ -3,7 +3,7 @@
 use crate::error::insert::InsertError;
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
-use crate::table::build;
+use crate::table::face::by_layout;
 use crate::tables::growth::Tables;
 use crate::tables::growth_plan::{MAX_TABLES, Plan, lowest_rate, shapes};
 use crate::word::geometry::{Geometry, Nested, nested};
@@ -73,7 +73,7 @@ fn keys_that_were_chosen_to_fill_a_pair_do_not_make_the_filter_grow() {
 }
 
 fn held_before_refusal(shape: Shape, geometry: Nested, buckets: usize, seed: u64) -> usize {
-    let table = build::nested(Pages::Usual, shape, geometry).expect("some megabytes");
+    let table = by_layout::nested(Pages::Usual, shape, geometry).expect("some megabytes");
     let refused = (0..).find(|&key: &u64| table.insert(nested(seed << 32 | key)).is_err()).expect("it fills");
     assert_eq!(table.len(), refused as usize);
     assert_eq!(table.buckets(), buckets);
@@ -112,7 +112,7 @@ fn load_of_nested_tables() {
             let geometry = Nested::new(coarsest, coarse.fingerprint_bits, level);
             let slots = buckets as f64 * f64::from(shape.slots);
             let share = |held: usize| held as f64 / slots * 100.0;
-            let alone = build::new(Pages::Usual, shape, buckets).expect("some megabytes");
+            let alone = by_layout::new(Pages::Usual, shape, buckets).expect("some megabytes");
             let alone = (0..).find(|&key| alone.insert(key).is_err()).expect("it fills") as usize;
             let tables = (400_000 / buckets as u64).clamp(3, 200);
             let mut held: Vec<_> =

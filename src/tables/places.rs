@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use crate::machine::memory::boxed_slice;
-use crate::table::any::FilterTable;
+use crate::table::face::traits::FilterTable;
 use crate::tables::growth_plan::{FIRST, MAX_TABLES, Place};
 
 /// A place for each table.

@@ -5,7 +5,7 @@
 //! there go through the second, and so on. In each table they are a batch, so their loads overlap.
 
 use crate::plan::batch::{BLOCK, Hashes};
-use crate::table::any::FilterTable;
+use crate::table::face::traits::FilterTable;
 
 /// How many lookups are under way at a time. They are enough that the beginning of each table's batch, which has to
 /// wait for memory, matters little. They take 11 KiB of the stack.

@@ -109,7 +109,7 @@ impl Shape {
     /// The fewest buckets that a table has.
     ///
     /// With one bucket a lookup would look twice at one word. In a maplet it could then find a value at the first
-    /// look, and its replacement at the second (`table/values.rs`).
+    /// look, and its replacement at the second (`table/maplet.rs`).
     pub(crate) fn least_buckets(self) -> usize {
         if self.payload_bits == 0 { 1 } else { 2 }
     }
@@ -375,14 +375,14 @@ pub(crate) trait OfShape: Layout + 'static {
 }
 
 /// A plain layout.
-#[allow(unreachable_pub, reason = "models name it, through `verify/model.rs`")]
+#[allow(unreachable_pub, reason = "models name it, through `model/mod.rs`")]
 #[derive(Clone, Copy, Debug)]
 pub struct Plain {
     lanes: Lanes,
 }
 
 /// A semi-sorted layout.
-#[allow(unreachable_pub, reason = "models name it, through `verify/model.rs`")]
+#[allow(unreachable_pub, reason = "models name it, through `model/mod.rs`")]
 #[derive(Clone, Copy)]
 pub struct SemiSorted {
     lanes: Lanes,
@@ -438,7 +438,7 @@ impl core::fmt::Debug for SemiSorted {
 }
 
 /// The layout `L` with some bits of each lane given to a payload.
-#[allow(unreachable_pub, reason = "models name it, through `verify/model.rs`")]
+#[allow(unreachable_pub, reason = "models name it, through `model/mod.rs`")]
 #[derive(Clone, Copy, Debug)]
 pub struct WithPayload<L> {
     layout: L,
@@ -488,7 +488,7 @@ impl<L: OfShape> OfShape for WithPayload<L> {
 
 /// A table's layout, for the length of an operation. With 0 slots, all its numbers are data. With others, most are
 /// those of a shape that is known when the code is compiled: that of a filter with so many slots, and fingerprints of
-/// so many bits. `table/erased.rs` says which operations are compiled for each shape.
+/// so many bits. `table/face/dyn_table.rs` says which operations are compiled for each shape.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Borrowed<'a, L, const SLOTS: u32 = 0, const FINGERPRINT_BITS: u32 = 0>(pub(crate) &'a L);
 

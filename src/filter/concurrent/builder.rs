@@ -1,0 +1,131 @@
+//! How a [`ConcurrentCuckooFilter`] is made.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use crate::error::build::BuildError;
+use crate::error::kind::FilterKind;
+use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
+use crate::filter::shared::settings::{Settings, constructors, setting_of_encoding, settings_of_all};
+use crate::hasher::default::DefaultHashBuilder;
+use crate::table::table::memory_for;
+use crate::word::layout::Encoding;
+
+constructors! {
+    ConcurrentCuckooFilter by Builder:
+    /// Makes an empty filter with room for `capacity` keys, at a false-positive rate of at most 0.1 %.
+}
+
+/// Builds a [`ConcurrentCuckooFilter`]. [`ConcurrentCuckooFilter::builder`] makes one.
+///
+/// ```
+/// use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+///
+/// let filter = ConcurrentCuckooFilter::<str>::builder()
+///     .capacity(50_000)
+///     .false_positive_rate(1e-4)
+///     .build()?;
+/// assert!(filter.capacity() >= 50_000);
+/// assert!(filter.max_false_positive_rate() <= 1e-4);
+/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+/// ```
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct Builder<T: ?Sized, S = DefaultHashBuilder> {
+    settings: Settings,
+    own: (),
+    hasher: S,
+    key: PhantomData<fn(&T)>,
+}
+
+settings_of_all!(Builder);
+setting_of_encoding!(Builder);
+
+impl<T: ?Sized, S> Builder<T, S> {
+    fn with_hasher(hasher: S) -> Self {
+        Self { settings: Settings::new(FilterKind::Concurrent), own: (), hasher, key: PhantomData }
+    }
+
+    /// Sets how many keys the filter must be able to hold. This is required; 0 is allowed.
+    ///
+    /// Any number works and is not rounded to a power of two. [`ConcurrentCuckooFilter::capacity`] says what the
+    /// number promises.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter};
+    /// let filter = ConcurrentCuckooFilter::<str>::builder().capacity(1000).build()?;
+    /// assert!(filter.capacity() >= 1000);
+    ///
+    /// let error = ConcurrentCuckooFilter::<str>::builder().build().unwrap_err();
+    /// assert!(matches!(error, BuildError::CapacityMissing { .. }), "{error}");
+    /// # Ok::<(), BuildError>(())
+    /// ```
+    pub fn capacity(mut self, keys: usize) -> Self {
+        self.settings.capacity = Some(keys);
+        self
+    }
+
+    /// Sets the largest acceptable false-positive rate: the share of lookups of absent keys that may be answered
+    /// `true`. It is 0.001 (0.1 %) if not called.
+    ///
+    /// The rate holds with every slot taken, so it also holds beyond the capacity. The filter takes the cheapest
+    /// bucket layout that meets the rate. The rate of that layout is often lower: see
+    /// [`ConcurrentCuckooFilter::max_false_positive_rate`].
+    ///
+    /// So memory comes in steps. Just below the end of a row, a slightly higher rate takes the row before:
+    ///
+    /// | rates from | down to | bits a key, in large filters |
+    /// |---|---|---|
+    /// | 1 | 3.2 % | 8.25 |
+    /// | 3.2 % | 1.4 % | 9.4 |
+    /// | 1.4 % | 0.3 % | 11.0 |
+    /// | 0.3 % | 0.062 % | 13.2 |
+    /// | 0.062 % | 0.0062 % | 16.8 |
+    /// | 0.0062 % | 1.5 · 10⁻⁶ | 23.2 |
+    /// | 1.5 · 10⁻⁶ | 10⁻⁹ | 38.6 |
+    ///
+    /// For example, 10⁻⁶ takes two thirds more memory than 1.5 · 10⁻⁶. The page
+    /// [`choosing_parameters`](crate::guide::choosing_parameters#layouts) has all layouts.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter};
+    /// let rough = ConcurrentCuckooFilter::<str>::builder().capacity(10_000).false_positive_rate(0.06).build()?;
+    /// let exact = ConcurrentCuckooFilter::<str>::builder().capacity(10_000).false_positive_rate(1e-6).build()?;
+    /// assert!(rough.max_false_positive_rate() <= 0.06 && exact.max_false_positive_rate() <= 1e-6);
+    /// assert!(rough.memory_usage() < exact.memory_usage());
+    /// # Ok::<(), BuildError>(())
+    /// ```
+    pub fn false_positive_rate(mut self, rate: f64) -> Self {
+        self.settings.rate = rate;
+        self
+    }
+
+    /// Builds the filter. This is the only step that allocates.
+    ///
+    /// # Errors
+    /// - [`BuildError::CapacityMissing`] if [`capacity`](Self::capacity) was not called.
+    /// - [`BuildError::InvalidRate`] for a rate that is not a number between 0 and 1, both excluded.
+    /// - [`BuildError::RateTooLow`] for a rate that no layout can meet, or none of the encoding that was asked for.
+    /// - [`BuildError::CapacityTooLarge`] for a table of 2³² buckets or more, or one that would not fit in the
+    ///   address space.
+    /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`).
+    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. In stable Rust, not every refused request
+    ///   becomes an error. Two requests of a few hundred bytes abort the process instead. One is for the box around
+    ///   the table. The other is made once in a process, when the standard library counts the processors.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter};
+    /// let filter = ConcurrentCuckooFilter::<str>::builder().capacity(1000).build()?;
+    /// assert!(filter.is_empty());
+    ///
+    /// let builder = ConcurrentCuckooFilter::<str>::builder().capacity(1000).false_positive_rate(1.5);
+    /// let error = builder.build().unwrap_err();
+    /// assert!(matches!(error, BuildError::InvalidRate { .. }), "{error}");
+    /// # Ok::<(), BuildError>(())
+    /// ```
+    pub fn build(self) -> Result<ConcurrentCuckooFilter<T, S>, BuildError> {
+        let capacity = self.settings.checked()?;
+        let plan = self.settings.plan(capacity, 1, 1)?;
+        let table = plan.table().ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(plan.buckets) })?;
+        Ok(ConcurrentCuckooFilter::from_parts(table, self.hasher, self.settings.schema))
+    }
+}

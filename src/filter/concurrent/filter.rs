@@ -1,0 +1,360 @@
+//! The filter of one table: it hashes keys and asks the table.
+
+use core::borrow::Borrow;
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+use core::marker::PhantomData;
+use core::panic::{RefUnwindSafe, UnwindSafe};
+
+use crate::error::insert::{InsertBatchError, InsertError};
+use crate::filter::batch_key::{BatchKey, Sealed};
+use crate::filter::membership::MembershipFilter;
+use crate::filter::shared::batches::{batches, blocks};
+use crate::filter::shared::operations::{
+    layout_of_table, membership, operation_on_a_key, operations_on_hashes, operations_on_keys, properties,
+};
+use crate::filter::stats::Stats;
+use crate::hasher::default::DefaultHashBuilder;
+use crate::snapshot::schema::Schema;
+use crate::table::face::traits::{AnyTable, FilterTable};
+use crate::word::layout::Encoding;
+
+/// A cuckoo filter that many threads share: an approximate, concurrent multiset of keys of type `T`.
+///
+/// A lookup answers "definitely absent" or "probably present". The filter takes 8 to 40 bits a key, whatever the
+/// key's size. The [crate's documentation](crate) says what such a filter is good for. The page
+/// [`consistency`](crate::guide::consistency) says what concurrent callers may observe.
+///
+/// The filter takes keys by reference, hashes them and does not keep them. As in a
+/// [`HashSet`](std::collections::HashSet), a filter of `String` can be asked for a `&str`, and a filter of `u32`
+/// cannot be asked for a `u64` by accident. The filter is [`Send`] and [`Sync`] if the hasher is, whatever `T` is.
+///
+/// ```
+/// use std::sync::Arc;
+/// use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+///
+/// let revoked = Arc::new(ConcurrentCuckooFilter::<str>::with_capacity(100_000));
+/// let writer = Arc::clone(&revoked);
+/// std::thread::spawn(move || writer.insert("token-17")).join().unwrap()?;
+/// assert!(revoked.contains("token-17"));
+/// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+/// ```
+///
+/// # Before production
+///
+/// - Remove only what was inserted, and as often. Do not mix [`insert_if_absent`](Self::insert_if_absent) with
+///   [`remove`](Self::remove): look-alikes share one copy ([`security`](crate::guide::security)).
+/// - The filter does not grow, and it does not list its keys. Build it for the most keys at one time
+///   ([`choosing_parameters`](crate::guide::choosing_parameters)).
+/// - It needs no `Mutex` around it. Async tasks can call it directly, except for `clear`, `digest`, `absorb` and
+///   saves of large filters ([`threads_and_async`](crate::guide::threads_and_async)).
+/// - The hashes of the default hasher differ from filter to filter. Snapshots for another process need another hasher
+///   ([`beyond_one_process`](crate::guide::beyond_one_process)).
+pub struct ConcurrentCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
+    pub(in crate::filter) core: Box<dyn FilterTable>,
+    pub(in crate::filter) hasher: S,
+    #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots state it"))]
+    pub(in crate::filter) schema: Schema,
+    /// The filter takes keys and keeps none.
+    key: PhantomData<fn(&T)>,
+}
+
+operations_on_keys! {
+    ConcurrentCuckooFilter:
+
+    /// Adds one copy of the key, even if the key is present already.
+    ///
+    /// The filter is a multiset, as in the paper: a key that was inserted twice must be removed twice. To add a key
+    /// only once, use [`insert_if_absent`](Self::insert_if_absent).
+    ///
+    /// Cost: usually two cache lines read and one of them written by a compare-exchange, without a lock, plus the
+    /// thread's own counter. If both buckets of the key are full, the insert also searches for the nearest free slot.
+    /// In the default layout that depends on the load. It happens to one insert in 150 while half to three quarters
+    /// of the slots are taken. Around 90 % it is one in three, and at capacity three in four. The search looks at 3
+    /// to 30 buckets on average and 2,048 at most. One or two relocations follow, rarely more. Each locks one stripe
+    /// for a few instructions.
+    ///
+    /// # Errors
+    /// [`InsertError::Full`] if no free slot is within reach, and [`InsertError::TooManyCopies`] if copies of this key,
+    /// or of look-alikes, fill its two buckets. Nothing has changed then. The work of other threads is never the
+    /// reason. A refusal is slow, some 40 to 100 µs in a full table: the search goes to its limit
+    /// twice, and the insert goes through all stripes after each search. If other threads disturb that, it locks all
+    /// stripes and searches again.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
+    /// let filter = ConcurrentCuckooFilter::<u32>::with_capacity(3);
+    /// filter.insert(&7)?;
+    /// filter.insert(&7)?;
+    /// assert_eq!(filter.count(&7), 2);
+    /// # Ok::<(), InsertError>(())
+    /// ```
+    insert;
+
+    /// Adds the key if it is absent, and returns `true` if it added the key.
+    ///
+    /// It does so in one step: if many threads race to add one absent key, exactly one gets `true`. A share of the
+    /// absent keys, the [false-positive rate](Self::false_positive_rate), is mistaken for another key, and is not
+    /// added. If that would lose something, build the filter with a lower rate.
+    ///
+    /// A key that was added this way may share its one copy with keys that later calls mistook for it. Removing it
+    /// can remove them too. So do not mix this with [`remove`](Self::remove), unless losing a few keys does no harm.
+    ///
+    /// Cost: that of [`contains`](Self::contains) if the key is present. Otherwise that of an
+    /// [`insert`](Self::insert) with one stripe locked.
+    ///
+    /// # Errors
+    /// Fails if the key is absent and there is no room. Nothing has changed then.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
+    /// let seen = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// assert!(seen.insert_if_absent("request-1")?);
+    /// assert!(!seen.insert_if_absent("request-1")?, "a replay");
+    /// # Ok::<(), InsertError>(())
+    /// ```
+    insert_if_absent;
+
+    /// Returns whether the key is in the filter: `false` if it is definitely absent, `true` if it is probably
+    /// present. The share of absent keys that get `true` is the [false-positive rate](Self::false_positive_rate).
+    ///
+    /// A key that is present throughout the call is found, whatever other threads do. The call is lock-free: it takes
+    /// no lock, writes no shared memory and waits for no other thread. If another thread has just moved or removed
+    /// something, the call looks again. Only then does it write: it adds one to a counter for [`stats`](Self::stats).
+    ///
+    /// Cost: two cache lines of the table, and one of the stripes, which stay in the cache.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
+    /// let blocked = ConcurrentCuckooFilter::<String>::with_capacity(1000);
+    /// blocked.insert("mailinator.com")?; // a `&str` does for a filter of `String`
+    /// assert!(blocked.contains("mailinator.com"));
+    /// if !blocked.contains("example.com") {
+    ///     println!("definitely not blocked");
+    /// }
+    /// # Ok::<(), InsertError>(())
+    /// ```
+    contains;
+
+    /// Removes one copy of the key, and returns `true` if there was one.
+    ///
+    /// **Remove only keys that were inserted**, once for each insert. A key that was never inserted can be mistaken
+    /// for one that was, as in [`contains`](Self::contains). Removing it makes the other key disappear (section 3.3
+    /// of the paper).
+    ///
+    /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions, plus the
+    /// thread's own counter.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
+    /// let sessions = ConcurrentCuckooFilter::<u64>::with_capacity(1000);
+    /// sessions.insert(&17)?;
+    /// assert!(sessions.remove(&17));
+    /// assert!(!sessions.remove(&17), "there was one copy");
+    /// # Ok::<(), InsertError>(())
+    /// ```
+    remove;
+
+    /// Returns how many copies of the key are in the filter. That is the exact number of copies that were inserted
+    /// and not removed, plus the copies of any other keys that the filter cannot tell apart from this one.
+    ///
+    /// Cost: two cache lines, with one stripe locked. Where [`contains`](Self::contains) is enough, it is faster and
+    /// waits for no other thread.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// filter.insert("a")?;
+    /// filter.insert("a")?;
+    /// filter.remove("a");
+    /// assert_eq!(filter.count("a"), 1);
+    /// # Ok::<(), InsertError>(())
+    /// ```
+    count;
+}
+
+batches! {
+    ConcurrentCuckooFilter with removal:
+    /// In a table larger than the cache, batches are two to five times as fast as one call for each key. While the
+    /// filter works on the first keys, the buckets of the next ones are on their way from memory. In a table that fits in the cache, lookups are up to 1.5x as fast, because they use
+    /// AVX-512 or AVX2 if the processor has it. Inserts gain because the filter counts many of them at once.
+}
+
+operations_on_hashes!(ConcurrentCuckooFilter with removal);
+
+properties!(ConcurrentCuckooFilter made by "with_capacity(1000)");
+
+layout_of_table!(ConcurrentCuckooFilter with fingerprints of "8 to 32" in "2 to 8");
+
+membership!(ConcurrentCuckooFilter);
+
+impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
+    pub(in crate::filter) fn from_parts(core: Box<dyn FilterTable>, hasher: S, schema: Schema) -> Self {
+        Self { core, hasher, schema, key: PhantomData }
+    }
+
+    /// The table takes hashes as they are.
+    #[inline(always)]
+    fn prepared(hash: u64) -> u64 {
+        hash
+    }
+
+    /// Returns how many keys are in the filter. A key that was inserted several times counts as often.
+    ///
+    /// The number is exact while no other thread changes the filter. While others do, each change that overlaps the
+    /// call may or may not be counted.
+    ///
+    /// Cost: it adds up at most 64 counters. There are several so that inserts on different threads need not share
+    /// one.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// filter.insert("a")?;
+    /// filter.insert("a")?;
+    /// assert_eq!(filter.len(), 2);
+    /// # Ok::<(), InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.core.len()
+    }
+
+    /// Returns how many keys the filter is made for: at least as many as were asked for.
+    ///
+    /// That many distinct keys fit. The probability that the filter refuses one of them is below one in a billion.
+    /// The capacity is not a limit. The filter takes more keys while there is room, up to [`slots`](Self::slots), but
+    /// ever more slowly and without a promise.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// assert!(filter.capacity() >= 1000);
+    /// assert!(filter.slots() >= filter.capacity());
+    /// ```
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.core.capacity()
+    }
+
+    /// Returns how many slots the filter has, each for one fingerprint. It can never hold more keys than that.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// assert_eq!(filter.slots() % filter.slots_per_bucket(), 0);
+    /// ```
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.core.slots()
+    }
+
+    /// Returns the memory that the filter takes up, in bytes. It leaves out two things: the decode table of up to 256
+    /// KiB that all semi-sorted filters share, and the name of a schema that the caller has given, up to 255 bytes.
+    ///
+    /// With the default rate that is 13.2 bits a key for ten million keys or more, 13.4 for a million, 15.4 for
+    /// 10,000, 17.5 for 1,000 and 47 for 100. A small filter leaves more slots free, and some 250 bytes are there in
+    /// any case.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1_000_000);
+    /// assert!(filter.memory_usage() < 1_700_000); // bytes
+    /// ```
+    #[must_use]
+    pub fn memory_usage(&self) -> usize {
+        size_of::<Self>() + self.core.memory_usage()
+    }
+
+    /// Returns the expected false-positive rate at the present load: the share of lookups of absent keys that are
+    /// answered `true`, from 0 to 1.
+    ///
+    /// It is about `2·b·load/2ᶠ` with `b` slots a bucket and fingerprints of `f` bits (section 5.1 of the paper).
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// assert_eq!(filter.false_positive_rate(), 0.0);
+    /// filter.insert("a")?;
+    /// assert!(filter.false_positive_rate() > 0.0);
+    /// assert!(filter.false_positive_rate() <= filter.max_false_positive_rate());
+    /// # Ok::<(), InsertError>(())
+    /// ```
+    #[must_use]
+    pub fn false_positive_rate(&self) -> f64 {
+        self.core.false_positive_rate(self.load_factor())
+    }
+
+    /// Returns the expected false-positive rate with every slot taken. It is at most the rate that the builder was
+    /// asked for.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000); // asks for 0.1 %
+    /// assert!(filter.max_false_positive_rate() <= 0.001);
+    /// ```
+    #[must_use]
+    pub fn max_false_positive_rate(&self) -> f64 {
+        self.core.false_positive_rate(1.0)
+    }
+
+    /// Returns all figures at once, with counts of what has happened since the filter was made: relocations,
+    /// refusals, retries, contention.
+    ///
+    /// Each thread counts events on a cache line of its own, beside its part of the length. A lookup that is not
+    /// disturbed counts nothing. Cost of the call: it adds up at most 64 cache lines. It takes no lock and does not
+    /// allocate.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::<u64>::with_capacity(1000);
+    /// let refused = (0..).find(|key| filter.insert(key).is_err()).expect("it is full at some time");
+    /// let stats = filter.stats();
+    /// assert_eq!(stats.len as u64, refused);
+    /// assert_eq!(stats.inserts_refused, 1);
+    /// assert!(stats.relocations > 0 && stats.longest_path > 0);
+    /// ```
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let table: &dyn AnyTable = &*self.core;
+        Stats::of([table], self.memory_usage(), self.false_positive_rate(), self.max_false_positive_rate())
+    }
+
+    /// Removes all keys that are in the filter when the call begins.
+    ///
+    /// For other threads this is not one step. During the call they may find some keys gone and others still present,
+    /// and a key that is inserted during the call may be removed or not. [`len`](Self::len) is exact again when this
+    /// call and all others have ended.
+    ///
+    /// Cost: one pass over the table (some 90 ms for 100 MB), with all stripes locked. Lookups, and inserts that find
+    /// room, go on meanwhile. Removals, [`insert_if_absent`](Self::insert_if_absent) of absent keys,
+    /// [`count`](Self::count) and inserts that have to relocate wait.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// filter.insert("a")?;
+    /// filter.clear();
+    /// assert!(filter.is_empty() && !filter.contains("a"));
+    /// # Ok::<(), InsertError>(())
+    /// ```
+    pub fn clear(&self) {
+        self.core.clear();
+    }
+}
+
+/// Shows statistics, but not the table and not the hasher, whose key is a secret.
+impl<T: ?Sized, S> fmt::Debug for ConcurrentCuckooFilter<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConcurrentCuckooFilter")
+            .field("len", &self.len())
+            .field("capacity", &self.capacity())
+            .field("load_factor", &self.load_factor())
+            .field("false_positive_rate", &self.false_positive_rate())
+            .field("encoding", &self.encoding())
+            .field("slots_per_bucket", &self.slots_per_bucket())
+            .field("fingerprint_bits", &self.fingerprint_bits())
+            .field("memory_usage", &self.memory_usage())
+            .finish_non_exhaustive()
+    }
+}

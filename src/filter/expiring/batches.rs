@@ -1,0 +1,117 @@
+//! The batches of the filter whose entries expire.
+
+use core::cell::Cell;
+use core::hash::BuildHasher;
+
+use crate::error::insert::InsertBatchError;
+use crate::error::kind::FilterKind;
+use crate::filter::batch_key::BatchKey;
+use crate::filter::expiring::filter::ExpiringCuckooFilter;
+use crate::filter::shared::batches::{blocks, blocks_of_pairs};
+use crate::plan::batch::BLOCK;
+
+/// The operations on many keys at a time.
+///
+/// In a table larger than the cache, they are several times as fast as one call for each key. While the first keys
+/// are looked at, the buckets of the next keys are on their way from memory. Batches of a few hundred keys or more
+/// gain most; any number of keys works. Keys are passed by reference, as [`BatchKey`] describes.
+///
+/// A batch is not a transaction. Each of its keys is an operation of its own, with all the promises of the
+/// operation on a single key, and takes effect at some moment of the call. None of them allocates, except for what
+/// the answers are appended to. No lock is held while the iterator is asked for a key or an answer is appended.
+impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
+    /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same
+    /// order.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
+    /// revoked.advance_to(100);
+    /// revoked.insert_batch([("token-1", 105), ("token-2", 110)])?;
+    /// revoked.advance_to(105);
+    /// let mut found = Vec::new();
+    /// revoked.contains_batch(["token-1", "token-2"], &mut found);
+    /// assert_eq!(found, [false, true]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn contains_batch<K: BatchKey<T>>(&self, keys: impl IntoIterator<Item = K>, found: &mut impl Extend<bool>) {
+        self.contains_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), found);
+    }
+
+    /// [`insert`](Self::insert) for many pairs of a key and the tick at which it expires, in their order. Returns
+    /// how many pairs there were, including those that had already expired.
+    ///
+    /// # Errors
+    /// [`InsertBatchError`] if a pair is refused. The error says how many went in before it; no others did. Pairs
+    /// after it may have been taken from the iterator, but none of them went in.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
+    /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
+    /// revoked.advance_to(100);
+    /// assert_eq!(revoked.insert_batch([("token-1", 105), ("token-2", 110)])?, 2);
+    /// let error = revoked.insert_batch([("token-3", 105), ("token-4", 999)]).unwrap_err();
+    /// assert!(matches!(error.error, InsertError::LifetimeTooLong { .. }));
+    /// assert_eq!(error.inserted, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn insert_batch<K: BatchKey<T>>(
+        &self,
+        entries: impl IntoIterator<Item = (K, u64)>,
+    ) -> Result<usize, InsertBatchError> {
+        self.insert_hash_batch(entries.into_iter().map(|(key, expires_at)| (key.hash_by(&self.hasher), expires_at)))
+    }
+
+    /// [`remove`](Self::remove) for many pairs, in their order: appends to `removed`, for each pair, whether there
+    /// was one.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
+    /// revoked.advance_to(100);
+    /// revoked.insert("token-1", 105)?;
+    /// let mut removed = Vec::new();
+    /// revoked.remove_batch([("token-1", 105), ("token-1", 105)], &mut removed);
+    /// assert_eq!(removed, [true, false]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn remove_batch<K: BatchKey<T>>(
+        &self,
+        entries: impl IntoIterator<Item = (K, u64)>,
+        removed: &mut impl Extend<bool>,
+    ) {
+        let hashed = entries.into_iter().map(|(key, expires_at)| (key.hash_by(&self.hasher), expires_at));
+        self.remove_hash_batch(hashed, removed);
+    }
+}
+
+/// The operations on many hashes.
+impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
+    /// [`contains_batch`](Self::contains_batch) by hashes.
+    pub fn contains_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, found: &mut impl Extend<bool>) {
+        self.core.contains_live_batch(&mut blocks(hashes.into_iter()), &mut |answers| {
+            found.extend(answers.iter().copied());
+        });
+    }
+
+    /// [`insert_batch`](Self::insert_batch) by hashes.
+    ///
+    /// # Errors
+    /// Those of `insert_batch`.
+    pub fn insert_hash_batch(&self, entries: impl IntoIterator<Item = (u64, u64)>) -> Result<usize, InsertBatchError> {
+        let ends = Cell::new([0; BLOCK]);
+        let inserted = self.core.insert_until_batch(&mut blocks_of_pairs(entries.into_iter(), &ends), &ends);
+        inserted.map_err(|InsertBatchError { inserted, error }| InsertBatchError {
+            inserted,
+            error: error.of(FilterKind::Expiring),
+        })
+    }
+
+    /// [`remove_batch`](Self::remove_batch) by hashes.
+    pub fn remove_hash_batch(&self, entries: impl IntoIterator<Item = (u64, u64)>, removed: &mut impl Extend<bool>) {
+        let ends = Cell::new([0; BLOCK]);
+        self.core.remove_until_batch(&mut blocks_of_pairs(entries.into_iter(), &ends), &ends, &mut |answer| {
+            removed.extend([answer]);
+        });
+    }
+}

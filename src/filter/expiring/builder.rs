@@ -1,0 +1,240 @@
+//! How an [`ExpiringCuckooFilter`] is built.
+
+use core::fmt;
+use core::marker::PhantomData;
+use core::time::Duration;
+
+use crate::error::build::BuildError;
+use crate::error::kind::FilterKind;
+use crate::filter::expiring::filter::ExpiringCuckooFilter;
+use crate::filter::shared::settings::{Settings, settings_of_all};
+use crate::hasher::default::DefaultHashBuilder;
+use crate::table::expiring::clock::{Clock, ticks_for};
+use crate::table::table::memory_for;
+use crate::word::ring::{MOST_RING_BITS, Ring};
+
+/// Construction with the default hasher, which has random keys of its own for each builder.
+impl<T: ?Sized> ExpiringCuckooFilter<T> {
+    /// A builder with the default hasher. A clone of the builder has the same hasher, and so has every filter that
+    /// is built from either.
+    ///
+    /// For a type that names another hasher, such as `type F = ExpiringCuckooFilter<str, StableState>`, use
+    /// [`builder_with_hasher`](Self::builder_with_hasher).
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(60).build()?;
+    /// assert!(filter.is_empty());
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn builder() -> ExpiringBuilder<T> {
+        ExpiringBuilder::with_hasher(DefaultHashBuilder::new())
+    }
+}
+
+/// Construction with any hasher.
+impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
+    /// A builder with this hasher.
+    ///
+    /// Any hasher works, even one as weak as the identity, because the filter mixes the hashes once more. But if
+    /// the hasher has no secret key, anyone who chooses the keys can make them collide.
+    ///
+    /// ```
+    /// use std::hash::RandomState;
+    /// use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    ///
+    /// type Revoked = ExpiringCuckooFilter<str, RandomState>; // named once, used everywhere
+    /// let revoked = Revoked::builder_with_hasher(RandomState::new()).capacity(1000).lifetime_in_ticks(60).build()?;
+    /// revoked.advance_to(0);
+    /// revoked.insert("token-17", 60)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn builder_with_hasher(hasher: S) -> ExpiringBuilder<T, S> {
+        ExpiringBuilder::with_hasher(hasher)
+    }
+}
+
+/// Builds an [`ExpiringCuckooFilter`]. [`ExpiringCuckooFilter::builder`] makes one. The page
+/// [`choosing_parameters`](crate::guide::choosing_parameters) helps with the settings.
+///
+/// ```
+/// use std::time::Duration;
+/// use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+///
+/// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
+/// let revoked = ExpiringCuckooFilter::<str>::builder()
+///     .capacity(50_000)
+///     .false_positive_rate(0.001)
+///     .lifetime(hour, minute) // no entry lives longer than an hour, and each is gone a minute after its end
+///     .build()?;
+/// assert!(revoked.capacity() >= 50_000);
+/// assert_eq!((revoked.longest_lifetime(), revoked.end_bits()), (61, 6));
+/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+/// ```
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct ExpiringBuilder<T: ?Sized, S = DefaultHashBuilder> {
+    settings: Settings,
+    own: Own,
+    hasher: S,
+    key: PhantomData<fn(&T)>,
+}
+
+/// The settings that only this builder has.
+#[derive(Clone, Debug, Default)]
+struct Own {
+    lifetime: Option<Lifetime>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Lifetime {
+    Of { longest: Duration, resolution: Duration },
+    InTicks(u64),
+}
+
+settings_of_all!(ExpiringBuilder);
+
+impl<T: ?Sized, S> ExpiringBuilder<T, S> {
+    fn with_hasher(hasher: S) -> Self {
+        Self { settings: Settings::new(FilterKind::Expiring), own: Own::default(), hasher, key: PhantomData }
+    }
+
+    /// How many entries the filter must be able to hold at a time, including those that have just expired.
+    /// Required; 0 is allowed.
+    ///
+    /// Any number works, without rounding to powers of two. [`ExpiringCuckooFilter::capacity`] says what it
+    /// promises. If entries arrive evenly and live equally long, ask for as many as arrive in
+    /// [`longest_lifetime`](ExpiringCuckooFilter::longest_lifetime) `+ 2` ticks.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// // 100 entries arrive in each tick, and each lives for 15 ticks.
+    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100 * (15 + 2)).lifetime_in_ticks(15).build()?;
+    /// assert!(filter.capacity() >= 1700);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn capacity(mut self, entries: usize) -> Self {
+        self.settings.capacity = Some(entries);
+        self
+    }
+
+    /// The longest lifetime of an entry, and the resolution of ends. Either this or
+    /// [`lifetime_in_ticks`](Self::lifetime_in_ticks) is required.
+    ///
+    /// A *tick* is one resolution. The filter keeps ends in whole ticks, and the caller's clock counts them: with a
+    /// resolution of one minute, `advance_to(unix_seconds / 60)`. A lifetime of `n` resolutions may touch `n + 1`
+    /// ticks, so the filter is built for that many.
+    ///
+    /// Each end takes up some bits of its slot: as many as are needed to tell that many ticks apart, and one more.
+    /// A lifetime of up to 14 resolutions takes 4 bits, of 62 takes 6, of 254 takes 8, of 65,534 takes 16. Each bit
+    /// doubles the false-positive rate of a layout, or takes a larger layout
+    /// ([`false_positive_rate`](Self::false_positive_rate) has a table). So choose the coarsest resolution that is
+    /// good enough: a fourteenth of the longest lifetime often is.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let minute = Duration::from_secs(60);
+    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime(14 * minute, minute).build()?;
+    /// assert_eq!((filter.longest_lifetime(), filter.end_bits()), (15, 4));
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn lifetime(mut self, longest: Duration, resolution: Duration) -> Self {
+        self.own.lifetime = Some(Lifetime::Of { longest, resolution });
+        self
+    }
+
+    /// The longest lifetime in ticks of the caller's clock, from 1 to 65,535: an entry may expire at up to
+    /// `now + longest`. Use this for a clock that does not count time, such as blocks or epochs, or if you do the
+    /// arithmetic yourself.
+    ///
+    /// The filter then does not know how long a tick is, so [`insert_for`](ExpiringCuckooFilter::insert_for) and
+    /// [`expires_after`](ExpiringCuckooFilter::expires_after) fail with
+    /// [`InsertError::ResolutionUnknown`](crate::InsertError::ResolutionUnknown).
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(100).build()?;
+    /// assert_eq!((filter.longest_lifetime(), filter.resolution()), (100, None));
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn lifetime_in_ticks(mut self, longest: u64) -> Self {
+        self.own.lifetime = Some(Lifetime::InTicks(longest));
+        self
+    }
+
+    /// The largest acceptable false-positive rate: the share of lookups of absent keys that may be answered `true`.
+    /// The default is 0.001 (0.1 %).
+    ///
+    /// It holds even when every slot is taken by a live entry, so also beyond the capacity. The filter takes the
+    /// cheapest bucket layout that has room for the ends and meets the rate. The actual rate is often lower: see
+    /// [`ExpiringCuckooFilter::max_false_positive_rate`].
+    ///
+    /// The rate with every slot taken, by the bits that an entry takes at capacity:
+    ///
+    /// | longest lifetime | bits of an end | 11.0 bits an entry | 13.2 | 16.8 | 23.2 | 38.6 |
+    /// |---|---|---|---|---|---|---|
+    /// | 2 resolutions | 2 | 1.2 % | 0.25 % | 0.024 % | 0.0006 % | 4e-9 |
+    /// | 14 | 4 | 5.1 % | 1.0 % | 0.098 % | 0.0023 % | 1.5e-8 |
+    /// | 62 | 6 | – | 4.3 % | 0.39 % | 0.0092 % | 6e-8 |
+    /// | 254 | 8 | – | – | 1.7 % | 0.037 % | 2.4e-7 |
+    /// | 4,094 | 12 | – | – | – | 0.6 % | 3.8e-6 |
+    /// | 65,534 | 16 | – | – | – | – | 0.0061 % |
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let builder = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15);
+    /// let filter = builder.false_positive_rate(1e-6).build()?;
+    /// assert!(filter.max_false_positive_rate() <= 1e-6);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn false_positive_rate(mut self, rate: f64) -> Self {
+        self.settings.rate = rate;
+        self
+    }
+
+    /// Builds the filter. This is the only step that allocates.
+    ///
+    /// # Errors
+    /// - [`BuildError::CapacityMissing`] and [`BuildError::LifetimeMissing`] if [`capacity`](Self::capacity) or
+    ///   [`lifetime`](Self::lifetime) was not called;
+    /// - [`BuildError::InvalidLifetime`] for a lifetime or a resolution of 0;
+    /// - [`BuildError::InvalidTicks`] for a lifetime of 0 ticks, or more than 65,535;
+    /// - [`BuildError::InvalidRate`] for a rate that is not strictly between 0 and 1, or not a number;
+    /// - [`BuildError::RateTooLow`] for a rate that no layout can meet with ends of that many bits;
+    /// - [`BuildError::CapacityTooLarge`] for a table of 2³² buckets or more, or one that would not fit in the
+    ///   address space;
+    /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (needs the feature `snapshot`);
+    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (As with every filter, two requests of a
+    ///   few hundred bytes abort the process if they are refused.)
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{BuildError, ExpiringCuckooFilter};
+    /// let error = ExpiringCuckooFilter::<str>::builder().capacity(1000).build().unwrap_err();
+    /// assert_eq!(error, BuildError::LifetimeMissing);
+    /// ```
+    pub fn build(mut self) -> Result<ExpiringCuckooFilter<T, S>, BuildError> {
+        let capacity = self.settings.checked()?;
+        let (ticks, resolution) = self.own.lifetime.ok_or(BuildError::LifetimeMissing)?.in_ticks()?;
+        let most = Ring::new(MOST_RING_BITS).longest();
+        let ring = Ring::for_lifetime(ticks).filter(|_| ticks > 0).ok_or(BuildError::InvalidTicks { ticks, most })?;
+        self.settings.payload_bits = ring.bits();
+        let plan = self.settings.plan(capacity, 1, 1)?;
+        let table = plan.table_with_clock(Clock::new(ring, ticks, resolution));
+        let bytes = memory_for(plan.buckets) + size_of::<Clock>();
+        let table = table.ok_or(BuildError::OutOfMemory { bytes })?;
+        Ok(ExpiringCuckooFilter::from_parts(table, self.hasher, self.settings.schema))
+    }
+}
+
+impl Lifetime {
+    /// The number of ticks, and how long a tick is. Too many ticks saturate at the largest number.
+    fn in_ticks(self) -> Result<(u64, Option<Duration>), BuildError> {
+        match self {
+            Self::InTicks(ticks) => Ok((ticks, None)),
+            Self::Of { longest, resolution } if longest.is_zero() || resolution.is_zero() => {
+                Err(BuildError::InvalidLifetime { longest, resolution })
+            }
+            Self::Of { longest, resolution } => Ok((ticks_for(longest, resolution), Some(resolution))),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The clock of the filter whose entries expire: setting it and reading it.
+
+use core::time::Duration;
+
+use crate::error::insert::InsertError;
+use crate::filter::expiring::filter::ExpiringCuckooFilter;
+use crate::table::expiring::clock::{Advance, ticks_for};
+
+/// The clock.
+impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
+    /// Sets the clock: `tick` is now. When the call returns, all entries that expire at this tick or earlier have
+    /// expired. Returns what the call has led to.
+    ///
+    /// The first call starts the clock. A tick that is not after now changes nothing. A tick before now is also
+    /// counted ([`Stats::clock_steps_back`](crate::Stats::clock_steps_back)); that happens now and then where
+    /// several threads read a clock around the end of a tick. Many threads may call this, as often as they like.
+    ///
+    /// Cost: three loads where nothing is due. While expired entries are left, each call sweeps a thousandth of the
+    /// table, or 32 KiB if that is more: some 20 µs, and 120 µs in a table of 192 MB. The call that brings a new
+    /// tick also locks each stripe once (some 20 µs in all). If too few calls came since the last tick, that call
+    /// may have to sweep the rest of the table, some 80 ms for 100 MB. A tick that is ahead by the longest lifetime
+    /// always takes such a pass.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter};
+    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// assert_eq!(filter.advance_to(28_500_000), Advance::Origin);
+    /// filter.insert("a", 28_500_002)?;
+    /// assert_eq!(filter.advance_to(28_500_001), Advance::Forward { ticks: 1 });
+    /// assert_eq!(filter.advance_to(28_500_000), Advance::Behind { by: 1 }); // a clock that goes back
+    /// assert!(filter.contains("a"));
+    /// assert_eq!(filter.advance_to(28_500_003), Advance::Forward { ticks: 2 });
+    /// assert!(!filter.contains("a"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn advance_to(&self, tick: u64) -> Advance {
+        self.core.advance_to(tick)
+    }
+
+    /// The tick that is now by the clock of the filter: the greatest tick that [`advance_to`](Self::advance_to) has
+    /// brought since the last [`restart_clock`](Self::restart_clock), or the tick of that restart if it is greater.
+    /// `None` if neither was called.
+    ///
+    /// Cost: a few loads. It takes a lock only while another thread changes the clock.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// assert_eq!(filter.now(), None);
+    /// filter.advance_to(1000);
+    /// filter.advance_to(999); // changes nothing
+    /// assert_eq!(filter.now(), Some(1000));
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> Option<u64> {
+        self.core.clock().now()
+    }
+
+    /// Starts a new clock, which shows `tick` now. Nothing expires by that, and **each entry keeps the rest of its
+    /// lifetime**: one that was to expire 5 ticks from now on the old clock expires 5 ticks from now on the new
+    /// clock.
+    ///
+    /// Use it for a filter that was loaded from a snapshot, or whose clock was wrong, and that another clock drives
+    /// from now on. No thread should bring ticks of the old clock any more. The end of an entry then has another
+    /// number, which [`remove`](Self::remove) must be given.
+    ///
+    /// Cost: it locks all stripes, after waiting for a sweep that is under way.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// filter.advance_to(28_500_000);
+    /// filter.insert("a", 28_500_002)?;
+    /// filter.restart_clock(0);
+    /// filter.advance_to(1);
+    /// assert!(filter.contains("a"));
+    /// filter.advance_to(2);
+    /// assert!(!filter.contains("a"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn restart_clock(&self, tick: u64) {
+        self.core.restart_clock(tick);
+    }
+
+    /// The tick at which an entry must expire to be found for at least this long from now on. It is the tick that
+    /// is now, plus the lifetime in whole resolutions, plus one, because the filter does not know how much of the
+    /// present tick is over.
+    ///
+    /// So an entry lives for the lifetime, rounded up to whole resolutions, and up to one resolution longer.
+    ///
+    /// # Errors
+    /// [`InsertError::ResolutionUnknown`] if the filter was built [by
+    /// ticks](crate::ExpiringBuilder::lifetime_in_ticks), [`InsertError::ClockNotSet`] if
+    /// [`advance_to`](Self::advance_to) was never called.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
+    /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
+    /// nonces.advance_to(28_500_000);
+    /// assert!(nonces.insert_if_absent("nonce-1", nonces.expires_after(5 * minute)?)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn expires_after(&self, lifetime: Duration) -> Result<u64, InsertError> {
+        let resolution = self.resolution().ok_or(InsertError::ResolutionUnknown)?;
+        let now = self.now().ok_or(InsertError::ClockNotSet)?;
+        Ok(now.saturating_add(ticks_for(lifetime, resolution)))
+    }
+
+    /// How long a tick is, if the filter was built with a [`lifetime`](crate::ExpiringBuilder::lifetime); `None` if
+    /// it was built [by ticks](crate::ExpiringBuilder::lifetime_in_ticks).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
+    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
+    /// assert_eq!(filter.resolution(), Some(minute));
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn resolution(&self) -> Option<Duration> {
+        self.core.clock().resolution()
+    }
+
+    /// The longest lifetime of an entry, in ticks: an entry may expire at up to `now + longest_lifetime`.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// filter.advance_to(1000);
+    /// filter.insert("a", 1000 + filter.longest_lifetime())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn longest_lifetime(&self) -> u64 {
+        self.core.clock().longest()
+    }
+
+    /// How many bits of its slot an end takes up, from 1 to 16.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// assert_eq!(filter.end_bits(), 4);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn end_bits(&self) -> u32 {
+        self.core.shape().payload_bits
+    }
+}

@@ -1,0 +1,439 @@
+//! The filter whose entries expire one by one: from keys and ticks to answers.
+
+use core::borrow::Borrow;
+use core::hash::{BuildHasher, Hash};
+use core::marker::PhantomData;
+use core::time::Duration;
+
+use crate::error::insert::InsertError;
+use crate::error::kind::FilterKind;
+use crate::hasher::default::DefaultHashBuilder;
+use crate::snapshot::schema::Schema;
+use crate::table::expiring::Unless;
+use crate::table::expiring::clock::{Until, ticks_for};
+use crate::table::face::traits::ExpiringTable;
+
+/// A cuckoo filter whose entries expire one by one, each at its own time. It suits revoked tokens, nonces and
+/// negative caches.
+///
+/// A server often has to remember something only until a certain time: a revoked token until it would have expired
+/// anyway, a nonce for as long as requests are accepted, "not in the database" for a few minutes. This filter keeps
+/// each entry until its end, then forgets it and reuses its slot. Many threads share it as they share a
+/// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter): lookups are lock-free and look into one table.
+///
+/// Use a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) if all keys live equally long, nothing is removed, and
+/// you want to rotate by hand or by count, or inserts matter more than lookups. Use this filter in all other cases:
+/// it looks into one table instead of several, knows the end of each entry to the tick, and can remove. The page
+/// [`expiry`](crate::guide::expiry) is about both.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+///
+/// // Tokens live for at most an hour, so a revocation need not be kept longer. One tick is 5 minutes.
+/// let (longest, tick) = (Duration::from_secs(3600), Duration::from_secs(300));
+/// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100_000).lifetime(longest, tick).build()?;
+/// let revoked = Arc::new(revoked);
+///
+/// // From a timer, or before each request: the time since 1970, in ticks.
+/// let noon = 1_699_963_200;
+/// revoked.advance_to(noon / 300);
+///
+/// let expiry_of_the_token = noon + 1000; // from the token itself
+/// revoked.insert("token-17", u64::div_ceil(expiry_of_the_token, 300))?;
+/// assert!(revoked.contains("token-17"));
+///
+/// revoked.advance_to((noon + 1200) / 300);
+/// assert!(!revoked.contains("token-17"), "it has expired, so nobody needs to know any more");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Ends
+///
+/// The filter counts time in *ticks* of the caller's clock. It starts no thread and reads no clock:
+/// [`advance_to`](Self::advance_to) sets the tick that is *now*. An entry *expires at* a tick: it is live while
+/// that tick is after now.
+///
+/// - **A live entry is always found**, until its end: there are no false negatives.
+/// - **An expired entry is never found**, from the moment that `advance_to` has taken effect, whether its slot has
+///   been swept or not. (Its key is then an absent key like any other, so a lookup may still find it as a false
+///   positive.)
+///
+/// To keep an entry until the time `t`, let it expire at tick `t / resolution`, rounded up. The filter finds it
+/// until `t`. It is gone at most one resolution later, if `advance_to` is called in time.
+///
+/// # A nonce window
+///
+/// Anyone who records a request can send it again: a *replay*. So each request states when it was made and carries
+/// a *nonce*, a number that is used once. The server refuses a request that is older than the window. It also
+/// refuses a request whose nonce it has seen within the window.
+///
+/// ```
+/// use std::time::{Duration, SystemTime, UNIX_EPOCH};
+/// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
+///
+/// const WINDOW: Duration = Duration::from_secs(5 * 60);
+/// const TICK: Duration = Duration::from_secs(30);
+///
+/// /// Whether a request that was made at the time `made`, and arrives `now`, is no replay.
+/// fn is_fresh(
+///     nonces: &ExpiringCuckooFilter<str>,
+///     nonce: &str,
+///     made: SystemTime,
+///     now: SystemTime,
+/// ) -> Result<bool, InsertError> {
+///     // A request from the future would still be young enough when its nonce is forgotten.
+///     if now.duration_since(made).map_or(true, |age| age > WINDOW) {
+///         return Ok(false);
+///     }
+///     nonces.advance_to(now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / TICK.as_secs());
+///     // In one step: of many requests with this nonce, even at the same time, one passes.
+///     nonces.insert_if_absent(nonce, nonces.expires_after(WINDOW)?)
+/// }
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     // One new nonce in a million may be taken for a replay: its client tries again with another.
+///     let builder = ExpiringCuckooFilter::<str>::builder().capacity(100_000).false_positive_rate(1e-6);
+///     let nonces = builder.lifetime(WINDOW, TICK).build()?;
+///     let (made, second) = (SystemTime::now(), Duration::from_secs(1));
+///     assert!(is_fresh(&nonces, "nonce-1", made, made + second)?);
+///     assert!(!is_fresh(&nonces, "nonce-1", made, made + WINDOW)?, "a replay");
+///     assert!(!is_fresh(&nonces, "nonce-1", made, made + 2 * WINDOW)?, "too old");
+///     Ok(())
+/// }
+/// ```
+///
+/// # Which clock
+///
+/// Use a clock that goes on when the process ends: the time since 1970. Call `advance_to` from a timer, a thousand
+/// times in a tick, or before each operation. It costs a few loads where nothing is due. **Time stands still while
+/// nobody calls it.**
+///
+/// - *The clock goes back*, or starts at 0 in each process: nothing comes back to life. Nothing expires either
+///   until the clock has caught up. `advance_to` then returns [`Advance::Behind`](crate::Advance::Behind), and
+///   [`Stats::clock_steps_back`](crate::Stats::clock_steps_back) counts it. If the clock will not catch up, call
+///   [`restart_clock`](Self::restart_clock): each entry keeps the rest of its lifetime.
+/// - *The clock stands still*: nothing expires, and entries that were to end much later than now are refused
+///   ([`InsertError::LifetimeTooLong`]). The error names the tick that the filter takes for now.
+/// - *The clock jumps ahead* by the longest lifetime or more: all entries expire, and none comes back.
+///   [`Advance::Forward`](crate::Advance::Forward) says by how much the clock moved, and
+///   [`Stats::clock_jumps`](crate::Stats::clock_jumps) counts it. If that was a mistake, load the last snapshot or
+///   rebuild the filter.
+///
+/// # What concurrent callers may observe
+///
+/// - All operations on keys, and `advance_to`, are linearizable: each takes effect at one moment between its call
+///   and its return. When the clock moves forward, everything that expires does so in one step.
+///   [`clear`](Self::clear) is not one step, and [`len`](Self::len) is exact only when nothing changes.
+/// - Lookups take no lock, write no shared memory and wait for nobody. They look again only if another thread has
+///   just changed something in the same stripe, or the clock has moved.
+/// - Expired entries are free room. An insert that finds the buckets of its key full takes expired entries out
+///   before it looks further. It is refused only if everything in its way is live.
+/// - No operation on a key allocates after construction, except what changes put aside while a save, a digest or an
+///   `absorb` runs, and a thread's first wait for a lock. No code of the caller runs while a lock is held.
+///
+/// # Sweeping
+///
+/// A sweep takes out expired entries step by step. While there are any, each call of `advance_to` sweeps a
+/// thousandth of the table, or 32 KiB if that is more. So a thousand calls sweep the whole table.
+///
+/// An end has few bits, and after some ticks the same bits stand for a later tick. A sweep must finish before that.
+/// If there were too few calls, the call that brings the next tick sweeps all the rest. That takes some 80 ms for 100
+/// MB, and 150 ms if every entry has expired (`cargo bench --bench expiring -- --only=sweep`). Lookups go on
+/// meanwhile, and so do inserts. Two kinds of calls wait: inserts of entries with nearly the longest lifetime, and
+/// other calls that bring the same tick at the same time.
+pub struct ExpiringCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
+    pub(in crate::filter) core: Box<dyn ExpiringTable>,
+    pub(in crate::filter) hasher: S,
+    #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots state it"))]
+    pub(in crate::filter) schema: Schema,
+    key: PhantomData<fn(&T)>,
+}
+
+/// The operations on keys.
+impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
+    /// Adds an entry for the key, which is found until the tick `expires_at`.
+    ///
+    /// It adds one even if the key already has an entry: the filter is a multiset of pairs of a key and an end.
+    /// Each pair is removed, or expires, on its own. To make one entry live longer, use
+    /// [`keep_until`](Self::keep_until).
+    ///
+    /// An entry that has already expired by the clock of the filter is not kept, and that is no error. (If your
+    /// clock may be behind the filter's, compare it with [`now`](Self::now): entries that you believe to be live
+    /// would not be kept.)
+    ///
+    /// Cost: as a rule two cache lines read and one of them written, with one stripe locked for a few instructions.
+    /// Where both buckets of the key are full, it costs as much as a
+    /// [`ConcurrentCuckooFilter::insert`](crate::ConcurrentCuckooFilter::insert) that relocates.
+    ///
+    /// # Errors
+    /// - [`InsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called;
+    /// - [`InsertError::LifetimeTooLong`] if the end is further away than the [longest
+    ///   lifetime](Self::longest_lifetime);
+    /// - [`InsertError::Full`] or [`InsertError::TooManyCopies`] if there is no room.
+    ///
+    /// After an error nothing has changed.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
+    /// let blocked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// blocked.advance_to(1000);
+    /// blocked.insert("198.51.100.7", 1010)?;
+    /// let error = blocked.insert("198.51.100.8", 1016).unwrap_err();
+    /// assert!(matches!(error, InsertError::LifetimeTooLong { now: 1000, longest: 15, .. }), "{error}");
+    /// blocked.advance_to(1009);
+    /// assert!(blocked.contains("198.51.100.7"));
+    /// blocked.advance_to(1010);
+    /// assert!(!blocked.contains("198.51.100.7"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn insert<Q>(&self, key: &Q, expires_at: u64) -> Result<(), InsertError>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.insert_hash(self.hash_one(key), expires_at)
+    }
+
+    /// Adds an entry for the key, which is found for at least this long from now on. It expires at the tick that
+    /// [`expires_after`](Self::expires_after) returns, by the clock at the moment when the entry is added.
+    ///
+    /// Cost: that of an [`insert`](Self::insert).
+    ///
+    /// # Errors
+    /// Those of `insert`; [`InsertError::ResolutionUnknown`] if the filter was built [by
+    /// ticks](crate::ExpiringBuilder::lifetime_in_ticks).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
+    /// let absent = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
+    /// absent.advance_to(28_000_000);
+    /// absent.insert_for("no such user", 5 * minute)?;
+    /// absent.advance_to(28_000_005);
+    /// assert!(absent.contains("no such user"), "some part of the first minute may have been over");
+    /// absent.advance_to(28_000_006);
+    /// assert!(!absent.contains("no such user"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn insert_for<Q>(&self, key: &Q, lifetime: Duration) -> Result<(), InsertError>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        let ticks = ticks_for(lifetime, self.resolution().ok_or(InsertError::ResolutionUnknown)?);
+        self.add(self.hash_one(key), Until::After(ticks), Unless::Never).map(|_| ())
+    }
+
+    /// Adds an entry for the key unless the key has a live one. Returns `true` if the key had no live entry.
+    ///
+    /// It is one step: of many threads that race to add one absent key, exactly one gets `true`. An entry that is
+    /// there stays as it is and keeps its end.
+    ///
+    /// The filter mistakes a share of the absent keys, the [false-positive rate](Self::false_positive_rate), for
+    /// others, and does not add them. If that would lose something, build it with a lower rate. And don't mix this
+    /// with [`remove`](Self::remove), unless losing an entry now and then does no harm.
+    ///
+    /// If `expires_at` is not after now, nothing is added. The answer is still `true` if the key is absent, in every
+    /// such call.
+    ///
+    /// Cost: that of an [`insert`](Self::insert).
+    ///
+    /// # Errors
+    /// As for [`insert`](Self::insert).
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// nonces.advance_to(1000);
+    /// assert!(nonces.insert_if_absent("nonce-1", 1010)?);
+    /// assert!(!nonces.insert_if_absent("nonce-1", 1015)?, "a replay");
+    /// nonces.advance_to(1010);
+    /// assert!(nonces.insert_if_absent("nonce-1", 1020)?, "forgotten, as its first request is too old by now");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn insert_if_absent<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, InsertError>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.insert_hash_if_absent(self.hash_one(key), expires_at)
+    }
+
+    /// Makes sure that the key is found until at least the tick `expires_at`, without a second entry where one is
+    /// enough.
+    ///
+    /// If the key has live entries, the one with the latest end is extended to `expires_at`, or left as it is
+    /// if it already lives longer. If the key has none, one is added, unless `expires_at` has passed. Use this for
+    /// what is seen again and again and lives on each time: sessions, leases, blocked addresses.
+    ///
+    /// **Don't [`remove`](Self::remove) from a filter in which entries are kept in this way.** A look-alike of this
+    /// key shares the one entry with it, so removing either key removes both.
+    ///
+    /// Cost: that of an [`insert`](Self::insert), even where nothing is to be done. It needs no room if the key has
+    /// an entry.
+    ///
+    /// # Errors
+    /// As for [`insert`](Self::insert).
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// for now in 1000..1100 {
+    ///     sessions.advance_to(now);
+    ///     sessions.keep_until("session-17", now + 10)?; // seen once more
+    /// }
+    /// assert_eq!(sessions.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn keep_until<Q>(&self, key: &Q, expires_at: u64) -> Result<(), InsertError>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.keep_hash_until(self.hash_one(key), expires_at)
+    }
+
+    /// Whether the key has a live entry: `false` is certain; `true` is wrong for a share of the absent keys, the
+    /// [false-positive rate](Self::false_positive_rate).
+    ///
+    /// An entry that is live throughout the call is found, whatever other threads do. The call is lock-free: it
+    /// takes no lock, writes no shared memory and waits for nobody. It looks again only if another thread has just
+    /// changed something in the same stripe, or the clock has moved.
+    ///
+    /// Cost: two cache lines of the table, one of the stripes and one of the clock. The last two stay in the cache.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// revoked.advance_to(1000);
+    /// revoked.insert("token-17", 1001)?;
+    /// assert!(revoked.contains("token-17"));
+    /// revoked.advance_to(1001);
+    /// assert!(!revoked.contains("token-17"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn contains<Q>(&self, key: &Q) -> bool
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.contains_hash(self.hash_one(key))
+    }
+
+    /// Removes one live entry of the key that expires at this tick. Returns `true` if there was one.
+    ///
+    /// **Remove only what was inserted**, with the same end, once for each insert. A look-alike may have an entry
+    /// with this end, and would then lose it. An entry that has already expired can't be removed, so the answer is
+    /// `false`.
+    ///
+    /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// revoked.advance_to(1000);
+    /// revoked.insert("token-17", 1010)?;
+    /// assert!(!revoked.remove("token-17", 1009), "it has no such end");
+    /// assert!(revoked.remove("token-17", 1010));
+    /// assert!(!revoked.contains("token-17"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn remove<Q>(&self, key: &Q, expires_at: u64) -> bool
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.remove_hash(self.hash_one(key), expires_at)
+    }
+
+    /// The hash of a key, for the operations on hashes. Two filters with the same hasher give the same hash.
+    #[inline(always)]
+    #[must_use]
+    pub fn hash_one<Q>(&self, key: &Q) -> u64
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.hasher.hash_one(key)
+    }
+}
+
+/// The operations on hashes, for callers that already have them. Each does what the operation of the same name does
+/// for the key with this hash. The hash comes from [`hash_one`](Self::hash_one), or from a hasher that is equal to
+/// [`hasher`](Self::hasher).
+///
+/// ```
+/// use concurrent_cuckoo_filter::{DefaultHashBuilder, ExpiringCuckooFilter};
+///
+/// let hasher = DefaultHashBuilder::new();
+/// let builder = ExpiringCuckooFilter::<str>::builder_with_hasher(hasher).capacity(100).lifetime_in_ticks(15);
+/// let (tokens, users) = (builder.clone().build()?, builder.build()?); // the same hasher
+/// tokens.advance_to(1000);
+/// tokens.insert("alice", 1010)?;
+/// let hash = tokens.hash_one("alice"); // once for both
+/// assert!(tokens.contains_hash(hash) && !users.contains_hash(hash));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
+    /// [`insert`](Self::insert) by hash.
+    ///
+    /// # Errors
+    /// Those of `insert`.
+    #[inline]
+    pub fn insert_hash(&self, hash: u64, expires_at: u64) -> Result<(), InsertError> {
+        self.add(hash, Until::Tick(expires_at), Unless::Never).map(|_| ())
+    }
+
+    /// [`insert_if_absent`](Self::insert_if_absent) by hash.
+    ///
+    /// # Errors
+    /// Those of `insert_if_absent`.
+    #[inline]
+    pub fn insert_hash_if_absent(&self, hash: u64, expires_at: u64) -> Result<bool, InsertError> {
+        self.add(hash, Until::Tick(expires_at), Unless::Present)
+    }
+
+    /// [`keep_until`](Self::keep_until) by hash.
+    ///
+    /// # Errors
+    /// Those of `keep_until`.
+    #[inline]
+    pub fn keep_hash_until(&self, hash: u64, expires_at: u64) -> Result<(), InsertError> {
+        self.add(hash, Until::Tick(expires_at), Unless::Extended).map(|_| ())
+    }
+
+    /// [`contains`](Self::contains) by hash.
+    #[inline]
+    #[must_use]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.core.contains_live(hash)
+    }
+
+    /// [`remove`](Self::remove) by hash.
+    #[inline]
+    pub fn remove_hash(&self, hash: u64, expires_at: u64) -> bool {
+        self.core.remove_until(hash, expires_at)
+    }
+
+    #[inline]
+    fn add(&self, hash: u64, until: Until, unless: Unless) -> Result<bool, InsertError> {
+        self.core.add_until(hash, until, unless).map_err(|error| error.of(FilterKind::Expiring))
+    }
+}
+
+/// Construction from what a builder or a snapshot has made.
+impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
+    pub(in crate::filter) fn from_parts(core: Box<dyn ExpiringTable>, hasher: S, schema: Schema) -> Self {
+        Self { core, hasher, schema, key: PhantomData }
+    }
+}

@@ -1,0 +1,9 @@
+//! The filter whose entries expire one by one.
+
+pub(crate) mod builder;
+pub(crate) mod filter;
+
+mod clock;
+mod figures;
+
+mod batches;

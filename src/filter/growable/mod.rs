@@ -1,0 +1,4 @@
+//! The filter that grows.
+
+pub(crate) mod builder;
+pub(crate) mod filter;

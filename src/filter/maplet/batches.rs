@@ -1,0 +1,158 @@
+//! The batches of the maplet.
+
+use core::cell::Cell;
+use core::hash::BuildHasher;
+
+use crate::error::insert::InsertBatchError;
+use crate::error::kind::FilterKind;
+use crate::filter::batch_key::BatchKey;
+use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
+use crate::filter::shared::batches::{blocks, blocks_of_pairs};
+use crate::plan::batch::BLOCK;
+use crate::word::values::Values;
+
+/// The operations on many keys at a time.
+///
+/// In a table larger than the cache, they are several times as fast as one call for each key. While the first keys
+/// are looked at, the buckets of the next keys are on their way from memory. Batches of a few hundred keys or more
+/// gain most; any number of keys works. Keys are passed by reference, as [`BatchKey`] describes.
+///
+/// A batch is not a transaction. Each of its keys is an operation of its own, with all the promises of the
+/// operation on a single key, and takes effect at some moment of the call. None of them allocates, except for what
+/// the answers are appended to. No lock is held while the iterator is asked for a key or an answer is passed on.
+impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
+    /// [`values`](Self::values) for many keys: calls `answer` with the values of each key, in order.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
+    /// segments.insert_batch([("apple", 3), ("pear", 9)])?;
+    ///
+    /// let mut to_be_read = 0;
+    /// segments.values_batch(["apple", "pear"], |values| to_be_read |= values.mask().unwrap());
+    /// assert_eq!(to_be_read & (1 << 3 | 1 << 9), 1 << 3 | 1 << 9);
+    ///
+    /// let mut found = Vec::new(); // or into a buffer
+    /// segments.values_batch(["apple", "no such key"], |values| found.push(values));
+    /// assert!(found[0].contains(3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn values_batch<K: BatchKey<T>>(&self, keys: impl IntoIterator<Item = K>, answer: impl FnMut(Values)) {
+        self.values_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), answer);
+    }
+
+    /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same
+    /// order.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
+    /// segments.insert("apple", 3)?;
+    /// let mut found = Vec::new();
+    /// segments.contains_batch(["apple", "pear"], &mut found);
+    /// assert_eq!((found.len(), found[0]), (2, true));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn contains_batch<K: BatchKey<T>>(&self, keys: impl IntoIterator<Item = K>, found: &mut impl Extend<bool>) {
+        self.contains_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), found);
+    }
+
+    /// [`insert`](Self::insert) for many pairs, in their order. Returns how many pairs there were.
+    ///
+    /// # Errors
+    /// [`InsertBatchError`] if a pair is refused. The error says how many went in before it; no others did. Pairs
+    /// after it may have been taken from the iterator, but none of them went in.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, InsertError};
+    /// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
+    /// assert_eq!(segments.insert_batch([("apple", 3), ("pear", 9)])?, 2);
+    /// let error = segments.insert_batch([("plum", 3), ("fig", 16), ("date", 3)]).unwrap_err();
+    /// assert!(matches!(error.error, InsertError::ValueTooLarge { value: 16, .. }));
+    /// assert_eq!(error.inserted, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn insert_batch<K: BatchKey<T>>(
+        &self,
+        pairs: impl IntoIterator<Item = (K, u16)>,
+    ) -> Result<usize, InsertBatchError> {
+        self.insert_hash_batch(pairs.into_iter().map(|(key, value)| (key.hash_by(&self.hasher), value)))
+    }
+
+    /// [`remove`](Self::remove) for many pairs, in their order: appends to `removed`, for each pair, whether there
+    /// was one.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let segments = ConcurrentCuckooMaplet::<u64>::builder().capacity(1000).value_bits(4).build()?;
+    /// segments.insert_batch([(&1, 3), (&2, 9)])?;
+    /// let mut removed = Vec::new();
+    /// segments.remove_batch([(&1, 3), (&2, 9), (&2, 9)], &mut removed);
+    /// assert_eq!(removed, [true, true, false]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn remove_batch<K: BatchKey<T>>(
+        &self,
+        pairs: impl IntoIterator<Item = (K, u16)>,
+        removed: &mut impl Extend<bool>,
+    ) {
+        self.remove_hash_batch(pairs.into_iter().map(|(key, value)| (key.hash_by(&self.hasher), value)), removed);
+    }
+}
+
+/// The operations on many hashes.
+impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
+    /// [`values_batch`](Self::values_batch) by hashes.
+    pub fn values_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, mut answer: impl FnMut(Values)) {
+        self.core.values_batch(&mut blocks(hashes.into_iter()), &mut |answers| {
+            answers.iter().copied().for_each(&mut answer);
+        });
+    }
+
+    /// [`contains_batch`](Self::contains_batch) by hashes.
+    pub fn contains_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, found: &mut impl Extend<bool>) {
+        self.core.contains_batch(&mut blocks(hashes.into_iter()), &mut |answers| found.extend(answers.iter().copied()));
+    }
+
+    /// [`insert_batch`](Self::insert_batch) by hashes.
+    ///
+    /// # Errors
+    /// Those of `insert_batch`.
+    pub fn insert_hash_batch(&self, pairs: impl IntoIterator<Item = (u64, u16)>) -> Result<usize, InsertBatchError> {
+        let values = Cell::new([0; BLOCK]);
+        let mut too_large = None;
+        let checked = pairs.into_iter().map_while(|(hash, value)| {
+            too_large = self.check(value).err();
+            too_large.is_none().then_some((hash, value))
+        });
+        let inserted = self.core.insert_values_batch(&mut blocks_of_pairs(checked, &values), &values);
+        match (inserted, too_large) {
+            (Ok(inserted), Some(error)) => Err(InsertBatchError { inserted, error: error.into() }),
+            (Ok(inserted), None) => Ok(inserted),
+            (Err(InsertBatchError { inserted, error }), _) => {
+                Err(InsertBatchError { inserted, error: error.of(FilterKind::Maplet) })
+            }
+        }
+    }
+
+    /// [`remove_batch`](Self::remove_batch) by hashes.
+    pub fn remove_hash_batch(&self, pairs: impl IntoIterator<Item = (u64, u16)>, removed: &mut impl Extend<bool>) {
+        let values = Cell::new([0; BLOCK]);
+        let mut pairs = pairs.into_iter();
+        loop {
+            // A value with too many bits can't have been inserted. It ends one batch, and another begins after it.
+            let mut too_large = false;
+            let checked = pairs.by_ref().map_while(|(hash, value)| {
+                too_large = self.check(value).is_err();
+                (!too_large).then_some((hash, value))
+            });
+            self.core.remove_values_batch(&mut blocks_of_pairs(checked, &values), &values, &mut |answers| {
+                removed.extend(answers.iter().copied());
+            });
+            if !too_large {
+                return;
+            }
+            removed.extend([false]);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! How a [`ConcurrentCuckooMaplet`] is built.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use crate::error::build::BuildError;
+use crate::error::kind::FilterKind;
+use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
+use crate::filter::shared::settings::{Settings, settings_of_all};
+use crate::hasher::default::DefaultHashBuilder;
+use crate::table::table::memory_for;
+use crate::word::layout::MOST_PAYLOAD_BITS;
+
+/// Construction with the default hasher, which has random keys of its own for each builder.
+impl<T: ?Sized> ConcurrentCuckooMaplet<T> {
+    /// A builder with the default hasher. A clone of the builder has the same hasher, and so has every maplet that
+    /// is built from either.
+    ///
+    /// For a type that names another hasher, such as `type M = ConcurrentCuckooMaplet<str, StableState>`, use
+    /// [`builder_with_hasher`](Self::builder_with_hasher).
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let maplet = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
+    /// assert!(maplet.is_empty());
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn builder() -> MapletBuilder<T> {
+        MapletBuilder::with_hasher(DefaultHashBuilder::new())
+    }
+}
+
+/// Construction with any hasher.
+impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
+    /// A builder with this hasher.
+    ///
+    /// Any hasher works, even one as weak as the identity, because the maplet mixes the hashes once more. But if
+    /// the hasher has no secret key, anyone who chooses the keys can make them collide.
+    ///
+    /// ```
+    /// use std::hash::RandomState;
+    /// use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    ///
+    /// type Shards = ConcurrentCuckooMaplet<str, RandomState>; // named once, used everywhere
+    /// let shards = Shards::builder_with_hasher(RandomState::new()).capacity(1000).value_bits(3).build()?;
+    /// shards.insert("user-17", 5)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn builder_with_hasher(hasher: S) -> MapletBuilder<T, S> {
+        MapletBuilder::with_hasher(hasher)
+    }
+}
+
+/// Builds a [`ConcurrentCuckooMaplet`]. [`ConcurrentCuckooMaplet::builder`] makes one. The page
+/// [`choosing_parameters`](crate::guide::choosing_parameters) helps with the settings.
+///
+/// ```
+/// use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+///
+/// let segments = ConcurrentCuckooMaplet::<u64>::builder()
+///     .capacity(50_000)
+///     .false_positive_rate(0.001)
+///     .value_bits(4)
+///     .build()?;
+/// assert!(segments.capacity() >= 50_000);
+/// assert!(segments.max_false_positive_rate() <= 0.001);
+/// assert_eq!(segments.value_bits(), 4);
+/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+/// ```
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct MapletBuilder<T: ?Sized, S = DefaultHashBuilder> {
+    settings: Settings,
+    own: Own,
+    hasher: S,
+    key: PhantomData<fn(&T)>,
+}
+
+/// The settings that only this builder has.
+#[derive(Clone, Debug, Default)]
+struct Own {
+    value_bits: Option<u32>,
+}
+
+settings_of_all!(MapletBuilder);
+
+impl<T: ?Sized, S> MapletBuilder<T, S> {
+    fn with_hasher(hasher: S) -> Self {
+        Self { settings: Settings::new(FilterKind::Maplet), own: Own::default(), hasher, key: PhantomData }
+    }
+
+    /// How many (key, value) pairs the maplet must be able to hold. Required; 0 is allowed.
+    ///
+    /// Any number works, without rounding to powers of two. [`ConcurrentCuckooMaplet::capacity`] says what it
+    /// promises. A key with three values counts as three pairs. A maplet has at least two buckets.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let maplet = ConcurrentCuckooMaplet::<str>::builder().capacity(12_345).value_bits(4).build()?;
+    /// assert!(maplet.capacity() >= 12_345);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn capacity(mut self, pairs: usize) -> Self {
+        self.settings.capacity = Some(pairs);
+        self
+    }
+
+    /// How many bits a value has, from 1 to 16. Required. Values are below `2^bits`.
+    ///
+    /// Each bit doubles the false-positive rate of a layout, or takes a larger layout.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let maplet = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
+    /// maplet.insert("a", 15)?; // the largest value of 4 bits
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn value_bits(mut self, bits: u32) -> Self {
+        self.own.value_bits = Some(bits);
+        self
+    }
+
+    /// The largest acceptable false-positive rate: the share of lookups of absent keys that may find a value. The
+    /// default is 0.001 (0.1 %).
+    ///
+    /// It holds even when every slot is taken, so also beyond the capacity. The maplet takes the cheapest bucket
+    /// layout that has room for the value bits and meets the rate. The actual rate is often lower: see
+    /// [`ConcurrentCuckooMaplet::max_false_positive_rate`].
+    ///
+    /// The rate with every slot taken, by the bits that a key takes at capacity
+    /// (`cargo test --test maplet measured -- --nocapture`):
+    ///
+    /// | value bits | 11.0 bits a key | 13.2 | 16.8 | 23.2 | 38.6 |
+    /// |---|---|---|---|---|---|
+    /// | 1 | 0.59 % | 0.12 % | 0.012 % | 0.0003 % | 2e-9 |
+    /// | 2 | 1.2 % | 0.25 % | 0.024 % | 0.0006 % | 4e-9 |
+    /// | 4 | 5.1 % | 1.0 % | 0.098 % | 0.0023 % | 1.5e-8 |
+    /// | 6 | – | 4.3 % | 0.39 % | 0.0092 % | 6e-8 |
+    /// | 8 | – | – | 1.7 % | 0.037 % | 2.4e-7 |
+    /// | 12 | – | – | – | 0.6 % | 3.8e-6 |
+    /// | 16 | – | – | – | – | 0.0061 % |
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let builder = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4);
+    /// let maplet = builder.false_positive_rate(1e-5).build()?;
+    /// assert!(maplet.max_false_positive_rate() <= 1e-5);
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn false_positive_rate(mut self, rate: f64) -> Self {
+        self.settings.rate = rate;
+        self
+    }
+
+    /// Builds the maplet. This is the only step that allocates.
+    ///
+    /// # Errors
+    /// - [`BuildError::CapacityMissing`] and [`BuildError::ValueBitsMissing`] if [`capacity`](Self::capacity) or
+    ///   [`value_bits`](Self::value_bits) was not called;
+    /// - [`BuildError::InvalidValueBits`] for values of 0 bits or more than 16;
+    /// - [`BuildError::InvalidRate`] for a rate that is not strictly between 0 and 1, or not a number;
+    /// - [`BuildError::RateTooLow`] for a rate that no layout can meet with that many value bits;
+    /// - [`BuildError::CapacityTooLarge`] for a table of 2³² buckets or more, or one that would not fit in the
+    ///   address space;
+    /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (needs the feature `snapshot`);
+    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (As with every filter, two requests of a
+    ///   few hundred bytes abort the process if they are refused.)
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooMaplet};
+    /// let error = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).build().unwrap_err();
+    /// assert_eq!(error, BuildError::ValueBitsMissing);
+    /// ```
+    pub fn build(mut self) -> Result<ConcurrentCuckooMaplet<T, S>, BuildError> {
+        let capacity = self.settings.checked()?;
+        let value_bits = self.own.value_bits.ok_or(BuildError::ValueBitsMissing)?;
+        if !(1..=MOST_PAYLOAD_BITS).contains(&value_bits) {
+            return Err(BuildError::InvalidValueBits { value_bits });
+        }
+        self.settings.payload_bits = value_bits;
+        let plan = self.settings.plan(capacity, 1, 1)?;
+        let table = plan.table_with_payload();
+        let table = table.ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(plan.buckets) })?;
+        Ok(ConcurrentCuckooMaplet::from_parts(table, self.hasher, self.settings.schema))
+    }
+}

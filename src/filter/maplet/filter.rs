@@ -1,0 +1,374 @@
+//! The maplet: a filter that also stores a few bits for each key.
+
+use core::borrow::Borrow;
+use core::hash::{BuildHasher, Hash};
+use core::marker::PhantomData;
+
+use crate::error::insert::{InsertError, ValueTooLarge};
+use crate::error::kind::FilterKind;
+use crate::hasher::default::DefaultHashBuilder;
+use crate::snapshot::schema::Schema;
+use crate::table::face::traits::MapletTable;
+use crate::word::values::Values;
+
+/// A cuckoo filter that also stores a value of a few bits with each key, and that many threads share. It is an
+/// approximate, concurrent multiset of pairs of a key of type `T` and a value.
+///
+/// It answers not only "is this key in?" but also "with which values?". The literature calls such a filter a
+/// maplet; the paper calls this value association (section 6). Use it where a key may be in one of several places:
+/// which run of an LSM tree, which segment file, shard or node holds it. One lookup here replaces one lookup in a
+/// filter of each place.
+///
+/// [`values`](Self::values) returns a set. **The value of a key that is in is always in the set.** Other values
+/// appear at the [false-positive rate](Self::false_positive_rate), for absent keys and for present ones. So the store
+/// behind the maplet must be able to answer "not here". While keys move between places, a store also needs an order
+/// of writes: see the page [`several_places`](crate::guide::several_places).
+///
+/// Keys are hashed and not kept, as in a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter). Its notes on
+/// consistency, hashers and hazards hold here too.
+///
+/// ```
+/// use std::sync::Arc;
+/// use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+///
+/// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(100_000).value_bits(4).build()?;
+/// let segments = Arc::new(segments);
+/// segments.insert("apple", 3)?; // segment 3 has it
+///
+/// let compaction = Arc::clone(&segments);
+/// let moved = std::thread::spawn(move || compaction.replace("apple", 3, 7)).join().unwrap()?;
+/// assert!(moved);
+/// assert!(segments.values("apple").contains(7));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// No maplet grows. Build it for the most that it will hold, or rebuild it. (The tables of a
+/// [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) must agree on eight bits of each fingerprint, and values leave
+/// fewer in most layouts. And a value would have to be replaced in one table while a lookup goes through several.)
+pub struct ConcurrentCuckooMaplet<T: ?Sized, S = DefaultHashBuilder> {
+    pub(in crate::filter) core: Box<dyn MapletTable>,
+    pub(in crate::filter) hasher: S,
+    #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots state it"))]
+    pub(in crate::filter) schema: Schema,
+    pub(in crate::filter) value_bits: u32,
+    key: PhantomData<fn(&T)>,
+}
+
+/// The operations on keys.
+impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
+    /// Adds the value to those of the key, even if the key has it already.
+    ///
+    /// The maplet is a multiset of pairs: a pair that is inserted twice must be removed twice.
+    ///
+    /// Cost: as a rule two cache lines read and one of them written, with one stripe locked for a few instructions.
+    /// (A filter's [`insert`](crate::ConcurrentCuckooFilter::insert) takes no lock. This one does, so that all
+    /// operations on a key have one order.) Where both buckets of the key are full, it costs as much as a filter's
+    /// insert that relocates.
+    ///
+    /// # Errors
+    /// [`InsertError::ValueTooLarge`] if the value has too many bits; [`InsertError::Full`] or
+    /// [`InsertError::TooManyCopies`] if there is no room. After an error nothing has changed.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, InsertError};
+    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
+    /// shards.insert(&17, 5)?;
+    /// assert!(shards.values(&17).contains(5));
+    /// let error = shards.insert(&17, 8).unwrap_err();
+    /// assert!(matches!(error, InsertError::ValueTooLarge { value: 8, value_bits: 3, .. }), "{error}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn insert<Q>(&self, key: &Q, value: u16) -> Result<(), InsertError>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.insert_hash(self.hash_one(key), value)
+    }
+
+    /// Adds the value unless the key has a value already. Returns the values that the key had: an empty set means
+    /// that this value was added.
+    ///
+    /// It is one step: of many threads that race to add a value to a key without one, exactly one gets the empty
+    /// set. The others get the value that it added.
+    ///
+    /// The maplet mistakes a key for another at the [false-positive rate](Self::false_positive_rate), and then adds
+    /// nothing. So don't mix this with [`remove`](Self::remove) and [`replace`](Self::replace), unless losing a
+    /// value now and then does no harm.
+    ///
+    /// Cost: that of [`values`](Self::values) if the key has a value; otherwise that of an [`insert`](Self::insert)
+    /// with one stripe locked.
+    ///
+    /// # Errors
+    /// As for [`insert`](Self::insert).
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let owners = ConcurrentCuckooMaplet::<str>::builder().capacity(100).value_bits(8).build()?;
+    /// assert!(owners.insert_if_absent("job-1", 17)?.is_empty(), "node 17 has it now");
+    /// assert!(owners.insert_if_absent("job-1", 99)?.contains(17), "so node 99 learns who has it");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn insert_if_absent<Q>(&self, key: &Q, value: u16) -> Result<Values, InsertError>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.insert_hash_if_absent(self.hash_one(key), value)
+    }
+
+    /// The values of the key: a set of at most 12, on the stack.
+    ///
+    /// A value that the key has throughout the call is in the set, whatever other threads do. If the set is empty,
+    /// the key is definitely absent. The call takes effect in one step: the set is what the key had at one moment.
+    /// While [`replace`](Self::replace) changes a value, the set has either the old value or the new one.
+    ///
+    /// **The set is of one moment.** If a value names a place, such as a segment, the key may have moved before you
+    /// read that place. The page [`several_places`](crate::guide::several_places) shows how a get notices that.
+    ///
+    /// The call is lock-free: it takes no lock, writes no shared memory and waits for nobody. It looks again, and
+    /// counts that for [`stats`](Self::stats), only if another thread has just changed something in the same
+    /// stripe.
+    ///
+    /// Cost: two cache lines of the table, and one of the stripes, which stay in the cache.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// # let read = |_segment: u16, _key: &str| None::<String>;
+    /// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(100).value_bits(4).build()?;
+    /// segments.insert("apple", 3)?;
+    /// // This reads segment 3, and rarely another one without need.
+    /// let found = segments.values("apple").into_iter().find_map(|segment| read(segment, "apple"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn values<Q>(&self, key: &Q) -> Values
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.values_hash(self.hash_one(key))
+    }
+
+    /// Whether the key is in, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
+    /// the [false-positive rate](Self::false_positive_rate).
+    ///
+    /// It behaves like [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), and costs the
+    /// same. One thing differs: inserts of other threads can make it look again too.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
+    /// shards.insert(&17, 5)?;
+    /// assert!(shards.contains(&17));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn contains<Q>(&self, key: &Q) -> bool
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.contains_hash(self.hash_one(key))
+    }
+
+    /// Removes one copy of the value from the key. Returns `true` if the key had one.
+    ///
+    /// **Remove only pairs that were inserted**, once for each insert. A look-alike may have this value, and would
+    /// then lose it. A value with too many bits can't have been inserted, so the answer is `false`.
+    ///
+    /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
+    /// shards.insert(&17, 5)?;
+    /// assert!(!shards.remove(&17, 4), "it has no such value");
+    /// assert!(shards.remove(&17, 5));
+    /// assert!(shards.values(&17).is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn remove<Q>(&self, key: &Q, value: u16) -> bool
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.remove_hash(self.hash_one(key), value)
+    }
+
+    /// Replaces one copy of `old` by `new`. Returns `true` if the key had one.
+    ///
+    /// It is one step: at every moment the key has one of the two values, never neither and never both. It needs no
+    /// room, so it is never refused. If the key has `new` already, it then has it twice.
+    ///
+    /// **Replace only pairs that were inserted**, as with [`remove`](Self::remove). An `old` with too many bits
+    /// can't have been inserted, so the answer is `false`.
+    ///
+    /// Cost: that of a [`remove`](Self::remove).
+    ///
+    /// # Errors
+    /// [`ValueTooLarge`] if `new` has too many bits. Nothing has changed then.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(100).value_bits(4).build()?;
+    /// segments.insert("apple", 3)?;
+    /// assert!(segments.replace("apple", 3, 7)?);
+    /// assert!(!segments.replace("apple", 3, 7)?, "it has another one now");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn replace<Q>(&self, key: &Q, old: u16, new: u16) -> Result<bool, ValueTooLarge>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.replace_hash(self.hash_one(key), old, new)
+    }
+
+    /// How many copies of the value the key has. It is the exact number of copies that were inserted and neither
+    /// removed nor replaced, plus those of look-alikes. It is 0 for a value with too many bits.
+    ///
+    /// Cost: two cache lines, with one stripe locked.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
+    /// shards.insert(&17, 5)?;
+    /// shards.insert(&17, 5)?;
+    /// assert_eq!((shards.count(&17, 5), shards.count(&17, 6)), (2, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn count<Q>(&self, key: &Q, value: u16) -> usize
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.count_hash(self.hash_one(key), value)
+    }
+
+    /// The hash of a key, for the operations on hashes. Two maplets with the same hasher give the same hash.
+    #[inline(always)]
+    #[must_use]
+    pub fn hash_one<Q>(&self, key: &Q) -> u64
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.hasher.hash_one(key)
+    }
+}
+
+/// The operations on hashes, for callers that already have them. Each does what the operation of the same name does
+/// for the key with this hash. The hash comes from [`hash_one`](Self::hash_one), or from a hasher that is equal to
+/// [`hasher`](Self::hasher).
+///
+/// ```
+/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, ConcurrentCuckooMaplet, DefaultHashBuilder};
+///
+/// let hasher = DefaultHashBuilder::new();
+/// let builder = ConcurrentCuckooMaplet::<str>::builder_with_hasher(hasher.clone());
+/// let segments = builder.capacity(100).value_bits(4).build()?;
+/// let deleted = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(100, hasher);
+/// segments.insert("apple", 3)?;
+/// let hash = segments.hash_one("apple"); // once for both
+/// assert!(!deleted.contains_hash(hash) && segments.values_hash(hash).contains(3));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
+    /// [`insert`](Self::insert) by hash.
+    ///
+    /// # Errors
+    /// Those of `insert`.
+    #[inline]
+    pub fn insert_hash(&self, hash: u64, value: u16) -> Result<(), InsertError> {
+        self.check(value)?;
+        self.core.insert_value(hash, value).map_err(|error| error.of(FilterKind::Maplet))
+    }
+
+    /// [`insert_if_absent`](Self::insert_if_absent) by hash.
+    ///
+    /// # Errors
+    /// Those of `insert_if_absent`.
+    #[inline]
+    pub fn insert_hash_if_absent(&self, hash: u64, value: u16) -> Result<Values, InsertError> {
+        self.check(value)?;
+        self.core.insert_value_if_absent(hash, value).map_err(|error| error.of(FilterKind::Maplet))
+    }
+
+    /// [`values`](Self::values) by hash.
+    #[inline]
+    #[must_use]
+    pub fn values_hash(&self, hash: u64) -> Values {
+        self.core.values(hash)
+    }
+
+    /// [`contains`](Self::contains) by hash.
+    #[inline]
+    #[must_use]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.core.contains(hash)
+    }
+
+    /// [`remove`](Self::remove) by hash.
+    #[inline]
+    pub fn remove_hash(&self, hash: u64, value: u16) -> bool {
+        self.check(value).is_ok() && self.core.remove_value(hash, value)
+    }
+
+    /// [`replace`](Self::replace) by hash.
+    ///
+    /// # Errors
+    /// Those of `replace`.
+    #[inline]
+    pub fn replace_hash(&self, hash: u64, old: u16, new: u16) -> Result<bool, ValueTooLarge> {
+        self.check(new)?;
+        Ok(self.check(old).is_ok() && self.core.replace_value(hash, old, new))
+    }
+
+    /// [`count`](Self::count) by hash.
+    #[inline]
+    #[must_use]
+    pub fn count_hash(&self, hash: u64, value: u16) -> usize {
+        if self.check(value).is_ok() { self.core.count_value(hash, value) } else { 0 }
+    }
+
+    /// Whether the value has few enough bits.
+    #[inline(always)]
+    pub(in crate::filter) fn check(&self, value: u16) -> Result<(), ValueTooLarge> {
+        if u32::from(value) >> self.value_bits == 0 { Ok(()) } else { Err(ValueTooLarge::new(value, self.value_bits)) }
+    }
+}
+
+impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
+    pub(in crate::filter) fn from_parts(core: Box<dyn MapletTable>, hasher: S, schema: Schema) -> Self {
+        let value_bits = core.shape().payload_bits;
+        Self { core, hasher, schema, value_bits, key: PhantomData }
+    }
+
+    /// Removes all pairs that are in the maplet when the call begins.
+    ///
+    /// Other threads do not see it as one step.
+    /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear) describes that, and the cost. A call
+    /// of [`values`](Self::values) that overlaps it may find a set of values that the key never had together, but
+    /// never a value that the key did not have.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(1000).value_bits(3).build()?;
+    /// shards.insert(&17, 5)?;
+    /// shards.clear();
+    /// assert!(shards.is_empty() && shards.values(&17).is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn clear(&self) {
+        self.core.clear();
+    }
+}

@@ -1,0 +1,8 @@
+//! The filter that also has a value for each key.
+
+pub(crate) mod builder;
+pub(crate) mod filter;
+
+mod figures;
+
+pub(crate) mod batches;

@@ -1,0 +1,333 @@
+//! Filters that are merged: one takes in another, or is built from parts.
+
+use core::hash::BuildHasher;
+use std::thread;
+
+use crate::error::absorb::{AbsorbError, Geometry};
+use crate::error::build::BuildError;
+use crate::error::kind::FilterKind;
+use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
+use crate::filter::expiring::filter::ExpiringCuckooFilter;
+use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
+use crate::hasher::probe::probe;
+use crate::machine::memory::Pages;
+use crate::table::face::plan::Plan;
+use crate::table::face::traits::{AnyTable, ExpiringTable, FilterTable, MapletTable, OneTable};
+use crate::table::image::absorb::{Absorbed, Stopped};
+use crate::table::image::images::{Begun, Imaged, Section};
+use crate::table::table::memory_for;
+use crate::word::layout::Shape;
+
+/// How each core is created empty, compared and filled.
+trait Absorbing: OneTable + Sized + Sync {
+    const KIND: FilterKind;
+
+    /// An empty table with this plan; `None` if there is no memory for it.
+    fn empty(&self, plan: Plan) -> Option<Self>;
+
+    /// Checks what must match besides geometry and hasher.
+    fn check(&self, _others: &Self) -> Result<(), AbsorbError> {
+        Ok(())
+    }
+
+    /// Checks what must hold at the moment of the image.
+    fn check_moment(&self, _image: &Section<'_>) -> Result<(), AbsorbError> {
+        Ok(())
+    }
+
+    /// How many copies take up room.
+    fn taken(&self) -> usize {
+        self.table().len()
+    }
+
+    /// How many copies of the others would take up room here.
+    fn coming(&self, others: &Self) -> usize {
+        others.table().len()
+    }
+
+    fn another(&self) -> Result<Self, BuildError> {
+        let table = self.table();
+        let plan = Plan::new(table.shape(), table.buckets(), Pages::DEFAULT);
+        self.empty(plan).ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(table.buckets()) })
+    }
+
+    fn is_alike(&self, others: &Self) -> Result<(), AbsorbError> {
+        let (ours, theirs) = (geometry(self.table()), geometry(others.table()));
+        if ours != theirs {
+            return Err(AbsorbError::Geometry { ours, theirs });
+        }
+        self.check(others)
+    }
+
+    fn has_room_for(&self, coming: usize) -> Result<(), AbsorbError> {
+        let (len, capacity) = (self.taken(), self.table().capacity());
+        if coming > 0 && len.saturating_add(coming) > capacity {
+            return Err(AbsorbError::TooMany { len, coming, capacity });
+        }
+        Ok(())
+    }
+
+    fn absorb(&self, others: &Self) -> Result<u64, AbsorbError> {
+        self.is_alike(others)?;
+        let image = begin(others)?;
+        self.check_moment(&image.sections[0])?;
+        self.has_room_for(self.coming(others))?;
+        sum_of([self.table().absorb(&image.sections[0])], Self::KIND)
+    }
+
+    /// Takes in all of the others, each on a thread of its own, or none.
+    fn absorb_all(&self, others: &[&Self]) -> Result<u64, AbsorbError> {
+        others.iter().try_for_each(|others| self.is_alike(others))?;
+        let images = others.iter().map(|&others| begin(others)).collect::<Result<Vec<_>, _>>()?;
+        images.iter().try_for_each(|image| self.check_moment(&image.sections[0]))?;
+        self.has_room_for(others.iter().fold(0, |sum: usize, others| sum.saturating_add(self.coming(others))))?;
+        sum_of(in_parallel(images.iter().map(|image| || self.table().absorb(&image.sections[0]))), Self::KIND)
+    }
+}
+
+fn begin<C: Imaged>(core: &C) -> Result<Begun<'_>, AbsorbError> {
+    core.begin_save().map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })
+}
+
+/// The result of several attempts.
+fn sum_of(attempts: impl IntoIterator<Item = Absorbed>, kind: FilterKind) -> Result<u64, AbsorbError> {
+    let (mut absorbed, mut stopped) = (0, None);
+    for attempt in attempts {
+        absorbed += attempt.copies;
+        stopped = stopped.or(attempt.stopped);
+    }
+    match stopped {
+        None => Ok(absorbed),
+        Some(Stopped::OutOfMemory) => Err(AbsorbError::OutOfMemory { absorbed }),
+        Some(Stopped::Refused(error)) => Err(AbsorbError::Refused { absorbed, error: error.of(kind) }),
+    }
+}
+
+fn geometry(table: &dyn AnyTable) -> Geometry {
+    let Shape { encoding, slots, fingerprint_bits, payload_bits } = table.shape();
+    Geometry { buckets: table.buckets(), encoding, slots_per_bucket: slots as usize, fingerprint_bits, payload_bits }
+}
+
+impl Absorbing for Box<dyn FilterTable> {
+    const KIND: FilterKind = FilterKind::Concurrent;
+
+    fn empty(&self, plan: Plan) -> Option<Self> {
+        plan.table()
+    }
+}
+
+impl Absorbing for Box<dyn MapletTable> {
+    const KIND: FilterKind = FilterKind::Maplet;
+
+    fn empty(&self, plan: Plan) -> Option<Self> {
+        plan.table_with_payload()
+    }
+}
+
+impl Absorbing for Box<dyn ExpiringTable> {
+    const KIND: FilterKind = FilterKind::Expiring;
+
+    fn empty(&self, plan: Plan) -> Option<Self> {
+        plan.table_with_clock(self.clock().another())
+    }
+
+    fn check(&self, others: &Self) -> Result<(), AbsorbError> {
+        let (clock, of_others) = (self.clock(), others.clock());
+        if let (Some(ours), Some(theirs)) = (clock.resolution(), of_others.resolution())
+            && ours != theirs
+        {
+            return Err(AbsorbError::Resolution { ours, theirs });
+        }
+        let (ours, theirs) = (clock.longest(), of_others.longest());
+        if ours < theirs {
+            return Err(AbsorbError::Lifetime { ours, theirs });
+        }
+        Ok(())
+    }
+
+    /// The other clock is read first: this one can only have advanced meanwhile.
+    fn check_moment(&self, image: &Section<'_>) -> Result<(), AbsorbError> {
+        match (image.save.told(), self.clock().now()) {
+            (Some((_, theirs)), ours) if ours.is_none_or(|ours| ours < theirs) => {
+                Err(AbsorbError::ClockBehind { ours, theirs })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn taken(&self) -> usize {
+        self.live_in(0)
+    }
+
+    /// Those that are live by both clocks.
+    fn coming(&self, others: &Self) -> usize {
+        let ahead =
+            self.clock().now().zip(others.clock().now()).map_or(0, |(ours, theirs)| ours.saturating_sub(theirs));
+        others.live_in(ahead)
+    }
+}
+
+macro_rules! absorbing {
+    ($Filter:ident made by $build:literal, with $setup:literal, $insert:literal, $copies:literal: $(#[$own:meta])*) => {
+        /// Merging filters. The page [`beyond_one_process`](crate::guide::beyond_one_process) says when to merge.
+        ///
+        /// ```
+        #[doc = concat!("use concurrent_cuckoo_filter::{AbsorbError, ", stringify!($Filter), "};")]
+        ///
+        #[doc = concat!("let all = ", stringify!($Filter), "::<u64>::", $build, ";")]
+        #[doc = $setup]
+        /// let part = all.empty_like()?; // has the same hasher
+        #[doc = $insert]
+        /// assert_eq!(all.absorb(&part)?, 1);
+        /// assert!(all.contains(&7));
+        #[doc = concat!("let other = ", stringify!($Filter), "::<u64>::", $build, "; // has a key of its own")]
+        /// assert_eq!(all.absorb(&other), Err(AbsorbError::Hasher));
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
+            #[doc = concat!("Adds all that the other filter holds: ", $copies, ". Returns how many.")]
+            ///
+            /// The sum is exact: a key that was in twice in one filter and once in the other is in three times, and
+            /// can be removed three times. The other filter stays as it is.
+            ///
+            /// Both filters may be in use meanwhile. The call adds what the other filter holds when the call
+            /// begins, as for [`digest`](Self::digest). If an insert into the other filter overlaps that moment,
+            /// its copy may be added or not. Each copy is added like an insert, at some moment of the call.
+            ///
+            $(#[$own])*
+            ///
+            /// Cost: one pass over both tables, in the order of memory. Some copies go on to their alternate
+            /// buckets or need relocations. It takes about as long as inserting the keys in a batch
+            /// (`cargo bench --bench merge`). Meanwhile each change to the other filter takes one more lock. The
+            /// first change to a bucket also puts the bucket's word aside, in 16 to 64 bytes.
+            ///
+            /// # Errors
+            /// - [`AbsorbError`] if hasher, schema or [geometry](crate::Geometry) differ, if both filters together
+            ///   hold more than the [capacity](Self::capacity), and in the other cases that it names. Nothing has
+            ///   changed then.
+            /// - [`AbsorbError::Refused`] if a copy is refused on the way, and [`AbsorbError::OutOfMemory`]. Both
+            ///   say how many copies are in by then; those stay.
+            ///
+            /// The capacity is for distinct keys. If nobody inserts meanwhile, distinct keys are practically never
+            /// refused below it. If both filters hold the same keys, many keys have several copies in the sum, and
+            /// less fits. With five slots in a bucket, two copies of each key fit up to the capacity, and three
+            /// copies up to 0.8 of it. With two slots, two copies fit up to half of it. If you need all or nothing,
+            /// make a filter with [`empty_like`](Self::empty_like), let it absorb both filters, and use it in their
+            /// place.
+            pub fn absorb(&self, other: &Self) -> Result<u64, AbsorbError> {
+                if probe(&self.hasher) != probe(&other.hasher) {
+                    return Err(AbsorbError::Hasher);
+                }
+                #[cfg(feature = "snapshot")]
+                {
+                    let (ours, theirs) = (self.schema.name::<T>(), other.schema.name::<T>());
+                    if ours != theirs {
+                        return Err(AbsorbError::Schema { ours: ours.into_owned(), theirs: theirs.into_owned() });
+                    }
+                }
+                self.core.absorb(&other.core)
+            }
+
+            /// An empty filter with the same geometry, hasher and schema. This filter can [absorb](Self::absorb) it
+            /// once it is filled.
+            ///
+            /// # Errors
+            /// [`BuildError::OutOfMemory`] if the memory is refused.
+            pub fn empty_like(&self) -> Result<Self, BuildError>
+            where
+                S: Clone,
+            {
+                Ok(Self::from_parts(self.core.another()?, self.hasher.clone(), self.schema.clone()))
+            }
+
+            /// Fills the filter with parts, each of which is filled on a thread of its own. `fill` gets the number
+            /// of a part, from 0 up, and an empty filter for it.
+            ///
+            /// When all parts are filled, this filter absorbs them, each on its thread. If `fill` fails for one
+            /// part, or there is too little room for all together, the filter absorbs none.
+            ///
+            /// **Many threads can also insert into one filter.** That takes the memory of one filter, and half the
+            /// time with two threads (`cargo bench --bench merge`). Use parts for threads that may fail, where a
+            /// failed part must not get in. (For parts that other processes have saved, load one after the other
+            /// and [`absorb`](Self::absorb) it.)
+            ///
+            /// Cost: each part takes as much memory as this filter, however few keys it has.
+            ///
+            /// # Errors
+            /// The first error of `fill`; [`BuildError::OutOfMemory`]; those of [`absorb`](Self::absorb), where
+            /// `Refused` and `OutOfMemory` say how many copies of all parts are in.
+            ///
+            /// # Panics
+            /// If `fill` panics, or if the system refuses that many threads.
+            ///
+            /// ```
+            #[doc = concat!("use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+            ///
+            #[doc = concat!("let all = ", stringify!($Filter), "::<u64>::", $build, ";")]
+            #[doc = $setup]
+            /// let added = all.fill_in_parts(4, |nth, part| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+            ///     println!("part {nth}");
+            #[doc = concat!("    ", $insert)]
+            ///     Ok(())
+            /// });
+            /// assert_eq!(added.map_err(|error| error.to_string())?, 4);
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            pub fn fill_in_parts<E>(
+                &self,
+                parts: usize,
+                fill: impl Fn(usize, &Self) -> Result<(), E> + Sync,
+            ) -> Result<u64, E>
+            where
+                E: From<BuildError> + From<AbsorbError> + Send,
+                S: Clone + Send + Sync,
+            {
+                let fill = &fill;
+                let parts: Vec<Result<Self, E>> = in_parallel((0..parts).map(|nth| {
+                    move || {
+                        let part = self.empty_like()?;
+                        fill(nth, &part)?;
+                        Ok(part)
+                    }
+                }));
+                let parts = parts.into_iter().collect::<Result<Vec<Self>, E>>()?;
+                let cores: Vec<_> = parts.iter().map(|part| &part.core).collect();
+                Ok(self.core.absorb_all(&cores)?)
+            }
+        }
+    };
+}
+
+/// Runs each piece of work on a thread of its own, and returns the results in order.
+fn in_parallel<R: Send, F: FnOnce() -> R + Send>(work: impl Iterator<Item = F>) -> Vec<R> {
+    thread::scope(|scope| {
+        let threads: Vec<_> = work.map(|work| scope.spawn(work)).collect();
+        let join = |thread: thread::ScopedJoinHandle<'_, R>| match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        threads.into_iter().map(join).collect()
+    })
+}
+
+absorbing! {
+    ConcurrentCuckooFilter made by "with_capacity(1000)", with "", "part.insert(&7)?;", "each copy of each key":
+    /// Both filters together must be within the [capacity](Self::capacity).
+}
+
+absorbing! {
+    ConcurrentCuckooMaplet made by "builder().capacity(1000).value_bits(4).build()?", with "", "part.insert(&7, 3)?;", "each pair of key and value":
+    /// The values are added with their keys. Both filters must have the same number of [value
+    /// bits](Self::value_bits).
+}
+
+absorbing! {
+    ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(14).build()?", with "all.advance_to(10);", "part.insert(&7, 20)?;", "each live entry, with its end":
+    /// Ends are ticks of the caller's clock. Both filters must have the same resolution, and this filter's clock
+    /// must not be behind the other's. What has expired by either clock is not added. Don't call
+    /// [`restart_clock`](Self::restart_clock) meanwhile. To check for room, the call first looks through both
+    /// filters once.
+    ///
+    /// A part of [`fill_in_parts`](Self::fill_in_parts) starts at the tick of the whole filter. Don't advance it to
+    /// a later one.
+}

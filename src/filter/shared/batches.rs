@@ -1,0 +1,196 @@
+//! The batches that all filters have, written once: see `filter/shared/operations.rs`.
+
+use core::cell::Cell;
+
+use crate::plan::batch::BLOCK;
+
+/// The operations on many keys, and on many hashes.
+macro_rules! batches {
+    ($Filter:ident: $(#[$doc:meta])*) => {
+        /// The operations on many keys at a time.
+        ///
+        $(#[$doc])*
+        ///
+        /// A batch of any size works. Batches are at their best from about a hundred keys on. [`BatchKey`] says which
+        /// keys they take: references, as the operations on single keys do.
+        ///
+        /// A batch is not a transaction. Each of its keys is an operation of its own, which takes effect at some
+        /// moment of the call and promises all that the operation on a single key promises. A batch allocates only
+        /// where the operation on a single key does, and for what the answers are appended to. It holds no lock while
+        /// it asks the iterator for a key or passes on an answer. If the iterator or a key's `Hash` panics, the batch
+        /// ends there. The keys that it was done with, all but the last few hundred, have had their effect.
+        impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
+            /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in
+            /// the same order.
+            ///
+            /// The lookups themselves run in any order, each after its key was taken from the iterator.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
+            #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
+            /// filter.insert_batch(["a", "b"])?;
+            /// let mut found = Vec::new();
+            /// filter.contains_batch(["a", "no such key", "b"], &mut found);
+            /// assert_eq!(found, [true, false, true]);
+            ///
+            #[doc = concat!("let numbers = ", stringify!($Filter), "::<u64>::with_capacity(10_000);")]
+            /// let keys: Vec<u64> = (0..1000).collect();
+            /// numbers.insert_batch(&keys)?;
+            /// found.clear(); // what it has allocated is used again
+            /// numbers.contains_batch(&keys, &mut found);
+            /// assert!(found.iter().all(|&found| found));
+            /// # Ok::<(), InsertBatchError>(())
+            /// ```
+            pub fn contains_batch<K: BatchKey<T>>(
+                &self,
+                keys: impl IntoIterator<Item = K>,
+                found: &mut impl Extend<bool>,
+            ) {
+                self.contains_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), found);
+            }
+
+            /// [`insert`](Self::insert) for many keys, in their order. Returns how many there were.
+            ///
+            /// It adds a copy for each key. If the keys may repeat, call [`insert_if_absent`](Self::insert_if_absent)
+            /// for each: there is no batch of it. While a batch runs, [`len`](Self::len) counts its keys by 32 at a
+            /// time.
+            ///
+            /// # Errors
+            /// Fails if one of the keys is refused. The error says how many keys went in before it, and no other key
+            /// did. Later keys may have been taken from the iterator, but were not inserted.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
+            #[doc = concat!("let filter = ", stringify!($Filter), "::<u64>::with_capacity(10_000);")]
+            /// let keys: Vec<u64> = (0..1000).collect();
+            /// assert_eq!(filter.insert_batch(&keys)?, 1000);
+            /// # Ok::<(), InsertBatchError>(())
+            /// ```
+            ///
+            /// To go on where a batch was refused:
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+            #[doc = concat!("# let filter = ", stringify!($Filter), "::<u64>::with_capacity(1000);")]
+            /// let keys: Vec<u64> = (0..10_000).collect(); // perhaps too many
+            /// if let Err(error) = filter.insert_batch(&keys) {
+            ///     let (inserted, others) = keys.split_at(error.inserted);
+            ///     assert!(inserted.iter().all(|key| filter.contains(key)));
+            ///     println!("{} keys are not in: {error}", others.len());
+            /// }
+            /// ```
+            pub fn insert_batch<K: BatchKey<T>>(
+                &self,
+                keys: impl IntoIterator<Item = K>,
+            ) -> Result<usize, InsertBatchError> {
+                self.insert_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)))
+            }
+        }
+
+        /// The operations on many hashes. They also take keys that an iterator makes on the way, which cannot be
+        /// borrowed from it.
+        ///
+        /// ```
+        #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
+        #[doc = concat!("let filter = ", stringify!($Filter), "::<u64>::with_capacity(10_000);")]
+        /// filter.insert_hash_batch((0..1000).map(|key| filter.hash_one(&key)))?;
+        /// let mut found = Vec::new();
+        /// filter.contains_hash_batch((0..1000).map(|key| filter.hash_one(&key)), &mut found);
+        /// assert_eq!(found, [true; 1000]);
+        /// # Ok::<(), InsertBatchError>(())
+        /// ```
+        impl<T: ?Sized, S> $Filter<T, S> {
+            /// [`contains_batch`](Self::contains_batch) by hashes.
+            pub fn contains_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, found: &mut impl Extend<bool>) {
+                self.core.contains_batch(&mut blocks(hashes.into_iter().map(Self::prepared)), &mut |answers| {
+                    found.extend(answers.iter().copied());
+                });
+            }
+
+            /// [`insert_batch`](Self::insert_batch) by hashes.
+            ///
+            /// # Errors
+            /// Fails if one of the hashes is refused. The error says how many went in before it, and no other did.
+            pub fn insert_hash_batch(
+                &self,
+                hashes: impl IntoIterator<Item = u64>,
+            ) -> Result<usize, InsertBatchError> {
+                self.core.insert_batch(&mut blocks(hashes.into_iter().map(Self::prepared)))
+            }
+        }
+    };
+    ($Filter:ident with removal: $(#[$doc:meta])*) => {
+        batches! { $Filter: $(#[$doc])* }
+
+        impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
+            /// [`remove`](Self::remove) for many keys, in their order: appends to `removed`, for each key, whether
+            /// there was a copy of it.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
+            #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
+            /// filter.insert_batch(["a", "b"])?;
+            /// let mut removed = Vec::new();
+            /// filter.remove_batch(["a", "b", "b"], &mut removed);
+            /// assert_eq!(removed, [true, true, false]);
+            /// # Ok::<(), InsertBatchError>(())
+            /// ```
+            pub fn remove_batch<K: BatchKey<T>>(
+                &self,
+                keys: impl IntoIterator<Item = K>,
+                removed: &mut impl Extend<bool>,
+            ) {
+                self.remove_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), removed);
+            }
+        }
+
+        impl<T: ?Sized, S> $Filter<T, S> {
+            /// [`remove_batch`](Self::remove_batch) by hashes.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
+            #[doc = concat!("let filter = ", stringify!($Filter), "::<u64>::with_capacity(10_000);")]
+            /// filter.insert_hash_batch((0..1000).map(|key| filter.hash_one(&key)))?;
+            /// let mut removed = Vec::new();
+            /// filter.remove_hash_batch((0..1000).map(|key| filter.hash_one(&key)), &mut removed);
+            /// assert_eq!(removed, [true; 1000]);
+            /// # Ok::<(), InsertBatchError>(())
+            /// ```
+            pub fn remove_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, removed: &mut impl Extend<bool>) {
+                self.core.remove_batch(&mut blocks(hashes.into_iter().map(Self::prepared)), &mut |answers| {
+                    removed.extend(answers.iter().copied());
+                });
+            }
+        }
+    };
+}
+pub(in crate::filter) use batches;
+
+/// Passes on the hashes a block at a time.
+pub(in crate::filter) fn blocks(mut hashes: impl Iterator<Item = u64>) -> impl FnMut(&mut [u64; BLOCK]) -> usize {
+    move |block| {
+        let mut len = 0;
+        for (slot, hash) in block.iter_mut().zip(&mut hashes) {
+            *slot = hash;
+            len += 1;
+        }
+        len
+    }
+}
+
+/// Passes on the hashes a block at a time, and what belongs to them.
+pub(in crate::filter) fn blocks_of_pairs<P: Copy + Default>(
+    mut pairs: impl Iterator<Item = (u64, P)>,
+    others: &Cell<[P; BLOCK]>,
+) -> impl FnMut(&mut [u64; BLOCK]) -> usize {
+    move |block| {
+        let mut block_of_others = [P::default(); BLOCK];
+        let mut len = 0;
+        for ((hash, slot), pair) in block.iter_mut().zip(&mut block_of_others).zip(&mut pairs) {
+            (*hash, *slot) = pair;
+            len += 1;
+        }
+        others.set(block_of_others);
+        len
+    }
+}

@@ -1,0 +1,384 @@
+//! The operations that all filters have, written once.
+//!
+//! Each macro below is an `impl` block that leaves the filter's name open. Documentation that has the same words for
+//! all filters is in this file. Where filters differ in what an operation does or costs, its documentation is in the
+//! filter's own file, which passes it to the macro. A filter has a hasher and a `core`, which takes hashes and is one
+//! table or several.
+
+/// One operation on a key, with the documentation that the caller of the macro passes.
+macro_rules! operation_on_a_key {
+    (insert $(#[$doc:meta])*) => {
+        $(#[$doc])*
+        #[inline]
+        pub fn insert<Q>(&self, key: &Q) -> Result<(), InsertError>
+        where
+            T: Borrow<Q>,
+            Q: Hash + ?Sized,
+        {
+            self.insert_hash(self.hash_one(key))
+        }
+    };
+    (insert_if_absent $(#[$doc:meta])*) => {
+        $(#[$doc])*
+        #[inline]
+        pub fn insert_if_absent<Q>(&self, key: &Q) -> Result<bool, InsertError>
+        where
+            T: Borrow<Q>,
+            Q: Hash + ?Sized,
+        {
+            self.insert_hash_if_absent(self.hash_one(key))
+        }
+    };
+    (contains $(#[$doc:meta])*) => {
+        $(#[$doc])*
+        #[inline]
+        #[must_use]
+        pub fn contains<Q>(&self, key: &Q) -> bool
+        where
+            T: Borrow<Q>,
+            Q: Hash + ?Sized,
+        {
+            self.contains_hash(self.hash_one(key))
+        }
+    };
+    (remove $(#[$doc:meta])*) => {
+        $(#[$doc])*
+        #[inline]
+        pub fn remove<Q>(&self, key: &Q) -> bool
+        where
+            T: Borrow<Q>,
+            Q: Hash + ?Sized,
+        {
+            self.remove_hash(self.hash_one(key))
+        }
+    };
+    (count $(#[$doc:meta])*) => {
+        $(#[$doc])*
+        #[inline]
+        #[must_use]
+        pub fn count<Q>(&self, key: &Q) -> usize
+        where
+            T: Borrow<Q>,
+            Q: Hash + ?Sized,
+        {
+            self.count_hash(self.hash_one(key))
+        }
+    };
+}
+pub(in crate::filter) use operation_on_a_key;
+
+/// The operations on keys, each with its documentation.
+macro_rules! operations_on_keys {
+    ($Filter:ident: $($(#[$doc:meta])* $operation:ident;)+) => {
+        /// The operations on keys.
+        impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
+            $(operation_on_a_key! { $operation $(#[$doc])* })+
+
+            /// Returns the hash of a key, for the operations on hashes. Two filters compute the same hash if they
+            /// have the same hasher.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+            #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
+            /// filter.insert_hash(filter.hash_one("a"))?;
+            /// assert!(filter.contains("a"));
+            /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+            /// ```
+            #[inline(always)]
+            #[must_use]
+            pub fn hash_one<Q>(&self, key: &Q) -> u64
+            where
+                T: Borrow<Q>,
+                Q: Hash + ?Sized,
+            {
+                self.hasher.hash_one(key)
+            }
+        }
+    };
+}
+pub(in crate::filter) use operations_on_keys;
+
+/// The same operations by hash. The filter has a function `prepared`, which turns a hash into what its core takes.
+macro_rules! operations_on_hashes {
+    ($Filter:ident) => {
+        /// The operations on hashes, for callers that have the hashes already. Such a caller hashes a key once for
+        /// several filters (with the same hasher), or for a filter and a map.
+        ///
+        /// Each is the operation of the same name on the key that has this hash, by [`hash_one`](Self::hash_one) or
+        /// by a hasher that is equal to [`hasher`](Self::hasher). The hashes need not have 64 good bits, but keys of
+        /// equal hashes are one key to the filter.
+        ///
+        /// ```
+        #[doc = concat!("# use concurrent_cuckoo_filter::{DefaultHashBuilder, ", stringify!($Filter), "};")]
+        /// let hasher = DefaultHashBuilder::new();
+        #[doc = concat!("let today = ", stringify!($Filter), "::<str>::with_capacity_and_hasher(100, hasher.clone());")]
+        #[doc = concat!("let yesterday = ", stringify!($Filter), "::<str>::with_capacity_and_hasher(100, hasher);")]
+        /// yesterday.insert("request-1")?;
+        /// let hash = today.hash_one("request-1");
+        /// assert!(today.contains_hash(hash) || yesterday.contains_hash(hash));
+        /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+        /// ```
+        impl<T: ?Sized, S> $Filter<T, S> {
+            /// [`insert`](Self::insert) by hash.
+            ///
+            /// # Errors
+            /// As for `insert`.
+            #[inline]
+            pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
+                self.core.insert(Self::prepared(hash))
+            }
+
+            /// [`insert_if_absent`](Self::insert_if_absent) by hash.
+            ///
+            /// # Errors
+            /// As for `insert_if_absent`.
+            #[inline]
+            pub fn insert_hash_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
+                self.core.insert_if_absent(Self::prepared(hash))
+            }
+
+            /// [`contains`](Self::contains) by hash.
+            #[inline]
+            #[must_use]
+            pub fn contains_hash(&self, hash: u64) -> bool {
+                self.core.contains(Self::prepared(hash))
+            }
+        }
+    };
+    ($Filter:ident with removal) => {
+        operations_on_hashes!($Filter);
+
+        impl<T: ?Sized, S> $Filter<T, S> {
+            /// [`remove`](Self::remove) by hash.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+            #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
+            /// filter.insert("a")?;
+            /// let hash = filter.hash_one("a"); // once for two operations
+            /// assert_eq!(filter.count_hash(hash), 1);
+            /// assert!(filter.remove_hash(hash));
+            /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+            /// ```
+            #[inline]
+            pub fn remove_hash(&self, hash: u64) -> bool {
+                self.core.remove(Self::prepared(hash))
+            }
+
+            /// [`count`](Self::count) by hash. [`remove_hash`](Self::remove_hash) has an example.
+            #[inline]
+            #[must_use]
+            pub fn count_hash(&self, hash: u64) -> usize {
+                self.core.count(Self::prepared(hash))
+            }
+        }
+    };
+}
+pub(in crate::filter) use operations_on_hashes;
+
+/// What a filter knows of itself, and what the caller reports to it, in the same words for all filters.
+macro_rules! properties {
+    ($Filter:ident made by $made:literal) => {
+        /// Facts about the filter as a whole.
+        impl<T: ?Sized, S> $Filter<T, S> {
+            /// Returns whether the filter holds no keys. This is as exact as [`len`](Self::len).
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+            #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::", $made, ";")]
+            /// assert!(filter.is_empty());
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            #[must_use]
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            /// Returns the share of the slots that is taken, from 0 to 1. This is as exact as [`len`](Self::len), so
+            /// it may be off by a few slots while other threads change the filter.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+            #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::", $made, ";")]
+            /// assert_eq!(filter.load_factor(), 0.0);
+            /// println!("{:.1} % of {} slots are taken", 100.0 * filter.load_factor(), filter.slots());
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            #[must_use]
+            pub fn load_factor(&self) -> f64 {
+                self.len() as f64 / self.slots() as f64
+            }
+
+            /// Records that `count` positive answers turned out to be wrong, for example because the database behind
+            /// the filter did not have the keys. From this and [`record_negatives`](Self::record_negatives), the
+            /// filter computes [`Stats::observed_false_positive_rate`].
+            ///
+            /// Cost: one addition to the thread's own counter. No other thread waits for it.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+            #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::", $made, ";")]
+            /// filter.record_negatives(999);
+            /// filter.record_false_positives(1);
+            /// assert_eq!(filter.stats().observed_false_positive_rate(), Some(0.001));
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            pub fn record_false_positives(&self, count: u64) {
+                self.core.record_false_positives(count);
+            }
+
+            /// Records that `count` lookups were answered `false`. The filter does not count them by itself, because
+            /// a lookup that no other thread disturbs writes nothing.
+            ///
+            /// Cost: one addition to the thread's own counter. If that is too much for each lookup, add up the
+            /// answers and record the sum at intervals.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+            /// # let database = |_: &str| None::<u32>;
+            #[doc = concat!("# let filter = ", stringify!($Filter), "::<str>::", $made, ";")]
+            /// let mut negatives = 0;
+            /// for name in ["a", "b", "c"] {
+            ///     if !filter.contains(name) {
+            ///         negatives += 1;
+            ///     } else if database(name).is_none() {
+            ///         filter.record_false_positives(1);
+            ///     }
+            /// }
+            /// filter.record_negatives(negatives);
+            /// assert_eq!(filter.stats().observed_false_positive_rate(), Some(0.0));
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            pub fn record_negatives(&self, count: u64) {
+                self.core.record_negatives(count);
+            }
+
+            /// Returns the hasher, for example to hash keys with it before they come to the filter.
+            ///
+            /// ```
+            /// use std::hash::BuildHasher;
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+            #[doc = concat!("# let filter = ", stringify!($Filter), "::<str>::", $made, ";")]
+            /// assert_eq!(filter.hasher().hash_one("a"), filter.hash_one("a"));
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            #[must_use]
+            pub fn hasher(&self) -> &S {
+                &self.hasher
+            }
+        }
+
+        // A key's `Hash` may panic, but it runs before a table is touched: no panic can leave the filter half
+        // changed.
+        impl<T: ?Sized, S: UnwindSafe> UnwindSafe for $Filter<T, S> {}
+        impl<T: ?Sized, S: RefUnwindSafe> RefUnwindSafe for $Filter<T, S> {}
+    };
+}
+pub(in crate::filter) use properties;
+
+/// The layout of a filter of one table.
+macro_rules! layout_of_table {
+    ($Filter:ident with fingerprints of $bits:literal in $slots:literal) => {
+        /// The layout of the buckets.
+        ///
+        /// ```
+        #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+        #[doc = concat!("fn layout(filter: &", stringify!($Filter), "<str>) -> String {")]
+        ///     let (slots, bits) = (filter.slots_per_bucket(), filter.fingerprint_bits());
+        ///     format!("{:?}: {slots} slots with a fingerprint of {bits} bits each", filter.encoding())
+        /// }
+        /// ```
+        impl<T: ?Sized, S> $Filter<T, S> {
+            /// Returns the encoding: how a bucket stores its fingerprints.
+            #[must_use]
+            pub fn encoding(&self) -> Encoding {
+                self.core.shape().encoding
+            }
+
+            #[doc = concat!("Returns how many bits a fingerprint has, from ", $bits, ".")]
+            #[must_use]
+            pub fn fingerprint_bits(&self) -> u32 {
+                self.core.shape().fingerprint_bits
+            }
+
+            #[doc = concat!("Returns how many slots a bucket has, from ", $slots, ". A bucket takes up 64 bits.")]
+            #[must_use]
+            pub fn slots_per_bucket(&self) -> usize {
+                self.core.shape().slots as usize
+            }
+        }
+    };
+}
+pub(in crate::filter) use layout_of_table;
+
+/// The trait that all filters have in common.
+macro_rules! membership {
+    ($Filter:ident) => {
+        impl<T: ?Sized, S> Sealed for $Filter<T, S> {}
+
+        impl<T: Hash + ?Sized, S: BuildHasher> MembershipFilter<T> for $Filter<T, S> {
+            #[inline]
+            fn contains(&self, key: &T) -> bool {
+                self.contains(key)
+            }
+
+            #[inline]
+            fn insert(&self, key: &T) -> Result<(), InsertError> {
+                self.insert(key)
+            }
+
+            #[inline]
+            fn insert_if_absent(&self, key: &T) -> Result<bool, InsertError> {
+                self.insert_if_absent(key)
+            }
+
+            fn contains_batch<K: BatchKey<T>>(&self, keys: impl IntoIterator<Item = K>, found: &mut impl Extend<bool>) {
+                self.contains_batch(keys, found);
+            }
+
+            fn insert_batch<K: BatchKey<T>>(
+                &self,
+                keys: impl IntoIterator<Item = K>,
+            ) -> Result<usize, InsertBatchError> {
+                self.insert_batch(keys)
+            }
+
+            fn hash_one(&self, key: &T) -> u64 {
+                self.hash_one(key)
+            }
+
+            fn contains_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, found: &mut impl Extend<bool>) {
+                self.contains_hash_batch(hashes, found);
+            }
+
+            fn insert_hash_batch(&self, hashes: impl IntoIterator<Item = u64>) -> Result<usize, InsertBatchError> {
+                self.insert_hash_batch(hashes)
+            }
+
+            fn capacity(&self) -> usize {
+                self.capacity()
+            }
+
+            fn len(&self) -> usize {
+                self.len()
+            }
+
+            fn clear(&self) {
+                self.clear();
+            }
+
+            fn stats(&self) -> Stats {
+                self.stats()
+            }
+
+            fn record_false_positives(&self, count: u64) {
+                self.record_false_positives(count);
+            }
+
+            fn record_negatives(&self, count: u64) {
+                self.record_negatives(count);
+            }
+        }
+    };
+}
+pub(in crate::filter) use membership;

@@ -1,0 +1,301 @@
+//! What all builders ask for: stored once, checked once and, where the words are the same, documented once.
+
+use crate::error::build::BuildError;
+use crate::error::kind::FilterKind;
+use crate::machine::memory::Pages;
+use crate::plan::sizing;
+use crate::snapshot::schema::Schema;
+use crate::table::face::plan::Plan;
+use crate::word::layout::{Encoding, Shape};
+
+/// The false-positive rate if none is asked for.
+const DEFAULT_RATE: f64 = 0.001;
+
+/// What the caller asks of a filter, whatever its type.
+#[derive(Clone, Debug)]
+pub(in crate::filter) struct Settings {
+    pub(in crate::filter) filter: FilterKind,
+    pub(in crate::filter) capacity: Option<usize>,
+    pub(in crate::filter) rate: f64,
+    pub(in crate::filter) encoding: Option<Encoding>,
+    pub(in crate::filter) pages: Pages,
+    pub(in crate::filter) schema: Schema,
+    /// 0 in a filter.
+    pub(in crate::filter) payload_bits: u32,
+}
+
+impl Settings {
+    pub(in crate::filter) fn new(filter: FilterKind) -> Self {
+        let (pages, schema) = (Pages::DEFAULT, Schema::default());
+        Self { filter, capacity: None, rate: DEFAULT_RATE, encoding: None, pages, schema, payload_bits: 0 }
+    }
+
+    /// The capacity, if one was given and if every other setting is valid by itself.
+    pub(in crate::filter) fn checked(&self) -> Result<usize, BuildError> {
+        let capacity = self.capacity.ok_or(BuildError::CapacityMissing { filter: self.filter })?;
+        if !(self.rate > 0.0 && self.rate < 1.0) {
+            return Err(BuildError::InvalidRate { rate: self.rate });
+        }
+        #[cfg(feature = "snapshot")]
+        self.schema.check()?;
+        Ok(capacity)
+    }
+
+    /// The plan of each of `tables` equal tables, each with this capacity. A lookup looks into `looked_into` of them
+    /// and must be wrong no more often than the rate that was asked for. If no such plan exists, the error says why.
+    pub(in crate::filter) fn plan(
+        &self,
+        capacity: usize,
+        looked_into: usize,
+        tables: usize,
+    ) -> Result<Plan, BuildError> {
+        let (rate, looked_into) = (self.rate, looked_into as f64);
+        // If each of `looked_into` answers is wrong with that fraction of the rate, any is wrong with at most the
+        // rate.
+        let shape = Shape::cheapest(rate / looked_into, self.encoding, self.payload_bits).ok_or_else(|| {
+            let of_one = Shape::lowest_rate(self.encoding, self.payload_bits);
+            self.rate_too_low(of_one * looked_into, looked_into as usize)
+        })?;
+        Ok(Plan::new(shape, self.buckets_for(shape, capacity, tables)?, self.pages))
+    }
+
+    pub(in crate::filter) fn rate_too_low(&self, lowest: f64, generations: usize) -> BuildError {
+        let &Self { filter, encoding, payload_bits: value_bits, rate, .. } = self;
+        BuildError::RateTooLow { filter, encoding, generations, value_bits, rate, lowest }
+    }
+
+    /// The number of buckets for that capacity, if tables can be that large, and that many fit in the address space.
+    pub(in crate::filter) fn buckets_for(
+        &self,
+        shape: Shape,
+        capacity: usize,
+        tables: usize,
+    ) -> Result<usize, BuildError> {
+        let most = if self.filter == FilterKind::Growable { sizing::LARGEST } else { sizing::LARGEST_ALONE };
+        let largest = sizing::largest_capacity(shape, tables, most);
+        if capacity > largest {
+            return Err(BuildError::CapacityTooLarge { filter: self.filter, capacity, largest });
+        }
+        Ok(sizing::buckets_for(shape, capacity).max(shape.least_buckets()))
+    }
+}
+
+/// The choice of the encoding.
+macro_rules! setting_of_encoding {
+    ($Builder:ident) => {
+        impl<T: ?Sized, S> $Builder<T, S> {
+            /// Restricts the choice of the layout to one encoding of the buckets.
+            ///
+            /// If not called, the builder takes the layout that needs the least memory and, of two that need the
+            /// same, the plain one. Ask for [`Encoding::Plain`] if the table fits in the cache, and speed is worth
+            /// the memory of the next layout.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::{Encoding, ", stringify!($Builder), "};")]
+            #[doc = concat!("let builder = ", stringify!($Builder), "::<str>::default().capacity(1000);")]
+            /// let filter = builder.encoding(Encoding::Plain).build()?;
+            /// assert!(filter.max_false_positive_rate() <= 0.001);
+            /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+            /// ```
+            pub fn encoding(mut self, encoding: Encoding) -> Self {
+                self.settings.encoding = Some(encoding);
+                self
+            }
+        }
+    };
+}
+pub(in crate::filter) use setting_of_encoding;
+
+/// The settings that have the same words in all builders.
+macro_rules! settings_of_all {
+    ($Builder:ident) => {
+        impl<T: ?Sized, S> $Builder<T, S> {
+            /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is on if not called.
+            ///
+            /// In a large table, each lookup touches two pages whose address translations the processor no longer has
+            /// in its TLB. With pages of 2 MiB it need not look them up. In a table of 192 MB, that makes single
+            /// lookups 5 to 8 % faster and batches 28 to 43 % (`cargo bench --bench limit --features huge-pages`).
+            ///
+            /// The system may refuse, and nothing is lost then. Linux grants huge pages if
+            /// `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise` or `always`, and if it has such pages free.
+            /// On other systems the filter does not ask. All of a table is in memory in any case, so huge pages take
+            /// no more memory. But a machine that is short of free huge pages may take longer to build the filter.
+            ///
+            /// Needs the feature `huge-pages`.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Builder), ";")]
+            #[doc = concat!("let builder = ", stringify!($Builder), "::<str>::default().huge_pages(false);")]
+            /// ```
+            #[cfg(feature = "huge-pages")]
+            pub fn huge_pages(mut self, wanted: bool) -> Self {
+                use crate::machine::memory::Pages;
+
+                self.settings.pages = if wanted { Pages::Huge } else { Pages::Usual };
+                self
+            }
+
+            /// Sets the schema of this filter's snapshots: a short name for what the keys are, up to 255 bytes. Each
+            /// snapshot contains it, and `load` compares it. It is the name of the key type if not called.
+            ///
+            /// **Another schema is an error.** Without this check, a filter of other keys would answer "definitely
+            /// absent" to everything. Give a name of your own, with a version in it, if the key's meaning can change
+            /// while its type keeps its name. Examples are a struct that gains a field, your own encoding in bytes,
+            /// and another normalization of text.
+            ///
+            /// The default is [`core::any::type_name`] of the key type. It changes if the type is renamed or moved to
+            /// another module. It differs between `String` and `str`, though they hash alike. And the compiler does
+            /// not promise to keep it from version to version. In all these cases `load` fails and says so. For
+            /// snapshots that are kept, give a name of your own. (If the name of the type is longer, the default is
+            /// its beginning and a checksum.)
+            ///
+            /// Needs the feature `snapshot`.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Builder), ";")]
+            #[doc = concat!("let builder = ", stringify!($Builder), "::<[u8]>::default();")]
+            /// let builder = builder.schema("token in UTF-8, version 2");
+            /// ```
+            #[cfg(feature = "snapshot")]
+            pub fn schema(mut self, schema: impl Into<String>) -> Self {
+                self.settings.schema = crate::snapshot::schema::Schema::named(schema.into());
+                self
+            }
+
+            /// Sets the hasher of the keys. It replaces the one that the builder has.
+            ///
+            /// If an adversary may choose keys, the hasher needs a secret key: see the page
+            /// [`security`](crate::guide::security).
+            ///
+            /// ```
+            /// use std::hash::RandomState;
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Builder), ";")]
+            #[doc = concat!("let builder = ", stringify!($Builder), "::<str>::default();")]
+            /// let builder = builder.hasher(RandomState::new()); // SipHash, with random keys
+            /// ```
+            pub fn hasher<S2>(self, hasher: S2) -> $Builder<T, S2> {
+                let Self { settings, own, .. } = self;
+                $Builder { settings, own, hasher, key: PhantomData }
+            }
+        }
+
+        /// A builder with the hasher's default.
+        impl<T: ?Sized, S: Default> Default for $Builder<T, S> {
+            fn default() -> Self {
+                Self::with_hasher(S::default())
+            }
+        }
+
+        impl<T: ?Sized, S: Clone> Clone for $Builder<T, S> {
+            fn clone(&self) -> Self {
+                let (settings, own) = (self.settings.clone(), self.own.clone());
+                Self { settings, own, hasher: self.hasher.clone(), key: PhantomData }
+            }
+        }
+
+        /// Leaves out the hasher, whose key is a secret.
+        impl<T: ?Sized, S> fmt::Debug for $Builder<T, S> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($Builder))
+                    .field("capacity", &self.settings.capacity)
+                    .field("false_positive_rate", &self.settings.rate)
+                    .field("encoding", &self.settings.encoding)
+                    .field("others", &self.own)
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+}
+pub(in crate::filter) use settings_of_all;
+
+/// How a filter is made: the constructors, which are the same for all types.
+macro_rules! constructors {
+    ($Filter:ident by $Builder:ident: $(#[$capacity:meta])*) => {
+        /// Construction with the default hasher, which is keyed at random for each filter and each builder.
+        impl<T: ?Sized> $Filter<T> {
+            $(#[$capacity])*
+            ///
+            /// [`builder`](Self::builder) has the other settings, and returns an error where this function panics.
+            ///
+            /// # Panics
+            /// Panics if the capacity is beyond the limit of the type, or if the memory is refused.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+            #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
+            /// filter.insert("a")?;
+            /// assert!(filter.capacity() >= 1000 && filter.contains("a"));
+            /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+            /// ```
+            #[must_use]
+            #[track_caller]
+            pub fn with_capacity(capacity: usize) -> Self {
+                Self::with_capacity_and_hasher(capacity, DefaultHashBuilder::new())
+            }
+
+            /// Returns a builder with the default hasher, for all other settings. A clone of the builder has the same
+            /// hasher, and so do all filters that are built from either.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+            #[doc = concat!("let builder = ", stringify!($Filter), "::<str>::builder().capacity(1000);")]
+            /// let (today, yesterday) = (builder.clone().build()?, builder.build()?);
+            /// assert_eq!(today.hash_one("a"), yesterday.hash_one("a"));
+            /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+            /// ```
+            ///
+            /// For a type that names another hasher, such as
+            #[doc = concat!("`type F = ", stringify!($Filter), "<str, StableState>`,")]
+            /// there is [`builder_with_hasher`](Self::builder_with_hasher).
+            pub fn builder() -> $Builder<T> {
+                $Builder::with_hasher(DefaultHashBuilder::new())
+            }
+        }
+
+        /// Construction with any hasher.
+        impl<T: ?Sized, S> $Filter<T, S> {
+            /// [`with_capacity`](Self::with_capacity), with keys hashed by `hasher`.
+            ///
+            /// Any hasher works, even one as weak as the identity, because the filter mixes the hashes once more. But
+            /// without a secret key in the hasher, anyone who chooses the keys can choose them so that they collide.
+            ///
+            /// # Panics
+            /// Panics if the capacity is beyond the limit of the type, or if the memory is refused.
+            ///
+            /// ```
+            /// use std::hash::RandomState;
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+            ///
+            /// let hasher = RandomState::new(); // SipHash, with random keys
+            #[doc = concat!("let filter = ", stringify!($Filter), "::<str, _>::with_capacity_and_hasher(100, hasher);")]
+            /// filter.insert("a")?;
+            /// assert!(filter.contains("a"));
+            /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+            /// ```
+            #[must_use]
+            #[track_caller]
+            pub fn with_capacity_and_hasher(capacity: usize, hasher: S) -> Self {
+                match Self::builder_with_hasher(hasher).capacity(capacity).build() {
+                    Ok(filter) => filter,
+                    Err(error) => panic!("with_capacity({capacity}): {error}"),
+                }
+            }
+
+            /// Returns a builder with this hasher.
+            ///
+            /// ```
+            /// use std::hash::RandomState;
+            #[doc = concat!("use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
+            ///
+            #[doc = concat!("type Blocked = ", stringify!($Filter), "<str, RandomState>; // one name for every use")]
+            /// let blocked = Blocked::builder_with_hasher(RandomState::new()).capacity(1000).build()?;
+            /// blocked.insert("mailinator.com")?;
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            pub fn builder_with_hasher(hasher: S) -> $Builder<T, S> {
+                $Builder::with_hasher(hasher)
+            }
+        }
+    };
+}
+pub(in crate::filter) use constructors;

@@ -1,0 +1,359 @@
+//! Snapshots of all filters, written once: how each is saved and loaded. What differs between filters is passed to
+//! the macro.
+
+use core::hash::BuildHasher;
+use std::io;
+use std::path::Path;
+
+use crate::error::load::LoadError;
+use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
+use crate::filter::expiring::filter::ExpiringCuckooFilter;
+use crate::filter::growable::filter::GrowableCuckooFilter;
+use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
+use crate::filter::rotating::filter::RotatingCuckooFilter;
+use crate::hasher::probe::probe;
+use crate::snapshot::format::Saved;
+use crate::snapshot::loader::{FromSnapshot, Loaded, Loader};
+use crate::snapshot::save::Save;
+use crate::snapshot::schema::Schema;
+use crate::snapshot::source::Source;
+use crate::table::image::images::Imaged;
+
+macro_rules! snapshots {
+    ($Filter:ident of $Core:ty, with $insert:literal: saved: $(#[$save:meta])* loaded: $(#[$load:meta])*) => {
+        /// Snapshots: the filter as bytes, to survive a restart or to travel. All of this needs the feature
+        /// `snapshot`.
+        ///
+        /// A snapshot is useful only with the same hasher, and **not every hasher is the same tomorrow**:
+        ///
+        /// | hasher | survives a restart | an upgrade of the compiler or of dependencies | another machine |
+        /// |---|---|---|---|
+        /// | [`DefaultHashBuilder`](crate::DefaultHashBuilder), [`std::hash::RandomState`] | no | no | no |
+        /// | `StableState` (feature `stable-hash`), keys that are text, bytes or integers | yes | yes, as long as std encodes these as it does now; otherwise [`load`](Self::load) fails and says so | yes |
+        /// | `StableState::hash_bytes` of the caller's own bytes, and the operations on hashes | yes | yes | yes |
+        /// | [`BuildHasherDefault`](core::hash::BuildHasherDefault) of a hasher without a key | yes | as long as that hasher stays as it is | as far as that hasher says |
+        ///
+        /// The snapshot contains the hash of a fixed probe. By this hash, [`load`](Self::load) finds out whether the
+        /// hasher is the same. By the [schema](Self::schema) it finds out whether the keys are. The page
+        /// [`beyond_one_process`](crate::guide::beyond_one_process) says what to do with snapshots.
+        ///
+        /// ```
+        /// # #[cfg(feature = "stable-hash")] {
+        #[doc = concat!("use concurrent_cuckoo_filter::{", stringify!($Filter), ", StableState};")]
+        ///
+        #[doc = concat!("type Revoked = ", stringify!($Filter), "<str, StableState>;")]
+        ///
+        /// let hasher = StableState::with_key(*b"sixteen secrets!"); // from the configuration
+        #[doc = $insert]
+        /// # let folder = std::env::temp_dir().join(format!("snapshots-{}", std::process::id()));
+        /// # std::fs::create_dir_all(&folder)?;
+        #[doc = concat!("# let path = folder.join(\"", stringify!($Filter), "\");")]
+        /// revoked.save_to_path(&path)?;
+        ///
+        /// let loaded = Revoked::load_from_path(&path, hasher, 1 << 20)?;
+        /// assert!(loaded.contains("token-17"));
+        /// assert_eq!(loaded.len(), 1);
+        /// # }
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
+            /// Writes a snapshot of the filter as it is now, while others go on using it. Needs the feature `snapshot`.
+            ///
+            /// The snapshot is of one moment at the beginning of the call: before the first byte is written, and
+            /// before anything that waits for a writer. (The call waits before it only for a [`clear`](Self::clear)
+            /// or a rotation that is under way.) What other threads do from then on has these effects:
+            ///
+            /// - **Each key that is in the filter at that moment is in the snapshot**, as often as it is in the
+            ///   filter, however it is relocated, and also if it is removed afterwards.
+            /// - **A key whose insert begins after that moment is not in the snapshot.** A key whose insert overlaps
+            ///   the moment may be in the snapshot or not.
+            /// - Keys that [`clear`](Self::clear) removes meanwhile may be in the snapshot or not.
+            ///
+            /// So if one thread makes all changes, and saves between two of them, the snapshot is exactly what the
+            /// filter was then. The exception is a `clear` that comes before the snapshot is written.
+            /// [`begin_save`](Self::begin_save) separates the moment from the writing, and adds a position in the
+            /// caller's log to the snapshot.
+            ///
+            $(#[$save])*
+            ///
+            /// The snapshot holds fingerprints. It holds neither keys nor the hasher's key. The format is documented
+            /// in `src/snapshot/format.rs`.
+            ///
+            /// Cost: one pass over the table, without a copy of it. The snapshot is written in pieces of 8 KiB, so a
+            /// file needs no buffer, and `to` is flushed at the end. Lookups go on as before. Operations that lock a
+            /// stripe wait at the beginning for as long as it takes to lock all of them (some microseconds). Then
+            /// each change takes one more lock, for some 100 ns, or more with several saves. The change also puts the
+            /// bucket's word aside if the bucket has yet to be written and its word is not aside already. That
+            /// allocates 16 to 64 bytes, until the bucket has been written. So a slow writer costs memory in
+            /// proportion to what is changed meanwhile, but holds up no other thread. Any number of saves can run at
+            /// a time, and none waits for another's writer.
+            ///
+            /// # Errors
+            /// Fails with the errors of `to`, and with `OutOfMemory` if the memory to put words aside was refused
+            /// (the changes themselves are done). What has been written then is not a snapshot, and the filter is as
+            /// it was.
+            ///
+            /// ```
+            /// # #[cfg(feature = "stable-hash")] {
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", StableState};")]
+            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableState>;")]
+            /// # let hasher = StableState::with_key(*b"sixteen secrets!");
+            #[doc = $insert]
+            /// let mut snapshot = Vec::new(); // or a file, a socket
+            /// revoked.save(&mut snapshot)?;
+            /// assert!(Revoked::load(&snapshot[..], hasher, 1 << 20)?.contains("token-17"));
+            /// # }
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            pub fn save(&self, to: impl io::Write) -> io::Result<()> {
+                self.begin_save()?.write_to(to)
+            }
+
+            /// Writes a snapshot to a file. The file has either all of the old bytes or all of the new ones, whatever
+            /// happens: [`Save::write_to_path`] says how. Needs the feature `snapshot`.
+            ///
+            /// # Errors
+            /// As for [`save`](Self::save), and those of the file system.
+            ///
+            /// ```
+            /// # #[cfg(feature = "stable-hash")] {
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", StableState};")]
+            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableState>;")]
+            /// # let hasher = StableState::with_key(*b"sixteen secrets!");
+            /// # let folder = std::env::temp_dir().join(format!("saved-{}", std::process::id()));
+            /// # std::fs::create_dir_all(&folder)?;
+            #[doc = concat!("# let path = folder.join(\"", stringify!($Filter), "\");")]
+            #[doc = $insert]
+            /// revoked.save_to_path(&path)?;
+            /// revoked.save_to_path(&path)?; // takes the place of the first
+            /// assert_eq!(Revoked::load_from_path(&path, hasher, 1 << 20)?.len(), 1);
+            /// # }
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            pub fn save_to_path(&self, path: impl AsRef<Path>) -> io::Result<()> {
+                self.begin_save()?.write_to_path(path)
+            }
+
+            /// Begins a save. Its moment has passed when this returns, and it can be written at any time, on any
+            /// thread. Needs the feature `snapshot`.
+            ///
+            /// Use it for what [`save`](Self::save) does not take: a [position](Save::position) in the caller's log
+            /// and an [attachment](Save::attachment).
+            ///
+            /// The save borrows the filter. If a thread that may outlive this call is to write it, put the filter in
+            /// an [`Arc`](std::sync::Arc). Let that thread begin the save, and report through a channel when it has.
+            ///
+            /// Cost: it locks all stripes of each table for some microseconds, after a `clear` or a rotation that is
+            /// under way. It takes 24 bytes for each 8 KiB of the table.
+            ///
+            /// # Errors
+            /// Fails with `OutOfMemory` if that memory was refused.
+            ///
+            /// ```
+            /// # #[cfg(feature = "stable-hash")] {
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", Loader, StableState};")]
+            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableState>;")]
+            /// # let hasher = StableState::with_key(*b"sixteen secrets!");
+            #[doc = $insert]
+            /// let save = revoked.begin_save()?.position(17); // the log up to change 17
+            /// let mut snapshot = Vec::new();
+            /// save.write_to(&mut snapshot)?;
+            ///
+            /// let loaded = Loader::<Revoked, _>::new(hasher, 1 << 20).read(&snapshot[..])?;
+            /// assert_eq!(loaded.position, Some(17));
+            /// # }
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            pub fn begin_save(&self) -> io::Result<Save<'_>> {
+                let probe = probe(&self.hasher);
+                let schema = self.schema.name::<T>();
+                let begun = self.core.begin_save()?;
+                Ok(Save::new(<$Core as Saved>::KIND, probe, schema, self.core.head(&begun), begun))
+            }
+
+            /// Reads a snapshot into a new filter of at most `memory_limit` bytes. Needs the feature `snapshot`.
+            ///
+            /// `hasher` must be the one with which the snapshot was made. Everything that is read is checked, and
+            /// nothing larger than `memory_limit` is allocated: [`Loader::read`] says what that means. A [`Loader`]
+            /// also takes a schema other than the name of the key type, and returns the position and the attachment.
+            ///
+            $(#[$load])*
+            /// # Errors
+            /// Each failure has its own [`LoadError`]. **A filter that could not be loaded is not an empty one**:
+            /// rebuild it from the source of truth.
+            ///
+            /// ```
+            /// # #[cfg(feature = "stable-hash")] {
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", StableState};")]
+            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableState>;")]
+            /// # let hasher = StableState::with_key(*b"sixteen secrets!");
+            #[doc = $insert]
+            /// let mut snapshot = Vec::new();
+            /// revoked.save(&mut snapshot)?;
+            /// assert!(Revoked::load(&snapshot[..], hasher.clone(), 1 << 20)?.contains("token-17"));
+            ///
+            /// let error = Revoked::load(&snapshot[..50], hasher, 1 << 20).unwrap_err();
+            /// eprintln!("rebuild the filter: {error}");
+            /// # }
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            pub fn load(from: impl io::Read, hasher: S, memory_limit: usize) -> Result<Self, LoadError> {
+                Ok(Loader::<Self, S>::new(hasher, memory_limit).read(from)?.filter)
+            }
+
+            /// Reads a snapshot from a file, as [`load`](Self::load) does. Needs the feature `snapshot`.
+            ///
+            /// # Errors
+            /// As for `load`. A file that cannot be opened is [`LoadError::Io`].
+            ///
+            /// ```
+            /// # #[cfg(feature = "stable-hash")] {
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", LoadError, StableState};")]
+            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableState>;")]
+            /// # let hasher = StableState::with_key(*b"sixteen secrets!");
+            /// let error = Revoked::load_from_path("no such file", hasher, 1 << 20).unwrap_err();
+            /// assert!(matches!(error, LoadError::Io(_)), "{error}");
+            /// # }
+            /// ```
+            pub fn load_from_path(path: impl AsRef<Path>, hasher: S, memory_limit: usize) -> Result<Self, LoadError> {
+                Ok(Loader::<Self, S>::new(hasher, memory_limit).read_path(path)?.filter)
+            }
+
+            /// Returns the schema, which this filter's snapshots contain: the name that the builder was given, or the
+            /// name of the key type. Needs the feature `snapshot`.
+            ///
+            /// ```
+            /// # #[cfg(feature = "stable-hash")] {
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", StableState};")]
+            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableState>;")]
+            /// # let hasher = StableState::with_key(*b"sixteen secrets!");
+            #[doc = $insert]
+            /// assert_eq!(revoked.schema(), std::any::type_name::<str>());
+            /// # }
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            #[must_use]
+            pub fn schema(&self) -> String {
+                self.schema.name::<T>().into_owned()
+            }
+        }
+
+        impl<T: ?Sized, S: BuildHasher> FromSnapshot<S> for $Filter<T, S> {
+            fn from_snapshot(mut source: Source<'_>, hasher: S, schema: Schema) -> Result<Loaded<Self>, LoadError> {
+                let label = source.header(<$Core as Saved>::KIND, &schema.name::<T>(), probe(&hasher))?;
+                let core = <$Core as Saved>::load(&mut source, size_of::<Self>())?;
+                source.end()?;
+                Ok(Loaded::new(Self::from_parts(core, hasher, schema), label))
+            }
+        }
+
+        /// Serializes the filter as the bytes of a snapshot. [`save`](Self::save) says what it holds while others
+        /// change the filter. Needs the feature `serde`.
+        ///
+        /// `serde` wants all bytes at once, so this takes a second copy of the tables, which `save` does not.
+        #[cfg(feature = "serde")]
+        impl<T: ?Sized, S: BuildHasher> serde::Serialize for $Filter<T, S> {
+            fn serialize<R: serde::Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
+                crate::snapshot::serde::serialize(self.begin_save(), self.memory_usage(), serializer)
+            }
+        }
+
+        /// Deserializes a filter from the bytes of a snapshot, checked as by [`load`](Self::load). It is for hashers
+        /// whose default is always the same. Needs the feature `serde`.
+        ///
+        /// With any other hasher this does not compile. [`SameByDefault`](crate::SameByDefault) shows the way that
+        /// does, a [`Loader`].
+        ///
+        /// **There is no memory limit, except by the bytes.** No table is allocated before its bytes are there. So
+        /// the filter takes up at most 12 times its bytes, and at most twice its bytes from 128 KiB on. Small filters
+        /// take the most, because each table has a fixed part of some 250 bytes: 255 generations of one bucket are
+        /// 7,975 bytes, which become 66,176. While a format without bytes is read, such as JSON, up to three times
+        /// the bytes come on top. A growable filter that was loaded in this way can grow without a limit. If that is
+        /// too much, use a `Loader`, which takes a limit.
+        #[cfg(feature = "serde")]
+        impl<'de, T: ?Sized, S: crate::SameByDefault> serde::Deserialize<'de> for $Filter<T, S> {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                use serde::de::DeserializeSeed;
+
+                Loader::<Self, S>::new(S::default(), usize::MAX).deserialize(deserializer)
+            }
+        }
+    };
+}
+
+snapshots! {
+    ConcurrentCuckooFilter of Box<dyn crate::table::face::traits::FilterTable>,
+    with "let revoked = Revoked::with_capacity_and_hasher(1000, hasher.clone());\nrevoked.insert(\"token-17\")?;":
+    saved:
+    /// The snapshot is `68 + schema + 8 · buckets` bytes long, with the length of the schema in bytes (3 for text
+    /// without a schema of its own). That is a little less than [`memory_usage`](Self::memory_usage).
+    loaded:
+}
+
+snapshots! {
+    ConcurrentCuckooMaplet of Box<dyn crate::table::face::traits::MapletTable>,
+    with "let revoked = Revoked::builder_with_hasher(hasher.clone()).capacity(1000).value_bits(4).build()?;\nrevoked.insert(\"token-17\", 3)?;":
+    saved:
+    /// The snapshot is `73 + schema + 8 · buckets` bytes long, with the length of the schema in bytes. The values are
+    /// in it.
+    loaded:
+}
+
+snapshots! {
+    ExpiringCuckooFilter of Box<dyn crate::table::face::traits::ExpiringTable>,
+    with "let revoked = Revoked::builder_with_hasher(hasher.clone()).capacity(1000).lifetime_in_ticks(60).build()?;\nrevoked.advance_to(28_500_000);\nrevoked.insert(\"token-17\", 28_500_060)?;":
+    saved:
+    /// The snapshot contains the tick of its moment and all entries that are live then, each with its end. It may
+    /// also hold some that have just expired. The first [`advance_to`](Self::advance_to) after loading expires what
+    /// has died since. The snapshot is `104 + schema + 8 · buckets` bytes
+    /// long, with the length of the schema in bytes.
+    loaded:
+    /// If the caller's clock is behind the one of the snapshot, as one that begins at 0 with each process, nothing
+    /// would expire until it has caught up. So begin a new clock then: [`restart_clock`](Self::restart_clock).
+    ///
+}
+
+snapshots! {
+    GrowableCuckooFilter of crate::tables::growth::Tables,
+    with "let revoked = Revoked::with_capacity_and_hasher(1000, hasher.clone());\nrevoked.insert(\"token-17\")?;":
+    saved:
+    /// Tables that are added meanwhile are not in the snapshot. The layouts of the tables follow from the rate, by
+    /// arithmetic on floating-point numbers. A machine whose arithmetic gives other layouts, which can happen at
+    /// rates just between two of them, reports that as an error when it loads the snapshot.
+    loaded:
+    /// **`memory_limit` is the filter's limit from then on**, as
+    /// [`GrowableBuilder::memory_limit`](crate::GrowableBuilder::memory_limit) sets it: growth beyond it is refused.
+    /// (The limit of the filter that was saved is not in the snapshot.)
+    ///
+}
+
+snapshots! {
+    RotatingCuckooFilter of crate::tables::generations::Generations,
+    with "let revoked = Revoked::with_capacity_and_hasher(1000, hasher.clone());\nrevoked.insert(\"token-17\")?;":
+    saved:
+    /// The snapshot is of the generation and the tick of its moment. The first [`advance_to`](Self::advance_to) after
+    /// loading expires as many generations as periods have passed since. (If the clock is another one after loading,
+    /// call [`restart_clock`](Self::restart_clock) first.) If a rotation comes while the snapshot is being written,
+    /// the generation that expires by it may be missing.
+    loaded:
+    /// If the caller's clock is behind the one of the snapshot, as one that begins at 0 with each process, nothing
+    /// would expire until it has caught up. So begin a new clock then:
+    ///
+    /// ```
+    /// # #[cfg(feature = "stable-hash")] {
+    /// # use concurrent_cuckoo_filter::{RotatingCuckooFilter, StableState};
+    /// # let hasher = StableState::with_key([7; 16]);
+    /// # let seen = RotatingCuckooFilter::<str, _>::with_capacity_and_hasher(100, hasher.clone());
+    /// # seen.advance_to(28_500_000);
+    /// # let mut snapshot = Vec::new();
+    /// # seen.save(&mut snapshot)?;
+    /// let seen = RotatingCuckooFilter::<str, StableState>::load(&snapshot[..], hasher, 1 << 20)?;
+    /// let now = 3; // of a clock that began when this process did
+    /// if seen.tick().is_some_and(|tick| tick > now) {
+    ///     seen.restart_clock(now);
+    /// }
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+}

@@ -1,0 +1,12 @@
+//! What the models in `loom-tests` and `tests/stepped` see of the crate. Not part of the real library.
+
+mod expiring;
+mod one_table;
+mod several;
+
+pub use one_table::{AnyLayout, Image, Key, Smallest, SmallestOfValues, Table, Usual, UsualOfValues};
+pub use several::{Generations, Growable, GrowableKey};
+
+pub use crate::sync::fault::{Fault, Seeded, inject};
+#[cfg(ccf_model = "steps")]
+pub use crate::sync::steps::{Step, before_each_step};

@@ -1,0 +1,226 @@
+//! Seeded bugs: in a model, and only there, each step of the protocol that the proofs rely on can be left out.
+//!
+//! A model proves nothing unless it fails when the step it is about is missing. So every such step asks [`injected`]
+//! first. In the real library the answer is the constant `false`, and the question costs nothing.
+
+use core::sync::atomic::Ordering;
+
+/// A step of the protocol that a model can leave out or weaken.
+#[allow(unreachable_pub, reason = "models see it, through `model/mod.rs`")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A relocation does not bump the version.
+    RelocateWithoutBump,
+    /// A relocation bumps the version only after it has cleared the old slot.
+    RelocateBumpsLate,
+    /// A relocation clears the old slot before it has filled the new one.
+    RelocateClearsFirst,
+    /// A relocation trusts its plan: it does not check again that the fingerprint is still in the old bucket.
+    RelocateWithoutRecheck,
+    /// A relocation takes no lock.
+    RelocateWithoutLock,
+    /// A removal does not bump the version.
+    RemoveWithoutBump,
+    /// A removal bumps the version only after it has cleared the slot.
+    RemoveBumpsLate,
+    /// A removal takes no lock.
+    RemoveWithoutLock,
+    /// A lookup that found nothing does not read the version again.
+    LookupWithoutVersion,
+    /// An insert of a value takes no lock.
+    AddValueWithoutLock,
+    /// An insert of a value does not bump the version.
+    AddValueWithoutBump,
+    /// A relocation of a value does not bump the version before it fills the new slot.
+    RelocateAddsWithoutBump,
+    /// A replacement takes no lock.
+    ReplaceWithoutLock,
+    /// A replacement does not bump the version.
+    ReplaceWithoutBump,
+    /// A replacement takes the old entry out before it adds the new one.
+    ReplaceTakesFirst,
+    /// A replacement adds the new entry before it takes the old one out.
+    ReplaceAddsFirst,
+    /// A replacement does not keep, for a save, the word that it changes.
+    ReplaceKeepsNothing,
+    /// A lookup of live entries does not read the moment again.
+    LookupWithoutClock,
+    /// The load of the moment is relaxed.
+    RelaxedMoment,
+    /// The store of a moment is relaxed.
+    RelaxedPublish,
+    /// The caller's name for the current tick changes without the locks of the stripes.
+    RestartWithoutLocks,
+    /// An entry is added whose end has a place on the ring that is yet to be swept.
+    AddsBeforeSwept,
+    /// A pass begins without waiting for the writers that are under way.
+    SweepWithoutSettling,
+    /// A pass settles without bumps.
+    SweepWithoutBump,
+    /// A thread that takes dead entries out, to make room, does not bump.
+    DropWithoutBump,
+    /// A pass that has not ended is taken for one that has.
+    SweptTooSoon,
+    /// A pass, or a thread that takes dead entries out, does not keep for a save the word that it changes.
+    SweepKeepsNothing,
+    /// A thread that takes dead entries out, to make room, takes no lock.
+    DropWithoutLock,
+    /// A relocation moves an entry although it is dead.
+    RelocateDead,
+    /// `insert_if_absent` takes no lock.
+    InsertIfAbsentWithoutLock,
+    /// `count` takes no lock.
+    CountWithoutLock,
+    /// `clear` takes no locks.
+    ClearWithoutLocks,
+    /// `clear` bumps no version.
+    ClearWithoutBump,
+    /// The exchange by which `clear` empties a bucket is relaxed.
+    RelaxedClear,
+    /// An addition stores its word even if the bucket has changed since it was read.
+    AddOverwrites,
+    /// A removal or relocation stores its word even if the bucket has changed since it was read.
+    TakeOverwrites,
+    /// The length is changed by a load and a store.
+    CountDropsUpdates,
+    /// `insert_if_absent` reports "full" without checking whether the key has come in meanwhile.
+    FullThoughPresent,
+    /// "Full" is reported by the first search that finds no path.
+    FullWithoutConfirmation,
+    /// "Full" is reported by the second search that finds no path, even if something has moved meanwhile.
+    FullIgnoresVersions,
+    /// Where few buckets can be reached, an insert passes only through the lock of its own item's stripe.
+    FullPassesOwnStripe,
+    /// An insert that others have disturbed makes its last search without the stripes' locks.
+    FullWithoutLocks,
+    /// A save begins without the stripes' locks.
+    SaveWithoutLocks,
+    /// A save begins with one pass through the stripes' locks, instead of holding all.
+    SaveLocksInTurn,
+    /// A save reads a chunk's words after it has marked the chunk as passed.
+    SaveReadsAfterPassing,
+    /// A relocation does not keep, for a save, the word that it takes its copy out of.
+    RelocateKeepsNoSource,
+    /// A relocation does not keep the word that it puts its copy into.
+    RelocateKeepsNoTarget,
+    /// A relocation keeps the word that it puts its copy into only after it has put the copy there.
+    RelocateKeepsTargetLate,
+    /// A removal does not keep, for a save, the word that it takes its copy out of.
+    RemoveKeepsNothing,
+    /// An insert does not keep, for a save, the word that it puts its copy into.
+    InsertKeepsNothing,
+    /// If a bucket changes more than once, a save has the latest word that was kept.
+    KeepsLatestWord,
+    /// If several saves are running, words are kept for only one.
+    KeepsForOneSave,
+    /// A save of several tables begins with the oldest one.
+    #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots are of several tables"))]
+    SaveOldestFirst,
+    /// A lookup's loads of bucket words are relaxed.
+    RelaxedWordLoad,
+    /// A lookup's first load of the version is relaxed.
+    RelaxedVersionLoad,
+    /// The bump of a version is relaxed.
+    RelaxedBump,
+    /// The compare-exchange that removes a fingerprint is relaxed.
+    RelaxedRemove,
+    /// The compare-exchange that adds a fingerprint is relaxed.
+    RelaxedAdd,
+    /// An insert into the current generation does not check whether that one is still current.
+    InsertIgnoresRotation,
+    /// A lookup that found nothing in the live generations does not check whether they are still the same.
+    LookupIgnoresRotation,
+    /// A rotation clears the oldest generation before it has expired.
+    RotationClearsFirst,
+    /// A rotation does not wait until the spare table is clean.
+    RotationIntoDirtyTable,
+    /// A thread that rotates once for a tick, or once for a full generation, takes no lock to decide it.
+    RotationWithoutLock,
+    /// An insert that found its generation full rotates although another thread has done so.
+    FullRotatesAgain,
+    /// The store that begins a generation is relaxed.
+    RelaxedRotation,
+    /// The store that begins a new clock is relaxed.
+    RelaxedRestart,
+    /// The loads of the current generation are relaxed.
+    RelaxedGeneration,
+    /// A new table is announced before it is in its place.
+    PublishBeforeSet,
+    /// A filter grows without the lock for it.
+    GrowWithoutLock,
+    /// A thread that has the lock for growth does not check again whether another has grown the filter meanwhile.
+    GrowWithoutRecheck,
+    /// `insert_if_absent` on several tables locks no gate.
+    InsertIfAbsentWithoutGate,
+    /// `count` on several tables locks no gate.
+    CountWithoutGate,
+    /// A removal from several tables locks no gate.
+    RemoveWithoutGate,
+    /// A removal begins with the oldest table.
+    RemoveOldestFirst,
+    /// A lookup begins with the oldest table.
+    LookupOldestFirst,
+    /// The load of the number of tables is only an acquire.
+    AcquirePublished,
+}
+
+/// Whether `fault` is switched on in this model.
+#[cfg(not(ccf_model))]
+#[inline(always)]
+pub(crate) const fn injected(_fault: Fault) -> bool {
+    false
+}
+
+#[cfg(ccf_model)]
+std::thread_local! {
+    /// One bit for each fault that is switched on.
+    static INJECTED: core::cell::Cell<u128> = const { core::cell::Cell::new(0) };
+}
+
+/// Whether `fault` is switched on in this model.
+///
+/// loom and shuttle run all threads of a model on the thread that started it. So a thread-local reaches all of them,
+/// and no other model that runs at the same time. A model of real threads switches the fault on in each thread.
+#[cfg(ccf_model)]
+pub(crate) fn injected(fault: Fault) -> bool {
+    INJECTED.get() & 1 << fault as u64 != 0
+}
+
+/// From here on, switches these faults on and all others off, for this thread and the models that it runs.
+#[cfg(ccf_model)]
+pub fn inject(faults: &[Fault]) {
+    INJECTED.set(faults.iter().fold(0, |bits, &fault| bits | 1 << fault as u64));
+}
+
+/// Faults that are switched on for this thread until this value is dropped.
+#[cfg(ccf_model)]
+#[derive(Debug)]
+pub struct Seeded(());
+
+#[cfg(ccf_model)]
+impl Seeded {
+    /// Switches these faults on.
+    pub fn bugs(faults: &[Fault]) -> Self {
+        inject(faults);
+        Self(())
+    }
+}
+
+#[cfg(ccf_model)]
+impl Drop for Seeded {
+    fn drop(&mut self) {
+        inject(&[]);
+    }
+}
+
+/// `ordering`, or `Relaxed` if `fault` is switched on.
+#[inline(always)]
+pub(crate) fn ordering(fault: Fault, ordering: Ordering) -> Ordering {
+    if injected(fault) { Ordering::Relaxed } else { ordering }
+}
+
+/// `ordering`, or `Acquire` if `fault` is switched on.
+#[inline(always)]
+pub(crate) fn acquire(fault: Fault, ordering: Ordering) -> Ordering {
+    if injected(fault) { Ordering::Acquire } else { ordering }
+}

@@ -1,0 +1,67 @@
+//! The only module that names the atomics and locks of the protocols. They are the real ones. Where the crate is
+//! compiled as a model, they are loom's or those of `sync/steps.rs`. (What is built once and then only read is in
+//! the standard library's `OnceLock`. The numbers of threads and of files are in the standard library's atomics.)
+
+pub(crate) mod fault;
+#[cfg(ccf_model = "steps")]
+pub(crate) mod steps;
+
+pub(crate) use core::sync::atomic::Ordering;
+
+/// An atomic that only counts. No operation depends on it, so it is the real one in models too: they need not try
+/// schedules that differ in nothing else.
+pub(crate) use core::sync::atomic::AtomicU64 as Tally;
+
+#[cfg(not(ccf_model))]
+pub(crate) use core::sync::atomic::{AtomicI64, AtomicU64};
+#[cfg(not(ccf_model))]
+pub(crate) use parking_lot::{Mutex, MutexGuard};
+
+#[cfg(ccf_model = "steps")]
+pub(crate) use crate::sync::steps::{AtomicI64, AtomicU64, Mutex, MutexGuard};
+
+#[cfg(ccf_model = "loom")]
+pub(crate) use loom::sync::MutexGuard;
+#[cfg(ccf_model = "loom")]
+pub(crate) use loom::sync::atomic::{AtomicI64, AtomicU64};
+
+/// loom's mutex behind `parking_lot`'s interface: nothing panics under a lock, so there is no poison to report.
+#[cfg(ccf_model = "loom")]
+#[derive(Debug)]
+pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
+
+#[cfg(ccf_model = "loom")]
+impl<T> Mutex<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(loom::sync::Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().expect("no thread panics while it holds this lock")
+    }
+
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        self.0.try_lock().ok()
+    }
+}
+
+/// Locks if the lock is free. (In a model it waits for the lock, since a failed try only adds a step of no interest.)
+#[inline(always)]
+pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    if cfg!(ccf_model) { Some(mutex.lock()) } else { mutex.try_lock() }
+}
+
+/// Locks. It calls `wait` first if the lock is not free. (Not in a model, where a try only adds a step of no
+/// interest.)
+#[inline(always)]
+pub(crate) fn lock(mutex: &Mutex<()>, wait: impl FnOnce()) -> MutexGuard<'_, ()> {
+    #[cfg(not(ccf_model))]
+    if let Some(guard) = try_lock(mutex) {
+        return guard;
+    } else {
+        wait();
+    }
+    #[cfg(ccf_model)]
+    let _ = wait;
+    mutex.lock()
+}

@@ -1,0 +1,92 @@
+//! CONCURRENT: how an insert makes sure that there is no room where it can reach only few buckets, such as two that are
+//! full of copies of this pair. It locks only the stripes of the copies in these buckets. Changes under other stripes
+//! do not disturb it.
+
+use crate::sync::fault::{self, Fault};
+use crate::table::stripe::{MAX_STRIPES, Stripe};
+use crate::table::table::Table;
+use crate::word::bucket::BucketOps;
+use crate::word::geometry::{Geometry, Item};
+use crate::word::layout::Layout;
+
+/// The most buckets that count as few. An item whose two buckets are the same counts that one twice.
+const FEW: usize = 16;
+
+/// The most tries while others disturb them. A try costs less than a pass through all stripes, which comes next
+/// otherwise.
+const TRIES: usize = if cfg!(ccf_model) { 2 } else { 4 };
+
+/// A set of stripes: one bit for each.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct StripeSet([u64; MAX_STRIPES.div_ceil(64)]);
+
+impl StripeSet {
+    fn add(&mut self, number: usize) {
+        self.0[number / 64] |= 1 << (number % 64);
+    }
+
+    /// Those of a table's stripes that are in the set.
+    fn of(self, all: &[Stripe]) -> impl Iterator<Item = &Stripe> {
+        let some = all.chunks(64).zip(self.0).filter(|&(_, bits)| bits != 0);
+        some.flat_map(|(chunk, bits)| {
+            (0..).zip(chunk).filter_map(move |(nth, stripe)| (bits >> nth & 1 != 0).then_some(stripe))
+        })
+    }
+}
+
+impl<L: Layout, G: Geometry> Table<L, G> {
+    /// If relocations lead from the item's two buckets to few buckets only, and these were all full at one moment of
+    /// this call: how many copies of its class there were at that moment.
+    ///
+    /// The argument is that of `stripe.rs` for "full", with two differences. The passes go through the stripes of the
+    /// copies in these buckets only: a full bucket changes only when one of its copies is taken out or replaced. And
+    /// the second look must find the same stripes as the first, because the first pass went through those. The buckets
+    /// stay as they are from the second look until the second pass begins, so the count is right for that moment. If
+    /// others have disturbed a try, its second look and pass are the first ones of the next try.
+    pub(super) fn copies_if_enclosed(&self, item: Item) -> Option<usize> {
+        let stripes = self.enclosing(item)?;
+        let mut before = (stripes, self.settle(stripes.of(&self.stripes)));
+        for _ in 0..TRIES {
+            let stripes = self.enclosing(item)?;
+            let copies = self.copies_locked(item);
+            let now = (stripes, self.settle(stripes.of(&self.stripes)));
+            if now == before {
+                return Some(copies);
+            }
+            before = now;
+        }
+        None
+    }
+
+    /// The stripes of all copies in the item's two buckets and in all buckets to which relocations lead from there.
+    /// `None` if one of these has room, if they are too many, or if the table has a clock.
+    fn enclosing(&self, item: Item) -> Option<StripeSet> {
+        if self.clock().is_some() {
+            // A sweep takes copies out without a lock.
+            return None;
+        }
+        let mut stripes = StripeSet([0; _]);
+        let mut reached = [item.first; FEW];
+        reached[1] = item.second;
+        let (mut next, mut count) = (0, 2);
+        while next < count {
+            let bucket = reached[next];
+            let word = self.look(bucket);
+            if self.layout.has_room(word) {
+                return None;
+            }
+            for entry in self.layout.entries(word) {
+                let sum = self.buckets.sum(self.layout.fingerprint_of(entry));
+                let held_under = if fault::injected(Fault::FullPassesOwnStripe) { item.sum } else { sum };
+                stripes.add(self.stripes().number(held_under));
+                let alternate = self.buckets.other(sum, bucket);
+                if !reached[..count].contains(&alternate) {
+                    *reached.get_mut(count)? = alternate;
+                    count += 1;
+                }
+            }
+            next += 1;
+        }
+        Some(stripes)
+    }
+}

@@ -1,0 +1,279 @@
+//! CONCURRENT: the clock by which the entries of a table expire. `table/expiring/mod.rs` has the reasoning.
+
+use core::time::Duration;
+
+use crate::error::insert::InsertError;
+use crate::sync::fault::{self, Fault};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
+use crate::word::ring::{Arc, MOST_RING_BITS, Moment, Ring};
+
+/// The result of a call of `advance_to` on a filter with a clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Advance {
+    /// This is the first tick that the filter was given: its clock begins with this tick.
+    Origin,
+    /// The tick is the last one that the filter was given: nothing was due.
+    Current,
+    /// The tick is greater than every one before. Everything that was to expire by then has expired.
+    ///
+    /// In a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter), `ticks` generations have expired, or all of them
+    /// if there are fewer.
+    Forward {
+        /// By how many ticks the clock has advanced. If no pause explains the number, the caller's
+        /// clock has jumped.
+        ticks: u64,
+    },
+    /// The tick is less than an earlier one. Nothing expires until the clock has caught up.
+    Behind {
+        /// By how many ticks it is behind.
+        by: u64,
+    },
+}
+
+/// The clock of a table.
+///
+/// It counts ticks of its own, which advance by one with each tick of the caller. The caller's name for a tick is the
+/// sum of the clock's own tick and an offset.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    pub(in crate::table) ring: Ring,
+    /// The longest lifetime, in ticks.
+    longest: u64,
+    /// How long a tick is, if the caller has said so.
+    resolution: Option<Duration>,
+    /// A [`Moment`]. A lookup needs nothing else.
+    moment: AtomicU64,
+    /// What is added to a tick of the clock's own to get the caller's tick, modulo 2⁶⁴. Only a thread that holds the
+    /// locks of all stripes changes it. So it does not change for a thread that holds any of them.
+    offset: AtomicU64,
+    /// The sum of the two above. It is changed after them. So a thread that finds that all three agree has read two
+    /// that belong together, without a lock.
+    noted: AtomicU64,
+    /// The pass that is under way. Only the holder of this lock changes the three above.
+    sweep: Mutex<Option<Pass>>,
+    pub(crate) tallies: Tallies,
+}
+
+/// The first tick of a clock's own, to which it also goes back. It is a multiple of the length of every ring, and
+/// greater than that length.
+pub(in crate::table) const FIRST_TICK: u64 = 1 << (MOST_RING_BITS + 1);
+
+/// What has happened since the clock was made.
+#[derive(Debug, Default)]
+pub(crate) struct Tallies {
+    /// Dead entries that were taken out.
+    pub(crate) expired: Tally,
+    /// Passes over the whole table that have ended.
+    pub(crate) sweeps: Tally,
+    pub(crate) steps_back: Tally,
+    pub(crate) jumps: Tally,
+}
+
+/// A pass over the table that takes the dead out.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::table) struct Pass {
+    /// The pass takes out what has died by this tick.
+    pub(in crate::table) target: u64,
+    pub(in crate::table) dead: Arc,
+    /// The next bucket to sweep.
+    pub(in crate::table) next: usize,
+}
+
+/// When an entry is to expire.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Until {
+    /// At this tick of the caller.
+    Tick(u64),
+    /// This many ticks from now.
+    After(u64),
+    /// This many ticks after this tick of the caller, which is now or past. The end itself may be beyond the last
+    /// tick there is.
+    Since { tick: u64, ticks: u64 },
+}
+
+/// Whether an entry may be added now.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::table) enum Admission {
+    /// It may, with this end.
+    At { end: u64 },
+    /// It is dead already.
+    Dead,
+    /// Its end would take the place on the ring of an end that is yet to be swept.
+    NotYet,
+}
+
+/// What is read from a clock in one go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reading {
+    /// The caller's tick, if one is known.
+    pub(crate) now: Option<u64>,
+    pub(crate) moment: Moment,
+}
+
+impl Clock {
+    pub(crate) fn new(ring: Ring, longest: u64, resolution: Option<Duration>) -> Self {
+        Self {
+            ring,
+            longest,
+            resolution,
+            moment: AtomicU64::new(Moment::UNKNOWN.0),
+            offset: AtomicU64::new(0),
+            noted: AtomicU64::new(0),
+            sweep: Mutex::new(None),
+            tallies: Tallies::default(),
+        }
+    }
+
+    /// A clock like this one that shows the same tick, for an empty table.
+    pub(crate) fn another(&self) -> Self {
+        let clock = Self::new(self.ring, self.longest, self.resolution);
+        match self.now() {
+            Some(now) => clock.at(now, 0, 0),
+            None => clock,
+        }
+    }
+
+    /// The place on the ring of the current tick.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn place(&self, moment: Moment) -> u16 {
+        self.ring.place(moment.now())
+    }
+
+    /// The clock as it is when it shows this tick of the caller, which has this place on the ring, and the sweep lags
+    /// by `lag` ticks.
+    pub(crate) fn at(self, now: u64, place: u16, lag: u64) -> Self {
+        let moment = Moment::new(self.ring, FIRST_TICK + u64::from(place), lag);
+        Self {
+            moment: AtomicU64::new(moment.0),
+            offset: AtomicU64::new(now.wrapping_sub(moment.now())),
+            noted: AtomicU64::new(now),
+            ..self
+        }
+    }
+
+    pub(crate) fn longest(&self) -> u64 {
+        self.longest
+    }
+
+    pub(crate) fn resolution(&self) -> Option<Duration> {
+        self.resolution
+    }
+
+    /// The earliest tick of the caller at which entries died that were not swept yet. Not exact while the clock
+    /// advances.
+    pub(crate) fn oldest_unswept(&self) -> Option<u64> {
+        let lag = self.moment().lag();
+        self.now().filter(|_| lag > 0).map(|now| now.saturating_sub(lag - 1))
+    }
+
+    /// The moment, at the beginning of a lookup, and for writers.
+    #[inline(always)]
+    pub(in crate::table) fn moment(&self) -> Moment {
+        // Acquire, with `publish`: a thread that sees that the table was swept sees it without what was swept.
+        // SeqCst: see `table/expiring/mod.rs`, *Linearizability*.
+        Moment(self.moment.load(fault::ordering(Fault::RelaxedMoment, Ordering::SeqCst)))
+    }
+
+    /// The current tick, for a model, without any ordering.
+    #[cfg(ccf_model)]
+    pub(crate) fn peek(&self) -> u64 {
+        Moment(self.moment.load(Ordering::Relaxed)).now().wrapping_add(self.offset.load(Ordering::Relaxed))
+    }
+
+    /// Whether it is still the same moment, at the end of a lookup.
+    #[inline(always)]
+    pub(in crate::table) fn is_still(&self, moment: Moment) -> bool {
+        // Relaxed: the lookup's reads of words come before it and acquire what they have seen. With that come the
+        // moments that matter.
+        fault::injected(Fault::LookupWithoutClock) || self.moment.load(Ordering::Relaxed) == moment.0
+    }
+
+    /// Sets the moment. The caller holds the lock of the sweep.
+    pub(in crate::table) fn publish(&self, moment: Moment) {
+        // Release, and SeqCst: see `moment`.
+        self.moment.store(moment.0, fault::ordering(Fault::RelaxedPublish, Ordering::SeqCst));
+    }
+
+    /// From now on calls the tick of this moment `tick`. The caller also holds the locks of all stripes.
+    pub(in crate::table) fn call(&self, moment: Moment, tick: u64) {
+        // Relaxed: the locks order it.
+        self.offset.store(tick.wrapping_sub(moment.now()), Ordering::Relaxed);
+    }
+
+    /// Notes what the tick of the moment is called. The caller holds the lock of the sweep, has set both and is about
+    /// to release it.
+    pub(in crate::table) fn note(&self, tick: u64) {
+        self.noted.store(tick, Ordering::Relaxed);
+    }
+
+    /// The caller's current tick, if one is known.
+    #[inline]
+    pub(crate) fn now(&self) -> Option<u64> {
+        // Relaxed: all that matters is whether they agree.
+        let noted = self.noted.load(Ordering::Relaxed);
+        let Reading { now, .. } = self.read();
+        if now == Some(noted) || now.is_none() { now } else { self.now_when_it_is_set() }
+    }
+
+    /// `now` while another thread changes it.
+    #[cold]
+    fn now_when_it_is_set(&self) -> Option<u64> {
+        let _pass = self.lock_sweep();
+        self.read().now
+    }
+
+    /// The moment, and what its tick is called. The caller holds the lock of a stripe or that of the sweep.
+    pub(crate) fn read(&self) -> Reading {
+        let moment = self.moment();
+        let now = moment.now().wrapping_add(self.offset.load(Ordering::Relaxed));
+        Reading { now: moment.is_known().then_some(now), moment }
+    }
+
+    /// Whether an entry that expires at `until` may be added at this reading. An error if it never may.
+    pub(in crate::table) fn admit(&self, reading: Reading, until: Until) -> Result<Admission, InsertError> {
+        let Reading { now: Some(now), moment } = reading else {
+            return Err(InsertError::ClockNotSet);
+        };
+        let lifetime = match until {
+            Until::Tick(tick) => tick.saturating_sub(now),
+            Until::After(ticks) => ticks,
+            Until::Since { tick, ticks } => ticks.saturating_sub(now.saturating_sub(tick)),
+        };
+        if lifetime == 0 {
+            return Ok(Admission::Dead);
+        }
+        if lifetime > self.longest {
+            let expires_at = now.saturating_add(lifetime);
+            return Err(InsertError::LifetimeTooLong { expires_at, now, longest: self.longest });
+        }
+        let end = moment.now() + lifetime;
+        let admitted = self.ring.has_room_for(moment, end) || fault::injected(Fault::AddsBeforeSwept);
+        Ok(if admitted { Admission::At { end } } else { Admission::NotYet })
+    }
+
+    /// How far `swept` may lag behind so that entries with the longest lifetime are admitted.
+    pub(in crate::table) fn spare(&self) -> u64 {
+        self.ring.len() - self.longest
+    }
+
+    /// The end of an entry with this payload that is live at the moment.
+    pub(in crate::table) fn end_of(&self, moment: Moment, payload: u16) -> u64 {
+        moment.now() + self.ring.ticks_until(moment, payload)
+    }
+
+    pub(in crate::table) fn lock_sweep(&self) -> MutexGuard<'_, Option<Pass>> {
+        self.sweep.lock()
+    }
+
+    pub(in crate::table) fn try_lock_sweep(&self) -> Option<MutexGuard<'_, Option<Pass>>> {
+        crate::sync::try_lock(&self.sweep)
+    }
+}
+
+/// The number of ticks of this length for which to keep an entry, so that it lives for at least its lifetime,
+/// wherever in a tick it is added.
+pub(crate) fn ticks_for(lifetime: Duration, resolution: Duration) -> u64 {
+    let whole = lifetime.as_nanos().div_ceil(resolution.as_nanos());
+    u64::try_from(whole).map_or(u64::MAX, |whole| whole.saturating_add(1))
+}

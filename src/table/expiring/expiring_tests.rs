@@ -1,0 +1,115 @@
+//! A table with a clock: its vector units, its own ticks when they begin again, and the pass that takes dead entries
+//! out.
+
+use crate::machine::memory::Pages;
+use crate::table::expiring::Unless;
+use crate::table::expiring::clock::{Advance, Clock, Until};
+use crate::table::expiring::dyn_table::IsLive;
+use crate::table::face::dyn_table::Shaped;
+use crate::table::face::traits::{AnyTable, ExpiringTable};
+use crate::table::table::Table;
+use crate::table::table_tests::assert_all_vector_units_find_the_same;
+use crate::word::geometry::Buckets;
+use crate::word::layout::{Encoding, OfShape, Plain, SHAPES_WITH_PAYLOAD, SemiSorted, Shape, WithPayload};
+use crate::word::ring::{LAST_TICK, Moment, Ring};
+
+/// A table for lifetimes that leave `spare` ticks of the ring unused.
+fn table<L: OfShape>(shape: Shape, buckets: usize, end_bits: u32, spare: u64) -> Expiring<L> {
+    let shape = shape.with_payload(end_bits).expect("it leaves enough");
+    let table = Table::new(Pages::Usual, shape, Buckets::new(buckets)).expect("a small table");
+    let ring = Ring::new(end_bits);
+    let table = table.with_clock(Clock::new(ring, ring.len() - spare, None)).expect("a small clock");
+    Shaped { table }
+}
+
+type Expiring<L> = Shaped<WithPayload<L>, Buckets, 0, 0>;
+
+/// `is_swept`: whether the dead entries are out when the lookups begin.
+fn compare_vector_units<L: OfShape>(shape: Shape, end_bits: u32, is_swept: bool) {
+    // A sweep does 4,096 buckets at once.
+    let buckets = if is_swept { 500 } else { 5000 };
+    let table = table::<L>(shape, buckets, end_bits, 1);
+    table.advance_to(100);
+    let insert = |number, hash| {
+        let added = ExpiringTable::add_until(&table, hash, Until::After(1 + number % 3), Unless::Never);
+        assert_eq!(added, Ok(true), "room");
+        if number == buckets as u64 / 2 {
+            table.advance_to(101);
+        }
+    };
+    assert_all_vector_units_find_the_same(&table.table, insert, |hash| IsLive(table.contains_live(hash)));
+    assert_eq!(table.clock().read().moment.lag() == 0, is_swept);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri has none")]
+fn all_vector_units_find_the_same_living() {
+    for (shape, end_bits) in SHAPES_WITH_PAYLOAD.into_iter().zip([4, 4, 4, 8, 16]) {
+        for is_swept in [true, false] {
+            match shape.encoding {
+                Encoding::Plain => compare_vector_units::<Plain>(shape, end_bits, is_swept),
+                Encoding::SemiSorted => compare_vector_units::<SemiSorted>(shape, end_bits, is_swept),
+            }
+        }
+    }
+}
+
+/// The clock's own ticks begin again after 2⁴⁷, longer than any process runs. No lifetime changes by it.
+#[test]
+fn lifetimes_last_while_the_clock_begins_its_own_ticks_again() {
+    for (spare, lag, pace) in [(1, 0, 1), (1, 1, 1), (9, 5, 1), (1, 0, 2), (1, 0, 5)] {
+        let table = table::<SemiSorted>(Shape::semi_sorted(4, 17), 100, 4, spare);
+        let ticks = (1000..1010).step_by(pace);
+        let longest = 16 - spare;
+        table.advance_to(1000);
+        // As if the clock had run that long.
+        let clock = table.clock();
+        let moment = Moment::new(clock.ring, LAST_TICK - 3, lag);
+        clock.call(moment, 1000);
+        clock.publish(moment);
+        for tick in ticks.clone() {
+            table.advance_to(tick);
+            for lifetime in 1..=longest {
+                let hash = tick * 100 + lifetime;
+                assert_eq!(
+                    ExpiringTable::add_until(&table, hash, Until::Tick(tick + lifetime), Unless::Never),
+                    Ok(true),
+                    "{hash}"
+                );
+            }
+        }
+        for now in 1009..1030 {
+            table.advance_to(now);
+            for tick in ticks.clone() {
+                for lifetime in 1..=longest {
+                    assert_eq!(table.contains_live(tick * 100 + lifetime), tick + lifetime > now, "{tick} at {now}");
+                }
+            }
+        }
+        assert_eq!(clock.now(), Some(1029));
+        assert!(clock.read().moment.now() < LAST_TICK, "they have begun again");
+    }
+}
+
+/// A pass that is under way ends as one for the tick at which it began. The next pass takes the rest.
+#[test]
+#[cfg_attr(miri, ignore = "sweeps twelve thousand buckets again and again")]
+fn a_pass_goes_on_while_the_clock_does() {
+    let table = table::<SemiSorted>(Shape::semi_sorted(4, 17), 3 * 4096, 4, 9);
+    table.advance_to(0);
+    for hash in 0..9000u64 {
+        let added = ExpiringTable::add_until(&table, hash << 40 | hash, Until::Tick(1 + hash % 3), Unless::Never);
+        assert_eq!(added, Ok(true));
+    }
+    // Sweeps the first third of the table, and then, one tick later, the next third.
+    assert_eq!(table.advance_to(1), Advance::Forward { ticks: 1 });
+    let left = table.len();
+    assert!((7500..8500).contains(&left), "{left} are left of 9,000");
+    assert_eq!(table.advance_to(2), Advance::Forward { ticks: 1 });
+    assert_eq!((table.live_in(0), table.clock().oldest_unswept()), (3000, Some(1)));
+    table.advance_to(2);
+    assert_eq!(table.clock().oldest_unswept(), Some(2), "those of tick 1 are out");
+    assert_eq!(table.len(), 6000, "and no others");
+    (0..3).for_each(|_| _ = table.advance_to(2));
+    assert_eq!((table.len(), table.live_in(0)), (3000, 3000));
+}

@@ -1,0 +1,440 @@
+//! CONCURRENT: what only a table with a clock does. It adds entries with an end, finds them while they live, and
+//! forgets them.
+//!
+//! # Entries
+//! The payload of an entry is its *end*: the tick at which it dies, as a place on a ring (`word/ring.rs`). An entry
+//! is *live* until its end has come, and *dead* from then on. An entry is an *item* as in a maplet: a class with a
+//! payload. The protocol is that of `table/maplet.rs`: each store that adds, takes or replaces a *live* item is made
+//! under the lock of its stripe, after a bump of its own. Two things are new: the clock, and the taking out of dead
+//! entries.
+//!
+//! The clock is one word, the [`Moment`]: `now`, and how far `swept` lags behind. It changes in two ways, both under
+//! the lock of the sweep (`table/expiring/clock.rs`): `now` goes forward, and `swept` catches up. So a moment does not come
+//! back (except after 2⁴⁷ ticks).
+//!
+//! # The rules
+//! In these rules, `e` is the number of bits of an end, so the ring has `2^e` places.
+//!
+//! 1. A writer reads the moment under the lock of its stripe, before it looks at any word. It acts by that moment
+//!    before it releases the lock. (In the other order, an item that it has seen may be swept before it reads the
+//!    moment, and the item's place may then mean another end.)
+//! 2. It adds an item only if the item's end is after `now` and at most `swept + 2^e`. If the end is beyond that, but
+//!    the lifetime is not too long, the writer releases the lock, waits for the sweep, and begins anew. (A replaced
+//!    payload is an item that is added.)
+//! 3. A relocation moves live items only. One that finds its item dead takes it out.
+//! 4. **A pass** takes out all that died by its *target*, the `now` at which it begins. It first passes once through
+//!    the locks of all stripes ("settles"). Then it looks at each bucket once, and then `swept` becomes its target.
+//!    It holds the lock of the sweep all the time, or leaves the rest to the next thread that takes that lock.
+//! 5. **Each take of a dead item comes after a bump of its stripe at a moment at which it was dead.** A pass bumps
+//!    each stripe as it settles. After that it takes out what it finds, without a lock and without a further bump.
+//!    Any other thread that takes a dead item out, to make room, does it under the lock of its stripe, and bumps
+//!    first.
+//! 6. A lookup reads the moment, and does what a lookup of a maplet does. If no lane has the fingerprint, the answer
+//!    is *false*. If one has, and its end is live at the moment, the answer is *true*. Otherwise the lookup looks
+//!    once more, at all lanes, and reads the moment again at the end. *False* counts only if the moment is still the
+//!    same; if not, it looks again. (At a moment without a lag all places are live. Then it need not read them.)
+//!
+//! # Why `swept` is true
+//! *No item with an end up to `swept` is in the table.* Let `T` be the target of a pass. After the pass has settled,
+//! each writer that takes a stripe's lock reads a moment whose `now` is `T` or later, for the lock passes that on. So
+//! the writer adds nothing that ends by `T` (rule 2), and relocates nothing that does (rule 3). The writers that had
+//! the lock before are done. So from then on no bucket gets an item that ends by `T`, and the pass looks at each
+//! bucket after that.
+//!
+//! So all ends in the table are after `swept` and at most `swept + 2^e`, and each place on the ring means exactly one
+//! of them. A writer that holds a stripe's lock reads places right: only a thread with that lock could give an item
+//! of its stripe another meaning. A pass reads them right too: what its places mean changes when `swept` does, and
+//! the pass has the lock of the sweep.
+//!
+//! The lag is at most `2^e` ticks, however far `now` leaps ahead. After such a leap, `swept` is taken for later than
+//! it is. That does no harm: nothing is live, nothing is added, and the pass that ends this state takes out whatever
+//! there is.
+//!
+//! The clock's own ticks begin again after 2⁴⁷. The thread that begins them again holds the locks of all stripes,
+//! keeps the place on the ring, and makes the pass that is under way begin anew.
+//!
+//! # Why no lookup misses an entry that lives throughout
+//! *It has found the fingerprint nowhere.* As in `table/maplet.rs`, and leaving aside takes of the dead, what it has
+//! read is what the table held at a moment of the look. Suppose that there was a live item of the key at that moment,
+//! and that a take of the dead hid it from the lookup. That take came before the lookup read the item's word. Before
+//! the take there was a bump (rule 5), at which the item was already dead. The lookup has read the version of that
+//! bump, or a later one, the first time too; otherwise it would have seen the version change. So the item was dead
+//! when the look began, and not live at that moment: a contradiction.
+//!
+//! *It has found the fingerprint, but no live item.* Take the last look, at the moment `m`, which was the same before
+//! and after it.
+//!
+//! 1. *It has seen no change that was made at a later moment.* A thread that makes such a change has read that moment
+//!    first. So a lookup that reads a word with that change in it reads the later moment at the end.
+//! 2. *It has seen what was taken out before `m`.* Let `swept` be `s` at `m`. All that the passes up to `s` took out
+//!    was gone when `m` was published, and the lookup read `m` first. So no place in the words that it read means an
+//!    end up to `s`, nor, by 1, one after `s + 2^e`.
+//! 3. So it reads places right, and the dead that were taken out were dead at `m`: the threads that took them had
+//!    read a moment no later than `m`.
+//! 4. What is left are the changes of live items, under the rules of `table/maplet.rs`. So the key had no live item
+//!    at one moment of the look; and during all of the look the moment was `m`.
+//!
+//! # Why nothing is found that is dead
+//! A lookup answers *true* for an item whose place is live at the moment `m` that it read before the words. If the
+//! item was in the table then, its place meant its end (by 2 above), and it was live. If it was added later, then it
+//! was added during the call, and live.
+//!
+//! *Why the second reading.* A lookup reads a moment at which the place of 14 means 10. It is stopped. The entries
+//! that died at 10 are swept, and the clock goes on. The end of the lookup's own key, which is live, is put off to
+//! 14, and now the lookup reads the words. It takes that entry for dead.
+//!
+//! *Why takes of the dead bump.* A thread has announced that it adds an entry of the key to the first word. A lookup
+//! reads the version and the first word. The entry is added. The clock goes on; by that, another entry of the key
+//! dies, and is taken out of the second word. The lookup reads the second word. It has found no entry, though there
+//! was one at each moment.
+//!
+//! # Linearizability
+//! The filter is a multiset of pairs of a class and an end, and a clock.
+//!
+//! | operation | takes effect |
+//! |---|---|
+//! | `advance_to` | when the moment is published. All that dies by it is out at once, whenever a pass gets there. If nothing was due: at its look at the clock |
+//! | lookups | as in `table/maplet.rs` |
+//! | `insert`, `keep_until` | at their compare-exchange. An entry that has died by then has no effect, so any moment will do. If the end that `keep_until` puts off has passed by then, `keep_until` has added an entry |
+//! | `remove` | at its compare-exchange; or, if the end has passed by then, just before it passed: the entry was there, for the lock was held |
+//! | `insert_if_absent` | *false*: at its look. *true*: at its compare-exchange; under the lock, no other thread has added an entry of the class |
+//! | an insert that is refused for its lifetime | at its look at the clock |
+//! | an insert that is refused for lack of room | at the moment without room that `table/stripe.rs` describes. Dead entries count as room there: the search leaves them out, by one moment of the clock for all buckets, and its result does not count if the clock has gone on. At last the insert checks whether its own entry would still be live. If so, it was live at that moment |
+//!
+//! As in `table/stripe.rs`, the orders of all keys agree. The accesses to the moment are `SeqCst` like those to
+//! words, except the second reading of a lookup, for which step 1 is enough. So, if one thread advances
+//! the clock and then looks for a key, and another adds this key and then looks for another key that has died by then,
+//! they do not both miss what the other did.
+//!
+//! # How long anyone waits
+//! Lookups wait for no thread. They look again only where another thread has bumped, as each pass does when it
+//! begins, or has changed the moment, which happens twice for each tick. Inserts wait for a pass only where rule 2
+//! says so. That happens while a call of `advance_to` that has come late finishes a pass. When that call returns,
+//! `swept` lags by so little that entries with the longest lifetime are admitted. The lock of the sweep comes before
+//! the locks of stripes, and a thread that holds one of these never waits for it. So there is no deadlock.
+//!
+//! An insert that holds the locks of all stripes (`Table::undisturbed`) makes a bounded number of searches here too.
+//! No other thread adds meanwhile, since that takes a lock. The clock goes on by at most as many moments as there are
+//! calls of `advance_to` until one of them waits for the locks to settle.
+//!
+//! # Saves
+//! A save reads the moment when it has the locks of all stripes. All items that are live then are in the image
+//! (`table/image/save.rs`). A pass that began before takes out only what is dead by then. One that begins later has
+//! settled, sees that a save is running, and keeps the words.
+
+pub(crate) mod clock;
+mod dyn_table;
+mod sweep;
+
+#[cfg(test)]
+mod expiring_tests;
+
+use core::hint::select_unpredictable;
+
+use crate::error::insert::InsertError;
+use crate::plan::batch::BLOCK;
+use crate::sync::fault::{self, Fault};
+use crate::table::expiring::clock::{Admission, Clock, Until};
+use crate::table::lookup::Seen;
+use crate::table::relocate::{Effort, Purpose};
+use crate::table::stripe::Guard;
+use crate::table::table::Table;
+use crate::word::bucket::{BucketOps, Place, choose};
+use crate::word::geometry::{Geometry, Item, Items};
+use crate::word::layout::Layout;
+use crate::word::payloads::PayloadOps;
+use crate::word::ring::Moment;
+
+/// When an entry is added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unless {
+    /// Always.
+    Never,
+    /// Unless the key has a live entry.
+    Present,
+    /// Unless the key has an entry that can be made to live that long.
+    Extended,
+}
+
+/// The result of an attempt to add an entry.
+enum Attempt {
+    /// It was added, or is dead already.
+    Added,
+    /// There was an entry that serves instead.
+    NotNeeded,
+    /// A pass must come first.
+    NotYet,
+    NoRoom,
+}
+
+impl<L: Layout, G: Geometry> Table<L, G> {
+    pub(in crate::table) fn own_clock(&self) -> &Clock {
+        self.clock().expect("the table was made with a clock")
+    }
+
+    /// Whether there is a live entry of the item's class, which `again` returns too. Lock-free.
+    #[inline(always)]
+    pub(crate) fn contains_live_or_again(
+        &self,
+        layout: impl Layout,
+        item: Item,
+        again: impl FnOnce() -> Item + Copy,
+    ) -> bool {
+        // No `expect` here: a panic would cost registers.
+        let Some(clock) = self.clock() else { return false };
+        let moment = clock.moment();
+        if moment.lag() > 0 {
+            return self.contains_live_beside_dead(clock, moment, again);
+        }
+        // All that has died is swept, so every place on the ring is live.
+        let holds = |first, second| layout.either_holds(first, second, self.fingerprint(item));
+        self.look_once(item, holds, |_, _| self.contains_live_anew(again))
+    }
+
+    /// The same while the table may hold dead entries.
+    #[inline(never)]
+    fn contains_live_beside_dead(&self, clock: &Clock, moment: Moment, again: impl FnOnce() -> Item + Copy) -> bool {
+        let item = again();
+        let found = |first, second| {
+            let lanes = self.layout.lanes_in_either(first, second, self.fingerprint(item));
+            let place = choose([first, second], [0; 2], lanes).1;
+            // If it is not live, another entry may be, or this one may be live by now.
+            if self.is_dead(clock, moment, place) { self.contains_live_exactly(again) } else { place.exists() }
+        };
+        self.look_once(item, found, |_, _| self.contains_live_anew(again))
+    }
+
+    /// Whether there is an entry at the place whose end is past. That is rare. Whether there is one at all can't be
+    /// predicted, so no branch depends on that alone.
+    #[inline(always)]
+    fn is_dead(&self, clock: &Clock, moment: Moment, place: Place) -> bool {
+        let is_live = clock.ring.is_live(moment, self.layout.payload_at(place));
+        select_unpredictable(place.exists(), !is_live, false)
+    }
+
+    /// Whether the item is live, where the first look was disturbed.
+    #[cold]
+    #[inline(never)]
+    fn contains_live_anew(&self, item: impl FnOnce() -> Item) -> bool {
+        self.counters.lookup_retried();
+        self.contains_live_exactly(item)
+    }
+
+    /// The same by looks that are never unsure, repeated until the version is unchanged and either a live entry was
+    /// found or the moment is unchanged too.
+    #[cold]
+    #[inline(never)]
+    fn contains_live_exactly(&self, item: impl FnOnce() -> Item) -> bool {
+        let (item, clock) = (item(), self.own_clock());
+        loop {
+            let moment = clock.moment();
+            let is_live = |end| clock.ring.is_live(moment, end);
+            let holds = |bucket| self.layout.count_with(bucket, self.fingerprint(item), is_live) > 0;
+            let found = self.look_once(item, |first, second| Some(holds(first) || holds(second)), |_, _| None);
+            if let Some(found) = found
+                && (found || clock.is_still(moment))
+            {
+                return found;
+            }
+            self.counters.lookup_retried();
+        }
+    }
+
+    /// `contains_live` for each of the first `len` items of a block. If there are items to come, prefetches their
+    /// buckets.
+    ///
+    /// As in [`contains_block`](Self::contains_block), all words are read before any is compared. One moment serves
+    /// for all.
+    #[inline(always)]
+    pub(crate) fn contains_live_block(
+        &self,
+        items: &Items<G::Index, BLOCK>,
+        len: usize,
+        coming: Option<&Items<G::Index, BLOCK>>,
+        answers: &mut [bool; BLOCK],
+    ) {
+        let clock = self.own_clock();
+        let moment = clock.moment();
+        let mut seen = Seen::NOTHING;
+        let changes = self.look_at_block(items, len, coming, &mut seen);
+        if moment.lag() == 0 {
+            // As in `contains_live_or_again`.
+            self.compare_block(items, &seen, answers);
+        } else {
+            self.compare_block_beside_dead(clock, moment, items, len, &seen, answers);
+        }
+        if changes != 0 && !fault::injected(Fault::LookupWithoutVersion) {
+            for (nth, answer) in answers.iter_mut().enumerate().take(len) {
+                // A match is certain in any case.
+                *answer = *answer || self.contains_live_anew(|| items.get(nth));
+            }
+        }
+    }
+
+    /// The comparison of a block while the table may hold dead entries.
+    #[inline(always)]
+    fn compare_block_beside_dead(
+        &self,
+        clock: &Clock,
+        moment: Moment,
+        items: &Items<G::Index, BLOCK>,
+        len: usize,
+        seen: &Seen,
+        answers: &mut [bool; BLOCK],
+    ) {
+        // One bit for each item. The only branch that depends on what was found is the end of the loop over the bits.
+        let mut dead = 0;
+        for (nth, answer) in answers.iter_mut().enumerate() {
+            let place = choose(seen.buckets(nth), [0; 2], self.lanes_of_nth(items, seen, nth)).1;
+            *answer = place.exists();
+            dead |= u32::from(self.is_dead(clock, moment, place)) << nth;
+        }
+        dead &= ((1u64 << len) - 1) as u32;
+        while dead != 0 {
+            let nth = dead.trailing_zeros() as usize % BLOCK;
+            dead &= dead - 1;
+            answers[nth] = self.contains_live_exactly(|| items.get(nth));
+        }
+    }
+
+    /// Adds an entry of the class that expires at `until`; returns whether it was added.
+    #[inline(always)]
+    pub(crate) fn add_until(
+        &self,
+        layout: impl Layout,
+        class: Item,
+        until: Until,
+        unless: Unless,
+    ) -> Result<bool, InsertError> {
+        // As in `remove_hash`.
+        self.prefetch(class);
+        let guard = self.stripe(class.sum).lock_unless(Fault::AddValueWithoutLock, &self.counters);
+        match self.try_to_add(layout, &guard, class, until, unless)? {
+            Attempt::Added => Ok(true),
+            Attempt::NotNeeded => Ok(false),
+            attempt => {
+                drop(guard);
+                self.add_anyhow(class, until, unless, attempt)
+            }
+        }
+    }
+
+    /// The same where the first attempt did not succeed.
+    #[cold]
+    #[inline(never)]
+    fn add_anyhow(&self, class: Item, until: Until, unless: Unless, mut attempt: Attempt) -> Result<bool, InsertError> {
+        let purpose = if unless == Unless::Never { Purpose::Insert } else { Purpose::InsertIfAbsent };
+        let mut effort = Effort::default();
+        let mut refused = None;
+        loop {
+            match attempt {
+                Attempt::Added => return Ok(true),
+                Attempt::NotNeeded => return Ok(false),
+                Attempt::NotYet => self.wait_for_sweep(self.own_clock()),
+                Attempt::NoRoom => {
+                    // The entry is still live, so it was live when there was no room.
+                    if let Some(error) = refused {
+                        return Err(error);
+                    }
+                    refused = if effort.is_enough() {
+                        let try_to_add =
+                            |guard: &Guard<'_>| match self.try_to_add(self.layout(), guard, class, until, unless) {
+                                Ok(Attempt::NoRoom) => None,
+                                attempt => Some(attempt),
+                            };
+                        match self.undisturbed(class, try_to_add, || None) {
+                            Ok(Ok(Attempt::Added)) => return Ok(true),
+                            Ok(Ok(Attempt::NotNeeded)) => return Ok(false),
+                            // Start again from the beginning.
+                            Ok(Ok(Attempt::NotYet | Attempt::NoRoom)) => None,
+                            Ok(Err(error)) => return Err(error),
+                            Err(error) => Some(error),
+                        }
+                    } else {
+                        self.make_room(class, purpose, &mut effort).err()
+                    };
+                }
+            }
+            let guard = self.stripe(class.sum).lock_unless(Fault::AddValueWithoutLock, &self.counters);
+            attempt = self.try_to_add(self.layout(), &guard, class, until, unless)?;
+        }
+    }
+
+    /// Adds an entry of the class. The caller holds the lock of its stripe.
+    #[inline(always)]
+    fn try_to_add(
+        &self,
+        layout: impl Layout,
+        guard: &Guard<'_>,
+        class: Item,
+        until: Until,
+        unless: Unless,
+    ) -> Result<Attempt, InsertError> {
+        let clock = self.own_clock();
+        let reading = clock.read();
+        let admission = clock.admit(reading, until)?;
+        if unless == Unless::Present && self.copies(class) > 0 {
+            return Ok(Attempt::NotNeeded);
+        }
+        let end = match admission {
+            Admission::Dead => return Ok(Attempt::Added),
+            Admission::NotYet => return Ok(Attempt::NotYet),
+            Admission::At { end } => end,
+        };
+        if unless == Unless::Extended && self.extend(guard, clock, reading.moment, class, end) {
+            return Ok(Attempt::NotNeeded);
+        }
+        let item = class.with(layout, clock.ring.place(end));
+        self.bump_to_add(guard, Fault::AddValueWithoutBump);
+        if !self.is_being_saved() && self.put_at_once(layout, item) || self.put_in_either::<true>(item) {
+            self.counters.add_len(1);
+            return Ok(Attempt::Added);
+        }
+        Ok(Attempt::NoRoom)
+    }
+
+    /// Makes the class's entry that lives longest live until `end` at least; returns whether it has a live entry.
+    fn extend(&self, guard: &Guard<'_>, clock: &Clock, moment: Moment, class: Item, end: u64) -> bool {
+        let fingerprint = self.fingerprint(class);
+        let latest = [class.first, class.second]
+            .into_iter()
+            .flat_map(|bucket| self.layout.entries(self.look(bucket)).map(move |entry| (bucket, entry)))
+            .filter(|&(_, entry)| self.layout.fingerprint_of(entry) == fingerprint)
+            .map(|(bucket, entry)| (bucket, entry, self.layout.payload_of(entry)))
+            .filter(|&(.., payload)| clock.ring.is_live(moment, payload))
+            .map(|(bucket, entry, payload)| (clock.end_of(moment, payload), bucket, entry))
+            .max_by_key(|&(end, ..)| end);
+        let Some((latest, bucket, old)) = latest else {
+            return false;
+        };
+        if latest >= end {
+            return true;
+        }
+        let new = class.with(self.layout(), clock.ring.place(end)).entry;
+        self.keep(bucket, Fault::ReplaceKeepsNothing);
+        self.bump_and_replace(guard, bucket, self.look(bucket), old, new)
+    }
+
+    /// Takes out an entry of the class that ends at this tick of the caller, if there is one that is live.
+    #[inline(always)]
+    pub(crate) fn remove_until(&self, layout: impl Layout, class: Item, expires_at: u64) -> bool {
+        // As in `remove_hash`.
+        self.prefetch(class);
+        let clock = self.own_clock();
+        let guard = self.stripe(class.sum).lock_unless(Fault::RemoveWithoutLock, &self.counters);
+        // An end that is not admitted can't have been added.
+        let Ok(Admission::At { end }) = clock.admit(clock.read(), Until::Tick(expires_at)) else {
+            return false;
+        };
+        let item = class.with(layout, clock.ring.place(end));
+        self.remove_under::<true>(layout, guard, item, self.same_again(item))
+    }
+
+    /// How many entries will be live in this many ticks, by a look at every bucket.
+    pub(crate) fn live_in(&self, ticks: u64) -> usize {
+        let clock = self.own_clock();
+        let moment = clock.moment();
+        let is_live = |end| clock.ring.is_live(moment, end) && clock.ring.ticks_until(moment, end) > ticks;
+        (0..self.words.len()).map(|bucket| self.layout.count_payloads(self.look(bucket), is_live)).sum()
+    }
+}

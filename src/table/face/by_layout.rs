@@ -1,0 +1,103 @@
+//! The one place where a shape that is chosen at run time becomes types: that of its encoding, and for the shortest
+//! operations its own (`table/face/dyn_table.rs`).
+
+use crate::machine::memory::Pages;
+use crate::table::expiring::clock::Clock;
+use crate::table::face::dyn_table::Shaped;
+use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
+use crate::table::table::{Table, memory_for};
+use crate::word::geometry::{Buckets, Nested};
+use crate::word::layout::{Encoding, NEVER_ZERO, Plain, SHAPES, SemiSorted, Shape, WithPayload};
+
+/// Expands to `$body` with `$Layout` as the type of this shape's encoding, for each of these shapes with its slots
+/// and bits as `$SLOTS` and `$BITS`.
+macro_rules! by_shape {
+    ($shape:expr, $Layout:ident, $SLOTS:ident, $BITS:ident => $body:expr; $($Encoding:ident $slots:literal $bits:literal),*) => {
+        match ($shape.encoding, $shape.slots) {
+            $((Encoding::$Encoding, $slots) => {
+                type $Layout = $Encoding;
+                const $SLOTS: u32 = $slots;
+                const $BITS: u32 = $bits;
+                $body
+            })*
+            _ => unreachable!("{:?} is not one of {SHAPES:?}", $shape),
+        }
+    };
+}
+
+/// The same for the shapes that can have a payload.
+macro_rules! by_shape_for_payload {
+    ($shape:expr, $Layout:ident, $SLOTS:ident, $BITS:ident => $body:expr) => {
+        by_shape!($shape, $Layout, $SLOTS, $BITS => $body;
+            SemiSorted 6 12, SemiSorted 5 14, SemiSorted 4 17, SemiSorted 3 22, Plain 2 32)
+    };
+}
+
+/// The same where only the encoding matters.
+macro_rules! by_encoding {
+    ($shape:expr, $Layout:ident => $body:expr) => {
+        match $shape.encoding {
+            Encoding::Plain => {
+                type $Layout = Plain;
+                $body
+            }
+            Encoding::SemiSorted => {
+                type $Layout = SemiSorted;
+                $body
+            }
+        }
+    };
+}
+
+/// An empty table, or `None` if there is no memory for it.
+pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize) -> Option<Box<dyn FilterTable>> {
+    let geometry = Buckets::new(buckets);
+    by_shape!(shape, L, SLOTS, BITS => {
+        let table = Table::<L>::new(pages, shape, geometry)?;
+        Some(Box::new(Shaped::<_, _, SLOTS, BITS> { table }))
+    };
+        Plain 8 8, SemiSorted 8 9, Plain 7 9, SemiSorted 7 10, Plain 6 10, SemiSorted 6 12, Plain 5 12, SemiSorted 5 14,
+        Plain 4 16, SemiSorted 4 17, Plain 3 21, SemiSorted 3 22, Plain 2 32)
+}
+
+/// An empty table whose slots have a payload, or `None` if there is no memory for it.
+pub(crate) fn with_payload(pages: Pages, shape: Shape, buckets: usize) -> Option<Box<dyn MapletTable>> {
+    let geometry = Buckets::new(buckets);
+    by_shape_for_payload!(shape, L, SLOTS, BITS => {
+        let table = Table::<WithPayload<L>>::new(pages, shape, geometry)?;
+        Some(Box::new(Shaped::<_, _, SLOTS, BITS> { table }))
+    })
+}
+
+/// The same for entries that expire by this clock.
+pub(crate) fn with_clock(pages: Pages, shape: Shape, buckets: usize, clock: Clock) -> Option<Box<dyn ExpiringTable>> {
+    let geometry = Buckets::new(buckets);
+    by_shape_for_payload!(shape, L, SLOTS, BITS => {
+        let table = Table::<WithPayload<L>>::new(pages, shape, geometry)?.with_clock(clock)?;
+        Some(Box::new(Shaped::<_, _, SLOTS, BITS> { table }))
+    })
+}
+
+/// An empty table with nested classes, or `None` if there is no memory for it.
+pub(crate) fn nested(pages: Pages, shape: Shape, geometry: Nested) -> Option<Box<dyn FilterTable>> {
+    debug_assert!(shape.low_bits() >= NEVER_ZERO, "{shape:?} does not nest");
+    by_encoding!(shape, L => {
+        let table = Table::<L, Nested>::new(pages, shape, geometry)?;
+        Some(Box::new(Shaped::<_, _, 0, 0> { table }))
+    })
+}
+
+/// The memory that such a table takes, in bytes.
+pub(crate) fn nested_memory_for(shape: Shape, buckets: usize) -> usize {
+    memory_for(buckets) + by_encoding!(shape, L => size_of::<Table<L, Nested>>())
+}
+
+/// What `AnyTable::memory_usage` of a table that is not one of several will be.
+#[cfg(feature = "snapshot")]
+pub(crate) fn memory_usage(shape: Shape, buckets: usize) -> usize {
+    let own = by_encoding!(shape, L => match shape.payload_bits {
+        0 => size_of::<Table<L>>(),
+        _ => size_of::<Table<WithPayload<L>>>(),
+    });
+    memory_for(buckets) + own
+}

@@ -1,0 +1,63 @@
+//! Pure: the shape, size and pages of a table that is to be built.
+
+use crate::machine::memory::Pages;
+use crate::table::expiring::clock::Clock;
+use crate::table::face::by_layout;
+use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
+use crate::word::layout::Shape;
+
+/// From this number of buckets on, a table is requested on huge pages. It takes 4 MiB, which contain one whole huge
+/// page of 2 MiB. At half that size, the TLB of most processors holds all of a table's usual pages.
+const HUGE_FROM: usize = (4 << 20) / size_of::<u64>();
+
+/// The shape, size and pages of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) shape: Shape,
+    pub(crate) buckets: usize,
+    pages: Pages,
+}
+
+impl Plan {
+    /// A table of this shape, with this many buckets, on these pages if it is large enough for them.
+    pub(crate) fn new(shape: Shape, buckets: usize, pages: Pages) -> Self {
+        Self { shape, buckets, pages: pages_for(buckets, pages) }
+    }
+
+    /// An empty table as planned, or `None` if there is no memory for it.
+    pub(crate) fn table(self) -> Option<Box<dyn FilterTable>> {
+        by_layout::new(self.pages, self.shape, self.buckets)
+    }
+
+    /// The same with payloads.
+    pub(crate) fn table_with_payload(self) -> Option<Box<dyn MapletTable>> {
+        by_layout::with_payload(self.pages, self.shape, self.buckets)
+    }
+
+    /// The same, with entries that expire by this clock.
+    pub(crate) fn table_with_clock(self, clock: Clock) -> Option<Box<dyn ExpiringTable>> {
+        by_layout::with_clock(self.pages, self.shape, self.buckets, clock)
+    }
+
+    /// This many such tables, or `None` if there is no memory for them.
+    pub(crate) fn tables(self, count: usize) -> Option<Box<[Box<dyn FilterTable>]>> {
+        let mut tables = Vec::new();
+        tables.try_reserve_exact(count).ok()?;
+        for _ in 0..count {
+            tables.push(self.table()?);
+        }
+        // This makes no second allocation, whose failure could not be reported: there is no capacity to spare.
+        Some(tables.into_boxed_slice())
+    }
+
+    /// What `AnyTable::memory_usage` of such a table will be.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn memory_usage(self) -> usize {
+        by_layout::memory_usage(self.shape, self.buckets)
+    }
+}
+
+/// The pages for a table of this many buckets.
+pub(crate) fn pages_for(buckets: usize, wanted: Pages) -> Pages {
+    if buckets < HUGE_FROM { Pages::Usual } else { wanted }
+}

@@ -1,0 +1,143 @@
+//! What a filter asks of its table, whatever the table's layout is.
+//!
+//! An operation costs one indirect call, which the processor predicts. In return, the encoding and, in the shortest
+//! operations, all numbers of the layout are constants of the code (`table/face/dyn_table.rs`).
+
+use core::cell::Cell;
+use core::fmt::Debug;
+
+use crate::error::insert::{InsertBatchError, InsertError};
+#[cfg(feature = "snapshot")]
+use crate::error::load::LoadError;
+use crate::plan::batch::{BLOCK, Hashes};
+use crate::table::counters::Counts;
+use crate::table::expiring::Unless;
+use crate::table::expiring::clock::{Advance, Clock, Until};
+use crate::table::image::absorb::Absorbed;
+use crate::table::image::images::Section;
+use crate::table::image::save::TableSave;
+use crate::word::layout::Shape;
+use crate::word::values::Values;
+
+/// A `Table` of any layout: what filters and maplets have in common. Keys are passed as hashes.
+pub(crate) trait AnyTable: Debug + Send + Sync {
+    fn contains(&self, hash: u64) -> bool;
+    /// Calls `answers` with the answers to all hashes, in order and a block at a time.
+    fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
+    fn clear(&self);
+    fn len(&self) -> usize;
+    /// All that the table has counted since it was made, `len` included.
+    fn counts(&self) -> Counts;
+    fn record_negatives(&self, count: u64);
+    fn record_false_positives(&self, count: u64);
+    fn capacity(&self) -> usize;
+    fn buckets(&self) -> usize;
+    fn shape(&self) -> Shape;
+    /// In bytes.
+    fn memory_usage(&self) -> usize;
+    /// Begins a save, at this moment: see `save.rs`.
+    fn begin_save(&self) -> std::io::Result<TableSave<'_>>;
+    /// Passes the image of the words at the moment of a save of this table to `chunk`, in order and a chunk at a
+    /// time. Returns how many copies are in it.
+    fn save(&self, save: &TableSave<'_>, chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>) -> std::io::Result<u64>;
+    /// The sum of the digests of all copies at the moment of a save of this table.
+    fn digest(&self, save: &TableSave<'_>) -> std::io::Result<u64>;
+    /// Adds all copies of a table that is alike: see `absorb.rs`.
+    fn absorb(&self, others: &Section<'_>) -> Absorbed;
+    /// Fills an empty table with words, which `next` provides in order and a chunk at a time. Returns how many copies
+    /// are in them.
+    #[cfg(feature = "snapshot")]
+    fn load(&mut self, next: &mut dyn FnMut(&mut [u64]) -> Result<(), LoadError>) -> Result<u64, LoadError>;
+
+    fn slots(&self) -> usize {
+        self.buckets() * self.shape().slots as usize
+    }
+
+    /// The expected rate while the share `load` of all slots is taken.
+    fn false_positive_rate(&self, load: f64) -> f64 {
+        // Only a table of one bucket has items with one bucket.
+        let buckets_of_an_item = self.buckets().min(2) as f64;
+        self.shape().false_positive_rate(load * buckets_of_an_item / 2.0)
+    }
+}
+
+/// The core of a filter that is one table.
+pub(crate) trait OneTable {
+    fn table(&self) -> &dyn AnyTable;
+}
+
+impl OneTable for Box<dyn FilterTable> {
+    fn table(&self) -> &dyn AnyTable {
+        &**self
+    }
+}
+
+impl OneTable for Box<dyn MapletTable> {
+    fn table(&self) -> &dyn AnyTable {
+        &**self
+    }
+}
+
+impl OneTable for Box<dyn ExpiringTable> {
+    fn table(&self) -> &dyn AnyTable {
+        &**self
+    }
+}
+
+/// A `Table` as filters use it: its slots hold only fingerprints.
+pub(crate) trait FilterTable: AnyTable {
+    fn count(&self, hash: u64) -> usize;
+    fn insert(&self, hash: u64) -> Result<(), InsertError>;
+    /// `insert` where that takes no relocation or the table is below its capacity. Otherwise an error, without a
+    /// search.
+    fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError>;
+    fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError>;
+    fn remove(&self, hash: u64) -> bool;
+    /// Prefetches the buckets of these hashes.
+    fn prefetch(&self, hashes: &[u64]);
+    fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError>;
+    fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
+    /// The lower-numbered of the two buckets that may hold this hash's fingerprint. It is the same for all keys of a
+    /// class.
+    fn lower_bucket(&self, hash: u64) -> usize;
+}
+
+/// A `Table` as maplets use it: its slots hold a fingerprint and a value, which is the payload.
+pub(crate) trait MapletTable: AnyTable {
+    fn values(&self, hash: u64) -> Values;
+    fn count_value(&self, hash: u64, value: u16) -> usize;
+    fn insert_value(&self, hash: u64, value: u16) -> Result<(), InsertError>;
+    /// Returns the values that it found, or none if the value was added.
+    fn insert_value_if_absent(&self, hash: u64, value: u16) -> Result<Values, InsertError>;
+    fn remove_value(&self, hash: u64, value: u16) -> bool;
+    fn replace_value(&self, hash: u64, old: u16, new: u16) -> bool;
+    fn values_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values]));
+    /// `hashes` puts the values that go with a block into `values`.
+    fn insert_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues) -> Result<usize, InsertBatchError>;
+    /// Likewise.
+    fn remove_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues, answers: &mut dyn FnMut(&[bool]));
+}
+
+/// A `Table` as filters whose entries expire use it: its slots hold a fingerprint and an end, which is the payload.
+pub(crate) trait ExpiringTable: AnyTable {
+    fn clock(&self) -> &Clock;
+    fn advance_to(&self, tick: u64) -> Advance;
+    fn restart_clock(&self, tick: u64);
+    fn contains_live(&self, hash: u64) -> bool;
+    /// Whether the entry was added.
+    fn add_until(&self, hash: u64, until: Until, unless: Unless) -> Result<bool, InsertError>;
+    fn remove_until(&self, hash: u64, expires_at: u64) -> bool;
+    /// How many entries will be live in this many ticks.
+    fn live_in(&self, ticks: u64) -> usize;
+    fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
+    /// `hashes` puts the ends that go with a block into `ends`.
+    fn insert_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds) -> Result<usize, InsertBatchError>;
+    /// Likewise.
+    fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answer: &mut dyn FnMut(bool));
+}
+
+/// The ends that go with a block of hashes, in the caller's ticks.
+pub(crate) type BlockOfEnds = Cell<[u64; BLOCK]>;
+
+/// The values that go with a block of hashes.
+pub(crate) type BlockOfValues = Cell<[u16; BLOCK]>;

@@ -1,0 +1,227 @@
+//! CONCURRENT: a table takes in all copies of another table that is alike.
+//!
+//! The place of a copy in the other table determines its class: the fingerprint is in the slot, and the bucket is one
+//! of its pair. So the copy can be added here without its key.
+//!
+//! # Why the sum is exact while both are in use
+//! What is read of the other table is its image at one moment (`table/image/save.rs`). Each copy that was in then is in the
+//! image exactly once, wherever relocations carry it meanwhile.
+//!
+//! Here, each copy is added as an insert of its key would add it. In a filter, one exchange may add several copies to
+//! a bucket. That is equivalent to the same number of inserts, one right after the other: an insert is one exchange
+//! of one word that takes no copy out (`table/stripe.rs`), and no thread can tell that nothing came in between. If a
+//! save of this table is running, the word is kept first, as for any insert. Where slots have payloads, each copy is
+//! added by an insert of its own, under the lock of its stripe.
+//!
+//! A table can take in itself, and two tables can take in each other: no lock is held from one step to the next.
+
+use std::io;
+
+use crate::error::insert::InsertError;
+use crate::sync::fault::Fault;
+use crate::table::expiring::Unless;
+use crate::table::expiring::clock::{Clock, Until};
+use crate::table::image::images::Section;
+use crate::table::table::{Table, adding};
+use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::geometry::{Geometry, Item};
+use crate::word::layout::{Entry, Layout};
+
+/// How an attempt to take in another table ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Absorbed {
+    /// How many copies were added.
+    pub(crate) copies: u64,
+    /// Why not all copies were added; `None` if all were.
+    pub(crate) stopped: Option<Stopped>,
+}
+
+/// Why not all copies were added.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stopped {
+    /// The memory in which words of the other table are put aside was refused.
+    OutOfMemory,
+    /// The next copy was refused.
+    Refused(InsertError),
+}
+
+/// Copies that found no room in the bucket that they have in the other table. Their other buckets are being
+/// prefetched.
+struct Rest {
+    items: [Item; Self::MOST],
+    len: usize,
+}
+
+impl Rest {
+    const MOST: usize = 32;
+    const NO_ITEM: Item = Item { entry: Entry(0), first: 0, second: 0, sum: 0 };
+}
+
+/// Reads the image of the other table, a chunk at a time. `each` takes in a chunk, which begins at this bucket. It
+/// counts the copies that it has added, even if it stops.
+fn read(others: &Section<'_>, mut each: impl FnMut(usize, &[u64], &mut u64) -> Result<(), InsertError>) -> Absorbed {
+    let (mut start, mut copies, mut refused) = (0, 0, None);
+    let result = others.table.save(&others.save, &mut |words| {
+        if let Err(error) = each(start, words, &mut copies) {
+            refused = Some(error);
+            return Err(io::ErrorKind::Other.into());
+        }
+        start += words.len();
+        Ok(())
+    });
+    let stopped = result.err().map(|_| refused.map_or(Stopped::OutOfMemory, Stopped::Refused));
+    Absorbed { copies, stopped }
+}
+
+impl<L: Layout, G: Geometry> Table<L, G> {
+    /// Takes in a table that is alike.
+    pub(crate) fn absorb(&self, others: &Section<'_>) -> Absorbed {
+        if !L::HAS_PAYLOAD {
+            return self.absorb_filter(others);
+        }
+        match self.clock() {
+            None => self.absorb_maplet(others),
+            Some(clock) => self.absorb_expiring(clock, others),
+        }
+    }
+
+    /// Takes in a table of a filter.
+    fn absorb_filter(&self, others: &Section<'_>) -> Absorbed {
+        read(others, |start, words, copies| self.absorb_words(start, words, copies))
+    }
+
+    /// Takes in a table of a maplet.
+    fn absorb_maplet(&self, others: &Section<'_>) -> Absorbed {
+        read(others, |start, words, copies| {
+            self.each_item(start, words, |item| {
+                self.insert_with_value(item)?;
+                *copies += 1;
+                Ok(())
+            })
+        })
+    }
+
+    /// Takes in a table whose entries expire: those that are live by both clocks. The other table has the same
+    /// resolution, and its clock is not ahead.
+    fn absorb_expiring(&self, clock: &Clock, others: &Section<'_>) -> Absorbed {
+        let Some((moment, tick)) = others.save.told() else {
+            return Absorbed { copies: 0, stopped: None }; // without a tick there are no entries
+        };
+        read(others, |start, words, copies| {
+            self.each_item(start, words, |item| {
+                let place = self.layout.payload_of(item.entry);
+                if !clock.ring.is_live(moment, place) {
+                    return Ok(());
+                }
+                let ticks = clock.ring.ticks_until(moment, place);
+                if clock.now().is_some_and(|now| now.saturating_sub(tick) < ticks) {
+                    self.add_until(
+                        self.layout(),
+                        item.with(self.layout, 0),
+                        Until::Since { tick, ticks },
+                        Unless::Never,
+                    )?;
+                    *copies += 1;
+                }
+                Ok(())
+            })
+        })
+    }
+
+    fn each_item(
+        &self,
+        start: usize,
+        words: &[u64],
+        mut each: impl FnMut(Item) -> Result<(), InsertError>,
+    ) -> Result<(), InsertError> {
+        (start..).zip(words).try_for_each(|(bucket, &word)| {
+            self.layout.entries(Bucket(word)).try_for_each(|entry| each(self.item_in(bucket, entry)))
+        })
+    }
+
+    /// The item of an entry in this bucket.
+    fn item_in(&self, bucket: usize, entry: Entry) -> Item {
+        let sum = self.buckets.sum(self.layout.fingerprint_of(entry));
+        Item { entry, first: bucket, second: self.buckets.other(sum, bucket), sum }
+    }
+
+    fn absorb_words(&self, start: usize, words: &[u64], copies: &mut u64) -> Result<(), InsertError> {
+        let mut added = 0;
+        let result = self.absorb_words_uncounted(start, words, &mut added);
+        self.counters.add_len(added as i64);
+        *copies += added as u64;
+        result.map_err(|mut error| {
+            if let InsertError::Full { len, .. } = &mut error {
+                // The copies added by this call were not counted yet.
+                *len += added;
+            }
+            error
+        })
+    }
+
+    fn absorb_words_uncounted(&self, start: usize, words: &[u64], added: &mut usize) -> Result<(), InsertError> {
+        let mut rest = Rest { items: [Rest::NO_ITEM; Rest::MOST], len: 0 };
+        for (bucket, &word) in (start..).zip(words) {
+            let here = self.put_all(bucket, Bucket(word));
+            *added += here;
+            for entry in self.layout.entries(Bucket(word)).skip(here) {
+                if rest.len == Rest::MOST {
+                    self.insert_rest(&mut rest, added)?;
+                }
+                let item = self.item_in(bucket, entry);
+                self.prefetch(item);
+                rest.items[rest.len] = item;
+                rest.len += 1;
+            }
+        }
+        self.insert_rest(&mut rest, added)
+    }
+
+    /// Adds to the bucket, in one step, as many of these copies as fit, beginning with the first; returns how many.
+    fn put_all(&self, bucket: usize, copies: Bucket) -> usize {
+        if copies == Bucket::default() {
+            return 0;
+        }
+        let mut seen = self.look(bucket);
+        loop {
+            let (changed, added) = self.layout.add_all(seen, copies);
+            if added == 0 {
+                return 0;
+            }
+            self.keep(bucket, Fault::InsertKeepsNothing);
+            match self.exchange(bucket, seen, changed, adding(), Fault::AddOverwrites) {
+                Ok(()) => return added,
+                Err(now) => seen = now,
+            }
+        }
+    }
+
+    /// Adds each of these copies to either of its buckets, by relocations if need be. Adds to `added` how many
+    /// it has added.
+    ///
+    /// First come the copies for which there is room. For the others, the buckets that a search looks at next are
+    /// prefetched: a relocation waits for memory more than for anything else. (One could choose, among the copies of
+    /// a full bucket, one whose other bucket has room. That saves a tenth of the relocations and takes longer.)
+    fn insert_rest(&self, rest: &mut Rest, added: &mut usize) -> Result<(), InsertError> {
+        let mut crowded = 0;
+        for nth in 0..core::mem::take(&mut rest.len) {
+            let item = rest.items[nth];
+            if self.put_in_either::<true>(item) {
+                *added += 1;
+                continue;
+            }
+            for bucket in [item.first, item.second] {
+                for entry in self.layout.entries(self.look(bucket)) {
+                    self.prefetch(self.item_in(bucket, entry));
+                }
+            }
+            rest.items[crowded] = item;
+            crowded += 1;
+        }
+        for &item in &rest.items[..crowded] {
+            self.insert_uncounted::<true>(self.layout(), item)?;
+            *added += 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,51 @@
+//! CONCURRENT: the sum of the digests of all copies in the image of a table. `word/digest.rs` has the arithmetic.
+
+use std::io;
+
+use crate::table::image::save::TableSave;
+use crate::table::table::Table;
+use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::digest;
+use crate::word::geometry::Geometry;
+use crate::word::layout::{Entry, Layout};
+
+impl<L: Layout, G: Geometry> Table<L, G> {
+    /// The sum over the copies that were in at the moment of the save. Where there is a clock, only copies that were
+    /// live at that moment count.
+    ///
+    /// # Errors
+    /// Of the kind `OutOfMemory`.
+    pub(in crate::table) fn digest(&self, save: &TableSave<'_>) -> io::Result<u64> {
+        let Some(clock) = self.clock() else {
+            return self.sum_of_copies(save, |entry| Some(self.layout.payload_of(entry).into()));
+        };
+        let Some((moment, now)) = save.told() else {
+            return Ok(0); // without a tick there are no entries
+        };
+        // In the caller's ticks: the places on the ring differ from filter to filter.
+        let end = |place| now.wrapping_add(clock.ring.ticks_until(moment, place));
+        self.sum_of_copies(save, |entry| {
+            let place = self.layout.payload_of(entry);
+            clock.ring.is_live(moment, place).then(|| end(place))
+        })
+    }
+
+    /// The sum over all copies for which `payload` returns what their payload means.
+    #[inline(always)]
+    fn sum_of_copies(&self, save: &TableSave<'_>, payload: impl Fn(Entry) -> Option<u64>) -> io::Result<u64> {
+        let (mut bucket, mut sum) = (0, 0u64);
+        self.read_image(save, &mut |words| {
+            for &word in words {
+                for entry in self.layout.entries(Bucket(word)) {
+                    if let Some(payload) = payload(entry) {
+                        let (fingerprint, lower) = self.buckets.class(self.layout.fingerprint_of(entry), bucket);
+                        sum = sum.wrapping_add(digest::of_copy(fingerprint.0, lower as u64, payload));
+                    }
+                }
+                bucket += 1;
+            }
+            Ok(())
+        })?;
+        Ok(sum)
+    }
+}

@@ -1,0 +1,81 @@
+//! Images of a filter's tables that belong together: what saves, digests and `absorb` read.
+
+use std::io;
+
+use crate::error::kind::FilterKind;
+use crate::table::face::traits::{AnyTable, OneTable};
+use crate::table::image::save::TableSave;
+use crate::word::digest;
+use crate::word::layout::{Encoding, Shape};
+
+/// The cores of filters of which images can be taken.
+pub(crate) trait Imaged {
+    /// Begins a save of each table, at this moment.
+    fn begin_save(&self) -> io::Result<Begun<'_>>;
+}
+
+/// A save that has begun.
+#[derive(Debug)]
+pub(crate) struct Begun<'a> {
+    /// The tables, in the order in which they are to be written.
+    pub(crate) sections: Vec<Section<'a>>,
+    /// Only of a filter that rotates.
+    pub(crate) rotation: Option<Rotation>,
+}
+
+/// A table whose moment is past.
+#[derive(Debug)]
+pub(crate) struct Section<'a> {
+    pub(crate) table: &'a dyn AnyTable,
+    pub(crate) save: TableSave<'a>,
+}
+
+/// How far the rotation of a filter had come at the moment of its save.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots state it"))]
+pub(crate) struct Rotation {
+    pub(crate) generation: u64,
+    /// One more than the last tick of the caller's clock, or 0 if there was none.
+    pub(crate) next_tick: u64,
+}
+
+impl<'a> Begun<'a> {
+    /// Begins a save of each of the tables, in this order.
+    pub(crate) fn new(tables: impl ExactSizeIterator<Item = &'a dyn AnyTable>) -> io::Result<Self> {
+        let mut sections = Vec::new();
+        sections.try_reserve_exact(tables.len())?;
+        for table in tables {
+            sections.push(Section { table, save: table.begin_save()? });
+        }
+        Ok(Self { sections, rotation: None })
+    }
+
+    /// The digest, at the moment of the save, of a filter of this kind with this probe.
+    ///
+    /// A filter that rotates has tables in the order of their age, and each counts by itself. A filter that grows may
+    /// have a key's copy in any of its tables, and all tables count together.
+    pub(crate) fn digest(&self, kind: FilterKind, probe: u64) -> io::Result<u64> {
+        // In a filter that grows, the table with the coarsest classes comes last. In a filter that rotates, all
+        // tables are alike.
+        let table = self.sections.last().expect("a filter has a table").table;
+        let Shape { encoding, slots, fingerprint_bits, payload_bits } = table.shape();
+        let encoding = u32::from(encoding == Encoding::SemiSorted);
+        let shape = [kind.number().into(), encoding, slots, fingerprint_bits, payload_bits];
+        let mut digest = shape.into_iter().map(u64::from).chain([table.buckets() as u64, probe]).fold(0, digest::with);
+        let mut sum = 0u64;
+        for Section { table, save } in &self.sections {
+            sum = sum.wrapping_add(table.digest(save)?);
+            if self.rotation.is_some() {
+                digest = digest::with(digest, sum);
+                sum = 0;
+            }
+        }
+        Ok(digest::with(digest, sum))
+    }
+}
+
+impl<C: OneTable> Imaged for C {
+    fn begin_save(&self) -> io::Result<Begun<'_>> {
+        Begun::new([self.table()].into_iter())
+    }
+}

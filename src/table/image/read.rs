@@ -1,0 +1,97 @@
+//! CONCURRENT: how the image of a table is read, and how a table is filled from one. `table/image/save.rs` has the reasoning.
+
+use std::io;
+
+#[cfg(feature = "snapshot")]
+use crate::error::load::LoadError;
+use crate::sync::fault::{self, Fault};
+use crate::table::expiring::clock::Clock;
+use crate::table::image::save::{CHUNK, Kept, TableSave};
+use crate::table::table::Table;
+use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::geometry::Geometry;
+use crate::word::layout::Layout;
+
+impl<L: Layout, G: Geometry> Table<L, G> {
+    /// Begins a save: the image will be that of this moment. It waits only for threads that hold a stripe's lock.
+    ///
+    /// # Errors
+    /// Of the kind `OutOfMemory`.
+    pub(crate) fn begin_save(&self) -> io::Result<TableSave<'_>> {
+        let kept = Kept::new(self.words.len())?;
+        if fault::injected(Fault::SaveLocksInTurn) {
+            let save = self.saving().begin(kept)?;
+            self.settle(&self.stripes);
+            return Ok(save);
+        }
+        let begin = || self.saving().begin(kept.at(self.clock().map(Clock::read)));
+        self.with_all_locked(Fault::SaveWithoutLocks, begin)
+    }
+
+    /// Reads the image and passes it to `chunk`, in the order of the buckets and a chunk at a time. Returns how many
+    /// copies are in it. No lock is held while `chunk` runs.
+    ///
+    /// # Errors
+    /// Those of `chunk`; of the kind `OutOfMemory` if the memory for a kept word was refused.
+    pub(crate) fn read_image(
+        &self,
+        save: &TableSave<'_>,
+        chunk: &mut dyn FnMut(&[u64]) -> io::Result<()>,
+    ) -> io::Result<u64> {
+        let mut words = [0; CHUNK];
+        let mut copies = 0;
+        for start in (0..self.words.len()).step_by(CHUNK) {
+            let words = &mut words[..CHUNK.min(self.words.len() - start)];
+            if !fault::injected(Fault::SaveReadsAfterPassing) {
+                self.read(start, words);
+            }
+            let kept = save.pass(start)?;
+            if fault::injected(Fault::SaveReadsAfterPassing) {
+                self.read(start, words);
+            }
+            for (bucket, word) in kept {
+                words[bucket - start] = word.0;
+            }
+            copies += words.iter().map(|&word| self.layout.occupied(Bucket(word)) as u64).sum::<u64>();
+            chunk(words)?;
+        }
+        Ok(copies)
+    }
+
+    fn read(&self, start: usize, words: &mut [u64]) {
+        for (bucket, word) in (start..).zip(words) {
+            *word = self.look(bucket).0;
+        }
+    }
+
+    /// Fills the table with the words of an image. The table is empty and no other thread has it yet. Returns how
+    /// many copies are in it.
+    ///
+    /// # Errors
+    /// Those of `next`, and `DamagedBucket` for the first word that no table of this layout can hold.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn fill(&mut self, next: &mut dyn FnMut(&mut [u64]) -> Result<(), LoadError>) -> Result<u64, LoadError> {
+        let mut chunk = [0; CHUNK];
+        let mut copies = 0;
+        for start in (0..self.words.len()).step_by(CHUNK) {
+            let words = &mut self.words[start..];
+            let chunk = &mut chunk[..CHUNK.min(words.len())];
+            next(chunk)?;
+            for (nth, (word, &mut read)) in words.iter_mut().zip(chunk).enumerate() {
+                if !self.layout.is_valid(Bucket(read)) {
+                    return Err(LoadError::DamagedBucket { bucket: start + nth });
+                }
+                copies += self.layout.occupied(Bucket(read)) as u64;
+                *word.get_mut() = read;
+            }
+        }
+        self.counters.add_len(copies as i64);
+        Ok(copies)
+    }
+
+    /// In a model: the save that has begun and whose handle was forgotten.
+    #[cfg(ccf_model)]
+    pub(crate) fn begun_save(&self) -> TableSave<'_> {
+        self.saving().begun()
+    }
+}

@@ -1,0 +1,127 @@
+//! A table with payloads against a plain multiset of items, one operation after the other.
+
+use std::collections::{BTreeSet, HashMap};
+
+use proptest::prelude::*;
+
+use crate::error::insert::InsertError;
+use crate::machine::memory::Pages;
+use crate::table::face::by_layout;
+use crate::table::table::Table;
+use crate::table::table_tests::assert_all_vector_units_find_the_same;
+use crate::word::geometry::{Buckets, Item};
+use crate::word::layout::{Encoding, OfShape, Plain, SHAPES_WITH_PAYLOAD, SemiSorted, Shape, WithPayload};
+
+fn table<L: OfShape>(shape: Shape, buckets: usize) -> Table<WithPayload<L>> {
+    Table::new(Pages::Usual, shape, Buckets::new(buckets)).expect("a small table")
+}
+
+/// Each shape with a payload, of one width.
+fn shapes() -> impl Iterator<Item = Shape> {
+    SHAPES_WITH_PAYLOAD
+        .into_iter()
+        .zip([4, 2, 10, 15, 16])
+        .map(|(shape, bits)| shape.with_payload(bits).expect("it leaves enough"))
+}
+
+/// A class: a fingerprint and its pair.
+type Class = (u32, usize, usize);
+
+fn class(item: Item) -> Class {
+    (item.entry.0, item.first.min(item.second), item.first.max(item.second))
+}
+
+/// Runs the operations on a table and on a plain multiset of items; every answer must be the same.
+fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64, u16, u16)]) {
+    let table = by_layout::with_payload(Pages::Usual, shape, buckets).expect("a small table");
+    let same = self::table::<L>(shape, buckets);
+    let item_of = |hash| same.item(hash);
+    let mut model: HashMap<Class, Vec<u16>> = HashMap::new();
+    for &(operation, hash, one, other) in operations {
+        let (one, other) = (one & 3, other & 3);
+        let held = model.entry(class(item_of(hash))).or_default();
+        let set: BTreeSet<u16> = held.iter().copied().collect();
+        let copies_of_one = held.iter().filter(|&&value| value == one).count();
+        assert_eq!(table.values(hash).iter().collect::<BTreeSet<_>>(), set);
+        assert_eq!(table.contains(hash), !held.is_empty());
+        assert_eq!(table.count_value(hash, one), copies_of_one);
+        let mut refused = None;
+        match operation {
+            0..4 => match table.insert_value(hash, one) {
+                Ok(()) => held.push(one),
+                Err(error) => refused = Some(error),
+            },
+            4 => match table.insert_value_if_absent(hash, one) {
+                Ok(found) => {
+                    assert_eq!(found.iter().collect::<BTreeSet<_>>(), set);
+                    if found.is_empty() {
+                        held.push(one);
+                    }
+                }
+                Err(error) => {
+                    assert!(held.is_empty(), "a key that is in needs no room");
+                    refused = Some(error);
+                }
+            },
+            5 => {
+                assert_eq!(table.remove_value(hash, one), copies_of_one > 0);
+                if let Some(place) = held.iter().position(|&value| value == one) {
+                    held.remove(place);
+                }
+            }
+            _ => {
+                assert_eq!(table.replace_value(hash, one, other), copies_of_one > 0);
+                if let Some(place) = held.iter().position(|&value| value == one) {
+                    held[place] = other;
+                }
+            }
+        }
+        if let Some(InsertError::TooManyCopies { copies, .. }) = refused {
+            assert_eq!(copies, held.len(), "all values of the key count");
+        }
+        let len = model.values().map(Vec::len).sum::<usize>();
+        assert_eq!(table.len(), len);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 200 }))]
+
+    #[test]
+    fn a_table_with_payloads_is_a_multiset_of_items(
+        buckets in (1..6usize).prop_map(|half| if half == 5 { 1 } else { 2 * half }),
+        keys in 1..12u64,
+        operations in prop::collection::vec(
+            (0..9u8, any::<u64>(), any::<u16>(), any::<u16>()),
+            0..if cfg!(miri) { 20 } else { 200 },
+        ),
+    ) {
+        let operations: Vec<_> =
+            operations.into_iter().map(|(operation, hash, one, other)| (operation, hash % keys, one, other)).collect();
+        for shape in shapes() {
+            match shape.encoding {
+                Encoding::Plain => compare::<Plain>(shape, buckets, &operations),
+                Encoding::SemiSorted => compare::<SemiSorted>(shape, buckets, &operations),
+            }
+        }
+    }
+}
+
+/// Lookups of values in batches, by every vector unit that this processor has, and by the code that needs none.
+fn compare_vector_units<L: OfShape>(shape: Shape) {
+    let table = table::<L>(shape, 500);
+    let insert = |number, hash| table.insert_with_value(table.item_with(hash, (number & 1) as u16)).expect("room");
+    let values = |hash| table.values_or_again(table.layout(), table.item(hash), || table.item(hash));
+    assert_all_vector_units_find_the_same(&table, insert, values);
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri has none")]
+fn all_vector_units_find_the_same_values() {
+    for shape in shapes() {
+        match shape.encoding {
+            Encoding::Plain => compare_vector_units::<Plain>(shape),
+            Encoding::SemiSorted => compare_vector_units::<SemiSorted>(shape),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! A table against a plain multiset of classes, one operation after the other.
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+
+use proptest::prelude::*;
+
+use crate::error::insert::InsertError;
+use crate::machine::arch::VectorUnit;
+use crate::machine::memory::Pages;
+use crate::plan::batch::BLOCK;
+use crate::table::face::by_layout;
+use crate::table::face::dyn_table::{Answer, Batch, Lookups};
+use crate::table::relocate::{Effort, Purpose};
+use crate::table::table::Table;
+use crate::word::bucket::BucketOps;
+use crate::word::geometry::{Buckets, Geometry, Item};
+use crate::word::layout::{Encoding, Entry, Fingerprint, Layout, OfShape, Plain, SHAPES, SemiSorted, Shape};
+
+/// A class: a fingerprint and its pair.
+type Class = (u32, usize, usize);
+
+fn class(item: Item) -> Class {
+    (item.entry.0, item.first.min(item.second), item.first.max(item.second))
+}
+
+/// Whether all copies fit in the buckets of their pairs. Decided in another way than the table does: by augmenting
+/// paths over an assignment of its own.
+fn fits(copies: &[Class], buckets: usize, slots: usize) -> bool {
+    fn place(copy: usize, copies: &[Class], held: &mut [Vec<usize>], slots: usize, tried: &mut [bool]) -> bool {
+        let (_, low, high) = copies[copy];
+        for bucket in [low, high] {
+            if std::mem::replace(&mut tried[bucket], true) {
+                continue;
+            }
+            if held[bucket].len() < slots {
+                held[bucket].push(copy);
+                return true;
+            }
+            for slot in 0..slots {
+                if place(held[bucket][slot], copies, held, slots, tried) {
+                    held[bucket][slot] = copy;
+                    return true;
+                }
+            }
+        }
+        false
+    }
+    let mut held = vec![Vec::new(); buckets];
+    (0..copies.len()).all(|copy| place(copy, copies, &mut held, slots, &mut vec![false; buckets]))
+}
+
+/// An empty table of this shape.
+fn table<L: OfShape>(shape: Shape, buckets: usize) -> Table<L> {
+    Table::new(Pages::Usual, shape, Buckets::new(buckets)).expect("a small table")
+}
+
+/// Runs the operations on a table, on one that knows its shape, and on a plain multiset of classes; every answer must
+/// be the same.
+fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
+    let table = table::<L>(shape, buckets);
+    let known = by_layout::new(Pages::Usual, shape, buckets).expect("a small table");
+    let mut model: HashMap<Class, usize> = HashMap::new();
+    for &(operation, hash) in operations {
+        let item = table.item(hash);
+        let copies = model.get(&class(item)).copied().unwrap_or(0);
+        assert_eq!(table.contains(item), copies > 0);
+        assert_eq!(table.count(table.layout(), item), copies);
+        assert_eq!((known.contains(hash), known.count(hash)), (copies > 0, copies));
+        let mut refused = None;
+        match operation {
+            0..6 => {
+                let inserted = table.insert(item);
+                assert_eq!(known.insert(hash), inserted);
+                match inserted {
+                    Ok(()) => *model.entry(class(item)).or_default() += 1,
+                    Err(error) => refused = Some(error),
+                }
+            }
+            6..8 => match (table.insert_if_absent(item), known.insert_if_absent(hash)) {
+                (Ok(added), Ok(added_too)) => {
+                    assert_eq!(added, added_too);
+                    assert_eq!(added, copies == 0);
+                    model.insert(class(item), copies.max(1));
+                }
+                (answer, of_known) => {
+                    assert_eq!(answer, of_known);
+                    refused = answer.err();
+                }
+            },
+            8..12 => {
+                assert_eq!((table.remove(item), known.remove(hash)), (copies > 0, copies > 0));
+                model.insert(class(item), copies.saturating_sub(1));
+            }
+            _ => {
+                table.clear();
+                known.clear();
+                model.clear();
+            }
+        }
+        let len = model.values().sum::<usize>();
+        match refused {
+            Some(InsertError::Full { len: reported, .. }) => {
+                assert_eq!(reported, len);
+                let present = model.iter().flat_map(|(&class, &copies)| vec![class; copies]);
+                let wanted: Vec<_> = present.chain([class(item)]).collect();
+                assert!(!fits(&wanted, buckets, shape.slots as usize), "full, though a path exists");
+            }
+            Some(InsertError::TooManyCopies { copies: reported, .. }) => {
+                assert_eq!(reported, copies);
+                assert_eq!(copies, table.slots_of(item));
+            }
+            Some(error) => panic!("{error:?}, of one table"),
+            None => {}
+        }
+        assert_eq!((table.counters.len(), known.len()), (len, len));
+        let occupied = |bucket| table.layout.occupied(table.look(bucket));
+        assert_eq!((0..buckets).map(occupied).sum::<usize>(), len, "what was found by looking into every bucket");
+    }
+    for (&(fingerprint, first, second), &copies) in &model {
+        let sum = table.buckets.sum(Fingerprint(fingerprint));
+        let item = Item { entry: Entry(fingerprint), first, second, sum };
+        assert_eq!(table.count(table.layout(), item), copies, "a failed insert, or any other, has changed something");
+    }
+}
+
+/// Compares tables of all layouts.
+fn run(buckets: usize, operations: &[(u8, u64)]) {
+    for shape in SHAPES {
+        match shape.encoding {
+            Encoding::Plain => compare::<Plain>(shape, buckets, operations),
+            Encoding::SemiSorted => compare::<SemiSorted>(shape, buckets, operations),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 1 } else { 200 }))]
+
+    #[test]
+    fn a_table_is_a_multiset_of_classes(
+        buckets in prop_oneof![1..9usize, 9..40usize],
+        operations in prop::collection::vec((0..12u8, any::<u64>()), 0..if cfg!(miri) { 20 } else { 400 }),
+    ) {
+        run(buckets, &operations);
+    }
+
+    #[test]
+    fn a_table_is_a_multiset_of_classes_where_few_keys_come_often(
+        buckets in 1..6usize,
+        keys in 1..12u64,
+        operations in prop::collection::vec((0..13u8, any::<u64>()), 0..if cfg!(miri) { 20 } else { 300 }),
+    ) {
+        let operations: Vec<_> = operations.into_iter().map(|(operation, hash)| (operation, hash % keys)).collect();
+        run(buckets, &operations);
+    }
+}
+
+fn compare_vector_units<L: OfShape>(shape: Shape) {
+    let table = table::<L>(shape, 500);
+    let insert = |_, hash| table.insert(table.item(hash)).expect("room");
+    assert_all_vector_units_find_the_same(&table, insert, |hash| table.contains(table.item(hash)));
+}
+
+/// Lookups in batches, in a table three quarters full: by every vector unit that this processor has, and by the code
+/// that needs none. `insert` is given a number and its hash.
+pub(super) fn assert_all_vector_units_find_the_same<L: Layout, G: Geometry, A: Answer + Debug + PartialEq>(
+    table: &Table<L, G>,
+    insert: impl Fn(u64, u64),
+    look_up: impl Fn(u64) -> A,
+) {
+    const UNITS: &[VectorUnit] = &[
+        VectorUnit::Common,
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        VectorUnit::Avx2,
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        VectorUnit::Avx512,
+    ];
+    let hash = |number: u64| number.wrapping_mul(0x2545_f491_4f6c_dd1d);
+    let len = table.words.len() as u64 * u64::from(table.layout.shape().slots) * 3 / 4;
+    (0..len).for_each(|number| insert(number, hash(number)));
+    // Present and absent hashes, and a last block that is not full.
+    let asked: Vec<u64> = (0..2 * len + 5).map(|number| hash(number * 7 % (2 * len))).collect();
+    let expected: Vec<A> = asked.iter().map(|&hash| look_up(hash)).collect();
+    for unit in UNITS {
+        let (mut blocks, mut answers) = (asked.chunks(BLOCK), Vec::new());
+        let mut hashes = |block: &mut [u64; BLOCK]| {
+            let hashes = blocks.next().unwrap_or_default();
+            block[..hashes.len()].copy_from_slice(hashes);
+            hashes.len()
+        };
+        let answers_of = &mut |some: &[A]| answers.extend_from_slice(some);
+        unit.run(Batch { hashes: &mut hashes, steps: Lookups { table, answers: answers_of } });
+        assert_eq!(answers, expected, "{unit:?}, {:?}", table.layout.shape());
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri has none")]
+fn all_vector_units_find_the_same() {
+    for shape in SHAPES {
+        match shape.encoding {
+            Encoding::Plain => compare_vector_units::<Plain>(shape),
+            Encoding::SemiSorted => compare_vector_units::<SemiSorted>(shape),
+        }
+    }
+}
+
+#[test]
+fn every_table_up_to_the_budget_fills_to_the_last_item_that_fits() {
+    for buckets in [1, 2, 3, 4, 5, 10, 51, 100] {
+        let table = table::<SemiSorted>(Shape::semi_sorted(3, 22), buckets);
+        let mut copies = Vec::new();
+        for hash in (1..).map(|i: u64| i.wrapping_mul(0x2545_f491_4f6c_dd1d)) {
+            let item = table.item(hash);
+            copies.push(class(item));
+            if table.insert(item).is_err() {
+                break;
+            }
+        }
+        assert!(!fits(&copies, buckets, 3), "{buckets} buckets: refused the {}th item", copies.len());
+        assert!(fits(&copies[..copies.len() - 1], buckets, 3));
+    }
+}
+
+/// Other threads may take all the room that an insert makes. After a few searches it excludes them.
+#[test]
+fn an_insert_is_disturbed_a_few_times_at_most() {
+    let table = table::<Plain>(Shape::plain(8, 8), 64);
+    let (mut effort, mut searches) = (Effort::default(), 0);
+    while !effort.is_enough() {
+        table.make_room(table.item(1), Purpose::Insert, &mut effort).expect("there is room");
+        searches += 1;
+        assert!(searches <= 4, "as the guide says");
+    }
+    assert!(searches > 1, "a search or two need no lock");
+}
