@@ -10,7 +10,7 @@ use crate::table::expiring::clock::Reading;
 use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::AnyTable;
 use crate::table::image::absorb::{Absorbed, Stopped};
-use crate::table::image::images::Section;
+use crate::table::image::images::TableImage;
 use crate::table::image::save::TableSave;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Geometry, Item, Items};
@@ -217,7 +217,7 @@ impl<L: AnyLayout> Table<L> {
     /// [`ConcurrentCuckooFilter::absorb`](crate::ConcurrentCuckooFilter::absorb); returns how many copies were added.
     pub fn absorb(&self, other: &Self) -> Result<u64, InsertError> {
         let save = other.0.table.begin_save().expect("a model has memory");
-        let Absorbed { copies, stopped } = self.0.table.absorb(&Section { table: &other.0, save });
+        let Absorbed { copies, stopped } = self.0.table.absorb(&TableImage { table: &other.0, save });
         match stopped {
             None => Ok(copies),
             Some(Stopped::Refused(error)) => Err(error),

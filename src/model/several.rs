@@ -11,7 +11,7 @@ use crate::snapshot::save::Save;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::source::Source;
 use crate::table::expiring::clock::Advance;
-use crate::table::face::plan::Plan as TablePlan;
+use crate::table::face::plan::TablePlan;
 use crate::tables::growth::Tables;
 use crate::tables::growth_plan::Plan;
 use crate::word::geometry::{Geometry, Nested};

@@ -85,14 +85,14 @@
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::snapshot::source::Source;
-use crate::table::image::images::{Begun, Imaged};
+use crate::table::image::images::{Imaged, Images};
 
 /// What all kinds of snapshots have in common, and how they differ.
 pub(crate) trait Saved: Imaged + Sized {
     const KIND: FilterKind;
 
     /// What the snapshot states beside the tables of a save that has begun.
-    fn head(&self, begun: &Begun<'_>) -> Head;
+    fn head(&self, images: &Images<'_>) -> Head;
 
     /// Reads what follows the header, for a caller that itself takes up `memory_of_caller` bytes.
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError>;

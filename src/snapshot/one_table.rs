@@ -8,9 +8,9 @@ use crate::plan::sizing;
 use crate::snapshot::format::{Head, Saved};
 use crate::snapshot::source::{Source, TABLE_HEADER};
 use crate::table::expiring::clock::{Clock, Reading};
-use crate::table::face::plan::Plan;
+use crate::table::face::plan::TablePlan;
 use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
-use crate::table::image::images::Begun;
+use crate::table::image::images::Images;
 use crate::table::table::memory_for;
 use crate::word::layout::MOST_PAYLOAD_BITS;
 use crate::word::ring::Ring;
@@ -18,12 +18,12 @@ use crate::word::ring::Ring;
 impl Saved for Box<dyn FilterTable> {
     const KIND: FilterKind = FilterKind::Concurrent;
 
-    fn head(&self, _: &Begun<'_>) -> Head {
+    fn head(&self, _: &Images<'_>) -> Head {
         Head::NONE
     }
 
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
-        let mut table = load(source, 0, memory_of_caller, 0, Plan::table)?;
+        let mut table = load(source, 0, memory_of_caller, 0, TablePlan::table)?;
         source.words(&mut *table)?;
         Ok(table)
     }
@@ -32,7 +32,7 @@ impl Saved for Box<dyn FilterTable> {
 impl Saved for Box<dyn MapletTable> {
     const KIND: FilterKind = FilterKind::Maplet;
 
-    fn head(&self, _: &Begun<'_>) -> Head {
+    fn head(&self, _: &Images<'_>) -> Head {
         Head::of(&[self.shape().payload_bits as u8])
     }
 
@@ -43,7 +43,7 @@ impl Saved for Box<dyn MapletTable> {
         if !(1..=most).contains(&value_bits) {
             return Err(LoadError::InvalidValueBits { value_bits, most });
         }
-        let mut table = load(source, value_bits.into(), memory_of_caller, 0, Plan::table_with_payload)?;
+        let mut table = load(source, value_bits.into(), memory_of_caller, 0, TablePlan::table_with_payload)?;
         source.words(&mut *table)?;
         Ok(table)
     }
@@ -52,9 +52,9 @@ impl Saved for Box<dyn MapletTable> {
 impl Saved for Box<dyn ExpiringTable> {
     const KIND: FilterKind = FilterKind::Expiring;
 
-    fn head(&self, begun: &Begun<'_>) -> Head {
+    fn head(&self, images: &Images<'_>) -> Head {
         let clock = self.clock();
-        let Reading { now, moment } = begun.sections[0].save.reading().expect("the table has a clock");
+        let Reading { now, moment } = images.tables[0].save.reading().expect("the table has a clock");
         let resolution = clock.resolution().unwrap_or_default();
         let mut head = [0; 32];
         head[0] = self.shape().payload_bits as u8;
@@ -110,7 +110,7 @@ fn load<T>(
     payload_bits: u32,
     memory_of_caller: usize,
     beside: usize,
-    table: impl FnOnce(Plan) -> Option<T>,
+    table: impl FnOnce(TablePlan) -> Option<T>,
 ) -> Result<T, LoadError> {
     let plan = source.table_header(payload_bits, sizing::LARGEST_ALONE)?;
     source.expect_tables(1, plan.buckets, TABLE_HEADER)?;

@@ -11,7 +11,7 @@ use crate::snapshot::file;
 use crate::snapshot::format::Head;
 use crate::snapshot::parts::MAX_ATTACHMENT;
 use crate::snapshot::sink::{Header, Sink};
-use crate::table::image::images::Begun;
+use crate::table::image::images::Images;
 
 /// A save that has begun: the filter as it was at that moment, ready to be written. Needs the feature `snapshot`.
 ///
@@ -54,12 +54,12 @@ pub struct Save<'a> {
     position: Option<u64>,
     attachment: Vec<u8>,
     head: Head,
-    begun: Begun<'a>,
+    images: Images<'a>,
 }
 
 impl<'a> Save<'a> {
-    pub(crate) fn new(kind: FilterKind, probe: u64, schema: Cow<'a, str>, head: Head, begun: Begun<'a>) -> Self {
-        Self { kind, probe, schema, position: None, attachment: Vec::new(), head, begun }
+    pub(crate) fn new(kind: FilterKind, probe: u64, schema: Cow<'a, str>, head: Head, images: Images<'a>) -> Self {
+        Self { kind, probe, schema, position: None, attachment: Vec::new(), head, images }
     }
 
     /// Sets the caller's position: for example, how far the filter has come in a log of changes.
@@ -179,7 +179,7 @@ impl<'a> Save<'a> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn digest(self) -> io::Result<u64> {
-        self.begun.digest(self.kind, self.probe)
+        self.images.digest(self.kind, self.probe)
     }
 
     fn check(&self) -> io::Result<()> {
@@ -194,11 +194,11 @@ impl<'a> Save<'a> {
     }
 
     fn write(self, to: &mut dyn Write) -> io::Result<()> {
-        let Self { kind, probe, schema, position, attachment, head, begun } = self;
+        let Self { kind, probe, schema, position, attachment, head, images } = self;
         let mut sink = Sink::new(to);
         sink.header(&Header { kind, probe, schema: &schema, position, attachment: &attachment })?;
         sink.head(head)?;
-        begun.sections.into_iter().try_for_each(|section| sink.section(section))?;
+        images.tables.into_iter().try_for_each(|section| sink.section(section))?;
         sink.end()
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::error::kind::FilterKind;
 use crate::snapshot::format::Head;
 use crate::snapshot::parts::{MAGIC, VERSION, encoding_number};
-use crate::table::image::images::Section;
+use crate::table::image::images::TableImage;
 use crate::table::image::save::CHUNK;
 use crate::word::layout::Shape;
 
@@ -66,7 +66,7 @@ impl<'a> Sink<'a> {
     }
 
     /// Writes a table. The memory that the save holds for it is free afterwards.
-    pub(crate) fn section(&mut self, Section { table, save }: Section<'_>) -> io::Result<()> {
+    pub(crate) fn section(&mut self, TableImage { table, save }: TableImage<'_>) -> io::Result<()> {
         let Shape { encoding, slots, fingerprint_bits, payload_bits: _ } = table.shape();
         self.put(&[encoding_number(encoding), slots as u8, fingerprint_bits as u8])?;
         self.put(&(table.buckets() as u64).to_le_bytes())?;

@@ -8,7 +8,7 @@ use crate::error::load::LoadError;
 use crate::machine::memory::Pages;
 use crate::snapshot::parts::{MAGIC, MAX_ATTACHMENT, VERSION, encoding_number};
 use crate::snapshot::schema::MAX_SCHEMA;
-use crate::table::face::plan::Plan;
+use crate::table::face::plan::TablePlan;
 use crate::table::face::traits::AnyTable;
 use crate::table::image::save::CHUNK;
 use crate::word::layout::Shape;
@@ -189,7 +189,7 @@ impl<'a> Source<'a> {
     }
 
     /// Reads the header of a section: the plan of its table, with that many payload bits and at most `largest` buckets.
-    pub(crate) fn table_header(&mut self, payload_bits: u32, largest: usize) -> Result<Plan, LoadError> {
+    pub(crate) fn table_header(&mut self, payload_bits: u32, largest: usize) -> Result<TablePlan, LoadError> {
         let largest = largest as u64;
         let [encoding, slots, fingerprint_bits] = self.take()?;
         let buckets = u64::from_le_bytes(self.take()?);
@@ -206,7 +206,7 @@ impl<'a> Source<'a> {
             return Err(LoadError::InvalidBuckets { buckets, largest });
         }
         let buckets = buckets as usize;
-        Ok(Plan::new(shape, buckets, Pages::DEFAULT))
+        Ok(TablePlan::new(shape, buckets, Pages::DEFAULT))
     }
 
     /// Checks that what has yet to be read can hold `tables` tables of `buckets` buckets in all, and expects them

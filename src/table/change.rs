@@ -6,7 +6,7 @@ use crate::error::insert::InsertError;
 use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
 use crate::table::relocate::{Effort, Purpose};
-use crate::table::stripe::{Guard, MAX_STRIPES};
+use crate::table::stripe::Guard;
 use crate::table::table::{Table, TakeFaults};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Geometry, Item};
@@ -288,16 +288,5 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             }
             self.counters.add_len(-(copies as i64));
         });
-    }
-
-    /// Calls `work` with the locks of all stripes, unless the model leaves them out. They are taken in order. No
-    /// other code waits for a stripe's lock while it holds one.
-    pub(crate) fn with_all_locked<R>(&self, fault: Fault, work: impl FnOnce() -> R) -> R {
-        // 8 bytes each, in place: together they take up to 8 KiB of the stack.
-        let mut locks = [const { None }; MAX_STRIPES];
-        for (lock, stripe) in locks.iter_mut().zip(&self.stripes) {
-            *lock = stripe.lock_unless(fault, &self.counters).into_lock();
-        }
-        work()
     }
 }

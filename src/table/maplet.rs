@@ -235,14 +235,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Announces, in a table with payloads, that a copy is about to be added.
-    #[inline(always)]
-    pub(super) fn bump_to_add(&self, guard: &Guard<'_>, left_out: Fault) {
-        if L::HAS_PAYLOAD && !fault::injected(left_out) {
-            guard.bump();
-        }
-    }
-
     /// Adds a copy of the item under the lock of its stripe, if a bucket of its own has room.
     fn bump_and_add(&self, guard: &Guard<'_>, item: Item) -> bool {
         self.bump_to_add(guard, Fault::AddValueWithoutBump);
@@ -254,12 +246,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     fn bump_and_add_at_once(&self, guard: &Guard<'_>, item: Item) -> bool {
         self.bump_to_add(guard, Fault::AddValueWithoutBump);
         self.put_at_once(self.layout(), item)
-    }
-
-    /// The payloads of all copies of the item's class. The caller holds the lock of its stripe, so no thread changes
-    /// them.
-    pub(super) fn values_locked(&self, item: Item) -> Values {
-        self.layout.values(self.look(item.first), self.look(item.second), self.fingerprint(item))
     }
 
     /// Gives a copy of one item the payload of the other, which is of the same class. `false` if there is no such

@@ -181,17 +181,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Waits until each relocation and removal of these stripes that is under way has ended. Returns the sum of their
-    /// bumps, each counted while its lock was held.
-    pub(super) fn settle<'a>(&self, stripes: impl IntoIterator<Item = &'a Stripe>) -> u64 {
-        stripes.into_iter().fold(0, |bumps: u64, stripe| bumps.wrapping_add(stripe.lock(&self.counters).bumps()))
-    }
-
-    /// Calls `work` with the lock of each stripe, one after the other.
-    pub(super) fn each_locked(&self, mut work: impl FnMut(Guard<'_>)) {
-        self.stripes.iter().for_each(|stripe| work(stripe.lock(&self.counters)));
-    }
-
     /// Carries out one hop of a plan, if it is still possible.
     pub(crate) fn relocate(&self, hop: Hop) -> bool {
         if self.clock().is_some() {

@@ -16,6 +16,7 @@ use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Geometry, Item};
 use crate::word::layout::{Borrowed, Entry, Fingerprint, Layout, OfShape, Shape};
 use crate::word::payloads::PayloadOps;
+use crate::word::values::Values;
 
 /// A concurrent multiset of items.
 #[derive(Debug)]
@@ -355,6 +356,42 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[inline(always)]
     pub(super) fn stripes(&self) -> Stripes<'_> {
         Stripes { all: &self.stripes, mask: self.stripe_mask }
+    }
+
+    /// Calls `work` with the locks of all stripes, unless the model leaves them out. They are taken in order. No
+    /// other code waits for a stripe's lock while it holds one.
+    pub(crate) fn with_all_locked<R>(&self, fault: Fault, work: impl FnOnce() -> R) -> R {
+        // 8 bytes each, in place: together they take up to 8 KiB of the stack.
+        let mut locks = [const { None }; MAX_STRIPES];
+        for (lock, stripe) in locks.iter_mut().zip(&self.stripes) {
+            *lock = stripe.lock_unless(fault, &self.counters).into_lock();
+        }
+        work()
+    }
+
+    /// Calls `work` with the lock of each stripe, one after the other.
+    pub(super) fn each_locked(&self, mut work: impl FnMut(Guard<'_>)) {
+        self.stripes.iter().for_each(|stripe| work(stripe.lock(&self.counters)));
+    }
+
+    /// Waits until each relocation and removal of these stripes that is under way has ended. Returns the sum of their
+    /// bumps, each counted while its lock was held.
+    pub(super) fn settle<'a>(&self, stripes: impl IntoIterator<Item = &'a Stripe>) -> u64 {
+        stripes.into_iter().fold(0, |bumps: u64, stripe| bumps.wrapping_add(stripe.lock(&self.counters).bumps()))
+    }
+
+    /// Announces, in a table with payloads, that a copy is about to be added.
+    #[inline(always)]
+    pub(super) fn bump_to_add(&self, guard: &Guard<'_>, left_out: Fault) {
+        if L::HAS_PAYLOAD && !fault::injected(left_out) {
+            guard.bump();
+        }
+    }
+
+    /// The payloads of all copies of the item's class. The caller holds the lock of its stripe, so no thread changes
+    /// them.
+    pub(super) fn values_locked(&self, item: Item) -> Values {
+        self.layout.values(self.look(item.first), self.look(item.second), self.fingerprint(item))
     }
 }
 

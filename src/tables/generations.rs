@@ -66,7 +66,7 @@ use crate::error::kind::FilterKind;
 use crate::plan::batch::{Hashes, insert_each_ahead};
 use crate::sync::fault::{self, Fault};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
-use crate::table::face::plan::Plan;
+use crate::table::face::plan::TablePlan;
 use crate::table::face::traits::{AnyTable, FilterTable};
 use crate::tables::gates::Gates;
 use crate::tables::search::Search;
@@ -147,7 +147,7 @@ pub(crate) struct Generations {
 
 impl Generations {
     /// This many empty generations, whose tables are as planned, or `None` if there is no memory for them.
-    pub(crate) fn new(plan: Plan, live: usize, rotate_when_full: bool) -> Option<Self> {
+    pub(crate) fn new(plan: TablePlan, live: usize, rotate_when_full: bool) -> Option<Self> {
         assert!((MIN_GENERATIONS..=MAX_GENERATIONS).contains(&live), "{live} generations");
         Some(Self {
             tables: plan.tables(live + 1)?,

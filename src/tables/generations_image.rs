@@ -7,15 +7,15 @@ use crate::snapshot::format::{Head, Saved};
 use crate::snapshot::source::{Source, TABLE_HEADER};
 use crate::sync::Ordering;
 use crate::table::face::traits::FilterTable;
-use crate::table::image::images::{Begun, Rotation};
+use crate::table::image::images::{Images, Rotation};
 use crate::tables::gates::Gates;
 use crate::tables::generations::{Generations, MAX_GENERATIONS, MIN_GENERATIONS, Now};
 
 impl Saved for Generations {
     const KIND: FilterKind = FilterKind::Rotating;
 
-    fn head(&self, begun: &Begun<'_>) -> Head {
-        let Rotation { generation, next_tick } = begun.rotation.expect("the filter rotates");
+    fn head(&self, images: &Images<'_>) -> Head {
+        let Rotation { generation, next_tick } = images.rotation.expect("the filter rotates");
         let mut head = [0; 18];
         head[..2].copy_from_slice(&[self.live_generations() as u8, u8::from(self.rotate_when_full)]);
         head[2..10].copy_from_slice(&generation.to_le_bytes());

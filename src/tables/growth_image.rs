@@ -8,7 +8,7 @@ use crate::snapshot::format::{Head, Saved};
 use crate::snapshot::parts::{wanted_number, wanted_of_number};
 use crate::snapshot::source::Source;
 use crate::sync::AtomicU64;
-use crate::table::image::images::Begun;
+use crate::table::image::images::Images;
 use crate::tables::gates::Gates;
 use crate::tables::growth::{Growing, Tables};
 use crate::tables::growth_plan::{MAX_TABLES, Next, Plan, lowest_rate};
@@ -17,9 +17,9 @@ use crate::tables::places::Places;
 impl Saved for Tables {
     const KIND: FilterKind = FilterKind::Growable;
 
-    fn head(&self, begun: &Begun<'_>) -> Head {
+    fn head(&self, images: &Images<'_>) -> Head {
         let mut head = [0; 18];
-        head[..2].copy_from_slice(&[begun.sections.len() as u8, wanted_number(self.plan.encoding)]);
+        head[..2].copy_from_slice(&[images.tables.len() as u8, wanted_number(self.plan.encoding)]);
         head[2..10].copy_from_slice(&(self.plan.buckets as u64).to_le_bytes());
         head[10..].copy_from_slice(&self.plan.rate.to_le_bytes());
         Head::of(&head)

@@ -6,7 +6,6 @@ pub(crate) mod gates;
 pub(crate) mod generations;
 #[cfg(feature = "snapshot")]
 mod generations_image;
-mod growing;
 pub(crate) mod growth;
 #[cfg(feature = "snapshot")]
 mod growth_image;

@@ -225,7 +225,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        let ticks = ticks_for(lifetime, self.resolution().ok_or(InsertError::ResolutionUnknown)?);
+        let ticks = ticks_for(lifetime, self.core.clock().resolution().ok_or(InsertError::ResolutionUnknown)?);
         self.add(self.hash_one(key), Until::After(ticks), Unless::Never).map(|_| ())
     }
 

@@ -11,10 +11,10 @@ use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
 use crate::hasher::probe::probe;
 use crate::machine::memory::Pages;
-use crate::table::face::plan::Plan;
+use crate::table::face::plan::TablePlan;
 use crate::table::face::traits::{AnyTable, ExpiringTable, FilterTable, MapletTable, OneTable};
 use crate::table::image::absorb::{Absorbed, Stopped};
-use crate::table::image::images::{Begun, Imaged, Section};
+use crate::table::image::images::{Imaged, Images, TableImage};
 use crate::table::table::memory_for;
 use crate::word::layout::Shape;
 
@@ -23,7 +23,7 @@ trait Absorbing: OneTable + Sized + Sync {
     const KIND: FilterKind;
 
     /// An empty table with this plan; `None` if there is no memory for it.
-    fn empty(&self, plan: Plan) -> Option<Self>;
+    fn empty(&self, plan: TablePlan) -> Option<Self>;
 
     /// Checks what must match besides geometry and hasher.
     fn check(&self, _others: &Self) -> Result<(), AbsorbError> {
@@ -31,7 +31,7 @@ trait Absorbing: OneTable + Sized + Sync {
     }
 
     /// Checks what must hold at the moment of the image.
-    fn check_moment(&self, _image: &Section<'_>) -> Result<(), AbsorbError> {
+    fn check_moment(&self, _image: &TableImage<'_>) -> Result<(), AbsorbError> {
         Ok(())
     }
 
@@ -47,7 +47,7 @@ trait Absorbing: OneTable + Sized + Sync {
 
     fn another(&self) -> Result<Self, BuildError> {
         let table = self.table();
-        let plan = Plan::new(table.shape(), table.buckets(), Pages::DEFAULT);
+        let plan = TablePlan::new(table.shape(), table.buckets(), Pages::DEFAULT);
         self.empty(plan).ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(table.buckets()) })
     }
 
@@ -70,22 +70,22 @@ trait Absorbing: OneTable + Sized + Sync {
     fn absorb(&self, others: &Self) -> Result<u64, AbsorbError> {
         self.is_alike(others)?;
         let image = begin(others)?;
-        self.check_moment(&image.sections[0])?;
+        self.check_moment(&image.tables[0])?;
         self.has_room_for(self.coming(others))?;
-        sum_of([self.table().absorb(&image.sections[0])], Self::KIND)
+        sum_of([self.table().absorb(&image.tables[0])], Self::KIND)
     }
 
     /// Takes in all of the others, each on a thread of its own, or none.
     fn absorb_all(&self, others: &[&Self]) -> Result<u64, AbsorbError> {
         others.iter().try_for_each(|others| self.is_alike(others))?;
         let images = others.iter().map(|&others| begin(others)).collect::<Result<Vec<_>, _>>()?;
-        images.iter().try_for_each(|image| self.check_moment(&image.sections[0]))?;
+        images.iter().try_for_each(|image| self.check_moment(&image.tables[0]))?;
         self.has_room_for(others.iter().fold(0, |sum: usize, others| sum.saturating_add(self.coming(others))))?;
-        sum_of(in_parallel(images.iter().map(|image| || self.table().absorb(&image.sections[0]))), Self::KIND)
+        sum_of(in_parallel(images.iter().map(|image| || self.table().absorb(&image.tables[0]))), Self::KIND)
     }
 }
 
-fn begin<C: Imaged>(core: &C) -> Result<Begun<'_>, AbsorbError> {
+fn begin<C: Imaged>(core: &C) -> Result<Images<'_>, AbsorbError> {
     core.begin_save().map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })
 }
 
@@ -111,7 +111,7 @@ fn geometry(table: &dyn AnyTable) -> Geometry {
 impl Absorbing for Box<dyn FilterTable> {
     const KIND: FilterKind = FilterKind::Concurrent;
 
-    fn empty(&self, plan: Plan) -> Option<Self> {
+    fn empty(&self, plan: TablePlan) -> Option<Self> {
         plan.table()
     }
 }
@@ -119,7 +119,7 @@ impl Absorbing for Box<dyn FilterTable> {
 impl Absorbing for Box<dyn MapletTable> {
     const KIND: FilterKind = FilterKind::Maplet;
 
-    fn empty(&self, plan: Plan) -> Option<Self> {
+    fn empty(&self, plan: TablePlan) -> Option<Self> {
         plan.table_with_payload()
     }
 }
@@ -127,7 +127,7 @@ impl Absorbing for Box<dyn MapletTable> {
 impl Absorbing for Box<dyn ExpiringTable> {
     const KIND: FilterKind = FilterKind::Expiring;
 
-    fn empty(&self, plan: Plan) -> Option<Self> {
+    fn empty(&self, plan: TablePlan) -> Option<Self> {
         plan.table_with_clock(self.clock().another())
     }
 
@@ -146,8 +146,8 @@ impl Absorbing for Box<dyn ExpiringTable> {
     }
 
     /// The other clock is read first: this one can only have advanced meanwhile.
-    fn check_moment(&self, image: &Section<'_>) -> Result<(), AbsorbError> {
-        match (image.save.told(), self.clock().now()) {
+    fn check_moment(&self, image: &TableImage<'_>) -> Result<(), AbsorbError> {
+        match (image.save.moment_and_tick(), self.clock().now()) {
             (Some((_, theirs)), ours) if ours.is_none_or(|ours| ours < theirs) => {
                 Err(AbsorbError::ClockBehind { ours, theirs })
             }

@@ -5,7 +5,7 @@ use crate::error::kind::FilterKind;
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
 use crate::snapshot::schema::Schema;
-use crate::table::face::plan::Plan;
+use crate::table::face::plan::TablePlan;
 use crate::word::layout::{Encoding, Shape};
 
 /// The false-positive rate if none is asked for.
@@ -48,7 +48,7 @@ impl Settings {
         capacity: usize,
         looked_into: usize,
         tables: usize,
-    ) -> Result<Plan, BuildError> {
+    ) -> Result<TablePlan, BuildError> {
         let (rate, looked_into) = (self.rate, looked_into as f64);
         // If each of `looked_into` answers is wrong with that fraction of the rate, any is wrong with at most the
         // rate.
@@ -56,7 +56,7 @@ impl Settings {
             let of_one = Shape::lowest_rate(self.encoding, self.payload_bits);
             self.rate_too_low(of_one * looked_into, looked_into as usize)
         })?;
-        Ok(Plan::new(shape, self.buckets_for(shape, capacity, tables)?, self.pages))
+        Ok(TablePlan::new(shape, self.buckets_for(shape, capacity, tables)?, self.pages))
     }
 
     pub(in crate::filter) fn rate_too_low(&self, lowest: f64, generations: usize) -> BuildError {

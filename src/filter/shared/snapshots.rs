@@ -167,8 +167,8 @@ macro_rules! snapshots {
             pub fn begin_save(&self) -> io::Result<Save<'_>> {
                 let probe = probe(&self.hasher);
                 let schema = self.schema.name::<T>();
-                let begun = self.core.begin_save()?;
-                Ok(Save::new(<$Core as Saved>::KIND, probe, schema, self.core.head(&begun), begun))
+                let images = self.core.begin_save()?;
+                Ok(Save::new(<$Core as Saved>::KIND, probe, schema, self.core.head(&images), images))
             }
 
             /// Reads a snapshot into a new filter of at most `memory_limit` bytes. Needs the feature `snapshot`.

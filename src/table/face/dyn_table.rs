@@ -7,8 +7,7 @@ use crate::machine::arch::{VectorUnit, Vectorized};
 use crate::plan::batch::{self, BLOCK, Hashes, Steps};
 use crate::table::counters::Counts;
 use crate::table::face::traits::{AnyTable, BlockOfValues, FilterTable, MapletTable};
-use crate::table::image::absorb::Absorbed;
-use crate::table::image::images::Section;
+use crate::table::image::absorb::{Absorbed, Image};
 use crate::table::image::save::TableSave;
 use crate::table::table::{Table, memory_for};
 use crate::word::geometry::{Geometry, Index, Items};
@@ -366,8 +365,8 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> AnyTable for Sha
         self.table.digest(save)
     }
 
-    fn absorb(&self, others: &Section<'_>) -> Absorbed {
-        self.table.absorb(others)
+    fn absorb(&self, image: &dyn Image) -> Absorbed {
+        self.table.absorb(image)
     }
 
     #[cfg(feature = "snapshot")]

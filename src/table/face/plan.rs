@@ -12,13 +12,13 @@ const HUGE_FROM: usize = (4 << 20) / size_of::<u64>();
 
 /// The shape, size and pages of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct TablePlan {
     pub(crate) shape: Shape,
     pub(crate) buckets: usize,
     pages: Pages,
 }
 
-impl Plan {
+impl TablePlan {
     /// A table of this shape, with this many buckets, on these pages if it is large enough for them.
     pub(crate) fn new(shape: Shape, buckets: usize, pages: Pages) -> Self {
         Self { shape, buckets, pages: pages_for(buckets, pages) }

@@ -13,8 +13,7 @@ use crate::plan::batch::{BLOCK, Hashes};
 use crate::table::counters::Counts;
 use crate::table::expiring::Unless;
 use crate::table::expiring::clock::{Advance, Clock, Until};
-use crate::table::image::absorb::Absorbed;
-use crate::table::image::images::Section;
+use crate::table::image::absorb::{Absorbed, Image};
 use crate::table::image::save::TableSave;
 use crate::word::layout::Shape;
 use crate::word::values::Values;
@@ -43,7 +42,7 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     /// The sum of the digests of all copies at the moment of a save of this table.
     fn digest(&self, save: &TableSave<'_>) -> std::io::Result<u64>;
     /// Adds all copies of a table that is alike: see `absorb.rs`.
-    fn absorb(&self, others: &Section<'_>) -> Absorbed;
+    fn absorb(&self, image: &dyn Image) -> Absorbed;
     /// Fills an empty table with words, which `next` provides in order and a chunk at a time. Returns how many copies
     /// are in them.
     #[cfg(feature = "snapshot")]

@@ -21,11 +21,21 @@ use crate::error::insert::InsertError;
 use crate::sync::fault::Fault;
 use crate::table::expiring::Unless;
 use crate::table::expiring::clock::{Clock, Until};
-use crate::table::image::images::Section;
 use crate::table::table::{Table, adding};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::{Entry, Layout};
+use crate::word::ring::Moment;
+
+/// What is taken in: another table as it was at one moment.
+pub(crate) trait Image {
+    /// The moment of the table's clock, and the caller's tick at that moment; `None` unless the clock had been set to
+    /// a tick.
+    fn moment_and_tick(&self) -> Option<(Moment, u64)>;
+
+    /// Passes the words to `chunk`, in order and a chunk at a time. Returns how many copies are in them.
+    fn read(&self, chunk: &mut dyn FnMut(&[u64]) -> io::Result<()>) -> io::Result<u64>;
+}
 
 /// How an attempt to take in another table ended.
 #[derive(Clone, Copy, Debug)]
@@ -57,11 +67,11 @@ impl Rest {
     const NO_ITEM: Item = Item { entry: Entry(0), first: 0, second: 0, sum: 0 };
 }
 
-/// Reads the image of the other table, a chunk at a time. `each` takes in a chunk, which begins at this bucket. It
-/// counts the copies that it has added, even if it stops.
-fn read(others: &Section<'_>, mut each: impl FnMut(usize, &[u64], &mut u64) -> Result<(), InsertError>) -> Absorbed {
+/// Reads an image, a chunk at a time. `each` takes in a chunk, which begins at this bucket. It counts the copies that
+/// it has added, even if it stops.
+fn read(image: &dyn Image, mut each: impl FnMut(usize, &[u64], &mut u64) -> Result<(), InsertError>) -> Absorbed {
     let (mut start, mut copies, mut refused) = (0, 0, None);
-    let result = others.table.save(&others.save, &mut |words| {
+    let result = image.read(&mut |words| {
         if let Err(error) = each(start, words, &mut copies) {
             refused = Some(error);
             return Err(io::ErrorKind::Other.into());
@@ -75,24 +85,24 @@ fn read(others: &Section<'_>, mut each: impl FnMut(usize, &[u64], &mut u64) -> R
 
 impl<L: Layout, G: Geometry> Table<L, G> {
     /// Takes in a table that is alike.
-    pub(crate) fn absorb(&self, others: &Section<'_>) -> Absorbed {
+    pub(crate) fn absorb(&self, image: &dyn Image) -> Absorbed {
         if !L::HAS_PAYLOAD {
-            return self.absorb_filter(others);
+            return self.absorb_filter(image);
         }
         match self.clock() {
-            None => self.absorb_maplet(others),
-            Some(clock) => self.absorb_expiring(clock, others),
+            None => self.absorb_maplet(image),
+            Some(clock) => self.absorb_expiring(clock, image),
         }
     }
 
     /// Takes in a table of a filter.
-    fn absorb_filter(&self, others: &Section<'_>) -> Absorbed {
-        read(others, |start, words, copies| self.absorb_words(start, words, copies))
+    fn absorb_filter(&self, image: &dyn Image) -> Absorbed {
+        read(image, |start, words, copies| self.absorb_words(start, words, copies))
     }
 
     /// Takes in a table of a maplet.
-    fn absorb_maplet(&self, others: &Section<'_>) -> Absorbed {
-        read(others, |start, words, copies| {
+    fn absorb_maplet(&self, image: &dyn Image) -> Absorbed {
+        read(image, |start, words, copies| {
             self.each_item(start, words, |item| {
                 self.insert_with_value(item)?;
                 *copies += 1;
@@ -103,11 +113,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Takes in a table whose entries expire: those that are live by both clocks. The other table has the same
     /// resolution, and its clock is not ahead.
-    fn absorb_expiring(&self, clock: &Clock, others: &Section<'_>) -> Absorbed {
-        let Some((moment, tick)) = others.save.told() else {
+    fn absorb_expiring(&self, clock: &Clock, image: &dyn Image) -> Absorbed {
+        let Some((moment, tick)) = image.moment_and_tick() else {
             return Absorbed { copies: 0, stopped: None }; // without a tick there are no entries
         };
-        read(others, |start, words, copies| {
+        read(image, |start, words, copies| {
             self.each_item(start, words, |item| {
                 let place = self.layout.payload_of(item.entry);
                 if !clock.ring.is_live(moment, place) {

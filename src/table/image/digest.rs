@@ -19,7 +19,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let Some(clock) = self.clock() else {
             return self.sum_of_copies(save, |entry| Some(self.layout.payload_of(entry).into()));
         };
-        let Some((moment, now)) = save.told() else {
+        let Some((moment, now)) = save.moment_and_tick() else {
             return Ok(0); // without a tick there are no entries
         };
         // In the caller's ticks: the places on the ring differ from filter to filter.

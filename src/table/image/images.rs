@@ -4,28 +4,30 @@ use std::io;
 
 use crate::error::kind::FilterKind;
 use crate::table::face::traits::{AnyTable, OneTable};
+use crate::table::image::absorb::Image;
 use crate::table::image::save::TableSave;
 use crate::word::digest;
 use crate::word::layout::{Encoding, Shape};
+use crate::word::ring::Moment;
 
 /// The cores of filters of which images can be taken.
 pub(crate) trait Imaged {
     /// Begins a save of each table, at this moment.
-    fn begin_save(&self) -> io::Result<Begun<'_>>;
+    fn begin_save(&self) -> io::Result<Images<'_>>;
 }
 
-/// A save that has begun.
+/// The images of a filter's tables, of one moment.
 #[derive(Debug)]
-pub(crate) struct Begun<'a> {
-    /// The tables, in the order in which they are to be written.
-    pub(crate) sections: Vec<Section<'a>>,
+pub(crate) struct Images<'a> {
+    /// In the order in which they are to be written.
+    pub(crate) tables: Vec<TableImage<'a>>,
     /// Only of a filter that rotates.
     pub(crate) rotation: Option<Rotation>,
 }
 
-/// A table whose moment is past.
+/// A table as it was at a moment that is past.
 #[derive(Debug)]
-pub(crate) struct Section<'a> {
+pub(crate) struct TableImage<'a> {
     pub(crate) table: &'a dyn AnyTable,
     pub(crate) save: TableSave<'a>,
 }
@@ -39,15 +41,25 @@ pub(crate) struct Rotation {
     pub(crate) next_tick: u64,
 }
 
-impl<'a> Begun<'a> {
+impl Image for TableImage<'_> {
+    fn moment_and_tick(&self) -> Option<(Moment, u64)> {
+        self.save.moment_and_tick()
+    }
+
+    fn read(&self, chunk: &mut dyn FnMut(&[u64]) -> io::Result<()>) -> io::Result<u64> {
+        self.table.save(&self.save, chunk)
+    }
+}
+
+impl<'a> Images<'a> {
     /// Begins a save of each of the tables, in this order.
     pub(crate) fn new(tables: impl ExactSizeIterator<Item = &'a dyn AnyTable>) -> io::Result<Self> {
-        let mut sections = Vec::new();
-        sections.try_reserve_exact(tables.len())?;
+        let mut images = Vec::new();
+        images.try_reserve_exact(tables.len())?;
         for table in tables {
-            sections.push(Section { table, save: table.begin_save()? });
+            images.push(TableImage { table, save: table.begin_save()? });
         }
-        Ok(Self { sections, rotation: None })
+        Ok(Self { tables: images, rotation: None })
     }
 
     /// The digest, at the moment of the save, of a filter of this kind with this probe.
@@ -57,13 +69,13 @@ impl<'a> Begun<'a> {
     pub(crate) fn digest(&self, kind: FilterKind, probe: u64) -> io::Result<u64> {
         // In a filter that grows, the table with the coarsest classes comes last. In a filter that rotates, all
         // tables are alike.
-        let table = self.sections.last().expect("a filter has a table").table;
+        let table = self.tables.last().expect("a filter has a table").table;
         let Shape { encoding, slots, fingerprint_bits, payload_bits } = table.shape();
         let encoding = u32::from(encoding == Encoding::SemiSorted);
         let shape = [kind.number().into(), encoding, slots, fingerprint_bits, payload_bits];
         let mut digest = shape.into_iter().map(u64::from).chain([table.buckets() as u64, probe]).fold(0, digest::with);
         let mut sum = 0u64;
-        for Section { table, save } in &self.sections {
+        for TableImage { table, save } in &self.tables {
             sum = sum.wrapping_add(table.digest(save)?);
             if self.rotation.is_some() {
                 digest = digest::with(digest, sum);
@@ -75,7 +87,7 @@ impl<'a> Begun<'a> {
 }
 
 impl<C: OneTable> Imaged for C {
-    fn begin_save(&self) -> io::Result<Begun<'_>> {
-        Begun::new([self.table()].into_iter())
+    fn begin_save(&self) -> io::Result<Images<'_>> {
+        Images::new([self.table()].into_iter())
     }
 }

@@ -206,7 +206,7 @@ impl TableSave<'_> {
 
     /// The moment of the table's clock, and the caller's tick at that moment; `None` unless the clock had been set to
     /// a tick.
-    pub(crate) fn told(&self) -> Option<(Moment, u64)> {
+    pub(crate) fn moment_and_tick(&self) -> Option<(Moment, u64)> {
         let Reading { now, moment } = self.reading()?;
         Some((moment, now?))
     }
