@@ -3,9 +3,7 @@
 //! A model proves nothing unless it fails when the step it is about is missing. So every such step asks [`injected`]
 //! first. In the real library the answer is the constant `false`, and the question costs nothing.
 
-use core::sync::atomic::Ordering;
-
-/// A step of the protocol that a model can leave out or weaken.
+/// A step of the protocol that a model can leave out.
 #[allow(unreachable_pub, reason = "models see it, through `model/mod.rs`")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -45,10 +43,6 @@ pub enum Fault {
     ReplaceKeepsNothing,
     /// A lookup of live entries does not read the moment again.
     LookupWithoutClock,
-    /// The load of the moment is relaxed.
-    RelaxedMoment,
-    /// The store of a moment is relaxed.
-    RelaxedPublish,
     /// The caller's name for the current tick changes without the locks of the stripes.
     RestartWithoutLocks,
     /// An entry is added whose end has a place on the ring that is yet to be swept.
@@ -75,8 +69,6 @@ pub enum Fault {
     ClearWithoutLocks,
     /// `clear` bumps no version.
     ClearWithoutBump,
-    /// The exchange by which `clear` empties a bucket is relaxed.
-    RelaxedClear,
     /// An addition stores its word even if the bucket has changed since it was read.
     AddOverwrites,
     /// A removal or relocation stores its word even if the bucket has changed since it was read.
@@ -116,16 +108,6 @@ pub enum Fault {
     /// A save of several tables begins with the oldest one.
     #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots are of several tables"))]
     SaveOldestFirst,
-    /// A lookup's loads of bucket words are relaxed.
-    RelaxedWordLoad,
-    /// A lookup's first load of the version is relaxed.
-    RelaxedVersionLoad,
-    /// The bump of a version is relaxed.
-    RelaxedBump,
-    /// The compare-exchange that removes a fingerprint is relaxed.
-    RelaxedRemove,
-    /// The compare-exchange that adds a fingerprint is relaxed.
-    RelaxedAdd,
     /// An insert into the current generation does not check whether that one is still current.
     InsertIgnoresRotation,
     /// A lookup that found nothing in the live generations does not check whether they are still the same.
@@ -138,12 +120,6 @@ pub enum Fault {
     RotationWithoutLock,
     /// An insert that found its generation full rotates although another thread has done so.
     FullRotatesAgain,
-    /// The store that begins a generation is relaxed.
-    RelaxedRotation,
-    /// The store that begins a new clock is relaxed.
-    RelaxedRestart,
-    /// The loads of the current generation are relaxed.
-    RelaxedGeneration,
     /// A new table is announced before it is in its place.
     PublishBeforeSet,
     /// A filter grows without the lock for it.
@@ -160,8 +136,6 @@ pub enum Fault {
     RemoveOldestFirst,
     /// A lookup begins with the oldest table.
     LookupOldestFirst,
-    /// The load of the number of tables is only an acquire.
-    AcquirePublished,
 }
 
 /// Whether `fault` is switched on in this model.
@@ -211,16 +185,4 @@ impl Drop for Seeded {
     fn drop(&mut self) {
         inject(&[]);
     }
-}
-
-/// `ordering`, or `Relaxed` if `fault` is switched on.
-#[inline(always)]
-pub(crate) fn ordering(fault: Fault, ordering: Ordering) -> Ordering {
-    if injected(fault) { Ordering::Relaxed } else { ordering }
-}
-
-/// `ordering`, or `Acquire` if `fault` is switched on.
-#[inline(always)]
-pub(crate) fn acquire(fault: Fault, ordering: Ordering) -> Ordering {
-    if injected(fault) { Ordering::Acquire } else { ordering }
 }

@@ -283,7 +283,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             let mut copies = 0;
             for word in &self.words {
                 // As in `bump_and_take`.
-                let removed = Bucket(word.swap(0, fault::ordering(Fault::RelaxedClear, Ordering::SeqCst)));
+                let removed = Bucket(word.swap(0, Ordering::SeqCst));
                 copies += self.layout.occupied(removed);
             }
             self.counters.add_len(-(copies as i64));

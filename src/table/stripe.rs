@@ -149,8 +149,8 @@
 //! All changes of a word are read-modify-writes, so each release also reaches a thread that reads a later value of
 //! the word. The second read of the version is relaxed: the acquire reads before it keep it after them, and by pair
 //! *a* it is new enough where that matters. Accesses to words are `SeqCst`, which includes acquire and release, for
-//! the sake of *Across keys*. Each of *a*, *b* and *c* has a control in `loom-tests` that fails with either side
-//! relaxed. `ci/orderings` makes each ordering weaker in turn, `SeqCst` also to acquire and release.
+//! the sake of *Across keys*. `ci/orderings` makes each ordering in the source weaker in turn, `SeqCst` also to acquire
+//! and release, and a model in `loom-tests` fails each time.
 
 use crate::sync::fault::{self, Fault};
 use crate::sync::{self, AtomicU64, Mutex, MutexGuard, Ordering};
@@ -187,7 +187,7 @@ impl Stripe {
     #[inline(always)]
     pub(crate) fn version(&self) -> u64 {
         // Acquire, with `bump`: a thread that sees a bump sees the copies put in place before it.
-        self.version.load(fault::ordering(Fault::RelaxedVersionLoad, Ordering::Acquire))
+        self.version.load(Ordering::Acquire)
     }
 
     /// Whether the version is still `version`, at the end of a lookup.
@@ -250,7 +250,7 @@ impl<'a> Guard<'a> {
         // Relaxed: only the holder of the lock writes the version. At one bump a nanosecond, a `u64` lasts 500 years.
         let version = self.version.load(Ordering::Relaxed);
         // Release, with `Stripe::version`: the copy in the new place comes first.
-        self.version.store(version.wrapping_add(1), fault::ordering(Fault::RelaxedBump, Ordering::Release));
+        self.version.store(version.wrapping_add(1), Ordering::Release);
     }
 
     /// How many bumps there have been.

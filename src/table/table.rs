@@ -209,7 +209,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let Some(changed) = layout.add_to(seen, select_unpredictable(swap, in_second, in_first), item.entry) else {
             return false;
         };
-        self.exchange(bucket, seen, changed, adding(), Fault::AddOverwrites).is_ok()
+        self.exchange(bucket, seen, changed, Fault::AddOverwrites).is_ok()
     }
 
     /// Adds a copy of the item to the emptier of its buckets, or to the other, if either has room.
@@ -241,7 +241,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Adds a copy of the entry to the bucket, if it has room.
     #[inline]
     pub(crate) fn put(&self, bucket: usize, entry: Entry) -> bool {
-        self.change(bucket, self.look(bucket), adding(), Fault::AddOverwrites, |seen| self.layout.add(seen, entry))
+        self.change(bucket, self.look(bucket), Fault::AddOverwrites, |seen| self.layout.add(seen, entry))
     }
 
     /// Takes a copy of the entry out of the bucket, which was seen to hold one, after the bump that readers need. The
@@ -259,7 +259,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         faults: TakeFaults,
     ) -> bool {
         bump_and(guard, faults, || {
-            self.change(bucket, seen, taking(), Fault::TakeOverwrites, |seen| self.layout.remove(seen, entry))
+            self.change(bucket, seen, Fault::TakeOverwrites, |seen| self.layout.remove(seen, entry))
         })
     }
 
@@ -281,7 +281,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 && self.bump_and_take(guard, bucket, self.look(bucket), old, TakeFaults::REPLACE);
         }
         bump_and(guard, TakeFaults::REPLACE, || {
-            self.change(bucket, seen, taking(), Fault::TakeOverwrites, |seen| self.layout.replace(seen, old, new))
+            self.change(bucket, seen, Fault::TakeOverwrites, |seen| self.layout.replace(seen, old, new))
         })
     }
 
@@ -296,24 +296,20 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         changed: Bucket,
         faults: TakeFaults,
     ) -> bool {
-        bump_and(guard, faults, || self.exchange(bucket, seen, changed, taking(), Fault::TakeOverwrites).is_ok())
+        bump_and(guard, faults, || self.exchange(bucket, seen, changed, Fault::TakeOverwrites).is_ok())
     }
 
     /// Changes a bucket in one step. `false` if the bucket has become such that the change is not possible.
-    ///
-    /// `success` is `SeqCst` for the reason in `table/stripe.rs`, *Across keys*. On failure the exchange is relaxed:
-    /// the word that it finds only determines what to try next.
     #[inline(always)]
     pub(super) fn change(
         &self,
         bucket: usize,
         mut seen: Bucket,
-        success: Ordering,
         overwrites: Fault,
         changed: impl Fn(Bucket) -> Option<Bucket>,
     ) -> bool {
         while let Some(changed) = changed(seen) {
-            match self.exchange(bucket, seen, changed, success, overwrites) {
+            match self.exchange(bucket, seen, changed, overwrites) {
                 Ok(()) => return true,
                 Err(now) => seen = now,
             }
@@ -328,7 +324,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         bucket: usize,
         seen: Bucket,
         changed: Bucket,
-        success: Ordering,
         overwrites: Fault,
     ) -> Result<(), Bucket> {
         let word = at(&self.words, bucket);
@@ -336,7 +331,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             word.store(changed.0, Ordering::SeqCst);
             return Ok(());
         }
-        match word.compare_exchange_weak(seen.0, changed.0, success, Ordering::Relaxed) {
+        // Release: a thread that sees this copy sees what its inserter saw, and one that sees a copy gone sees the bump
+        // before it. SeqCst: see `table/stripe.rs`, *Across keys*. Relaxed on failure: the word that it finds only
+        // determines what to try next.
+        match word.compare_exchange_weak(seen.0, changed.0, Ordering::SeqCst, Ordering::Relaxed) {
             Ok(_) => Ok(()),
             Err(now) => Err(Bucket(now)),
         }
@@ -429,24 +427,10 @@ fn bump_and(guard: &Guard<'_>, faults: TakeFaults, take: impl FnOnce() -> bool) 
     taken
 }
 
-/// The ordering of an exchange that adds a copy.
-#[inline(always)]
-pub(super) fn adding() -> Ordering {
-    // Release: a thread that sees this copy sees what its inserter saw. SeqCst: see `table/stripe.rs`, *Across keys*.
-    fault::ordering(Fault::RelaxedAdd, Ordering::SeqCst)
-}
-
-/// The ordering of an exchange that takes a copy out.
-#[inline(always)]
-pub(super) fn taking() -> Ordering {
-    // Release: a thread that sees the copy gone sees the bump before it. SeqCst, as above.
-    fault::ordering(Fault::RelaxedRemove, Ordering::SeqCst)
-}
-
 /// What the bucket holds.
 #[inline(always)]
 pub(super) fn look(words: &[AtomicU64], bucket: usize) -> Bucket {
     // Acquire: a thread that sees a copy gone sees the bump that announced it, and a thread that sees a copy sees
     // what its inserter saw. SeqCst: see `table/stripe.rs`, *Across keys*.
-    Bucket(at(words, bucket).load(fault::ordering(Fault::RelaxedWordLoad, Ordering::SeqCst)))
+    Bucket(at(words, bucket).load(Ordering::SeqCst))
 }

@@ -1,7 +1,6 @@
 //! CONCURRENT: rotations by the caller's clock. `tables/generations.rs` has the reasoning about rotations.
 
 use crate::sync::Ordering;
-use crate::sync::fault::{self, Fault};
 use crate::table::expiring::clock::Advance;
 use crate::tables::generations::Generations;
 
@@ -67,7 +66,7 @@ impl Generations {
     pub(crate) fn restart_clock(&self, tick: u64) {
         let _rotation = self.rotation.lock();
         // Release: see `advance_to`. The generation is the one that every earlier tick has led to.
-        let release = fault::ordering(Fault::RelaxedRestart, Ordering::Release);
+        let release = Ordering::Release;
         self.next_tick.store(tick.min(u64::MAX - 1) + 1, release);
     }
 }

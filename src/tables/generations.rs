@@ -268,7 +268,7 @@ impl Generations {
             expired.clear();
         }
         // SeqCst: see the head of this module.
-        self.now.store(now.0, fault::ordering(Fault::RelaxedRotation, Ordering::SeqCst));
+        self.now.store(now.0, Ordering::SeqCst);
         Cleaning { now, expired, _lock: lock }
     }
 
@@ -285,7 +285,7 @@ impl Generations {
     #[inline(always)]
     pub(super) fn now(&self) -> Now {
         // SeqCst: see the head of this module.
-        Now(self.now.load(fault::ordering(Fault::RelaxedGeneration, Ordering::SeqCst)))
+        Now(self.now.load(Ordering::SeqCst))
     }
 
     /// Whether no rotation has come since `now`. The fault `ignores` leaves the check out.

@@ -166,7 +166,7 @@ impl Tables {
     #[inline(always)]
     pub(crate) fn tables(&self) -> usize {
         // SeqCst: see above, *The moment of growth*.
-        self.published.load(fault::acquire(Fault::AcquirePublished, Ordering::SeqCst)) as usize
+        self.published.load(Ordering::SeqCst) as usize
     }
 
     /// The table of that number, which is published.

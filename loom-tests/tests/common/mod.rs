@@ -80,9 +80,21 @@ pub fn explore<Shared: Send + Sync + 'static>(
 }
 
 /// Tests that a model passes, and that it fails with each of the seeded bugs (or groups of them). The failure must
-/// have the message that names the violation.
+/// have the message that names the violation. The control of a model about orderings alone is `ci/orderings`.
 #[macro_export]
 macro_rules! model {
+    ($name:ident, at least $minimum:expr, $(preemptions $preemptions:expr,)? fails if an ordering is weaker) => {
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn holds() {
+                let _preemptions: Option<usize> = None;
+                $(let _preemptions = Some($preemptions);)?
+                common::explore($minimum, _preemptions, super::$name);
+            }
+        }
+    };
     ($name:ident, at least $minimum:expr, $(preemptions $preemptions:expr,)? fails with $message:literal for [$($fault:ident $(+ $more:ident)*),+]) => {
         mod $name {
             use super::*;

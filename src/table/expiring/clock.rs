@@ -172,7 +172,7 @@ impl Clock {
     pub(in crate::table) fn moment(&self) -> Moment {
         // Acquire, with `publish`: a thread that sees that the table was swept sees it without what was swept.
         // SeqCst: see `table/expiring/mod.rs`, *Linearizability*.
-        Moment(self.moment.load(fault::ordering(Fault::RelaxedMoment, Ordering::SeqCst)))
+        Moment(self.moment.load(Ordering::SeqCst))
     }
 
     /// The current tick, for a model, without any ordering.
@@ -192,7 +192,7 @@ impl Clock {
     /// Sets the moment. The caller holds the lock of the sweep.
     pub(in crate::table) fn publish(&self, moment: Moment) {
         // Release, and SeqCst: see `moment`.
-        self.moment.store(moment.0, fault::ordering(Fault::RelaxedPublish, Ordering::SeqCst));
+        self.moment.store(moment.0, Ordering::SeqCst);
     }
 
     /// From now on calls the tick of this moment `tick`. The caller also holds the locks of all stripes.

@@ -4,7 +4,7 @@ use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
 use crate::table::expiring::clock::{Advance, Clock, FIRST_TICK, Pass, Reading};
 use crate::table::stripe::Guard;
-use crate::table::table::{Table, taking};
+use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Geometry;
 use crate::word::layout::{Entry, Layout};
@@ -170,7 +170,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             }
             let left = self.layout.without_all(seen, lanes);
             self.keep(bucket, Fault::SweepKeepsNothing);
-            match self.exchange(bucket, seen, left, taking(), Fault::TakeOverwrites) {
+            match self.exchange(bucket, seen, left, Fault::TakeOverwrites) {
                 Ok(()) => return lanes.count_ones() as usize,
                 Err(now) => seen = now,
             }
@@ -212,8 +212,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         if !fault::injected(Fault::DropWithoutBump) {
             guard.bump();
         }
-        let taken = self
-            .change(bucket, self.look(bucket), taking(), Fault::TakeOverwrites, |seen| self.layout.remove(seen, entry));
+        let taken =
+            self.change(bucket, self.look(bucket), Fault::TakeOverwrites, |seen| self.layout.remove(seen, entry));
         self.count_expired(clock, usize::from(taken));
     }
 

@@ -21,7 +21,7 @@ use crate::error::insert::InsertError;
 use crate::sync::fault::Fault;
 use crate::table::expiring::Unless;
 use crate::table::expiring::clock::{Clock, Until};
-use crate::table::table::{Table, adding};
+use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::{Entry, Layout};
@@ -199,7 +199,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 return 0;
             }
             self.keep(bucket, Fault::InsertKeepsNothing);
-            match self.exchange(bucket, seen, changed, adding(), Fault::AddOverwrites) {
+            match self.exchange(bucket, seen, changed, Fault::AddOverwrites) {
                 Ok(()) => return added,
                 Err(now) => seen = now,
             }
