@@ -22,7 +22,7 @@ fn role(run: impl FnOnce(&Table) + Send + 'static) -> Role {
 
 /// The `nth` class whose pair is the buckets `A` and `B`, with a value.
 fn key(nth: usize, value: u16) -> Key {
-    Key::of::<SmallestOfValues>(2, A, B, nth).with::<SmallestOfValues>(value)
+    Key::of::<SmallestOfValues>(2, A, B, nth).with(value)
 }
 
 /// A table of two buckets. Each of these keys is in the first of its buckets.
@@ -148,7 +148,7 @@ fn two_insert_if_absent() -> Model {
     let adder = |value: u16| {
         let told = Arc::clone(&told);
         role(move |table| {
-            let found = table.insert_if_absent_telling(key(0, value)).expect("there is room");
+            let found = table.insert_value_if_absent(key(0, value)).expect("there is room");
             told.lock().expect("nobody panics").push((value, found));
         })
     };

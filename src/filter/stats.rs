@@ -105,7 +105,7 @@ impl Stats {
             number += 1;
             capacity += table.capacity();
             slots += table.buckets() * table.shape().slots as usize;
-            counts = counts.merge(table.counts());
+            counts = counts.merge(table.counters().counts());
         }
         Self {
             tables: number,

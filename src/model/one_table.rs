@@ -8,13 +8,13 @@ use crate::plan::batch::BLOCK;
 use crate::plan::path::Hop;
 use crate::table::expiring::clock::Reading;
 use crate::table::face::dyn_table::Shaped;
-use crate::table::face::traits::AnyTable;
+use crate::table::face::traits::{AnyTable, FilterTable, MapletTable};
 use crate::table::image::absorb::{Absorbed, Stopped};
 use crate::table::image::images::TableImage;
 use crate::table::image::save::TableSave;
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::{Buckets, Geometry, Item, Items};
-use crate::word::layout::{Entry, OfShape, Plain, SemiSorted, Shape, WithPayload};
+use crate::word::geometry::{Buckets, Geometry, Item};
+use crate::word::layout::{Fingerprint, Layout, OfShape, Plain, SemiSorted, Shape, WithPayload};
 use crate::word::values::Values;
 
 /// Two slots to a bucket: the smallest bucket that can be full and can hold two keys at once.
@@ -63,19 +63,49 @@ impl<L: AnyLayout> AnyLayout for WithPayload<L> {
     }
 }
 
+/// Buckets for which a hash names its class: the low half is the fingerprint, and the high half the first bucket.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Named(Buckets);
+
+impl Geometry for Named {
+    type Index = u32;
+
+    fn count(self) -> usize {
+        self.0.count()
+    }
+
+    fn first<L: Layout>(self, _: L, hash: u64) -> (Fingerprint, usize) {
+        (Fingerprint(hash as u32), (hash >> 32) as usize)
+    }
+
+    fn sum(self, fingerprint: Fingerprint) -> usize {
+        self.0.sum(fingerprint)
+    }
+
+    fn other(self, sum: usize, bucket: usize) -> usize {
+        self.0.other(sum, bucket)
+    }
+}
+
 /// A table of a given number of buckets.
 #[derive(Debug)]
-pub struct Table<L = Smallest>(pub(super) Shaped<L, Buckets, 0, 0>);
+pub struct Table<L = Smallest>(pub(super) Shaped<L, Named, 0, 0>);
 
 /// An empty table.
-pub(super) fn empty<L: AnyLayout>(buckets: usize) -> crate::table::table::Table<L> {
-    crate::table::table::Table::new(Pages::Usual, L::shape_of_model(), Buckets::new(buckets))
+pub(super) fn empty<L: AnyLayout>(buckets: usize) -> crate::table::table::Table<L, Named> {
+    crate::table::table::Table::new(Pages::Usual, L::shape_of_model(), Named(Buckets::new(buckets)))
         .expect("a model has memory")
 }
 
-/// A key, or more precisely a class of keys: a fingerprint, and the order in which its two buckets are tried.
+/// A key, or more precisely a class of keys: a fingerprint, and the order in which its two buckets are tried. In a table
+/// of values, also the value of the copy in question.
 #[derive(Clone, Copy, Debug)]
-pub struct Key(pub(super) Item);
+pub struct Key {
+    fingerprint: u32,
+    first: usize,
+    second: usize,
+    pub(super) value: u16,
+}
 
 impl Key {
     /// The `nth` class whose pair is the buckets `first` and `second`, in a table of `buckets` buckets of two slots
@@ -90,26 +120,46 @@ impl Key {
         // Multiples of an odd number reach all fingerprints, in their high bits and low.
         let fingerprints = (1..1_000_000u64).map(|n| L::of_model().fingerprint(n.wrapping_mul(0x9e37_79b9)));
         let fingerprint = fingerprints.filter(|&f| geometry.alternate(first, f) == second).nth(nth);
-        let fingerprint = fingerprint.expect("some fingerprint leads there");
-        Self(Item { entry: L::of_model().entry(fingerprint, 0), first, second, sum: geometry.sum(fingerprint) })
+        let Fingerprint(fingerprint) = fingerprint.expect("some fingerprint leads there");
+        Self { fingerprint, first, second, value: 0 }
     }
 
     /// A key of the same class that tries the buckets in the other order.
     pub fn twin(self) -> Self {
-        Self(Item { first: self.0.second, second: self.0.first, ..self.0 })
+        Self { first: self.second, second: self.first, ..self }
     }
 
     /// The key with this value, in a table of values.
-    pub fn with<L: AnyLayout>(self, value: u16) -> Self {
-        Self(self.0.with(L::of_model(), value))
+    pub fn with(self, value: u16) -> Self {
+        Self { value, ..self }
     }
 
     /// A key of another class with the same low part. Only in a semi-sorted table of two buckets: there every class has
     /// the same pair.
     pub fn lookalike<L: AnyLayout>(self) -> Self {
-        assert!(L::SEMI_SORTED && self.0.first + self.0.second == 1, "its pair is another one");
-        Self(Item { entry: Entry(self.0.entry.0 ^ 1 << L::of_model().lanes().bits), ..self.0 })
+        assert!(L::SEMI_SORTED && self.first + self.second == 1, "its pair is another one");
+        Self { fingerprint: self.fingerprint ^ 1 << L::of_model().lanes().bits, ..self }
     }
+
+    pub(super) fn hash(self) -> u64 {
+        (self.first as u64) << 32 | u64::from(self.fingerprint)
+    }
+}
+
+/// Passes on the hashes of these keys, as one block.
+pub(super) fn hashes<const N: usize>(keys: [Key; N]) -> impl FnMut(&mut [u64; BLOCK]) -> usize {
+    const { assert!(N < BLOCK) };
+    move |block| {
+        block.iter_mut().zip(keys).for_each(|(hash, key)| *hash = key.hash());
+        N
+    }
+}
+
+/// The answers of a batch, as an array.
+pub(super) fn answers<A: Copy, const N: usize>(batch: impl FnOnce(&mut dyn FnMut(&[A]))) -> [A; N] {
+    let mut all = Vec::new();
+    batch(&mut |answers| all.extend_from_slice(answers));
+    all.try_into().unwrap_or_else(|_| panic!("a batch has an answer for each key"))
 }
 
 /// What a save of a table has written.
@@ -124,8 +174,9 @@ pub struct Image<L> {
 impl<L: AnyLayout> Image<L> {
     /// How many copies of the key the image holds, in either bucket.
     pub fn count(&self, key: Key) -> usize {
-        let Item { entry, first, second, .. } = key.0;
-        let buckets = if first == second { vec![first] } else { vec![first, second] };
+        let entry = self.layout.entry(Fingerprint(key.fingerprint), key.value);
+        let mut buckets = vec![key.first, key.second];
+        buckets.dedup();
         buckets.into_iter().map(|bucket| self.layout.count_entry(self.words[bucket], entry)).sum()
     }
 
@@ -141,72 +192,68 @@ impl<L: AnyLayout> Table<L> {
         Self::of(empty(buckets))
     }
 
-    pub(super) fn of(table: crate::table::table::Table<L>) -> Self {
+    pub(super) fn of(table: crate::table::table::Table<L, Named>) -> Self {
         Self(Shaped { table })
+    }
+
+    fn item(&self, key: Key) -> Item {
+        self.0.table.item_with(key.hash(), key.value)
     }
 
     /// Puts a copy of the key into the bucket that it tries first. That bucket must have room.
     pub fn place(&self, key: Key) {
-        assert!(self.0.table.put(key.0.first, key.0.entry), "there is room to begin with");
+        assert!(self.0.table.put(key.first, self.item(key).entry), "there is room to begin with");
         self.0.table.counters.add_len(1);
     }
 
     /// [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains)
     pub fn contains(&self, key: Key) -> bool {
-        self.0.table.contains(key.0)
+        self.0.contains(key.hash())
     }
 
     /// [`ConcurrentCuckooFilter::contains_batch`](crate::ConcurrentCuckooFilter::contains_batch)
     pub fn contains_batch<const N: usize>(&self, keys: [Key; N]) -> [bool; N] {
-        let mut answers = [false; BLOCK];
-        let mut items = Items::NONE;
-        keys.iter().enumerate().for_each(|(nth, key)| items.set(nth, key.0));
-        self.0.table.contains_block(&items, N, None, &mut answers);
-        core::array::from_fn(|nth| answers[nth])
+        answers(|answers| self.0.contains_batch(&mut hashes(keys), answers))
     }
 
     /// [`ConcurrentCuckooFilter::count`](crate::ConcurrentCuckooFilter::count)
     pub fn count(&self, key: Key) -> usize {
-        self.0.table.count(self.0.table.layout(), key.0)
+        self.0.count_value(key.hash(), key.value)
     }
 
     /// [`ConcurrentCuckooFilter::insert`](crate::ConcurrentCuckooFilter::insert)
     pub fn insert(&self, key: Key) -> Result<(), InsertError> {
-        self.0.table.insert(key.0)
+        if L::HAS_PAYLOAD { self.0.insert_value(key.hash(), key.value) } else { self.0.insert(key.hash()) }
     }
 
     /// [`ConcurrentCuckooFilter::insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent)
     pub fn insert_if_absent(&self, key: Key) -> Result<bool, InsertError> {
-        self.0.table.insert_if_absent(key.0)
+        self.0.insert_if_absent(key.hash())
     }
 
     /// [`ConcurrentCuckooMaplet::values`](crate::ConcurrentCuckooMaplet::values)
     pub fn values(&self, key: Key) -> Values {
-        self.0.table.values(key.0)
+        self.0.values(key.hash())
     }
 
     /// [`ConcurrentCuckooMaplet::values_batch`](crate::ConcurrentCuckooMaplet::values_batch)
     pub fn values_batch<const N: usize>(&self, keys: [Key; N]) -> [Values; N] {
-        let mut answers = [Values::EMPTY; BLOCK];
-        let mut items = Items::NONE;
-        keys.iter().enumerate().for_each(|(nth, key)| items.set(nth, key.0.with(L::of_model(), 0)));
-        self.0.table.values_block(&items, N, None, &mut answers);
-        core::array::from_fn(|nth| answers[nth])
+        answers(|answers| self.0.values_batch(&mut hashes(keys), answers))
     }
 
     /// [`ConcurrentCuckooMaplet::insert_if_absent`](crate::ConcurrentCuckooMaplet::insert_if_absent)
-    pub fn insert_if_absent_telling(&self, key: Key) -> Result<Values, InsertError> {
-        self.0.table.insert_if_absent_telling(key.0)
+    pub fn insert_value_if_absent(&self, key: Key) -> Result<Values, InsertError> {
+        self.0.insert_value_if_absent(key.hash(), key.value)
     }
 
     /// [`ConcurrentCuckooMaplet::replace`](crate::ConcurrentCuckooMaplet::replace)
     pub fn replace(&self, old: Key, new: u16) -> bool {
-        self.0.table.replace(old.0, old.with::<L>(new).0)
+        self.0.replace_value(old.hash(), old.value, new)
     }
 
     /// [`ConcurrentCuckooFilter::remove`](crate::ConcurrentCuckooFilter::remove)
     pub fn remove(&self, key: Key) -> bool {
-        self.0.table.remove(key.0)
+        self.0.remove_value(key.hash(), key.value)
     }
 
     /// [`ConcurrentCuckooFilter::clear`](crate::ConcurrentCuckooFilter::clear)
@@ -260,12 +307,12 @@ impl<L: AnyLayout> Table<L> {
 
     /// One hop of a plan: moves a copy of the key from the bucket that it tries first to the other one.
     pub fn relocate(&self, key: Key) -> bool {
-        self.0.table.relocate(Hop { entry: key.0.entry, from: key.0.first, to: key.0.second })
+        self.0.table.relocate(Hop { entry: self.item(key).entry, from: key.first, to: key.second })
     }
 
     /// Whether the bucket that the key tries first holds a copy: one look, without a lock.
     pub fn first_holds(&self, key: Key) -> bool {
-        L::of_model().holds_entry(self.0.table.look(key.0.first), key.0.entry)
+        L::of_model().holds_entry(self.0.table.load(key.first), self.item(key).entry)
     }
 
     /// How many slots a bucket has.
@@ -275,12 +322,12 @@ impl<L: AnyLayout> Table<L> {
 
     /// How many items there are, by a look into every bucket.
     pub fn scan(&self) -> usize {
-        (0..self.0.buckets()).map(|bucket| L::of_model().occupied(self.0.table.look(bucket))).sum()
+        (0..self.0.buckets()).map(|bucket| L::of_model().occupied(self.0.table.load(bucket))).sum()
     }
 
     /// The count of looks that were repeated because a version had changed.
     pub fn lookup_retries(&self) -> u64 {
-        self.0.counts().lookup_retries
+        self.0.counters().counts().lookup_retries
     }
 
     /// How many items there are, according to the counters.

@@ -24,10 +24,7 @@ pub(crate) type Hashes<'a> = &'a mut dyn FnMut(&mut [u64; BLOCK]) -> usize;
 /// is not compiled for the vector unit that does the batch.
 pub(crate) trait Steps {
     /// What a block of hashes is first turned into.
-    type Prepared: Copy;
-
-    /// To be overwritten.
-    const NONE: Self::Prepared;
+    type Prepared: Copy + Default;
 
     /// Gets a block of `len` hashes some [`AHEAD`] blocks before `act` does. The places beyond `len` repeat the
     /// first hashes.
@@ -35,13 +32,22 @@ pub(crate) trait Steps {
 
     /// Prefetches all cache lines of a block at once. This is for the first blocks, while there is no other block
     /// to act on.
-    fn ask(&self, prepared: &Self::Prepared);
+    fn prefetch_block(&self, prepared: &Self::Prepared);
 
     /// Returns whether to go on. Prefetches the cache lines of `coming` on the way, a few at a time.
     ///
     /// A processor has room for some tens of requests. If those of a block came all at once, it would do nothing
     /// else until the last of them had room.
-    fn act(&mut self, prepared: &Self::Prepared, len: usize, coming: &Self::Prepared) -> bool;
+    fn act(&mut self, block: Block<'_, Self::Prepared>, coming: &Self::Prepared) -> bool;
+}
+
+/// A block of hashes, and what they were turned into.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block<'a, P> {
+    pub(crate) hashes: &'a [u64; BLOCK],
+    pub(crate) prepared: &'a P,
+    /// How many hashes there are.
+    pub(crate) len: usize,
 }
 
 /// Takes these steps for all hashes, in order and a block at a time.
@@ -49,14 +55,15 @@ pub(crate) trait Steps {
 pub(crate) fn for_each_block<S: Steps>(hashes: Hashes<'_>, steps: &mut S) {
     // A power of two, so that a remainder is a mask.
     const RING: usize = (AHEAD + 1).next_power_of_two();
-    let mut blocks = [S::NONE; RING];
+    let mut blocks = [S::Prepared::default(); RING];
     let mut lens = [0; RING];
-    let mut buffer = [0; BLOCK];
+    let mut all_hashes = [[0; BLOCK]; RING];
     let (mut prepared, mut acted_on) = (0usize, 0usize);
     let mut more = true;
     loop {
         while more && prepared <= acted_on + AHEAD {
-            let len = hashes(&mut buffer);
+            let buffer = &mut all_hashes[prepared % RING];
+            let len = hashes(buffer);
             more = len == BLOCK;
             if len == 0 {
                 break;
@@ -65,9 +72,9 @@ pub(crate) fn for_each_block<S: Steps>(hashes: Hashes<'_>, steps: &mut S) {
                 let any = buffer[0];
                 buffer[len..].fill(any);
             }
-            steps.prepare(&buffer, len, &mut blocks[prepared % RING]);
+            steps.prepare(buffer, len, &mut blocks[prepared % RING]);
             if prepared < AHEAD {
-                steps.ask(&blocks[prepared % RING]);
+                steps.prefetch_block(&blocks[prepared % RING]);
             }
             lens[prepared % RING] = len;
             prepared += 1;
@@ -77,7 +84,9 @@ pub(crate) fn for_each_block<S: Steps>(hashes: Hashes<'_>, steps: &mut S) {
         }
         // At the end there is no coming block, and the prefetched lines are near already.
         let coming = (acted_on + AHEAD).min(prepared - 1);
-        if !steps.act(&blocks[acted_on % RING], lens[acted_on % RING], &blocks[coming % RING]) {
+        let nth = acted_on % RING;
+        let block = Block { hashes: &all_hashes[nth], prepared: &blocks[nth], len: lens[nth] };
+        if !steps.act(block, &blocks[coming % RING]) {
             return;
         }
         acted_on += 1;
@@ -90,19 +99,16 @@ pub(crate) fn each_ahead(hashes: Hashes<'_>, ahead: impl Fn(&[u64]), act: impl F
     struct Ahead<A, F>(A, F);
 
     impl<A: Fn(&[u64]), F: FnMut(&[u64]) -> bool> Steps for Ahead<A, F> {
-        type Prepared = [u64; BLOCK];
+        type Prepared = ();
 
-        const NONE: Self::Prepared = [0; BLOCK];
-
-        fn prepare(&self, hashes: &[u64; BLOCK], len: usize, kept: &mut [u64; BLOCK]) {
+        fn prepare(&self, hashes: &[u64; BLOCK], len: usize, (): &mut ()) {
             (self.0)(&hashes[..len]);
-            *kept = *hashes;
         }
 
-        fn ask(&self, _: &[u64; BLOCK]) {}
+        fn prefetch_block(&self, (): &()) {}
 
-        fn act(&mut self, hashes: &[u64; BLOCK], len: usize, _: &[u64; BLOCK]) -> bool {
-            (self.1)(&hashes[..len])
+        fn act(&mut self, block: Block<'_, ()>, (): &()) -> bool {
+            (self.1)(&block.hashes[..block.len])
         }
     }
 

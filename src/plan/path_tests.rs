@@ -176,12 +176,12 @@ fn how_far_searches_go() {
         let (all, capacity) = (BUCKETS * slots as usize, sizing::capacity_of(shape, BUCKETS));
         let items = capacity + (all - capacity) * beyond / 4;
         let table = Table::<L>::new(Pages::Usual, shape, Buckets::new(BUCKETS)).expect("a few megabytes");
-        (0..items).for_each(|hash| table.insert(table.item(hash as u64)).expect("tables take more"));
+        (0..items).for_each(|hash| table.insert(table.layout(), hash as u64).expect("tables take more"));
         let mut longer = [0; LIMITS.len()];
         for hash in items..items + SEARCHES {
             let mut nodes = [Node::NONE; BUDGET];
             let mut search = Search::new(&mut nodes);
-            search.run(L::of(shape), Buckets::new(BUCKETS), table.item(hash as u64), &|bucket| table.look(bucket));
+            search.run(L::of(shape), Buckets::new(BUCKETS), table.item(hash as u64), &|bucket| table.load(bucket));
             LIMITS.iter().zip(&mut longer).for_each(|(&limit, longer)| *longer += usize::from(search.len > limit));
         }
         format!(

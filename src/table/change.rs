@@ -5,7 +5,7 @@ use core::hint::select_unpredictable;
 use crate::error::insert::InsertError;
 use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
-use crate::table::relocate::{Effort, Purpose};
+use crate::table::relocate::Purpose;
 use crate::table::stripe::Guard;
 use crate::table::table::{Table, TakeFaults};
 use crate::word::bucket::{Bucket, BucketOps};
@@ -15,257 +15,144 @@ use crate::word::layout::Layout;
 impl<L: Layout, G: Geometry> Table<L, G> {
     /// Adds a copy of the item of this hash.
     #[inline(always)]
-    pub(super) fn insert_hash(&self, layout: impl Layout, hash: u64) -> Result<(), InsertError> {
-        self.insert_or_again(layout, self.buckets.item(layout, hash), self.item_again(hash))
-    }
-
-    /// Adds a copy of the item.
-    #[cfg(any(test, ccf_model))]
-    pub(crate) fn insert(&self, item: Item) -> Result<(), InsertError> {
-        if L::HAS_PAYLOAD {
-            self.insert_with_value(item)
-        } else if self.is_being_saved() {
-            self.insert_anyhow::<true>(self.same_again(item))
-        } else {
-            self.insert_or_again(self.layout(), item, self.same_again(item))
+    pub(crate) fn insert(&self, layout: impl Layout, hash: u64) -> Result<(), InsertError> {
+        if self.is_being_saved() || !self.add(layout, self.buckets.item(layout, hash)) {
+            return self.insert_slow(hash);
         }
-    }
-
-    /// Adds a copy of the item, which `again` returns too. The table is not being saved.
-    #[inline(always)]
-    fn insert_or_again(
-        &self,
-        layout: impl Layout,
-        item: Item,
-        again: impl FnOnce() -> Item,
-    ) -> Result<(), InsertError> {
-        if self.insert_at_once(layout, item) {
-            return Ok(());
-        }
-        self.insert_anyhow::<false>(again)
-    }
-
-    /// `insert` if that takes one step.
-    #[inline(always)]
-    fn insert_at_once(&self, layout: impl Layout, item: Item) -> bool {
-        let added = self.put_at_once(layout, item);
-        if added {
-            self.counters.add_len(1);
-        }
-        added
+        self.counters.add_len(1);
+        Ok(())
     }
 
     /// `insert` where that takes more than one step.
     #[cold]
     #[inline(never)]
-    pub(super) fn insert_anyhow<const SAVED: bool>(&self, item: impl FnOnce() -> Item) -> Result<(), InsertError> {
-        self.insert_uncounted::<SAVED>(self.layout(), item())?;
+    pub(super) fn insert_slow(&self, hash: u64) -> Result<(), InsertError> {
+        self.insert_item(self.item(hash))?;
         self.counters.add_len(1);
         Ok(())
     }
 
-    #[inline(always)]
-    pub(super) fn insert_uncounted<const SAVED: bool>(
-        &self,
-        layout: impl Layout,
-        item: Item,
-    ) -> Result<(), InsertError> {
-        if !SAVED && self.put_at_once(layout, item) {
-            return Ok(());
-        }
-        self.insert_uncounted_anyhow::<SAVED>(item)
-    }
-
-    #[inline(never)]
-    fn insert_uncounted_anyhow<const SAVED: bool>(&self, item: Item) -> Result<(), InsertError> {
-        let mut effort = Effort::default();
-        while !self.put_in_either::<SAVED>(item) {
-            if effort.is_enough() {
-                return self.is_inserted_undisturbed(item, Purpose::Insert).map(|_| ());
-            }
-            self.make_room(item, Purpose::Insert, &mut effort)?;
-        }
-        Ok(())
+    /// Adds a copy of the item, without counting it.
+    pub(super) fn insert_item(&self, item: Item) -> Result<(), InsertError> {
+        self.until_added(item, Purpose::Insert, None, &|_| self.add_slow(item).then_some(()))
     }
 
     /// Adds a copy of the item of this hash. If its buckets are full and the table holds its capacity, fails without a
     /// search.
     #[inline(never)]
     pub(super) fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError> {
-        if self.is_being_saved() {
-            self.insert_within_capacity_anyhow::<true>(self.item_again(hash))
-        } else if self.insert_at_once(self.layout(), self.item(hash)) {
-            Ok(())
-        } else {
-            self.insert_within_capacity_anyhow::<false>(self.item_again(hash))
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn insert_within_capacity_anyhow<const SAVED: bool>(&self, item: impl FnOnce() -> Item) -> Result<(), InsertError> {
-        let item = item();
-        if self.put_in_either::<SAVED>(item) {
+        let item = self.item(hash);
+        if !self.is_being_saved() && self.add(self.layout(), item) || self.add_slow(item) {
             self.counters.add_len(1);
             return Ok(());
         }
         // The sum of several counters. It is computed only here, because most inserts find room.
         let len = self.counters.len();
         if len < self.capacity() {
-            return self.insert_anyhow::<SAVED>(self.same_again(item));
+            return self.insert_slow(hash);
         }
-        let copies = self.copies_locked(item);
+        let copies = self.count_class(item);
         if copies == self.slots_of(item) {
             return Err(InsertError::too_many(copies));
         }
         Err(InsertError::full(len, self.capacity()))
     }
 
-    /// Adds a copy of the item of this hash unless there is one.
+    /// Adds a copy of the item of this hash unless there is one. Returns whether it did.
     #[inline(always)]
-    pub(super) fn insert_if_absent_hash(&self, layout: impl Layout, hash: u64) -> Result<bool, InsertError> {
-        self.insert_if_absent_or_again(layout, self.buckets.item(layout, hash), self.item_again(hash))
-    }
-
-    /// Adds a copy of the item unless there is one.
-    #[cfg(any(test, ccf_model))]
-    pub(crate) fn insert_if_absent(&self, item: Item) -> Result<bool, InsertError> {
-        self.insert_if_absent_or_again(self.layout(), item, self.same_again(item))
-    }
-
-    #[inline(always)]
-    fn insert_if_absent_or_again(
-        &self,
-        layout: impl Layout,
-        item: Item,
-        again: impl FnOnce() -> Item + Copy,
-    ) -> Result<bool, InsertError> {
+    pub(super) fn insert_if_absent(&self, layout: impl Layout, hash: u64) -> Result<bool, InsertError> {
         // Avoids the lock where a lookup is enough. (Not in the model without the lock, where it would hide the bug.)
-        if !fault::injected(Fault::InsertIfAbsentWithoutLock) && self.contains_or_again(layout, item, again) {
+        if !fault::injected(Fault::InsertIfAbsentWithoutLock) && self.contains(layout, hash) {
             return Ok(false);
         }
-        self.insert_if_absent_locked(layout, again)
+        self.insert_absent(layout, hash)
     }
 
+    /// `insert_if_absent` where a lookup has found none.
     #[inline(never)]
-    fn insert_if_absent_locked(&self, layout: impl Layout, item: impl FnOnce() -> Item) -> Result<bool, InsertError> {
-        let item = item();
-        if self.is_being_saved() {
-            self.insert_if_absent_saved(item)
-        } else {
-            self.insert_if_absent_as::<false>(layout, item)
+    fn insert_absent(&self, layout: impl Layout, hash: u64) -> Result<bool, InsertError> {
+        let item = self.buckets.item(layout, hash);
+        if !self.is_being_saved() {
+            let _guard = self.stripe(item.sum).lock_unless(Fault::InsertIfAbsentWithoutLock, &self.counters);
+            if layout.either_holds(self.load(item.first), self.load(item.second), layout.fingerprint_of(item.entry)) {
+                return Ok(false);
+            }
+            if self.add(layout, item) {
+                self.counters.add_len(1);
+                return Ok(true);
+            }
         }
+        self.insert_absent_slow(hash)
     }
 
+    /// `insert_absent` where that takes more than one step.
     #[cold]
     #[inline(never)]
-    fn insert_if_absent_saved(&self, item: Item) -> Result<bool, InsertError> {
-        self.insert_if_absent_as::<true>(self.layout(), item)
+    fn insert_absent_slow(&self, hash: u64) -> Result<bool, InsertError> {
+        let item = self.item(hash);
+        let added = self.until_added(item, Purpose::InsertIfAbsent, Some(Fault::InsertIfAbsentWithoutLock), &|_| {
+            if self.copies(item) > 0 { Some(false) } else { self.add_slow(item).then_some(true) }
+        })?;
+        self.counters.add_len(i64::from(added));
+        Ok(added)
     }
 
+    /// Removes a copy of the item of this hash with this payload, if there is one.
     #[inline(always)]
-    fn insert_if_absent_as<const SAVED: bool>(&self, layout: impl Layout, item: Item) -> Result<bool, InsertError> {
-        let mut effort = Effort::default();
-        loop {
-            {
-                let _guard = self.stripe(item.sum).lock_unless(Fault::InsertIfAbsentWithoutLock, &self.counters);
-                let (first, second) = (self.look(item.first), self.look(item.second));
-                if layout.either_holds(first, second, self.fingerprint(item)) {
-                    return Ok(false);
-                }
-                if !SAVED && self.put_at_once(layout, item) || self.put_in_either::<SAVED>(item) {
-                    self.counters.add_len(1);
-                    return Ok(true);
-                }
-            }
-            if effort.is_enough() {
-                let added = self.is_inserted_undisturbed(item, Purpose::InsertIfAbsent)?;
-                self.counters.add_len(i64::from(added));
-                return Ok(added);
-            }
-            self.make_room(item, Purpose::InsertIfAbsent, &mut effort)?;
+    pub(super) fn remove(&self, layout: impl Layout, hash: u64, payload: u16) -> bool {
+        let item = self.buckets.item(layout, hash).with(layout, payload);
+        // The processor starts no load before it has taken the lock, but it does start a prefetch.
+        self.prefetch(item);
+        let removed = self.remove_item(layout, item, hash);
+        if removed {
+            self.counters.add_len(-1);
+        }
+        removed
+    }
+
+    /// Removes a copy of the item, which is one of this hash, without counting the removal.
+    #[inline(always)]
+    pub(super) fn remove_item(&self, layout: impl Layout, item: Item, hash: u64) -> bool {
+        match self.stripe(item.sum).try_lock_unless(Fault::RemoveWithoutLock) {
+            Some(guard) => self.remove_locked(layout, guard, item, hash),
+            None => self.remove_slow(hash, layout.payload_of(item.entry)),
         }
     }
 
-    /// Removes a copy of the item of this hash, if there is one.
+    /// `remove_item` for a caller that holds the lock.
     #[inline(always)]
-    pub(super) fn remove_hash(&self, layout: impl Layout, hash: u64) -> bool {
-        let item = self.buckets.item(layout, hash);
-        // The processor starts no load before it has taken the lock, but it does start a prefetch.
-        self.prefetch(item);
-        self.remove_or_again::<true>(layout, item, self.item_again(hash))
-    }
-
-    /// Removes a copy of the item, if there is one.
-    #[cfg(any(test, ccf_model))]
-    pub(crate) fn remove(&self, item: Item) -> bool {
-        self.remove_or_again::<true>(self.layout(), item, self.same_again(item))
-    }
-
-    /// Removes a copy of the item, which `again` returns too. `COUNTED` says whether the removal is counted here,
-    /// under the lock.
-    #[inline(always)]
-    pub(super) fn remove_or_again<const COUNTED: bool>(
-        &self,
-        layout: impl Layout,
-        item: Item,
-        again: impl FnOnce() -> Item + Copy,
-    ) -> bool {
-        let Some(guard) = self.stripe(item.sum).try_lock_unless(Fault::RemoveWithoutLock) else {
-            return self.remove_when_free::<COUNTED>(again);
-        };
-        self.remove_under::<COUNTED>(layout, guard, item, again)
-    }
-
-    /// `remove_or_again` under the lock.
-    #[inline(always)]
-    pub(super) fn remove_under<const COUNTED: bool>(
-        &self,
-        layout: impl Layout,
-        guard: Guard<'_>,
-        item: Item,
-        again: impl FnOnce() -> Item,
-    ) -> bool {
+    pub(super) fn remove_locked(&self, layout: impl Layout, guard: Guard<'_>, item: Item, hash: u64) -> bool {
         // Looks at both at once: a branch on which of the two holds the copy would be mispredicted half of the time.
-        let (first, second) = (self.look(item.first), self.look(item.second));
+        let (first, second) = (self.load(item.first), self.load(item.second));
         let (in_first, copy) = layout.place(first, second, item.entry);
         if !copy.exists() {
             return false;
         }
         let bucket = select_unpredictable(in_first, item.first, item.second);
-        if self.is_being_saved()
-            || !self.take_at_once(&guard, bucket, copy.bucket, layout.without(copy), TakeFaults::REMOVE)
-        {
-            return self.remove_locked::<COUNTED>(guard, again);
-        }
-        if COUNTED {
-            self.counters.add_len(-1);
+        if self.is_being_saved() || !self.take(&guard, bucket, copy.bucket, layout.without(copy), TakeFaults::REMOVE) {
+            return self.remove_locked_slow(guard, hash, layout.payload_of(item.entry));
         }
         true
     }
 
-    /// `remove` where the lock was not free.
+    /// `remove_item` where the lock was not free.
     #[cold]
     #[inline(never)]
-    fn remove_when_free<const COUNTED: bool>(&self, item: impl FnOnce() -> Item) -> bool {
-        let item = item();
-        let guard = self.stripe(item.sum).lock_after_wait(&self.counters);
-        self.remove_locked::<COUNTED>(guard, self.same_again(item))
+    fn remove_slow(&self, hash: u64, payload: u16) -> bool {
+        let guard = self.stripe(self.item(hash).sum).lock_after_wait(&self.counters);
+        self.remove_locked_slow(guard, hash, payload)
     }
 
-    /// `remove` under the lock where it takes more than one step.
+    /// `remove_locked` where that takes more than one step.
     #[cold]
     #[inline(never)]
-    fn remove_locked<const COUNTED: bool>(&self, guard: Guard<'_>, item: impl FnOnce() -> Item) -> bool {
-        let item = item();
+    fn remove_locked_slow(&self, guard: Guard<'_>, hash: u64, payload: u16) -> bool {
+        let item = self.item_with(hash, payload);
         for bucket in [item.first, item.second] {
-            let seen = self.look(bucket);
+            let seen = self.load(bucket);
             if self.layout.holds_entry(seen, item.entry) {
-                self.keep(bucket, Fault::RemoveKeepsNothing);
-                if self.bump_and_take(&guard, bucket, seen, item.entry, TakeFaults::REMOVE) {
-                    if COUNTED {
-                        self.counters.add_len(-1);
-                    }
+                self.set_aside(bucket, Fault::RemoveKeepsNothing);
+                if self.take_slow(&guard, bucket, seen, item.entry, TakeFaults::REMOVE) {
                     return true;
                 }
             }
@@ -282,7 +169,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             }
             let mut copies = 0;
             for word in &self.words {
-                // As in `bump_and_take`.
+                // As in `exchange`.
                 let removed = Bucket(word.swap(0, Ordering::SeqCst));
                 copies += self.layout.occupied(removed);
             }

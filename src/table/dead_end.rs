@@ -43,12 +43,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// the second look must find the same stripes as the first, because the first pass went through those. The buckets
     /// stay as they are from the second look until the second pass begins, so the count is right for that moment. If
     /// others have disturbed a try, its second look and pass are the first ones of the next try.
-    pub(super) fn copies_if_enclosed(&self, item: Item) -> Option<usize> {
-        let stripes = self.enclosing(item)?;
+    pub(super) fn copies_at_dead_end(&self, item: Item) -> Option<usize> {
+        let stripes = self.stripes_reached(item)?;
         let mut before = (stripes, self.settle(stripes.of(&self.stripes)));
         for _ in 0..TRIES {
-            let stripes = self.enclosing(item)?;
-            let copies = self.copies_locked(item);
+            let stripes = self.stripes_reached(item)?;
+            let copies = self.count_class(item);
             let now = (stripes, self.settle(stripes.of(&self.stripes)));
             if now == before {
                 return Some(copies);
@@ -60,7 +60,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// The stripes of all copies in the item's two buckets and in all buckets to which relocations lead from there.
     /// `None` if one of these has room, if they are too many, or if the table has a clock.
-    fn enclosing(&self, item: Item) -> Option<StripeSet> {
+    fn stripes_reached(&self, item: Item) -> Option<StripeSet> {
         if self.clock().is_some() {
             // A sweep takes copies out without a lock.
             return None;
@@ -71,7 +71,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let (mut next, mut count) = (0, 2);
         while next < count {
             let bucket = reached[next];
-            let word = self.look(bucket);
+            let word = self.load(bucket);
             if self.layout.has_room(word) {
                 return None;
             }

@@ -66,38 +66,61 @@ use core::hint::select_unpredictable;
 use crate::error::insert::InsertError;
 use crate::plan::batch::BLOCK;
 use crate::sync::fault::{self, Fault};
-use crate::table::lookup::Seen;
-use crate::table::relocate::{Effort, Purpose};
+use crate::table::lookup::{Block, Lookup, Pairs};
+use crate::table::relocate::Purpose;
 use crate::table::stripe::Guard;
 use crate::table::table::{Table, TakeFaults};
 use crate::word::bucket::{BucketOps, Place};
-use crate::word::geometry::{Geometry, Item, Items};
+use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::{Fingerprint, Layout};
 use crate::word::payloads::{OnlyPlace, PayloadOps};
 use crate::word::values::Values;
 
+/// The values of a key.
+pub(super) struct ValuesOfKey;
+
+impl Lookup for ValuesOfKey {
+    type Answer = Values;
+    type Before = ();
+
+    const ABSENT: Values = Values::EMPTY;
+
+    #[inline(always)]
+    fn before<L: Layout, G: Geometry>(_: &Table<L, G>) {}
+
+    #[inline(always)]
+    fn compare<L: Layout, G: Geometry>(
+        table: &Table<L, G>,
+        (): (),
+        block: Block<'_, G>,
+        pairs: &Pairs,
+        answers: &mut [Values; BLOCK],
+    ) {
+        let mut places = [OnlyPlace::default(); BLOCK];
+        for (nth, place) in places.iter_mut().enumerate() {
+            *place = table.layout.only_place(pairs.buckets(nth), table.lanes_of_nth(block, pairs, nth));
+        }
+        for (nth, OnlyPlace { place, several }) in places.into_iter().enumerate().take(block.len) {
+            answers[nth] = if several != 0 {
+                let [first, second] = pairs.buckets(nth);
+                table.layout.values(first, second, Fingerprint(block.prepared.entries[nth]))
+            } else {
+                table.value_at(place)
+            };
+        }
+    }
+
+    #[inline(always)]
+    fn look_again<L: Layout, G: Geometry>(table: &Table<L, G>, _: Values, hash: u64) -> Values {
+        table.values_slow(hash)
+    }
+}
+
 impl<L: Layout, G: Geometry> Table<L, G> {
-    /// The item of a key with this hash, with a payload.
+    /// The payloads of all copies of the class of this hash. Lock-free.
     #[inline(always)]
-    pub(super) fn item_with(&self, hash: u64, payload: u16) -> Item {
-        self.item(hash).with(self.layout(), payload)
-    }
-
-    /// [`item_with`](Self::item_with) for later, as `item_again`.
-    #[inline(always)]
-    pub(super) fn item_with_again(&self, hash: u64, payload: u16) -> impl FnOnce() -> Item + Copy {
-        move || self.item_with(hash, payload)
-    }
-
-    /// The payloads of all copies of the item's class. Lock-free.
-    #[cfg(ccf_model)]
-    pub(crate) fn values(&self, item: Item) -> Values {
-        self.values_or_again(self.layout(), item, self.same_again(item))
-    }
-
-    /// The payloads of all copies of the item's class, which `again` returns too. Lock-free.
-    #[inline(always)]
-    pub(super) fn values_or_again(&self, layout: impl Layout, item: Item, again: impl FnOnce() -> Item) -> Values {
+    pub(super) fn values(&self, layout: impl Layout, hash: u64) -> Values {
+        let item = self.buckets.item(layout, hash);
         // The item has no payload.
         let fingerprint = Fingerprint(item.entry.0);
         let found = |first, second| {
@@ -105,7 +128,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 layout.only_place([first, second], layout.lanes_in_either(first, second, fingerprint));
             if several != 0 { self.layout.values(first, second, fingerprint) } else { self.value_at(place) }
         };
-        self.look_once(item, found, |_, _| self.values_anew(again))
+        self.load_pair(item, found, |_, _| self.values_slow(hash))
     }
 
     /// The only value of a key: the payload at its place, if it has one.
@@ -117,148 +140,87 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// `values` where the first look was disturbed: counts that, and looks again until a look is undisturbed.
     #[cold]
     #[inline(never)]
-    fn values_anew(&self, item: impl FnOnce() -> Item) -> Values {
-        let item = item();
+    fn values_slow(&self, hash: u64) -> Values {
+        let item = self.item(hash);
+        let fingerprint = self.layout.fingerprint_of(item.entry);
         loop {
             self.counters.lookup_retried();
-            let found = |first, second| Some(self.layout.values(first, second, self.fingerprint(item)));
-            if let Some(values) = self.look_once(item, found, |_, _| None) {
+            let found = |first, second| Some(self.layout.values(first, second, fingerprint));
+            if let Some(values) = self.load_pair(item, found, |_, _| None) {
                 return values;
-            }
-        }
-    }
-
-    /// `values` for each of the first `len` items of a block, into `found`, which is empty. If there are items to
-    /// come, prefetches their buckets.
-    ///
-    /// As in [`contains_block`](Self::contains_block), all words are read before any is compared.
-    #[inline(always)]
-    pub(crate) fn values_block(
-        &self,
-        items: &Items<G::Index, BLOCK>,
-        len: usize,
-        coming: Option<&Items<G::Index, BLOCK>>,
-        found: &mut [Values; BLOCK],
-    ) {
-        let mut seen = Seen::NOTHING;
-        let changes = self.look_at_block(items, len, coming, &mut seen);
-        let mut places = [OnlyPlace::default(); BLOCK];
-        for (nth, place) in places.iter_mut().enumerate() {
-            *place = self.layout.only_place(seen.buckets(nth), self.lanes_of_nth(items, &seen, nth));
-        }
-        for (nth, OnlyPlace { place, several }) in places.into_iter().enumerate().take(len) {
-            found[nth] = if several != 0 {
-                let [first, second] = seen.buckets(nth);
-                self.layout.values(first, second, Fingerprint(items.entries[nth]))
-            } else {
-                self.value_at(place)
-            };
-        }
-        if changes != 0 && !fault::injected(Fault::LookupWithoutVersion) {
-            for (nth, values) in found.iter_mut().enumerate().take(len) {
-                *values = self.values_anew(|| items.get(nth));
             }
         }
     }
 
     /// Adds a copy of the item.
     #[inline(always)]
-    pub(super) fn insert_with_value(&self, item: Item) -> Result<(), InsertError> {
+    pub(super) fn insert_value(&self, item: Item) -> Result<(), InsertError> {
         self.insert_value_uncounted(item)?;
         self.counters.add_len(1);
         Ok(())
     }
 
-    /// As `insert_with_value`, without counting the copy.
+    /// The same, without counting the copy.
     #[inline(always)]
     pub(super) fn insert_value_uncounted(&self, item: Item) -> Result<(), InsertError> {
-        // As in `remove_hash`.
+        // As in `remove`.
         self.prefetch(item);
         if let Some(guard) = self.stripe(item.sum).try_lock_unless(Fault::AddValueWithoutLock)
             && !self.is_being_saved()
-            && self.bump_and_add_at_once(&guard, item)
         {
-            return Ok(());
+            self.bump_to_add(&guard, Fault::AddValueWithoutBump);
+            if self.add(self.layout(), item) {
+                return Ok(());
+            }
         }
-        self.insert_value_anyhow(item)
+        self.insert_value_slow(item)
     }
 
-    /// The same where it takes more than one step.
+    /// The same where that takes more than one step.
     #[cold]
     #[inline(never)]
-    fn insert_value_anyhow(&self, item: Item) -> Result<(), InsertError> {
-        let mut effort = Effort::default();
-        loop {
-            {
-                let guard = self.stripe(item.sum).lock_unless(Fault::AddValueWithoutLock, &self.counters);
-                if self.bump_and_add(&guard, item) {
-                    return Ok(());
-                }
-            }
-            if effort.is_enough() {
-                return self.insert_undisturbed(item, Purpose::Insert).map(|_| ());
-            }
-            self.make_room(item, Purpose::Insert, &mut effort)?;
-        }
+    fn insert_value_slow(&self, item: Item) -> Result<(), InsertError> {
+        let add = |guard: &Guard<'_>| self.add_value_locked(guard, item).then_some(());
+        self.until_added(item, Purpose::Insert, Some(Fault::AddValueWithoutLock), &add)
     }
 
-    /// Adds a copy of the item unless there is one of its class. Returns the payloads that it found, or none if it
-    /// added the item.
-    pub(crate) fn insert_if_absent_telling(&self, item: Item) -> Result<Values, InsertError> {
-        let class = item.with(self.layout(), 0);
+    /// Adds a copy of the item, if a bucket of its own has room.
+    fn add_value_locked(&self, guard: &Guard<'_>, item: Item) -> bool {
+        self.bump_to_add(guard, Fault::AddValueWithoutBump);
+        self.add_slow(item)
+    }
+
+    /// Adds a copy of the item of this hash and payload, unless there is one of its class. Returns the payloads that it
+    /// found, or none if it added the item.
+    pub(super) fn insert_value_if_absent(&self, hash: u64, payload: u16) -> Result<Values, InsertError> {
         // Avoids the lock where a lookup is enough. (Not in the model without the lock, where it would hide the bug.)
         if !fault::injected(Fault::InsertIfAbsentWithoutLock) {
-            let found = self.values_or_again(self.layout(), class, self.same_again(class));
+            let found = self.values(self.layout(), hash);
             if !found.is_empty() {
                 return Ok(found);
             }
         }
-        let mut effort = Effort::default();
-        loop {
-            {
-                let guard = self.stripe(item.sum).lock_unless(Fault::InsertIfAbsentWithoutLock, &self.counters);
+        let item = self.item_with(hash, payload);
+        let found =
+            self.until_added(item, Purpose::InsertIfAbsent, Some(Fault::InsertIfAbsentWithoutLock), &|guard| {
                 let found = self.values_locked(item);
-                if !found.is_empty() {
-                    return Ok(found);
-                }
-                if self.bump_and_add(&guard, item) {
-                    self.counters.add_len(1);
-                    return Ok(Values::EMPTY);
-                }
-            }
-            if effort.is_enough() {
-                let found = self.insert_undisturbed(item, Purpose::InsertIfAbsent)?;
-                self.counters.add_len(i64::from(found.is_none()));
-                return Ok(found.unwrap_or(Values::EMPTY));
-            }
-            self.make_room(item, Purpose::InsertIfAbsent, &mut effort)?;
-        }
-    }
-
-    /// Adds a copy of the item under the lock of its stripe, if a bucket of its own has room.
-    fn bump_and_add(&self, guard: &Guard<'_>, item: Item) -> bool {
-        self.bump_to_add(guard, Fault::AddValueWithoutBump);
-        self.put_in_either::<true>(item)
-    }
-
-    /// The same in one step, while there is no save. Also `false` if another thread was faster.
-    #[inline(always)]
-    fn bump_and_add_at_once(&self, guard: &Guard<'_>, item: Item) -> bool {
-        self.bump_to_add(guard, Fault::AddValueWithoutBump);
-        self.put_at_once(self.layout(), item)
+                if found.is_empty() { self.add_value_locked(guard, item).then_some(found) } else { Some(found) }
+            })?;
+        self.counters.add_len(i64::from(found.is_empty()));
+        Ok(found)
     }
 
     /// Gives a copy of one item the payload of the other, which is of the same class. `false` if there is no such
     /// copy.
     #[inline(always)]
-    pub(crate) fn replace(&self, old: Item, new: Item) -> bool {
-        // As in `remove_hash`.
+    pub(super) fn replace(&self, old: Item, new: Item) -> bool {
+        // As in `remove`.
         self.prefetch(old);
         let Some(guard) = self.stripe(old.sum).try_lock_unless(Fault::ReplaceWithoutLock) else {
-            return self.replace_when_free(old, new);
+            return self.replace_slow(old, new);
         };
-        // As in `remove_or_again`.
-        let (first, second) = (self.look(old.first), self.look(old.second));
+        // As in `remove_locked`.
+        let (first, second) = (self.load(old.first), self.load(old.second));
         let (in_first, copy) = self.layout.place(first, second, old.entry);
         if !copy.exists() {
             return false;
@@ -268,9 +230,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         if self.is_being_saved()
             || fault::injected(Fault::ReplaceTakesFirst)
             || fault::injected(Fault::ReplaceAddsFirst)
-            || !self.take_at_once(&guard, bucket, copy.bucket, changed, TakeFaults::REPLACE)
+            || !self.take(&guard, bucket, copy.bucket, changed, TakeFaults::REPLACE)
         {
-            return self.replace_locked(guard, old, new);
+            return self.replace_locked_slow(guard, old, new);
         }
         true
     }
@@ -278,22 +240,22 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// `replace` where the lock was not free.
     #[cold]
     #[inline(never)]
-    fn replace_when_free(&self, old: Item, new: Item) -> bool {
+    fn replace_slow(&self, old: Item, new: Item) -> bool {
         let guard = self.stripe(old.sum).lock_after_wait(&self.counters);
-        self.replace_locked(guard, old, new)
+        self.replace_locked_slow(guard, old, new)
     }
 
-    /// `replace` under the lock where it takes more than one step.
+    /// `replace` where that takes more than one step.
     #[cold]
     #[inline(never)]
-    fn replace_locked(&self, guard: Guard<'_>, old: Item, new: Item) -> bool {
+    fn replace_locked_slow(&self, guard: Guard<'_>, old: Item, new: Item) -> bool {
         [old.first, old.second].into_iter().any(|bucket| {
-            let seen = self.look(bucket);
+            let seen = self.load(bucket);
             if !self.layout.holds_entry(seen, old.entry) {
                 return false;
             }
-            self.keep(bucket, Fault::ReplaceKeepsNothing);
-            self.bump_and_replace(&guard, bucket, seen, old.entry, new.entry)
+            self.set_aside(bucket, Fault::ReplaceKeepsNothing);
+            self.replace_entry(&guard, bucket, seen, old.entry, new.entry)
         })
     }
 }

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use crate::error::insert::InsertError;
 use crate::machine::memory::Pages;
 use crate::table::face::by_layout;
+use crate::table::maplet::ValuesOfKey;
 use crate::table::table::Table;
 use crate::table::table_tests::assert_all_vector_units_find_the_same;
 use crate::word::geometry::{Buckets, Item};
@@ -110,9 +111,9 @@ proptest! {
 /// Lookups of values in batches, by every vector unit that this processor has, and by the code that needs none.
 fn compare_vector_units<L: OfShape>(shape: Shape) {
     let table = table::<L>(shape, 500);
-    let insert = |number, hash| table.insert_with_value(table.item_with(hash, (number & 1) as u16)).expect("room");
-    let values = |hash| table.values_or_again(table.layout(), table.item(hash), || table.item(hash));
-    assert_all_vector_units_find_the_same(&table, insert, values);
+    let insert = |number, hash| table.insert_value(table.item_with(hash, (number & 1) as u16)).expect("room");
+    let values = |hash| table.values(table.layout(), hash);
+    assert_all_vector_units_find_the_same::<_, _, ValuesOfKey>(&table, insert, values);
 }
 
 #[test]

@@ -10,7 +10,6 @@ use crate::word::bucket::BucketOps;
 use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::{Entry, Layout};
 use crate::word::ring::Moment;
-use crate::word::values::Values;
 
 /// The number of searches that an insert makes while others change the table. After that, it makes one that no thread
 /// can disturb.
@@ -50,6 +49,32 @@ impl Effort {
 }
 
 impl<L: Layout, G: Geometry> Table<L, G> {
+    /// Calls `attempt` until it has an answer, with the guard of the item's stripe if `lock` says so (and with the
+    /// fault that leaves that lock out). Before each further attempt, makes room in one of the item's two buckets.
+    /// Refuses the insert if there is no room.
+    pub(super) fn until_added<R>(
+        &self,
+        item: Item,
+        purpose: Purpose,
+        lock: Option<Fault>,
+        attempt: &dyn Fn(&Guard<'_>) -> Option<R>,
+    ) -> Result<R, InsertError> {
+        let stripe = self.stripe(item.sum);
+        let mut effort = Effort::default();
+        loop {
+            {
+                let guard = lock.map_or_else(|| stripe.held(), |left_out| stripe.lock_unless(left_out, &self.counters));
+                if let Some(answer) = attempt(&guard) {
+                    return Ok(answer);
+                }
+            }
+            if effort.is_enough() {
+                return self.until_added_under_all_locks(item, attempt);
+            }
+            self.make_room(item, purpose, &mut effort)?;
+        }
+    }
+
     /// Makes room in one of the item's two buckets, if others do not prevent it. Another insert may take that room
     /// before the caller does.
     #[cold]
@@ -66,13 +91,13 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 Outcome::Nothing { trace } => trace,
             };
             // Not after a search in vain: if others change just these buckets, more tries would hardly do better.
-            let enclosed = if effort.in_vain == 0 { self.copies_if_enclosed(item) } else { None };
-            let copies = enclosed.unwrap_or_else(|| self.copies_locked(item));
+            let at_dead_end = if effort.in_vain == 0 { self.copies_at_dead_end(item) } else { None };
+            let copies = at_dead_end.unwrap_or_else(|| self.count_class(item));
             if copies > 0 && purpose == Purpose::InsertIfAbsent && !fault::injected(Fault::FullThoughPresent) {
                 // Another thread has added it meanwhile: no room is needed any more.
                 return Ok(());
             }
-            if enclosed.is_some() || copies == self.slots_of(item) {
+            if at_dead_end.is_some() || copies == self.slots_of(item) {
                 return Err(self.refusal(item, copies));
             }
             let now = (self.settle(&self.stripes), self.moment());
@@ -90,46 +115,20 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Ok(())
     }
 
-    /// [`insert_undisturbed`](Self::insert_undisturbed) for callers that need no payloads: returns whether it added a
-    /// copy.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn is_inserted_undisturbed(&self, item: Item, purpose: Purpose) -> Result<bool, InsertError> {
-        Ok(self.insert_undisturbed(item, purpose)?.is_none())
-    }
-
-    /// Adds a copy of the item while no other thread takes any copy out. For `InsertIfAbsent`, it adds the copy only
-    /// if there is none of its class. Returns `None` if it added the copy, and otherwise the payloads of those that
-    /// are there.
+    /// [`until_added`](Self::until_added) while no other thread takes any copy out.
     ///
     /// It holds the locks of all stripes, so other threads can only add copies. Each further turn of the loop is due
     /// to a copy that another thread has added, and the free slots run out. So the loop ends.
     #[cold]
-    #[inline(never)]
-    pub(super) fn insert_undisturbed(&self, item: Item, purpose: Purpose) -> Result<Option<Values>, InsertError> {
-        // Another thread has added it meanwhile: no room is needed any more.
-        let present = || {
-            let suffice = purpose == Purpose::InsertIfAbsent && self.copies(item) > 0;
-            suffice.then(|| Some(self.values_locked(item)))
-        };
-        let add = |guard: &Guard<'_>| {
-            self.bump_to_add(guard, Fault::AddValueWithoutBump);
-            self.put_in_either::<true>(item).then_some(None)
-        };
-        self.undisturbed(item, |guard| present().or_else(|| add(guard)), present)
-    }
-
-    /// Makes room for the item until `add` has an answer. If no room can be made, the answer is that of `otherwise`,
-    /// and if that has none, the insert is refused. It holds the locks of all stripes all the time.
-    pub(super) fn undisturbed<R>(
+    fn until_added_under_all_locks<R>(
         &self,
         item: Item,
-        add: impl Fn(&Guard<'_>) -> Option<R>,
-        otherwise: impl Fn() -> Option<R>,
+        attempt: &dyn Fn(&Guard<'_>) -> Option<R>,
     ) -> Result<R, InsertError> {
         self.with_all_locked(Fault::FullWithoutLocks, || {
+            let guard = self.stripe(item.sum).held();
             loop {
-                if let Some(answer) = add(&self.stripe(item.sum).held()) {
+                if let Some(answer) = attempt(&guard) {
                     return Ok(answer);
                 }
                 if self.clock().is_some() && (self.drop_dead(item.first, true) || self.drop_dead(item.second, true)) {
@@ -137,14 +136,15 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 }
                 let relocate = |hop: Hop| {
                     self.clock().is_none_or(|_| self.drop_dead(hop.to, true))
-                        && self.relocate_under(&self.stripe_of(hop).held(), hop)
+                        && self.relocate_locked(&self.stripe_of(hop).held(), hop)
                 };
                 let moment = self.moment();
                 if let Outcome::Nothing { .. } = self.search(item, moment, &relocate)
                     && moment == self.moment()
                 {
-                    // Only now: what is full stays full, so this is a moment at which there is no room.
-                    return otherwise().ok_or_else(|| self.refusal(item, self.copies(item)));
+                    // What is full stays full, so this is a moment at which there is no room. Only at this moment may
+                    // the item turn out to be present.
+                    return attempt(&guard).ok_or_else(|| self.refusal(item, self.copies(item)));
                 }
             }
         })
@@ -157,9 +157,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Searches for a path to room for the item, at a moment of the table's clock. `relocate` carries out its hops.
     fn search(&self, item: Item, moment: Option<Moment>, relocate: &dyn Fn(Hop) -> bool) -> Outcome {
-        let look = |bucket| self.look_at_living(bucket, moment);
+        let load = |bucket| self.load_live(bucket, moment);
         let mut hops = 0;
-        let outcome = path::make_room(self.layout(), self.buckets, item, look, &mut |hop| {
+        let outcome = path::make_room(self.layout(), self.buckets, item, load, &mut |hop| {
             let relocated = relocate(hop);
             hops += u64::from(relocated);
             relocated
@@ -187,7 +187,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             self.drop_dead(hop.to, false);
         }
         let guard = self.stripe_of(hop).lock_unless(Fault::RelocateWithoutLock, &self.counters);
-        self.relocate_under(&guard, hop)
+        self.relocate_locked(&guard, hop)
     }
 
     /// Takes the entry out of the bucket if it is dead at the moment. The caller holds the lock of its stripe.
@@ -207,31 +207,30 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// `relocate` under the lock of the entry's stripe.
-    fn relocate_under(&self, guard: &Guard<'_>, Hop { entry, from, to }: Hop) -> bool {
+    fn relocate_locked(&self, guard: &Guard<'_>, Hop { entry, from, to }: Hop) -> bool {
         // Read before the look: otherwise the sweep could come in between, and an entry that it took out would be
         // taken for one that ends a round of the ring later.
         let moment = self.moment();
-        if !self.layout.holds_entry(self.look(from), entry) && !fault::injected(Fault::RelocateWithoutRecheck) {
+        if !self.layout.holds_entry(self.load(from), entry) && !fault::injected(Fault::RelocateWithoutRecheck) {
             return false;
         }
         if self.drops_instead(guard, moment, entry, from) {
             return true;
         }
-        self.keep(from, Fault::RelocateKeepsNoSource);
+        self.set_aside(from, Fault::RelocateKeepsNoSource);
         if !fault::injected(Fault::RelocateKeepsTargetLate) {
-            self.keep(to, Fault::RelocateKeepsNoTarget);
+            self.set_aside(to, Fault::RelocateKeepsNoTarget);
         }
         if fault::injected(Fault::RelocateClearsFirst) {
-            return self.bump_and_take(guard, from, self.look(from), entry, TakeFaults::RELOCATE)
-                && self.put(to, entry);
+            return self.take_slow(guard, from, self.load(from), entry, TakeFaults::RELOCATE) && self.put(to, entry);
         }
         self.bump_to_add(guard, Fault::RelocateAddsWithoutBump);
         // From here to the take there are two copies. At no moment is there none.
         self.put(to, entry) && {
             if fault::injected(Fault::RelocateKeepsTargetLate) {
-                self.keep(to, Fault::RelocateKeepsNoTarget);
+                self.set_aside(to, Fault::RelocateKeepsNoTarget);
             }
-            self.bump_and_take(guard, from, self.look(from), entry, TakeFaults::RELOCATE);
+            self.take_slow(guard, from, self.load(from), entry, TakeFaults::RELOCATE);
             true
         }
     }

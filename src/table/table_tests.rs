@@ -9,8 +9,9 @@ use crate::error::insert::InsertError;
 use crate::machine::arch::VectorUnit;
 use crate::machine::memory::Pages;
 use crate::plan::batch::BLOCK;
+use crate::table::face::batch::Lookups;
 use crate::table::face::by_layout;
-use crate::table::face::dyn_table::{Answer, Batch, Lookups};
+use crate::table::lookup::{Contains, Lookup};
 use crate::table::relocate::{Effort, Purpose};
 use crate::table::table::Table;
 use crate::word::bucket::BucketOps;
@@ -64,20 +65,20 @@ fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
     for &(operation, hash) in operations {
         let item = table.item(hash);
         let copies = model.get(&class(item)).copied().unwrap_or(0);
-        assert_eq!(table.contains(item), copies > 0);
+        assert_eq!(table.contains(table.layout(), hash), copies > 0);
         assert_eq!(table.count(table.layout(), item), copies);
         assert_eq!((known.contains(hash), known.count(hash)), (copies > 0, copies));
         let mut refused = None;
         match operation {
             0..6 => {
-                let inserted = table.insert(item);
+                let inserted = table.insert(table.layout(), hash);
                 assert_eq!(known.insert(hash), inserted);
                 match inserted {
                     Ok(()) => *model.entry(class(item)).or_default() += 1,
                     Err(error) => refused = Some(error),
                 }
             }
-            6..8 => match (table.insert_if_absent(item), known.insert_if_absent(hash)) {
+            6..8 => match (table.insert_if_absent(table.layout(), hash), known.insert_if_absent(hash)) {
                 (Ok(added), Ok(added_too)) => {
                     assert_eq!(added, added_too);
                     assert_eq!(added, copies == 0);
@@ -89,7 +90,7 @@ fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
                 }
             },
             8..12 => {
-                assert_eq!((table.remove(item), known.remove(hash)), (copies > 0, copies > 0));
+                assert_eq!((table.remove(table.layout(), hash, 0), known.remove(hash)), (copies > 0, copies > 0));
                 model.insert(class(item), copies.saturating_sub(1));
             }
             _ => {
@@ -114,7 +115,7 @@ fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
             None => {}
         }
         assert_eq!((table.counters.len(), known.len()), (len, len));
-        let occupied = |bucket| table.layout.occupied(table.look(bucket));
+        let occupied = |bucket| table.layout.occupied(table.load(bucket));
         assert_eq!((0..buckets).map(occupied).sum::<usize>(), len, "what was found by looking into every bucket");
     }
     for (&(fingerprint, first, second), &copies) in &model {
@@ -158,17 +159,20 @@ proptest! {
 
 fn compare_vector_units<L: OfShape>(shape: Shape) {
     let table = table::<L>(shape, 500);
-    let insert = |_, hash| table.insert(table.item(hash)).expect("room");
-    assert_all_vector_units_find_the_same(&table, insert, |hash| table.contains(table.item(hash)));
+    let insert = |_, hash| table.insert(table.layout(), hash).expect("room");
+    let contains = |hash| table.contains(table.layout(), hash);
+    assert_all_vector_units_find_the_same::<_, _, Contains>(&table, insert, contains);
 }
 
 /// Lookups in batches, in a table three quarters full: by every vector unit that this processor has, and by the code
 /// that needs none. `insert` is given a number and its hash.
-pub(super) fn assert_all_vector_units_find_the_same<L: Layout, G: Geometry, A: Answer + Debug + PartialEq>(
+pub(super) fn assert_all_vector_units_find_the_same<L: Layout, G: Geometry, K>(
     table: &Table<L, G>,
     insert: impl Fn(u64, u64),
-    look_up: impl Fn(u64) -> A,
-) {
+    look_up: impl Fn(u64) -> K::Answer,
+) where
+    K: Lookup<Answer: Debug + PartialEq>,
+{
     const UNITS: &[VectorUnit] = &[
         VectorUnit::Common,
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -181,7 +185,7 @@ pub(super) fn assert_all_vector_units_find_the_same<L: Layout, G: Geometry, A: A
     (0..len).for_each(|number| insert(number, hash(number)));
     // Present and absent hashes, and a last block that is not full.
     let asked: Vec<u64> = (0..2 * len + 5).map(|number| hash(number * 7 % (2 * len))).collect();
-    let expected: Vec<A> = asked.iter().map(|&hash| look_up(hash)).collect();
+    let expected: Vec<K::Answer> = asked.iter().map(|&hash| look_up(hash)).collect();
     for unit in UNITS {
         let (mut blocks, mut answers) = (asked.chunks(BLOCK), Vec::new());
         let mut hashes = |block: &mut [u64; BLOCK]| {
@@ -189,8 +193,8 @@ pub(super) fn assert_all_vector_units_find_the_same<L: Layout, G: Geometry, A: A
             block[..hashes.len()].copy_from_slice(hashes);
             hashes.len()
         };
-        let answers_of = &mut |some: &[A]| answers.extend_from_slice(some);
-        unit.run(Batch { hashes: &mut hashes, steps: Lookups { table, answers: answers_of } });
+        let answers_of = &mut |some: &[K::Answer]| answers.extend_from_slice(some);
+        unit.run(Lookups::<_, _, K> { table, hashes: &mut hashes, answers: answers_of });
         assert_eq!(answers, expected, "{unit:?}, {:?}", table.layout.shape());
     }
 }
@@ -214,7 +218,7 @@ fn every_table_up_to_the_budget_fills_to_the_last_item_that_fits() {
         for hash in (1..).map(|i: u64| i.wrapping_mul(0x2545_f491_4f6c_dd1d)) {
             let item = table.item(hash);
             copies.push(class(item));
-            if table.insert(item).is_err() {
+            if table.insert(table.layout(), hash).is_err() {
                 break;
             }
         }

@@ -57,11 +57,14 @@ pub(crate) struct Items<I, const N: usize> {
     pub(crate) sums: [I; N],
 }
 
-impl<I: Index, const N: usize> Items<I, N> {
-    /// To be overwritten.
-    pub(crate) const NONE: Self =
-        Self { entries: [0; N], firsts: [I::ZERO; N], seconds: [I::ZERO; N], sums: [I::ZERO; N] };
+/// To be overwritten.
+impl<I: Index, const N: usize> Default for Items<I, N> {
+    fn default() -> Self {
+        Self { entries: [0; N], firsts: [I::ZERO; N], seconds: [I::ZERO; N], sums: [I::ZERO; N] }
+    }
+}
 
+impl<I: Index, const N: usize> Items<I, N> {
     #[inline(always)]
     pub(crate) fn get(&self, nth: usize) -> Item {
         Item {

@@ -40,7 +40,7 @@ fn check_alternates(buckets: impl Geometry, bucket: u64, fingerprint: u32) {
 }
 
 fn check_items<G: Geometry>(buckets: G, layout: impl Layout, hashes: [u64; 8]) {
-    let mut items = Items::NONE;
+    let mut items = Items::default();
     buckets.items(layout, &hashes, &mut items);
     for (nth, &hash) in hashes.iter().enumerate() {
         let item = items.get(nth);

@@ -110,8 +110,8 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// [`remove_batch`](Self::remove_batch) by hashes.
     pub fn remove_hash_batch(&self, entries: impl IntoIterator<Item = (u64, u64)>, removed: &mut impl Extend<bool>) {
         let ends = Cell::new([0; BLOCK]);
-        self.core.remove_until_batch(&mut blocks_of_pairs(entries.into_iter(), &ends), &ends, &mut |answer| {
-            removed.extend([answer]);
+        self.core.remove_until_batch(&mut blocks_of_pairs(entries.into_iter(), &ends), &ends, &mut |answers| {
+            removed.extend(answers.iter().copied());
         });
     }
 }

@@ -9,7 +9,7 @@ use crate::error::insert::InsertError;
 use crate::error::kind::FilterKind;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
-use crate::table::expiring::Unless;
+use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Until, ticks_for};
 use crate::table::face::traits::ExpiringTable;
 
@@ -226,7 +226,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         Q: Hash + ?Sized,
     {
         let ticks = ticks_for(lifetime, self.core.clock().resolution().ok_or(InsertError::ResolutionUnknown)?);
-        self.add(self.hash_one(key), Until::After(ticks), Unless::Never).map(|_| ())
+        self.add(self.hash_one(key), Until::After(ticks), IfPresent::Add).map(|_| ())
     }
 
     /// Adds an entry for the key unless the key has a live one. Returns `true` if the key had no live entry.
@@ -391,7 +391,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Those of `insert`.
     #[inline]
     pub fn insert_hash(&self, hash: u64, expires_at: u64) -> Result<(), InsertError> {
-        self.add(hash, Until::Tick(expires_at), Unless::Never).map(|_| ())
+        self.add(hash, Until::Tick(expires_at), IfPresent::Add).map(|_| ())
     }
 
     /// [`insert_if_absent`](Self::insert_if_absent) by hash.
@@ -400,7 +400,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Those of `insert_if_absent`.
     #[inline]
     pub fn insert_hash_if_absent(&self, hash: u64, expires_at: u64) -> Result<bool, InsertError> {
-        self.add(hash, Until::Tick(expires_at), Unless::Present)
+        self.add(hash, Until::Tick(expires_at), IfPresent::Refuse)
     }
 
     /// [`keep_until`](Self::keep_until) by hash.
@@ -409,7 +409,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Those of `keep_until`.
     #[inline]
     pub fn keep_hash_until(&self, hash: u64, expires_at: u64) -> Result<(), InsertError> {
-        self.add(hash, Until::Tick(expires_at), Unless::Extended).map(|_| ())
+        self.add(hash, Until::Tick(expires_at), IfPresent::Extend).map(|_| ())
     }
 
     /// [`contains`](Self::contains) by hash.
@@ -426,7 +426,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     }
 
     #[inline]
-    fn add(&self, hash: u64, until: Until, unless: Unless) -> Result<bool, InsertError> {
+    fn add(&self, hash: u64, until: Until, unless: IfPresent) -> Result<bool, InsertError> {
         self.core.add_until(hash, until, unless).map_err(|error| error.of(FilterKind::Expiring))
     }
 }

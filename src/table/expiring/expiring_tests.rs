@@ -2,9 +2,8 @@
 //! out.
 
 use crate::machine::memory::Pages;
-use crate::table::expiring::Unless;
 use crate::table::expiring::clock::{Advance, Clock, Until};
-use crate::table::expiring::dyn_table::IsLive;
+use crate::table::expiring::{ContainsLive, IfPresent};
 use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::{AnyTable, ExpiringTable};
 use crate::table::table::Table;
@@ -31,13 +30,14 @@ fn compare_vector_units<L: OfShape>(shape: Shape, end_bits: u32, is_swept: bool)
     let table = table::<L>(shape, buckets, end_bits, 1);
     table.advance_to(100);
     let insert = |number, hash| {
-        let added = ExpiringTable::add_until(&table, hash, Until::After(1 + number % 3), Unless::Never);
+        let added = ExpiringTable::add_until(&table, hash, Until::After(1 + number % 3), IfPresent::Add);
         assert_eq!(added, Ok(true), "room");
         if number == buckets as u64 / 2 {
             table.advance_to(101);
         }
     };
-    assert_all_vector_units_find_the_same(&table.table, insert, |hash| IsLive(table.contains_live(hash)));
+    let contains = |hash| table.contains_live(hash);
+    assert_all_vector_units_find_the_same::<_, _, ContainsLive>(&table.table, insert, contains);
     assert_eq!(table.clock().read().moment.lag() == 0, is_swept);
 }
 
@@ -72,7 +72,7 @@ fn lifetimes_last_while_the_clock_begins_its_own_ticks_again() {
             for lifetime in 1..=longest {
                 let hash = tick * 100 + lifetime;
                 assert_eq!(
-                    ExpiringTable::add_until(&table, hash, Until::Tick(tick + lifetime), Unless::Never),
+                    ExpiringTable::add_until(&table, hash, Until::Tick(tick + lifetime), IfPresent::Add),
                     Ok(true),
                     "{hash}"
                 );
@@ -98,7 +98,7 @@ fn a_pass_goes_on_while_the_clock_does() {
     let table = table::<SemiSorted>(Shape::semi_sorted(4, 17), 3 * 4096, 4, 9);
     table.advance_to(0);
     for hash in 0..9000u64 {
-        let added = ExpiringTable::add_until(&table, hash << 40 | hash, Until::Tick(1 + hash % 3), Unless::Never);
+        let added = ExpiringTable::add_until(&table, hash << 40 | hash, Until::Tick(1 + hash % 3), IfPresent::Add);
         assert_eq!(added, Ok(true));
     }
     // Sweeps the first third of the table, and then, one tick later, the next third.

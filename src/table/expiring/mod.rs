@@ -123,7 +123,6 @@
 //! settled, sees that a save is running, and keeps the words.
 
 pub(crate) mod clock;
-mod dyn_table;
 mod sweep;
 
 #[cfg(test)]
@@ -133,27 +132,27 @@ use core::hint::select_unpredictable;
 
 use crate::error::insert::InsertError;
 use crate::plan::batch::BLOCK;
-use crate::sync::fault::{self, Fault};
+use crate::sync::fault::Fault;
 use crate::table::expiring::clock::{Admission, Clock, Until};
-use crate::table::lookup::Seen;
-use crate::table::relocate::{Effort, Purpose};
+use crate::table::lookup::{Block, Lookup, Pairs};
+use crate::table::relocate::Purpose;
 use crate::table::stripe::Guard;
 use crate::table::table::Table;
 use crate::word::bucket::{BucketOps, Place, choose};
-use crate::word::geometry::{Geometry, Item, Items};
+use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::Layout;
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Moment;
 
-/// When an entry is added.
+/// What becomes of an entry whose key has a live entry already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unless {
-    /// Always.
-    Never,
-    /// Unless the key has a live entry.
-    Present,
-    /// Unless the key has an entry that can be made to live that long.
-    Extended,
+pub(crate) enum IfPresent {
+    /// It is added.
+    Add,
+    /// It is not added.
+    Refuse,
+    /// It is not added if the other entry can be made to live that long.
+    Extend,
 }
 
 /// The result of an attempt to add an entry.
@@ -167,41 +166,77 @@ enum Attempt {
     NoRoom,
 }
 
+/// Whether the key has a live entry.
+pub(in crate::table) struct ContainsLive;
+
+impl Lookup for ContainsLive {
+    type Answer = bool;
+    /// One moment serves for all lookups of a block.
+    type Before = Moment;
+
+    const ABSENT: bool = false;
+
+    #[inline(always)]
+    fn before<L: Layout, G: Geometry>(table: &Table<L, G>) -> Moment {
+        table.own_clock().moment()
+    }
+
+    #[inline(always)]
+    fn compare<L: Layout, G: Geometry>(
+        table: &Table<L, G>,
+        moment: Moment,
+        block: Block<'_, G>,
+        pairs: &Pairs,
+        answers: &mut [bool; BLOCK],
+    ) {
+        if moment.lag() == 0 {
+            // As in `contains_live`.
+            table.compare_block(block, pairs, answers);
+        } else {
+            table.compare_block_beside_dead(moment, block, pairs, answers);
+        }
+    }
+
+    #[inline(always)]
+    fn look_again<L: Layout, G: Geometry>(table: &Table<L, G>, seen: bool, hash: u64) -> bool {
+        // A match is certain in any case.
+        seen || table.contains_live_slow(hash)
+    }
+}
+
 impl<L: Layout, G: Geometry> Table<L, G> {
     pub(in crate::table) fn own_clock(&self) -> &Clock {
         self.clock().expect("the table was made with a clock")
     }
 
-    /// Whether there is a live entry of the item's class, which `again` returns too. Lock-free.
+    /// Whether there is a live entry of the class of this hash. Lock-free.
     #[inline(always)]
-    pub(crate) fn contains_live_or_again(
-        &self,
-        layout: impl Layout,
-        item: Item,
-        again: impl FnOnce() -> Item + Copy,
-    ) -> bool {
+    pub(in crate::table) fn contains_live(&self, layout: impl Layout, hash: u64) -> bool {
+        let item = self.buckets.item(layout, hash);
         // No `expect` here: a panic would cost registers.
         let Some(clock) = self.clock() else { return false };
         let moment = clock.moment();
         if moment.lag() > 0 {
-            return self.contains_live_beside_dead(clock, moment, again);
+            return self.contains_live_beside_dead(clock, moment, hash);
         }
         // All that has died is swept, so every place on the ring is live.
-        let holds = |first, second| layout.either_holds(first, second, self.fingerprint(item));
-        self.look_once(item, holds, |_, _| self.contains_live_anew(again))
+        let fingerprint = layout.fingerprint_of(item.entry);
+        let holds = |first, second| layout.either_holds(first, second, fingerprint);
+        self.load_pair(item, holds, |_, _| self.contains_live_slow(hash))
     }
 
     /// The same while the table may hold dead entries.
     #[inline(never)]
-    fn contains_live_beside_dead(&self, clock: &Clock, moment: Moment, again: impl FnOnce() -> Item + Copy) -> bool {
-        let item = again();
+    fn contains_live_beside_dead(&self, clock: &Clock, moment: Moment, hash: u64) -> bool {
+        let item = self.item(hash);
+        let fingerprint = self.layout.fingerprint_of(item.entry);
         let found = |first, second| {
-            let lanes = self.layout.lanes_in_either(first, second, self.fingerprint(item));
+            let lanes = self.layout.lanes_in_either(first, second, fingerprint);
             let place = choose([first, second], [0; 2], lanes).1;
             // If it is not live, another entry may be, or this one may be live by now.
-            if self.is_dead(clock, moment, place) { self.contains_live_exactly(again) } else { place.exists() }
+            if self.is_dead(clock, moment, place) { self.contains_live_exactly(hash) } else { place.exists() }
         };
-        self.look_once(item, found, |_, _| self.contains_live_anew(again))
+        self.load_pair(item, found, |_, _| self.contains_live_slow(hash))
     }
 
     /// Whether there is an entry at the place whose end is past. That is rare. Whether there is one at all can't be
@@ -212,25 +247,26 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         select_unpredictable(place.exists(), !is_live, false)
     }
 
-    /// Whether the item is live, where the first look was disturbed.
+    /// `contains_live` where the first look was disturbed.
     #[cold]
     #[inline(never)]
-    fn contains_live_anew(&self, item: impl FnOnce() -> Item) -> bool {
+    fn contains_live_slow(&self, hash: u64) -> bool {
         self.counters.lookup_retried();
-        self.contains_live_exactly(item)
+        self.contains_live_exactly(hash)
     }
 
     /// The same by looks that are never unsure, repeated until the version is unchanged and either a live entry was
     /// found or the moment is unchanged too.
     #[cold]
     #[inline(never)]
-    fn contains_live_exactly(&self, item: impl FnOnce() -> Item) -> bool {
-        let (item, clock) = (item(), self.own_clock());
+    fn contains_live_exactly(&self, hash: u64) -> bool {
+        let (item, clock) = (self.item(hash), self.own_clock());
+        let fingerprint = self.layout.fingerprint_of(item.entry);
         loop {
             let moment = clock.moment();
             let is_live = |end| clock.ring.is_live(moment, end);
-            let holds = |bucket| self.layout.count_with(bucket, self.fingerprint(item), is_live) > 0;
-            let found = self.look_once(item, |first, second| Some(holds(first) || holds(second)), |_, _| None);
+            let holds = |bucket| self.layout.count_with(bucket, fingerprint, is_live) > 0;
+            let found = self.load_pair(item, |first, second| Some(holds(first) || holds(second)), |_, _| None);
             if let Some(found) = found
                 && (found || clock.is_still(moment))
             {
@@ -240,81 +276,49 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// `contains_live` for each of the first `len` items of a block. If there are items to come, prefetches their
-    /// buckets.
-    ///
-    /// As in [`contains_block`](Self::contains_block), all words are read before any is compared. One moment serves
-    /// for all.
-    #[inline(always)]
-    pub(crate) fn contains_live_block(
-        &self,
-        items: &Items<G::Index, BLOCK>,
-        len: usize,
-        coming: Option<&Items<G::Index, BLOCK>>,
-        answers: &mut [bool; BLOCK],
-    ) {
-        let clock = self.own_clock();
-        let moment = clock.moment();
-        let mut seen = Seen::NOTHING;
-        let changes = self.look_at_block(items, len, coming, &mut seen);
-        if moment.lag() == 0 {
-            // As in `contains_live_or_again`.
-            self.compare_block(items, &seen, answers);
-        } else {
-            self.compare_block_beside_dead(clock, moment, items, len, &seen, answers);
-        }
-        if changes != 0 && !fault::injected(Fault::LookupWithoutVersion) {
-            for (nth, answer) in answers.iter_mut().enumerate().take(len) {
-                // A match is certain in any case.
-                *answer = *answer || self.contains_live_anew(|| items.get(nth));
-            }
-        }
-    }
-
     /// The comparison of a block while the table may hold dead entries.
     #[inline(always)]
     fn compare_block_beside_dead(
         &self,
-        clock: &Clock,
         moment: Moment,
-        items: &Items<G::Index, BLOCK>,
-        len: usize,
-        seen: &Seen,
+        block: Block<'_, G>,
+        pairs: &Pairs,
         answers: &mut [bool; BLOCK],
     ) {
+        let clock = self.own_clock();
         // One bit for each item. The only branch that depends on what was found is the end of the loop over the bits.
         let mut dead = 0;
         for (nth, answer) in answers.iter_mut().enumerate() {
-            let place = choose(seen.buckets(nth), [0; 2], self.lanes_of_nth(items, seen, nth)).1;
+            let place = choose(pairs.buckets(nth), [0; 2], self.lanes_of_nth(block, pairs, nth)).1;
             *answer = place.exists();
             dead |= u32::from(self.is_dead(clock, moment, place)) << nth;
         }
-        dead &= ((1u64 << len) - 1) as u32;
+        dead &= ((1u64 << block.len) - 1) as u32;
         while dead != 0 {
             let nth = dead.trailing_zeros() as usize % BLOCK;
             dead &= dead - 1;
-            answers[nth] = self.contains_live_exactly(|| items.get(nth));
+            answers[nth] = self.contains_live_exactly(block.hashes[nth]);
         }
     }
 
     /// Adds an entry of the class that expires at `until`; returns whether it was added.
     #[inline(always)]
-    pub(crate) fn add_until(
+    pub(in crate::table) fn add_until(
         &self,
         layout: impl Layout,
         class: Item,
         until: Until,
-        unless: Unless,
+        if_present: IfPresent,
     ) -> Result<bool, InsertError> {
-        // As in `remove_hash`.
+        // As in `remove`.
         self.prefetch(class);
         let guard = self.stripe(class.sum).lock_unless(Fault::AddValueWithoutLock, &self.counters);
-        match self.try_to_add(layout, &guard, class, until, unless)? {
+        match self.add_until_locked(layout, &guard, class, until, if_present)? {
             Attempt::Added => Ok(true),
             Attempt::NotNeeded => Ok(false),
             attempt => {
                 drop(guard);
-                self.add_anyhow(class, until, unless, attempt)
+                self.add_until_slow(class, until, if_present, attempt)
             }
         }
     }
@@ -322,9 +326,16 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// The same where the first attempt did not succeed.
     #[cold]
     #[inline(never)]
-    fn add_anyhow(&self, class: Item, until: Until, unless: Unless, mut attempt: Attempt) -> Result<bool, InsertError> {
-        let purpose = if unless == Unless::Never { Purpose::Insert } else { Purpose::InsertIfAbsent };
-        let mut effort = Effort::default();
+    fn add_until_slow(
+        &self,
+        class: Item,
+        until: Until,
+        if_present: IfPresent,
+        mut attempt: Attempt,
+    ) -> Result<bool, InsertError> {
+        let purpose = if if_present == IfPresent::Add { Purpose::Insert } else { Purpose::InsertIfAbsent };
+        let add = |guard: &Guard<'_>| self.add_until_locked(self.layout(), guard, class, until, if_present);
+        let lock = Fault::AddValueWithoutLock;
         let mut refused = None;
         loop {
             match attempt {
@@ -336,44 +347,37 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                     if let Some(error) = refused {
                         return Err(error);
                     }
-                    refused = if effort.is_enough() {
-                        let try_to_add =
-                            |guard: &Guard<'_>| match self.try_to_add(self.layout(), guard, class, until, unless) {
-                                Ok(Attempt::NoRoom) => None,
-                                attempt => Some(attempt),
-                            };
-                        match self.undisturbed(class, try_to_add, || None) {
-                            Ok(Ok(Attempt::Added)) => return Ok(true),
-                            Ok(Ok(Attempt::NotNeeded)) => return Ok(false),
-                            // Start again from the beginning.
-                            Ok(Ok(Attempt::NotYet | Attempt::NoRoom)) => None,
-                            Ok(Err(error)) => return Err(error),
-                            Err(error) => Some(error),
-                        }
-                    } else {
-                        self.make_room(class, purpose, &mut effort).err()
+                    let decided = |guard: &Guard<'_>| match add(guard) {
+                        Ok(Attempt::NoRoom) => None,
+                        answer => Some(answer),
                     };
+                    match self.until_added(class, purpose, Some(lock), &decided) {
+                        Ok(answer) => {
+                            attempt = answer?;
+                            continue;
+                        }
+                        Err(error) => refused = Some(error),
+                    }
                 }
             }
-            let guard = self.stripe(class.sum).lock_unless(Fault::AddValueWithoutLock, &self.counters);
-            attempt = self.try_to_add(self.layout(), &guard, class, until, unless)?;
+            attempt = add(&self.stripe(class.sum).lock_unless(lock, &self.counters))?;
         }
     }
 
     /// Adds an entry of the class. The caller holds the lock of its stripe.
     #[inline(always)]
-    fn try_to_add(
+    fn add_until_locked(
         &self,
         layout: impl Layout,
         guard: &Guard<'_>,
         class: Item,
         until: Until,
-        unless: Unless,
+        if_present: IfPresent,
     ) -> Result<Attempt, InsertError> {
         let clock = self.own_clock();
         let reading = clock.read();
         let admission = clock.admit(reading, until)?;
-        if unless == Unless::Present && self.copies(class) > 0 {
+        if if_present == IfPresent::Refuse && self.copies(class) > 0 {
             return Ok(Attempt::NotNeeded);
         }
         let end = match admission {
@@ -381,12 +385,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             Admission::NotYet => return Ok(Attempt::NotYet),
             Admission::At { end } => end,
         };
-        if unless == Unless::Extended && self.extend(guard, clock, reading.moment, class, end) {
+        if if_present == IfPresent::Extend && self.extend(guard, clock, reading.moment, class, end) {
             return Ok(Attempt::NotNeeded);
         }
         let item = class.with(layout, clock.ring.place(end));
         self.bump_to_add(guard, Fault::AddValueWithoutBump);
-        if !self.is_being_saved() && self.put_at_once(layout, item) || self.put_in_either::<true>(item) {
+        if !self.is_being_saved() && self.add(layout, item) || self.add_slow(item) {
             self.counters.add_len(1);
             return Ok(Attempt::Added);
         }
@@ -395,10 +399,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Makes the class's entry that lives longest live until `end` at least; returns whether it has a live entry.
     fn extend(&self, guard: &Guard<'_>, clock: &Clock, moment: Moment, class: Item, end: u64) -> bool {
-        let fingerprint = self.fingerprint(class);
+        let fingerprint = self.layout.fingerprint_of(class.entry);
         let latest = [class.first, class.second]
             .into_iter()
-            .flat_map(|bucket| self.layout.entries(self.look(bucket)).map(move |entry| (bucket, entry)))
+            .flat_map(|bucket| self.layout.entries(self.load(bucket)).map(move |entry| (bucket, entry)))
             .filter(|&(_, entry)| self.layout.fingerprint_of(entry) == fingerprint)
             .map(|(bucket, entry)| (bucket, entry, self.layout.payload_of(entry)))
             .filter(|&(.., payload)| clock.ring.is_live(moment, payload))
@@ -411,14 +415,15 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             return true;
         }
         let new = class.with(self.layout(), clock.ring.place(end)).entry;
-        self.keep(bucket, Fault::ReplaceKeepsNothing);
-        self.bump_and_replace(guard, bucket, self.look(bucket), old, new)
+        self.set_aside(bucket, Fault::ReplaceKeepsNothing);
+        self.replace_entry(guard, bucket, self.load(bucket), old, new)
     }
 
-    /// Takes out an entry of the class that ends at this tick of the caller, if there is one that is live.
+    /// Takes out an entry of the class, which is that of this hash, that ends at this tick of the caller, if a live
+    /// one does. Does not count the removal.
     #[inline(always)]
-    pub(crate) fn remove_until(&self, layout: impl Layout, class: Item, expires_at: u64) -> bool {
-        // As in `remove_hash`.
+    pub(in crate::table) fn remove_until(&self, layout: impl Layout, class: Item, hash: u64, expires_at: u64) -> bool {
+        // As in `remove`.
         self.prefetch(class);
         let clock = self.own_clock();
         let guard = self.stripe(class.sum).lock_unless(Fault::RemoveWithoutLock, &self.counters);
@@ -427,14 +432,14 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             return false;
         };
         let item = class.with(layout, clock.ring.place(end));
-        self.remove_under::<true>(layout, guard, item, self.same_again(item))
+        self.remove_locked(layout, guard, item, hash)
     }
 
     /// How many entries will be live in this many ticks, by a look at every bucket.
-    pub(crate) fn live_in(&self, ticks: u64) -> usize {
+    pub(in crate::table) fn live_in(&self, ticks: u64) -> usize {
         let clock = self.own_clock();
         let moment = clock.moment();
         let is_live = |end| clock.ring.is_live(moment, end) && clock.ring.ticks_until(moment, end) > ticks;
-        (0..self.words.len()).map(|bucket| self.layout.count_payloads(self.look(bucket), is_live)).sum()
+        (0..self.words.len()).map(|bucket| self.layout.count_payloads(self.load(bucket), is_live)).sum()
     }
 }

@@ -159,7 +159,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Takes out of the bucket the entries that died at one of these ends. Returns how many there were.
     #[inline]
     fn sweep_bucket(&self, bucket: usize, dead: Arc) -> usize {
-        let mut seen = self.look(bucket);
+        let mut seen = self.load(bucket);
         loop {
             let lanes = match dead.only() {
                 Some(end) => self.layout.lanes_with_payload(seen, end),
@@ -169,7 +169,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 return 0;
             }
             let left = self.layout.without_all(seen, lanes);
-            self.keep(bucket, Fault::SweepKeepsNothing);
+            self.set_aside(bucket, Fault::SweepKeepsNothing);
             match self.exchange(bucket, seen, left, Fault::TakeOverwrites) {
                 Ok(()) => return lanes.count_ones() as usize,
                 Err(now) => seen = now,
@@ -180,7 +180,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Takes the dead out of a bucket if it is full. Returns whether it has room then. `held`: whether the caller
     /// holds the locks of all stripes; otherwise it must hold none.
     pub(in crate::table) fn drop_dead(&self, bucket: usize, held: bool) -> bool {
-        let seen = self.look(bucket);
+        let seen = self.load(bucket);
         let Some(clock) = self.clock() else {
             return self.layout.has_room(seen);
         };
@@ -203,17 +203,17 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             }
             self.take_dead(clock, &guard, bucket, entry);
         }
-        self.layout.has_room(self.look(bucket))
+        self.layout.has_room(self.load(bucket))
     }
 
     /// Takes a dead entry out of the bucket, if it is still there. The caller holds the lock of its stripe.
     pub(in crate::table) fn take_dead(&self, clock: &Clock, guard: &Guard<'_>, bucket: usize, entry: Entry) {
-        self.keep(bucket, Fault::SweepKeepsNothing);
+        self.set_aside(bucket, Fault::SweepKeepsNothing);
         if !fault::injected(Fault::DropWithoutBump) {
             guard.bump();
         }
         let taken =
-            self.change(bucket, self.look(bucket), Fault::TakeOverwrites, |seen| self.layout.remove(seen, entry));
+            self.change(bucket, self.load(bucket), Fault::TakeOverwrites, |seen| self.layout.remove(seen, entry));
         self.count_expired(clock, usize::from(taken));
     }
 
@@ -226,8 +226,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// What the bucket holds, without the entries that are dead at a moment of the table's clock.
-    pub(in crate::table) fn look_at_living(&self, bucket: usize, moment: Option<Moment>) -> Bucket {
-        let seen = self.look(bucket);
+    pub(in crate::table) fn load_live(&self, bucket: usize, moment: Option<Moment>) -> Bucket {
+        let seen = self.load(bucket);
         let (Some(clock), Some(moment)) = (self.clock(), moment) else {
             return seen;
         };

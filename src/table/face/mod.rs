@@ -1,5 +1,6 @@
 //! PURE: a table of any layout, as filters use it.
 
+pub(in crate::table) mod batch;
 pub(crate) mod by_layout;
 pub(crate) mod dyn_table;
 pub(crate) mod plan;

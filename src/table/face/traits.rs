@@ -10,30 +10,32 @@ use crate::error::insert::{InsertBatchError, InsertError};
 #[cfg(feature = "snapshot")]
 use crate::error::load::LoadError;
 use crate::plan::batch::{BLOCK, Hashes};
-use crate::table::counters::Counts;
-use crate::table::expiring::Unless;
+use crate::plan::sizing;
+use crate::table::counters::Counters;
+use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Advance, Clock, Until};
 use crate::table::image::absorb::{Absorbed, Image};
 use crate::table::image::save::TableSave;
 use crate::word::layout::Shape;
 use crate::word::values::Values;
 
+/// What does not change in a table's life.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    pub(crate) shape: Shape,
+    pub(crate) buckets: usize,
+    /// In bytes.
+    pub(crate) memory_usage: usize,
+}
+
 /// A `Table` of any layout: what filters and maplets have in common. Keys are passed as hashes.
 pub(crate) trait AnyTable: Debug + Send + Sync {
+    fn facts(&self) -> Facts;
+    fn counters(&self) -> &Counters;
     fn contains(&self, hash: u64) -> bool;
     /// Calls `answers` with the answers to all hashes, in order and a block at a time.
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     fn clear(&self);
-    fn len(&self) -> usize;
-    /// All that the table has counted since it was made, `len` included.
-    fn counts(&self) -> Counts;
-    fn record_negatives(&self, count: u64);
-    fn record_false_positives(&self, count: u64);
-    fn capacity(&self) -> usize;
-    fn buckets(&self) -> usize;
-    fn shape(&self) -> Shape;
-    /// In bytes.
-    fn memory_usage(&self) -> usize;
     /// Begins a save, at this moment: see `save.rs`.
     fn begin_save(&self) -> std::io::Result<TableSave<'_>>;
     /// Passes the image of the words at the moment of a save of this table to `chunk`, in order and a chunk at a
@@ -47,6 +49,36 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     /// are in them.
     #[cfg(feature = "snapshot")]
     fn load(&mut self, next: &mut dyn FnMut(&mut [u64]) -> Result<(), LoadError>) -> Result<u64, LoadError>;
+
+    fn len(&self) -> usize {
+        self.counters().len()
+    }
+
+    fn record_negatives(&self, count: u64) {
+        self.counters().record_negatives(count);
+    }
+
+    fn record_false_positives(&self, count: u64) {
+        self.counters().record_false_positives(count);
+    }
+
+    fn capacity(&self) -> usize {
+        let Facts { shape, buckets, .. } = self.facts();
+        sizing::capacity_of(shape, buckets)
+    }
+
+    fn buckets(&self) -> usize {
+        self.facts().buckets
+    }
+
+    fn shape(&self) -> Shape {
+        self.facts().shape
+    }
+
+    /// In bytes.
+    fn memory_usage(&self) -> usize {
+        self.facts().memory_usage
+    }
 
     fn slots(&self) -> usize {
         self.buckets() * self.shape().slots as usize
@@ -124,7 +156,7 @@ pub(crate) trait ExpiringTable: AnyTable {
     fn restart_clock(&self, tick: u64);
     fn contains_live(&self, hash: u64) -> bool;
     /// Whether the entry was added.
-    fn add_until(&self, hash: u64, until: Until, unless: Unless) -> Result<bool, InsertError>;
+    fn add_until(&self, hash: u64, until: Until, if_present: IfPresent) -> Result<bool, InsertError>;
     fn remove_until(&self, hash: u64, expires_at: u64) -> bool;
     /// How many entries will be live in this many ticks.
     fn live_in(&self, ticks: u64) -> usize;
@@ -132,7 +164,7 @@ pub(crate) trait ExpiringTable: AnyTable {
     /// `hashes` puts the ends that go with a block into `ends`.
     fn insert_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds) -> Result<usize, InsertBatchError>;
     /// Likewise.
-    fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answer: &mut dyn FnMut(bool));
+    fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool]));
 }
 
 /// The ends that go with a block of hashes, in the caller's ticks.

@@ -19,7 +19,7 @@ use std::io;
 
 use crate::error::insert::InsertError;
 use crate::sync::fault::Fault;
-use crate::table::expiring::Unless;
+use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Clock, Until};
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
@@ -104,7 +104,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     fn absorb_maplet(&self, image: &dyn Image) -> Absorbed {
         read(image, |start, words, copies| {
             self.each_item(start, words, |item| {
-                self.insert_with_value(item)?;
+                self.insert_value(item)?;
                 *copies += 1;
                 Ok(())
             })
@@ -129,7 +129,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                         self.layout(),
                         item.with(self.layout, 0),
                         Until::Since { tick, ticks },
-                        Unless::Never,
+                        IfPresent::Add,
                     )?;
                     *copies += 1;
                 }
@@ -192,13 +192,13 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         if copies == Bucket::default() {
             return 0;
         }
-        let mut seen = self.look(bucket);
+        let mut seen = self.load(bucket);
         loop {
             let (changed, added) = self.layout.add_all(seen, copies);
             if added == 0 {
                 return 0;
             }
-            self.keep(bucket, Fault::InsertKeepsNothing);
+            self.set_aside(bucket, Fault::InsertKeepsNothing);
             match self.exchange(bucket, seen, changed, Fault::AddOverwrites) {
                 Ok(()) => return added,
                 Err(now) => seen = now,
@@ -216,12 +216,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let mut crowded = 0;
         for nth in 0..core::mem::take(&mut rest.len) {
             let item = rest.items[nth];
-            if self.put_in_either::<true>(item) {
+            if self.add_slow(item) {
                 *added += 1;
                 continue;
             }
             for bucket in [item.first, item.second] {
-                for entry in self.layout.entries(self.look(bucket)) {
+                for entry in self.layout.entries(self.load(bucket)) {
                     self.prefetch(self.item_in(bucket, entry));
                 }
             }
@@ -229,7 +229,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             crowded += 1;
         }
         for &item in &rest.items[..crowded] {
-            self.insert_uncounted::<true>(self.layout(), item)?;
+            self.insert_item(item)?;
             *added += 1;
         }
         Ok(())

@@ -60,7 +60,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     fn read(&self, start: usize, words: &mut [u64]) {
         for (bucket, word) in (start..).zip(words) {
-            *word = self.look(bucket).0;
+            *word = self.load(bucket).0;
         }
     }
 

@@ -159,12 +159,12 @@ impl Saving {
         self.running.load(Ordering::Relaxed) != 0
     }
 
-    /// Keeps the bucket's word for each save that is running.
+    /// Sets the bucket's word aside for each save that is running.
     #[cold]
     #[inline(never)]
-    pub(in crate::table) fn keep(&self, bucket: usize, look: impl FnOnce() -> Bucket) {
+    pub(in crate::table) fn set_aside(&self, bucket: usize, load: impl FnOnce() -> Bucket) {
         let mut saves = self.saves.lock();
-        let word = look();
+        let word = load();
         let number = if fault::injected(Fault::KeepsForOneSave) { 1 } else { usize::MAX };
         saves.iter_mut().take(number).for_each(|kept| kept.keep(bucket, word));
     }

@@ -26,7 +26,7 @@ enum Change {
 use Change::{Insert, Relocate, Remove, Replace};
 
 fn key<L: AnyLayout>(value: u16, second_first: bool) -> Key {
-    let key = Key::of::<L>(2, 0, 1, 0).with::<L>(value);
+    let key = Key::of::<L>(2, 0, 1, 0).with(value);
     if second_first { key.twin() } else { key }
 }
 

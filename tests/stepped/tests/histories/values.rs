@@ -169,7 +169,7 @@ impl<L: AnyLayout + 'static> World for TableOfValues<L> {
         let mut given = [[0; VALUES]; CLASSES];
         for _ in 0..room.slots() * 4 {
             let (class, value) = (random.random_range(0..used), random.random_range(0..values));
-            let key = keys[class].with::<L>(value as u16);
+            let key = keys[class].with(value as u16);
             if table.len() + free < room.slots() && table.insert(key).is_ok() {
                 given[class][value] += 1;
             }
@@ -220,12 +220,12 @@ impl<L: AnyLayout + 'static> World for TableOfValues<L> {
         let Question { ask, class, value, other, twin } = question;
         let table = &self.table;
         let key = if twin { self.keys[class].twin() } else { self.keys[class] };
-        let pair = key.with::<L>(value as u16);
+        let pair = key.with(value as u16);
         let asked = |answer| Operation::Asked(self.room, class, answer);
         match ask {
             Ask::Insert => diary.write(|| asked(Answer::Insert(value, table.insert(pair)))),
             Ask::InsertIfAbsent => {
-                diary.write(|| asked(Answer::InsertIfAbsent(value, table.insert_if_absent_telling(pair))))
+                diary.write(|| asked(Answer::InsertIfAbsent(value, table.insert_value_if_absent(pair))))
             }
             Ask::Values => diary.write(|| asked(Answer::Values(table.values(key)))),
             Ask::Contains => diary.write(|| asked(Answer::Contains(table.contains(key)))),
@@ -242,7 +242,7 @@ impl<L: AnyLayout + 'static> World for TableOfValues<L> {
             }
             Ask::Save => {
                 let (image, until_begun) = diary.save(|begun| table.save_and_tell(begun));
-                let saved = |key: Key| std::array::from_fn(|value| image.count(key.with::<L>(value as u16)) as u8);
+                let saved = |key: Key| std::array::from_fn(|value| image.count(key.with(value as u16)) as u8);
                 let (pairs, under_way) = (self.keys.map(saved), [[0; VALUES]; CLASSES]);
                 diary.add(until_begun(Operation::Saved { pairs, under_way }));
             }

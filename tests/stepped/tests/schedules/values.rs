@@ -10,7 +10,7 @@ use crate::scene::{A, B, Scene, scene};
 
 /// The `nth` class whose pair is the buckets `A` and `B`, with a value.
 fn key(nth: usize, value: u16) -> Key {
-    Key::of::<SmallestOfValues>(2, A, B, nth).with::<SmallestOfValues>(value)
+    Key::of::<SmallestOfValues>(2, A, B, nth).with(value)
 }
 
 /// One item of another class in each bucket. So `A` has room for one value, and the next one goes into `B`.
@@ -50,7 +50,7 @@ fn an_insert_if_absent_against_an_insert() -> Scene<SmallestOfValues> {
     let seeing = Arc::clone(&seen);
     Scene::new(2, &[])
         .role(move |table| {
-            let values = table.insert_if_absent_telling(key(0, 1)).expect("there is room");
+            let values = table.insert_value_if_absent(key(0, 1)).expect("there is room");
             *telling.lock().expect("no thread fails") = Some(values);
         })
         .role(move |table| {

@@ -1,0 +1,208 @@
+//! PURE: batches on a table of one layout.
+
+use core::cell::Cell;
+
+use crate::error::insert::{InsertBatchError, InsertError};
+use crate::machine::arch::{VectorUnit, Vectorized};
+use crate::plan::batch::{self, BLOCK, Hashes, Steps};
+use crate::table::lookup::{Block, Lookup};
+use crate::table::table::Table;
+use crate::word::geometry::{Geometry, Item, Items};
+use crate::word::layout::Layout;
+
+/// A batch of lookups, all of which is compiled for each vector unit.
+pub(in crate::table) struct Lookups<'a, L, G, K: Lookup> {
+    pub(in crate::table) table: &'a Table<L, G>,
+    pub(in crate::table) hashes: Hashes<'a>,
+    pub(in crate::table) answers: &'a mut dyn FnMut(&[K::Answer]),
+}
+
+impl<L: Layout, G: Geometry, K: Lookup> Vectorized for Lookups<'_, L, G, K> {
+    #[inline(always)]
+    fn run(self) {
+        batch::for_each_block(self.hashes, &mut LookUp::<_, _, K> { table: self.table, answers: self.answers });
+    }
+}
+
+/// The steps of a batch of lookups.
+struct LookUp<'a, L, G, K: Lookup> {
+    table: &'a Table<L, G>,
+    answers: &'a mut dyn FnMut(&[K::Answer]),
+}
+
+impl<L: Layout, G: Geometry, K: Lookup> Steps for LookUp<'_, L, G, K> {
+    type Prepared = Items<G::Index, BLOCK>;
+
+    #[inline(always)]
+    fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, items: &mut Self::Prepared) {
+        self.table.buckets.items(self.table.layout, hashes, items);
+    }
+
+    #[inline(always)]
+    fn prefetch_block(&self, items: &Self::Prepared) {
+        if self.table.is_far() {
+            self.table.prefetch_block(items);
+        }
+    }
+
+    #[inline(always)]
+    fn act(&mut self, block: Block<'_, G>, coming: &Self::Prepared) -> bool {
+        let mut answers = [K::ABSENT; BLOCK];
+        self.table.look_up_block::<K>(block, self.table.is_far().then_some(coming), &mut answers);
+        (self.answers)(&answers[..block.len]);
+        true
+    }
+}
+
+/// What goes with the hashes of a batch of changes: nothing, or a value or an end for each.
+pub(super) trait Beside: Copy {
+    type OfBlock: Copy + Default;
+    type OfOne;
+
+    fn of_block(self) -> Self::OfBlock;
+    fn nth(block: &Self::OfBlock, nth: usize) -> Self::OfOne;
+}
+
+impl Beside for () {
+    type OfBlock = ();
+    type OfOne = ();
+
+    fn of_block(self) {}
+
+    #[inline(always)]
+    fn nth((): &(), _: usize) {}
+}
+
+impl<P: Copy> Beside for &Cell<[P; BLOCK]>
+where
+    [P; BLOCK]: Default,
+{
+    type OfBlock = [P; BLOCK];
+    type OfOne = P;
+
+    fn of_block(self) -> [P; BLOCK] {
+        self.get()
+    }
+
+    #[inline(always)]
+    fn nth(block: &[P; BLOCK], nth: usize) -> P {
+        block[nth]
+    }
+}
+
+/// The items of a block for a batch of changes. Only that step is compiled for each vector unit: the changes
+/// themselves are made one by one.
+struct Prepare<'a, L, G: Geometry> {
+    table: &'a Table<L, G>,
+    hashes: &'a [u64; BLOCK],
+    items: &'a mut Items<G::Index, BLOCK>,
+}
+
+impl<L: Layout, G: Geometry> Vectorized for Prepare<'_, L, G> {
+    #[inline(always)]
+    fn run(self) {
+        self.table.buckets.items(self.table.layout, self.hashes, self.items);
+    }
+}
+
+/// The steps of a batch of changes. `act` makes those of a block, and prefetches the buckets of the coming one. It
+/// returns whether to go on.
+struct Change<'a, L, G, B, A> {
+    table: &'a Table<L, G>,
+    beside: B,
+    act: A,
+}
+
+impl<L: Layout, G: Geometry, B: Beside, A> Steps for Change<'_, L, G, B, A>
+where
+    A: FnMut(Block<'_, G>, &B::OfBlock, &Items<G::Index, BLOCK>) -> bool,
+{
+    type Prepared = (Items<G::Index, BLOCK>, B::OfBlock);
+
+    fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, (items, beside): &mut Self::Prepared) {
+        VectorUnit::widest().run(Prepare { table: self.table, hashes, items });
+        *beside = self.beside.of_block();
+    }
+
+    fn prefetch_block(&self, (items, _): &Self::Prepared) {
+        self.table.prefetch_block(items);
+    }
+
+    fn act(&mut self, block: batch::Block<'_, Self::Prepared>, (coming, _): &Self::Prepared) -> bool {
+        let (items, beside) = block.prepared;
+        (self.act)(Block::<G> { hashes: block.hashes, prepared: items, len: block.len }, beside, coming)
+    }
+}
+
+/// An insert of a batch that was made.
+pub(super) enum Inserted {
+    Counted,
+    /// The batch is to count it.
+    Uncounted,
+}
+
+impl<L: Layout, G: Geometry> Table<L, G> {
+    pub(super) fn look_up_all<K: Lookup>(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[K::Answer])) {
+        VectorUnit::widest().run(Lookups::<_, _, K> { table: self, hashes, answers });
+    }
+
+    /// Calls `insert` for all, in order, until one is refused. It is also told whether a save is running.
+    #[inline(always)]
+    pub(super) fn insert_all<B: Beside>(
+        &self,
+        hashes: Hashes<'_>,
+        beside: B,
+        insert: impl Fn(Item, u64, B::OfOne, bool) -> Result<Inserted, InsertError>,
+    ) -> Result<usize, InsertBatchError> {
+        let mut inserted = 0;
+        let mut refused = None;
+        let act = |block: Block<'_, G>, beside: &B::OfBlock, coming: &Items<G::Index, BLOCK>| {
+            // Asked once for the block: a save that begins later overlaps the inserts.
+            let is_being_saved = self.is_being_saved();
+            let mut uncounted = 0;
+            for nth in 0..block.len {
+                self.prefetch(coming.get(nth));
+                match insert(block.prepared.get(nth), block.hashes[nth], B::nth(beside, nth), is_being_saved) {
+                    Ok(Inserted::Counted) => {}
+                    Ok(Inserted::Uncounted) => uncounted += 1,
+                    Err(mut error) => {
+                        if let InsertError::Full { len, .. } = &mut error {
+                            *len += uncounted;
+                        }
+                        refused = Some(error);
+                        break;
+                    }
+                }
+                inserted += 1;
+            }
+            self.counters.add_len(uncounted as i64);
+            refused.is_none()
+        };
+        batch::for_each_block(hashes, &mut Change { table: self, beside, act });
+        refused.map_or(Ok(inserted), |error| Err(InsertBatchError { inserted, error }))
+    }
+
+    /// Calls `remove` for all, in order. It does not count what it removes.
+    #[inline(always)]
+    pub(super) fn remove_all<B: Beside>(
+        &self,
+        hashes: Hashes<'_>,
+        beside: B,
+        remove: impl Fn(Item, u64, B::OfOne) -> bool,
+        answers: &mut dyn FnMut(&[bool]),
+    ) {
+        let act = |block: Block<'_, G>, beside: &B::OfBlock, coming: &Items<G::Index, BLOCK>| {
+            let mut removed = [false; BLOCK];
+            let mut count = 0;
+            for (nth, removed) in removed.iter_mut().enumerate().take(block.len) {
+                self.prefetch(coming.get(nth));
+                *removed = remove(block.prepared.get(nth), block.hashes[nth], B::nth(beside, nth));
+                count += i64::from(*removed);
+            }
+            self.counters.add_len(-count);
+            answers(&removed[..block.len]);
+            true
+        };
+        batch::for_each_block(hashes, &mut Change { table: self, beside, act });
+    }
+}
