@@ -16,11 +16,14 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Adds a copy of the item of this hash.
     #[inline(always)]
     pub(crate) fn insert(&self, layout: impl Layout, hash: u64) -> Result<(), InsertError> {
-        if self.is_being_saved() || !self.add(layout, self.buckets.item(layout, hash)) {
+        if self.is_being_saved() {
             return self.insert_slow(hash);
         }
-        self.counters.add_len(1);
-        Ok(())
+        if self.add(layout, self.buckets.item(layout, hash)) {
+            self.counters.add_len(1);
+            return Ok(());
+        }
+        self.insert_slow(hash)
     }
 
     /// `insert` where that takes more than one step.
@@ -34,7 +37,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Adds a copy of the item, without counting it.
     pub(super) fn insert_item(&self, item: Item) -> Result<(), InsertError> {
-        self.until_added(item, Purpose::Insert, None, &|_| self.add_slow(item).then_some(()))
+        self.until_added(item, Purpose::Insert, None, |_| self.add_slow(item).then_some(()))
     }
 
     /// Adds a copy of the item of this hash. If its buckets are full and the table holds its capacity, fails without a
@@ -90,7 +93,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[inline(never)]
     fn insert_absent_slow(&self, hash: u64) -> Result<bool, InsertError> {
         let item = self.item(hash);
-        let added = self.until_added(item, Purpose::InsertIfAbsent, Some(Fault::InsertIfAbsentWithoutLock), &|_| {
+        let added = self.until_added(item, Purpose::InsertIfAbsent, Some(Fault::InsertIfAbsentWithoutLock), |_| {
             if self.copies(item) > 0 { Some(false) } else { self.add_slow(item).then_some(true) }
         })?;
         self.counters.add_len(i64::from(added));

@@ -181,7 +181,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[inline(never)]
     fn insert_value_slow(&self, item: Item) -> Result<(), InsertError> {
         let add = |guard: &Guard<'_>| self.add_value_locked(guard, item).then_some(());
-        self.until_added(item, Purpose::Insert, Some(Fault::AddValueWithoutLock), &add)
+        self.until_added(item, Purpose::Insert, Some(Fault::AddValueWithoutLock), add)
     }
 
     /// Adds a copy of the item, if a bucket of its own has room.
@@ -202,7 +202,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
         let item = self.item_with(hash, payload);
         let found =
-            self.until_added(item, Purpose::InsertIfAbsent, Some(Fault::InsertIfAbsentWithoutLock), &|guard| {
+            self.until_added(item, Purpose::InsertIfAbsent, Some(Fault::InsertIfAbsentWithoutLock), |guard| {
                 let found = self.values_locked(item);
                 if found.is_empty() { self.add_value_locked(guard, item).then_some(found) } else { Some(found) }
             })?;

@@ -57,7 +57,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         item: Item,
         purpose: Purpose,
         lock: Option<Fault>,
-        attempt: &dyn Fn(&Guard<'_>) -> Option<R>,
+        attempt: impl Fn(&Guard<'_>) -> Option<R>,
     ) -> Result<R, InsertError> {
         let stripe = self.stripe(item.sum);
         let mut effort = Effort::default();
@@ -69,7 +69,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 }
             }
             if effort.is_enough() {
-                return self.until_added_under_all_locks(item, attempt);
+                return self.until_added_under_all_locks(item, &attempt);
             }
             self.make_room(item, purpose, &mut effort)?;
         }

@@ -351,7 +351,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                         Ok(Attempt::NoRoom) => None,
                         answer => Some(answer),
                     };
-                    match self.until_added(class, purpose, Some(lock), &decided) {
+                    match self.until_added(class, purpose, Some(lock), decided) {
                         Ok(answer) => {
                             attempt = answer?;
                             continue;

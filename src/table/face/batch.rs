@@ -146,40 +146,57 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         VectorUnit::widest().run(Lookups::<_, _, K> { table: self, hashes, answers });
     }
 
-    /// Calls `insert` for all, in order, until one is refused. It is also told whether a save is running.
+    /// Calls `insert` for all, in order, until one is refused. In a filter it is not called while a save is running.
     #[inline(always)]
     pub(super) fn insert_all<B: Beside>(
         &self,
         hashes: Hashes<'_>,
         beside: B,
-        insert: impl Fn(Item, u64, B::OfOne, bool) -> Result<Inserted, InsertError>,
+        insert: impl Fn(Item, u64, B::OfOne) -> Result<Inserted, InsertError>,
     ) -> Result<usize, InsertBatchError> {
         let mut inserted = 0;
         let mut refused = None;
         let act = |block: Block<'_, G>, beside: &B::OfBlock, coming: &Items<G::Index, BLOCK>| {
             // Asked once for the block: a save that begins later overlaps the inserts.
-            let is_being_saved = self.is_being_saved();
-            let mut uncounted = 0;
-            for nth in 0..block.len {
+            if !L::HAS_PAYLOAD && self.is_being_saved() {
+                return self.insert_block_slow(block, &mut inserted, &mut refused);
+            }
+            let (mut nth, mut counted) = (0, 0);
+            while nth < block.len {
                 self.prefetch(coming.get(nth));
-                match insert(block.prepared.get(nth), block.hashes[nth], B::nth(beside, nth), is_being_saved) {
-                    Ok(Inserted::Counted) => {}
-                    Ok(Inserted::Uncounted) => uncounted += 1,
+                match insert(block.prepared.get(nth), block.hashes[nth], B::nth(beside, nth)) {
+                    Ok(Inserted::Uncounted) => {}
+                    Ok(Inserted::Counted) => counted += 1,
                     Err(mut error) => {
                         if let InsertError::Full { len, .. } = &mut error {
-                            *len += uncounted;
+                            *len += nth - counted;
                         }
                         refused = Some(error);
                         break;
                     }
                 }
-                inserted += 1;
+                nth += 1;
             }
-            self.counters.add_len(uncounted as i64);
+            self.counters.add_len((nth - counted) as i64);
+            inserted += nth;
             refused.is_none()
         };
         batch::for_each_block(hashes, &mut Change { table: self, beside, act });
         refused.map_or(Ok(inserted), |error| Err(InsertBatchError { inserted, error }))
+    }
+
+    /// The inserts of a block of a filter that is being saved.
+    #[cold]
+    #[inline(never)]
+    fn insert_block_slow(&self, block: Block<'_, G>, inserted: &mut usize, refused: &mut Option<InsertError>) -> bool {
+        for &hash in &block.hashes[..block.len] {
+            if let Err(error) = self.insert_slow(hash) {
+                *refused = Some(error);
+                return false;
+            }
+            *inserted += 1;
+        }
+        true
     }
 
     /// Calls `remove` for all, in order. It does not count what it removes.

@@ -117,8 +117,8 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> FilterTable for 
     }
 
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
-        self.table.insert_all(hashes, (), |item, hash, (), is_being_saved| {
-            if !is_being_saved && self.table.add(self.layout(), item) {
+        self.table.insert_all(hashes, (), |item, hash, ()| {
+            if self.table.add(self.layout(), item) {
                 return Ok(Inserted::Uncounted);
             }
             self.table.insert_slow(hash).map(|()| Inserted::Counted)
@@ -166,7 +166,7 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> MapletTable for 
     }
 
     fn insert_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues) -> Result<usize, InsertBatchError> {
-        self.table.insert_all(hashes, values, |item, _, value, _| {
+        self.table.insert_all(hashes, values, |item, _, value| {
             self.table.insert_value_uncounted(item.with(self.table.layout(), value)).map(|()| Inserted::Uncounted)
         })
     }
@@ -216,7 +216,7 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable fo
     }
 
     fn insert_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds) -> Result<usize, InsertBatchError> {
-        self.table.insert_all(hashes, ends, |item, _, end, _| {
+        self.table.insert_all(hashes, ends, |item, _, end| {
             self.table.add_until(self.table.layout(), item, Until::Tick(end), IfPresent::Add)?;
             Ok(Inserted::Counted)
         })
