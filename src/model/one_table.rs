@@ -118,7 +118,7 @@ impl Key {
     pub fn of<L: AnyLayout>(buckets: usize, first: usize, second: usize, nth: usize) -> Self {
         let geometry = Buckets::new(buckets);
         // Multiples of an odd number reach all fingerprints, in their high bits and low.
-        let fingerprints = (1..1_000_000u64).map(|n| L::of_model().fingerprint(n.wrapping_mul(0x9e37_79b9)));
+        let fingerprints = (1..1_000_000u64).map(|n| L::of_model().fingerprint_from(n.wrapping_mul(0x9e37_79b9)));
         let fingerprint = fingerprints.filter(|&f| geometry.alternate(first, f) == second).nth(nth);
         let Fingerprint(fingerprint) = fingerprint.expect("some fingerprint leads there");
         Self { fingerprint, first, second, value: 0 }

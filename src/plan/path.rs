@@ -52,16 +52,16 @@ pub(crate) enum Outcome {
 
 /// Looks for room near the item's two buckets. If it finds some, it gives the hops that bring it there to
 /// `carry_out`, the one at the far end first, until that returns `false`.
-pub(crate) fn make_room<L: Layout, G: Geometry>(
+pub(crate) fn find_path<L: Layout, G: Geometry>(
     layout: L,
     buckets: G,
     item: Item,
-    look: impl Fn(usize) -> Bucket,
+    load: impl Fn(usize) -> Bucket,
     carry_out: &mut dyn FnMut(Hop) -> bool,
 ) -> Outcome {
-    try_within::<FIRST_BUDGET, L, G>(layout, buckets, item, &look, carry_out)
-        .or_else(|| try_within::<SECOND_BUDGET, L, G>(layout, buckets, item, &look, carry_out))
-        .or_else(|| try_within::<BUDGET, L, G>(layout, buckets, item, &look, carry_out))
+    try_within::<FIRST_BUDGET, L, G>(layout, buckets, item, &load, carry_out)
+        .or_else(|| try_within::<SECOND_BUDGET, L, G>(layout, buckets, item, &load, carry_out))
+        .or_else(|| try_within::<BUDGET, L, G>(layout, buckets, item, &load, carry_out))
         .expect("the last try has an outcome")
 }
 
@@ -71,13 +71,13 @@ fn try_within<const N: usize, L: Layout, G: Geometry>(
     layout: L,
     buckets: G,
     item: Item,
-    look: &impl Fn(usize) -> Bucket,
+    load: &impl Fn(usize) -> Bucket,
     carry_out: &mut dyn FnMut(Hop) -> bool,
 ) -> Option<Outcome> {
     // The array is here, and not in `Search`: moving it would take up the stack twice.
     let mut nodes = [Node::NONE; N];
     let mut search = Search::new(&mut nodes);
-    if let Some(leaf) = search.run(layout, buckets, item, look) {
+    if let Some(leaf) = search.run(layout, buckets, item, load) {
         search.hand_on(leaf, carry_out);
         return Some(Outcome::Planned);
     }
@@ -130,20 +130,20 @@ impl<'a, const N: usize> Search<'a, N> {
         layout: L,
         buckets: G,
         item: Item,
-        look: &impl Fn(usize) -> Bucket,
+        load: &impl Fn(usize) -> Bucket,
     ) -> Option<usize> {
         for bucket in [item.first, item.second] {
-            if self.visit(layout, buckets, Node { bucket, entry: item.entry, parent: ROOT }, look) {
+            if self.visit(layout, buckets, Node { bucket, entry: item.entry, parent: ROOT }, load) {
                 return Some(self.len - 1);
             }
         }
         let mut next = 0;
         while next < self.len && self.len < N {
             let from = self.nodes[next].bucket;
-            for entry in layout.entries(look(from)) {
+            for entry in layout.entries(load(from)) {
                 let bucket = buckets.alternate(from, layout.fingerprint_of(entry));
                 let node = Node { bucket, entry, parent: next as u16 };
-                if self.visit(layout, buckets, node, look) {
+                if self.visit(layout, buckets, node, load) {
                     return Some(self.len - 1);
                 }
             }
@@ -159,7 +159,7 @@ impl<'a, const N: usize> Search<'a, N> {
         layout: L,
         buckets: G,
         node: Node,
-        look: &impl Fn(usize) -> Bucket,
+        load: &impl Fn(usize) -> Bucket,
     ) -> bool {
         if self.len == N {
             return false;
@@ -175,7 +175,7 @@ impl<'a, const N: usize> Search<'a, N> {
         }
         self.nodes[self.len] = node;
         self.len += 1;
-        let bucket = look(node.bucket);
+        let bucket = load(node.bucket);
         self.trace = (self.trace.rotate_left(5) ^ bucket.0).wrapping_mul(0x2545_f491_4f6c_dd1d);
         layout.has_room(bucket)
     }

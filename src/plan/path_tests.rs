@@ -52,7 +52,7 @@ fn check<L: OfShape>(shape: Shape, count: usize, hashes: &[u64], one: u64) {
 
     let mut after = words.clone();
     let mut hops = 0;
-    let outcome = make_room(layout, buckets, item, |bucket| words[bucket], &mut |Hop { entry, from, to }| {
+    let outcome = find_path(layout, buckets, item, |bucket| words[bucket], &mut |Hop { entry, from, to }| {
         assert_eq!(buckets.alternate(from, layout.fingerprint_of(entry)), to, "a hop leads to the alternate bucket");
         after[to] = layout.add(after[to], entry).expect("each hop finds the room that the last one left");
         after[from] = layout.remove(after[from], entry).expect("what is to be moved is there");
@@ -91,13 +91,13 @@ proptest! {
 fn a_search_finds_the_only_bucket_with_room_in_a_table_as_large_as_its_budget() {
     let (layout, buckets) = (Plain::of(Shape::plain(4, 16)), Buckets::new(BUDGET));
     let full = |bucket: usize| {
-        let entries = (0..4).map(|slot| layout.entry(layout.fingerprint(nested((4 * bucket + slot) as u64)), 0));
+        let entries = (0..4).map(|slot| layout.entry(layout.fingerprint_from(nested((4 * bucket + slot) as u64)), 0));
         entries.fold(Bucket::default(), |word, entry| layout.add(word, entry).expect("four slots"))
     };
     let words: Vec<Bucket> = (0..BUDGET).map(full).collect();
     for free in (0..BUDGET).step_by(if cfg!(miri) { 1000 } else { 40 }) {
         let look = |bucket: usize| if bucket == free { Bucket::default() } else { words[bucket] };
-        let outcome = make_room(layout, buckets, buckets.item(layout, 7), look, &mut |_| true);
+        let outcome = find_path(layout, buckets, buckets.item(layout, 7), look, &mut |_| true);
         assert!(matches!(outcome, Outcome::Planned), "bucket {free} was not found");
     }
 }
@@ -118,7 +118,7 @@ fn a_plan_is_dropped_at_the_first_hop_that_fails() {
         hops += 1;
         false
     };
-    let outcome = make_room(layout, buckets, buckets.item(layout, 7), look, &mut { refuse });
+    let outcome = find_path(layout, buckets, buckets.item(layout, 7), look, &mut { refuse });
     assert!(matches!(outcome, Outcome::Planned));
     assert_eq!(hops, 1);
 }
@@ -130,7 +130,7 @@ fn every_change_that_a_search_sees_changes_its_trace() {
     let item = buckets.item(layout, 7);
     let trace = |changed: usize, lanes: u64| {
         let look = |bucket| Bucket(0x1234_5678_9abc_def1 ^ if bucket == changed { lanes } else { 0 });
-        match make_room(layout, buckets, item, look, &mut |_| unreachable!("no room anywhere")) {
+        match find_path(layout, buckets, item, look, &mut |_| unreachable!("no room anywhere")) {
             Outcome::Nothing { trace } => trace,
             Outcome::Planned => unreachable!("no room anywhere"),
         }
@@ -147,14 +147,14 @@ fn every_change_that_a_search_sees_changes_its_trace() {
 #[test]
 fn a_search_looks_at_no_more_buckets_than_its_budget() {
     let (layout, buckets) = (SemiSorted::of(Shape::semi_sorted(5, 14)), Buckets::new(1 << 30));
-    let full = (0..5).map(|i| layout.entry(layout.fingerprint(i * 0x1357_9bdf), 0));
+    let full = (0..5).map(|i| layout.entry(layout.fingerprint_from(i * 0x1357_9bdf), 0));
     let full = full.fold(Bucket::default(), |bucket, entry| layout.add(bucket, entry).expect("five slots"));
     let mut seen = std::cell::RefCell::new(std::collections::HashSet::new());
     let look = |bucket| {
         seen.borrow_mut().insert(bucket);
         full
     };
-    let outcome = make_room(layout, buckets, buckets.item(layout, 7), look, &mut |_| unreachable!("no room anywhere"));
+    let outcome = find_path(layout, buckets, buckets.item(layout, 7), look, &mut |_| unreachable!("no room anywhere"));
     assert!(matches!(outcome, Outcome::Nothing { .. }));
     assert!(seen.get_mut().len() <= BUDGET, "{} buckets", seen.get_mut().len());
 }

@@ -35,7 +35,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         Ok(())
     }
 
-    /// Adds a copy of the item, without counting it.
+    /// Adds a copy of the item by as many steps as it takes, without counting it.
+    #[inline(never)]
     pub(super) fn insert_item(&self, item: Item) -> Result<(), InsertError> {
         self.until_added(item, Purpose::Insert, None, |_| self.add_slow(item).then_some(()))
     }

@@ -159,7 +159,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     fn search(&self, item: Item, moment: Option<Moment>, relocate: &dyn Fn(Hop) -> bool) -> Outcome {
         let load = |bucket| self.load_live(bucket, moment);
         let mut hops = 0;
-        let outcome = path::make_room(self.layout(), self.buckets, item, load, &mut |hop| {
+        let outcome = path::find_path(self.layout(), self.buckets, item, load, &mut |hop| {
             let relocated = relocate(hop);
             hops += u64::from(relocated);
             relocated

@@ -65,7 +65,7 @@ pub(crate) trait BucketOps: Layout {
     /// Whether either bucket holds the fingerprint.
     #[inline(always)]
     fn either_holds(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> bool {
-        let words = [first, second].map(|bucket| self.fingerprints_of(bucket));
+        let words = [first, second].map(|bucket| self.without_payloads(bucket));
         let comparison = self.comparison(first, second, words, fingerprint.0);
         match (Self::SEMI_SORTED, Self::KNOWN_LANE_BITS) {
             (true, _) => comparison.is_any_lane_equal::<true, 0>(),
@@ -79,7 +79,7 @@ pub(crate) trait BucketOps: Layout {
     /// The lanes in which either bucket holds the fingerprint, in the form of a [`Place`].
     #[inline(always)]
     fn lanes_in_either(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> [u64; 2] {
-        let words = [first, second].map(|bucket| self.fingerprints_of(bucket));
+        let words = [first, second].map(|bucket| self.without_payloads(bucket));
         self.equal_lanes(self.comparison(first, second, words, fingerprint.0))
     }
 
@@ -116,8 +116,8 @@ pub(crate) trait BucketOps: Layout {
 
     /// The bucket's lanes without their payloads.
     #[inline(always)]
-    fn fingerprints_of(self, bucket: Bucket) -> u64 {
-        bucket.0 & self.of_fingerprints()
+    fn without_payloads(self, bucket: Bucket) -> u64 {
+        bucket.0 & self.fingerprints_mask()
     }
 
     /// The list of the bucket's high parts, as the decode table has it. 0 in a plain layout.
@@ -143,7 +143,7 @@ pub(crate) trait BucketOps: Layout {
     /// the lanes have no meaning.
     #[inline(always)]
     fn differences(self, of: Decoded, pattern: Pattern) -> u64 {
-        self.fingerprints_of(of.bucket) ^ pattern.lows | of.list ^ pattern.highs
+        self.without_payloads(of.bucket) ^ pattern.lows | of.list ^ pattern.highs
     }
 
     /// The same for the entry of the pattern.
@@ -293,7 +293,7 @@ pub(crate) trait BucketOps: Layout {
     #[cfg_attr(not(any(feature = "snapshot", test)), allow(dead_code, reason = "only snapshots come from elsewhere"))]
     fn is_valid(self, bucket: Bucket) -> bool {
         // A slot with a payload has a fingerprint.
-        if zero_lanes(self, self.fingerprints_of(bucket)) != zero_lanes(self, bucket.0) {
+        if zero_lanes(self, self.without_payloads(bucket)) != zero_lanes(self, bucket.0) {
             return false;
         }
         let lanes = self.lanes();

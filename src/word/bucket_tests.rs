@@ -16,7 +16,7 @@ fn hashes() -> impl Strategy<Value = u64> {
 
 /// The entry of a hash. Its payload is one of three, so that many are equal.
 fn entry<L: Layout>(layout: L, hash: u64) -> Entry {
-    layout.entry(layout.fingerprint(hash), (hash % 3) as u16)
+    layout.entry(layout.fingerprint_from(hash), (hash % 3) as u16)
 }
 
 /// The payload of an entry, from the bits of its lane.
@@ -279,7 +279,7 @@ proptest! {
 fn a_fingerprint_whose_low_bits_are_all_zero_takes_a_slot() {
     fn check<L: Layout>(layout: L) {
         for hash in [0, 1 << layout.lanes().bits, u64::MAX << layout.lanes().bits] {
-            let f = layout.fingerprint(hash);
+            let f = layout.fingerprint_from(hash);
             let bucket = fill(layout, &[layout.entry(f, 0)]);
             assert_eq!(layout.occupied(bucket), 1, "{:?}", layout.shape());
             assert!(layout.either_holds(Bucket::default(), bucket, f), "{:?}", layout.shape());

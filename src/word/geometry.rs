@@ -205,7 +205,7 @@ impl Geometry for Buckets {
             *first = scale_by_halves(hash, self.count_to_wrap);
         }
         for (fingerprint, &hash) in fingerprints.iter_mut().zip(&mixed) {
-            *fingerprint = layout.fingerprint(hash).0;
+            *fingerprint = layout.fingerprint_from(hash).0;
         }
         for (sum, &fingerprint) in sums.iter_mut().zip(&*fingerprints) {
             *sum = self.sum(Fingerprint(fingerprint)) as u32;
@@ -223,7 +223,7 @@ impl Geometry for Buckets {
     #[inline(always)]
     fn first<L: Layout>(self, layout: L, hash: u64) -> (Fingerprint, usize) {
         let hash = mix(hash);
-        (layout.fingerprint(hash), scale(hash, self.count) as usize)
+        (layout.fingerprint_from(hash), scale(hash, self.count) as usize)
     }
 
     #[inline(always)]
@@ -269,8 +269,8 @@ impl Geometry for Nested {
     #[inline(always)]
     fn first<L: Layout>(self, layout: L, hash: u64) -> (Fingerprint, usize) {
         // Only bits of the hash, since [`nested`] has made sure that these are not all 0.
-        let fingerprint = Fingerprint(hash as u32 & layout.lanes().fingerprint);
-        debug_assert_eq!(fingerprint, layout.fingerprint(hash), "`nested` has been here");
+        let fingerprint = Fingerprint(hash as u32 & layout.lanes().fingerprint_mask);
+        debug_assert_eq!(fingerprint, layout.fingerprint_from(hash), "`nested` has been here");
         (fingerprint, scale(hash, self.count) as usize)
     }
 

@@ -214,7 +214,7 @@ pub(crate) struct Lanes {
     /// All bits of the first lane.
     pub(crate) first: u32,
     /// The bits of an entry that are the fingerprint's.
-    pub(crate) fingerprint: u32,
+    pub(crate) fingerprint_mask: u32,
     /// How many bits a lane has.
     pub(crate) bits: u8,
     /// How many lanes there are.
@@ -243,7 +243,7 @@ impl Lanes {
             ones,
             tops: ones << (bits - 1),
             first: u32::MAX >> (u32::BITS - bits),
-            fingerprint: shape.fingerprint_mask(),
+            fingerprint_mask: shape.fingerprint_mask(),
             bits: bits as u8,
             slots: slots as u8,
             end: (slots * bits) as u8,
@@ -288,7 +288,7 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
 
     /// The bits of a bucket except those of payloads. In a filter, the constant of all bits.
     #[inline(always)]
-    fn of_fingerprints(self) -> u64 {
+    fn fingerprints_mask(self) -> u64 {
         u64::MAX
     }
 
@@ -314,7 +314,7 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
     fn shape(self) -> Shape {
         let lanes = self.lanes();
         let encoding = if Self::SEMI_SORTED { Encoding::SemiSorted } else { Encoding::Plain };
-        let fingerprint_bits = lanes.fingerprint.count_ones();
+        let fingerprint_bits = lanes.fingerprint_mask.count_ones();
         Shape { encoding, slots: lanes.slots.into(), fingerprint_bits, payload_bits: self.payload_bits() }
     }
 
@@ -335,8 +335,8 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
     /// A lane whose low part is 0 means "empty slot", so a low part of 0 becomes 1. [`Shape::false_positive_rate`]
     /// includes what that costs.
     #[inline(always)]
-    fn fingerprint(self, hash: u64) -> Fingerprint {
-        let bits = hash & u64::from(self.lanes().fingerprint);
+    fn fingerprint_from(self, hash: u64) -> Fingerprint {
+        let bits = hash & u64::from(self.lanes().fingerprint_mask);
         Fingerprint((bits + u64::from(self.low(bits as u32) < 1)) as u32)
     }
 
@@ -358,7 +358,7 @@ pub(crate) trait Layout: Copy + core::fmt::Debug + Send + Sync {
     /// The fingerprint of an entry.
     #[inline(always)]
     fn fingerprint_of(self, entry: Entry) -> Fingerprint {
-        Fingerprint(if Self::HAS_PAYLOAD { entry.0 & self.lanes().fingerprint } else { entry.0 })
+        Fingerprint(if Self::HAS_PAYLOAD { entry.0 & self.lanes().fingerprint_mask } else { entry.0 })
     }
 }
 
@@ -442,7 +442,7 @@ impl core::fmt::Debug for SemiSorted {
 #[derive(Clone, Copy, Debug)]
 pub struct WithPayload<L> {
     layout: L,
-    of_fingerprints: u64,
+    fingerprints_mask: u64,
     payload_bits: u32,
     payload_mask: u32,
 }
@@ -462,8 +462,8 @@ impl<L: Layout> Layout for WithPayload<L> {
     }
 
     #[inline(always)]
-    fn of_fingerprints(self) -> u64 {
-        self.of_fingerprints
+    fn fingerprints_mask(self) -> u64 {
+        self.fingerprints_mask
     }
 
     #[inline(always)]
@@ -481,8 +481,8 @@ impl<L: OfShape> OfShape for WithPayload<L> {
     fn try_of(shape: Shape) -> Option<Self> {
         let layout = L::try_of(shape)?;
         let payload_mask = (1 << shape.payload_bits) - 1;
-        let of_fingerprints = !((u64::from(payload_mask) << shape.low_bits()) * layout.lanes().ones);
-        Some(Self { layout, of_fingerprints, payload_bits: shape.payload_bits, payload_mask })
+        let fingerprints_mask = !((u64::from(payload_mask) << shape.low_bits()) * layout.lanes().ones);
+        Some(Self { layout, fingerprints_mask, payload_bits: shape.payload_bits, payload_mask })
     }
 }
 
@@ -513,7 +513,7 @@ impl<L: Layout, const SLOTS: u32, const FINGERPRINT_BITS: u32> Layout for Borrow
         match Self::LANES {
             None => self.0.lanes(),
             // A payload takes its bits from the fingerprint, and how many is not known.
-            Some(known) if L::HAS_PAYLOAD => Lanes { fingerprint: self.0.lanes().fingerprint, ..known },
+            Some(known) if L::HAS_PAYLOAD => Lanes { fingerprint_mask: self.0.lanes().fingerprint_mask, ..known },
             Some(known) => known,
         }
     }
@@ -524,8 +524,8 @@ impl<L: Layout, const SLOTS: u32, const FINGERPRINT_BITS: u32> Layout for Borrow
     }
 
     #[inline(always)]
-    fn of_fingerprints(self) -> u64 {
-        self.0.of_fingerprints()
+    fn fingerprints_mask(self) -> u64 {
+        self.0.fingerprints_mask()
     }
 
     #[inline(always)]

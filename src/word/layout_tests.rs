@@ -70,7 +70,7 @@ fn the_rate_is_that_of_the_fingerprints_values() {
         let shape = layout.shape();
         let bits = shape.fingerprint_bits + shape.payload_bits;
         let mut times = vec![0u64; 1 << bits];
-        (0..1 << bits).for_each(|hash| times[layout.fingerprint(hash).0 as usize] += 1);
+        (0..1 << bits).for_each(|hash| times[layout.fingerprint_from(hash).0 as usize] += 1);
         let equal = times.iter().map(|n| n * n).sum::<u64>() as f64 / 2f64.powi(2 * bits as i32);
         for load in [0.0, 0.5, 1.0] {
             let expected = 1.0 - (1.0 - equal).powf(2.0 * f64::from(shape.slots) * load);

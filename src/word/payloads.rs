@@ -82,7 +82,7 @@ pub(crate) trait PayloadOps: BucketOps {
     #[inline(always)]
     fn lanes_with_payload(self, bucket: Bucket, payload: u16) -> u64 {
         let payloads = (u64::from(payload) << self.payload_shift()).wrapping_mul(self.lanes().ones);
-        let with_it = zero_lanes(self, (bucket.0 ^ payloads) & !self.of_fingerprints());
+        let with_it = zero_lanes(self, (bucket.0 ^ payloads) & !self.fingerprints_mask());
         with_it & !zero_lanes(self, bucket.0)
     }
 

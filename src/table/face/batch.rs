@@ -134,69 +134,64 @@ where
     }
 }
 
-/// An insert of a batch that was made.
-pub(super) enum Inserted {
-    Counted,
-    /// The batch is to count it.
-    Uncounted,
-}
-
 impl<L: Layout, G: Geometry> Table<L, G> {
     pub(super) fn look_up_all<K: Lookup>(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[K::Answer])) {
         VectorUnit::widest().run(Lookups::<_, _, K> { table: self, hashes, answers });
     }
 
-    /// Calls `insert` for all, in order, until one is refused. In a filter it is not called while a save is running.
+    /// Calls `insert` for all, in order, until one is refused. `counts` says whether `insert` counts what it adds; if
+    /// not, a block is counted at once. In a filter, `insert` is not called while a save is running.
     #[inline(always)]
     pub(super) fn insert_all<B: Beside>(
         &self,
         hashes: Hashes<'_>,
         beside: B,
-        insert: impl Fn(Item, u64, B::OfOne) -> Result<Inserted, InsertError>,
+        counts: bool,
+        insert: impl Fn(Item, B::OfOne) -> Result<(), InsertError>,
     ) -> Result<usize, InsertBatchError> {
         let mut inserted = 0;
         let mut refused = None;
         let act = |block: Block<'_, G>, beside: &B::OfBlock, coming: &Items<G::Index, BLOCK>| {
             // Asked once for the block: a save that begins later overlaps the inserts.
             if !L::HAS_PAYLOAD && self.is_being_saved() {
-                return self.insert_block_slow(block, &mut inserted, &mut refused);
+                let (added, error) = self.insert_block_slow(block);
+                (inserted, refused) = (inserted + added, error);
+                return refused.is_none();
             }
-            let (mut nth, mut counted) = (0, 0);
-            while nth < block.len {
+            let mut added = 0;
+            for nth in 0..block.len {
                 self.prefetch(coming.get(nth));
-                match insert(block.prepared.get(nth), block.hashes[nth], B::nth(beside, nth)) {
-                    Ok(Inserted::Uncounted) => {}
-                    Ok(Inserted::Counted) => counted += 1,
-                    Err(mut error) => {
-                        if let InsertError::Full { len, .. } = &mut error {
-                            *len += nth - counted;
-                        }
-                        refused = Some(error);
-                        break;
+                if let Err(mut error) = insert(block.prepared.get(nth), B::nth(beside, nth)) {
+                    if let InsertError::Full { len, .. } = &mut error
+                        && !counts
+                    {
+                        *len += added;
                     }
+                    refused = Some(error);
+                    break;
                 }
-                nth += 1;
+                added += 1;
             }
-            self.counters.add_len((nth - counted) as i64);
-            inserted += nth;
+            if !counts {
+                self.counters.add_len(added as i64);
+            }
+            inserted += added;
             refused.is_none()
         };
         batch::for_each_block(hashes, &mut Change { table: self, beside, act });
         refused.map_or(Ok(inserted), |error| Err(InsertBatchError { inserted, error }))
     }
 
-    /// The inserts of a block of a filter that is being saved.
+    /// The inserts of a block of a filter that is being saved. Returns how many were made, and why no more.
     #[cold]
     #[inline(never)]
-    fn insert_block_slow(&self, block: Block<'_, G>, inserted: &mut usize, refused: &mut Option<InsertError>) -> bool {
-        for &hash in &block.hashes[..block.len] {
+    fn insert_block_slow(&self, block: Block<'_, G>) -> (usize, Option<InsertError>) {
+        for (nth, &hash) in block.hashes[..block.len].iter().enumerate() {
             if let Err(error) = self.insert_slow(hash) {
-                *refused = Some(error);
-                return false;
+                return (nth, Some(error));
             }
-            *inserted += 1;
         }
-        true
+        (block.len, None)
     }
 
     /// Calls `remove` for all, in order. It does not count what it removes.

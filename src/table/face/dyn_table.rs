@@ -7,7 +7,6 @@ use crate::plan::batch::Hashes;
 use crate::table::counters::Counters;
 use crate::table::expiring::clock::{Advance, Clock, Until};
 use crate::table::expiring::{ContainsLive, IfPresent};
-use crate::table::face::batch::Inserted;
 use crate::table::face::traits::{
     AnyTable, BlockOfEnds, BlockOfValues, ExpiringTable, Facts, FilterTable, MapletTable,
 };
@@ -117,11 +116,8 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> FilterTable for 
     }
 
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
-        self.table.insert_all(hashes, (), |item, hash, ()| {
-            if self.table.add(self.layout(), item) {
-                return Ok(Inserted::Uncounted);
-            }
-            self.table.insert_slow(hash).map(|()| Inserted::Counted)
+        self.table.insert_all(hashes, (), false, |item, ()| {
+            if self.table.add(self.layout(), item) { Ok(()) } else { self.table.insert_item(item) }
         })
     }
 
@@ -166,8 +162,8 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> MapletTable for 
     }
 
     fn insert_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues) -> Result<usize, InsertBatchError> {
-        self.table.insert_all(hashes, values, |item, _, value| {
-            self.table.insert_value_uncounted(item.with(self.table.layout(), value)).map(|()| Inserted::Uncounted)
+        self.table.insert_all(hashes, values, false, |item, value| {
+            self.table.insert_value_uncounted(item.with(self.table.layout(), value))
         })
     }
 
@@ -216,9 +212,8 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable fo
     }
 
     fn insert_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds) -> Result<usize, InsertBatchError> {
-        self.table.insert_all(hashes, ends, |item, _, end| {
-            self.table.add_until(self.table.layout(), item, Until::Tick(end), IfPresent::Add)?;
-            Ok(Inserted::Counted)
+        self.table.insert_all(hashes, ends, true, |item, end| {
+            self.table.add_until(self.table.layout(), item, Until::Tick(end), IfPresent::Add).map(|_| ())
         })
     }
 
