@@ -7,6 +7,9 @@
 
 use std::ops::Range;
 
+use rand::Rng;
+use rand::rngs::SmallRng;
+
 /// The key of number `index`. Different numbers have different keys.
 #[inline(always)]
 pub(crate) fn key(index: u64) -> u64 {
@@ -65,7 +68,12 @@ fn wrapped(at: u64, len: u64) -> u64 {
     at % len
 }
 
-/// SplitMix64, for choices that a branch predictor should not foresee.
+/// This many keys with random numbers from the range.
+pub(crate) fn drawn(random: &mut SmallRng, numbers: Range<u64>, count: u64) -> Vec<u64> {
+    (0..count).map(|_| key(random.random_range(numbers.clone()))).collect()
+}
+
+/// SplitMix64, for `instructions`: its recorded counts depend on these numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(pub(crate) u64);
 
