@@ -22,6 +22,9 @@ use support::filled::{Bench, Filled, Steady};
 use support::ours::{Default5x14, Ours, Plain4x16};
 use support::plan::{STEADY_LOAD, Size, bring_to, items};
 
+/// How many lookups are timed at least, also if criterion asks for one. It begins with one, and they need two threads.
+const FEWEST: u64 = 100_000;
+
 /// Operations that change the load: between which loads, and whether the inserts or the removals are timed.
 const CHANGES: [(&str, [f64; 2], bool); 3] = [
     ("insert at 90 %", [0.9, 0.91], true),
@@ -44,8 +47,7 @@ fn bench_size(criterion: &mut Criterion, size: Size, test: bool) {
                 group.bench_function(what.name(), |bencher| {
                     bring_to(bench, STEADY_LOAD);
                     bencher.iter_custom(|iterations| {
-                        let sample = bench.steady(what, iterations, threads);
-                        // It does a few operations more than requested.
+                        let sample = bench.steady(what, iterations.max(FEWEST), threads);
                         sample.time.mul_f64(iterations as f64 / sample.operations as f64)
                     });
                 });
