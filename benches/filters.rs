@@ -23,7 +23,7 @@ use support::ours::{Default5x14, Ours, Plain4x16};
 use support::plan::{STEADY_LOAD, Size, bring_to, items};
 
 /// How many lookups are timed at least, also if criterion asks for one. It begins with one, and they need two threads.
-const FEWEST: u64 = 100_000;
+const FEWEST: u64 = 10_000;
 
 /// Operations that change the load: between which loads, and whether the inserts or the removals are timed.
 const CHANGES: [(&str, [f64; 2], bool); 3] = [
