@@ -16,7 +16,8 @@ impl Options {
     /// `None` if there is nothing to do, because a name is for another benchmark.
     pub(crate) fn parse() -> Option<Self> {
         let options: Vec<String> = env::args().skip(1).collect();
-        if options.iter().any(|option| !option.starts_with('-')) {
+        if let Some(name) = options.iter().find(|option| !option.starts_with('-')) {
+            eprintln!("`{name}` is no option. As a part of a name it is for the bench `filters`: nothing to do here");
             return None;
         }
         let has = |name: &str| options.iter().any(|option| option == name);
