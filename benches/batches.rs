@@ -10,14 +10,17 @@
 mod support;
 
 use std::hint::black_box;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use ahash::RandomState;
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, MembershipFilter, RotatingCuckooFilter};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
 use support::hash::HASH;
-use support::keys::{ABSENT, Random, key};
+use support::keys::{ABSENT, drawn, key};
 use support::options::Options;
-use support::report::{Spread, align};
+use support::report::{Spread, align, speed};
 
 /// How many keys a batch has.
 const BATCH: usize = 1024;
@@ -42,10 +45,9 @@ impl Row {
     }
 
     fn cells(&self) -> Vec<String> {
-        let median = |times: &[f64]| Spread::of(times.iter().map(|time| 1e3 / time)).median;
-        let ratios = Spread::of(self.single.iter().zip(&self.batched).map(|(single, batched)| single / batched));
-        let cell = |number: f64| format!("{number:.1}");
-        vec![self.name.clone(), cell(median(&self.single)), cell(median(&self.batched)), ratios.show()]
+        let cell = |times: &[f64]| format!("{:.1}", speed(times));
+        let ratio = Spread::of_ratios(&self.single, &self.batched).show();
+        vec![self.name.clone(), cell(&self.single), cell(&self.batched), ratio]
     }
 }
 
@@ -57,13 +59,10 @@ fn time(run: impl FnOnce()) -> f64 {
 
 /// Rows for present and absent keys. The keys in the filter have the numbers below `len`.
 fn lookups(name: &str, filter: &impl MembershipFilter<u64>, len: u64, length: Duration) -> [Row; 2] {
-    [("hit", 0, len), ("miss", ABSENT, ABSENT)].map(|(operation, from, among)| {
+    [("hit", 0..len), ("miss", ABSENT..2 * ABSENT)].map(|(operation, numbers)| {
         let mut row = Row::new(name, operation);
-        let mut random = Random(17);
-        let mut slice = || -> Vec<u64> {
-            let draw = |_| key(from + ((u128::from(random.next()) * u128::from(among)) >> 64) as u64);
-            (0..SLICE).map(draw).collect()
-        };
+        let mut random = SmallRng::seed_from_u64(17);
+        let mut slice = || drawn(&mut random, numbers.clone(), SLICE as u64);
         let mut found = Vec::with_capacity(BATCH);
         let start = Instant::now();
         while start.elapsed() < length || row.single.is_empty() {
@@ -146,7 +145,7 @@ macro_rules! changes {
     }};
 }
 
-fn fill(filter: &impl MembershipFilter<u64>, numbers: std::ops::Range<u64>) {
+fn fill(filter: &impl MembershipFilter<u64>, numbers: Range<u64>) {
     let keys: Vec<u64> = numbers.map(key).collect();
     insert_batches(filter, &keys);
 }

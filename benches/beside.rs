@@ -23,7 +23,7 @@ use support::keys::{ABSENT, Shuffled, key};
 use support::options::Options;
 use support::ours::{Default5x14, Ours, Plain4x16};
 use support::peers::AtomicCuckooFilter;
-use support::report::{Spread, align};
+use support::report::{Spread, align, median};
 use support::subject::Subject;
 
 /// How full the filters are while the writer is at work.
@@ -116,14 +116,15 @@ fn measure<S: Subject>(bytes: usize, rounds: usize, time: Duration) -> [Vec<Stri
             apart.push(turn(&one, &other, hits, absent, time));
             beside.push(turn(&one, &one, hits, absent + (1 << 32), time));
         }
-        let median = |turns: &[Turn]| Spread::of(turns.iter().map(|turn| turn.lookups)).median;
-        let ratios = beside.iter().zip(&apart).map(|(beside, apart)| beside.lookups / apart.lookups);
+        let lookups = |turns: &[Turn]| turns.iter().map(|turn| turn.lookups).collect::<Vec<_>>();
+        let changes = median(beside.iter().map(|turn| turn.changes));
+        let (apart, beside) = (lookups(&apart), lookups(&beside));
         vec![
             format!("{} {}", S::NAME, if hits { "hit" } else { "miss" }),
-            format!("{:.1}", median(&apart)),
-            format!("{:.1}", median(&beside)),
-            Spread::of(ratios).show(),
-            format!("{:.2}", Spread::of(beside.iter().map(|turn| turn.changes)).median),
+            format!("{:.1}", median(apart.iter().copied())),
+            format!("{:.1}", median(beside.iter().copied())),
+            Spread::of_ratios(&beside, &apart).show(),
+            format!("{changes:.2}"),
         ]
     })
 }

@@ -100,7 +100,7 @@ fn measure<S: Setting>(bytes: usize, tables: usize, rate: f64, length: Duration)
             theirs.push(time(|key| beside.contains(key), &beside_keys, hits, from, absent));
             absent += SLICE;
         }
-        let [ours, theirs] = [ours, theirs].map(|times| Spread::of(times.into_iter()));
+        let [ours, theirs] = [ours, theirs].map(Spread::of);
         vec![
             format!("{} {kind}", S::NAME),
             tables.to_string(),

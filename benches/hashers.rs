@@ -18,9 +18,11 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder};
-use support::keys::{ABSENT, Random, key};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use support::keys::{ABSENT, key};
 use support::options::Options;
-use support::report::{Spread, align};
+use support::report::{Spread, align, speed};
 
 /// How many lookups a turn has.
 const TURN: usize = 100_000;
@@ -100,13 +102,13 @@ fn subjects<K: Key + 'static>(bytes: usize) -> Vec<(&'static str, Box<dyn Subjec
 
 fn measure<K: Key + 'static>(keys: &str, bytes: usize, rounds: usize, rows: &mut Vec<Vec<String>>) {
     let subjects = subjects::<K>(bytes);
-    let mut random = Random(17);
+    let mut random = SmallRng::seed_from_u64(17);
     let mut times = vec![Vec::new(); subjects.len()];
     for _ in 0..rounds {
         let len = subjects[0].2;
         let draw = |_| {
-            let number = random.next();
-            if number.is_multiple_of(2) { (number >> 8) % len } else { ABSENT + (number >> 32) }
+            let from = if random.random() { 0 } else { ABSENT };
+            from + random.random_range(0..len)
         };
         let turn: Vec<u64> = (0..TURN).map(draw).collect();
         for ((_, subject, _), times) in subjects.iter().zip(&mut times) {
@@ -114,9 +116,8 @@ fn measure<K: Key + 'static>(keys: &str, bytes: usize, rounds: usize, rows: &mut
         }
     }
     for ((name, ..), of_this) in subjects.iter().zip(&times) {
-        let ratios = Spread::of(times[0].iter().zip(of_this).map(|(default, this)| default / this));
-        let speed = Spread::of(of_this.iter().map(|time| 1e3 / time)).median;
-        rows.push(vec![keys.to_owned(), (*name).to_owned(), format!("{speed:.0}"), ratios.show()]);
+        let ratio = Spread::of_ratios(&times[0], of_this).show();
+        rows.push(vec![keys.to_owned(), (*name).to_owned(), format!("{:.0}", speed(of_this)), ratio]);
     }
 }
 

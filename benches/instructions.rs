@@ -18,8 +18,10 @@ use std::hint::black_box;
 
 use ahash::RandomState;
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, ExpiringCuckooFilter};
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use support::hash::HASH;
-use support::keys::{ABSENT, Random, Shuffled, key};
+use support::keys::{ABSENT, Shuffled, key};
 use support::ours::builder;
 
 type Filter = ConcurrentCuckooFilter<u64, RandomState>;
@@ -134,8 +136,8 @@ fn absent(layout: Layout) -> &'static Subject {
 
 /// Present or absent keys, at random.
 fn either(layout: Layout) -> &'static Subject {
-    let mut coins = Random(0);
-    Subject::at_90(layout, |present, absent| if coins.next().is_multiple_of(2) { present } else { absent })
+    let mut coins = SplitMix64::seed_from_u64(0);
+    Subject::at_90(layout, |present, absent| if coins.next_u64().is_multiple_of(2) { present } else { absent })
 }
 
 fn to_half(layout: Layout) -> &'static Subject {

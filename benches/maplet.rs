@@ -17,10 +17,12 @@ use std::time::{Duration, Instant};
 use ahash::RandomState;
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, ConcurrentCuckooMaplet};
 use dashmap::DashMap;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 use support::hash::HASH;
-use support::keys::{ABSENT, Random, key};
+use support::keys::{ABSENT, drawn, key};
 use support::options::Options;
-use support::report::{Spread, align};
+use support::report::{Spread, align, speed};
 
 /// How many keys a batch has.
 const BATCH: usize = 1024;
@@ -64,9 +66,7 @@ impl<'a> Subject<'a> {
         let mut cells =
             vec![self.name.to_owned(), format!("{:.1}", self.bits), format!("{:.3} %", self.found_absent * 100.0)];
         for (own, of_base) in self.times.iter().zip(&base.times) {
-            let speed = Spread::of(own.iter().map(|time| 1e3 / time)).median;
-            let ratios = Spread::of(own.iter().zip(of_base).map(|(own, base)| base / own));
-            cells.extend([format!("{speed:.2}"), ratios.show()]);
+            cells.extend([format!("{:.2}", speed(own)), Spread::of_ratios(of_base, own).show()]);
         }
         cells
     }
@@ -142,8 +142,8 @@ fn mask(contains: impl Fn(usize) -> bool) -> u64 {
 /// Measures for this long, interleaved: first present keys, then absent ones. Each round begins with another
 /// subject. Otherwise a subject would always come after the same other one, whose lines are in the cache then.
 fn measure(subjects: &mut [Subject<'_>; SUBJECTS], keys: u64, length: Duration) {
-    let mut random = Random(17);
-    for (nth, from, among) in [(0, 0, keys), (1, ABSENT, ABSENT)] {
+    let mut random = SmallRng::seed_from_u64(17);
+    for (nth, numbers) in [0..keys, ABSENT..2 * ABSENT].into_iter().enumerate() {
         let start = Instant::now();
         for round in 0.. {
             if round > 0 && start.elapsed() >= length {
@@ -152,8 +152,7 @@ fn measure(subjects: &mut [Subject<'_>; SUBJECTS], keys: u64, length: Duration) 
             for turn in 0..SUBJECTS {
                 // 5 and the number of subjects have no common factor, so all have their turn.
                 let subject = &mut subjects[(5 * turn + round) % SUBJECTS];
-                let draw = |_| key(from + ((u128::from(random.next()) * u128::from(among)) >> 64) as u64);
-                let slice: Vec<u64> = (0..SLICE).map(draw).collect();
+                let slice = drawn(&mut random, numbers.clone(), SLICE as u64);
                 subject.times[nth].push(time(|| (subject.look_up)(&slice)));
             }
         }
@@ -161,15 +160,14 @@ fn measure(subjects: &mut [Subject<'_>; SUBJECTS], keys: u64, length: Duration) 
 }
 
 /// `replace`, and `remove` with what it removes put back afterwards, on the same number of keys, interleaved.
-/// Returns how many times as fast `replace` is, as the last of the three.
-fn replacements(maplet: &Maplet, keys: u64, length: Duration) -> [Spread; 3] {
+/// Returns the nanoseconds of both, in each round.
+fn replacements(maplet: &Maplet, keys: u64, length: Duration) -> [Vec<f64>; 2] {
     let (mut replaced, mut removed) = (Vec::new(), Vec::new());
-    let mut random = Random(23);
+    let mut random = SmallRng::seed_from_u64(23);
     let start = Instant::now();
     while start.elapsed() < length || replaced.is_empty() {
         let mut slice = || -> Vec<u64> {
-            let mut numbers: Vec<u64> =
-                (0..SLICE).map(|_| ((u128::from(random.next()) * u128::from(keys)) >> 64) as u64).collect();
+            let mut numbers: Vec<u64> = (0..SLICE).map(|_| random.random_range(0..keys)).collect();
             numbers.sort_unstable();
             numbers.dedup();
             // Not in the order of the numbers, because that is the order of insertion.
@@ -191,9 +189,7 @@ fn replacements(maplet: &Maplet, keys: u64, length: Duration) -> [Spread; 3] {
             maplet.insert(&key(number), place(number)).expect("there was room before");
         }
     }
-    let speeds = |times: &[f64]| Spread::of(times.iter().map(|time| 1e3 / time));
-    let ratios = Spread::of(replaced.iter().zip(&removed).map(|(replaced, removed)| removed / replaced));
-    [speeds(&replaced), speeds(&removed), ratios]
+    [replaced, removed]
 }
 
 fn main() {
@@ -271,7 +267,7 @@ fn main() {
     ];
     let all = length * (subjects.len() as u32 / 4);
     measure(&mut subjects, keys, all);
-    let [replaced, removed, ratio] = replacements(&maplet_4, keys, length);
+    let [replaced, removed] = replacements(&maplet_4, keys, length);
     if options.test {
         return;
     }
@@ -280,11 +276,10 @@ fn main() {
     let rows: Vec<_> = std::iter::once(head).chain(subjects.iter().map(|subject| subject.row(&subjects[0]))).collect();
     println!("{keys} keys, 4 value bits: millions of lookups a second\n\n{}", align(&rows, 1));
     for (maplet, filter) in [(0, 1), (2, 3), (4, 5), (6, 7)] {
-        let [present, absent] = [0, 1].map(|nth| {
-            let times = subjects[maplet].times[nth].iter().zip(&subjects[filter].times[nth]);
-            Spread::of(times.map(|(maplet, filter)| filter / maplet)).show()
-        });
+        let [present, absent] =
+            [0, 1].map(|nth| Spread::of_ratios(&subjects[filter].times[nth], &subjects[maplet].times[nth]).show());
         println!("{} by {}: present {present}, absent {absent}", subjects[maplet].name, subjects[filter].name);
     }
-    println!("replace {:.2}, remove {:.2}, ratio {}", replaced.median, removed.median, ratio.show());
+    let ratio = Spread::of_ratios(&removed, &replaced).show();
+    println!("replace {:.2}, remove {:.2}, ratio {ratio}", speed(&replaced), speed(&removed));
 }

@@ -147,8 +147,8 @@ fn sums(half: u64, rounds: usize) {
     }
     let header = ["way", "M keys of the result a second", "times qfilter"].map(str::to_owned);
     let rows = subjects.iter().map(|subject| {
-        let ratios = subject.speeds.iter().zip(&subjects[0].speeds).map(|(own, base)| own / base);
-        vec![subject.name.to_owned(), Spread::of(subject.speeds.iter().copied()).show(), Spread::of(ratios).show()]
+        let ratio = Spread::of_ratios(&subject.speeds, &subjects[0].speeds).show();
+        vec![subject.name.to_owned(), Spread::of(subject.speeds.iter().copied()).show(), ratio]
     });
     println!("Two filters of {half} keys become one:\n");
     println!("{}", align(&[header.to_vec()].into_iter().chain(rows).collect::<Vec<_>>(), 1));
@@ -188,8 +188,8 @@ fn parts(all: u64, rounds: usize) {
             );
             assert_eq!(whole.digest().expect("memory for it"), digest);
         }
-        let ratio = Spread::of(in_parts.iter().zip(&together).map(|(parts, one)| parts / one));
-        let [together, in_parts] = [together, in_parts].map(|speeds| Spread::of(speeds.into_iter()).show());
+        let ratio = Spread::of_ratios(&in_parts, &together);
+        let [together, in_parts] = [together, in_parts].map(|speeds| Spread::of(speeds).show());
         rows.push(vec![threads.to_string(), together, in_parts, ratio.show(), format!("{} filters", threads + 1)]);
     }
     println!("{all} keys from several threads:\n\n{}", align(&rows, 0));

@@ -9,7 +9,9 @@ use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, InsertError};
-use support::{LAYOUTS, Layout, Random, Raw, build, hashes};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use support::{LAYOUTS, Layout, Raw, build, hashes, scattered};
 
 /// Sizes of batches: none, one, some, and a few more or less than the keys that are hashed at a time or prefetched
 /// at a time.
@@ -40,9 +42,10 @@ fn a_batch_is_so_many_operations_on_single_keys() {
             assert!(keys.iter().all(|key| single.count(key) == batch.count(key)));
 
             // Present and absent keys without a pattern. The answers are appended to those that are already there.
-            let mut random = Random(size as u64);
+            let mut random = SmallRng::seed_from_u64(size as u64);
             let mixed = hashes(size, size).zip(&keys);
-            let asked: Vec<Raw> = mixed.map(|(absent, &key)| if random.below(2) > 0 { key } else { absent }).collect();
+            let asked: Vec<Raw> =
+                mixed.map(|(absent, &key)| if random.random_bool(0.5) { key } else { absent }).collect();
             let mut found = vec![true, false];
             batch.contains_batch(&asked, &mut found);
             assert_eq!(found.drain(..2).collect::<Vec<_>>(), [true, false]);
@@ -129,7 +132,7 @@ fn a_batch_goes_on_after_the_key_that_was_refused() {
         // Ten copies of a key fill its two buckets. Fingerprints are long, so no other key takes a slot there.
         let filter = build(1000, Encoding::SemiSorted, 2e-6);
         let distinct: Vec<Raw> = hashes(0, before + 60).collect();
-        let often = Raw(Random(1 << 40).next());
+        let often = scattered(1 << 40);
         let keys = [&distinct[..before], &[often; 7], &distinct[before..]].concat();
 
         let error = filter.insert_batch(&keys).unwrap_err();

@@ -11,7 +11,9 @@ use std::thread;
 use concurrent_cuckoo_filter::{
     BuildError, ConcurrentCuckooFilter, FilterKind, GrowableBuilder, GrowableCuckooFilter, InsertError, ReserveError,
 };
-use support::{Identity, Random, Raw, plausible};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use support::{Identity, Raw, plausible, scattered};
 
 /// Keys whose hashes the tests choose.
 fn builder(capacity: usize, rate: f64) -> GrowableBuilder<Raw, BuildHasherDefault<Identity>> {
@@ -19,7 +21,7 @@ fn builder(capacity: usize, rate: f64) -> GrowableBuilder<Raw, BuildHasherDefaul
 }
 
 fn key(number: u64) -> Raw {
-    Raw(Random(number).next())
+    scattered(number)
 }
 
 /// Numbers of keys that are never inserted.
@@ -47,14 +49,14 @@ fn readers_miss_nothing_while_the_filter_grows() {
         .map(|reader| {
             let (filter, inserted, stop) = (Arc::clone(&filter), Arc::clone(&inserted), Arc::clone(&stop));
             thread::spawn(move || {
-                let mut random = Random(reader);
+                let mut random = SmallRng::seed_from_u64(reader);
                 let mut lookups = 0u64;
                 while !stop.load(Ordering::Relaxed) || lookups == 0 {
                     for (parity, inserted) in inserted.iter().enumerate() {
                         let end = inserted.load(Ordering::Acquire) / 2;
                         if end > 0 {
                             // The latest key, and any other.
-                            for nth in [end - 1, random.below(end)] {
+                            for nth in [end - 1, random.random_range(0..end)] {
                                 assert!(filter.contains(&key(2 * nth + parity as u64)), "a present key was missed");
                                 lookups += 1;
                             }
@@ -103,15 +105,15 @@ fn the_rate_holds_however_often_the_filter_has_grown() {
 fn what_is_removed_is_never_another_key() {
     const STEPS: u64 = if cfg!(miri) { 500 } else { 60_000 };
     for (seed, rate) in [(1, 0.3), (2, 0.1), (3, 0.03)] {
-        let mut random = Random(seed);
+        let mut random = SmallRng::seed_from_u64(seed);
         let filter = builder(100, rate).build().unwrap();
         let mut present: Vec<u64> = Vec::new();
         let mut copies: HashMap<u64, usize> = HashMap::new();
         for step in 0..STEPS {
             // The filter fills, empties to a tenth, and fills again.
             let filling = (step * 5 / STEPS).is_multiple_of(2);
-            if random.below(10) < if filling { 8 } else { 1 } || present.is_empty() {
-                let number = random.below(STEPS);
+            if random.random_range(0..10) < if filling { 8 } else { 1 } || present.is_empty() {
+                let number = random.random_range(0..STEPS);
                 // There are rarely more keys that look alike than a table has room for.
                 match filter.insert(&key(number)) {
                     Ok(()) => {
@@ -121,7 +123,7 @@ fn what_is_removed_is_never_another_key() {
                     Err(error) => assert!(matches!(error, InsertError::TooManyCopies { .. }), "{error}"),
                 }
             } else {
-                let number = present.swap_remove(random.below(present.len() as u64) as usize);
+                let number = present.swap_remove(random.random_range(0..present.len()));
                 assert!(filter.remove(&key(number)), "a present key was not removed");
                 *copies.get_mut(&number).unwrap() -= 1;
             }

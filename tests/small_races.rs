@@ -14,7 +14,7 @@ use std::thread::{self, ScopedJoinHandle};
 use concurrent_cuckoo_filter::{
     ConcurrentCuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter, RotatingCuckooFilter,
 };
-use support::{Identity, Random, Raw};
+use support::{Identity, Raw, scattered};
 
 /// How often each race is run in one process.
 const ROUNDS: u64 = if cfg!(miri) { 1 } else { 300 };
@@ -22,7 +22,7 @@ const ROUNDS: u64 = if cfg!(miri) { 1 } else { 300 };
 /// Each round has keys of its own, with the same hashes in each run. So which of them are taken for others does not
 /// depend on chance.
 fn key(round: u64, number: u64) -> Raw {
-    Raw(Random(round << 32 | number).next())
+    scattered(round << 32 | number)
 }
 
 fn hasher() -> BuildHasherDefault<Identity> {

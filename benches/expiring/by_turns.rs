@@ -2,10 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
 use crate::memory::counted;
 use crate::support::clock::own_time;
-use crate::support::keys::{ABSENT, Random, Shuffled, key};
-use crate::support::report::Spread;
+use crate::support::keys::{ABSENT, Shuffled, drawn, key};
+use crate::support::report::{Spread, speed};
 use crate::{Clocked, Held, Kind, NOW, end};
 
 /// How many operations are timed at a time, at most. That is enough for a small filter to be in the cache for
@@ -66,9 +69,8 @@ impl Subject {
         if own.is_empty() {
             return ["–".into(), "–".into()];
         }
-        let speed = Spread::of(own.iter().map(|time| 1e3 / time)).median;
-        let ratios = |base: &Self| Spread::of(own.iter().zip(&base.times[what as usize]).map(|(own, base)| own / base));
-        [format!("{speed:.2}"), base.map_or("–".into(), |base| ratios(base).show())]
+        let ratio = |base: &Self| Spread::of_ratios(own, &base.times[what as usize]).show();
+        [format!("{:.2}", speed(own)), base.map_or("–".into(), ratio)]
     }
 }
 
@@ -130,11 +132,11 @@ impl Run {
     /// Lookups, of one kind of keys in one way. Each round begins with another subject, so that none always comes
     /// after the same other one.
     fn look_up(&mut self, what: What, length: Duration) {
-        let (from, among) = match what {
-            What::Present | What::PresentBatched => (0, self.keys),
-            _ => (ABSENT, ABSENT),
+        let numbers = match what {
+            What::Present | What::PresentBatched => 0..self.keys,
+            _ => ABSENT..2 * ABSENT,
         };
-        let mut random = Random(17);
+        let mut random = SmallRng::seed_from_u64(17);
         let (start, subjects) = (Instant::now(), self.subjects.len());
         let (mut found, mut asked) = (vec![0; subjects], 0);
         for round in 0.. {
@@ -142,8 +144,7 @@ impl Run {
                 break;
             }
             // The same keys for all.
-            let draw = |_| key(from + ((u128::from(random.next()) * u128::from(among)) >> 64) as u64);
-            let keys: Vec<u64> = (0..self.slice).map(draw).collect();
+            let keys = drawn(&mut random, numbers.clone(), self.slice);
             for turn in 0..subjects {
                 let nth = (turn + round) % subjects;
                 let subject = &mut self.subjects[nth];

@@ -5,7 +5,7 @@ use concurrent_cuckoo_filter::Advance;
 use crate::subjects::{Expiring, expiring};
 use crate::support::clock::own_time;
 use crate::support::keys::key;
-use crate::support::report::Spread;
+use crate::support::report::{Spread, speed};
 use crate::{Clocked, LONGEST, NOW};
 
 /// How many inserts are timed, or counted, at a time.
@@ -53,7 +53,7 @@ impl Cost {
         [
             format!("{:.4}", per_insert(self.relocations)),
             format!("{:.2} %", per_insert(self.relocating) * 100.0),
-            format!("{:.2}", Spread::of(self.times.iter().map(|time| 1e3 / time)).median),
+            format!("{:.2}", speed(&self.times)),
         ]
     }
 }

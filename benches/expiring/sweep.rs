@@ -6,11 +6,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use concurrent_cuckoo_filter::Advance;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
 use crate::subjects::{Expiring, expiring};
 use crate::support::clock::{Times, own_time};
-use crate::support::keys::{ABSENT, Random, key};
-use crate::support::report::Spread;
+use crate::support::keys::{ABSENT, key};
+use crate::support::report::{Spread, median};
 use crate::{LONGEST, NOW, Sizes, end};
 
 type Table = (String, Vec<Vec<String>>);
@@ -218,13 +220,13 @@ fn lookups(filled: &mut Filled, rounds: usize) -> Table {
     const SLICE: u64 = 1024;
     let before = filled.filter.stats().lookup_retries;
     let (slices, all) = filled.beside(rounds, |filter, step, ended| {
-        let mut random = Random(31);
+        let mut random = SmallRng::seed_from_u64(31);
         let mut all = 0u64;
         // How many slices there were, and what they took, in each step.
         let mut slices = vec![(0u64, 0u64); rounds * STEPS.len()];
         while !ended.load(Ordering::Relaxed) {
             let (at, start) = (step.now(), own_time());
-            let found = (0..SLICE).filter(|_| filter.contains(&key(ABSENT + random.next() % ABSENT))).count();
+            let found = (0..SLICE).filter(|_| filter.contains(&key(random.random_range(ABSENT..2 * ABSENT)))).count();
             black_box(found);
             let took = own_time() - start;
             if at == step.now() && at != Step::BETWEEN {
@@ -242,7 +244,7 @@ fn lookups(filled: &mut Filled, rounds: usize) -> Table {
         let speeds: Vec<[f64; 2]> = of_steps.map(|steps| [speed(&steps[nth]), speed(&steps[0])]).collect();
         if !speeds.is_empty() {
             let ratios = Spread::of(speeds.iter().map(|[own, alone]| own / alone)).show();
-            let own = Spread::of(speeds.iter().map(|[own, _]| *own)).median;
+            let own = median(speeds.iter().map(|[own, _]| *own));
             rows.push(vec![(*name).into(), format!("{own:.2}"), if nth == 0 { "–".into() } else { ratios }]);
         }
     }

@@ -1,13 +1,8 @@
 //! What memory allows: how close lookups come to that, one at a time and in batches, and what it allows two
 //! writers.
 //!
-//! `cargo bench --bench limit [-- OPTIONS]`. With `--features huge-pages` also on huge pages, in the same run.
-//!
-//! | option | |
-//! |---|---|
-//! | `--l2` | only the tables of 512 KiB, which fit in the L2 cache |
-//! | `--large` | only those of 192 MB |
-//! | `--quick` | fewer and shorter rounds, and 512 KiB if `--large` isn't given |
+//! `cargo bench --bench limit [-- --quick | --l2 | --large]`. With `--features huge-pages` also on huge pages, in the
+//! same run.
 //!
 //! The *limit* of a lookup in two buckets is to hash a key and to load two words from two random cache lines of a
 //! table of the same size, and nothing else. It has two forms: (a) plain, one key after another, and (b) through a
@@ -47,24 +42,25 @@ mod support;
 mod changes;
 mod lookups;
 mod memory;
-mod options;
 mod results;
 mod source;
 mod writers;
 
 use std::hint::black_box;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ahash::RandomState;
 use changes::fill;
 use concurrent_cuckoo_filter::{Builder, Encoding};
 use lookups::{Bloom, Hash, Ours, SplitBlock};
 use memory::Limit;
-use options::Options;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
 use results::{Column, print};
 use source::{BATCH, Source, What};
 use support::hash::HASH;
-use support::keys::{ABSENT, Random, Shuffled, key};
+use support::keys::{ABSENT, Shuffled, key};
+use support::options::Options;
 use support::ours::{builder, of_size};
 use support::plan::Size;
 
@@ -89,6 +85,14 @@ fn on_pages(builder: Builder<u64, RandomState>, huge: bool) -> Builder<u64, Rand
     builder
 }
 
+/// How much is measured.
+struct Plan {
+    table_bytes: usize,
+    rounds: usize,
+    turn: Duration,
+    test: bool,
+}
+
 /// What is timed, in millions a second.
 struct Timed {
     found: usize,
@@ -107,8 +111,8 @@ fn time(column: &mut Column, batched: bool, source: &mut Source, slices: usize) 
     Some(Timed { found: black_box(found), mops })
 }
 
-fn measure(size: Size, options: &Options) {
-    let bytes = options.table_bytes(size);
+fn measure(size: Size, plan: &Plan) {
+    let bytes = plan.table_bytes;
     let with_huge = cfg!(feature = "huge-pages") && size == Size::Large;
     let pages: &[bool] = if with_huge { &[false, true] } else { &[false] };
 
@@ -125,7 +129,7 @@ fn measure(size: Size, options: &Options) {
             let filter = of_size(bytes, slots, |capacity| {
                 on_pages(builder(), huge).capacity(capacity).build().expect("a valid filter")
             });
-            let (len, changed) = fill(&filter, options.rounds);
+            let (len, changed) = fill(&filter, plan.rounds);
             default.get_or_insert((len, filter.false_positive_rate()));
             changes.push((format!("{name}{suffix}"), changed));
             let lookups = Box::new(Ours { filter, answers: Vec::with_capacity(BATCH) });
@@ -160,26 +164,26 @@ fn measure(size: Size, options: &Options) {
 
     let rows: Vec<(What, bool)> = [false, true].into_iter().flat_map(|b| WHATS.map(|what| (what, b))).collect();
     let mut results = vec![vec![Vec::new(); columns.len()]; rows.len()];
-    for round in 0..options.rounds {
-        eprintln!("{}: lookups, round {} of {}", size.name(), round + 1, options.rounds);
+    for round in 0..plan.rounds {
+        eprintln!("{}: lookups, round {} of {}", size.name(), round + 1, plan.rounds);
         for (&(what, batched), results) in rows.iter().zip(&mut results) {
             for (column, results) in columns.iter_mut().zip(results) {
                 let mut source = Source {
                     what,
-                    present: Shuffled::new(0..column.len, round as f64 / options.rounds as f64),
+                    present: Shuffled::new(0..column.len, round as f64 / plan.rounds as f64),
                     absent: ABSENT + ((round as u64) << 32),
-                    random: Random(round as u64),
+                    random: SmallRng::seed_from_u64(round as u64),
                 };
                 // A first try shows how many slices fit in a turn.
                 let Some(first) = time(column, batched, &mut source, 16) else { continue };
-                let slices = (options.turn.as_micros() as f64 * first.mops) as usize / BATCH + 1;
+                let slices = (plan.turn.as_micros() as f64 * first.mops) as usize / BATCH + 1;
                 let timed = time(column, batched, &mut source, slices).expect("it was there before");
                 let found = timed.found as f64 / (slices * BATCH) as f64;
                 if column.answers {
                     let right = match what {
                         What::Hit => found == 1.0,
                         What::Miss => found < 0.01,
-                        What::Half => (0.4..0.6).contains(&found) || options.test,
+                        What::Half => (0.4..0.6).contains(&found) || plan.test,
                     };
                     assert!(right, "{}: a share of {found} was found ({what:?})", column.name);
                 }
@@ -187,15 +191,22 @@ fn measure(size: Size, options: &Options) {
             }
         }
     }
-    if !options.test {
+    if !plan.test {
         print(size, &columns, &rows, &results, &changes);
     }
 }
 
 fn main() {
     let Some(options) = Options::parse() else { return };
-    for &size in &options.sizes {
-        measure(size, &options);
-        writers::measure(size, &options);
+    let (rounds, turn) = match (options.test, options.quick) {
+        (true, _) => (1, 0),
+        (false, true) => (3, 20),
+        (false, false) => (7, 60),
+    };
+    for size in options.sizes() {
+        let (table_bytes, turn) = (options.table_bytes(size), Duration::from_millis(turn));
+        let plan = Plan { table_bytes, rounds, turn, test: options.test };
+        measure(size, &plan);
+        writers::measure(size, &plan);
     }
 }

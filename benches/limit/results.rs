@@ -4,7 +4,7 @@ use super::changes::Changes;
 use super::lookups::Lookups;
 use super::source::What;
 use super::support::plan::Size;
-use super::support::report::{Spread, align};
+use super::support::report::{Spread, align, median};
 
 /// One column of the results.
 pub(crate) struct Column {
@@ -36,13 +36,13 @@ pub(crate) fn print(
     for (row, results) in rows.iter().zip(results) {
         let cell = |numbers: &Vec<f64>| match numbers.as_slice() {
             [] => "-".into(),
-            some => format!("{:.1}", Spread::of(some.iter().copied()).median),
+            some => format!("{:.1}", median(some.iter().copied())),
         };
         mops.push([name(row)].into_iter().chain(results.iter().map(cell)).collect());
         // A subject without batches has ratios in the rows of single lookups only.
         let ratio = |(column, numbers): (&Column, &Vec<f64>)| match numbers.as_slice() {
             [] => "-".into(),
-            some => Spread::of(some.iter().zip(&results[column.limit]).map(|(mops, limit)| mops / limit)).show(),
+            some => Spread::of_ratios(some, &results[column.limit]).show(),
         };
         ratios.push([name(row)].into_iter().chain(columns.iter().zip(results).map(ratio)).collect());
     }
@@ -52,9 +52,9 @@ pub(crate) fn print(
     let mut table = vec![["", "single", "batched", "batched over single"].map(String::from).to_vec()];
     for (name, Changes { inserts, removals }) in changes {
         for (what, pairs) in [("insert to 75 %", inserts), ("remove from 90 %", removals)] {
-            let median = |i: usize| format!("{:.1}", Spread::of(pairs.iter().map(|pair| pair[i])).median);
+            let mops = |i: usize| format!("{:.1}", median(pairs.iter().map(|pair| pair[i])));
             let ratio = Spread::of(pairs.iter().map(|[single, batched]| batched / single)).show();
-            table.push(vec![format!("{name} {what}"), median(0), median(1), ratio]);
+            table.push(vec![format!("{name} {what}"), mops(0), mops(1), ratio]);
         }
     }
     println!("### {}: changes, millions a second\n\n{}", size.name(), align(&table, 1));

@@ -1,6 +1,9 @@
 //! The keys that are looked up.
 
-use super::support::keys::{Random, Shuffled, key};
+use rand::RngCore;
+use rand::rngs::SmallRng;
+
+use super::support::keys::{Shuffled, key};
 
 /// How many keys there are in a slice.
 pub(crate) const BATCH: usize = 1024;
@@ -19,7 +22,7 @@ pub(crate) struct Source {
     pub(crate) what: What,
     pub(crate) present: Shuffled,
     pub(crate) absent: u64,
-    pub(crate) random: Random,
+    pub(crate) random: SmallRng,
 }
 
 impl Source {
@@ -35,7 +38,7 @@ impl Source {
                 }
                 What::Half => {
                     if i % 64 == 0 {
-                        coins = self.random.next();
+                        coins = self.random.next_u64();
                     }
                     self.absent += 1;
                     [self.absent, self.present.next()][(coins >> (i % 64) & 1) as usize]

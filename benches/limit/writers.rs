@@ -11,15 +11,16 @@ use std::time::{Duration, Instant};
 
 use ahash::RandomState;
 use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+use rand::rngs::SmallRng;
+use rand::{RngCore, SeedableRng};
 
-use super::options::Options;
 use super::source::BATCH;
 use super::support::filled::{Sample, on_new_threads};
-use super::support::keys::{Random, key};
+use super::support::keys::key;
 use super::support::ours::of_size;
 use super::support::plan::Size;
-use super::support::report::{Spread, align};
-use super::{LAYOUTS, Layout};
+use super::support::report::{Spread, align, median};
+use super::{LAYOUTS, Layout, Plan};
 
 /// The default, and plain fingerprints.
 const CHANGED: [Layout; 2] = [LAYOUTS[0], LAYOUTS[2]];
@@ -48,8 +49,8 @@ impl Words {
     }
 
     /// A generator for one thread.
-    fn random(&self) -> Random {
-        Random(self.seed.fetch_add(1, Ordering::Relaxed))
+    fn random(&self) -> SmallRng {
+        SmallRng::seed_from_u64(self.seed.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Adds 1 to a random word. Returns 1, or 0 if another thread has changed the word in between.
@@ -64,7 +65,7 @@ impl Words {
     #[inline(never)]
     fn exchanges(&self, count: u64) -> u64 {
         let mut random = self.random();
-        (0..count).map(|_| self.exchange(random.next())).sum()
+        (0..count).map(|_| self.exchange(random.next_u64())).sum()
     }
 
     /// How many of `count` exchanges under random locks succeed.
@@ -73,7 +74,7 @@ impl Words {
         let mut random = self.random();
         let exchange = |_| {
             // The lowest bits choose the lock, the highest ones the word.
-            let random = random.next();
+            let random = random.next_u64();
             let Lock(lock) = &self.locks[random as usize % LOCKS];
             while lock.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
                 spin_loop();
@@ -195,40 +196,40 @@ fn rows() -> Vec<Row> {
 }
 
 /// Times one writer and two, interleaved in the same rounds, and prints a table of them.
-pub(crate) fn measure(size: Size, options: &Options) {
+pub(crate) fn measure(size: Size, plan: &Plan) {
     eprintln!("{}: filling the tables of the writers", size.name());
-    let bytes = options.table_bytes(size);
+    let bytes = plan.table_bytes;
     let mut tables = Tables { words: Words::new(bytes), filters: CHANGED.map(|layout| Changed::new(bytes, layout)) };
     let mut rows = rows();
-    for round in 0..options.rounds {
-        eprintln!("{}: writers, round {} of {}", size.name(), round + 1, options.rounds);
+    for round in 0..plan.rounds {
+        eprintln!("{}: writers, round {} of {}", size.name(), round + 1, plan.rounds);
         for Row { work, one, two, .. } in &mut rows {
-            one.push(tables.turn(*work, 1, options.turn));
+            one.push(tables.turn(*work, 1, plan.turn));
             if !matches!(work, Work::Removals(_)) {
-                two.push(tables.turn(*work, 2, options.turn));
+                two.push(tables.turn(*work, 2, plan.turn));
             }
         }
     }
-    if !options.test {
+    if !plan.test {
         print(size, &rows);
     }
 }
 
 fn print(size: Size, rows: &[Row]) {
-    let median = |numbers: &[f64]| match numbers {
+    let mops = |numbers: &[f64]| match numbers {
         [] => "-".into(),
-        some => format!("{:.1}", Spread::of(some.iter().copied()).median),
+        some => format!("{:.1}", median(some.iter().copied())),
     };
     let over = |numbers: &[f64], others: &[f64]| match numbers {
         [] => "-".into(),
-        some => Spread::of(some.iter().zip(others).map(|(number, other)| number / other)).show(),
+        some => Spread::of_ratios(some, others).show(),
     };
     let locked = rows.iter().find(|row| row.work == Work::LockedExchanges).expect("a row of all");
     let head = ["", "one thread", "two threads", "two over one", "one over locked exchange"];
     let mut table = vec![head.map(String::from).to_vec()];
     for Row { name, work, one, two } in rows {
         let compared: &[f64] = if matches!(work, Work::Removals(_)) { one } else { &[] };
-        table.push(vec![name.clone(), median(one), median(two), over(two, one), over(compared, &locked.one)]);
+        table.push(vec![name.clone(), mops(one), mops(two), over(two, one), over(compared, &locked.one)]);
     }
     println!("### {}: one writer and two, millions a second\n\n{}", size.name(), align(&table, 1));
 }

@@ -6,7 +6,7 @@
 //! | option | |
 //! |---|---|
 //! | `--quick` | tables of 768 KiB, which takes seconds; otherwise 192 MiB, as in the paper, and ten minutes |
-//! | `--out DIR` | where the CSV and SVG files go; otherwise `target/paper` |
+//! | `--out=DIR` | where the CSV and SVG files go; otherwise `target/paper` |
 //!
 //! "The paper" is Fan, Andersen, Kaminsky, Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom* (CoNEXT
 //! 2014). `systems.rs` describes what is compared, and how the comparison is kept fair. `filters.rs` has the
@@ -46,74 +46,45 @@ mod tables;
 mod text;
 mod timed;
 
-use std::env;
 use std::error::Error;
 use std::fs;
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::path::Path;
 
 use findings::Findings;
 use layout::Layout;
 use measure::Measured;
 use plan::Plan;
 use space::{InTable, Loads, Space};
-use support::files::from_root;
+use support::options::Options;
 use systems::{Part, System};
 use text::size;
 
-/// What the command line asks for.
-#[derive(Debug)]
-struct Options {
-    plan: Plan,
-    /// Whether this run only checks that everything works.
-    test: bool,
-    out: Option<PathBuf>,
-}
-
-impl Options {
-    /// `cargo bench` calls with `--bench`; `cargo test` does not, and then this is only a test. `None` if there is
-    /// nothing to do.
-    fn parse(mut args: impl Iterator<Item = String>) -> Result<Option<Self>, String> {
-        let (mut bench, mut test, mut quick, mut out) = (false, false, false, None);
-        while let Some(arg) = args.next() {
-            match arg.as_str() {
-                "--bench" => bench = true,
-                "--test" => test = true,
-                "--quick" => quick = true,
-                "--out" => out = Some(PathBuf::from(args.next().ok_or("--out needs the name of a directory")?)),
-                // `cargo bench` passes the same arguments to all benches, and only `filters` can measure by name.
-                name if !name.starts_with('-') => return Ok(None),
-                _ => eprintln!("paper: {arg} is not an option of this benchmark"),
-            }
-        }
-        let test = test || !bench;
-        let plan = match (test, quick) {
-            (true, _) => Plan {
-                table_bytes: 16 << 10,
-                rounds: 1,
-                shared_divisor: 1,
-                lookups: 1_000,
-                rate_lookups: 200_000,
-                filled_buckets: &[1 << 10],
-            },
-            (false, true) => Plan {
-                table_bytes: 768 << 10,
-                rounds: 3,
-                shared_divisor: 1,
-                lookups: 100_000,
-                rate_lookups: 500_000,
-                filled_buckets: &[1 << 10, 1 << 14],
-            },
-            (false, false) => Plan {
-                table_bytes: 192 << 20,
-                rounds: 1,
-                shared_divisor: 4,
-                lookups: 600_000,
-                rate_lookups: 10_000_000,
-                filled_buckets: &[1 << 10, 1 << 15, 1 << 20],
-            },
-        };
-        Ok(Some(Self { plan, test, out }))
+fn plan(options: &Options) -> Plan {
+    match (options.test, options.quick) {
+        (true, _) => Plan {
+            table_bytes: 16 << 10,
+            rounds: 1,
+            shared_divisor: 1,
+            lookups: 1_000,
+            rate_lookups: 200_000,
+            filled_buckets: &[1 << 10],
+        },
+        (false, true) => Plan {
+            table_bytes: 768 << 10,
+            rounds: 3,
+            shared_divisor: 1,
+            lookups: 100_000,
+            rate_lookups: 500_000,
+            filled_buckets: &[1 << 10, 1 << 14],
+        },
+        (false, false) => Plan {
+            table_bytes: 192 << 20,
+            rounds: 1,
+            shared_divisor: 4,
+            lookups: 600_000,
+            rate_lookups: 10_000_000,
+            filled_buckets: &[1 << 10, 1 << 15, 1 << 20],
+        },
     }
 }
 
@@ -144,8 +115,9 @@ fn measure(plan: Plan) -> Findings {
 }
 
 /// Prints the tables, and writes them and the figures to files.
-fn show(findings: &Findings, out: PathBuf) -> Result<(), Box<dyn Error>> {
-    let files = from_root(&out);
+fn show(findings: &Findings, out: &str) -> Result<(), Box<dyn Error>> {
+    // Relative to the root of the workspace. Cargo runs a benchmark in the folder of its package.
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(out);
     fs::create_dir_all(&files)?;
     let two_threads = format!(
         "On two threads, tables of {}: millions of operations a second, and how many times that of one thread (x)",
@@ -165,7 +137,7 @@ fn show(findings: &Findings, out: PathBuf) -> Result<(), Box<dyn Error>> {
         fs::write(files.join(file).with_extension("csv"), table.csv())?;
     }
     println!("{}", findings.space_verdict());
-    println!("## Figures, in {}\n", out.display());
+    println!("## Figures, in {out}\n");
     for (file, what, chart) in findings.charts() {
         println!("- `{file}.svg`: {what}");
         fs::write(files.join(file).with_extension("csv"), chart.csv())?;
@@ -174,27 +146,12 @@ fn show(findings: &Findings, out: PathBuf) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn main() -> ExitCode {
-    let options = match Options::parse(env::args().skip(1)) {
-        Ok(Some(options)) => options,
-        Ok(None) => {
-            eprintln!("paper: a name selects from the bench `filters`; nothing to do here");
-            return ExitCode::SUCCESS;
-        }
-        Err(error) => {
-            eprintln!("paper: {error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    let findings = measure(options.plan);
-    let shown = match (options.test, options.out) {
+fn main() -> Result<(), Box<dyn Error>> {
+    let Some(options) = Options::parse() else { return Ok(()) };
+    let findings = measure(plan(&options));
+    match (options.test, options.value("--out")) {
         // The figures of a test mean nothing, but drawing them must succeed.
-        (true, None) => findings.charts().into_iter().try_for_each(|(_, _, chart)| chart.svg().map(drop)),
-        (_, out) => show(&findings, out.unwrap_or_else(|| "target/paper".into())),
-    };
-    if let Err(error) = shown {
-        eprintln!("paper: {error}");
-        return ExitCode::FAILURE;
+        (true, None) => Ok(findings.charts().into_iter().try_for_each(|(_, _, chart)| chart.svg().map(drop))?),
+        (_, out) => show(&findings, out.unwrap_or("target/paper")),
     }
-    ExitCode::SUCCESS
 }

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::plan::Plan;
 use super::support::keys::ABSENT;
+use super::support::report::median;
 use super::systems::{Part, System};
 use super::timed::{Lookups, Timed, Turn};
 
@@ -73,7 +74,7 @@ impl Measured {
         };
         Self {
             construction: median(rounds.iter().map(|round| round.construction)),
-            removal: median(rounds.iter().map(|round| round.removal)),
+            removal: rounds[0].removal.map(|_| median(rounds.iter().filter_map(|round| round.removal))),
             inserts: points(|round| &round.inserts),
             hits: points(|round| &round.hits),
             misses: points(|round| &round.misses),
@@ -274,7 +275,7 @@ fn look_up_by_turns<'a>(
         }
     }
     for (one, speeds) in all.iter_mut().zip(speeds) {
-        tell(one, median(speeds.into_iter()));
+        tell(one, median(speeds));
     }
 }
 
@@ -287,11 +288,4 @@ fn resident_bytes() -> Option<usize> {
 
 fn growth(before: Option<usize>, after: Option<usize>) -> Option<usize> {
     Some(after?.saturating_sub(before?))
-}
-
-fn median<T: PartialOrd>(numbers: impl Iterator<Item = T>) -> T {
-    let mut numbers: Vec<T> = numbers.collect();
-    numbers.sort_by(|one, other| one.partial_cmp(other).expect("numbers"));
-    let middle = numbers.len() / 2;
-    numbers.swap_remove(middle)
 }

@@ -3,8 +3,11 @@
 use std::ops::{AddAssign, Range};
 use std::time::{Duration, Instant};
 
+use rand::rngs::SmallRng;
+use rand::{RngCore, SeedableRng};
+
 use super::support::filled::on_threads;
-use super::support::keys::{Random, Shuffled, key};
+use super::support::keys::{Shuffled, key};
 
 /// A filter that one thread uses. Changes return whether they succeeded.
 pub(crate) trait Filter {
@@ -162,10 +165,10 @@ fn look_up<F: Filter>(filter: &F, lookups: &Lookups, thread: u64, threads: u64) 
     let count = (lookups.count / threads).next_multiple_of(8);
     let absent = lookups.absent + thread * count;
     let mut order = Shuffled::new(lookups.present.clone(), thread as f64 / threads as f64);
-    let mut random = Random(absent);
+    let mut random = SmallRng::seed_from_u64(absent);
     let (mut misses, mut missed, mut positives) = (0, 0, 0);
     for block in 0..count / 8 {
-        let coins = random.next();
+        let coins = random.next_u64();
         for i in 0..8 {
             let present = u64::from((coins >> (8 * i)) & 0xff < lookups.share);
             // Both are computed, so that the choice needs no branch.

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use ahash::RandomState;
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, InsertError};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
 use crate::support::clock::Times;
 use crate::support::hash::HASH;
-use crate::support::keys::Random;
 use crate::support::ours;
 
 type Filter = ConcurrentCuckooFilter<u64, RandomState>;
@@ -102,10 +103,10 @@ impl<F: Removable> Refused<F> {
         let [hash, others @ ..] = colliding(&filter);
         let mut others = others.into_iter().cycle();
         while filter.insert(others.next().expect("a cycle")).is_ok() {}
-        let mut random = Random(7);
+        let mut random = SmallRng::seed_from_u64(7);
         while filter.load() < LOAD {
             // It is refused if it has the same two buckets.
-            _ = filter.insert(random.next());
+            _ = filter.insert(random.random());
         }
         Self { filter, hash }
     }
@@ -128,12 +129,12 @@ impl<F: Removable> Refused<F> {
     }
 
     fn write(&self, writer: u64, ended: &AtomicBool) {
-        let mut random = Random(writer << 32 | 1);
+        let mut random = SmallRng::seed_from_u64(writer << 32 | 1);
         let mut held = [None; HELD];
         while !ended.load(Ordering::Relaxed) {
             for place in &mut held {
                 place.iter().for_each(|&hash| assert!(self.filter.remove(hash), "it was inserted"));
-                let hash = random.next();
+                let hash = random.random();
                 *place = self.filter.insert(hash).is_ok().then_some(hash);
             }
         }
@@ -144,16 +145,16 @@ impl<F: Removable> Refused<F> {
 /// A table that is filled until it refuses nearly every key, and one thread.
 pub(crate) struct Full {
     filter: Filter,
-    random: Random,
+    random: SmallRng,
 }
 
 impl Full {
     pub(crate) fn new(bytes: usize) -> Self {
         let filter = empty(bytes);
-        let mut random = Random(7);
+        let mut random = SmallRng::seed_from_u64(7);
         let mut refused_in_a_row = 0;
         while refused_in_a_row < 30 {
-            refused_in_a_row = if filter.insert_hash(random.next()).is_ok() { 0 } else { refused_in_a_row + 1 };
+            refused_in_a_row = if filter.insert_hash(random.random()).is_ok() { 0 } else { refused_in_a_row + 1 };
         }
         Self { filter, random }
     }
@@ -163,7 +164,7 @@ impl Full {
         let mut times = Times::default();
         let begin = Instant::now();
         while times.count() < most && begin.elapsed() < time {
-            let hash = self.random.next();
+            let hash = self.random.random();
             _ = times.time(|| self.filter.insert_hash(hash));
         }
         times
@@ -179,10 +180,10 @@ fn empty(bytes: usize) -> Filter {
 fn colliding(filter: &impl Removable) -> [u64; 3] {
     let hash = 0x1234_5678_9abc_def0;
     let copies = (0..).take_while(|_| filter.insert(hash).is_ok()).count();
-    let mut random = Random(1);
+    let mut random = SmallRng::seed_from_u64(1);
     // The two buckets are full. Only keys with no other bucket are refused.
     let mut other_than = |known: Option<u64>| loop {
-        let other = random.next();
+        let other = random.random();
         match filter.insert(other) {
             Ok(()) => assert!(filter.remove(other), "it was just inserted"),
             Err(error) if no_room(&error) && known != Some(other) => break other,

@@ -3,6 +3,8 @@
 use std::sync::OnceLock;
 use std::time::Instant;
 
+use hdrhistogram::Histogram;
+
 /// When an operation began.
 pub(crate) struct Stopwatch {
     processor: u64,
@@ -38,17 +40,25 @@ pub(crate) fn own_time() -> u64 {
     }
 }
 
-/// How long operations of one kind took.
-#[derive(Clone, Default)]
+/// How long operations of one kind took, in nanoseconds.
+#[derive(Clone)]
 pub(crate) struct Times {
-    processor: Histogram,
-    clock: Histogram,
+    processor: Histogram<u64>,
+    clock: Histogram<u64>,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        let none = Histogram::new(3).expect("three digits");
+        Self { processor: none.clone(), clock: none }
+    }
 }
 
 impl Times {
-    pub(crate) fn stop(&mut self, Stopwatch { processor, clock }: Stopwatch) {
-        self.processor.add(processor_time() - processor);
-        self.clock.add(clock.elapsed().as_nanos() as u64);
+    pub(crate) fn stop(&mut self, watch: Stopwatch) {
+        let (processor, clock) = (processor_time() - watch.processor, watch.clock.elapsed().as_nanos() as u64);
+        self.processor += processor;
+        self.clock += clock;
     }
 
     /// Times `work` and returns what it returns.
@@ -60,12 +70,12 @@ impl Times {
     }
 
     pub(crate) fn count(&self) -> u64 {
-        self.clock.count
+        self.clock.len()
     }
 
     pub(crate) fn extend(&mut self, others: &Self) {
-        self.processor.extend(&others.processor);
-        self.clock.extend(&others.clock);
+        self.processor += &others.processor;
+        self.clock += &others.clock;
     }
 
     /// The headings of the columns of [`row`](Self::row).
@@ -74,69 +84,14 @@ impl Times {
 
     /// In microseconds, processor time first.
     pub(crate) fn row(&self) -> Vec<String> {
-        let Self { processor, clock } = self;
-        let average = processor.sum as f64 / processor.count.max(1) as f64;
-        let of = |histogram: &Histogram| [histogram.quantile(0.999), histogram.quantile(0.9999), histogram.longest];
-        let times = of(processor).into_iter().chain(of(clock)).map(|time| time as f64);
+        let longest = |times: &Histogram<u64>| {
+            [times.value_at_quantile(0.999), times.value_at_quantile(0.9999), times.max()].map(|time| time as f64)
+        };
         let show = |time: f64| {
             let time = time / 1e3;
             if time < 100.0 { format!("{time:.1}") } else { format!("{time:.0}") }
         };
-        let count = processor.count.to_string();
-        [count, show(average)].into_iter().chain(times.map(show)).collect()
-    }
-}
-
-/// The number of parts into which each power of two is divided. So a time has an error of some percent.
-const PARTS: u64 = 32;
-
-/// How often each time occurred, in nanoseconds.
-#[derive(Clone)]
-struct Histogram {
-    counts: Vec<u64>,
-    count: u64,
-    sum: u64,
-    longest: u64,
-}
-
-impl Default for Histogram {
-    fn default() -> Self {
-        Self { counts: vec![0; (64 * PARTS) as usize], count: 0, sum: 0, longest: 0 }
-    }
-}
-
-impl Histogram {
-    fn add(&mut self, time: u64) {
-        // The times from 32 to 63 are in parts 32 to 63; those from 64 to 127, two in each, in the next 32; and so
-        // on.
-        let power = u64::from((time | PARTS).ilog2() - PARTS.ilog2());
-        self.counts[(power * PARTS + (time >> power)) as usize] += 1;
-        self.count += 1;
-        self.sum += time;
-        self.longest = self.longest.max(time);
-    }
-
-    /// The longest time of a part.
-    fn end_of(part: u64) -> u64 {
-        let power = (part / PARTS).saturating_sub(1);
-        ((part - power * PARTS + 1) << power) - 1
-    }
-
-    /// The time within which this share of the operations ended.
-    fn quantile(&self, share: f64) -> u64 {
-        let wanted = (self.count as f64 * share).ceil() as u64;
-        let mut seen = 0;
-        let part = self.counts.iter().position(|&count| {
-            seen += count;
-            seen >= wanted
-        });
-        part.map_or(0, |part| Self::end_of(part as u64).min(self.longest))
-    }
-
-    fn extend(&mut self, other: &Self) {
-        self.counts.iter_mut().zip(&other.counts).for_each(|(count, more)| *count += more);
-        self.count += other.count;
-        self.sum += other.sum;
-        self.longest = self.longest.max(other.longest);
+        let times = [self.processor.mean()].into_iter().chain(longest(&self.processor)).chain(longest(&self.clock));
+        [self.count().to_string()].into_iter().chain(times.map(show)).collect()
     }
 }

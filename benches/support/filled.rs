@@ -7,7 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::keys::{ABSENT, Random, Shuffled, key};
+use rand::rngs::SmallRng;
+use rand::{RngCore, SeedableRng};
+
+use super::keys::{ABSENT, Shuffled, key};
 use super::subject::{Kind, Subject};
 
 /// The operations at a constant load.
@@ -25,6 +28,15 @@ pub(crate) enum Steady {
 
 impl Steady {
     pub(crate) const ALL: [Self; 4] = [Self::Hit, Self::Miss, Self::Half, Self::Mix];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Hit => "lookup hit",
+            Self::Miss => "lookup miss",
+            Self::Half => "lookup half hits",
+            Self::Mix => "mix 90/5/5",
+        }
+    }
 }
 
 /// A subject and its keys, with the subject's type hidden. Each call is one timed loop.
@@ -280,10 +292,10 @@ const BLOCK: u64 = 10;
 /// In each block, the bits of one random number choose which lookups are of a present key.
 #[inline(never)]
 fn half<S: Subject>(subject: &S, mut order: Shuffled, absent: u64, count: u64) -> Answers {
-    let mut random = Random(absent);
+    let mut random = SmallRng::seed_from_u64(absent);
     let mut surplus = 0;
     for block in 0..count / BLOCK {
-        let coins = random.next();
+        let coins = random.next_u64();
         for i in 0..BLOCK {
             let present = (coins >> i) & 1;
             // Both are computed, so that the choice needs no branch, which would be mispredicted half of the time.
@@ -307,11 +319,11 @@ fn mix<S: Subject>(subject: &S, present: &Range<u64>, absent: u64, count: u64, t
     let (mut oldest, mut newest) = (present.start + thread, present.end + thread);
     // After a removal there is one key less.
     let mut order = Shuffled::new(0..own - 1, 0.0);
-    let mut random = Random(absent);
+    let mut random = SmallRng::seed_from_u64(absent);
     let mut surplus = 0;
     let mut changed = 0;
     for block in 0..count / BLOCK {
-        let coins = random.next();
+        let coins = random.next_u64();
         let change = ((coins >> 32) * BLOCK) >> 32;
         for i in 0..BLOCK {
             if i == change && block % 2 == 0 {

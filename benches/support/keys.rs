@@ -7,6 +7,9 @@
 
 use std::ops::Range;
 
+use rand::Rng;
+use rand::rngs::SmallRng;
+
 /// The key of number `index`. Different numbers have different keys.
 #[inline(always)]
 pub(crate) fn key(index: u64) -> u64 {
@@ -65,16 +68,7 @@ fn wrapped(at: u64, len: u64) -> u64 {
     at % len
 }
 
-/// SplitMix64, for choices that a branch predictor should not foresee.
-#[derive(Clone, Debug)]
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    #[inline(always)]
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
+/// This many keys with random numbers from the range.
+pub(crate) fn drawn(random: &mut SmallRng, numbers: Range<u64>, count: u64) -> Vec<u64> {
+    (0..count).map(|_| key(random.random_range(numbers.clone()))).collect()
 }

@@ -3,7 +3,6 @@
 #![allow(dead_code)]
 
 pub(crate) mod clock;
-pub(crate) mod files;
 pub(crate) mod filled;
 pub(crate) mod hash;
 pub(crate) mod keys;

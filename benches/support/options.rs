@@ -1,4 +1,4 @@
-//! The options of the benchmarks that compare lookups at two sizes.
+//! The options on the command line.
 
 use std::env;
 
@@ -16,7 +16,8 @@ impl Options {
     /// `None` if there is nothing to do, because a name is for another benchmark.
     pub(crate) fn parse() -> Option<Self> {
         let options: Vec<String> = env::args().skip(1).collect();
-        if options.iter().any(|option| !option.starts_with('-')) {
+        if let Some(name) = options.iter().find(|option| !option.starts_with('-')) {
+            eprintln!("`{name}` is no option. As a part of a name it is for the bench `filters`: nothing to do here");
             return None;
         }
         let has = |name: &str| options.iter().any(|option| option == name);
@@ -33,11 +34,11 @@ impl Options {
         self.options.iter().find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
     }
 
-    /// The sizes that are requested with `--l2` or `--large`; otherwise those that there is time for.
+    /// The sizes that are requested with `--l2` or `--large`; otherwise those that there is time for. A test's tables are
+    /// small, so there is time for both.
     pub(crate) fn sizes(&self) -> impl Iterator<Item = Size> + use<> {
         let both = !self.has("--l2") && !self.has("--large");
-        let large = self.has("--large") || both && !self.quick && !self.test;
-        let sizes = [(self.has("--l2") || both, Size::L2), (large, Size::Large)];
+        let sizes = [(self.has("--l2") || both, Size::L2), (self.has("--large") || both && !self.quick, Size::Large)];
         sizes.into_iter().filter_map(|(wanted, size)| wanted.then_some(size))
     }
 

@@ -73,18 +73,6 @@ impl Setting for Plain4x16 {
     const LAYOUT: (usize, u32) = (4, 16);
 }
 
-/// Half that rate, in as many bits.
-#[derive(Debug)]
-pub(crate) struct SemiSorted4x17;
-
-impl Setting for SemiSorted4x17 {
-    const NAME: &'static str = "ours 4x17";
-    const ABOUT: &'static str = "concurrent-cuckoo-filter, semi-sorted";
-    const RATE: Option<f64> = Some(0.000_125);
-    const ENCODING: Option<Encoding> = Some(Encoding::SemiSorted);
-    const LAYOUT: (usize, u32) = (4, 17);
-}
-
 /// This crate's filter.
 #[derive(Debug)]
 pub(crate) struct Ours<L> {

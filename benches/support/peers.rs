@@ -110,46 +110,6 @@ impl Subject for LockedScalable {
     }
 }
 
-/// `RwLock` around `cuckoofilter`, whose fingerprints always have 8 bits.
-pub(crate) struct LockedCuckoofilter(RwLock<cuckoofilter::CuckooFilter<KeyedHasher>>);
-
-impl Subject for LockedCuckoofilter {
-    const NAME: &'static str = "cuckoofilter";
-    const ABOUT: &'static str = "RwLock<cuckoofilter>";
-    const KIND: Kind = Kind::Peer;
-
-    fn build(table_bytes: usize) -> Self {
-        Self(RwLock::new(cuckoofilter::CuckooFilter::with_capacity(previous_power_of_two(table_bytes))))
-    }
-
-    fn slots(&self) -> u64 {
-        (self.bytes() - size_of::<cuckoofilter::CuckooFilter<KeyedHasher>>()) as u64
-    }
-
-    fn fingerprint_bits(&self) -> u32 {
-        8
-    }
-
-    fn bytes(&self) -> usize {
-        self.0.read().memory_usage()
-    }
-
-    #[inline]
-    fn insert(&self, key: u64) -> bool {
-        self.0.write().add(&key).is_ok()
-    }
-
-    #[inline]
-    fn contains(&self, key: u64) -> bool {
-        self.0.read().contains(&key)
-    }
-
-    #[inline]
-    fn remove(&self, key: u64) -> bool {
-        self.0.write().delete(&key)
-    }
-}
-
 fn previous_power_of_two(n: usize) -> usize {
     1 << n.ilog2()
 }

@@ -9,15 +9,29 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    pub(crate) fn of(numbers: impl Iterator<Item = f64>) -> Self {
-        let mut numbers: Vec<f64> = numbers.collect();
+    pub(crate) fn of(numbers: impl IntoIterator<Item = f64>) -> Self {
+        let mut numbers: Vec<f64> = numbers.into_iter().collect();
         numbers.sort_by(f64::total_cmp);
         Self { median: numbers[numbers.len() / 2], least: numbers[0], most: numbers[numbers.len() - 1] }
+    }
+
+    /// Of the ratios of two series, round by round.
+    pub(crate) fn of_ratios(over: &[f64], under: &[f64]) -> Self {
+        Self::of(over.iter().zip(under).map(|(over, under)| over / under))
     }
 
     pub(crate) fn show(self) -> String {
         format!("{:.2} ({:.2}-{:.2})", self.median, self.least, self.most)
     }
+}
+
+pub(crate) fn median(numbers: impl IntoIterator<Item = f64>) -> f64 {
+    Spread::of(numbers).median
+}
+
+/// The median speed in millions a second, of times in nanoseconds.
+pub(crate) fn speed(times: &[f64]) -> f64 {
+    median(times.iter().map(|time| 1e3 / time))
 }
 
 /// A table in Markdown. All columns except the first `left` are right-aligned.

@@ -15,10 +15,10 @@
 //!
 //! # The rates
 //! `atomic-cuckoo-filter` has fingerprints of 4, 8, 16 and 32 bits. Its default and its best are 16, four to a
-//! bucket, which is one word: 0.012 % when full. Four plain fingerprints of 16 bits have that rate here too, and
-//! four semi-sorted ones of 17 have half of it. The default setting here (five of 14 bits) has five times that rate
-//! in four fifths of the memory. `scalable_cuckoo_filter` can be set to four times 16 bits. `cuckoofilter` has
-//! fingerprints of 8 bits only: 3 %, in half the memory.
+//! bucket, which is one word: 0.012 % when full. Four plain fingerprints of 16 bits have that rate here too. The
+//! default setting here (five of 14 bits) has five times that rate in four fifths of the memory.
+//! `scalable_cuckoo_filter` can be set to four times 16 bits. `cuckoofilter` is not compared: its fingerprints have
+//! 8 bits only, which means 3 %.
 
 /// What kind of subject it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

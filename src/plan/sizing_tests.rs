@@ -1,6 +1,9 @@
 use core::f64::consts::LN_2;
 use std::thread;
 
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+
 use super::*;
 use crate::machine::memory::Pages;
 use crate::plan::path::BUDGET;
@@ -158,17 +161,11 @@ fn small_tables_refuse_items_as_often_as_computed() {
 
 /// How many random items a table takes before it refuses one. For this many tables, sorted.
 fn held_before_refusal(shape: Shape, buckets: usize, tables: usize) -> Vec<usize> {
-    let mut seed = (shape.slots as usize * buckets) as u64;
-    let mut random = move || {
-        seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    };
+    let mut random = SplitMix64::seed_from_u64((shape.slots as usize * buckets) as u64);
     let mut held: Vec<usize> = (0..tables)
         .map(|_| {
             let table = by_layout::new(Pages::Usual, shape, buckets).expect("a small table");
-            (0..).find(|_| table.insert(random()).is_err()).expect("it fills")
+            (0..).find(|_| table.insert(random.next_u64()).is_err()).expect("it fills")
         })
         .collect();
     held.sort_unstable();

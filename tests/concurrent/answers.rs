@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 
 use concurrent_cuckoo_filter::Encoding;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
-use crate::support::{Random, Raw, build};
+use crate::support::{build, scattered};
 use crate::threads::{THREADS, scaled, sized, sizes, writers_and_readers};
 
 /// Many threads add the same keys.
@@ -17,7 +19,7 @@ fn of_all_that_race_to_add_a_key_one_does() {
         let filter = build(sized(20_000), Encoding::SemiSorted, 0.001);
         let keys = filter.capacity() as u64;
         let winners: Vec<_> = (0..keys).map(|_| AtomicU8::new(0)).collect();
-        let hash = |key: u64| Raw(Random(round << 32 | key).next());
+        let hash = |key: u64| scattered(round << 32 | key);
         thread::scope(|scope| {
             for _ in 0..THREADS {
                 scope.spawn(|| {
@@ -52,24 +54,24 @@ fn count_is_exact_while_others_relocate() {
         // Fingerprints have 32 bits, so no key is mistaken for another.
         let filter = build(capacity, Encoding::Plain, 1e-9);
         let permanent = filter.capacity() as u64 / 2;
-        let hash = |key: u64| Raw(Random(key).next());
+        let hash = scattered;
         for key in 0..permanent {
             (0..key % 2 + 1).for_each(|_| filter.insert(&hash(key)).unwrap_or_default());
         }
         let copies: Vec<_> = (0..permanent).map(|key| filter.count(&hash(key))).collect();
         let write = |id: u64| {
-            let mut random = Random(!id);
+            let mut random = SmallRng::seed_from_u64(!id);
             for _ in 0..scaled(50_000) {
-                let key = hash((id + 1) << 32 | random.below(1 << 20));
+                let key = hash((id + 1) << 32 | random.random_range(0..1 << 20));
                 if filter.insert(&key).is_ok() {
                     assert_eq!(filter.count(&key), 1, "miscounted");
                     assert!(filter.remove(&key), "a present key was not removed");
                 }
             }
         };
-        let read = |random: &mut Random| {
+        let read = |random: &mut SmallRng| {
             if permanent > 0 {
-                let key = random.below(permanent);
+                let key = random.random_range(0..permanent);
                 assert_eq!(filter.count(&hash(key)), copies[key as usize], "miscounted");
             }
         };
@@ -83,7 +85,7 @@ fn count_is_exact_while_others_relocate() {
 fn clear_takes_out_what_was_there_before() {
     let filter = build(sized(2000), Encoding::SemiSorted, 1e-4);
     let [before, during] = [500, 800].map(|keys| if cfg!(miri) { keys / 30 } else { keys });
-    let hash = |key: u64| Raw(Random(key).next());
+    let hash = scattered;
     for round in 0..scaled(300) {
         let old = |key: u64| hash(round << 40 | key);
         (0..before).for_each(|key| filter.insert(&old(key)).unwrap());

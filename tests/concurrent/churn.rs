@@ -4,8 +4,10 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use concurrent_cuckoo_filter::Encoding;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
-use crate::support::{Random, Raw, build, hashes};
+use crate::support::{Raw, build, hashes, scattered};
 use crate::threads::{THREADS, scaled, sized, sizes, writers_and_readers};
 
 /// Threads insert and remove keys of their own in a table that is nearly or completely full. Other threads look up
@@ -18,16 +20,16 @@ fn churn(slots_to_fill: f64, encoding: Encoding, rate: f64, capacity: u64) {
     let keys = (filter.slots() as f64 * slots_to_fill) as u64;
     // Each key of the churn is in half of the time.
     let (permanent, churned) = (keys * 8 / 10, keys * 4 / 10 / THREADS);
-    let hash = |key: u64| Raw(Random(key).next());
+    let hash = scattered;
     (0..permanent).for_each(|key| filter.insert(&hash(key)).unwrap());
 
     let (present, refused) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let write = |id: u64| {
         let own = |key: u64| hash((id + 1) << 32 | key);
-        let mut random = Random(!id);
+        let mut random = SmallRng::seed_from_u64(!id);
         let mut inside = vec![false; churned as usize];
         for _ in 0..scaled(100_000) {
-            let key = random.below(churned);
+            let key = random.random_range(0..churned);
             let inside = &mut inside[key as usize];
             if *inside {
                 assert!(filter.contains(&own(key)), "a present key was missed");
@@ -45,8 +47,8 @@ fn churn(slots_to_fill: f64, encoding: Encoding, rate: f64, capacity: u64) {
             present.fetch_add(1, Ordering::Relaxed);
         }
     };
-    let read = |random: &mut Random| {
-        assert!(filter.contains(&hash(random.below(permanent))), "a permanent key was missed");
+    let read = |random: &mut SmallRng| {
+        assert!(filter.contains(&hash(random.random_range(0..permanent))), "a permanent key was missed");
         assert!(filter.len() <= filter.slots() + THREADS as usize, "the length is absurd");
     };
     writers_and_readers(THREADS, write, read);
@@ -94,7 +96,7 @@ fn churn_by_batches(slots_to_fill: f64, encoding: Encoding, rate: f64, capacity:
     let must_be_full = slots_to_fill > 1.0 && !cfg!(miri);
     let [enough, most] = [2000, 200_000].map(scaled);
     let write = |id: u64| {
-        let mut random = Random(!id);
+        let mut random = SmallRng::seed_from_u64(!id);
         // The present keys are at the end of the queue. Keys go around in it.
         let mut own: VecDeque<Raw> = hashes((id as usize + 1) << 24, churned).collect();
         let mut inside = 0;
@@ -106,8 +108,8 @@ fn churn_by_batches(slots_to_fill: f64, encoding: Encoding, rate: f64, capacity:
                 break;
             }
             answers.clear();
-            let some = random.below(200) as usize;
-            if random.below(2) > 0 {
+            let some = random.random_range(0..200);
+            if random.random_bool(0.5) {
                 let outside = own.len() - inside;
                 let batch = own.range(..some.min(outside));
                 let inserted = filter.insert_batch(batch).unwrap_or_else(|error| {
@@ -132,9 +134,9 @@ fn churn_by_batches(slots_to_fill: f64, encoding: Encoding, rate: f64, capacity:
         assert!(answers.iter().all(|&found| found), "a key was lost");
         present.fetch_add(inside, Ordering::Relaxed);
     };
-    let read = |random: &mut Random| {
-        let first = random.below(permanent.len() as u64) as usize;
-        let some = random.below(200) as usize;
+    let read = |random: &mut SmallRng| {
+        let first = random.random_range(0..permanent.len());
+        let some = random.random_range(0..200);
         let mut found = Vec::new();
         filter.contains_batch(permanent[first..].iter().take(some), &mut found);
         assert!(found.iter().all(|&found| found), "a permanent key was missed");
@@ -170,23 +172,23 @@ fn twins_that_come_and_go_hide_no_permanent_key() {
         for capacity in sizes([16, 300, 8000]) {
             let filter = build(capacity, encoding, rate);
             let permanent = filter.slots() as u64 * 8 / 10;
-            let hash = |key: u64| Raw(Random(key).next());
+            let hash = scattered;
             (0..permanent).for_each(|key| filter.insert(&hash(key)).unwrap());
             let write = |id: u64| {
-                let mut random = Random(!id);
+                let mut random = SmallRng::seed_from_u64(!id);
                 for _ in 0..scaled(60_000) {
                     // Up to three twins of some permanent keys, one after another or interleaved.
-                    let twins = [0; 3].map(|_| hash(random.below(permanent)));
+                    let twins = [0; 3].map(|_| hash(random.random_range(0..permanent)));
                     let added = twins.map(|twin| filter.insert(&twin).is_ok());
                     for (twin, added) in twins.iter().zip(added) {
                         assert!(!added || filter.remove(twin), "a present key was not removed");
                     }
                 }
             };
-            let read = |random: &mut Random| {
-                assert!(filter.contains(&hash(random.below(permanent))), "a permanent key was missed");
+            let read = |random: &mut SmallRng| {
+                assert!(filter.contains(&hash(random.random_range(0..permanent))), "a permanent key was missed");
                 let mut found = Vec::new();
-                let some = [0; 40].map(|_| hash(random.below(permanent)));
+                let some = [0; 40].map(|_| hash(random.random_range(0..permanent)));
                 filter.contains_batch(&some, &mut found);
                 assert!(found.iter().all(|&found| found), "a permanent key was missed by a batch");
             };

@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use concurrent_cuckoo_filter::{Encoding, InsertError};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
-use crate::support::{Random, Raw, build};
+use crate::support::{build, scattered};
 use crate::threads::{THREADS, scaled, sizes, writers_and_readers};
 
 /// If there is always room, no insert fails because of contention.
@@ -15,7 +17,7 @@ fn contention_is_never_taken_for_a_full_table() {
         // One bucket or two, so every slot can be reached from every key.
         let filter = build(capacity, Encoding::SemiSorted, 0.001);
         let slots = filter.slots() as u64;
-        let hash = |key: u64| Raw(Random(key).next());
+        let hash = scattered;
         (0..slots - THREADS).for_each(|key| filter.insert(&hash(key)).unwrap());
         let write = |id: u64| {
             for i in 0..scaled(100_000) {
@@ -24,8 +26,8 @@ fn contention_is_never_taken_for_a_full_table() {
                 assert!(filter.remove(&key), "a present key was not removed");
             }
         };
-        let read = |random: &mut Random| {
-            assert!(filter.contains(&hash(random.below(slots - THREADS))), "a permanent key was missed");
+        let read = |random: &mut SmallRng| {
+            assert!(filter.contains(&hash(random.random_range(0..slots - THREADS))), "a permanent key was missed");
         };
         writers_and_readers(THREADS, write, read);
         assert_eq!(filter.len() as u64, slots - THREADS);
@@ -37,14 +39,14 @@ fn contention_is_never_taken_for_a_full_table() {
 #[test]
 fn a_refused_insert_is_refused_for_want_of_room() {
     let filter = build(60, Encoding::Plain, 1e-9);
-    let hash = |key: u64| Raw(Random(key).next());
+    let hash = scattered;
     let permanent = (0..).take_while(|&key| filter.insert(&hash(key)).is_ok()).count() as u64;
     // Each thread repeatedly takes out a key and puts it back. This must always work, because all keys fitted
     // together before.
     let write = |id: u64| {
-        let mut random = Random(id);
+        let mut random = SmallRng::seed_from_u64(id);
         for _ in 0..scaled(60_000) {
-            let key = hash(random.below(permanent / THREADS) * THREADS + id);
+            let key = hash(random.random_range(0..permanent / THREADS) * THREADS + id);
             assert!(filter.remove(&key), "a present key was not removed");
             assert_eq!(filter.insert(&key), Ok(()), "it was in before, so there is room");
         }
@@ -60,7 +62,7 @@ fn a_refused_insert_is_refused_for_want_of_room() {
 fn racing_inserts_fill_the_table_and_lose_nothing() {
     for capacity in sizes([10, 1000, 30_000]) {
         let filter = build(capacity, Encoding::SemiSorted, 0.001);
-        let hash = |id: u64, key: u64| Raw(Random(id << 32 | key).next());
+        let hash = |id: u64, key: u64| scattered(id << 32 | key);
         let held: Vec<AtomicUsize> = (0..THREADS).map(|_| AtomicUsize::new(0)).collect();
         let write = |id: u64| {
             for key in 0.. {
@@ -70,11 +72,11 @@ fn racing_inserts_fill_the_table_and_lose_nothing() {
                 }
             }
         };
-        let read = |random: &mut Random| {
-            let id = random.below(THREADS);
+        let read = |random: &mut SmallRng| {
+            let id = random.random_range(0..THREADS);
             let held = held[id as usize].load(Ordering::Acquire) as u64;
             if held > 0 {
-                assert!(filter.contains(&hash(id, random.below(held))), "a present key was missed");
+                assert!(filter.contains(&hash(id, random.random_range(0..held))), "a present key was missed");
             }
         };
         writers_and_readers(THREADS, write, read);

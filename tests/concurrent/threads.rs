@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use crate::support::Random;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
 
 pub(crate) const THREADS: u64 = 4;
 
@@ -26,7 +27,7 @@ pub(crate) fn sizes<const N: usize>(capacities: [u64; N]) -> Vec<u64> {
 }
 
 /// Runs `write` on some threads and `read` on two more, until the writers have ended.
-pub(crate) fn writers_and_readers(writers: u64, write: impl Fn(u64) + Sync, read: impl Fn(&mut Random) + Sync) {
+pub(crate) fn writers_and_readers(writers: u64, write: impl Fn(u64) + Sync, read: impl Fn(&mut SmallRng) + Sync) {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         let writers: Vec<_> = (0..writers)
@@ -38,7 +39,7 @@ pub(crate) fn writers_and_readers(writers: u64, write: impl Fn(u64) + Sync, read
         for id in 0..2 {
             let (done, read) = (&done, &read);
             scope.spawn(move || {
-                let mut random = Random(id);
+                let mut random = SmallRng::seed_from_u64(id);
                 while !done.load(Ordering::Relaxed) {
                     read(&mut random);
                 }

@@ -2,8 +2,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use concurrent_cuckoo_filter::Encoding;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
-use crate::support::{MAPLET_LAYOUTS, Random, Raw, build, hashes};
+use crate::support::{MAPLET_LAYOUTS, Raw, build, hashes};
 use crate::{expiring, maplet};
 
 const ROUNDS: usize = if cfg!(debug_assertions) { 60 } else { 200 };
@@ -83,11 +85,11 @@ fn a_sum_beside_changes_to_both_is_exact() {
         thread::scope(|scope| {
             let _ends = Ends(done);
             scope.spawn(move || {
-                let mut random = Random(round as u64);
+                let mut random = SmallRng::seed_from_u64(round as u64);
                 while !done.load(Ordering::Relaxed) {
                     // Copies of one key fill its buckets, push other keys to their alternate buckets, and are
                     // removed again.
-                    let key = Raw(random.next());
+                    let key = Raw(random.random::<u64>());
                     let copies = (0..8).filter(|_| other.insert(&key).is_ok()).count();
                     (0..copies).for_each(|_| assert!(other.remove(&key)));
                 }

@@ -4,21 +4,23 @@
 //! If one of these tests fails, nodes of different versions would take each other for damaged. A change of an
 //! answer needs a new version of the format (`src/snapshot/parts.rs`) and an entry in the changelog.
 
+use std::iter;
+
 use concurrent_cuckoo_filter::{
     ConcurrentCuckooFilter, ConcurrentCuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter,
     RotatingCuckooFilter, StableState,
 };
 
-use crate::support::{LAYOUTS, MAPLET_LAYOUTS, Random};
+use crate::support::{GOLDEN, LAYOUTS, MAPLET_LAYOUTS, scattered};
 
 fn hasher() -> StableState {
     StableState::with_key(*b"known answers #1")
 }
 
-/// This many hashes of keys.
+/// This many hashes of keys. The answers depend on them.
 fn hashes(seed: u64, count: usize) -> impl Iterator<Item = u64> {
-    let mut random = Random(seed);
-    (0..count).map(move |_| random.next())
+    let numbers = iter::successors(Some(seed), |number| Some(number.wrapping_add(GOLDEN)));
+    numbers.take(count).map(|number| scattered(number).0)
 }
 
 fn filter(encoding: Encoding, rate: f64) -> ConcurrentCuckooFilter<str, StableState> {

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use concurrent_cuckoo_filter::Loader;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
 use crate::filters::{Expiring, distinct_keys, expiring_builder, load_expiring, saved_expiring, state};
 use crate::writers::{Acting, Keeping, Slow};
@@ -98,14 +100,13 @@ fn a_snapshot_is_exactly_what_the_filter_was_at_its_position() {
         let keys = distinct_keys(&filter, 15_000);
         // The end of each key's entry, or one in the past.
         let mut ends = vec![0u64; keys.len()];
-        let (mut random, mut now) = (7u64, 70);
+        let (mut random, mut now) = (SmallRng::seed_from_u64(7), 70);
         thread::scope(|scope| {
             for position in 0..25 {
                 for step in 0..8_000 {
-                    random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-                    let (nth, lifetime) = ((random >> 33) as usize % keys.len(), 1 + (random >> 20) % longest);
+                    let (nth, lifetime) = (random.random_range(0..keys.len()), random.random_range(1..=longest));
                     let (key, end) = (&keys[nth], &mut ends[nth]);
-                    match (random >> 24) % 8 {
+                    match random.random_range(0..8) {
                         0..3 => {
                             filter.keep_until(key, now + lifetime).unwrap();
                             *end = (now + lifetime).max(*end);

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use concurrent_cuckoo_filter::Loader;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
 use crate::filters::{Filter, build, build_maplet, builder, load, load_maplet, saved, saved_maplet, state, value_of};
 use crate::support::{LAYOUTS, MAPLET_LAYOUTS};
@@ -159,15 +161,14 @@ fn a_snapshot_is_exactly_what_the_filter_was_at_its_position() {
         let keys: Vec<u64> = (0..).filter(|key| filter.insert_if_absent(key).unwrap()).take(2_900).collect();
         filter.clear();
         let mut copies = vec![0usize; keys.len()];
-        let mut random = 7u64;
+        let mut random = SmallRng::seed_from_u64(7);
         let mut position = 0;
         thread::scope(|scope| {
             for _ in 0..saves {
                 for _ in 0..3_000 {
-                    random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-                    let nth = (random >> 33) as usize % keys.len();
+                    let nth = random.random_range(0..keys.len());
                     let total: usize = copies.iter().sum();
-                    match (random >> 20) % 4 {
+                    match random.random_range(0..4) {
                         0 | 1 if total < 2_900 => {
                             // It may also be refused, because of too many copies, or too many keys in nearby
                             // buckets.

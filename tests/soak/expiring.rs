@@ -12,10 +12,12 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, InsertError};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
 use crate::expiring_worker::{Own, Worker};
 use crate::rounds::{self, Tally, key, on_all_threads, shares, some_capacity};
-use crate::support::{Identity, MAPLET_LAYOUTS, Random, Raw};
+use crate::support::{Identity, MAPLET_LAYOUTS, Raw};
 
 pub(crate) type Filter = ExpiringCuckooFilter<Raw, BuildHasherDefault<Identity>>;
 
@@ -58,20 +60,20 @@ impl fmt::Debug for Keys {
 
 impl rounds::Round for Round {
     fn new(seed: u64) -> Self {
-        let mut random = Random(seed);
+        let mut random = SmallRng::seed_from_u64(seed);
         // A layout with this many bits for an end. The lifetimes may be shorter.
         let (bits, rate, slots, _) = MAPLET_LAYOUTS[(seed % MAPLET_LAYOUTS.len() as u64) as usize];
         let least = 1 << (bits - 1);
-        let longest = least + random.below(least) + u64::from(random.below(2) == 0) * (least - 1);
+        let longest = least + random.random_range(0..least) + u64::from(random.random_bool(0.5)) * (least - 1);
         let longest = longest.clamp(1, (1 << bits) - 1);
         let (size, capacity) = some_capacity(slots as u64, &mut random);
         let builder = ExpiringCuckooFilter::builder().hasher(BuildHasherDefault::default());
         let builder = builder.capacity(capacity as usize).lifetime_in_ticks(longest).false_positive_rate(rate);
         let filter: Filter = builder.build().expect("a valid filter");
         // From half full if all keys have an entry, to overfull if many have several.
-        let keys = filter.capacity() as u64 * (50 + random.below(50)) / 100;
-        let (pause, calls) = ([0, 0, 30, 1000][random.below(4) as usize], [0, 1, 10, 100][random.below(4) as usize]);
-        let tick = random.next() >> [20, 50][random.below(2) as usize];
+        let keys = filter.capacity() as u64 * random.random_range(50..100) / 100;
+        let (pause, calls) = ([0, 0, 30, 1000][random.random_range(0..4)], [0, 1, 10, 100][random.random_range(0..4)]);
+        let tick = random.random::<u64>() >> [20, 50][random.random_range(0..2)];
         filter.advance_to(tick);
         let mut keys = distinct(&filter, seed, keys);
         // Enough keys that none can have two entries at a time.

@@ -4,10 +4,12 @@ use std::thread;
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::InsertError;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
 use crate::expiring::Round;
 use crate::rounds::{Saves, Tally, pick};
-use crate::support::{Random, Raw};
+use crate::support::Raw;
 
 /// The most entries that a key has.
 const ENTRIES: usize = 3;
@@ -39,7 +41,7 @@ impl Own {
 pub(crate) struct Worker<'a> {
     round: &'a Round,
     id: u64,
-    random: Random,
+    random: SmallRng,
     own: Vec<Own>,
     /// The refreshed keys, if this thread refreshes them.
     refreshed: Vec<Own>,
@@ -60,7 +62,7 @@ impl<'a> Worker<'a> {
     pub(crate) fn new(round: &'a Round, id: u64, keys: &[Raw], tally: &'a mut Tally) -> Self {
         let new = |keys: &[Raw]| keys.iter().map(|&key| Own::new(key, Vec::new())).collect();
         let (own, refreshed) = (new(keys), new(if id == 1 { round.refreshed_keys() } else { &[] }));
-        let random = Random(round.seed ^ id << 56);
+        let random = SmallRng::seed_from_u64(round.seed ^ id << 56);
         Self { round, id, random, own, refreshed, added: Vec::new(), saves: Saves::new(), tally }
     }
 
@@ -74,12 +76,12 @@ impl<'a> Worker<'a> {
     pub(crate) fn bring_tick(&mut self) {
         let (round, longest) = (self.round, self.round.filter.longest_lifetime());
         if round.pause > 0 {
-            thread::sleep(Duration::from_micros(self.random.below(round.pause)));
+            thread::sleep(Duration::from_micros(self.random.random_range(0..round.pause)));
         }
-        let by = match self.random.below(256) {
-            0 => self.random.below(1 << 30),
-            1 => self.random.below(2 * longest + 3),
-            2..64 => self.random.below(1 + longest / 8) + 1,
+        let by = match self.random.random_range(0..256) {
+            0 => self.random.random_range(0..1 << 30),
+            1 => self.random.random_range(0..2 * longest + 3),
+            2..64 => self.random.random_range(1..=1 + longest / 8),
             64..96 => 0,
             _ => 1,
         };
@@ -87,7 +89,7 @@ impl<'a> Worker<'a> {
         round.advance(by);
         (0..round.calls).for_each(|_| round.bring_again());
         self.tally.ticks += u64::from(by > 0);
-        (0..self.random.below(20)).for_each(|_| self.step());
+        (0..self.random.random_range(0..20)).for_each(|_| self.step());
     }
 
     /// Adds entries of the refreshed keys that live beyond a clock advanced by this many ticks, if there can be
@@ -99,7 +101,7 @@ impl<'a> Worker<'a> {
             self.round.say_refreshed(false);
             return;
         }
-        let end = now + by + 1 + self.random.below((longest - by).min(3));
+        let end = now + by + 1 + self.random.random_range(0..(longest - by).min(3));
         for own in &mut self.refreshed {
             own.ends.retain(|&end| end > now);
             if own.ends.iter().any(|&end| end > now + by) {
@@ -128,7 +130,7 @@ impl<'a> Worker<'a> {
         if self.own.is_empty() {
             return self.round.bring_again();
         }
-        match self.random.below(256) {
+        match self.random.random_range(0..256) {
             0 => self.batches(),
             1..4 => self.round.bring_again(),
             4..24 if self.round.has_contested() => self.add_contested(),
@@ -148,17 +150,17 @@ impl<'a> Worker<'a> {
     }
 
     fn some(&mut self) -> usize {
-        self.random.below(self.own.len() as u64) as usize
+        self.random.random_range(0..self.own.len())
     }
 
     /// An end, mostly of an entry that lives. Now and then it is in the past, or too far away.
     fn some_end(&mut self) -> u64 {
         let now = self.round.done();
-        match self.random.below(32) {
-            0 => now.saturating_sub(self.random.below(3)),
-            1 => now + self.round.filter.longest_lifetime() + self.random.below(4),
+        match self.random.random_range(0..32) {
+            0 => now.saturating_sub(self.random.random_range(0..3)),
+            1 => now + self.round.filter.longest_lifetime() + self.random.random_range(0..4),
             2..8 => now + self.round.filter.longest_lifetime(),
-            _ => now + 1 + self.random.below(self.round.filter.longest_lifetime()),
+            _ => now + self.random.random_range(1..=self.round.filter.longest_lifetime()),
         }
     }
 
@@ -242,8 +244,8 @@ impl<'a> Worker<'a> {
         let nth = self.some();
         // Mostly an end that is there.
         let known = self.own[nth].ends.len() as u64;
-        let end = match self.random.below(8) {
-            1.. if known > 0 => self.own[nth].ends[self.random.below(known) as usize],
+        let end = match self.random.random_range(0..8) {
+            1.. if known > 0 => self.own[nth].ends[self.random.random_range(0..known) as usize],
             _ => self.some_end(),
         };
         let place = self.own[nth].ends.iter().position(|&known| known == end);
@@ -279,7 +281,7 @@ impl<'a> Worker<'a> {
 
     /// Adds a key that all threads race to add with the same end.
     fn add_contested(&mut self) {
-        let end = self.round.done() + 1 + self.random.below(self.round.filter.longest_lifetime());
+        let end = self.round.done() + self.random.random_range(1..=self.round.filter.longest_lifetime());
         let key = self.round.contested_key(end);
         let (added, ticks) = self.timed(|| self.round.filter.insert_if_absent(&key, end));
         // If it had expired by then, no thread or several threads may have added it.
@@ -337,7 +339,7 @@ impl<'a> Worker<'a> {
         assert!(again == bytes, "a loaded filter is saved as other bytes");
 
         // The number that the round's present tick has from here on.
-        let first = if self.random.below(2) == 0 { moment } else { self.random.below(1000) };
+        let first = if self.random.random_bool(0.5) { moment } else { self.random.random_range(0..1000) };
         if first != moment {
             loaded.restart_clock(first);
         }
@@ -348,7 +350,7 @@ impl<'a> Worker<'a> {
                 let Some(live) = own.lives_beyond(moment + passed) else { continue };
                 assert_eq!(loaded.contains(&own.key), live, "{own:?}, saved at {moment}, {passed} ticks later");
             }
-            passed += 1 + self.random.below(longest.div_ceil(2));
+            passed += self.random.random_range(1..=longest.div_ceil(2));
             loaded.advance_to(first + passed);
         }
         assert_eq!(loaded.live_len(), 0, "an entry in the snapshot does not expire");

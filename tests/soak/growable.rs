@@ -6,10 +6,12 @@ use std::hash::BuildHasherDefault;
 use std::time::{Duration, Instant};
 
 use concurrent_cuckoo_filter::{Encoding, GrowableBuilder, GrowableCuckooFilter, InsertError, ReserveError};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
 use crate::removable::Ground;
 use crate::rounds::{self, Saves, THREADS, Tally, on_all_threads, pick};
-use crate::support::{Identity, Random, Raw};
+use crate::support::{Identity, Raw};
 
 type Filter = GrowableCuckooFilter<Raw, BuildHasherDefault<Identity>>;
 
@@ -62,15 +64,15 @@ fn builder((rate, encoding): Setting, first: u64) -> GrowableBuilder<Raw, BuildH
 
 impl rounds::Round for Round {
     fn new(seed: u64) -> Self {
-        let mut random = Random(seed);
+        let mut random = SmallRng::seed_from_u64(seed);
         let setting = SETTINGS[(seed % SETTINGS.len() as u64) as usize];
-        let (size, items) = match random.below(12) {
-            0..5 => ("hundreds of keys", 20 + random.below(1000)),
-            5..11 => ("thousands of keys", 1000 + random.below(20_000)),
+        let (size, items) = match random.random_range(0..12) {
+            0..5 => ("hundreds of keys", random.random_range(20..1020)),
+            5..11 => ("thousands of keys", random.random_range(1000..21_000)),
             _ => ("100,000 keys", 100_000),
         };
-        let first = items >> random.below(11);
-        let work = match random.below(8) {
+        let first = items >> random.random_range(0..11);
+        let work = match random.random_range(0..8) {
             0..3 => Work::Churn { reserves: false },
             3 => Work::Churn { reserves: true },
             4..6 => Work::AddOnce,
@@ -78,7 +80,8 @@ impl rounds::Round for Round {
         };
         let filter = builder(setting, first).build().expect("a valid filter");
         // The limit is often reached during growth.
-        let limit = (random.below(3) == 0).then(|| filter.memory_usage() + random.below(4 * items) as usize);
+        let limit =
+            random.random_ratio(1, 3).then(|| filter.memory_usage() + random.random_range(0..4 * items) as usize);
         let filter = limit.map_or(filter, |limit| {
             builder(setting, first).memory_limit(limit).build().expect("the limit allows the first table")
         });
@@ -125,7 +128,7 @@ impl Round {
     fn churn(&self, reserves: bool, time: Duration) -> Tally {
         let (ground, filter) = (&self.ground, &self.ground.filter);
         let mut tally = Tally::default();
-        let share = Random(!ground.seed).below(80) + 10;
+        let share = SmallRng::seed_from_u64(!ground.seed).random_range(0..80) + 10;
         let permanent = ground.fill(ground.items * share / 100, &mut tally);
         let alike = permanent.iter().take(8).flat_map(|&key| {
             let alone = builder(self.setting, self.first).build().expect("as before");
@@ -135,7 +138,7 @@ impl Round {
         let quota = (ground.items - permanent.len() as u64) / THREADS + 1;
         let end = Instant::now() + time;
         let held = on_all_threads(&mut tally, |id, tally| {
-            let random = Random(ground.seed ^ id << 56);
+            let random = SmallRng::seed_from_u64(ground.seed ^ id << 56);
             let mut worker = Worker {
                 round: self,
                 id,
@@ -209,7 +212,7 @@ impl Round {
 struct Worker<'a> {
     round: &'a Round,
     id: u64,
-    random: Random,
+    random: SmallRng,
     permanent: &'a [Raw],
     twins: &'a [Raw],
     /// How many copies the thread has in the filter, on average.
@@ -222,10 +225,10 @@ struct Worker<'a> {
 impl Worker<'_> {
     fn step(&mut self, reserves: bool) {
         let (ground, filter) = (&self.round.ground, &self.round.ground.filter);
-        match self.random.below(256) {
+        match self.random.random_range(0..256) {
             0 => self.insert_batch(),
             1 => {
-                let from = self.held.len().saturating_sub(self.random.below(BATCH) as usize);
+                let from = self.held.len().saturating_sub(self.random.random_range(0..BATCH) as usize);
                 let (keys, mut removed) = (self.held.split_off(from), Vec::new());
                 filter.remove_batch(&keys, &mut removed);
                 assert!(
@@ -244,7 +247,7 @@ impl Worker<'_> {
                 self.tally.lookups += keys.len() as u64;
             }
             3 if reserves => {
-                let additional = self.random.below(self.quota) as usize;
+                let additional = self.random.random_range(0..self.quota) as usize;
                 match filter.reserve(additional) {
                     Ok(()) => assert!(filter.capacity() >= additional, "there is no room though it was reserved"),
                     Err(ReserveError::MemoryLimit { needed, limit, .. }) => {
@@ -263,7 +266,7 @@ impl Worker<'_> {
             12..20 => {
                 // If it returns `true`, it has added a copy, which is then this thread's.
                 if (self.held.len() as u64) < 2 * self.quota {
-                    let key = ground.key(self.id, self.random.below(2 * self.quota));
+                    let key = ground.key(self.id, self.random.random_range(0..2 * self.quota));
                     let added = self.round.taken(filter.insert_if_absent(&key), self.tally);
                     self.held.extend(added.and_then(|added| added.then_some(key)));
                 }
@@ -282,13 +285,13 @@ impl Worker<'_> {
 
     fn insert_or_remove(&mut self) {
         let (ground, filter) = (&self.round.ground, &self.round.ground.filter);
-        if self.held.len() as u64 <= self.random.below(2 * self.quota) {
-            let twin = pick(self.twins, &mut self.random).filter(|_| self.random.below(4) == 0);
-            let key = twin.unwrap_or_else(|| ground.key(self.id, self.random.below(2 * self.quota)));
+        if self.held.len() as u64 <= self.random.random_range(0..2 * self.quota) {
+            let twin = pick(self.twins, &mut self.random).filter(|_| self.random.random_ratio(1, 4));
+            let key = twin.unwrap_or_else(|| ground.key(self.id, self.random.random_range(0..2 * self.quota)));
             let taken = self.round.taken(filter.insert(&key), self.tally);
             self.held.extend(taken.map(|()| key));
         } else {
-            let key = self.held.swap_remove(self.random.below(self.held.len() as u64) as usize);
+            let key = self.held.swap_remove(self.random.random_range(0..self.held.len()));
             self.tally.removals += 1;
             assert!(filter.remove(&key), "a present key was not removed");
         }
@@ -297,8 +300,8 @@ impl Worker<'_> {
     fn insert_batch(&mut self) {
         let (ground, filter) = (&self.round.ground, &self.round.ground.filter);
         let room = (2 * self.quota + BATCH).saturating_sub(self.held.len() as u64);
-        let len = self.random.below(BATCH).min(room);
-        let keys: Vec<_> = (0..len).map(|_| ground.key(self.id, self.random.below(2 * self.quota))).collect();
+        let len = self.random.random_range(0..BATCH).min(room);
+        let keys: Vec<_> = (0..len).map(|_| ground.key(self.id, self.random.random_range(0..2 * self.quota))).collect();
         let inserted = match filter.insert_batch(&keys) {
             Ok(inserted) => {
                 assert_eq!(inserted, keys.len(), "a batch was not finished");

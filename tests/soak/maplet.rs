@@ -10,10 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, InsertError, Values};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
 use crate::maplet_worker::{Own, Worker};
 use crate::rounds::{self, THREADS, Tally, key, on_all_threads, shares, some_capacity};
-use crate::support::{Identity, MAPLET_LAYOUTS, MapletLayout, Random, Raw};
+use crate::support::{Identity, MAPLET_LAYOUTS, MapletLayout, Raw};
 
 pub(crate) type Maplet = ConcurrentCuckooMaplet<Raw, BuildHasherDefault<Identity>>;
 
@@ -80,17 +82,17 @@ impl fmt::Debug for Round {
 
 impl rounds::Round for Round {
     fn new(seed: u64) -> Self {
-        let mut random = Random(seed);
+        let mut random = SmallRng::seed_from_u64(seed);
         let layout = MAPLET_LAYOUTS[(seed % MAPLET_LAYOUTS.len() as u64) as usize];
         let (bits, rate, slots, _) = layout;
         let (size, capacity) = some_capacity(slots as u64, &mut random);
-        let work = if random.below(4) == 0 { Work::Clear } else { Work::Churn };
+        let work = if random.random_ratio(1, 4) { Work::Clear } else { Work::Churn };
         let builder = ConcurrentCuckooMaplet::builder().hasher(BuildHasherDefault::default());
         let builder = builder.capacity(capacity as usize).value_bits(bits).false_positive_rate(rate);
         let maplet: Maplet = builder.build().expect("a valid maplet");
         let (least, most) = (maplet.capacity() as u64 * 95 / 100, maplet.slots() as u64 * 105 / 100);
-        let items = least + random.below(most - least + 1);
-        let mut keys = distinct(&maplet, seed, maplet.capacity() as u64 * (30 + random.below(60)) / 100);
+        let items = random.random_range(least..=most);
+        let mut keys = distinct(&maplet, seed, maplet.capacity() as u64 * random.random_range(30..90) / 100);
         let contested = keys.split_off(keys.len() - (keys.len() / 8).min(64));
         let replaced = keys.split_off(keys.len() - (keys.len() / 8).min(16));
         let of_threads = shares(&keys);

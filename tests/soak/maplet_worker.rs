@@ -3,10 +3,12 @@
 use std::sync::atomic::Ordering::SeqCst;
 
 use concurrent_cuckoo_filter::{InsertError, Values};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
 use crate::maplet::{Replaced, Round, taken};
 use crate::rounds::{Saves, THREADS, Tally, pick};
-use crate::support::{Random, Raw};
+use crate::support::Raw;
 
 /// The most keys of a batch.
 const BATCH: u64 = 100;
@@ -35,7 +37,7 @@ impl Own {
 pub(crate) struct Worker<'a> {
     round: &'a Round,
     id: u64,
-    random: Random,
+    random: SmallRng,
     own: Vec<Own>,
     /// How many pairs the thread has in the maplet, on average.
     quota: u64,
@@ -50,7 +52,7 @@ pub(crate) struct Worker<'a> {
 impl<'a> Worker<'a> {
     pub(crate) fn new(round: &'a Round, id: u64, keys: &[Raw], quota: u64, tally: &'a mut Tally) -> Self {
         let own = keys.iter().map(|&key| Own { key, values: Vec::new() }).collect();
-        let random = Random(round.seed ^ id << 56);
+        let random = SmallRng::seed_from_u64(round.seed ^ id << 56);
         Self { round, id, random, own, quota, pairs: 0, won: Vec::new(), saves: Saves::new(), tally }
     }
 
@@ -62,7 +64,7 @@ impl<'a> Worker<'a> {
 
     pub(crate) fn step(&mut self) {
         if !self.own.is_empty() {
-            match self.random.below(256) {
+            match self.random.random_range(0..256) {
                 0 => self.insert_batch(),
                 1 => self.remove_batch(),
                 2 => self.look_up_batch(),
@@ -73,10 +75,10 @@ impl<'a> Worker<'a> {
                 _ => self.insert_or_remove(),
             }
         }
-        if !self.round.contested.is_empty() && self.random.below(8) == 0 {
+        if !self.round.contested.is_empty() && self.random.random_ratio(1, 8) {
             self.contend();
         }
-        let number = self.random.below(self.round.replaced.len().max(1) as u64) as usize;
+        let number = self.random.random_range(0..self.round.replaced.len().max(1));
         if let Some(replaced) = self.round.replaced.get(number) {
             if self.id == 1 {
                 self.round.replace(replaced, self.tally);
@@ -94,13 +96,13 @@ impl<'a> Worker<'a> {
     }
 
     fn some(&mut self) -> usize {
-        self.random.below(self.own.len() as u64) as usize
+        self.random.random_range(0..self.own.len())
     }
 
     fn some_value(&mut self) -> u16 {
         // Mostly one of a few, so that a key has some of them several times.
-        let values = if self.random.below(4) > 0 { 3 } else { 1 << 16 };
-        self.random.below(values) as u16 & self.round.most()
+        let values = if self.random.random_ratio(3, 4) { 3 } else { 1 << 16 };
+        self.random.random_range(0..values) as u16 & self.round.most()
     }
 
     fn put_in(&mut self, at: usize, value: u16) {
@@ -110,7 +112,7 @@ impl<'a> Worker<'a> {
 
     fn insert_or_remove(&mut self) {
         let (at, value) = (self.some(), self.some_value());
-        if self.pairs <= self.random.below(2 * self.quota) {
+        if self.pairs <= self.random.random_range(0..2 * self.quota) {
             let result = self.round.maplet.insert(&self.own[at].key, value);
             if let Err(error) = &result {
                 let (copies, slots) = (self.own[at].values.len(), self.round.maplet.slots_per_bucket());
@@ -193,7 +195,7 @@ impl<'a> Worker<'a> {
     /// Tries to own a key, or gives it up. While a thread owns a key, no other can.
     fn contend(&mut self) {
         let (maplet, value) = (&self.round.maplet, value_of(self.round, self.id));
-        let number = self.random.below(self.round.contested.len() as u64) as usize;
+        let number = self.random.random_range(0..self.round.contested.len());
         let contested = &self.round.contested[number];
         if let Some(at) = self.won.iter().position(|&won| won == number) {
             self.won.swap_remove(at);
@@ -216,7 +218,7 @@ impl<'a> Worker<'a> {
 
     fn insert_batch(&mut self) {
         let room = (2 * self.quota + BATCH).saturating_sub(self.pairs);
-        let len = self.random.below(BATCH).min(room);
+        let len = self.random.random_range(0..BATCH).min(room);
         let new: Vec<_> = (0..len).map(|_| (self.some(), self.some_value())).collect();
         let pairs = new.iter().map(|&(at, value)| (&self.own[at].key, value));
         let inserted = match self.round.maplet.insert_batch(pairs) {
@@ -238,9 +240,9 @@ impl<'a> Worker<'a> {
     fn remove_batch(&mut self) {
         let mut pairs = Vec::new();
         let mut expected = Vec::new();
-        for _ in 0..self.random.below(BATCH) {
+        for _ in 0..self.random.random_range(0..BATCH) {
             let (at, any) = (self.some(), self.some_value());
-            let last = self.own[at].values.last().copied().filter(|_| self.random.below(2) == 0);
+            let last = self.own[at].values.last().copied().filter(|_| self.random.random_bool(0.5));
             let value = last.unwrap_or(any);
             let held = self.own[at].values.iter().rposition(|&own| own == value);
             if let Some(held) = held {
@@ -257,7 +259,7 @@ impl<'a> Worker<'a> {
     }
 
     fn look_up_batch(&mut self) {
-        let asked: Vec<_> = (0..self.random.below(BATCH)).map(|_| self.some()).collect();
+        let asked: Vec<_> = (0..self.random.random_range(0..BATCH)).map(|_| self.some()).collect();
         let keys: Vec<_> = asked.iter().map(|&at| self.own[at].key).collect();
         let mut answers = Vec::new();
         self.round.maplet.values_batch(&keys, |values| answers.push(values));

@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
 use crate::removable::Ground;
 use crate::rounds::{self, THREADS, Tally, on_all_threads, pick};
-use crate::support::{Filter, LAYOUTS, Layout, Random, Raw, build};
+use crate::support::{Filter, LAYOUTS, Layout, Raw, build};
 
 /// How many buckets an insert reads before it gives up. In a table of at most this many buckets, it finds room if
 /// there is any.
@@ -34,24 +37,24 @@ pub(crate) struct Round {
 
 impl rounds::Round for Round {
     fn new(seed: u64) -> Self {
-        let mut random = Random(seed);
+        let mut random = SmallRng::seed_from_u64(seed);
         let layout = LAYOUTS[(seed % LAYOUTS.len() as u64) as usize];
         let slots = layout.2 as u64;
-        let (size, capacity) = match random.below(12) {
-            0..4 => ("a few buckets", 1 + random.below(8 * slots)),
-            4..8 => ("hundreds of buckets", slots * (100 + random.below(200))),
-            8..11 => ("thousands of buckets", slots * (1100 + random.below(5000))),
+        let (size, capacity) = match random.random_range(0..12) {
+            0..4 => ("a few buckets", random.random_range(1..=8 * slots)),
+            4..8 => ("hundreds of buckets", slots * random.random_range(100..300)),
+            8..11 => ("thousands of buckets", slots * random.random_range(1100..6100)),
             _ => ("200,000 slots", 180_000),
         };
         // Churn takes much longer than the other kinds of work.
-        let work = match random.below(5) {
+        let work = match random.random_range(0..5) {
             0 => Work::Churn,
             1..3 => Work::AddOnce,
             _ => Work::Clear,
         };
         let filter = build(capacity, layout.0, layout.1);
         let (least, most) = (filter.capacity() as u64 * 95 / 100, filter.slots() as u64 * 105 / 100);
-        let items = least + random.below(most - least + 1);
+        let items = random.random_range(least..=most);
         Self { layout, size, work, ground: Ground { seed, items, filter } }
     }
 
@@ -78,7 +81,7 @@ impl Round {
     fn churn(&self, time: Duration) -> Tally {
         let (ground, filter) = (&self.ground, &self.ground.filter);
         let mut tally = Tally::default();
-        let share = Random(!ground.seed).below(50) + 45;
+        let share = SmallRng::seed_from_u64(!ground.seed).random_range(0..50) + 45;
         let permanent = ground.fill(ground.items * share / 100, &mut tally);
         let alike = permanent.iter().take(8).flat_map(|&key| ground.alike(&self.another_filter(), key));
         let twins: Vec<_> = alike.chain(permanent.clone()).collect();
@@ -86,15 +89,15 @@ impl Round {
         let quota = (ground.items - permanent.len() as u64) / THREADS + 1;
         let end = Instant::now() + time;
         let held = on_all_threads(&mut tally, |id, tally| {
-            let mut random = Random(ground.seed ^ id << 56);
+            let mut random = SmallRng::seed_from_u64(ground.seed ^ id << 56);
             let mut held = Vec::new();
             while Instant::now() < end {
-                if held.len() as u64 <= random.below(2 * quota) {
-                    let twin = pick(&twins, &mut random).filter(|_| random.below(4) == 0);
-                    let key = twin.unwrap_or_else(|| ground.key(id, random.below(2 * quota)));
+                if held.len() as u64 <= random.random_range(0..2 * quota) {
+                    let twin = pick(&twins, &mut random).filter(|_| random.random_ratio(1, 4));
+                    let key = twin.unwrap_or_else(|| ground.key(id, random.random_range(0..2 * quota)));
                     held.extend(tally.taken(filter.insert(&key)).map(|()| key));
                 } else {
-                    let key = held.swap_remove(random.below(held.len() as u64) as usize);
+                    let key = held.swap_remove(random.random_range(0..held.len()));
                     tally.removals += 1;
                     assert!(filter.remove(&key), "a present key was not removed");
                 }
@@ -102,7 +105,7 @@ impl Round {
                 for key in pick(&permanent, &mut random).into_iter().chain(present) {
                     ground.check_present(key, tally);
                 }
-                if let Some(key) = present.filter(|_| random.below(32) == 0) {
+                if let Some(key) = present.filter(|_| random.random_ratio(1, 32)) {
                     let known = held.iter().filter(|&&held| held == key).count();
                     let count = filter.count(&key);
                     tally.counts += 1;

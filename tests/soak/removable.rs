@@ -5,9 +5,11 @@ use std::hash::BuildHasherDefault;
 use std::time::{Duration, Instant};
 
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, InsertError, MembershipFilter};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
 
 use crate::rounds::{THREADS, Tally, key, on_all_threads, pick};
-use crate::support::{Identity, Random, Raw};
+use crate::support::{Identity, Raw};
 
 /// The owners of keys: all threads together, each thread, and the look-alikes of others' keys.
 pub(crate) const OWNERS: u64 = THREADS + 2;
@@ -79,7 +81,7 @@ impl<F: Removable> Ground<F> {
         permanent.retain(|key| taken(self.filter.insert_if_absent(key), tally).unwrap_or(false));
         let end = Instant::now() + time;
         let won = on_all_threads(tally, |id, tally| {
-            let mut random = Random(self.seed ^ id << 56);
+            let mut random = SmallRng::seed_from_u64(self.seed ^ id << 56);
             let mut won = Vec::new();
             let keys = (contested..self.items).map(|index| self.key(0, index));
             for key in keys.take_while(|_| Instant::now() < end) {

@@ -11,10 +11,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use concurrent_cuckoo_filter::RotatingCuckooFilter;
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
 use crate::rotating_worker::{BATCH, Worker};
 use crate::rounds::{self, THREADS, Tally, key, on_all_threads};
-use crate::support::{Identity, Random, Raw};
+use crate::support::{Identity, Raw};
 
 pub(crate) type Filter = RotatingCuckooFilter<Raw, BuildHasherDefault<Identity>>;
 
@@ -76,20 +78,20 @@ pub(crate) fn unpack(word: u64) -> (u64, u64) {
 
 impl rounds::Round for Round {
     fn new(seed: u64) -> Self {
-        let mut random = Random(seed);
+        let mut random = SmallRng::seed_from_u64(seed);
         let by = [By::Hand, By::Clock, By::Count][(seed % 3) as usize];
-        let rate: f64 = [0.3, 0.03, 0.001, 1e-6][random.below(4) as usize];
-        let (size, capacity) = match random.below(12) {
-            0..5 => ("a few keys", random.below(100)),
-            5..10 => ("hundreds of keys", 100 + random.below(1000)),
-            _ => ("thousands of keys", 1000 + random.below(20_000)),
+        let rate: f64 = [0.3, 0.03, 0.001, 1e-6][random.random_range(0..4)];
+        let (size, capacity) = match random.random_range(0..12) {
+            0..5 => ("a few keys", random.random_range(0..100)),
+            5..10 => ("hundreds of keys", random.random_range(100..1100)),
+            _ => ("thousands of keys", random.random_range(1000..21_000)),
         };
-        let generations = match random.below(16) {
-            0..12 => 2 + random.below(3),
-            12..15 => 5 + random.below(12),
-            _ => 100 + random.below(156),
+        let generations = match random.random_range(0..16) {
+            0..12 => random.random_range(2..5),
+            12..15 => random.random_range(5..17),
+            _ => random.random_range(100..256),
         };
-        let pause = [0, 0, 30, 1000][random.below(4) as usize];
+        let pause = [0, 0, 30, 1000][random.random_range(0..4)];
         let rate = if generations > 16 { rate.max(1e-3) } else { rate };
         let builder = RotatingCuckooFilter::builder().hasher(BuildHasherDefault::default());
         let builder = builder.generation_capacity(capacity as usize).generations(generations as usize);
@@ -107,7 +109,7 @@ impl rounds::Round for Round {
             missed: Default::default(),
             permanent: (0..few).map(|index| key(seed, PERMANENT, index)).collect(),
             permanent_are_in: AtomicBool::new(by == By::Hand),
-            tick: AtomicU64::new(1 + (random.next() >> 20)),
+            tick: AtomicU64::new(1 + (random.random::<u64>() >> 20)),
             inserts: AtomicU64::new(0),
         }
     }

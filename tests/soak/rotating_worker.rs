@@ -5,10 +5,12 @@ use std::thread;
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{Advance, InsertError};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
 
 use crate::rotating::{By, CONTESTED, Life, Round, pack, unpack};
 use crate::rounds::{Saves, THREADS, Tally, key, pick};
-use crate::support::{Random, Raw};
+use crate::support::Raw;
 
 /// The most keys in a batch.
 pub(crate) const BATCH: u64 = 100;
@@ -32,7 +34,7 @@ pub(crate) struct Ended {
 pub(crate) struct Worker<'a> {
     round: &'a Round,
     id: u64,
-    random: Random,
+    random: SmallRng,
     /// The number of its next key.
     next: u64,
     known: Ended,
@@ -42,7 +44,7 @@ pub(crate) struct Worker<'a> {
 
 impl<'a> Worker<'a> {
     pub(crate) fn new(round: &'a Round, id: u64, tally: &'a mut Tally) -> Self {
-        let random = Random(round.seed ^ id << 56);
+        let random = SmallRng::seed_from_u64(round.seed ^ id << 56);
         Self { round, id, random, next: 1, known: Ended::default(), saves: Saves::new(), tally }
     }
 
@@ -54,7 +56,7 @@ impl<'a> Worker<'a> {
     pub(crate) fn rotate_by_hand(&mut self) {
         let round = self.round;
         if round.pause > 0 {
-            thread::sleep(Duration::from_micros(self.random.below(round.pause)));
+            thread::sleep(Duration::from_micros(self.random.random_range(0..round.pause)));
         }
         if !round.refresh_permanent() {
             // The generation is full.
@@ -67,7 +69,7 @@ impl<'a> Worker<'a> {
     }
 
     pub(crate) fn step(&mut self) {
-        match self.random.below(256) {
+        match self.random.random_range(0..256) {
             0 => self.insert_batch(),
             1..4 => self.look_up_batch(),
             4..24 => self.add_contested(),
@@ -102,7 +104,7 @@ impl<'a> Worker<'a> {
         if self.known.lives.len() < REMEMBERED {
             self.known.lives.push(life);
         } else {
-            let place = self.random.below(REMEMBERED as u64) as usize;
+            let place = self.random.random_range(0..REMEMBERED);
             self.known.lives[place] = life;
         }
     }
@@ -115,7 +117,7 @@ impl<'a> Worker<'a> {
         let inserts = round.inserts.fetch_add(1, SeqCst);
         let before = round.filter.generation();
         round.announced[slot].store(pack(self.next, before), SeqCst);
-        let added = if self.random.below(2) == 0 {
+        let added = if self.random.random_bool(0.5) {
             round.filter.insert(&key).map(|()| true)
         } else {
             round.filter.insert_if_absent(&key)
@@ -137,10 +139,10 @@ impl<'a> Worker<'a> {
         if lives == 0 {
             return;
         }
-        let place = self.random.below(lives) as usize;
+        let place = self.random.random_range(0..lives) as usize;
         let life = self.known.lives[place];
         let inserts = round.inserts.fetch_add(1, SeqCst);
-        if self.random.below(4) == 0 {
+        if self.random.random_ratio(1, 4) {
             // If it is absent, its last known insert is no longer the last one.
             let added = self.taken(round.filter.insert_if_absent(&life.key));
             if added.is_none_or(|added| added) {
@@ -162,7 +164,7 @@ impl<'a> Worker<'a> {
     fn add_contested(&mut self) {
         let round = self.round;
         // All threads use the same few keys, which change with time.
-        let number = round.filter.generation() / (2 * round.generations()) * 8 + self.random.below(8);
+        let number = round.filter.generation() / (2 * round.generations()) * 8 + self.random.random_range(0..8);
         round.inserts.fetch_add(1, SeqCst);
         let before = round.filter.generation();
         let added = round.filter.insert_if_absent(&key(round.seed, CONTESTED, number));
@@ -173,7 +175,7 @@ impl<'a> Worker<'a> {
 
     fn insert_batch(&mut self) {
         let round = self.round;
-        let len = 1 + self.random.below(BATCH);
+        let len = self.random.random_range(1..=BATCH);
         let keys: Vec<_> = (self.next..self.next + len).map(|number| key(round.seed, self.id, number)).collect();
         self.next += len;
         let inserts = round.inserts.fetch_add(len, SeqCst);
@@ -208,7 +210,7 @@ impl<'a> Worker<'a> {
         if lives == 0 {
             return;
         }
-        let place = self.random.below(lives) as usize;
+        let place = self.random.random_range(0..lives) as usize;
         let life = self.known.lives[place];
         let generation = round.filter.generation();
         let found = round.filter.contains(&life.key);
@@ -225,7 +227,7 @@ impl<'a> Worker<'a> {
     fn look_up_permanent(&mut self) {
         let round = self.round;
         let Some(key) = pick(&round.permanent, &mut self.random) else { return };
-        let found = if self.random.below(4) == 0 {
+        let found = if self.random.random_ratio(1, 4) {
             // Reads the flag only now: if the keys are no longer in, this call must not add one.
             round.permanent_are_in.load(SeqCst) && round.filter.insert_if_absent(&key) == Ok(false)
         } else {
@@ -238,11 +240,11 @@ impl<'a> Worker<'a> {
     /// Advances the clock, mostly by one tick.
     fn bring_tick(&mut self) {
         let (round, generations) = (self.round, self.round.generations());
-        if round.pause > 0 && self.random.below(4) == 0 {
-            thread::sleep(Duration::from_micros(self.random.below(round.pause)));
+        if round.pause > 0 && self.random.random_ratio(1, 4) {
+            thread::sleep(Duration::from_micros(self.random.random_range(0..round.pause)));
         }
-        let by = match self.random.below(64) {
-            0 => self.random.below(generations + 3),
+        let by = match self.random.random_range(0..64) {
+            0 => self.random.random_range(0..generations + 3),
             1..32 => 0,
             _ => 1,
         };
@@ -251,7 +253,7 @@ impl<'a> Worker<'a> {
             self.known.rotations += ticks.min(generations);
         }
         assert!(round.filter.tick().is_some_and(|now| now >= tick), "the tick has not taken effect");
-        if self.random.below(16) == 0 {
+        if self.random.random_ratio(1, 16) {
             let behind = round.filter.advance_to(tick - 1);
             assert!(matches!(behind, Advance::Behind { by } if by > 0), "the clock has gone back: {behind:?}");
         }

@@ -10,8 +10,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use concurrent_cuckoo_filter::InsertError;
+use rand::Rng;
+use rand::rngs::SmallRng;
+use rand::seq::IndexedRandom;
 
-use crate::support::{Random, Raw};
+use crate::support::{Raw, scattered};
 
 /// How many threads work on a filter.
 pub(crate) const THREADS: u64 = 4;
@@ -101,7 +104,7 @@ fn first_seed() -> u64 {
 /// A key of a round, made from its owner, which is a thread or a purpose, and a number below 2^40. No two are the
 /// same.
 pub(crate) fn key(seed: u64, owner: u64, index: u64) -> Raw {
-    Raw(Random(seed.rotate_left(32) ^ owner << 40 ^ index).next())
+    scattered(seed.rotate_left(32) ^ owner << 40 ^ index)
 }
 
 /// Runs `work` on all threads, which are numbered from 1. Returns the result of each.
@@ -126,12 +129,12 @@ pub(crate) fn on_all_threads<R: Send>(tally: &mut Tally, work: impl Fn(u64, &mut
 
 /// The size and the capacity of a table with so many slots in a bucket: from a few buckets to ten thousand, which are
 /// more than one call sweeps.
-pub(crate) fn some_capacity(slots: u64, random: &mut Random) -> (&'static str, u64) {
-    match random.below(12) {
-        0..4 => ("a few buckets", 2 * slots + random.below(8 * slots)),
-        4..8 => ("hundreds of buckets", slots * (100 + random.below(200))),
-        8..11 => ("thousands of buckets", slots * (1100 + random.below(3000))),
-        _ => ("ten thousand buckets", slots * (9000 + random.below(5000))),
+pub(crate) fn some_capacity(slots: u64, random: &mut SmallRng) -> (&'static str, u64) {
+    match random.random_range(0..12) {
+        0..4 => ("a few buckets", 2 * slots + random.random_range(0..8 * slots)),
+        4..8 => ("hundreds of buckets", slots * random.random_range(100..300)),
+        8..11 => ("thousands of buckets", slots * random.random_range(1100..4100)),
+        _ => ("ten thousand buckets", slots * random.random_range(9000..14_000)),
     }
 }
 
@@ -170,8 +173,8 @@ impl Saves {
 }
 
 /// A random element, or `None` if there is none.
-pub(crate) fn pick<T: Copy>(from: &[T], random: &mut Random) -> Option<T> {
-    (!from.is_empty()).then(|| from[random.below(from.len() as u64) as usize])
+pub(crate) fn pick<T: Copy>(from: &[T], random: &mut SmallRng) -> Option<T> {
+    from.choose(random).copied()
 }
 
 /// Counts of operations and rounds. Each key of a batch counts as one.

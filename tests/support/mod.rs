@@ -1,4 +1,4 @@
-//! Helpers for several tests: keys and hashers that the filter must handle, random numbers, and every layout.
+//! Helpers for several tests: keys and hashers that the filter must handle, and every layout.
 
 // Each test binary uses a part of this.
 #![allow(dead_code, unreachable_pub)]
@@ -49,9 +49,19 @@ pub fn build(capacity: u64, encoding: Encoding, rate: f64) -> Filter {
     builder.encoding(encoding).hasher(BuildHasherDefault::default()).build().unwrap()
 }
 
+/// What [`scattered`] adds to a number.
+pub const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The key of this number, whose hash looks random. No two numbers have the same.
+pub fn scattered(number: u64) -> Raw {
+    let x = number.wrapping_add(GOLDEN);
+    let x = (x ^ (x >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    Raw(x ^ (x >> 32))
+}
+
 /// This many keys with random hashes, starting with number `first`. No two are the same.
 pub fn hashes(first: usize, count: usize) -> impl Iterator<Item = Raw> {
-    (first..first + count).map(|key| Raw(Random(key as u64).next()))
+    (first..first + count).map(|number| scattered(number as u64))
 }
 
 /// An encoding and a rate, and the slots and fingerprint bits that they lead to.
@@ -90,18 +100,3 @@ pub const MAPLET_LAYOUTS: [MapletLayout; 10] = [
     (1, 1e-8, 2, 31),
     (16, 0.001, 2, 16),
 ];
-
-/// A small generator of random numbers. Each thread has its own.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (self.0 ^ (self.0 >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
-        x ^ (x >> 32)
-    }
-
-    pub fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-}
