@@ -36,7 +36,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// Adds a copy of the item by as many steps as it takes, without counting it.
-    #[inline(never)]
+    #[inline]
     pub(super) fn insert_item(&self, item: Item) -> Result<(), InsertError> {
         self.until_added(item, Purpose::Insert, None, |_| self.add_slow(item).then_some(()))
     }

@@ -147,27 +147,28 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         hashes: Hashes<'_>,
         beside: B,
         counts: bool,
-        insert: impl Fn(Item, B::OfOne) -> Result<(), InsertError>,
+        insert: impl Fn(&Self, Item, B::OfOne) -> Result<(), InsertError>,
     ) -> Result<usize, InsertBatchError> {
-        let mut inserted = 0;
-        let mut refused = None;
-        let act = |block: Block<'_, G>, beside: &B::OfBlock, coming: &Items<G::Index, BLOCK>| {
+        let mut outcome = (0, None);
+        let (inserted, refused) = (&mut outcome.0, &mut outcome.1);
+        let act = move |block: Block<'_, G>, beside: &B::OfBlock, coming: &Items<G::Index, BLOCK>| {
             // Asked once for the block: a save that begins later overlaps the inserts.
             if !L::HAS_PAYLOAD && self.is_being_saved() {
-                let (added, error) = self.insert_block_slow(block);
-                (inserted, refused) = (inserted + added, error);
+                let added;
+                (added, *refused) = self.insert_block_slow(block);
+                *inserted += added;
                 return refused.is_none();
             }
             let mut added = 0;
-            for nth in 0..block.len {
+            for nth in 0..block.len.min(BLOCK) {
                 self.prefetch(coming.get(nth));
-                if let Err(mut error) = insert(block.prepared.get(nth), B::nth(beside, nth)) {
+                if let Err(mut error) = insert(self, block.prepared.get(nth), B::nth(beside, nth)) {
                     if let InsertError::Full { len, .. } = &mut error
                         && !counts
                     {
                         *len += added;
                     }
-                    refused = Some(error);
+                    *refused = Some(error);
                     break;
                 }
                 added += 1;
@@ -175,11 +176,14 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             if !counts {
                 self.counters.add_len(added as i64);
             }
-            inserted += added;
+            *inserted += added;
             refused.is_none()
         };
         batch::for_each_block(hashes, &mut Change { table: self, beside, act });
-        refused.map_or(Ok(inserted), |error| Err(InsertBatchError { inserted, error }))
+        match outcome {
+            (inserted, None) => Ok(inserted),
+            (inserted, Some(error)) => Err(InsertBatchError { inserted, error }),
+        }
     }
 
     /// The inserts of a block of a filter that is being saved. Returns how many were made, and why no more.
@@ -200,15 +204,15 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         &self,
         hashes: Hashes<'_>,
         beside: B,
-        remove: impl Fn(Item, u64, B::OfOne) -> bool,
+        remove: impl Fn(&Self, Item, u64, B::OfOne) -> bool,
         answers: &mut dyn FnMut(&[bool]),
     ) {
-        let act = |block: Block<'_, G>, beside: &B::OfBlock, coming: &Items<G::Index, BLOCK>| {
+        let act = move |block: Block<'_, G>, beside: &B::OfBlock, coming: &Items<G::Index, BLOCK>| {
             let mut removed = [false; BLOCK];
             let mut count = 0;
             for (nth, removed) in removed.iter_mut().enumerate().take(block.len) {
                 self.prefetch(coming.get(nth));
-                *removed = remove(block.prepared.get(nth), block.hashes[nth], B::nth(beside, nth));
+                *removed = remove(self, block.prepared.get(nth), block.hashes[nth], B::nth(beside, nth));
                 count += i64::from(*removed);
             }
             self.counters.add_len(-count);

@@ -33,7 +33,12 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> Shaped<L, G, SLO
     /// The table's layout.
     #[inline(always)]
     fn layout(&self) -> Borrowed<'_, L, SLOTS, BITS> {
-        Borrowed(&self.table.layout)
+        Self::layout_of(&self.table)
+    }
+
+    #[inline(always)]
+    fn layout_of(table: &Table<L, G>) -> Borrowed<'_, L, SLOTS, BITS> {
+        Borrowed(&table.layout)
     }
 
     /// The item of a key with this hash.
@@ -116,13 +121,13 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> FilterTable for 
     }
 
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
-        self.table.insert_all(hashes, (), false, |item, ()| {
-            if self.table.add(self.layout(), item) { Ok(()) } else { self.table.insert_item(item) }
+        self.table.insert_all(hashes, (), false, |table, item, ()| {
+            if table.add(Self::layout_of(table), item) { Ok(()) } else { table.insert_item(item) }
         })
     }
 
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        let remove = |item, hash, ()| self.table.remove_item(self.layout(), item, hash);
+        let remove = |table: &Table<L, G>, item, hash, ()| table.remove_item(Self::layout_of(table), item, hash);
         self.table.remove_all(hashes, (), remove, answers);
     }
 
@@ -162,14 +167,15 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> MapletTable for 
     }
 
     fn insert_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues) -> Result<usize, InsertBatchError> {
-        self.table.insert_all(hashes, values, false, |item, value| {
-            self.table.insert_value_uncounted(item.with(self.table.layout(), value))
+        self.table.insert_all(hashes, values, false, |table, item, value| {
+            table.insert_value_uncounted(item.with(table.layout(), value))
         })
     }
 
     fn remove_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues, answers: &mut dyn FnMut(&[bool])) {
-        let layout = self.table.layout();
-        let remove = |item: Item, hash, value| self.table.remove_item(layout, item.with(layout, value), hash);
+        let remove = |table: &Table<L, G>, item: Item, hash, value| {
+            table.remove_item(table.layout(), item.with(table.layout(), value), hash)
+        };
         self.table.remove_all(hashes, values, remove, answers);
     }
 }
@@ -212,13 +218,13 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable fo
     }
 
     fn insert_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds) -> Result<usize, InsertBatchError> {
-        self.table.insert_all(hashes, ends, true, |item, end| {
-            self.table.add_until(self.table.layout(), item, Until::Tick(end), IfPresent::Add).map(|_| ())
+        self.table.insert_all(hashes, ends, true, |table, item, end| {
+            table.add_until(table.layout(), item, Until::Tick(end), IfPresent::Add).map(|_| ())
         })
     }
 
     fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool])) {
-        let remove = |item, hash, end| self.table.remove_until(self.table.layout(), item, hash, end);
+        let remove = |table: &Table<L, G>, item, hash, end| table.remove_until(table.layout(), item, hash, end);
         self.table.remove_all(hashes, ends, remove, answers);
     }
 }
