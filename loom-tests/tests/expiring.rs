@@ -312,5 +312,5 @@ fn save_against_a_sweep() -> Model {
 model! {
     save_against_a_sweep, at least 20,
     fails with "the image lacks an entry of its moment"
-    for [SweepKeepsNothing]
+    for [SweepSetsNothingAside]
 }

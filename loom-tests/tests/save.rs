@@ -57,7 +57,7 @@ fn save_against_relocation() -> Model {
 model! {
     save_against_relocation, at least 100,
     fails with "an item is in the image too few or too many times"
-    for [SaveWithoutLocks, RelocateKeepsNoSource, RelocateKeepsTargetLate]
+    for [SaveWithoutLocks, RelocateSetsNoSourceAside, RelocateSetsTargetAsideLate]
 }
 
 /// The item leaves a bucket that is still to be saved for one that may have been saved.
@@ -69,7 +69,7 @@ fn relocation_backwards() -> Model {
 model! {
     relocation_backwards, at least 50,
     fails with "an item is in the image too few or too many times"
-    for [RelocateKeepsNoSource, RelocateKeepsNoTarget, RelocateKeepsTargetLate]
+    for [RelocateSetsNoSourceAside, RelocateSetsNoTargetAside, RelocateSetsTargetAsideLate]
 }
 
 /// The item leaves a bucket that may have been saved for one that is still to be saved.
@@ -81,7 +81,7 @@ fn relocation_forwards() -> Model {
 model! {
     relocation_forwards, at least 50,
     fails with "an item is in the image too few or too many times"
-    for [RelocateKeepsNoSource, RelocateKeepsNoTarget, RelocateKeepsTargetLate]
+    for [RelocateSetsNoSourceAside, RelocateSetsNoTargetAside, RelocateSetsTargetAsideLate]
 }
 
 /// A relocation there and back: the second relocation finds the word that the first has kept.
@@ -93,7 +93,7 @@ fn relocation_there_and_back() -> Model {
 model! {
     relocation_there_and_back, at least 50,
     fails with "an item is in the image too few or too many times"
-    for [KeepsLatestWord, RelocateKeepsNoSource, RelocateKeepsNoTarget]
+    for [SetsLatestWordAside, RelocateSetsNoSourceAside, RelocateSetsNoTargetAside]
 }
 
 /// One thread inserts a twin in the other bucket and removes the old copy. The key is in throughout, and no
@@ -114,7 +114,7 @@ fn twin_comes_and_goes() -> Model {
 model! {
     twin_comes_and_goes, at least 50,
     fails with "an item is in the image too few or too many times"
-    for [RemoveKeepsNothing]
+    for [RemoveSetsNothingAside]
 }
 
 /// An item that is removed after the save has begun is in the image. The item that takes its place, and is moved,
@@ -136,7 +136,7 @@ fn remove_and_insert() -> Model {
 model! {
     remove_and_insert, at least 50,
     fails with "an item is in the image too few or too many times"
-    for [RemoveKeepsNothing]
+    for [RemoveSetsNothingAside]
 }
 
 /// Two relocations, one after the other, change one bucket.
@@ -149,7 +149,7 @@ fn two_relocations() -> Model {
 model! {
     two_relocations, at least 50, preemptions 3,
     fails with "an item is in the image too few or too many times"
-    for [KeepsLatestWord, RelocateKeepsNoSource, RelocateKeepsNoTarget]
+    for [SetsLatestWordAside, RelocateSetsNoSourceAside, RelocateSetsNoTargetAside]
 }
 
 /// Two relocations at once change one bucket, under two locks, while a save begins.
@@ -175,7 +175,7 @@ fn two_saves_against_relocation() -> Model {
 model! {
     two_saves_against_relocation, at least 100, preemptions 2,
     fails with "an item is in the image too few or too many times"
-    for [RelocateKeepsNoSource, KeepsForOneSave]
+    for [RelocateSetsNoSourceAside, SetsAsideForOneSave]
 }
 
 /// An item that is inserted after the save has begun is not in the image, wherever it finds room and is moved to.
@@ -191,7 +191,7 @@ fn insert_after_the_beginning() -> Model {
 model! {
     insert_after_the_beginning, at least 50,
     fails with "an item is in the image too few or too many times"
-    for [InsertKeepsNothing]
+    for [InsertSetsNothingAside]
 }
 
 /// An item that `clear` takes out may be in the image or not. An item that is inserted after the `clear` is not.
@@ -211,5 +211,5 @@ fn clear_and_insert() -> Model {
 model! {
     clear_and_insert, at least 50,
     fails with "an item is in the image too few or too many times"
-    for [RelocateKeepsNoTarget]
+    for [RelocateSetsNoTargetAside]
 }

@@ -182,5 +182,5 @@ fn save_against_replacement() -> Model {
 model! {
     save_against_replacement, at least 10,
     fails with "the image has a value that came later"
-    for [ReplaceKeepsNothing]
+    for [ReplaceSetsNothingAside]
 }

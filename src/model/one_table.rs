@@ -291,7 +291,7 @@ impl<L: AnyLayout> Table<L> {
 
     /// The rest of a save that has begun, on any thread.
     pub fn end_save(&self) -> Image<L> {
-        self.image(&self.0.table.begun_save())
+        self.image(&self.0.table.forgotten_save())
     }
 
     fn image(&self, save: &TableSave<'_>) -> Image<L> {

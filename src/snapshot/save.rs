@@ -20,7 +20,7 @@ use crate::table::image::images::Images;
 /// and nothing has happened.
 ///
 /// Don't keep it for longer than needed. While it exists, each insert, removal and relocation takes one more lock.
-/// It also puts aside the word that it changes, which takes 16 to 64 bytes for each bucket that is changed for the
+/// It also sets the word that it changes aside, which takes 16 to 64 bytes for each bucket that is changed for the
 /// first time.
 ///
 /// It takes along two things of the caller's own, which [`Loader::read`](crate::Loader::read) returns: a
@@ -110,7 +110,7 @@ impl<'a> Save<'a> {
     /// # Errors
     /// - Those of `to`;
     /// - [`InvalidInput`](io::ErrorKind::InvalidInput) if the attachment is too long: then nothing was written;
-    /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for words that are put aside was refused. The
+    /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for words that are set aside was refused. The
     ///   changes themselves are done.
     ///
     /// What was written before an error is no snapshot, and the filter is as it was.
@@ -167,7 +167,7 @@ impl<'a> Save<'a> {
     /// the snapshot too, begin two saves, one right after the other.
     ///
     /// # Errors
-    /// [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for words that are put aside was refused.
+    /// [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for words that are set aside was refused.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;

@@ -39,8 +39,8 @@ pub enum Fault {
     ReplaceTakesFirst,
     /// A replacement adds the new entry before it takes the old one out.
     ReplaceAddsFirst,
-    /// A replacement does not keep, for a save, the word that it changes.
-    ReplaceKeepsNothing,
+    /// A replacement does not set aside, for a save, the word that it changes.
+    ReplaceSetsNothingAside,
     /// A lookup of live entries does not read the moment again.
     LookupWithoutClock,
     /// The caller's name for the current tick changes without the locks of the stripes.
@@ -55,8 +55,8 @@ pub enum Fault {
     DropWithoutBump,
     /// A pass that has not ended is taken for one that has.
     SweptTooSoon,
-    /// A pass, or a thread that takes dead entries out, does not keep for a save the word that it changes.
-    SweepKeepsNothing,
+    /// A pass, or a thread that takes dead entries out, does not set aside for a save the word that it changes.
+    SweepSetsNothingAside,
     /// A thread that takes dead entries out, to make room, takes no lock.
     DropWithoutLock,
     /// A relocation moves an entry although it is dead.
@@ -91,20 +91,20 @@ pub enum Fault {
     SaveLocksInTurn,
     /// A save reads a chunk's words after it has marked the chunk as passed.
     SaveReadsAfterPassing,
-    /// A relocation does not keep, for a save, the word that it takes its copy out of.
-    RelocateKeepsNoSource,
-    /// A relocation does not keep the word that it puts its copy into.
-    RelocateKeepsNoTarget,
-    /// A relocation keeps the word that it puts its copy into only after it has put the copy there.
-    RelocateKeepsTargetLate,
-    /// A removal does not keep, for a save, the word that it takes its copy out of.
-    RemoveKeepsNothing,
-    /// An insert does not keep, for a save, the word that it puts its copy into.
-    InsertKeepsNothing,
-    /// If a bucket changes more than once, a save has the latest word that was kept.
-    KeepsLatestWord,
-    /// If several saves are running, words are kept for only one.
-    KeepsForOneSave,
+    /// A relocation does not set aside, for a save, the word that it takes its copy out of.
+    RelocateSetsNoSourceAside,
+    /// A relocation does not set aside the word that it puts its copy into.
+    RelocateSetsNoTargetAside,
+    /// A relocation sets the word that it puts its copy into aside only after it has put the copy there.
+    RelocateSetsTargetAsideLate,
+    /// A removal does not set aside, for a save, the word that it takes its copy out of.
+    RemoveSetsNothingAside,
+    /// An insert does not set aside, for a save, the word that it puts its copy into.
+    InsertSetsNothingAside,
+    /// If a bucket changes more than once, a save has the latest word that was set aside.
+    SetsLatestWordAside,
+    /// If several saves are running, words are set aside for only one.
+    SetsAsideForOneSave,
     /// A save of several tables begins with the oldest one.
     #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots are of several tables"))]
     SaveOldestFirst,

@@ -36,7 +36,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// Adds a copy of the item by as many steps as it takes, without counting it.
-    #[inline]
+    #[inline(never)]
     pub(super) fn insert_item(&self, item: Item) -> Result<(), InsertError> {
         self.until_added(item, Purpose::Insert, None, |_| self.add_slow(item).then_some(()))
     }
@@ -155,7 +155,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         for bucket in [item.first, item.second] {
             let seen = self.load(bucket);
             if self.layout.holds_entry(seen, item.entry) {
-                self.set_aside(bucket, Fault::RemoveKeepsNothing);
+                self.set_aside(bucket, Fault::RemoveSetsNothingAside);
                 if self.take_slow(&guard, bucket, seen, item.entry, TakeFaults::REMOVE) {
                     return true;
                 }

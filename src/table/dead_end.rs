@@ -38,7 +38,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// If relocations lead from the item's two buckets to few buckets only, and these were all full at one moment of
     /// this call: how many copies of its class there were at that moment.
     ///
-    /// The argument is that of `stripe.rs` for "full", with two differences. The passes go through the stripes of the
+    /// The argument is that of `relocate.rs`, with two differences. The passes go through the stripes of the
     /// copies in these buckets only: a full bucket changes only when one of its copies is taken out or replaced. And
     /// the second look must find the same stripes as the first, because the first pass went through those. The buckets
     /// stay as they are from the second look until the second pass begins, so the count is right for that moment. If

@@ -59,7 +59,7 @@
 //! | `insert_if_absent` | at its compare-exchange. Where it returns values: as `values`, or at any moment under the lock |
 //! | `count` | at any moment under the lock |
 //! | `values`, `contains` | at the moment that step 3 describes. `contains` may also take effect as in a filter |
-//! | an insert that fails | at the moment without room that `table/stripe.rs` describes |
+//! | an insert that fails | at the moment without room that `table/relocate.rs` describes |
 
 use core::hint::select_unpredictable;
 
@@ -254,7 +254,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             if !self.layout.holds_entry(seen, old.entry) {
                 return false;
             }
-            self.set_aside(bucket, Fault::ReplaceKeepsNothing);
+            self.set_aside(bucket, Fault::ReplaceSetsNothingAside);
             self.replace_entry(&guard, bucket, seen, old.entry, new.entry)
         })
     }

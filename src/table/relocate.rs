@@ -1,4 +1,43 @@
 //! CONCURRENT: how an insert makes room by relocations, and how it makes sure that there is no room.
+//!
+//! # Why other threads never cause "full"
+//! An insert that finds both buckets full searches for a path (`plan/path.rs`) and carries it out hop by hop. Under
+//! the lock, each hop checks again that its fingerprint is still there and that there is room. If a path has gone
+//! stale, the insert searches again. A hop that was carried out does no harm, whatever becomes of the rest.
+//!
+//! If a search finds no path, the reason may be that a hole has moved to where the search had already looked, or that
+//! a relocation is half done and its item takes up two slots. So the insert passes once through all locks, searches
+//! again, and passes through all locks again. Suppose that no version has changed between the two passes. Then no
+//! copy left its bucket during the second search, and each bucket that the search saw full was full until the end. So
+//! there was a moment without any path. Where relocations lead to few buckets only, it is enough to pass through the
+//! locks of those stripes whose copies are in them (`table/dead_end.rs`). This holds in a table of any size.
+//!
+//! Others can disturb each of these searches. So after a few the insert takes the locks of all stripes, in order, and
+//! holds them to the end (`Table::until_added_under_all_locks`). From then on no other thread takes a copy out (rule 2
+//! of `table/stripe.rs`), and no relocation is half done (rule 4 there). Others can only add. The insert searches once
+//! more:
+//!
+//! 1. *It finds no path.* Each bucket that it saw was full and stays full. So this is a moment without room, and the
+//!    insert is refused.
+//! 2. *It finds one and carries it out.* It holds the locks that this takes. Then it adds its copy, unless another
+//!    thread has taken the hole. In that case it searches again. Each such turn is due to a copy that another thread
+//!    has added, and while the locks are held no other thread takes one out. So there are no more turns than free
+//!    slots.
+//!
+//! Therefore an insert makes a bounded number of searches, whatever others do. In a table of at most `path::BUDGET`
+//! buckets a search is exact, and only three conditions refuse an insert. Two are above: no path while no version
+//! changed of a stripe that matters (all of them, or those of the copies in few buckets), and no path under all locks.
+//! The third is that all slots of both buckets hold copies of this class, counted under its lock. Such copies can only
+//! move from one of the two buckets to the other, so there was no path at the moment of the count.
+//! (`insert_within_capacity` gives up earlier, without a search. `table/expiring/mod.rs` says what a clock adds.)
+//!
+//! In a larger table, a search that ends because of its budget shows only that there is no room *near*, and other
+//! threads bump versions all the time far from the buckets in question. There a fourth condition is also enough: two
+//! searches, with a pass between them, saw exactly the same words. Then the insert need not take all locks, and the
+//! other threads need not wait for it. (In theory, words can be changed and changed back between the two looks. Then a
+//! hole may have been missed each time.)
+//!
+//! A failed insert has added nothing and taken nothing out, so it changes nothing.
 
 use crate::error::insert::InsertError;
 use crate::plan::path::{self, Hop, Outcome};
@@ -52,6 +91,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Calls `attempt` until it has an answer, with the guard of the item's stripe if `lock` says so (and with the
     /// fault that leaves that lock out). Before each further attempt, makes room in one of the item's two buckets.
     /// Refuses the insert if there is no room.
+    #[inline(always)]
     pub(super) fn until_added<R>(
         &self,
         item: Item,
@@ -217,9 +257,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         if self.drops_instead(guard, moment, entry, from) {
             return true;
         }
-        self.set_aside(from, Fault::RelocateKeepsNoSource);
-        if !fault::injected(Fault::RelocateKeepsTargetLate) {
-            self.set_aside(to, Fault::RelocateKeepsNoTarget);
+        self.set_aside(from, Fault::RelocateSetsNoSourceAside);
+        if !fault::injected(Fault::RelocateSetsTargetAsideLate) {
+            self.set_aside(to, Fault::RelocateSetsNoTargetAside);
         }
         if fault::injected(Fault::RelocateClearsFirst) {
             return self.take_slow(guard, from, self.load(from), entry, TakeFaults::RELOCATE) && self.put(to, entry);
@@ -227,8 +267,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.bump_to_add(guard, Fault::RelocateAddsWithoutBump);
         // From here to the take there are two copies. At no moment is there none.
         self.put(to, entry) && {
-            if fault::injected(Fault::RelocateKeepsTargetLate) {
-                self.set_aside(to, Fault::RelocateKeepsNoTarget);
+            if fault::injected(Fault::RelocateSetsTargetAsideLate) {
+                self.set_aside(to, Fault::RelocateSetsNoTargetAside);
             }
             self.take_slow(guard, from, self.load(from), entry, TakeFaults::RELOCATE);
             true

@@ -76,7 +76,7 @@
 //! | `contains`, *true* | at the read that matched |
 //! | `contains`, *false* | after section `n`, and before each insert of the class that it has not seen |
 //! | `insert_if_absent` | *false*: when it saw a copy. *true*: after its look and after each *false* that has not seen it; before each plain `insert` of the class that its look has not seen; apart from that, at its compare-exchange. No other `insert_if_absent`, `remove` or `count` of the class can come in between |
-//! | an insert that fails | at the moment without room that the section on "full" describes. For `insert_if_absent` the count of copies, which is 0, lies in the same window |
+//! | an insert that fails | at the moment without room that `table/relocate.rs` describes. For `insert_if_absent` the count of copies, which is 0, lies in the same window |
 //! | `clear` | it is not one operation: it removes each copy that is there when it begins, each at some moment of the call |
 //!
 //! These orders agree: an insert that is ordered after a *false*, or after a `remove` that this *false* has seen, was
@@ -94,56 +94,18 @@
 //! instructions as with acquire and release.
 //!
 //! A refused insert concerns all classes in the buckets that it found full. At its moment no thread is between the
-//! bump and the take of a copy of these classes (unless the fourth condition below refuses it). So each of their
+//! bump and the take of a copy of these classes (unless the fourth condition there refuses it). So each of their
 //! removals can be ordered on the same side of that moment as its take, and each plain insert at its compare-exchange.
 //! An `insert_if_absent` may be ordered before its compare-exchange. Then there are more copies at that moment, not
 //! fewer. So there is no room in the common order either. For a moment, this order may even have more copies than
 //! there are slots: only a refusal depends on room, not a success.
 //!
-//! # Why other threads never cause "full"
-//! An insert that finds both buckets full searches for a path (`plan/path.rs`) and carries it out hop by hop. Under
-//! the lock, each hop checks again that its fingerprint is still there and that there is room. If a path has gone
-//! stale, the insert searches again. A hop that was carried out does no harm, whatever becomes of the rest.
-//!
-//! If a search finds no path, the reason may be that a hole has moved to where the search had already looked, or that
-//! a relocation is half done and its item takes up two slots. So the insert passes once through all locks, searches
-//! again, and passes through all locks again. Suppose that no version has changed between the two passes. Then no
-//! copy left its bucket during the second search, and each bucket that the search saw full was full until the end. So
-//! there was a moment without any path. Where relocations lead to few buckets only, it is enough to pass through the
-//! locks of those stripes whose copies are in them (`table/dead_end.rs`). This holds in a table of any size.
-//!
-//! Others can disturb each of these searches. So after a few the insert takes the locks of all stripes, in order, and
-//! keeps them (`Table::insert_undisturbed`). From then on no other thread takes a copy out (rule 2), and no
-//! relocation is half done (rule 4). Others can only add. The insert searches once more:
-//!
-//! 1. *It finds no path.* Each bucket that it saw was full and stays full. So this is a moment without room, and the
-//!    insert is refused.
-//! 2. *It finds one and carries it out.* It holds the locks that this takes. Then it adds its copy, unless another
-//!    thread has taken the hole. In that case it searches again. Each such turn is due to a copy that another thread
-//!    has added, and while the locks are held no other thread takes one out. So there are no more turns than free
-//!    slots.
-//!
-//! Therefore an insert makes a bounded number of searches, whatever others do. In a table of at most `path::BUDGET`
-//! buckets a search is exact, and only three conditions refuse an insert. Two are above: no path while no version
-//! changed of a stripe that matters (all of them, or those of the copies in few buckets), and no path under all locks.
-//! The third is that all slots of both buckets hold copies of this class, counted under its lock. Such copies can only
-//! move from one of the two buckets to the other, so there was no path at the moment of the count.
-//! (`insert_within_capacity` gives up earlier, without a search. `table/expiring/mod.rs` says what a clock adds.)
-//!
-//! In a larger table, a search that ends because of its budget shows only that there is no room *near*, and other
-//! threads bump versions all the time far from the buckets in question. There a fourth condition is also enough: two
-//! searches, with a pass between them, saw exactly the same words. Then the insert need not take all locks, and the
-//! other threads need not wait for it. (In theory, words can be changed and changed back between the two looks. Then a
-//! hole may have been missed each time.)
-//!
-//! A failed insert has added nothing and taken nothing out, so it changes nothing.
-//!
 //! # Orderings
 //! | pair | release | acquire | carries |
 //! |---|---|---|---|
-//! | a | `Table::take_at_once`, `Table::bump_and_take` and `Table::clear`: the store that takes a copy out | `Table::look` | the bump before it: a thread that reads the word without that copy reads the new version |
+//! | a | `Table::take`, `Table::take_slow` and `Table::clear`: the store that takes a copy out | `Table::load` | the bump before it: a thread that reads the word without that copy reads the new version |
 //! | b | `Guard::bump` | `Stripe::version`, the first of a lookup's two reads | the copy in the new place: a thread that reads the new version sees it |
-//! | c | `Table::put_at_once` and `Table::put`: the store that adds a copy | `Table::look` | what the inserter has done and seen before. A thread may learn from one copy that another must be there, and remove its twin; it passes that on through *a* and *b* |
+//! | c | `Table::add` and `Table::put`: the store that adds a copy | `Table::load` | what the inserter has done and seen before. A thread may learn from one copy that another must be there, and remove its twin; it passes that on through *a* and *b* |
 //! | d | the lock | the lock | what earlier holders did and saw |
 //!
 //! All changes of a word are read-modify-writes, so each release also reaches a thread that reads a later value of

@@ -218,7 +218,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             if !self.layout.has_room(self.load(bucket)) {
                 return false;
             }
-            self.set_aside(bucket, Fault::InsertKeepsNothing);
+            self.set_aside(bucket, Fault::InsertSetsNothingAside);
             self.put(bucket, item.entry)
         })
     }

@@ -99,7 +99,7 @@
 //! | `remove` | at its compare-exchange; or, if the end has passed by then, just before it passed: the entry was there, for the lock was held |
 //! | `insert_if_absent` | *false*: at its look. *true*: at its compare-exchange; under the lock, no other thread has added an entry of the class |
 //! | an insert that is refused for its lifetime | at its look at the clock |
-//! | an insert that is refused for lack of room | at the moment without room that `table/stripe.rs` describes. Dead entries count as room there: the search leaves them out, by one moment of the clock for all buckets, and its result does not count if the clock has gone on. At last the insert checks whether its own entry would still be live. If so, it was live at that moment |
+//! | an insert that is refused for lack of room | at the moment without room that `table/relocate.rs` describes. Dead entries count as room there: the search leaves them out, by one moment of the clock for all buckets, and its result does not count if the clock has gone on. At last the insert checks whether its own entry would still be live. If so, it was live at that moment |
 //!
 //! As in `table/stripe.rs`, the orders of all keys agree. The accesses to the moment are `SeqCst` like those to
 //! words, except the second reading of a lookup, for which step 1 is enough. So, if one thread advances
@@ -113,14 +113,14 @@
 //! `swept` lags by so little that entries with the longest lifetime are admitted. The lock of the sweep comes before
 //! the locks of stripes, and a thread that holds one of these never waits for it. So there is no deadlock.
 //!
-//! An insert that holds the locks of all stripes (`Table::undisturbed`) makes a bounded number of searches here too.
+//! An insert that holds the locks of all stripes (`Table::until_added_under_all_locks`) makes a bounded number of searches here too.
 //! No other thread adds meanwhile, since that takes a lock. The clock goes on by at most as many moments as there are
 //! calls of `advance_to` until one of them waits for the locks to settle.
 //!
 //! # Saves
 //! A save reads the moment when it has the locks of all stripes. All items that are live then are in the image
 //! (`table/image/save.rs`). A pass that began before takes out only what is dead by then. One that begins later has
-//! settled, sees that a save is running, and keeps the words.
+//! settled, sees that a save is running, and sets the words aside.
 
 pub(crate) mod clock;
 mod sweep;
@@ -415,7 +415,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             return true;
         }
         let new = class.with(self.layout(), clock.ring.place(end)).entry;
-        self.set_aside(bucket, Fault::ReplaceKeepsNothing);
+        self.set_aside(bucket, Fault::ReplaceSetsNothingAside);
         self.replace_entry(guard, bucket, self.load(bucket), old, new)
     }
 

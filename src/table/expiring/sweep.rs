@@ -169,7 +169,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 return 0;
             }
             let left = self.layout.without_all(seen, lanes);
-            self.set_aside(bucket, Fault::SweepKeepsNothing);
+            self.set_aside(bucket, Fault::SweepSetsNothingAside);
             match self.exchange(bucket, seen, left, Fault::TakeOverwrites) {
                 Ok(()) => return lanes.count_ones() as usize,
                 Err(now) => seen = now,
@@ -208,7 +208,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Takes a dead entry out of the bucket, if it is still there. The caller holds the lock of its stripe.
     pub(in crate::table) fn take_dead(&self, clock: &Clock, guard: &Guard<'_>, bucket: usize, entry: Entry) {
-        self.set_aside(bucket, Fault::SweepKeepsNothing);
+        self.set_aside(bucket, Fault::SweepSetsNothingAside);
         if !fault::injected(Fault::DropWithoutBump) {
             guard.bump();
         }

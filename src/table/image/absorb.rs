@@ -10,7 +10,7 @@
 //! Here, each copy is added as an insert of its key would add it. In a filter, one exchange may add several copies to
 //! a bucket. That is equivalent to the same number of inserts, one right after the other: an insert is one exchange
 //! of one word that takes no copy out (`table/stripe.rs`), and no thread can tell that nothing came in between. If a
-//! save of this table is running, the word is kept first, as for any insert. Where slots have payloads, each copy is
+//! save of this table is running, the word is set aside first, as for any insert. Where slots have payloads, each copy is
 //! added by an insert of its own, under the lock of its stripe.
 //!
 //! A table can take in itself, and two tables can take in each other: no lock is held from one step to the next.
@@ -49,7 +49,7 @@ pub(crate) struct Absorbed {
 /// Why not all copies were added.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Stopped {
-    /// The memory in which words of the other table are put aside was refused.
+    /// The memory in which words of the other table are set aside was refused.
     OutOfMemory,
     /// The next copy was refused.
     Refused(InsertError),
@@ -198,7 +198,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             if added == 0 {
                 return 0;
             }
-            self.set_aside(bucket, Fault::InsertKeepsNothing);
+            self.set_aside(bucket, Fault::InsertSetsNothingAside);
             match self.exchange(bucket, seen, changed, Fault::AddOverwrites) {
                 Ok(()) => return added,
                 Err(now) => seen = now,

@@ -6,7 +6,7 @@ use std::io;
 use crate::error::load::LoadError;
 use crate::sync::fault::{self, Fault};
 use crate::table::expiring::clock::Clock;
-use crate::table::image::save::{CHUNK, Kept, TableSave};
+use crate::table::image::save::{CHUNK, SetAside, TableSave};
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Geometry;
@@ -18,13 +18,13 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// # Errors
     /// Of the kind `OutOfMemory`.
     pub(crate) fn begin_save(&self) -> io::Result<TableSave<'_>> {
-        let kept = Kept::new(self.words.len())?;
+        let set_aside = SetAside::new(self.words.len())?;
         if fault::injected(Fault::SaveLocksInTurn) {
-            let save = self.saving().begin(kept)?;
+            let save = self.saving().begin(set_aside)?;
             self.settle(&self.stripes);
             return Ok(save);
         }
-        let begin = || self.saving().begin(kept.at(self.clock().map(Clock::read)));
+        let begin = || self.saving().begin(set_aside.at(self.clock().map(Clock::read)));
         self.with_all_locked(Fault::SaveWithoutLocks, begin)
     }
 
@@ -32,7 +32,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// copies are in it. No lock is held while `chunk` runs.
     ///
     /// # Errors
-    /// Those of `chunk`; of the kind `OutOfMemory` if the memory for a kept word was refused.
+    /// Those of `chunk`; of the kind `OutOfMemory` if the memory for a word set aside was refused.
     pub(crate) fn read_image(
         &self,
         save: &TableSave<'_>,
@@ -45,11 +45,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             if !fault::injected(Fault::SaveReadsAfterPassing) {
                 self.read(start, words);
             }
-            let kept = save.pass(start)?;
+            let set_aside = save.pass(start)?;
             if fault::injected(Fault::SaveReadsAfterPassing) {
                 self.read(start, words);
             }
-            for (bucket, word) in kept {
+            for (bucket, word) in set_aside {
                 words[bucket - start] = word.0;
             }
             copies += words.iter().map(|&word| self.layout.occupied(Bucket(word)) as u64).sum::<u64>();
@@ -91,7 +91,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// In a model: the save that has begun and whose handle was forgotten.
     #[cfg(ccf_model)]
-    pub(crate) fn begun_save(&self) -> TableSave<'_> {
-        self.saving().begun()
+    pub(crate) fn forgotten_save(&self) -> TableSave<'_> {
+        self.saving().forgotten()
     }
 }

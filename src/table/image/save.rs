@@ -5,26 +5,26 @@
 //! Words are read in the order of the buckets, a chunk at a time. The caller's writer runs in between, which may take
 //! minutes. Meanwhile an item may be relocated from a bucket not yet read to one that has been read: the save would
 //! miss it. One that is relocated the other way would be in the image twice. So *a thread that is about to change a
-//! word keeps the old one*. While a save is running, a relocation puts aside the words of both its buckets, and a
-//! removal or an insert puts aside that of its bucket. They do so unless the word has been put aside already or its
-//! chunk has been read. (Operating systems do this with pages: copy on write.) Where a word was kept, the image has
-//! that one. Lookups need to know nothing of all this.
+//! word sets the old one aside*. While a save is running, a relocation sets the words of both its buckets aside, and a
+//! removal or an insert that of its bucket. They do so unless the word has been set aside already or its chunk has been
+//! read. (Operating systems do this with pages: copy on write.) Where a word was set aside, the image has that one.
+//! Lookups need to know nothing of all this.
 //!
-//! Any number of saves may run at a time. Each has its own kept words and its own mark, so none waits for another.
+//! Any number of saves may run at a time. Each has its own words set aside and its own mark, so none waits for another.
 //!
 //! # The rules
 //! 1. A save begins at one moment, at which it holds the locks of *all* stripes. At that moment it joins the list
 //!    [`Saving::saves`] and adds one to [`Saving::running`].
-//! 2. A thread that holds a stripe's lock looks at `running`. If it is not 0, the thread keeps a word, for each save
-//!    in the list, before the first copy is taken out of it and before a relocation puts a copy into it. It does so
-//!    under the lock of the list, and for a save only if that save has not passed the word's chunk and has not kept
-//!    the word before.
+//! 2. A thread that holds a stripe's lock looks at `running`. If it is not 0, the thread sets a word aside, for each
+//!    save in the list, before the first copy is taken out of it and before a relocation puts a copy into it. It does
+//!    so under the lock of the list, and for a save only if that save has not passed the word's chunk and has no word
+//!    of this bucket yet.
 //!
-//!    An insert that finds room holds no lock. It looks at `running` all the same, and keeps the word before it adds
-//!    to it. It may look too early, and add after the save has begun. But that cannot happen if the insert begins
+//!    An insert that finds room holds no lock. It looks at `running` all the same, and sets the word aside before it
+//!    adds to it. It may look too early, and add after the save has begun. But that cannot happen if the insert begins
 //!    after the save has begun, in the sense of happens-before.
 //! 3. The saver reads the words of a chunk, without any lock. *Then*, under the lock of the list, it passes the
-//!    chunk: it takes what was kept of it, and advances the mark. Kept words replace those that were read.
+//!    chunk: it takes what was set aside of it, and advances the mark. Words set aside replace those that were read.
 //! 4. The lock of the list is a leaf: a thread that holds it takes no other lock, and runs no caller's code. So there
 //!    is no deadlock.
 //!
@@ -37,17 +37,17 @@
 //!
 //! *The image of a bucket is its word at a moment after `t` and before the first time that, after `t`, a copy was
 //! taken out of it or put there by a relocation.* Call those changes *moves*. Before each move, the thread that makes
-//! it has asked, under the lock of the list, for the word to be kept. Take the first moment under that lock at which,
-//! for this save, either the bucket's word was kept or its chunk was passed.
+//! it has asked, under the lock of the list, for the word to be set aside. Take the first moment under that lock at
+//! which, for this save, either the bucket's word was set aside or its chunk was passed.
 //!
-//! - If the word was kept, all moves come later. Those of the thread that kept it come later by that thread's own
-//!   order. Those of others come later because they ask later and find the word kept. So the word read for keeping
-//!   has no trace of a move.
+//! - If the word was set aside, all moves come later. Those of the thread that did it come later by that thread's own
+//!   order. Those of others come later because they ask later and find it done. So the word that was set aside has no
+//!   trace of a move.
 //! - If the chunk was passed, every move comes after that, and the saver had read the word before. (In the sense of
 //!   happens-before, by the lock; and no read sees a write that happens after it.)
 //!
 //! What is left are inserts that find room, which only add. An insert that begins after the save has begun asks for
-//! the word to be kept before it adds to it, like a move, so the image does not have it. Of the inserts that overlap
+//! the word to be set aside before it adds to it, like a move, so the image does not have it. Of the inserts that overlap
 //! the beginning, the image has those that came before the image's word was read. It also has what was there at `t`,
 //! since all of that happened before that reading. Other saves make no difference: their words and marks are their own.
 //!
@@ -63,12 +63,12 @@
 //!   image is exactly the table as it was at that moment.
 //! - A copy whose insert overlaps the beginning is in at most once: only in the bucket where it was inserted, and
 //!   only if that was in time. A later relocation puts it where the image no longer looks.
-//! - What `clear` takes out during the save may be in or not, since `clear` keeps nothing. It takes copies out, so it
+//! - What `clear` takes out during the save may be in or not, since `clear` sets nothing aside. It takes copies out, so it
 //!   can add nothing to the image. What the image lacks because of it was taken out of the table.
 //!
 //! *Why all locks at once.* It is not enough to join the list and to pass once through the locks, as `Table::settle`
 //! does. In between, some relocations would see the save, and others that began earlier would not. Suppose that one
-//! of the former keeps bucket `B` as it is without `x`. Then one of the latter moves `x` from `A` to `B`, and `A` is
+//! of the former sets bucket `B` aside as it is without `x`. Then one of the latter moves `x` from `A` to `B`, and `A` is
 //! read when `x` is gone. The fault `SaveLocksInTurn` does this, and a model catches it.
 //!
 //! # What it costs
@@ -92,23 +92,23 @@ pub(crate) const CHUNK: usize = if cfg!(ccf_model) { 1 } else { 1024 };
 /// What a table needs for saves.
 #[derive(Debug)]
 pub(crate) struct Saving {
-    /// How many saves are running. While it is not 0, words are to be kept.
+    /// How many saves are running. While it is not 0, words are to be set aside.
     ///
     /// All accesses are relaxed. A thread that must know that it is not 0 knows so by the lock of a stripe (rule 1).
     /// Knowing that it is 0 again only saves work.
     running: AtomicU64,
     /// One element for each save that is running.
-    saves: Mutex<Vec<Kept>>,
+    saves: Mutex<Vec<SetAside>>,
 }
 
-/// The words that were put aside for one save.
+/// The words that were set aside for one save.
 #[derive(Debug)]
-pub(in crate::table) struct Kept {
+pub(in crate::table) struct SetAside {
     /// The number of the save.
     save: u64,
     /// Buckets below this one have been passed.
     passed: usize,
-    /// The kept words of each chunk, in the order of the buckets.
+    /// The words of each chunk that were set aside, in the order of the buckets.
     chunks: Box<[Vec<(usize, Bucket)>]>,
     /// Whether the memory for a word was refused.
     refused: bool,
@@ -116,8 +116,8 @@ pub(in crate::table) struct Kept {
     reading: Option<Reading>,
 }
 
-impl Kept {
-    /// No kept words yet, for a table of this many buckets.
+impl SetAside {
+    /// No words yet, for a table of this many buckets.
     pub(in crate::table) fn new(buckets: usize) -> io::Result<Self> {
         let chunks = boxed_slice(buckets.div_ceil(CHUNK), Vec::new).ok_or_else(out_of_memory)?;
         Ok(Self { save: 0, passed: 0, chunks, refused: false, reading: None })
@@ -128,15 +128,15 @@ impl Kept {
         Self { reading, ..self }
     }
 
-    /// Keeps the bucket's word, unless it has been kept before or its chunk has been passed.
-    fn keep(&mut self, bucket: usize, word: Bucket) {
+    /// Sets the bucket's word aside, unless that was done before or its chunk has been passed.
+    fn set_aside(&mut self, bucket: usize, word: Bucket) {
         if bucket < self.passed || self.refused {
             return;
         }
         let chunk = &mut self.chunks[bucket / CHUNK];
         match chunk.binary_search_by_key(&bucket, |&(bucket, _)| bucket) {
             Ok(place) => {
-                if fault::injected(Fault::KeepsLatestWord) {
+                if fault::injected(Fault::SetsLatestWordAside) {
                     chunk[place].1 = word;
                 }
             }
@@ -153,7 +153,7 @@ impl Saving {
         Self { running: AtomicU64::new(0), saves: Mutex::new(Vec::new()) }
     }
 
-    /// Whether words are to be kept. For callers that hold a stripe's lock, and for inserts (rule 2).
+    /// Whether words are to be set aside. For callers that hold a stripe's lock, and for inserts (rule 2).
     #[inline(always)]
     pub(in crate::table) fn is_running(&self) -> bool {
         self.running.load(Ordering::Relaxed) != 0
@@ -165,26 +165,26 @@ impl Saving {
     pub(in crate::table) fn set_aside(&self, bucket: usize, load: impl FnOnce() -> Bucket) {
         let mut saves = self.saves.lock();
         let word = load();
-        let number = if fault::injected(Fault::KeepsForOneSave) { 1 } else { usize::MAX };
-        saves.iter_mut().take(number).for_each(|kept| kept.keep(bucket, word));
+        let number = if fault::injected(Fault::SetsAsideForOneSave) { 1 } else { usize::MAX };
+        saves.iter_mut().take(number).for_each(|save| save.set_aside(bucket, word));
     }
 
     /// Begins a save, at this moment. The caller holds the locks of all stripes.
-    pub(in crate::table) fn begin(&self, kept: Kept) -> io::Result<TableSave<'_>> {
+    pub(in crate::table) fn begin(&self, set_aside: SetAside) -> io::Result<TableSave<'_>> {
         let mut saves = self.saves.lock();
         // No other save that is running has this number.
-        let save = saves.iter().map(|kept| kept.save + 1).max().unwrap_or(0);
+        let save = saves.iter().map(|running| running.save + 1).max().unwrap_or(0);
         if saves.try_reserve(1).is_err() {
             return Err(out_of_memory());
         }
-        saves.push(Kept { save, ..kept });
+        saves.push(SetAside { save, ..set_aside });
         self.running.fetch_add(1, Ordering::Relaxed);
         Ok(TableSave { saving: self, save })
     }
 
     /// In a model: the save that has begun and whose handle was forgotten.
     #[cfg(ccf_model)]
-    pub(in crate::table) fn begun(&self) -> TableSave<'_> {
+    pub(in crate::table) fn forgotten(&self) -> TableSave<'_> {
         let save = self.saves.lock()[0].save;
         TableSave { saving: self, save }
     }
@@ -201,7 +201,7 @@ impl TableSave<'_> {
     /// The reading of the table's clock at the moment of the save, if the table has a clock.
     pub(crate) fn reading(&self) -> Option<Reading> {
         let saves = self.saving.saves.lock();
-        saves.iter().find(|kept| kept.save == self.save).expect("a running save is in the list").reading
+        saves.iter().find(|running| running.save == self.save).expect("a running save is in the list").reading
     }
 
     /// The moment of the table's clock, and the caller's tick at that moment; `None` unless the clock had been set to
@@ -211,29 +211,30 @@ impl TableSave<'_> {
         Some((moment, now?))
     }
 
-    /// Passes the chunk from this bucket on and returns what was kept of it.
+    /// Passes the chunk from this bucket on and returns what was set aside of it.
     pub(in crate::table) fn pass(&self, start: usize) -> io::Result<Vec<(usize, Bucket)>> {
         let mut saves = self.saving.saves.lock();
-        let kept = saves.iter_mut().find(|kept| kept.save == self.save).expect("a running save is in the list");
-        if kept.refused {
+        let running =
+            saves.iter_mut().find(|running| running.save == self.save).expect("a running save is in the list");
+        if running.refused {
             drop(saves);
             return Err(out_of_memory());
         }
-        kept.passed = start + CHUNK;
-        Ok(std::mem::take(&mut kept.chunks[start / CHUNK]))
+        running.passed = start + CHUNK;
+        Ok(std::mem::take(&mut running.chunks[start / CHUNK]))
     }
 }
 
 impl Drop for TableSave<'_> {
     fn drop(&mut self) {
-        let kept = {
+        let ended = {
             let mut saves = self.saving.saves.lock();
-            let place = saves.iter().position(|kept| kept.save == self.save);
+            let place = saves.iter().position(|running| running.save == self.save);
             place.map(|place| saves.swap_remove(place))
         };
-        // In any order: while the count is still raised, words are kept for those saves that are in the list.
+        // In any order: while the count is still raised, words are set aside for those saves that are in the list.
         self.saving.running.fetch_sub(1, Ordering::Relaxed);
-        drop(kept); // not under the lock
+        drop(ended); // not under the lock
     }
 }
 

@@ -230,9 +230,9 @@ without! {
     AddOverwrites, CountDropsUpdates, CountWithoutLock, FullIgnoresVersions from 550, FullPassesOwnStripe from 900,
     FullThoughPresent, FullWithoutConfirmation, FullWithoutLocks, InsertIfAbsentWithoutLock,
     LookupWithoutVersion from 100, RelocateBumpsLate, RelocateClearsFirst, RelocateWithoutBump, RelocateWithoutLock,
-    RelocateWithoutRecheck, RemoveWithoutBump from 450, RemoveWithoutLock, TakeOverwrites, InsertKeepsNothing,
-    KeepsForOneSave, KeepsLatestWord, RelocateKeepsNoSource, RelocateKeepsNoTarget, RelocateKeepsTargetLate,
-    RemoveKeepsNothing, SaveLocksInTurn, SaveReadsAfterPassing, SaveWithoutLocks,
+    RelocateWithoutRecheck, RemoveWithoutBump from 450, RemoveWithoutLock, TakeOverwrites, InsertSetsNothingAside,
+    SetsAsideForOneSave, SetsLatestWordAside, RelocateSetsNoSourceAside, RelocateSetsNoTargetAside, RelocateSetsTargetAsideLate,
+    RemoveSetsNothingAside, SaveLocksInTurn, SaveReadsAfterPassing, SaveWithoutLocks,
     #[ignore = "takes minutes: world 10,789 is the first; loom's models and a scene find it at once"]
     RemoveBumpsLate
 }
@@ -241,8 +241,8 @@ without! {
     AddOverwrites, CountDropsUpdates, CountWithoutLock, FullThoughPresent, FullWithoutConfirmation, FullWithoutLocks,
     InsertIfAbsentWithoutLock, LookupWithoutVersion, RelocateClearsFirst, RelocateWithoutBump, RelocateWithoutLock,
     RelocateWithoutRecheck, RemoveWithoutBump, RemoveWithoutLock, TakeOverwrites,
-    InsertKeepsNothing, KeepsForOneSave, KeepsLatestWord, RelocateKeepsNoSource, RelocateKeepsNoTarget,
-    RelocateKeepsTargetLate, RemoveKeepsNothing, SaveLocksInTurn, SaveReadsAfterPassing, SaveWithoutLocks,
+    InsertSetsNothingAside, SetsAsideForOneSave, SetsLatestWordAside, RelocateSetsNoSourceAside, RelocateSetsNoTargetAside,
+    RelocateSetsTargetAsideLate, RemoveSetsNothingAside, SaveLocksInTurn, SaveReadsAfterPassing, SaveWithoutLocks,
     #[ignore = "takes minutes: two threads must pause at exactly the right steps"]
     RelocateBumpsLate,
     #[ignore = "takes minutes: two threads must pause at exactly the right steps"]

@@ -296,6 +296,6 @@ fn histories_under_random_schedules_are_linearizable() {
 without! {
     random_schedules, in at most 40_000 worlds:
     AddValueWithoutBump from 250, AddValueWithoutLock, InsertIfAbsentWithoutLock, LookupWithoutVersion,
-    RelocateWithoutBump, RemoveWithoutBump, ReplaceAddsFirst, ReplaceKeepsNothing, ReplaceTakesFirst,
+    RelocateWithoutBump, RemoveWithoutBump, ReplaceAddsFirst, ReplaceSetsNothingAside, ReplaceTakesFirst,
     ReplaceWithoutBump from 3_700, ReplaceWithoutLock from 100
 }

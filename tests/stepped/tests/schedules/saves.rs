@@ -42,10 +42,10 @@ scene! {
         SaveWithoutLocks,
         SaveLocksInTurn,
         SaveReadsAfterPassing,
-        RelocateKeepsNoSource,
-        RelocateKeepsNoTarget,
-        RelocateKeepsTargetLate,
-        KeepsLatestWord
+        RelocateSetsNoSourceAside,
+        RelocateSetsNoTargetAside,
+        RelocateSetsTargetAsideLate,
+        SetsLatestWordAside
     ]
 }
 
@@ -69,7 +69,7 @@ fn a_save_while_twins_come_and_go() -> Scene {
 scene! {
     a_save_while_twins_come_and_go,
     fails with "an item is in the image too few or too many times"
-    for [RemoveKeepsNothing, SaveReadsAfterPassing]
+    for [RemoveSetsNothingAside, SaveReadsAfterPassing]
 }
 
 /// Two saves at the same time, while items are relocated and inserted. Each image has the items that stay once, and
@@ -98,5 +98,5 @@ fn two_saves_among_changes() -> Scene {
 scene! {
     two_saves_among_changes,
     fails with "an item is in the image too few or too many times"
-    for [SaveWithoutLocks, KeepsForOneSave, RelocateKeepsNoSource, RelocateKeepsNoTarget]
+    for [SaveWithoutLocks, SetsAsideForOneSave, RelocateSetsNoSourceAside, RelocateSetsNoTargetAside]
 }
