@@ -36,7 +36,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// Adds a copy of the item by as many steps as it takes, without counting it.
-    #[inline(never)]
+    #[inline]
     pub(super) fn insert_item(&self, item: Item) -> Result<(), InsertError> {
         self.until_added(item, Purpose::Insert, None, |_| self.add_slow(item).then_some(()))
     }
@@ -46,7 +46,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[inline(never)]
     pub(super) fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError> {
         let item = self.item(hash);
-        if !self.is_being_saved() && self.add(self.layout(), item) || self.add_slow(item) {
+        if self.add_slow(item) {
             self.counters.add_len(1);
             return Ok(());
         }

@@ -10,8 +10,9 @@ use crate::error::insert::{InsertBatchError, InsertError};
 use crate::filter::batch_key::{BatchKey, Sealed};
 use crate::filter::membership::MembershipFilter;
 use crate::filter::shared::batches::{batches, blocks};
+use crate::filter::shared::figures::figures;
 use crate::filter::shared::operations::{
-    layout_of_table, membership, operation_on_a_key, operations_on_hashes, operations_on_keys, properties,
+    membership, operation_on_a_key, operations_on_hashes, operations_on_keys, properties,
 };
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
@@ -184,8 +185,6 @@ operations_on_hashes!(ConcurrentCuckooFilter with removal);
 
 properties!(ConcurrentCuckooFilter made by "with_capacity(1000)");
 
-layout_of_table!(ConcurrentCuckooFilter with fingerprints of "8 to 32" in "2 to 8");
-
 membership!(ConcurrentCuckooFilter);
 
 impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
@@ -197,127 +196,6 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     #[inline(always)]
     fn prepared(hash: u64) -> u64 {
         hash
-    }
-
-    /// Returns how many keys are in the filter. A key that was inserted several times counts as often.
-    ///
-    /// The number is exact while no other thread changes the filter. While others do, each change that overlaps the
-    /// call may or may not be counted.
-    ///
-    /// Cost: it adds up at most 64 counters. There are several so that inserts on different threads need not share
-    /// one.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
-    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
-    /// filter.insert("a")?;
-    /// filter.insert("a")?;
-    /// assert_eq!(filter.len(), 2);
-    /// # Ok::<(), InsertError>(())
-    /// ```
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.core.len()
-    }
-
-    /// Returns how many keys the filter is made for: at least as many as were asked for.
-    ///
-    /// That many distinct keys fit. The probability that the filter refuses one of them is below one in a billion.
-    /// The capacity is not a limit. The filter takes more keys while there is room, up to [`slots`](Self::slots), but
-    /// ever more slowly and without a promise.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
-    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
-    /// assert!(filter.capacity() >= 1000);
-    /// assert!(filter.slots() >= filter.capacity());
-    /// ```
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.core.capacity()
-    }
-
-    /// Returns how many slots the filter has, each for one fingerprint. It can never hold more keys than that.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
-    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
-    /// assert_eq!(filter.slots() % filter.slots_per_bucket(), 0);
-    /// ```
-    #[must_use]
-    pub fn slots(&self) -> usize {
-        self.core.slots()
-    }
-
-    /// Returns the memory that the filter takes up, in bytes. It leaves out two things: the decode table of up to 256
-    /// KiB that all semi-sorted filters share, and the name of a schema that the caller has given, up to 255 bytes.
-    ///
-    /// With the default rate that is 13.2 bits a key for ten million keys or more, 13.4 for a million, 15.4 for
-    /// 10,000, 17.5 for 1,000 and 47 for 100. A small filter leaves more slots free, and some 250 bytes are there in
-    /// any case.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
-    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1_000_000);
-    /// assert!(filter.memory_usage() < 1_700_000); // bytes
-    /// ```
-    #[must_use]
-    pub fn memory_usage(&self) -> usize {
-        size_of::<Self>() + self.core.memory_usage()
-    }
-
-    /// Returns the expected false-positive rate at the present load: the share of lookups of absent keys that are
-    /// answered `true`, from 0 to 1.
-    ///
-    /// It is about `2·b·load/2ᶠ` with `b` slots a bucket and fingerprints of `f` bits (section 5.1 of the paper).
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
-    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
-    /// assert_eq!(filter.false_positive_rate(), 0.0);
-    /// filter.insert("a")?;
-    /// assert!(filter.false_positive_rate() > 0.0);
-    /// assert!(filter.false_positive_rate() <= filter.max_false_positive_rate());
-    /// # Ok::<(), InsertError>(())
-    /// ```
-    #[must_use]
-    pub fn false_positive_rate(&self) -> f64 {
-        self.core.false_positive_rate(self.load_factor())
-    }
-
-    /// Returns the expected false-positive rate with every slot taken. It is at most the rate that the builder was
-    /// asked for.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
-    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000); // asks for 0.1 %
-    /// assert!(filter.max_false_positive_rate() <= 0.001);
-    /// ```
-    #[must_use]
-    pub fn max_false_positive_rate(&self) -> f64 {
-        self.core.false_positive_rate(1.0)
-    }
-
-    /// Returns all figures at once, with counts of what has happened since the filter was made: relocations,
-    /// refusals, retries, contention.
-    ///
-    /// Each thread counts events on a cache line of its own, beside its part of the length. A lookup that is not
-    /// disturbed counts nothing. Cost of the call: it adds up at most 64 cache lines. It takes no lock and does not
-    /// allocate.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
-    /// let filter = ConcurrentCuckooFilter::<u64>::with_capacity(1000);
-    /// let refused = (0..).find(|key| filter.insert(key).is_err()).expect("it is full at some time");
-    /// let stats = filter.stats();
-    /// assert_eq!(stats.len as u64, refused);
-    /// assert_eq!(stats.inserts_refused, 1);
-    /// assert!(stats.relocations > 0 && stats.longest_path > 0);
-    /// ```
-    #[must_use]
-    pub fn stats(&self) -> Stats {
-        let table: &dyn AnyTable = &*self.core;
-        Stats::of([table], self.memory_usage(), self.false_positive_rate(), self.max_false_positive_rate())
     }
 
     /// Removes all keys that are in the filter when the call begins.
@@ -343,18 +221,37 @@ impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     }
 }
 
-/// Shows statistics, but not the table and not the hasher, whose key is a secret.
-impl<T: ?Sized, S> fmt::Debug for ConcurrentCuckooFilter<T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConcurrentCuckooFilter")
-            .field("len", &self.len())
-            .field("capacity", &self.capacity())
-            .field("load_factor", &self.load_factor())
-            .field("false_positive_rate", &self.false_positive_rate())
-            .field("encoding", &self.encoding())
-            .field("slots_per_bucket", &self.slots_per_bucket())
-            .field("fingerprint_bits", &self.fingerprint_bits())
-            .field("memory_usage", &self.memory_usage())
-            .finish_non_exhaustive()
-    }
+figures! {
+    ConcurrentCuckooFilter made by "with_capacity(1000)", a "filter" of "keys";
+    /// A key that was inserted several times counts as often.
+    len;
+    ///
+    /// The capacity is not a limit. The filter takes more keys while there is room, up to [`slots`](Self::slots), but
+    /// ever more slowly and without a promise.
+    capacity;
+    ///
+    /// With the default rate that is 13.2 bits a key for ten million keys or more, 13.4 for a million, 15.4 for
+    /// 10,000, 17.5 for 1,000 and 48 for 100. A small filter leaves more slots free, and some 250 bytes are there in
+    /// any case.
+    memory_usage;
+    ///
+    /// It is about `2·b·load/2ᶠ` with `b` slots a bucket and fingerprints of `f` bits (section 5.1 of the paper).
+    false_positive_rate;
+    /// relocations, refusals, retries, contention.
+    ///
+    /// Each thread counts events on a cache line of its own, beside its part of the length. A lookup that is not
+    /// disturbed counts nothing. Cost of the call: it adds up at most 64 cache lines. It takes no lock and does not
+    /// allocate.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let filter = ConcurrentCuckooFilter::<u64>::with_capacity(1000);
+    /// let refused = (0..).find(|key| filter.insert(key).is_err()).expect("it is full at some time");
+    /// let stats = filter.stats();
+    /// assert_eq!(stats.len as u64, refused);
+    /// assert_eq!(stats.inserts_refused, 1);
+    /// assert!(stats.relocations > 0 && stats.longest_path > 0);
+    /// ```
+    stats;
+    fingerprints of "8 to 32" in "2 to 8";
 }

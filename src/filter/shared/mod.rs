@@ -2,6 +2,7 @@
 //! digests. Most of it is written once, as a macro with its documentation.
 
 pub(super) mod batches;
+pub(super) mod figures;
 pub(super) mod operations;
 pub(super) mod settings;
 

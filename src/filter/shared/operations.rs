@@ -276,41 +276,6 @@ macro_rules! properties {
 }
 pub(in crate::filter) use properties;
 
-/// The layout of a filter of one table.
-macro_rules! layout_of_table {
-    ($Filter:ident with fingerprints of $bits:literal in $slots:literal) => {
-        /// The layout of the buckets.
-        ///
-        /// ```
-        #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
-        #[doc = concat!("fn layout(filter: &", stringify!($Filter), "<str>) -> String {")]
-        ///     let (slots, bits) = (filter.slots_per_bucket(), filter.fingerprint_bits());
-        ///     format!("{:?}: {slots} slots with a fingerprint of {bits} bits each", filter.encoding())
-        /// }
-        /// ```
-        impl<T: ?Sized, S> $Filter<T, S> {
-            /// Returns the encoding: how a bucket stores its fingerprints.
-            #[must_use]
-            pub fn encoding(&self) -> Encoding {
-                self.core.shape().encoding
-            }
-
-            #[doc = concat!("Returns how many bits a fingerprint has, from ", $bits, ".")]
-            #[must_use]
-            pub fn fingerprint_bits(&self) -> u32 {
-                self.core.shape().fingerprint_bits
-            }
-
-            #[doc = concat!("Returns how many slots a bucket has, from ", $slots, ". A bucket takes up 64 bits.")]
-            #[must_use]
-            pub fn slots_per_bucket(&self) -> usize {
-                self.core.shape().slots as usize
-            }
-        }
-    };
-}
-pub(in crate::filter) use layout_of_table;
-
 /// The trait that all filters have in common.
 macro_rules! membership {
     ($Filter:ident) => {
