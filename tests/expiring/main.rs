@@ -5,12 +5,12 @@
 //! - `clocks`: clocks that go back, stand still, jump or begin anew, and the sweep;
 //! - `parameters`: what is built, what is refused, and the messages;
 //! - `rates`: how often an absent key is found, how full a filter gets, and what dead entries cost;
-//! - `mistakes_of_others`: failures of other filters that must not occur here;
+//! - `known_bugs_of_peers`: failures of other filters that must not occur here;
 //! - `races`: many threads, while the clock advances.
 
 mod clocks;
 mod lifetimes;
-mod mistakes_of_others;
+mod known_bugs_of_peers;
 mod parameters;
 mod races;
 mod rates;
