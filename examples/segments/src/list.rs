@@ -1,19 +1,19 @@
 //! The list: what a get looks at after the active memtable. It is never changed, only replaced as a whole.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::sync::Arc;
 
 use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, Values};
 
 use crate::segment::{Bytes, Entry, Segment};
-use crate::store::Event;
 
 pub(crate) type Memtable = BTreeMap<Bytes, Entry>;
 
 /// Pairs of a key and a slot.
 pub(crate) type Maplet = ConcurrentCuckooMaplet<[u8]>;
 
-/// The most segments in a list. [`List::find`] notes positions in the bits of a `u128`.
+/// The most segments in a list. [`List::with_slots`] notes positions in the bits of a `u128`.
 pub(crate) const MOST_LISTED: usize = 128;
 
 #[derive(Clone, Debug)]
@@ -38,28 +38,23 @@ impl List {
         Self { sealed, segments, positions, maplet }
     }
 
-    /// The newest entry of the key in the segments with these slots, and its segment.
-    pub(crate) fn find(&self, slots: Values, key: &[u8], mut observe: impl FnMut(Event)) -> Option<(&Segment, &Entry)> {
+    /// The segments with these slots, from the newest on.
+    pub(crate) fn with_slots(&self, slots: Values) -> impl Iterator<Item = &Arc<Segment>> {
         // A slot without a segment belongs to a segment that is not listed yet, or not any more.
-        let listed = slots.iter().filter_map(|slot| self.positions[usize::from(slot)]);
+        let listed = slots.into_iter().filter_map(|slot| self.positions[usize::from(slot)]);
         let mut positions = listed.fold(0_u128, |positions, position| positions | 1 << position);
-        while positions != 0 {
-            let segment = &self.segments[positions.trailing_zeros() as usize];
-            positions &= positions - 1;
-            let entry = segment.get(key);
-            observe(Event::Look { found: entry.is_some() });
-            if let Some(entry) = entry {
-                return Some((segment, entry));
-            }
-        }
-        None
+        iter::from_fn(move || {
+            let next = self.segments.get(positions.trailing_zeros() as usize);
+            positions &= positions.wrapping_sub(1);
+            next
+        })
     }
 
     /// The slot in the key's pair: that of the newest segment that has the key. The maplet alone does not know it,
-    /// because it may also show slots of other keys. `None` if no segment has the key, or if there is no maplet.
+    /// because it also shows slots of other keys. `None` if no segment has the key, or if there is no maplet.
     pub(crate) fn slot_of(&self, key: &[u8]) -> Option<u16> {
         let slots = self.maplet.as_ref()?.values(key);
-        self.find(slots, key, |_| ()).map(|(segment, _)| segment.slot)
+        self.with_slots(slots).find(|segment| segment.get(key).is_some()).map(|segment| segment.slot)
     }
 
     /// The lowest slot that no segment has.

@@ -1,8 +1,7 @@
 //! `segments`: compares a store with one maplet and a store with a filter for each segment.
 //!
-//! Both stores have the same keys in the same segments. Each segment has keys from the whole range, so none can be
-//! ruled out by its first and last key. In each round each kind of get has one turn with each store, so other load on
-//! the machine affects both alike.
+//! Both have the same keys in the same segments. Each segment has keys from the whole range, so none can be ruled out by
+//! its first and last key. In each round each kind of get has one turn with each store, so other load affects both alike.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -24,20 +23,14 @@ struct Arguments {
     #[arg(long, value_name = "N", default_value = "300_000", value_parser = whole_number_in(1_000..=100_000_000))]
     keys: usize,
     /// How many segments
-    #[arg(long, value_name = "N", default_value = "4,16,64", value_delimiter = ',', value_parser = whole_number_in(2..=127))]
+    #[arg(long, value_name = "N", default_value = "4,16,64", value_delimiter = ',', value_parser = whole_number_in(1..=127))]
     segments: Vec<usize>,
     /// The largest acceptable false-positive rate of the maplet, and of each filter
     #[arg(long, value_name = "P", default_value = "0.001", value_parser = rate)]
     rate: f64,
-    /// How many threads read [default: one for each hardware thread]
-    #[arg(long, value_name = "T", value_parser = whole_number_in(1..=256))]
-    threads: Option<usize>,
-    /// How long each turn takes; a round has eight turns
+    /// How long each turn takes; there are six rounds of eight turns
     #[arg(long, value_name = "S", default_value = "0.3", value_parser = seconds_up_to(60.0))]
     seconds: Duration,
-    /// How many rounds there are
-    #[arg(long, value_name = "N", default_value = "5", value_parser = whole_number_in(1..=1000))]
-    rounds: usize,
 }
 
 /// Which keys are read in a turn.
@@ -47,15 +40,13 @@ enum Turn {
     /// Keys of the newest segment.
     Newest,
     Absent,
-    /// Present keys, while another thread rewrites one segment after the other.
+    /// Present keys, beside a thread that rewrites one segment after the other.
     Beside,
 }
 
-const TURNS: [Turn; 4] = [Turn::Present, Turn::Newest, Turn::Absent, Turn::Beside];
-const STRATEGIES: [(&str, Strategy); 2] =
-    [("one maplet", Strategy::Maplet), ("a filter for each", Strategy::FilterEach)];
+const ROUNDS: usize = 5;
 const HEADER: &str = "\
-| segments | | present | newest | absent | beside a compaction | rewritten | wrong, present | wrong, absent | bits a key |
+| segments | | present | newest | absent | beside rewriting | rewritten | wrong, present | wrong, absent | bits a key |
 |---|---|---|---|---|---|---|---|---|---|";
 
 fn main() -> ExitCode {
@@ -69,21 +60,20 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Error> {
-    let threads = arguments.threads.unwrap_or_else(hardware_threads);
-    let Arguments { keys, rounds, .. } = arguments;
-    writeln!(out, "{keys} keys, each in one segment; rate {}; medians of {rounds} rounds.", arguments.rate)?;
-    writeln!(out, "Thousand gets a second of {threads} threads, thousand keys rewritten a second in a compaction,")?;
-    writeln!(out, "looks into a wrong segment in 1,000 gets, and bits of the maplet or of all filters.\n\n{HEADER}")?;
+    let Arguments { keys, rate, .. } = arguments;
+    writeln!(out, "{keys} keys, each in one segment; rate {rate}; medians of {ROUNDS} rounds.")?;
+    writeln!(out, "Thousands a second, of {} reading threads; wrong looks in 1,000 gets.\n", hardware_threads())?;
+    writeln!(out, "{HEADER}")?;
     for &segments in &arguments.segments {
         let mut rows = Vec::new();
-        for (name, strategy) in STRATEGIES {
+        for (name, strategy) in [("one maplet", Strategy::Maplet), ("a filter for each", Strategy::FilterEach)] {
             rows.push((name, Bench::new(arguments, segments, strategy)?, [const { Vec::new() }; 5]));
         }
         // The first round does not count.
-        for round in 0..=*rounds {
-            for (column, turn) in TURNS.into_iter().enumerate() {
+        for round in 0..=ROUNDS {
+            for (column, turn) in [Turn::Present, Turn::Newest, Turn::Absent, Turn::Beside].into_iter().enumerate() {
                 for (_, bench, speeds) in &mut rows {
-                    let (read, rewritten) = bench.take(turn, threads, round)?;
+                    let (read, rewritten) = bench.take(turn, round)?;
                     if round > 0 {
                         speeds[column].push(read);
                         speeds[4].extend((turn == Turn::Beside).then_some(rewritten));
@@ -92,18 +82,17 @@ fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Error> {
             }
         }
         for (name, bench, speeds) in rows {
-            let speeds = speeds.map(|speed| format!("{:.0}", median(speed) / 1e3)).join(" | ");
+            let median = |mut speeds: Vec<f64>| {
+                speeds.sort_by(f64::total_cmp);
+                format!("{:.0}", speeds[ROUNDS / 2] / 1e3)
+            };
+            let speeds = speeds.map(median).join(" | ");
             let [present, absent] = [Turn::Present, Turn::Absent].map(|turn| bench.wrong_looks(turn));
             let bits = bench.store.filter_bytes() as f64 * 8.0 / *keys as f64;
             writeln!(out, "| {segments} | {name} | {speeds} | {present:.2} | {absent:.2} | {bits:.1} |")?;
         }
     }
     Ok(())
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 /// A store in which key `i` is in segment `i % segments`.
@@ -115,14 +104,11 @@ struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     fn new(arguments: &'a Arguments, segments: usize, strategy: Strategy) -> Result<Self, Error> {
-        let store = Store::new(Options {
-            strategy,
-            false_positive_rate: arguments.rate,
-            most_segments: segments,
-            capacity: arguments.keys,
-        })?;
+        let Arguments { keys, rate, .. } = *arguments;
+        let options = Options { strategy, false_positive_rate: rate, most_segments: segments, capacity: keys };
+        let store = Store::new(options)?;
         for segment in 0..segments {
-            (segment..arguments.keys).step_by(segments).for_each(|number| store.put(&key(number), &[b'v'; 100]));
+            (segment..keys).step_by(segments).for_each(|number| store.put(&key(number), &[b'v'; 100]));
             store.flush()?;
         }
         Ok(Self { store, arguments, segments })
@@ -130,7 +116,7 @@ impl<'a> Bench<'a> {
 
     /// The key at this place of a turn.
     fn key(&self, turn: Turn, index: usize) -> [u8; 8] {
-        let Arguments { keys, .. } = self.arguments;
+        let keys = self.arguments.keys;
         key(match turn {
             Turn::Present | Turn::Beside => index % keys,
             Turn::Newest => index % (keys / self.segments) * self.segments + self.segments - 1,
@@ -138,45 +124,39 @@ impl<'a> Bench<'a> {
         })
     }
 
-    /// One turn of all threads. Returns how many keys they read and rewrote in a second.
-    fn take(&self, turn: Turn, threads: usize, round: usize) -> Result<(f64, f64), Error> {
+    /// One turn of all threads. Returns how many keys they read and how many were rewritten in a second.
+    fn take(&self, turn: Turn, round: usize) -> Result<(f64, f64), Error> {
+        let rewrite = || {
+            let mut positions = (0..self.segments).cycle();
+            self.repeat(|| {
+                let position = positions.next().expect("a cycle");
+                self.store.compact(position..position + 1)?;
+                Ok(self.store.segments()[position])
+            })
+        };
+        let read = |thread| {
+            let mut indexes = thread * 1_234_567 + round * 7919..;
+            let is_wrong = |index| self.store.get(&self.key(turn, index)).is_some() == (turn == Turn::Absent);
+            self.repeat(|| match indexes.by_ref().take(64).any(is_wrong) {
+                true => Err("a get returned a wrong answer".into()),
+                false => Ok(64),
+            })
+        };
         thread::scope(|scope| {
-            let rewriter = (turn == Turn::Beside).then(|| scope.spawn(|| self.rewrite()));
-            let first = |thread| thread * self.arguments.keys / threads + round * 7919;
-            let read = |thread| scope.spawn(move || self.read(turn, first(thread)));
-            let readers: Vec<_> = (0..threads).map(read).collect();
+            let rewriter = (turn == Turn::Beside).then(|| scope.spawn(rewrite));
+            let readers: Vec<_> = (0..hardware_threads()).map(|thread| scope.spawn(move || read(thread))).collect();
             let read: Result<f64, Error> = readers.into_iter().map(|reader| reader.join().expect("no panic")).sum();
             Ok((read?, rewriter.map_or(Ok(0.0), |rewriter| rewriter.join().expect("no panic"))?))
         })
     }
 
-    fn read(&self, turn: Turn, first: usize) -> Result<f64, Error> {
-        let (begin, mut index) = (Instant::now(), first);
-        loop {
-            for _ in 0..64 {
-                if self.store.get(&self.key(turn, index)).is_some() != (turn != Turn::Absent) {
-                    return Err("a get returned a wrong answer".into());
-                }
-                index += 1;
-            }
-            if begin.elapsed() >= self.arguments.seconds {
-                return Ok((index - first) as f64 / begin.elapsed().as_secs_f64());
-            }
+    /// Works until the time is over. `work` returns how many keys it has read or written. Returns those of a second.
+    fn repeat(&self, mut work: impl FnMut() -> Result<usize, Error>) -> Result<f64, Error> {
+        let (begin, mut keys) = (Instant::now(), 0);
+        while keys == 0 || begin.elapsed() < self.arguments.seconds {
+            keys += work()?;
         }
-    }
-
-    /// Compacts one segment after the other.
-    fn rewrite(&self) -> Result<f64, Error> {
-        let begin = Instant::now();
-        for turns in 1.. {
-            let position = turns % self.segments;
-            self.store.compact(position..position + 1)?;
-            if begin.elapsed() >= self.arguments.seconds {
-                let keys = turns * self.arguments.keys / self.segments;
-                return Ok(keys as f64 / begin.elapsed().as_secs_f64());
-            }
-        }
-        unreachable!()
+        Ok(keys as f64 / begin.elapsed().as_secs_f64())
     }
 
     /// How often 1,000 gets look into a segment that does not have the key.

@@ -12,15 +12,14 @@
 //!    of the newest segment that has the key.
 //!
 //! # A get
-//! 1. Ask the active memtable.
-//! 2. Load the list, and ask its sealed memtable.
-//! 3. Ask the maplet for the slots of the key.
-//! 4. Load the list again. If it is another one, go back to step 2.
-//! 5. Look into the segments of the list that have these slots, from the newest on. The first entry found counts.
+//! 1. Ask the active memtable. Load the list, and ask its sealed memtable.
+//! 2. Ask the maplet for the slots of the key.
+//! 3. Load the list again. If it is another one, begin again with that one.
+//! 4. Look into the segments of the list that have these slots, from the newest on. The first entry found counts.
 //!
-//! If step 4 finds the same list, it was current throughout step 3. So by (1) step 5 looks into a segment with the
-//! newest entry. Each other slot costs a look without need: that segment has no entry, or an older one, and then it
-//! comes later. Without step 4 a slot could belong to a segment that is gone, and to another one by now.
+//! If step 3 finds the same list, it was current throughout step 2. So by (1) step 4 finds the newest entry. Each other
+//! slot costs a look without need: that segment has no entry, or an older one, and then it comes later. Without step 3
+//! a slot could belong to a segment that is gone, and to another one by now.
 //!
 //! # A flush
 //! 1. Seal the active memtable, and write a segment from it with a free slot.
@@ -44,9 +43,7 @@
 //!
 //! In step 3 the maplet shows the slot of an input or of the output at every moment: `replace` promises this. Both are
 //! listed, and both have the entry. Before step 2 no get would know the output's slot. Until step 3 ends, gets need the
-//! inputs.
-//!
-//! Step 5 must not come before step 4. Say the newest input has a deletion, and an older one has a value. When the
+//! inputs. Step 5 must not come before step 4. Say the newest input has a deletion, and an older one has a value. When the
 //! deletion's pair is gone, nothing hides the value, and another key's pair may show the older input. A false positive
 //! would bring back a deleted key.
 //!
@@ -67,23 +64,19 @@ use crate::list::List;
 use crate::segment::{Bytes, Merged, Segment, merge};
 use crate::store::{Error, Store};
 
-/// How many segments a flush compacts if there are too many.
-const MERGED: usize = 4;
-
 impl Store {
     /// Writes the memtable to a new segment. Returns `false` if the memtable is empty. Gets and puts go on.
     ///
     /// # Errors
-    /// If a filter or a maplet can't be built. Then the keys stay in memory.
+    /// If there are as many segments as there may be, or if a filter or a maplet can't be built. The keys stay in memory.
     pub fn flush(&self) -> Result<bool, Error> {
         let _guard = self.maintenance.lock().unwrap();
-        self.seal();
-        let list = self.list.load_full();
-        if list.sealed.is_empty() {
-            return Ok(false);
+        if self.list.load().segments.len() >= self.options.most_segments {
+            return Err("there are too many segments: compact some first".into());
         }
-        if list.segments.len() >= self.options.most_segments {
-            self.compact_locked(cheapest_run(&list))?;
+        self.seal();
+        if self.list.load().sealed.is_empty() {
+            return Ok(false);
         }
         let mut flush = Flush::write(self)?;
         while flush.carry_out(&|| ()).is_err() {
@@ -103,13 +96,8 @@ impl Store {
         if run.is_empty() || run.end > self.list.load().segments.len() {
             return Ok(false);
         }
-        self.compact_locked(run)?;
-        Ok(true)
-    }
-
-    fn compact_locked(&self, run: Range<usize>) -> Result<(), Error> {
         Compaction::write(self, run)?.carry_out(&|| ());
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -196,12 +184,12 @@ impl<'a> Compaction<'a> {
         let before = store.list.load_full();
         let oldest = run.end == before.segments.len();
         let (left_out, kept): (Vec<_>, Vec<_>) =
-            merge(&before.segments[run.clone()]).into_iter().partition(|merged| oldest && merged.entry.is_none());
-        let entries: Vec<_> = kept.iter().map(|merged| (Bytes::clone(merged.key), merged.entry.clone())).collect();
+            merge(&before.segments[run.clone()]).into_iter().partition(|(_, entry, _)| oldest && entry.is_none());
+        let entries: Vec<_> = kept.iter().map(|(key, entry, _)| (Bytes::clone(key), Option::clone(entry))).collect();
         let output = if entries.is_empty() { None } else { Some(store.segment(before.free_slot(), entries)?) };
         let own_pairs = |merged: Vec<Merged<'_>>| -> Vec<Pair> {
-            let own = merged.into_iter().filter(|merged| before.slot_of(merged.key) == Some(merged.slot));
-            own.map(|merged| (Bytes::clone(merged.key), merged.slot)).collect()
+            let own = merged.into_iter().filter(|(key, _, slot)| before.slot_of(key) == Some(*slot));
+            own.map(|(key, _, slot)| (Bytes::clone(key), slot)).collect()
         };
         let (moved, left_out) = (own_pairs(kept), own_pairs(left_out));
         Ok(Self { store, before, run, output, moved, left_out })
@@ -246,7 +234,7 @@ impl<'a> Compaction<'a> {
     fn publish(&self, inputs: &[Arc<Segment>]) {
         let (newer, older) = (&self.before.segments[..self.run.start], &self.before.segments[self.run.end..]);
         let segments = [newer, self.output.as_slice(), inputs, older].concat();
-        // If a flush compacts first, it has sealed a memtable already.
+        // A flush that failed has left its sealed memtable.
         self.store.publish(List::new(Arc::clone(&self.before.sealed), segments, self.before.maplet.clone()));
     }
 }
@@ -258,12 +246,4 @@ fn replace_slots(list: &List, pairs: &[Pair], segment: &Segment, changed: &dyn F
         assert!(replaced, "the pair was inserted");
         changed();
     }
-}
-
-/// The run of neighbors with the fewest keys.
-fn cheapest_run(list: &List) -> Range<usize> {
-    let runs = list.segments.windows(MERGED.min(list.segments.len()));
-    let keys = |run: &[Arc<Segment>]| run.iter().map(|segment| segment.entries.len()).sum::<usize>();
-    let cheapest = runs.enumerate().min_by_key(|(_, run)| keys(run));
-    cheapest.map_or(0..0, |(start, run)| start..start + run.len())
 }

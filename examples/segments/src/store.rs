@@ -11,7 +11,7 @@ use concurrent_cuckoo_filter::DefaultHashBuilder;
 use crate::list::{List, MOST_LISTED, Maplet, Memtable};
 use crate::segment::{Bytes, Entry, Filter, Segment, merge};
 
-/// Why a filter or maplet can't be built, or why the options are wrong.
+/// Why a filter or maplet can't be built, or what the caller must change.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// How a get finds the segments that may have a key.
@@ -30,7 +30,7 @@ pub struct Options {
     pub strategy: Strategy,
     /// The false-positive rate of the maplet, or of each filter.
     pub false_positive_rate: f64,
-    /// How many segments there may be, 2 to 127. If there are this many, a flush compacts first.
+    /// How many segments there may be, up to 127. If there are this many, a flush is refused.
     pub most_segments: usize,
     /// How many keys the maplet is built for. When it is full, the store builds one of twice the size.
     pub capacity: usize,
@@ -62,7 +62,8 @@ pub struct Store {
     /// Takes the puts.
     active: RwLock<Memtable>,
     pub(crate) list: ArcSwap<List>,
-    /// Held by a flush or a compaction from beginning to end. Nobody else changes the list or the maplet.
+    /// Held by a flush or a compaction from beginning to end. Nobody else changes the list or the maplet. If one
+    /// panics, all later ones do, because the maplet may be halfway. Gets and puts go on.
     pub(crate) maintenance: Mutex<()>,
 }
 
@@ -70,20 +71,21 @@ impl Store {
     /// An empty store.
     ///
     /// # Errors
-    /// If the number of segments is not from 2 to 127, or if a maplet or filter with this rate can't be built.
+    /// If the number of segments is not from 1 to 127, or if a maplet with this rate can't be built.
     pub fn new(options: Options) -> Result<Self, Error> {
         Self::with_hasher(options, DefaultHashBuilder::new())
     }
 
     pub(crate) fn with_hasher(options: Options, hasher: DefaultHashBuilder) -> Result<Self, Error> {
         // A compaction's output is listed besides.
-        if !(2..MOST_LISTED).contains(&options.most_segments) {
-            return Err(format!("give 2 to {} segments, not {}", MOST_LISTED - 1, options.most_segments).into());
+        if !(1..MOST_LISTED).contains(&options.most_segments) {
+            return Err(format!("give 1 to {} segments, not {}", MOST_LISTED - 1, options.most_segments).into());
         }
         let list = ArcSwap::from_pointee(List::new(Arc::default(), Vec::new(), None));
         let store = Self { options, hasher, active: RwLock::default(), list, maintenance: Mutex::default() };
-        store.segment(0, Vec::new())?;
-        store.build_maplet(store.options.capacity)?;
+        if store.options.strategy == Strategy::Maplet {
+            store.build_maplet(store.options.capacity)?;
+        }
         Ok(store)
     }
 
@@ -103,33 +105,25 @@ impl Store {
             if let Some(entry) = list.sealed.get(key) {
                 return entry.clone();
             }
+            let look = |segment: &Arc<Segment>| {
+                let entry = segment.get(key);
+                observe(Event::Look { found: entry.is_some() });
+                entry.cloned()
+            };
             let Some(maplet) = &list.maplet else {
-                return self.ask_filters(&list, key, observe);
+                // These filters never change, so any list will do.
+                let hash = self.hasher.hash_one(key);
+                return list.segments.iter().filter(|segment| segment.may_have(hash)).find_map(look).flatten();
             };
             let slots = maplet.values(key);
-            // The list is loaded again only now. Whoever changes the maplet for a newer list has published that list
-            // before, or will not be seen here. So after this fence the second load sees the newer list.
+            // Whoever changes the maplet for a newer list has published that list before, or is not seen here. So after
+            // this fence the second load sees the newer list.
             fence(Ordering::Acquire);
             // This get holds the list, so no other list can have its address.
             if Arc::ptr_eq(&list, &self.list.load()) {
-                return list.find(slots, key, observe).and_then(|(_, entry)| entry.clone());
+                return list.with_slots(slots).find_map(look).flatten();
             }
         }
-    }
-
-    /// Looks into each segment that its own filter does not rule out. These filters never change, so any list will do.
-    fn ask_filters(&self, list: &List, key: &[u8], mut observe: impl FnMut(Event)) -> Option<Bytes> {
-        let hash = self.hasher.hash_one(key);
-        for segment in &list.segments {
-            if segment.filter.as_ref().is_none_or(|filter| filter.contains_hash(hash)) {
-                let entry = segment.get(key);
-                observe(Event::Look { found: entry.is_some() });
-                if let Some(entry) = entry {
-                    return entry.clone();
-                }
-            }
-        }
-        None
     }
 
     /// Gives the key this value.
@@ -172,27 +166,26 @@ impl Store {
 
     /// A segment of these entries, with a filter if the strategy says so.
     pub(crate) fn segment(&self, slot: u16, entries: Vec<(Bytes, Entry)>) -> Result<Arc<Segment>, Error> {
-        let filter = match self.options.strategy {
-            Strategy::Maplet => None,
-            Strategy::FilterEach => Some(Segment::filter(&entries, &self.hasher, self.options.false_positive_rate)?),
-        };
+        let mut filter = None;
+        if self.options.strategy == Strategy::FilterEach {
+            let builder = Filter::builder_with_hasher(self.hasher.clone()).capacity(entries.len());
+            let built = builder.false_positive_rate(self.options.false_positive_rate).build()?;
+            built.insert_batch(entries.iter().map(|(key, _)| &**key))?;
+            filter = Some(built);
+        }
         Ok(Arc::new(Segment { slot, entries, filter }))
     }
 
     /// Publishes a list with a new maplet, which is built from the segments for at least this many keys. A store on
     /// disk does the same after a restart.
     pub(crate) fn build_maplet(&self, capacity: usize) -> Result<(), Error> {
-        if self.options.strategy == Strategy::FilterEach {
-            return Ok(());
-        }
         let list = self.list.load_full();
         let maplet = Maplet::builder_with_hasher(self.hasher.clone())
             .capacity(capacity)
             .false_positive_rate(self.options.false_positive_rate)
             .value_bits(usize::BITS - self.options.most_segments.leading_zeros())
             .build()?;
-        let keys = merge(&list.segments);
-        if maplet.insert_batch(keys.iter().map(|merged| (&**merged.key, merged.slot))).is_err() {
+        if maplet.insert_batch(merge(&list.segments).into_iter().map(|(key, _, slot)| (&**key, slot))).is_err() {
             return self.build_maplet(capacity * 2);
         }
         // Gets that hold the old list also hold the old maplet, which stays as it is.

@@ -13,50 +13,42 @@ use crate::maintenance::{Compaction, Flush};
 use crate::segment::Bytes;
 use crate::store::{Event, Options, Store, Strategy};
 
-type FlushStep<'a> = fn(&Flush<'a>, &dyn Fn());
-type CompactionStep<'a> = fn(&Compaction<'a>, &dyn Fn());
+type Step<Of> = fn(&Of, &dyn Fn());
 
-fn flush_steps<'a>() -> [FlushStep<'a>; 3] {
+fn flush_steps<'a>() -> [Step<Flush<'a>>; 3] {
     [|flush, changed| flush.insert_pairs(changed).unwrap(), Flush::move_pairs, Flush::list]
 }
 
-fn compaction_steps<'a>() -> [CompactionStep<'a>; 4] {
+fn compaction_steps<'a>() -> [Step<Compaction<'a>>; 4] {
     use Compaction as C;
     [C::list_beside_inputs, C::move_pairs, C::unlist_inputs, C::remove_pairs]
-}
-
-fn right_flush(flush: &Flush<'_>, changed: &dyn Fn()) {
-    flush.carry_out(changed).unwrap();
-}
-
-fn right_compaction(compaction: &Compaction<'_>, changed: &dyn Fn()) {
-    compaction.carry_out(changed);
 }
 
 /// All ways to take some of so many steps, each at most once.
 fn arrangements(steps: usize) -> Vec<Vec<usize>> {
     let mut all = vec![vec![]];
     let mut next = 0;
-    while next < all.len() {
-        for step in (0..steps).filter(|step| !all[next].contains(step)).collect::<Vec<_>>() {
-            all.push([&all[next][..], &[step]].concat());
-        }
+    while let Some(order) = all.get(next).cloned() {
+        all.extend((0..steps).filter(|step| !order.contains(step)).map(|step| [&order[..], &[step]].concat()));
         next += 1;
     }
     all
 }
 
-/// Keys in groups of four look-alikes, and the hasher and options of stores that can't tell them apart.
+/// Keys in groups of four look-alikes, and the hasher of small stores that can't tell them apart.
 struct Keys {
     keys: Vec<Bytes>,
     hasher: DefaultHashBuilder,
-    options: Options,
 }
 
 impl Keys {
     fn new() -> Self {
-        let (options, hasher) = (small(Strategy::Maplet), DefaultHashBuilder::new());
-        Self { keys: look_alikes(&options, &hasher, 6, 4).concat(), hasher, options }
+        let hasher = DefaultHashBuilder::new();
+        Self { keys: look_alikes(&small(Strategy::Maplet), &hasher, 6, 4).concat(), hasher }
+    }
+
+    fn store(&self) -> Store {
+        Store::with_hasher(small(Strategy::Maplet), self.hasher.clone()).unwrap()
     }
 
     /// Puts, deletes, flushes and compacts, and gets each key after each change. Returns how often all keys were
@@ -66,22 +58,17 @@ impl Keys {
         flush: impl Fn(&Flush<'_>, &dyn Fn()),
         compact: impl Fn(&Compaction<'_>, &dyn Fn()),
     ) -> Result<usize, String> {
-        let store = Store::with_hasher(self.options.clone(), self.hasher.clone()).unwrap();
+        let store = self.store();
         let mut model = BTreeMap::new();
         let mut random = SmallRng::seed_from_u64(0);
         let checks = Cell::new(0);
         for turn in 0..40_u8 {
             for key in &self.keys {
-                let value = match random.random_range(0..4) {
-                    0 => None,
-                    1 => Some(Bytes::from([turn])),
-                    _ => continue,
-                };
-                match &value {
-                    Some(value) => store.put(key, value),
-                    None => store.delete(key),
+                if random.random_ratio(1, 2) {
+                    let value = random.random_ratio(1, 2).then(|| Bytes::from([turn]));
+                    value.as_ref().map_or_else(|| store.delete(key), |value| store.put(key, value));
+                    model.insert(key, value);
                 }
-                model.insert(key, value);
             }
             let wrong = Cell::new(None);
             let changed = || {
@@ -116,7 +103,8 @@ impl Keys {
 
 #[test]
 fn each_key_is_right_between_any_two_steps() {
-    let checks = Keys::new().check(right_flush, right_compaction).unwrap();
+    let flush = |flush: &Flush<'_>, changed: &dyn Fn()| flush.carry_out(changed).unwrap();
+    let checks = Keys::new().check(flush, |compaction, changed| compaction.carry_out(changed)).unwrap();
     assert!(checks > 500, "{checks} checks");
 }
 
@@ -127,7 +115,7 @@ fn any_other_order_of_a_compaction_is_noticed() {
         let compact = |compaction: &Compaction<'_>, changed: &dyn Fn()| {
             order.iter().for_each(|step| compaction_steps()[*step](compaction, changed));
         };
-        let result = keys.check(right_flush, compact);
+        let result = keys.check(|flush, changed| flush.carry_out(changed).unwrap(), compact);
         assert_eq!(result.is_ok(), order == [0, 1, 2, 3], "{order:?}");
         // If no step is left out, a get returns a wrong answer.
         assert!(order.len() < 4 || result.map_or_else(|wrong| wrong.starts_with("key"), |_| true), "{order:?}");
@@ -141,16 +129,17 @@ fn any_order_of_a_flush_that_does_not_end_with_the_list_is_noticed() {
         let flush = |flush: &Flush<'_>, changed: &dyn Fn()| {
             order.iter().for_each(|step| flush_steps()[*step](flush, changed));
         };
-        let result = keys.check(flush, right_compaction);
+        let result = keys.check(flush, |compaction, changed| compaction.carry_out(changed));
         assert_eq!(result.is_ok(), order.len() == 3 && order[2] == 2, "{order:?}");
     }
 }
 
 #[test]
 fn a_flush_that_trusts_the_maplet_makes_a_get_miss_another_key() {
-    let Keys { keys, hasher, options } = Keys::new();
+    let look_alikes = Keys::new();
+    let keys = &look_alikes.keys;
     for trust in [false, true] {
-        let store = Store::with_hasher(options.clone(), hasher.clone()).unwrap();
+        let store = look_alikes.store();
         flush(&store, &[&keys[0]]);
         store.put(&keys[1], b"value");
         store.seal();
@@ -193,7 +182,7 @@ fn a_get_notices_that_its_list_is_old() {
     // The control: the old list has slot 1, but another segment there.
     let slots = old.maplet.as_ref().unwrap().values(b"key");
     assert!(slots.contains(1) && old.segments.iter().any(|segment| segment.slot == 1));
-    assert!(old.find(slots, b"key", |_| ()).is_none());
+    assert!(old.with_slots(slots).all(|segment| segment.get(b"key").is_none()));
 }
 
 #[test]
