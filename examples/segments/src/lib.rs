@@ -7,7 +7,6 @@
 //!
 //! - `store.rs`: a get, which notices that the segments have changed;
 //! - [`maintenance`]: flush and compaction, the order of their steps, and why no get misses a key meanwhile;
-//! - `list.rs`, `segment.rs`: what a get looks at.
 //!
 //! ```
 //! use segments::{Options, Store, Strategy};

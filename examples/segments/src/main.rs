@@ -33,14 +33,13 @@ struct Arguments {
     seconds: Duration,
 }
 
-/// Which keys are read in a turn.
+/// What is read in a turn: present keys, those of the newest segment, absent keys, or present keys while another thread
+/// rewrites one segment after the other.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Turn {
     Present,
-    /// Keys of the newest segment.
     Newest,
     Absent,
-    /// Present keys, beside a thread that rewrites one segment after the other.
     Beside,
 }
 
@@ -161,14 +160,13 @@ impl<'a> Bench<'a> {
 
     /// How often 1,000 gets look into a segment that does not have the key.
     fn wrong_looks(&self, turn: Turn) -> f64 {
-        const GETS: usize = 100_000;
         let mut wrong = 0;
-        for index in 0..GETS {
+        for index in 0..100_000 {
             self.store.get_observed(&self.key(turn, index), |event| {
-                wrong += u64::from(event == Event::Look { found: false });
+                wrong += u32::from(event == Event::Look { found: false });
             });
         }
-        wrong as f64 * 1e3 / GETS as f64
+        f64::from(wrong) / 100.0
     }
 }
 

@@ -51,9 +51,6 @@
 //! Replace and remove only pairs that were inserted. Another pair that looks the same belongs to another key, which
 //! would be missed then. The maplet can't tell them apart. So flush and compaction look into the segments that it
 //! shows, from the newest on. By (3) the first one that has the key has the slot in its pair (`List::slot_of`).
-//!
-//! One pair for each segment that has the key would need no such looks. But all pairs of a key are in two buckets with
-//! 4 to 12 slots together. Keys that are put again and again would fill them.
 
 use std::ops::Range;
 use std::sync::Arc;

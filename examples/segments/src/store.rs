@@ -148,8 +148,7 @@ impl Store {
         list.maplet.as_ref().map_or_else(|| filters.map(Filter::memory_usage).sum(), |maplet| maplet.memory_usage())
     }
 
-    /// Publishes the active memtable as the sealed one, and begins a new one, unless a flush that failed has left a
-    /// sealed one.
+    /// Makes the active memtable the sealed one, unless a flush that failed has left one.
     pub(crate) fn seal(&self) {
         // Puts wait, and so do gets that have not seen the memtable yet. They find its entries in the list then.
         let mut active = self.active.write().unwrap();
