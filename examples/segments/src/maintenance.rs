@@ -43,9 +43,9 @@
 //!
 //! In step 3 the maplet shows the slot of an input or of the output at every moment: `replace` promises this. Both are
 //! listed, and both have the entry. Before step 2 no get would know the output's slot. Until step 3 ends, gets need the
-//! inputs. Step 5 must not come before step 4. Say the newest input has a deletion, and an older one has a value. When the
-//! deletion's pair is gone, nothing hides the value, and another key's pair may show the older input. A false positive
-//! would bring back a deleted key.
+//! inputs. Step 5 must not come before step 4. Say the newest input has a deletion, and an older one has a value. When
+//! the deletion's pair is gone, nothing hides the value, and another key's pair may show the older input. A false
+//! positive would bring back a deleted key.
 //!
 //! # Whose pair it is
 //! Replace and remove only pairs that were inserted. Another pair that looks the same belongs to another key, which
