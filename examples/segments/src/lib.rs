@@ -1,9 +1,9 @@
 //! A key-value store of immutable sorted segments: "which segment has the key?"
 //!
 //! A put goes into a sorted map, the *memtable*. A *flush* writes the memtable to a new *segment*, which never changes.
-//! A *compaction* merges neighboring segments. A get takes the newest entry of its key. To find the segment that has it,
-//! the store asks one maplet for all segments, or one filter for each ([`Strategy`]). Everything is in memory, so that
-//! only the steps remain that a maplet needs.
+//! A *compaction* merges neighboring segments. A get takes the newest entry of its key. To find the segment with it, the
+//! store asks one maplet for all segments, or one filter for each ([`Strategy`]). Everything is in memory, so that only
+//! the steps remain that a maplet needs.
 //!
 //! - `store.rs`: a get, which notices that the segments have changed;
 //! - [`maintenance`]: flush and compaction, the order of their steps, and why no get misses a key meanwhile;

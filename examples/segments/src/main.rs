@@ -1,7 +1,7 @@
 //! `segments`: compares a store with one maplet and a store with a filter for each segment.
 //!
-//! Both have the same keys in the same segments. Each segment has keys from the whole range, so none can be ruled out by
-//! its first and last key. In each round each kind of get has one turn with each store, so other load affects both alike.
+//! Both have the same keys in the same segments, and each segment has keys from the whole range. In each round each kind
+//! of get has one turn with each store, so other load on the machine affects both alike.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

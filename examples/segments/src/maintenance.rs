@@ -65,7 +65,7 @@ impl Store {
     /// Writes the memtable to a new segment. Returns `false` if the memtable is empty. Gets and puts go on.
     ///
     /// # Errors
-    /// If there are as many segments as there may be, or if a filter or a maplet can't be built. The keys stay in memory.
+    /// If there are as many segments as there may be, or a filter or maplet can't be built. The keys stay in memory.
     pub fn flush(&self) -> Result<bool, Error> {
         let _guard = self.maintenance.lock().unwrap();
         if self.list.load().segments.len() >= self.options.most_segments {
