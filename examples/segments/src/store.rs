@@ -1,223 +1,194 @@
-//! CONCURRENT: the store, its puts and its gets. [`maintenance`](crate::maintenance) describes the order of all
-//! steps.
+//! The store, its puts and its gets.
 
-use std::path::{Path, PathBuf};
+use std::hash::BuildHasher;
+use std::mem;
 use std::sync::atomic::{Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, RwLock};
 
 use arc_swap::ArcSwap;
-use concurrent_cuckoo_filter::StableState;
+use concurrent_cuckoo_filter::DefaultHashBuilder;
 
-use crate::entry::Entry;
-use crate::error::Error;
-use crate::fault::{Fault, Faults};
-use crate::list::{List, Positions};
-use crate::log::{self, Log};
-use crate::manifest::Manifest;
-use crate::opened::Opened;
-use crate::options::{Options, Strategy};
-use crate::segment::{Engine, Segment};
+use crate::list::{List, MOST_LISTED, Maplet, Memtable};
+use crate::segment::{Bytes, Entry, Filter, Segment, merge};
 
-/// A key-value store. Threads share it by reference.
+/// Why a filter or maplet can't be built, or what the caller must change.
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// How a get finds the segments that may have a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// One `ConcurrentCuckooMaplet` for all segments.
+    Maplet,
+    /// A `ConcurrentCuckooFilter` for each segment.
+    FilterEach,
+}
+
+/// How to make a [`Store`].
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How a get finds the segments that may have a key.
+    pub strategy: Strategy,
+    /// The false-positive rate of the maplet, or of each filter.
+    pub false_positive_rate: f64,
+    /// How many segments there may be, up to 127. If there are this many, a flush is refused.
+    pub most_segments: usize,
+    /// How many keys the maplet is built for. When it is full, the store builds one of twice the size.
+    pub capacity: usize,
+}
+
+impl Options {
+    /// A rate of 0.1 %, up to 63 segments, a maplet for 100,000 keys.
+    #[must_use]
+    pub fn new(strategy: Strategy) -> Self {
+        Self { strategy, false_positive_rate: 0.001, most_segments: 63, capacity: 100_000 }
+    }
+}
+
+/// What a get does, for those who count it or stop it there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// It has loaded the list, and has not asked the maplet yet. If the list is replaced meanwhile, this comes again.
+    List,
+    /// It has looked into a segment.
+    #[allow(missing_docs)]
+    Look { found: bool },
+}
+
+/// A key-value store in memory. Threads share it by reference.
 #[derive(Debug)]
 pub struct Store {
-    pub(crate) directory: PathBuf,
     pub(crate) options: Options,
-    pub(crate) hasher: StableState,
-    pub(crate) engine: Engine,
+    hasher: DefaultHashBuilder,
+    /// Takes the puts.
+    active: RwLock<Memtable>,
     pub(crate) list: ArcSwap<List>,
-    /// Held by each put from beginning to end, and while another memtable becomes the active one.
-    pub(crate) writer: Mutex<Log>,
-    /// Held by a flush, a compaction or a save from beginning to end.
-    pub(crate) maintenance: Mutex<Maintenance>,
-    pub(crate) opened: Opened,
-    pub(crate) faults: Faults,
-    /// Shows other processes that this store is open, until it is dropped.
-    pub(crate) _lock: std::fs::File,
-}
-
-/// What the maintenance lock guards, besides the order of the steps.
-#[derive(Debug)]
-pub(crate) struct Maintenance {
-    pub(crate) manifest: Manifest,
-    /// An earlier flush or compaction did not come to its end.
-    pub(crate) halted: bool,
-}
-
-/// How many segments gets have looked into.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Looks {
-    /// All of them.
-    pub segments: u64,
-    /// Those that did not have the key.
-    pub wrong: u64,
-    /// How often a get began again because the list had been replaced.
-    pub again: u64,
-}
-
-/// A segment, as [`Store::segments`] reports it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SegmentInfo {
-    /// Its number. No other segment has ever had it.
-    pub number: u64,
-    /// Its value in the maplet.
-    pub slot: u16,
-    /// How many keys it has, deleted ones too.
-    pub keys: u64,
+    /// Held by a flush or a compaction from beginning to end. Nobody else changes the list or the maplet. If one
+    /// panics, all later ones do, because the maplet may be halfway. Gets and puts go on.
+    pub(crate) maintenance: Mutex<()>,
 }
 
 impl Store {
-    /// The value of a key.
+    /// An empty store.
     ///
     /// # Errors
-    /// If a segment can't be read.
-    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        self.get_counting(key, &mut Looks::default())
+    /// If the number of segments is not from 1 to 127, or if a maplet with this rate can't be built.
+    pub fn new(options: Options) -> Result<Self, Error> {
+        Self::with_hasher(options, DefaultHashBuilder::new())
     }
 
-    /// The value of a key. Adds to `looks`.
-    ///
-    /// # Errors
-    /// If a segment can't be read.
-    pub fn get_counting(&self, key: &[u8], looks: &mut Looks) -> Result<Option<Vec<u8>>, Error> {
-        let entry = loop {
+    pub(crate) fn with_hasher(options: Options, hasher: DefaultHashBuilder) -> Result<Self, Error> {
+        // A compaction's output is listed besides.
+        if !(1..MOST_LISTED).contains(&options.most_segments) {
+            return Err(format!("give 1 to {} segments, not {}", MOST_LISTED - 1, options.most_segments).into());
+        }
+        let list = ArcSwap::from_pointee(List::new(Arc::default(), Vec::new(), None));
+        let store = Self { options, hasher, active: RwLock::default(), list, maintenance: Mutex::default() };
+        if store.options.strategy == Strategy::Maplet {
+            store.build_maplet(store.options.capacity)?;
+        }
+        Ok(store)
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &[u8]) -> Option<Bytes> {
+        self.get_observed(key, |_| ())
+    }
+
+    /// [`get`](Self::get), which tells `observe` what it does.
+    pub fn get_observed(&self, key: &[u8], mut observe: impl FnMut(Event)) -> Option<Bytes> {
+        if let Some(entry) = self.active.read().unwrap().get(key) {
+            return entry.clone();
+        }
+        loop {
             let list = self.list.load();
-            if let Some(entry) = list.active.get(key) {
-                break Some(entry);
+            observe(Event::List);
+            if let Some(entry) = list.sealed.get(key) {
+                return entry.clone();
             }
-            if let Some(entry) = list.sealed.as_ref().and_then(|sealed| sealed.get(key)) {
-                break Some(entry);
-            }
-            let Some(map) = &list.map else {
-                break self.ask_segments(&list, key, looks)?;
+            let look = |segment: &Arc<Segment>| {
+                let entry = segment.get(key);
+                observe(Event::Look { found: entry.is_some() });
+                entry.cloned()
             };
-            let mut positions = Positions::default();
-            map.slots(key, &mut |slot| {
-                if let Some(position) = list.position_of(slot) {
-                    positions.add(position);
-                }
-            });
-            // The map was read before the list is loaded again. A thread that changes the map on behalf of a later
-            // list has published that list before. So the second load sees the later list.
+            let Some(maplet) = &list.maplet else {
+                // These filters never change, so any list will do.
+                let hash = self.hasher.hash_one(key);
+                return list.segments.iter().filter(|segment| segment.may_have(hash)).find_map(look).flatten();
+            };
+            let slots = maplet.values(key);
+            // Whoever changes the maplet for a newer list has published that list before, or is not seen here. So after
+            // this fence the second load sees the newer list.
             fence(Ordering::Acquire);
             // This get holds the list, so no other list can have its address.
-            if !Arc::ptr_eq(&list, &self.list.load()) && !self.faults.has(Fault::NoSecondLook) {
-                looks.again += 1;
-                continue;
-            }
-            let mut entry = None;
-            for position in positions {
-                entry = look(&list.segments()[position], key, looks)?;
-                if entry.is_some() {
-                    break;
-                }
-            }
-            break entry;
-        };
-        Ok(entry.and_then(Entry::into_value))
-    }
-
-    /// Asks each segment that its own filter does not rule out. The filters never change, so any list will do.
-    fn ask_segments(&self, list: &List, key: &[u8], looks: &mut Looks) -> Result<Option<Entry>, Error> {
-        let hash = match self.options.strategy {
-            Strategy::FilterEach => self.hasher.hash_bytes(key),
-            // The engine computes a hash of its own.
-            _ => 0,
-        };
-        for segment in list.segments() {
-            if segment.may_have(hash) {
-                let entry = look(segment, key, looks)?;
-                if entry.is_some() {
-                    return Ok(entry);
-                }
+            if Arc::ptr_eq(&list, &self.list.load()) {
+                return list.with_slots(slots).find_map(look).flatten();
             }
         }
-        Ok(None)
     }
 
-    /// Gives the key this value. When this returns, the value survives the end of the process.
-    ///
-    /// # Errors
-    /// If the log can't be written. Every later put fails too, until the store is opened again.
-    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        self.write(key, Entry::Value(value.to_vec()))
+    /// Gives the key this value.
+    pub fn put(&self, key: &[u8], value: &[u8]) {
+        self.active.write().unwrap().insert(key.into(), Some(value.into()));
     }
 
     /// Removes the key and its value, if there is one.
-    ///
-    /// # Errors
-    /// As [`put`](Self::put).
-    pub fn delete(&self, key: &[u8]) -> Result<(), Error> {
-        self.write(key, Entry::Deleted)
+    pub fn delete(&self, key: &[u8]) {
+        self.active.write().unwrap().insert(key.into(), None);
     }
 
-    fn write(&self, key: &[u8], entry: Entry) -> Result<(), Error> {
-        let mut log = self.lock_writer();
-        let number = log.number;
-        log.append(key, &entry).map_err(|error| Error::io(log::path(&self.directory, number))(error))?;
-        // Under the lock, so that no other memtable becomes the active one in between.
-        self.list.load().active.put(key, entry);
-        Ok(())
+    /// How many keys each segment has, deleted ones too, from the newest segment to the oldest.
+    pub fn segments(&self) -> Vec<usize> {
+        self.list.load().segments.iter().map(|segment| segment.entries.len()).collect()
     }
 
-    /// The segments, from the newest to the oldest.
-    pub fn segments(&self) -> Vec<SegmentInfo> {
-        let info = |segment: &Arc<Segment>| SegmentInfo {
-            number: segment.live.number,
-            slot: segment.live.slot,
-            keys: segment.live.keys,
-        };
-        self.list.load().segments().iter().map(info).collect()
-    }
-
-    /// How many keys are in memory, including those that are being flushed.
-    pub fn memtable_keys(&self) -> usize {
-        let list = self.list.load();
-        list.active.len() + list.sealed.as_ref().map_or(0, |sealed| sealed.len())
-    }
-
-    /// Bytes of the maplet or of all filters.
+    /// Bytes of the maplet, or of all filters.
     pub fn filter_bytes(&self) -> usize {
         let list = self.list.load();
-        match &list.map {
-            Some(map) => map.memory_usage(),
-            None => list.segments().iter().map(|segment| segment.filter_bytes()).sum(),
+        let filters = list.segments.iter().filter_map(|segment| segment.filter.as_ref());
+        list.maplet.as_ref().map_or_else(|| filters.map(Filter::memory_usage).sum(), |maplet| maplet.memory_usage())
+    }
+
+    /// Makes the active memtable the sealed one, unless a flush that failed has left one.
+    pub(crate) fn seal(&self) {
+        // Puts wait, and so do gets that have not seen the memtable yet. They find its entries in the list then.
+        let mut active = self.active.write().unwrap();
+        let list = self.list.load_full();
+        if list.sealed.is_empty() {
+            let sealed = Arc::new(mem::take(&mut *active));
+            self.publish(List::new(sealed, list.segments.clone(), list.maplet.clone()));
         }
     }
 
-    /// Counts the segments whose own filter, made by the engine, lets the key pass, up to the first segment that
-    /// has the key.
-    ///
-    /// # Errors
-    /// If a segment can't be read.
-    pub fn engine_looks(&self, key: &[u8], looks: &mut Looks) -> Result<(), Error> {
-        for segment in self.list.load().segments() {
-            if segment.engine_lets_pass(key) && look(segment, key, looks)?.is_some() {
-                break;
-            }
+    pub(crate) fn publish(&self, list: List) {
+        self.list.store(Arc::new(list));
+    }
+
+    /// A segment of these entries, with a filter if the strategy says so.
+    pub(crate) fn segment(&self, slot: u16, entries: Vec<(Bytes, Entry)>) -> Result<Arc<Segment>, Error> {
+        let mut filter = None;
+        if self.options.strategy == Strategy::FilterEach {
+            let builder = Filter::builder_with_hasher(self.hasher.clone()).capacity(entries.len());
+            let built = builder.false_positive_rate(self.options.false_positive_rate).build()?;
+            built.insert_batch(entries.iter().map(|(key, _)| &**key))?;
+            filter = Some(built);
         }
+        Ok(Arc::new(Segment { slot, entries, filter }))
+    }
+
+    /// Publishes a list with a new maplet, which is built from the segments for at least this many keys. A store on
+    /// disk does the same after a restart.
+    pub(crate) fn build_maplet(&self, capacity: usize) -> Result<(), Error> {
+        let list = self.list.load_full();
+        let maplet = Maplet::builder_with_hasher(self.hasher.clone())
+            .capacity(capacity)
+            .false_positive_rate(self.options.false_positive_rate)
+            .value_bits(usize::BITS - self.options.most_segments.leading_zeros())
+            .build()?;
+        if maplet.insert_batch(merge(&list.segments).into_iter().map(|(key, _, slot)| (&**key, slot))).is_err() {
+            return self.build_maplet(capacity * 2);
+        }
+        // Gets that hold the old list also hold the old maplet, which stays as it is.
+        self.publish(List::new(Arc::clone(&list.sealed), list.segments.clone(), Some(Arc::new(maplet))));
         Ok(())
     }
-
-    /// What opening the store found.
-    pub fn opened(&self) -> &Opened {
-        &self.opened
-    }
-
-    /// The directory of the store.
-    pub fn directory(&self) -> &Path {
-        &self.directory
-    }
-
-    pub(crate) fn lock_writer(&self) -> MutexGuard<'_, Log> {
-        // A holder that panicked has left the log like one with a failed write, and the log knows that.
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn look(segment: &Segment, key: &[u8], looks: &mut Looks) -> Result<Option<Entry>, Error> {
-    looks.segments += 1;
-    let entry = segment.get(key)?;
-    looks.wrong += u64::from(entry.is_none());
-    Ok(entry)
 }

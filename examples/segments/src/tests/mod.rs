@@ -1,53 +1,47 @@
-//! Tests that look inside the store: with a map that is watched, and with wrong orders of steps that must be
-//! noticed.
-//!
-//! - `steps`: between any two steps of a flush or compaction each key is right, also if the process dies there;
-//! - `hammer`: readers, a writer, flushes and compactions at the same time;
-//! - `model`: random operations, each strategy compared with a `BTreeMap`;
-//! - `reopen`: where the maplet comes from when a store is opened.
+//! Tests that look inside the store.
 
-mod exact;
 mod hammer;
 mod model;
-mod reopen;
 mod steps;
 
-use crate::merge::Merge;
-use crate::options::{MapMaker, Options, Strategy};
-use crate::store::Store;
-use exact::{Exact, Watch};
-use std::sync::Arc;
+use concurrent_cuckoo_filter::DefaultHashBuilder;
 
-/// A directory in memory, if the system has one. These tests sync thousands of files, and need not survive a power
-/// cut.
-fn scratch() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory")
-}
+use crate::list::MOST_LISTED;
+use crate::segment::{Bytes, merge};
+use crate::store::{Options, Store, Strategy};
 
-/// Asserts that the map has one pair for each key of each segment, with the slot of the newest segment that has the
-/// key, and no others. (If a pair is missing and a look-alike hides that, the number of pairs shows it.)
-#[track_caller]
-fn assert_exact(store: &Store) {
-    let list = store.list.load();
-    let Some(map) = &list.map else { return };
-    let mut keys = 0;
-    for merged in Merge::new(list.segments(), false) {
-        let merged = merged.expect("a segment");
-        let mut shown = false;
-        map.slots(&merged.key, &mut |slot| shown |= slot == merged.slot);
-        assert!(shown, "{} lacks slot {}", merged.key.escape_ascii(), merged.slot);
-        keys += 1;
-    }
-    assert_eq!(map.pairs(), keys, "pairs, keys");
-}
-
-/// The options of small stores with many segments.
+/// A small store with many segments and many false positives.
 fn small(strategy: Strategy) -> Options {
-    Options { most_segments: 12, merge: 3, memtable_keys: 50, capacity: 200, ..Options::new(strategy) }
+    Options { strategy, false_positive_rate: 0.06, most_segments: 12, capacity: 200 }
 }
 
-/// A map that is watched. It shows each slot that it does not have with this probability, in percent.
-fn exact(noise: u64, watch: &Arc<Watch>) -> Strategy {
-    let watch = Arc::clone(watch);
-    Strategy::Custom(MapMaker(Arc::new(move |_| Box::new(Exact::new(noise, usize::MAX, Arc::clone(&watch))))))
+/// Groups of keys that a maplet of a store with these options and this hasher can't tell apart.
+fn look_alikes(options: &Options, hasher: &DefaultHashBuilder, groups: usize, of: usize) -> Vec<Vec<Bytes>> {
+    let store = Store::with_hasher(options.clone(), hasher.clone()).unwrap();
+    let list = store.list.load();
+    let maplet = list.maplet.as_ref().unwrap();
+    let mut keys = (0_u32..).map(|number| Bytes::from(number.to_be_bytes()));
+    let mut group = || {
+        let first = keys.next().unwrap();
+        maplet.insert(&*first, 0).unwrap();
+        let others = keys.by_ref().filter(|key| maplet.contains(&**key)).take(of - 1).collect();
+        maplet.remove(&*first, 0);
+        [vec![first], others].concat()
+    };
+    (0..groups).map(|_| group()).collect()
+}
+
+/// Whether the maplet has one pair for each key, with the slot of the newest segment that has it, and no others. The
+/// store has no sealed memtable.
+fn is_exact(store: &Store) -> bool {
+    let before = store.list.load_full();
+    let Some(maplet) = &before.maplet else { return true };
+    // Another store with the same hasher can't tell the same keys apart.
+    store.build_maplet(maplet.capacity()).unwrap();
+    let after = store.list.load_full();
+    let right = after.maplet.as_ref().unwrap();
+    store.list.store(before.clone());
+    assert_eq!(right.capacity(), maplet.capacity());
+    let same = |key: &[u8]| (0..MOST_LISTED as u16).all(|slot| maplet.count(key, slot) == right.count(key, slot));
+    maplet.len() == right.len() && merge(&before.segments).iter().all(|(key, ..)| same(key))
 }
