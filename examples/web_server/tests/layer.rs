@@ -1,0 +1,113 @@
+//! The layer alone, without the rest of the server.
+
+use std::convert::Infallible;
+use std::future::ready;
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::sync::mpsc::channel;
+
+use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+use http::{HeaderValue, Request, Response, StatusCode, request::Parts};
+use tower::limit::ConcurrencyLimit;
+use tower::{Layer, Service, ServiceExt, service_fn};
+
+use crate::layer::{Answer, GateLayer, OnFailure};
+
+#[path = "../src/layer.rs"]
+pub mod layer;
+
+fn status(status: StatusCode) -> Response<String> {
+    let mut response = Response::new(String::new());
+    *response.status_mut() = status;
+    response
+}
+
+async fn hello<A, B: Default>(_: Request<A>) -> Result<Response<B>, Infallible> {
+    Ok(Response::new(B::default()))
+}
+
+/// The key in a header. A request without it passes, and a malformed one does not.
+fn key_of(request: &Parts) -> ControlFlow<Answer<String>, String> {
+    match request.headers.get("key").map(HeaderValue::to_str) {
+        None => Break(Answer::Pass),
+        Some(Ok(key)) => Continue(key.to_owned()),
+        Some(Err(_)) => Break(Answer::Refuse(status(StatusCode::BAD_REQUEST))),
+    }
+}
+
+fn with_key<A: Default>(key: &[u8]) -> Request<A> {
+    Request::builder().header("key", key).body(A::default()).unwrap()
+}
+
+fn filter() -> ExpiringCuckooFilter<str> {
+    let builder = ExpiringCuckooFilter::builder().capacity(100).false_positive_rate(1e-6);
+    let filter = builder.lifetime_in_ticks(10).build().unwrap();
+    filter.advance_to(0);
+    filter
+}
+
+#[tokio::test]
+async fn a_revoked_token_is_refused_with_401_and_the_service_never_sees_it() {
+    let revoked = filter();
+    revoked.insert("stolen", 10).unwrap();
+    let ask = |token: String| {
+        let mut refusal = status(StatusCode::UNAUTHORIZED);
+        refusal.headers_mut().insert("www-authenticate", HeaderValue::from_static("Bearer"));
+        ready(if revoked.contains(&*token) { Answer::Refuse(refusal) } else { Answer::Pass })
+    };
+    let (reached, reaches) = channel();
+    let service = service_fn(move |request: Request<String>| {
+        reached.send(request.headers().get("key").cloned()).unwrap();
+        hello(request)
+    });
+    let service = GateLayer::new(key_of, ask, OnFailure::Refuse).layer(service);
+    let refused = service.clone().oneshot(with_key(b"stolen")).await.unwrap();
+    assert_eq!((refused.status().as_u16(), &refused.headers()["www-authenticate"]), (401, &"Bearer".parse().unwrap()));
+    assert_eq!(service.clone().oneshot(with_key(b"\xff")).await.unwrap().status(), 400);
+    assert_eq!(service.clone().oneshot(with_key(b"good")).await.unwrap().status(), 200);
+    assert_eq!(service.oneshot(Request::default()).await.unwrap().status(), 200);
+    assert_eq!(reaches.iter().collect::<Vec<_>>(), [Some(HeaderValue::from_static("good")), None]);
+}
+
+#[tokio::test]
+async fn a_repeated_request_is_refused_with_409() {
+    let seen = &*Box::leak(Box::new(filter()));
+    let ask = async |id: String| match seen.insert_if_absent(&*id, 10) {
+        Ok(true) => Answer::Pass,
+        Ok(false) => Answer::Refuse(status(StatusCode::CONFLICT)),
+        Err(_) => Answer::Failed(status(StatusCode::SERVICE_UNAVAILABLE)),
+    };
+    let service = GateLayer::new(key_of, ask, OnFailure::Refuse).layer(service_fn(hello::<String, String>));
+    for (id, expected) in [(b"1", 200), (b"1", 409), (b"2", 200), (b"1", 409)] {
+        assert_eq!(service.clone().oneshot(with_key(id)).await.unwrap().status(), expected);
+    }
+}
+
+#[tokio::test]
+async fn if_nobody_can_tell_it_fails_open_or_closed_by_choice() {
+    for (on_failure, expected) in [(OnFailure::Pass, 200), (OnFailure::Refuse, 503)] {
+        let ask = |_| ready(Answer::Failed(status(StatusCode::SERVICE_UNAVAILABLE)));
+        let service = GateLayer::new(key_of, ask, on_failure).layer(service_fn(hello::<String, String>));
+        assert_eq!(service.oneshot(with_key(b"key")).await.unwrap().status(), expected);
+    }
+}
+
+/// Clients of gRPC read the error from the header `grpc-status`: 16 is "unauthenticated".
+#[tokio::test]
+async fn it_takes_the_bodies_and_errors_of_tonic() {
+    use tonic::{Status, body::Body};
+    let key_of = |parts: &Parts| if parts.headers.contains_key("key") { Continue(()) } else { Break(Answer::Pass) };
+    let ask = |()| ready(Answer::Refuse(Status::unauthenticated("the token is revoked").into_http()));
+    let service = GateLayer::new(key_of, ask, OnFailure::Refuse).layer(service_fn(hello::<Body, Body>));
+    assert_eq!(service.clone().oneshot(with_key(b"stolen")).await.unwrap().headers()["grpc-status"], "16");
+    assert!(!service.oneshot(Request::default()).await.unwrap().headers().contains_key("grpc-status"));
+}
+
+/// A service with a limit panics if a request comes to a clone that was not polled.
+#[tokio::test]
+async fn the_service_that_was_ready_gets_the_request() {
+    let service = ConcurrencyLimit::new(service_fn(hello::<String, String>), 1);
+    let mut service = GateLayer::new(key_of, |_| ready(Answer::Pass), OnFailure::Refuse).layer(service);
+    for _ in 0..3 {
+        assert_eq!(service.ready().await.unwrap().call(with_key(b"key")).await.unwrap().status(), 200);
+    }
+}
