@@ -1,12 +1,5 @@
-//! A tower layer that refuses revoked tokens and repeated requests, and a server around it.
-//!
-//! - [`layer`]: the layer, which works alone in any server of tower services;
-//! - [`revoked`]: the revoked tokens, in a filter in front of a store on disk;
-//! - [`seen`]: the identifiers of requests, in a filter;
-//! - [`server`]: the routes;
-//! - [`options`]: the command line.
-
-#![allow(missing_debug_implementations, reason = "the clock is a closure")]
+//! A tower layer that refuses revoked tokens and repeated requests ([`layer`]), and a server around it.
+#![allow(missing_debug_implementations, missing_docs, reason = "the library is for the tests of the program")]
 
 pub mod layer;
 pub mod options;

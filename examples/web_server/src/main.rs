@@ -1,6 +1,7 @@
 //! A server that refuses revoked tokens until they expire, and requests that come again. `README.md` has examples.
 
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use anyhow::{Context, ensure};
@@ -10,7 +11,7 @@ use tokio::net::TcpListener;
 use web_server::options::Options;
 use web_server::revoked::Revoked;
 use web_server::seen::Seen;
-use web_server::server::router;
+use web_server::server::{Shared, router};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -21,27 +22,22 @@ async fn main() -> anyhow::Result<()> {
     let start = Instant::now();
     let since_1970 = Arc::new(|| UNIX_EPOCH.elapsed().unwrap_or_default().as_secs());
     let since_start = Arc::new(move || start.elapsed().as_secs());
-    let revoked = Arc::new(Revoked::open(&options, since_1970)?);
-    let seen = Arc::new(Seen::new(&options, since_start)?);
+    let (revoked, seen) = (Revoked::open(&options, since_1970)?, Seen::new(&options, since_start)?);
     eprintln!("loaded {} revoked tokens in {:.1?}", revoked.stats().len, start.elapsed());
+    let shared = Arc::new(Shared { revoked, seen, options });
 
-    let listener = TcpListener::bind(options.listen).await.with_context(|| format!("listen on {}", options.listen))?;
+    let listener = TcpListener::bind(shared.options.listen).await.context("cannot listen")?;
     // Before the address is printed: anyone who reads it may send the signal at once.
     let mut signal = Signal::new()?;
     println!("listening on http://{}", listener.local_addr()?);
-    tokio::spawn(forget_hourly(Arc::clone(&revoked)));
-    let serving = axum::serve(listener, router(&options, revoked, seen));
-    Ok(serving.with_graceful_shutdown(async move { signal.wait().await }).await?)
-}
-
-async fn forget_hourly(revoked: Arc<Revoked>) {
-    let mut hours = tokio::time::interval(Duration::from_secs(3600));
-    loop {
-        hours.tick().await;
-        let revoked = Arc::clone(&revoked);
-        let forgotten = tokio::task::spawn_blocking(move || revoked.forget_expired()).await;
-        if let Err(error) = forgotten.map_err(anyhow::Error::from).flatten() {
-            eprintln!("error: expired tokens stay in the store: {error:#}");
+    let serving = axum::serve(listener, router(&shared));
+    thread::spawn(move || {
+        loop {
+            if let Err(error) = shared.revoked.forget_expired() {
+                eprintln!("error: expired tokens stay in the store: {error:#}");
+            }
+            thread::sleep(Duration::from_secs(3600));
         }
-    }
+    });
+    Ok(serving.with_graceful_shutdown(async move { signal.wait().await }).await?)
 }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Parser, value_parser};
-use tokens::expiry::Lifetimes;
 
 /// Tells the time in whole seconds. Tests pass a clock that they set.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
@@ -23,9 +22,8 @@ pub struct Options {
     /// The directory of the store; made if it does not exist
     #[arg(long, value_name = "DIR", default_value = "web-server-data")]
     pub data: PathBuf,
-    /// What administrators must send as `Authorization: Bearer TOKEN` to the routes below /revoked. Without it these
+    /// What administrators must send as `Authorization: Bearer TOKEN` to the routes below /revoked; without it, these
     /// routes are open, and only a loopback address can be listened on
-    // From the environment if possible: every user of the machine can read the command line.
     #[arg(long, value_name = "TOKEN", env = "WEB_SERVER_ADMIN_TOKEN", hide_env_values = true)]
     pub admin_token: Option<String>,
     /// How many revoked tokens there may be at a time, including those that have just expired
@@ -52,10 +50,4 @@ pub struct Options {
     /// Let requests pass while there is no room for identifiers
     #[arg(long)]
     pub ids_fail_open: bool,
-}
-
-impl Options {
-    pub(crate) fn lifetimes(&self) -> Lifetimes {
-        Lifetimes { longest: self.longest_lifetime, leeway: self.leeway, keeper: "server" }
-    }
 }

@@ -20,16 +20,15 @@ const TOKENS: TableDefinition<'_, &str, u64> = TableDefinition::new("revoked");
 /// How long the store keeps expired tokens, in seconds. So a clock that is ahead by less than that loses nothing.
 const KEPT: u64 = 3600;
 
-/// What has become of a token that was to be revoked. Times are in seconds since 1970.
+/// What has become of a token that was to be revoked, and until when that holds, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is revoked until this time. Before, it was not, or not for so long.
+    /// Before, it was not revoked, or not for so long.
     New(u64),
-    /// It was revoked already, until this time.
     Known(u64),
-    /// It was to be revoked until this time, which is over. There is nothing to remember.
+    /// It has expired, so there is nothing to remember.
     Expired(u64),
-    /// The filter has no room for it, so it is not revoked.
+    /// It is not revoked.
     NoRoom(InsertError),
 }
 
@@ -75,7 +74,6 @@ impl Revoked {
         Ok(revoked)
     }
 
-    /// The time, in seconds since 1970.
     pub fn now(&self) -> u64 {
         (self.clock)()
     }
@@ -145,7 +143,6 @@ impl Revoked {
         Ok(change.commit()?)
     }
 
-    /// The figures of the filter.
     pub fn stats(&self) -> Stats {
         self.advance();
         self.filter.stats()

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{BuildError, ExpiringCuckooFilter, InsertError, Stats};
+use concurrent_cuckoo_filter::{BuildError, ExpiringCuckooFilter, InsertError};
 
 use crate::options::{Clock, Options, TICKS};
 
 /// The share of new identifiers that are taken for repeated ones. Their clients try again with others.
 const RATE: f64 = 1e-5;
 
-/// The identifiers of requests, in memory only.
+/// The identifiers, in memory only.
 pub struct Seen {
-    filter: ExpiringCuckooFilter<str>,
-    window: Duration,
+    pub filter: ExpiringCuckooFilter<str>,
+    /// How many seconds a tick of the filter has.
     tick: u64,
     clock: Clock,
 }
@@ -20,21 +20,17 @@ pub struct Seen {
 impl Seen {
     /// Takes a clock that nobody sets, such as the time since the start.
     pub fn new(options: &Options, clock: Clock) -> Result<Self, BuildError> {
-        let (window, tick) = (Duration::from_secs(options.window), options.window.div_ceil(TICKS));
+        let (window, tick) = (options.window, options.window.div_ceil(TICKS));
         let builder = ExpiringCuckooFilter::builder().capacity(options.ids).false_positive_rate(RATE);
-        let filter = builder.lifetime(window, Duration::from_secs(tick)).build()?;
-        Ok(Self { filter, window, tick, clock })
+        let filter = builder.lifetime(Duration::from_secs(window), Duration::from_secs(tick)).build()?;
+        Ok(Self { filter, tick, clock })
     }
 
     /// Whether the identifier comes for the first time in the window. It is one step: of many requests with one
     /// identifier, even at the same time, one gets `true`. An error means that there is no room.
     pub fn is_first(&self, id: &str) -> Result<bool, InsertError> {
-        self.filter.advance_to((self.clock)() / self.tick);
-        self.filter.insert_if_absent(id, self.filter.expires_after(self.window)?)
-    }
-
-    /// The figures of the filter.
-    pub fn stats(&self) -> Stats {
-        self.filter.stats()
+        let now = (self.clock)() / self.tick;
+        self.filter.advance_to(now);
+        self.filter.insert_if_absent(id, now + self.filter.longest_lifetime())
     }
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Path, RawQuery, Request, State};
+use axum::extract::{Path, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response, Result};
 use axum::routing::{get, put};
@@ -22,42 +22,31 @@ use crate::options::Options;
 use crate::revoked::{Outcome, Revoked};
 use crate::seen::Seen;
 
-struct Shared {
-    revoked: Arc<Revoked>,
-    seen: Arc<Seen>,
-    lifetimes: Lifetimes,
-    admin_token: Option<String>,
+/// What all requests share.
+pub struct Shared {
+    pub revoked: Revoked,
+    pub seen: Seen,
+    pub options: Options,
 }
 
-/// The server.
-pub fn router(options: &Options, revoked: Arc<Revoked>, seen: Arc<Seen>) -> Router {
+pub fn router(shared: &Arc<Shared>) -> Router {
     let on_failure = |open| if open { OnFailure::Pass } else { OnFailure::Refuse };
-    // It does not wait: the filter answers most questions, and the cache of the store most of the others. If your store
-    // is on another machine, return a future that waits.
-    let ask = {
-        let revoked = Arc::clone(&revoked);
-        move |token: String| ready(ask_about_token(&revoked, &token))
-    };
-    let tokens = GateLayer::new(token_of, ask, on_failure(options.tokens_fail_open));
-    let ask = {
-        let seen = Arc::clone(&seen);
-        move |id: String| ready(ask_about_id(&seen, &id))
-    };
-    let ids = GateLayer::new(id_of, ask, on_failure(options.ids_fail_open));
-
-    let (lifetimes, admin_token) = (options.lifetimes(), options.admin_token.clone());
-    let shared = Arc::new(Shared { revoked, seen, lifetimes, admin_token });
-    let administration = Router::new()
-        .route("/revoked/{token}", put(revoke).get(lookup).delete(reinstate))
-        .layer(middleware::from_fn_with_state(Arc::clone(&shared), administrators_only));
+    // These do not wait: the filter answers most questions, and the cache of the store most of the others. If your
+    // store is on another machine, return a future that waits.
+    let (for_tokens, for_ids) = (Arc::clone(shared), Arc::clone(shared));
+    let ask_about_token = move |token: String| ready(ask_about_token(&for_tokens.revoked, &token));
+    let ask_about_id = move |id: String| ready(ask_about_id(&for_ids.seen, &id));
+    let tokens = GateLayer::new(token_of, ask_about_token, on_failure(shared.options.tokens_fail_open));
+    let ids = GateLayer::new(id_of, ask_about_id, on_failure(shared.options.ids_fail_open));
+    let administrators_only = middleware::from_fn_with_state(Arc::clone(shared), administrators_only);
     Router::new()
         .route("/protected", get(async || Json(json!({ "ok": true }))))
         // The last layer is asked first. So a request that was refused for its token may come again.
         .route_layer(ids)
         .route_layer(tokens)
-        .merge(administration)
+        .route("/revoked/{token}", put(revoke).get(lookup).delete(reinstate).layer(administrators_only))
         .route("/metrics", get(metrics_page))
-        .with_state(shared)
+        .with_state(Arc::clone(shared))
 }
 
 /// A real server would first check that the token is genuine and has not expired.
@@ -95,15 +84,13 @@ fn ask_about_id(seen: &Seen, id: &str) -> Answer<Body> {
     }
 }
 
-async fn revoke(
-    State(shared): State<Arc<Shared>>,
-    Path(token): Path<String>,
-    RawQuery(query): RawQuery,
-    body: Body,
-) -> Result<Response> {
+async fn revoke(State(shared): State<Arc<Shared>>, Path(token): Path<String>, request: Request) -> Result<Response> {
     token::check(&token).map_err(malformed)?;
-    let told = expiry::of_request(query.as_deref(), body).await.map_err(malformed)?;
-    let until = shared.lifetimes.until(&token, told, shared.revoked.now()).map_err(no_expiry)?;
+    let (head, body) = request.into_parts();
+    let told = expiry::of_request(head.uri.query(), body).await.map_err(malformed)?;
+    let Options { longest_lifetime: longest, leeway, .. } = shared.options;
+    let lifetimes = Lifetimes { longest, leeway, keeper: "server" };
+    let until = lifetimes.until(&token, told, shared.revoked.now()).map_err(no_expiry)?;
     let (status, answer) = match blocking(move || shared.revoked.revoke(&token, until)).await? {
         Outcome::New(until) => (StatusCode::CREATED, json!({ "revoked": true, "until": until })),
         Outcome::Known(until) => (StatusCode::OK, json!({ "revoked": true, "until": until })),
@@ -131,13 +118,13 @@ async fn metrics_page(State(shared): State<Arc<Shared>>) -> String {
     let recorder = PrometheusBuilder::new().build_recorder();
     metrics::with_local_recorder(&recorder, || {
         shared.revoked.stats().publish("revoked");
-        shared.seen.stats().publish("request_ids");
+        shared.seen.filter.stats().publish("request_ids");
     });
     recorder.handle().render()
 }
 
 async fn administrators_only(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Result<Response> {
-    token::is_of_administrator(request.headers(), shared.admin_token.as_deref()).map_err(no_token)?;
+    token::is_of_administrator(request.headers(), shared.options.admin_token.as_deref()).map_err(no_token)?;
     Ok(next.run(request).await)
 }
 
@@ -155,7 +142,7 @@ fn no_expiry(wrong: Wrong) -> Response {
     let remedy = "check that it is in seconds, or restart the server with a larger --longest-lifetime";
     match wrong {
         Wrong::Malformed(why) => malformed(why),
-        Wrong::TooLate { .. } => say(StatusCode::UNPROCESSABLE_ENTITY, &format!("{wrong}; {remedy}")),
+        late => say(StatusCode::UNPROCESSABLE_ENTITY, &format!("{late}; {remedy}")),
     }
 }
 

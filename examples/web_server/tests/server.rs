@@ -1,98 +1,79 @@
-//! The server in this process, with clocks that the tests set.
+//! The server in this process, with a clock that the tests set.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, atomic::AtomicU64, atomic::Ordering::Relaxed};
 
-use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::{Router, body::Body, body::to_bytes};
 use clap::Parser;
 use http::Request;
-use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
+use tokio::task::JoinSet;
 use tower::ServiceExt;
 use web_server::options::{Clock, Options};
-use web_server::revoked::Revoked;
-use web_server::seen::Seen;
-use web_server::server::router;
+use web_server::server::{Shared, router};
+use web_server::{revoked::Revoked, seen::Seen};
 
-/// The beginning of a tick. With the options below, a tick has 100 seconds.
+/// The beginning of a tick. With the options below, a tick has 100 seconds, or 10 for identifiers.
 const START: u64 = 1_800_000_000;
 
 struct Server {
     data: Arc<TempDir>,
     router: Router,
-    revoked: Arc<Revoked>,
-    /// What its clocks show: that of the tokens since 1970, that of the identifiers since the start.
+    shared: Arc<Shared>,
     time: Arc<AtomicU64>,
-    since_start: Arc<AtomicU64>,
 }
 
 impl Server {
     fn new(options: &[&str]) -> Self {
-        Self::open(Arc::new(tempdir().unwrap()), 0, options).unwrap()
+        Self::open(&Arc::new(tempdir().unwrap()), 0, options).unwrap()
     }
 
-    fn restart(self, seconds: u64, options: &[&str]) -> Self {
-        let data = Arc::clone(&self.data);
-        drop(self);
-        Self::open(data, seconds, options).unwrap()
-    }
-
-    fn open(data: Arc<TempDir>, seconds: u64, options: &[&str]) -> anyhow::Result<Self> {
+    fn open(data: &Arc<TempDir>, seconds: u64, options: &[&str]) -> anyhow::Result<Self> {
         let default = ["--longest-lifetime=1300", "--leeway=0", "--capacity=1000", "--ids=1000", "--window=140"];
         let program = ["web-server", "--data", data.path().to_str().unwrap()];
         let options = Options::parse_from([&program, default.as_slice(), options].concat());
-        let [time, since_start] = [START + seconds, 0].map(|time| Arc::new(AtomicU64::new(time)));
-        let clock = |time: &Arc<AtomicU64>| -> Clock {
-            Arc::new({
-                let time = Arc::clone(time);
-                move || time.load(Relaxed)
-            })
-        };
-        let revoked = Arc::new(Revoked::open(&options, clock(&time))?);
-        let seen = Arc::new(Seen::new(&options, clock(&since_start))?);
-        Ok(Self { data, router: router(&options, Arc::clone(&revoked), seen), revoked, time, since_start })
+        let time = Arc::new(AtomicU64::new(START + seconds));
+        let shown = Arc::clone(&time);
+        let clock: Clock = Arc::new(move || shown.load(Relaxed));
+        let (revoked, seen) = (Revoked::open(&options, Arc::clone(&clock))?, Seen::new(&options, clock)?);
+        let shared = Arc::new(Shared { revoked, seen, options });
+        Ok(Self { data: Arc::clone(data), router: router(&shared), shared, time })
+    }
+
+    /// Ends this server. Returns its data.
+    fn end(self) -> Arc<TempDir> {
+        self.data
     }
 
     fn set_clock(&self, seconds: u64) {
         self.time.store(START + seconds, Relaxed);
     }
 
-    async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
-        let request = Request::builder().method(method).uri(path);
-        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
-        let response = self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
-        let status = response.status().as_u16();
-        (status, String::from_utf8(to_bytes(response.into_body(), usize::MAX).await.unwrap().into()).unwrap())
-    }
-
-    /// Revokes a token until a time after `START`.
-    async fn revoke(&self, token: &str, seconds: u64) -> (u16, Value) {
-        let (status, body) = self.send("PUT", &format!("/revoked/{token}?exp={}", START + seconds), &[]).await;
-        (status, serde_json::from_str(&body).unwrap())
-    }
-
-    async fn reinstate(&self, token: &str) -> u16 {
-        self.send("DELETE", &format!("/revoked/{token}"), &[]).await.0
-    }
-
-    /// The status of a request with this token and this identifier.
-    async fn identified(&self, token: &str, id: &str) -> u16 {
-        self.send("GET", "/protected", &[("authorization", &format!("Bearer {token}")), ("x-request-id", id)]).await.0
-    }
-
-    /// The status of a request with each of these tokens.
-    async fn protected<const N: usize>(&self, tokens: [&str; N]) -> [u16; N] {
-        let mut statuses = [0; N];
-        for (token, status) in tokens.iter().zip(&mut statuses) {
-            *status = self.send("GET", "/protected", &[("authorization", &format!("Bearer {token}"))]).await.0;
+    /// Sends a request: method and path, after them the token if there is one, and then the identifier.
+    async fn send(&self, line: &str) -> (u16, String) {
+        let mut words = line.split(' ');
+        let mut request = Request::builder().method(words.next().unwrap()).uri(words.next().unwrap());
+        if let Some(token) = words.next() {
+            request = request.header("authorization", format!("Bearer {token}"));
         }
-        statuses
+        if let Some(id) = words.next() {
+            request = request.header("x-request-id", id);
+        }
+        let response = self.router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let (head, body) = response.into_parts();
+        (head.status.as_u16(), String::from_utf8(to_bytes(body, usize::MAX).await.unwrap().into()).unwrap())
+    }
+
+    /// Sends requests, each of which must get this status.
+    async fn expect<const N: usize>(&self, requests: [(&str, u16); N]) {
+        for (line, expected) in requests {
+            let (status, body) = self.send(line).await;
+            assert_eq!(status, expected, "{line}: {body}");
+        }
     }
 
     /// A figure of the filter of revoked tokens.
     async fn metric(&self, name: &str) -> u64 {
-        let (_, page) = self.send("GET", "/metrics", &[]).await;
+        let (_, page) = self.send("GET /metrics").await;
         let name = format!("cuckoo_filter_{name}{{filter=\"revoked\"}} ");
         page.lines().find_map(|line| line.strip_prefix(&name)).expect(&page).parse().unwrap()
     }
@@ -102,24 +83,22 @@ impl Server {
 #[tokio::test]
 async fn what_is_revoked_is_refused_and_all_else_passes() {
     let server = Server::new(&["--capacity=200", "--rate=0.07"]);
-    let tokens: Vec<_> = (0..200).map(|i| format!("bad-{i}")).collect();
-    for token in &tokens {
-        assert_eq!(server.revoke(token, 500).await, (201, json!({ "revoked": true, "until": START + 500 })));
+    for i in 0..200 {
+        server.expect([(&format!("PUT /revoked/bad-{i}?exp=1800000500"), 201)]).await;
     }
-    for good in (0..2000).map(|i| format!("good-{i}")) {
-        assert_eq!(server.protected([&good]).await, [200]);
-        assert_eq!(server.reinstate(&good).await, 404, "only what the store has is removed");
+    for i in 0..2000 {
+        // Only what the store has is removed from the filter.
+        server.expect([(&format!("GET /protected good-{i}"), 200), (&format!("DELETE /revoked/good-{i}"), 404)]).await;
     }
     // Some 100 are expected. With none, the tokens above would show nothing.
     let wrong = server.metric("false_positives_recorded_total").await;
     assert!((20..300).contains(&wrong), "{wrong}");
     assert_eq!(server.metric("negatives_recorded_total").await, 2000 - wrong);
-    for token in &tokens[..100] {
-        assert_eq!(server.protected([token]).await, [401]);
-        assert_eq!((server.reinstate(token).await, server.reinstate(token).await), (204, 404));
+    for i in 0..100 {
+        server.expect([(&format!("GET /protected bad-{i}"), 401), (&format!("DELETE /revoked/bad-{i}"), 204)]).await;
     }
-    for (i, token) in tokens.iter().enumerate() {
-        assert_eq!(server.protected([token]).await, [if i < 100 { 200 } else { 401 }]);
+    for i in 0..200 {
+        server.expect([(&format!("GET /protected bad-{i}"), if i < 100 { 200 } else { 401 })]).await;
     }
     assert_eq!(server.metric("len").await, 100);
 }
@@ -130,21 +109,21 @@ async fn a_revoked_token_is_refused_until_its_expiry_to_the_second_and_then_forg
     const JWT: &str = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIiwiZXhwIjoxODAwMDAwMjUwfQ.c2lnbmF0dXJl";
     let server = Server::new(&["--longest-lifetime=1270", "--leeway=30"]);
     for (path, until) in [("told?exp=1800000250", 280), (JWT, 280), ("unknown", 1300)] {
-        let answer = server.send("PUT", &format!("/revoked/{path}"), &[]).await;
-        assert_eq!(answer, (201, json!({ "revoked": true, "until": START + until }).to_string()));
+        let answer = server.send(&format!("PUT /revoked/{path}")).await;
+        assert_eq!(answer, (201, format!("{{\"revoked\":true,\"until\":{}}}", START + until)));
     }
+    let with_jwt = format!("GET /protected {JWT}");
     server.set_clock(279);
-    assert_eq!(server.protected(["told", JWT, "unknown"]).await, [401, 401, 401]);
-    assert!(server.send("GET", "/revoked/told", &[]).await.1.contains("1800000280"));
+    server.expect([("GET /protected told", 401), (&with_jwt, 401), ("GET /protected unknown", 401)]).await;
+    assert_eq!(server.send("GET /revoked/told").await.1, "{\"revoked\":true,\"until\":1800000280}");
     server.set_clock(280);
-    assert_eq!(server.protected(["told", JWT, "unknown"]).await, [200, 200, 401]);
-    assert!(server.send("GET", "/revoked/told", &[]).await.1.contains("false"));
-    assert_eq!(server.reinstate("told").await, 404, "it is no longer revoked");
-    assert_eq!(server.revoke(JWT, 300).await.0, 201, "revoked anew");
+    server.expect([("GET /protected told", 200), (&with_jwt, 200), ("GET /protected unknown", 401)]).await;
+    assert_eq!(server.send("GET /revoked/told").await.1, "{\"revoked\":false,\"until\":null}");
+    server.expect([("DELETE /revoked/told", 404), ("PUT /revoked/told?exp=1800000290", 201)]).await;
     server.set_clock(400);
     assert_eq!(server.metric("len").await, 1, "the filter has forgotten the others");
     server.set_clock(1300);
-    assert_eq!(server.protected(["unknown"]).await, [200]);
+    server.expect([("GET /protected unknown", 200)]).await;
 }
 
 #[tokio::test]
@@ -152,139 +131,115 @@ async fn a_revocation_is_made_longer_and_never_shorter() {
     let server = Server::new(&[]);
     for (seconds, status, holds) in [(250, 201, 250), (850, 201, 850), (850, 200, 850), (450, 200, 850), (0, 200, 850)]
     {
-        let answer = server.revoke("token", seconds).await;
-        assert_eq!(answer, (status, json!({ "revoked": true, "until": START + holds })), "{seconds}");
+        let answer = server.send(&format!("PUT /revoked/token?exp={}", START + seconds)).await;
+        assert_eq!(answer, (status, format!("{{\"revoked\":true,\"until\":{}}}", START + holds)), "{seconds}");
     }
     // Without an expiry, it lives no longer than was said when it was first revoked.
-    assert_eq!(server.send("PUT", "/revoked/token", &[]).await.0, 200);
+    server.expect([("PUT /revoked/token", 200)]).await;
     assert_eq!(server.metric("len").await, 1, "the entry with the earlier end has gone");
     server.set_clock(849);
-    assert_eq!(server.protected(["token"]).await, [401]);
+    server.expect([("GET /protected token", 401)]).await;
 }
 
 #[tokio::test]
-async fn what_is_wrong_or_expired_is_told() {
-    let server = Server::new(&[]);
-    assert_eq!(server.revoke("longest", 1300).await.0, 201);
-    let (status, body) = server.revoke("later", 1301).await;
-    assert_eq!((status, body["error"].as_str().unwrap().contains("--longest-lifetime")), (422, true), "{body}");
-    assert_eq!(server.revoke("expired", 0).await, (200, json!({ "revoked": false, "expired": START })));
-    assert_eq!(server.protected(["later", "expired"]).await, [200, 200]);
-    for path in ["/revoked/a?exp=tomorrow", "/revoked/two%20words"] {
-        assert_eq!(server.send("PUT", path, &[]).await.0, 400);
-    }
-    for (headers, status) in [(&[] as &[_], 401), (&[("authorization", "Basic dXNlcg==")], 400)] {
-        assert_eq!(server.send("GET", "/protected", headers).await.0, status);
-    }
+async fn requests_that_are_wrong_or_not_allowed_change_nothing() {
+    let server = Server::new(&["--admin-token=secret"]);
+    server
+        .expect([("PUT /revoked/a secret", 201), ("GET /revoked/a secret", 200), ("DELETE /revoked/a secret", 204)])
+        .await;
+    server.expect([("PUT /revoked/a secreu", 401), ("GET /revoked/a", 401), ("DELETE /revoked/a secreu", 401)]).await;
+    server.expect([("PUT /revoked/a?exp=1800001300 secret", 201), ("PUT /revoked/b?exp=1800001301 secret", 422)]).await;
+    server.expect([("PUT /revoked/b?exp=tomorrow secret", 400), ("PUT /revoked/two%20words secret", 400)]).await;
+    server.expect([("PUT /revoked/b?exp=1800000000 secret", 200), ("GET /protected b", 200)]).await;
+    server.expect([("GET /protected", 401), ("GET /protected tökän", 400), ("GET /protected good ïd", 400)]).await;
+    assert_eq!(server.metric("len").await, 1);
 }
 
 #[tokio::test]
 async fn a_full_filter_gives_an_error_and_loses_nothing() {
     let server = Server::new(&["--capacity=50"]);
     let (mut accepted, mut refused) = (Vec::new(), Vec::new());
-    for token in (0..300).map(|i| format!("bad-{i}")) {
-        match server.revoke(&token, 500).await {
-            (201, _) => accepted.push(token),
-            (507, body) if body["remedy"].to_string().contains("--capacity") => refused.push(token),
+    for i in 0..300 {
+        match server.send(&format!("PUT /revoked/bad-{i}")).await {
+            (201, _) => accepted.push(i),
+            (507, body) if body.contains("--capacity") => refused.push(i),
             answer => panic!("{answer:?}"),
         }
     }
     assert!(accepted.len() >= 50 && !refused.is_empty(), "{} {}", accepted.len(), refused.len());
-    let data = Arc::clone(&server.data);
-    drop(server);
-    assert!(Server::open(Arc::clone(&data), 0, &["--capacity=5"]).is_err(), "the filter would lack tokens");
-    let server = Server::open(data, 0, &[]).unwrap();
-    for token in &accepted {
-        assert_eq!(server.protected([token]).await, [401]);
+    let data = server.end();
+    assert!(Server::open(&data, 0, &["--capacity=5"]).is_err(), "its filter would lack tokens");
+    let server = Server::open(&data, 0, &[]).unwrap();
+    for i in accepted {
+        server.expect([(&format!("GET /protected bad-{i}"), 401)]).await;
     }
-    for token in &refused {
-        assert_eq!((server.protected([token]).await, server.revoke(token, 500).await.0), ([200], 201));
+    for i in refused {
+        server.expect([(&format!("GET /protected bad-{i}"), 200), (&format!("PUT /revoked/bad-{i}"), 201)]).await;
     }
 }
 
 #[tokio::test]
-async fn a_restart_forgets_nothing_and_the_time_goes_on_meanwhile() {
+async fn a_restart_forgets_nothing_and_the_store_forgets_expired_tokens_an_hour_later() {
     let server = Server::new(&[]);
-    for (token, seconds) in [("short", 250), ("long", 900), ("pardoned", 900)] {
-        assert_eq!(server.revoke(token, seconds).await.0, 201);
+    server.expect([("PUT /revoked/short?exp=1800000250", 201), ("PUT /revoked/long?exp=1800000900", 201)]).await;
+    server.expect([("PUT /revoked/pardoned?exp=1800000900", 201), ("DELETE /revoked/pardoned", 204)]).await;
+    let data = server.end();
+    assert!(Server::open(&data, 0, &["--longest-lifetime=600"]).is_err(), "it would forget a token too early");
+    for (seconds, short, live) in [(249, 401, 2), (300, 200, 1)] {
+        let server = Server::open(&data, seconds, &[]).unwrap();
+        server.expect([("GET /protected short", short), ("GET /protected long", 401)]).await;
+        server.expect([("GET /protected pardoned", 200)]).await;
+        assert_eq!(server.metric("len").await, live);
     }
-    assert_eq!(server.reinstate("pardoned").await, 204);
-    let data = Arc::clone(&server.data);
-    drop(server);
-    assert!(
-        Server::open(Arc::clone(&data), 0, &["--longest-lifetime=600"]).is_err(),
-        "it would forget tokens too early"
-    );
-    let server = Server::open(data, 249, &[]).unwrap();
-    assert_eq!(server.protected(["short", "long", "pardoned"]).await, [401, 401, 200]);
-    let server = server.restart(300, &[]);
-    assert_eq!(server.protected(["short", "long"]).await, [200, 401]);
-    assert_eq!(server.metric("len").await, 1);
-    assert_eq!((server.reinstate("long").await, server.metric("len").await), (204, 0));
+    for (seconds, short) in [(3849, 401), (3850, 200)] {
+        Server::open(&data, seconds, &[]).unwrap().shared.revoked.forget_expired().unwrap();
+        // A clock that is set back shows what the store has.
+        let server = Server::open(&data, 10, &[]).unwrap();
+        server.expect([("GET /protected short", short), ("GET /protected long", 401)]).await;
+    }
 }
 
 #[tokio::test]
 async fn a_clock_that_is_set_right_again_lets_no_revoked_token_pass() {
     let server = Server::new(&[]);
-    assert_eq!(server.revoke("before", 900).await.0, 201);
+    server.expect([("PUT /revoked/before?exp=1800000900", 201)]).await;
     server.set_clock(1_000_000);
-    assert_eq!(server.protected(["before"]).await, [200], "it has expired by this clock");
+    server.expect([("GET /protected before", 200)]).await; // By this clock it has expired.
     assert_eq!((server.metric("clock_jumps_total").await, server.metric("len").await), (1, 0));
-    server.revoked.forget_expired().unwrap();
+    server.shared.revoked.forget_expired().unwrap();
     let negatives = server.metric("negatives_recorded_total").await;
 
     server.set_clock(10);
-    assert_eq!((server.revoke("meanwhile", 900).await.0, server.revoke("pardoned", 900).await.0), (201, 201));
-    assert_eq!(server.reinstate("pardoned").await, 204);
-    let tokens = ["before", "meanwhile", "pardoned", "good"];
-    assert_eq!(server.protected(tokens).await, [401, 401, 200, 200]);
-    assert_eq!(server.metric("negatives_recorded_total").await, negatives, "the filter was asked");
+    server.expect([("PUT /revoked/meanwhile?exp=1800000900", 201), ("GET /protected meanwhile", 401)]).await;
+    server.expect([("PUT /revoked/pardoned?exp=1800000900", 201), ("DELETE /revoked/pardoned", 204)]).await;
+    let requests = [("GET /protected before", 401), ("GET /protected pardoned", 200), ("GET /protected good", 200)];
+    server.expect(requests).await;
+    assert_eq!(server.metric("negatives_recorded_total").await, negatives, "the filter was believed");
     assert!(server.metric("clock_steps_back_total").await > 0);
 
-    let server = server.restart(10, &[]);
-    assert_eq!(server.protected(tokens).await, [401, 401, 200, 200]);
-    assert_eq!(server.metric("negatives_recorded_total").await, 2, "the new filter is of no use");
+    let server = Server::open(&server.end(), 10, &[]).unwrap();
+    server.expect(requests).await;
+    assert_eq!(server.metric("negatives_recorded_total").await, 2, "the new filter is of use");
     server.set_clock(900);
-    assert_eq!(server.protected(["before"]).await, [200]);
-}
-
-#[tokio::test]
-async fn the_store_forgets_expired_tokens_an_hour_later() {
-    let server = Server::new(&[]);
-    assert_eq!((server.revoke("short", 100).await.0, server.revoke("long", 1000).await.0), (201, 201));
-    let data = Arc::clone(&server.data);
-    drop(server);
-    for (seconds, status) in [(3699, 401), (3700, 200)] {
-        let server = Server::open(Arc::clone(&data), seconds, &[]).unwrap();
-        server.revoked.forget_expired().unwrap();
-        // A clock that is set back shows what the store has.
-        assert_eq!(server.restart(10, &[]).protected(["short", "long"]).await, [status, 401]);
-    }
+    server.expect([("GET /protected before", 200)]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_concurrent_requests_with_one_identifier_one_passes_in_a_window() {
     let server = Arc::new(Server::new(&[]));
-    for id in (0..20).map(|i| format!("request-{i}")) {
-        let requests = [(); 20].map(|()| {
-            let (server, id) = (Arc::clone(&server), id.clone());
-            tokio::spawn(async move { server.identified("good", &id).await })
-        });
-        let mut statuses = Vec::new();
-        for request in requests {
-            statuses.push(request.await.unwrap());
-        }
+    for id in 0..20 {
+        let send = |server: Arc<Server>| async move { server.send(&format!("GET /protected good {id}")).await.0 };
+        let requests: JoinSet<u16> = (0..20).map(|_| send(Arc::clone(&server))).collect();
+        let mut statuses = requests.join_all().await;
         statuses.sort();
         assert_eq!((statuses[0], &statuses[1..]), (200, &[409; 19][..]), "{id}");
     }
-    server.since_start.store(140, Relaxed);
-    assert_eq!(server.identified("good", "request-0").await, 409, "the window is not over");
-    server.since_start.store(160, Relaxed);
-    assert_eq!(server.identified("good", "request-0").await, 200);
-    assert_eq!(server.identified("good", "two words").await, 400);
+    server.set_clock(140);
+    server.expect([("GET /protected good 0", 409)]).await; // The window is not over.
+    server.set_clock(160);
+    server.expect([("GET /protected good 0", 200)]).await;
     // Of a request that was refused for its token, nothing is remembered.
-    assert_eq!(server.revoke("bad", 500).await.0, 201);
-    assert_eq!((server.identified("bad", "id").await, server.identified("good", "id").await), (401, 200));
+    server.expect([("PUT /revoked/bad", 201), ("GET /protected bad id", 401), ("GET /protected good id", 200)]).await;
 }
 
 #[tokio::test]
@@ -292,24 +247,13 @@ async fn no_room_for_identifiers_fails_closed_or_open_by_choice() {
     for (option, without_room) in [("--ids=50", 503), ("--ids-fail-open", 200)] {
         let server = Server::new(&["--ids=50", option]);
         let (mut known, mut unknown) = (0, 0);
-        for id in (0..2000).map(|i| format!("request-{i}")) {
-            match (server.identified("good", &id).await, server.identified("good", &id).await) {
+        for request in (0..2000).map(|id| format!("GET /protected good {id}")) {
+            match (server.send(&request).await.0, server.send(&request).await.0) {
                 (200, 409) => known += 1,
-                (first, second) if first == without_room && second == without_room => unknown += 1,
+                statuses if statuses == (without_room, without_room) => unknown += 1,
                 statuses => panic!("{statuses:?}"),
             }
         }
         assert!(known >= 50 && unknown > 0, "{known} {unknown}");
     }
-}
-
-#[tokio::test]
-async fn administrators_have_a_token() {
-    let server = Server::new(&["--admin-token=secret"]);
-    for (token, statuses) in [("Bearer secreu", [401, 401, 401]), ("Bearer secret", [201, 200, 204])] {
-        for (method, status) in ["PUT", "GET", "DELETE"].iter().zip(statuses) {
-            assert_eq!(server.send(method, "/revoked/a", &[("authorization", token)]).await.0, status);
-        }
-    }
-    assert_eq!(server.send("PUT", "/revoked/a", &[]).await.0, 401);
 }
