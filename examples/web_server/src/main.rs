@@ -8,10 +8,8 @@ use anyhow::{Context, ensure};
 use clap::Parser;
 use tokens::signal::Signal;
 use tokio::net::TcpListener;
-use web_server::options::Options;
-use web_server::revoked::Revoked;
-use web_server::seen::Seen;
 use web_server::server::{Shared, router};
+use web_server::{options::Options, revoked::Revoked, seen::Seen};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {

@@ -21,7 +21,6 @@ const TOKENS: TableDefinition<'_, &str, u64> = TableDefinition::new("revoked");
 const KEPT: u64 = 3600;
 
 /// What has become of a token that was to be revoked, and until when that holds, in seconds since 1970.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Before, it was not revoked, or not for so long.
     New(u64),
@@ -57,13 +56,10 @@ impl Revoked {
         let longest = options.longest_lifetime.saturating_add(options.leeway);
         // One tick is to spare, for a clock that is set back a little before a restart.
         let tick = longest.div_ceil(TICKS - 1);
-        let filter = ExpiringCuckooFilter::builder()
-            .capacity(options.capacity)
-            .false_positive_rate(options.rate)
-            .lifetime(Duration::from_secs(longest.saturating_add(tick)), Duration::from_secs(tick))
-            .build()?;
-        let opened = (clock(), Instant::now());
-        let revoked = Self { filter, store, tick, clock, opened };
+        let lifetime = longest.saturating_add(tick);
+        let builder = ExpiringCuckooFilter::builder().capacity(options.capacity).false_positive_rate(options.rate);
+        let filter = builder.lifetime(Duration::from_secs(lifetime), Duration::from_secs(tick)).build()?;
+        let revoked = Self { filter, store, tick, opened: (clock(), Instant::now()), clock };
         revoked.advance();
         for entry in revoked.store.begin_read()?.open_table(TOKENS)?.iter()? {
             let (token, until) = entry?;

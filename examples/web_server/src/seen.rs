@@ -6,9 +6,6 @@ use concurrent_cuckoo_filter::{BuildError, ExpiringCuckooFilter, InsertError};
 
 use crate::options::{Clock, Options, TICKS};
 
-/// The share of new identifiers that are taken for repeated ones. Their clients try again with others.
-const RATE: f64 = 1e-5;
-
 /// The identifiers, in memory only.
 pub struct Seen {
     pub filter: ExpiringCuckooFilter<str>,
@@ -21,7 +18,8 @@ impl Seen {
     /// Takes a clock that nobody sets, such as the time since the start.
     pub fn new(options: &Options, clock: Clock) -> Result<Self, BuildError> {
         let (window, tick) = (options.window, options.window.div_ceil(TICKS));
-        let builder = ExpiringCuckooFilter::builder().capacity(options.ids).false_positive_rate(RATE);
+        // Of 100,000 new identifiers, one is taken for a repeated one. Its client tries again with another.
+        let builder = ExpiringCuckooFilter::builder().capacity(options.ids).false_positive_rate(1e-5);
         let filter = builder.lifetime(Duration::from_secs(window), Duration::from_secs(tick)).build()?;
         Ok(Self { filter, tick, clock })
     }

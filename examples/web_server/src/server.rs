@@ -4,12 +4,11 @@ use std::future::ready;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response, Result};
 use axum::routing::{get, put};
-use axum::{Json, Router};
+use axum::{Json, Router, body::Body};
 use http::{StatusCode, request::Parts};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use serde_json::json;
@@ -18,9 +17,8 @@ use tokens::expiry::{self, Lifetimes, Wrong};
 use tokens::token::{self, NoToken};
 
 use crate::layer::{Answer, GateLayer, OnFailure};
-use crate::options::Options;
 use crate::revoked::{Outcome, Revoked};
-use crate::seen::Seen;
+use crate::{options::Options, seen::Seen};
 
 /// What all requests share.
 pub struct Shared {

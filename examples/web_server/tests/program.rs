@@ -1,10 +1,9 @@
 //! The real program, on a loopback port.
 #![cfg(unix)] // For its signals.
 
-use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::thread;
+use std::{path::Path, thread};
 
 use rustix::process::{Pid, Signal, kill_process};
 use ureq::{Agent, http::Request};
@@ -51,10 +50,6 @@ impl Program {
         }
         confirmed
     }
-
-    fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-    }
 }
 
 impl Drop for Program {
@@ -81,7 +76,7 @@ fn what_was_confirmed_survives_a_hard_kill() {
             let late = format!("{round}-0-24");
             while program.send("GET", "/protected", &late) == Some(200) && !writers[0].is_finished() {}
             assert!(!writers[0].is_finished(), "a write failed");
-            program.signal(Signal::KILL);
+            kill_process(Pid::from_child(&program.child), Signal::KILL).unwrap();
             confirmed.extend(writers.into_iter().flat_map(|writer| writer.join().unwrap()));
         });
         assert!(confirmed.len() > before + 20, "too few to show anything");
@@ -92,14 +87,12 @@ fn what_was_confirmed_survives_a_hard_kill() {
 fn it_ends_well_after_sigterm_and_does_not_start_where_that_does_harm() {
     let data = tempfile::tempdir().unwrap();
     let fails = |arguments: &[&str], expected: &str| {
-        let mut child = Program::command(data.path()).args(arguments).stderr(Stdio::piped()).spawn().unwrap();
-        let mut said = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        assert!(said.contains(expected) && !child.wait().unwrap().success(), "{said}");
+        let output = Program::command(data.path()).args(arguments).output().unwrap();
+        assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains(expected), "{output:?}");
     };
     fails(&["--listen", "0.0.0.0:0"], "anyone could revoke tokens");
     let mut program = Program::start(data.path());
     fails(&[], "revoked.redb"); // Two servers with one store would not be in step.
-    program.signal(Signal::TERM);
+    kill_process(Pid::from_child(&program.child), Signal::TERM).unwrap();
     assert!(program.child.wait().unwrap().success());
 }

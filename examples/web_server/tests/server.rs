@@ -39,13 +39,8 @@ impl Server {
         Ok(Self { data: Arc::clone(data), router: router(&shared), shared, time })
     }
 
-    /// Ends this server. Returns its data.
     fn end(self) -> Arc<TempDir> {
         self.data
-    }
-
-    fn set_clock(&self, seconds: u64) {
-        self.time.store(START + seconds, Relaxed);
     }
 
     /// Sends a request: method and path, after them the token if there is one, and then the identifier.
@@ -113,42 +108,38 @@ async fn a_revoked_token_is_refused_until_its_expiry_to_the_second_and_then_forg
         assert_eq!(answer, (201, format!("{{\"revoked\":true,\"until\":{}}}", START + until)));
     }
     let with_jwt = format!("GET /protected {JWT}");
-    server.set_clock(279);
+    server.time.store(START + 279, Relaxed);
     server.expect([("GET /protected told", 401), (&with_jwt, 401), ("GET /protected unknown", 401)]).await;
     assert_eq!(server.send("GET /revoked/told").await.1, "{\"revoked\":true,\"until\":1800000280}");
-    server.set_clock(280);
+    server.time.store(START + 280, Relaxed);
     server.expect([("GET /protected told", 200), (&with_jwt, 200), ("GET /protected unknown", 401)]).await;
     assert_eq!(server.send("GET /revoked/told").await.1, "{\"revoked\":false,\"until\":null}");
     server.expect([("DELETE /revoked/told", 404), ("PUT /revoked/told?exp=1800000290", 201)]).await;
-    server.set_clock(400);
+    server.time.store(START + 400, Relaxed);
     assert_eq!(server.metric("len").await, 1, "the filter has forgotten the others");
-    server.set_clock(1300);
+    server.time.store(START + 1300, Relaxed);
     server.expect([("GET /protected unknown", 200)]).await;
 }
 
 #[tokio::test]
 async fn a_revocation_is_made_longer_and_never_shorter() {
     let server = Server::new(&[]);
-    for (seconds, status, holds) in [(250, 201, 250), (850, 201, 850), (850, 200, 850), (450, 200, 850), (0, 200, 850)]
-    {
-        let answer = server.send(&format!("PUT /revoked/token?exp={}", START + seconds)).await;
-        assert_eq!(answer, (status, format!("{{\"revoked\":true,\"until\":{}}}", START + holds)), "{seconds}");
+    for (exp, status, until) in [(250, 201, 250), (850, 201, 850), (850, 200, 850), (450, 200, 850), (0, 200, 850)] {
+        let answer = server.send(&format!("PUT /revoked/token?exp={}", START + exp)).await;
+        assert_eq!(answer, (status, format!("{{\"revoked\":true,\"until\":{}}}", START + until)), "{exp}");
     }
     // Without an expiry, it lives no longer than was said when it was first revoked.
     server.expect([("PUT /revoked/token", 200)]).await;
     assert_eq!(server.metric("len").await, 1, "the entry with the earlier end has gone");
-    server.set_clock(849);
+    server.time.store(START + 849, Relaxed);
     server.expect([("GET /protected token", 401)]).await;
 }
 
 #[tokio::test]
 async fn requests_that_are_wrong_or_not_allowed_change_nothing() {
     let server = Server::new(&["--admin-token=secret"]);
-    server
-        .expect([("PUT /revoked/a secret", 201), ("GET /revoked/a secret", 200), ("DELETE /revoked/a secret", 204)])
-        .await;
-    server.expect([("PUT /revoked/a secreu", 401), ("GET /revoked/a", 401), ("DELETE /revoked/a secreu", 401)]).await;
     server.expect([("PUT /revoked/a?exp=1800001300 secret", 201), ("PUT /revoked/b?exp=1800001301 secret", 422)]).await;
+    server.expect([("PUT /revoked/b wrong", 401), ("GET /revoked/a", 401), ("DELETE /revoked/a wrong", 401)]).await;
     server.expect([("PUT /revoked/b?exp=tomorrow secret", 400), ("PUT /revoked/two%20words secret", 400)]).await;
     server.expect([("PUT /revoked/b?exp=1800000000 secret", 200), ("GET /protected b", 200)]).await;
     server.expect([("GET /protected", 401), ("GET /protected tökän", 400), ("GET /protected good ïd", 400)]).await;
@@ -203,13 +194,13 @@ async fn a_restart_forgets_nothing_and_the_store_forgets_expired_tokens_an_hour_
 async fn a_clock_that_is_set_right_again_lets_no_revoked_token_pass() {
     let server = Server::new(&[]);
     server.expect([("PUT /revoked/before?exp=1800000900", 201)]).await;
-    server.set_clock(1_000_000);
+    server.time.store(START + 1_000_000, Relaxed);
     server.expect([("GET /protected before", 200)]).await; // By this clock it has expired.
     assert_eq!((server.metric("clock_jumps_total").await, server.metric("len").await), (1, 0));
     server.shared.revoked.forget_expired().unwrap();
     let negatives = server.metric("negatives_recorded_total").await;
 
-    server.set_clock(10);
+    server.time.store(START + 10, Relaxed);
     server.expect([("PUT /revoked/meanwhile?exp=1800000900", 201), ("GET /protected meanwhile", 401)]).await;
     server.expect([("PUT /revoked/pardoned?exp=1800000900", 201), ("DELETE /revoked/pardoned", 204)]).await;
     let requests = [("GET /protected before", 401), ("GET /protected pardoned", 200), ("GET /protected good", 200)];
@@ -220,7 +211,7 @@ async fn a_clock_that_is_set_right_again_lets_no_revoked_token_pass() {
     let server = Server::open(&server.end(), 10, &[]).unwrap();
     server.expect(requests).await;
     assert_eq!(server.metric("negatives_recorded_total").await, 2, "the new filter is of use");
-    server.set_clock(900);
+    server.time.store(START + 900, Relaxed);
     server.expect([("GET /protected before", 200)]).await;
 }
 
@@ -234,9 +225,9 @@ async fn of_concurrent_requests_with_one_identifier_one_passes_in_a_window() {
         statuses.sort();
         assert_eq!((statuses[0], &statuses[1..]), (200, &[409; 19][..]), "{id}");
     }
-    server.set_clock(140);
+    server.time.store(START + 140, Relaxed);
     server.expect([("GET /protected good 0", 409)]).await; // The window is not over.
-    server.set_clock(160);
+    server.time.store(START + 160, Relaxed);
     server.expect([("GET /protected good 0", 200)]).await;
     // Of a request that was refused for its token, nothing is remembered.
     server.expect([("PUT /revoked/bad", 201), ("GET /protected bad id", 401), ("GET /protected good id", 200)]).await;
@@ -249,7 +240,7 @@ async fn no_room_for_identifiers_fails_closed_or_open_by_choice() {
         let (mut known, mut unknown) = (0, 0);
         for request in (0..2000).map(|id| format!("GET /protected good {id}")) {
             match (server.send(&request).await.0, server.send(&request).await.0) {
-                (200, 409) => known += 1,
+                (200, 409) | (409, 409) => known += 1, // One of 100,000 looks like an earlier one.
                 statuses if statuses == (without_room, without_room) => unknown += 1,
                 statuses => panic!("{statuses:?}"),
             }
