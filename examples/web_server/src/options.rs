@@ -13,7 +13,7 @@ pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 pub(crate) const TICKS: u64 = 14;
 
 /// Refuses revoked tokens and repeated requests.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(name = "web-server", version, args_override_self = true)]
 pub struct Options {
     /// Where to listen; port 0 takes any free port
