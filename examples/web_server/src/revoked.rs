@@ -64,8 +64,7 @@ impl Revoked {
         for entry in revoked.store.begin_read()?.open_table(TOKENS)?.iter()? {
             let (token, until) = entry?;
             let inserted = revoked.filter.insert(token.value(), revoked.end(until.value()));
-            inserted
-                .context("a revoked token does not fit: raise --capacity or --longest-lifetime, or set the clock")?;
+            inserted.context("a token does not fit: raise --capacity or --longest-lifetime, or set the clock")?;
         }
         Ok(revoked)
     }
