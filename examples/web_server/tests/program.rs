@@ -1,7 +1,7 @@
 //! The real program, on a loopback port.
 #![cfg(unix)] // For its signals.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::{path::Path, thread};
 
@@ -15,17 +15,15 @@ struct Program {
 }
 
 impl Program {
-    fn command(data: &Path) -> Command {
+    /// If it does not start, the address is empty.
+    fn start(data: &Path, arguments: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_web-server"));
-        command.args(["--listen", "127.0.0.1:0", "--data"]).arg(data).env_remove("WEB_SERVER_ADMIN_TOKEN");
-        command
-    }
-
-    fn start(data: &Path) -> Self {
-        let mut child = Self::command(data).stdout(Stdio::piped()).spawn().unwrap();
+        command.args(["--listen", "127.0.0.1:0", "--data"]).arg(data).args(arguments);
+        command.env_remove("WEB_SERVER_ADMIN_TOKEN").stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("listening on ").unwrap().to_owned();
+        let address = line.trim().strip_prefix("listening on ").unwrap_or_default().to_owned();
         Self { child, address, agent: Agent::config_builder().http_status_as_error(false).build().into() }
     }
 
@@ -64,7 +62,7 @@ fn what_was_confirmed_survives_a_hard_kill() {
     let data = tempfile::tempdir().unwrap();
     let mut confirmed: Vec<(String, u16)> = Vec::new();
     for round in 0..4 {
-        let program = Program::start(data.path());
+        let program = Program::start(data.path(), &[]);
         for (token, status) in &confirmed {
             assert_eq!(program.send("GET", "/protected", token), Some(*status), "{token}, after {round} kills");
         }
@@ -87,11 +85,13 @@ fn what_was_confirmed_survives_a_hard_kill() {
 fn it_ends_well_after_sigterm_and_does_not_start_where_that_does_harm() {
     let data = tempfile::tempdir().unwrap();
     let fails = |arguments: &[&str], expected: &str| {
-        let output = Program::command(data.path()).args(arguments).output().unwrap();
-        assert!(!output.status.success() && String::from_utf8_lossy(&output.stderr).contains(expected), "{output:?}");
+        let (mut program, mut said) = (Program::start(data.path(), arguments), String::new());
+        assert_eq!(program.address, "", "it starts");
+        program.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(said.contains(expected), "{said}");
     };
     fails(&["--listen", "0.0.0.0:0"], "anyone could revoke tokens");
-    let mut program = Program::start(data.path());
+    let mut program = Program::start(data.path(), &[]);
     fails(&[], "revoked.redb"); // Two servers with one store would not be in step.
     kill_process(Pid::from_child(&program.child), Signal::TERM).unwrap();
     assert!(program.child.wait().unwrap().success());
