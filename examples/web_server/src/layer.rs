@@ -1,5 +1,5 @@
 //! A tower layer that asks about a key of each request, such as its token or its identifier, before the request may
-//! pass. Copy this file into a server of axum, of tonic or of any other tower services: it needs only `http` and `tower`.
+//! pass. Copy this file into a server of axum, tonic or any other tower services: it needs only `http` and `tower`.
 
 use std::future::Future;
 use std::ops::ControlFlow;
