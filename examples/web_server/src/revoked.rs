@@ -1,118 +1,157 @@
-//! CONCURRENT: the filter of revoked tokens, with times in seconds since 1970 instead of ticks.
+//! The revoked tokens: a filter in memory, in front of a store on disk.
+//!
+//! **The filter always has each token of the store that has not expired by the filter's clock.** So a token that the
+//! filter does not have is not revoked, and the store is not asked. For that, a token goes into the filter first and
+//! into the store then, and leaves them in the other order.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::fs;
+use std::time::{Duration, Instant};
 
-use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertBatchError, InsertError, StableState, Stats};
+use anyhow::Context;
+use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError, Stats};
+use redb::{Database, ReadableTable, TableDefinition};
+use tokens::expiry::Until;
 
-use crate::clock::{Clock, Consequences};
-use crate::wall_clock::WallClock;
+use crate::options::{Clock, Options, TICKS};
 
-pub(crate) type Filter = ExpiringCuckooFilter<str, StableState>;
+/// The tokens, each with the time until which it is revoked, in seconds since 1970.
+const TOKENS: TableDefinition<'_, &str, u64> = TableDefinition::new("revoked");
 
-const WRONG_CLOCK: Consequences = Consequences {
-    behind: "the store is asked about every token, which takes longer and is always right",
-    jump: "all revoked tokens have expired; that is right if the server was off or asleep for so long; otherwise the \
-           clock is wrong, and when it is set right, tokens that the store has not forgotten are refused again",
-};
+/// How long the store keeps expired tokens, in seconds. So a clock that is ahead by less than that loses nothing.
+const KEPT: u64 = 3600;
 
-/// How long the store keeps expired tokens, in seconds.
-const KEPT: u64 = 60 * 60;
+/// What has become of a token that was to be revoked, and until when that holds, in seconds since 1970.
+pub enum Outcome {
+    /// Before, it was not revoked, or not for so long.
+    New(u64),
+    Known(u64),
+    /// It has expired, so there is nothing to remember.
+    Expired(u64),
+    /// It is not revoked.
+    NoRoom(InsertError),
+}
 
-/// A token is revoked *until* a time. The filter has it until the end of the tick that contains that time.
-pub(crate) struct Revoked {
-    pub(crate) filter: Filter,
-    wall_clock: WallClock,
-    /// How many seconds a tick has.
-    resolution: u64,
-    clock: Mutex<Clock>,
+/// The revoked tokens. Every operation fails if the store fails.
+pub struct Revoked {
+    filter: ExpiringCuckooFilter<str>,
+    store: Database,
+    /// How many seconds a tick of the filter has.
+    tick: u64,
+    clock: Clock,
+    /// When this was opened, by two clocks.
+    opened: (u64, Instant),
 }
 
 impl Revoked {
-    /// The filter must not be ahead of the clock.
-    pub(crate) fn new(filter: Filter, resolution: u64, wall_clock: WallClock) -> Self {
-        let clock = Mutex::new(Clock::new(resolution, filter.longest_lifetime(), WRONG_CLOCK));
-        let revoked = Self { filter, wall_clock, resolution, clock };
+    /// Opens the store and fills the filter from it. Fails if a token of the store does not fit in the filter, which
+    /// would then be wrong.
+    pub fn open(options: &Options, clock: Clock) -> anyhow::Result<Self> {
+        let path = options.data.join("revoked.redb");
+        fs::create_dir_all(&options.data).with_context(|| format!("cannot create {}", options.data.display()))?;
+        let store = Database::create(&path).with_context(|| format!("cannot open {}", path.display()))?;
+        let change = store.begin_write()?;
+        change.open_table(TOKENS)?; // Makes the table, so that it can be read.
+        change.commit()?;
+
+        let longest = options.longest_lifetime.saturating_add(options.leeway);
+        // One tick is to spare, for a clock that is set back a little before a restart.
+        let tick = longest.div_ceil(TICKS - 1);
+        let lifetime = longest.saturating_add(tick);
+        let builder = ExpiringCuckooFilter::builder().capacity(options.capacity).false_positive_rate(options.rate);
+        let filter = builder.lifetime(Duration::from_secs(lifetime), Duration::from_secs(tick)).build()?;
+        let revoked = Self { filter, store, tick, opened: (clock(), Instant::now()), clock };
         revoked.advance();
-        revoked
+        for entry in revoked.store.begin_read()?.open_table(TOKENS)?.iter()? {
+            let (token, until) = entry?;
+            let inserted = revoked.filter.insert(token.value(), revoked.end(until.value()));
+            inserted.context("a token does not fit: raise --capacity or --longest-lifetime, or set the clock")?;
+        }
+        Ok(revoked)
     }
 
-    /// Tells the filter the time, and sweeps a share of it. Returns the time.
-    pub(crate) fn advance(&self) -> u64 {
-        let now = self.wall_clock.now();
-        let answer = self.filter.advance_to(now / self.resolution);
-        let mut clock = self.clock.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(warning) = clock.warning(answer, Instant::now()) {
-            eprintln!("warning: {warning}");
+    pub fn now(&self) -> u64 {
+        (self.clock)()
+    }
+
+    /// Until when the token is revoked, if it is.
+    pub fn until(&self, token: &str) -> anyhow::Result<Option<u64>> {
+        let now = self.advance();
+        let found = self.filter.contains(token);
+        // A filter that was told a later time may have forgotten tokens too early. This comes after the lookup, so that
+        // the clock can't jump unnoticed between the two.
+        let is_ahead = self.filter.now() > Some(now / self.tick);
+        if !found && !is_ahead {
+            self.filter.record_negatives(1);
+            return Ok(None);
         }
+        let until = self.store.begin_read()?.open_table(TOKENS)?.get(token)?.map(|until| until.value());
+        if found && until.is_none() {
+            self.filter.record_false_positives(1);
+        }
+        // The store knows the second, and the filter only the tick.
+        Ok(until.filter(|until| *until > now))
+    }
+
+    /// Revokes the token. When this returns, that is on disk.
+    ///
+    /// What was promised once stays true: a revocation is made longer, and never shorter.
+    pub fn revoke(&self, token: &str, until: Until) -> anyhow::Result<Outcome> {
+        // There is one change at a time: this waits for the others.
+        let change = self.store.begin_write()?;
+        let now = self.advance();
+        let before = change.open_table(TOKENS)?.get(token)?.map(|until| until.value());
+        match before {
+            Some(known) if known > now && (until.assumed || known >= until.time) => return Ok(Outcome::Known(known)),
+            _ if until.time <= now => return Ok(Outcome::Expired(until.time)),
+            _ => {}
+        }
+        if let Err(error) = self.filter.insert(token, self.end(until.time)) {
+            return Ok(Outcome::NoRoom(error));
+        }
+        change.open_table(TOKENS)?.insert(token, until.time)?;
+        // If this fails, the change may be on disk all the same. So the token stays in the filter.
+        change.commit()?;
+        if let Some(before) = before {
+            self.filter.remove(token, self.end(before));
+        }
+        Ok(Outcome::New(until.time))
+    }
+
+    /// Ends the revocation of the token. Returns `true` if it was revoked.
+    pub fn reinstate(&self, token: &str) -> anyhow::Result<bool> {
+        let change = self.store.begin_write()?;
+        let until = change.open_table(TOKENS)?.remove(token)?.map(|until| until.value());
+        let Some(until) = until else { return Ok(false) };
+        change.commit()?;
+        // Only what the store had, and with the same end. Otherwise another token might lose its entry.
+        self.filter.remove(token, self.end(until));
+        Ok(until > self.now())
+    }
+
+    /// Removes tokens from the store that expired more than an hour ago.
+    pub fn forget_expired(&self) -> anyhow::Result<()> {
+        // Not by the clock alone: if it jumps ahead by mistake, the store forgets nothing because of that.
+        let (time, instant) = self.opened;
+        let now = self.now().min(time + instant.elapsed().as_secs());
+        let change = self.store.begin_write()?;
+        change.open_table(TOKENS)?.retain(|_, until| until.saturating_add(KEPT) > now)?;
+        Ok(change.commit()?)
+    }
+
+    pub fn stats(&self) -> Stats {
+        self.advance();
+        self.filter.stats()
+    }
+
+    /// Tells the filter the time, and returns it. If there is nothing to do, that costs a few loads.
+    fn advance(&self) -> u64 {
+        let now = self.now();
+        self.filter.advance_to(now / self.tick);
         now
     }
 
-    /// Whether the filter may have forgotten tokens that have not expired at this time, because the clock showed a
-    /// later time before.
-    pub(crate) fn is_ahead_of(&self, now: u64) -> bool {
-        is_ahead_of(&self.filter, now, self.resolution)
-    }
-
-    /// A token that is revoked until this time or longer has not expired by the filter's clock.
-    pub(crate) fn earliest_live(&self) -> u64 {
-        self.filter.now().map_or(0, |tick| tick.saturating_mul(self.resolution) + 1)
-    }
-
-    /// The store may forget tokens that were revoked until a time before this one. They left the filter an hour ago.
-    ///
-    /// So if the clock is ahead by less than an hour, nothing is lost when it is corrected. If it jumps ahead while
-    /// the server runs, nothing is lost either.
-    pub(crate) fn forgettable_before(&self) -> u64 {
-        self.wall_clock.without_jumps().saturating_sub(KEPT).saturating_sub(self.resolution)
-    }
-
-    pub(crate) fn contains(&self, token: &str) -> bool {
-        self.filter.contains(token)
-    }
-
-    /// Adds a token. One that has expired by the filter's clock is not kept, which is no error.
-    pub(crate) fn insert(&self, token: &str, until: u64) -> Result<(), InsertError> {
-        self.filter.insert(token, self.end(until))
-    }
-
-    pub(crate) fn insert_batch<'a>(
-        &self,
-        tokens: impl Iterator<Item = (&'a str, u64)>,
-    ) -> Result<usize, InsertBatchError> {
-        self.filter.insert_batch(tokens.map(|(token, until)| (token, self.end(until))))
-    }
-
-    /// Adds tokens from an iterator that makes them one by one, so they need not all be in memory.
-    pub(crate) fn insert_all(&self, tokens: impl Iterator<Item = (String, u64)>) -> Result<usize, InsertBatchError> {
-        self.filter.insert_hash_batch(tokens.map(|(token, until)| (self.filter.hash_one(&*token), self.end(until))))
-    }
-
-    /// Removes a token. It must have been inserted with this time.
-    pub(crate) fn remove(&self, token: &str, until: u64) {
-        self.filter.remove(token, self.end(until));
-    }
-
-    /// How many tokens of the filter have not expired by its clock. Reads the whole filter.
-    pub(crate) fn live_len(&self) -> usize {
-        self.filter.live_len()
-    }
-
-    /// How many ticks the sweep of the filter is behind. 0 if there is nothing to sweep.
-    pub(crate) fn unswept_ticks(&self, stats: &Stats) -> u64 {
-        match (self.filter.now(), stats.oldest_unswept) {
-            (Some(now), Some(oldest)) => now.saturating_sub(oldest) + 1,
-            _ => 0,
-        }
-    }
-
-    /// The tick at which an entry expires if it is to be found until this time.
+    /// The tick at which an entry must expire to be found until this time.
     fn end(&self, until: u64) -> u64 {
-        until.div_ceil(self.resolution)
+        until.div_ceil(self.tick)
     }
-}
-
-/// Whether a filter with ticks of this length was told a later time than this one.
-pub(crate) fn is_ahead_of(filter: &Filter, now: u64, resolution: u64) -> bool {
-    filter.now().is_some_and(|tick| tick > now / resolution)
 }

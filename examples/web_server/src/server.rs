@@ -1,0 +1,157 @@
+//! The routes, and the two layers in front of the protected one.
+
+use std::future::ready;
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::sync::Arc;
+
+use axum::extract::{Path, Request, State};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response, Result};
+use axum::routing::{get, put};
+use axum::{Json, Router, body::Body};
+use http::{StatusCode, request::Parts};
+use metrics_exporter_prometheus::PrometheusBuilder;
+use serde_json::json;
+use tokens::answers::{self, say};
+use tokens::expiry::{self, Lifetimes, Wrong};
+use tokens::token::{self, NoToken};
+
+use crate::layer::{Answer, GateLayer, OnFailure};
+use crate::revoked::{Outcome, Revoked};
+use crate::{options::Options, seen::Seen};
+
+/// What all requests share.
+pub struct Shared {
+    pub revoked: Revoked,
+    pub seen: Seen,
+    pub options: Options,
+}
+
+pub fn router(shared: &Arc<Shared>) -> Router {
+    let on_failure = |open| if open { OnFailure::Pass } else { OnFailure::Refuse };
+    // These do not wait: the filter answers most questions, and the cache of the store most of the others. If your
+    // store is on another machine, return a future that waits.
+    let (for_tokens, for_ids) = (Arc::clone(shared), Arc::clone(shared));
+    let ask_about_token = move |token: String| ready(ask_about_token(&for_tokens.revoked, &token));
+    let ask_about_id = move |id: String| ready(ask_about_id(&for_ids.seen, &id));
+    let tokens = GateLayer::new(token_of, ask_about_token, on_failure(shared.options.tokens_fail_open));
+    let ids = GateLayer::new(id_of, ask_about_id, on_failure(shared.options.ids_fail_open));
+    let administrators_only = middleware::from_fn_with_state(Arc::clone(shared), administrators_only);
+    Router::new()
+        .route("/protected", get(async || Json(json!({ "ok": true }))))
+        // The last layer is asked first. So a request that was refused for its token may come again.
+        .route_layer(ids)
+        .route_layer(tokens)
+        .route("/revoked/{token}", put(revoke).get(lookup).delete(reinstate).layer(administrators_only))
+        .route("/metrics", get(metrics_page))
+        .with_state(Arc::clone(shared))
+}
+
+/// A real server would first check that the token is genuine and has not expired.
+fn token_of(request: &Parts) -> ControlFlow<Answer<Body>, String> {
+    match token::bearer(&request.headers) {
+        Ok(token) => Continue(token.to_owned()),
+        Err(error) => Break(Answer::Refuse(no_token(error))),
+    }
+}
+
+fn ask_about_token(revoked: &Revoked, token: &str) -> Answer<Body> {
+    match revoked.until(token) {
+        Ok(None) => Answer::Pass,
+        Ok(Some(_)) => Answer::Refuse(answers::revoked()),
+        Err(error) => Answer::Failed(store_failed(error)),
+    }
+}
+
+/// A request need not have an identifier.
+fn id_of(request: &Parts) -> ControlFlow<Answer<Body>, String> {
+    match request.headers.get("x-request-id").map(|id| id.to_str()) {
+        None => Break(Answer::Pass),
+        Some(Ok(id)) if token::check(id).is_ok() => Continue(id.to_owned()),
+        _ => Break(Answer::Refuse(malformed("X-Request-Id must be ASCII, without spaces".into()))),
+    }
+}
+
+fn ask_about_id(seen: &Seen, id: &str) -> Answer<Body> {
+    match seen.is_first(id) {
+        Ok(true) => Answer::Pass,
+        Ok(false) => Answer::Refuse(say(StatusCode::CONFLICT, "a request with this identifier has come before")),
+        Err(error) => {
+            Answer::Failed(say(StatusCode::SERVICE_UNAVAILABLE, &format!("no room for identifiers: {error}")))
+        }
+    }
+}
+
+async fn revoke(State(shared): State<Arc<Shared>>, Path(token): Path<String>, request: Request) -> Result<Response> {
+    token::check(&token).map_err(malformed)?;
+    let (head, body) = request.into_parts();
+    let told = expiry::of_request(head.uri.query(), body).await.map_err(malformed)?;
+    let Options { longest_lifetime: longest, leeway, .. } = shared.options;
+    let lifetimes = Lifetimes { longest, leeway, keeper: "server" };
+    let until = lifetimes.until(&token, told, shared.revoked.now()).map_err(no_expiry)?;
+    let (status, answer) = match blocking(move || shared.revoked.revoke(&token, until)).await? {
+        Outcome::New(until) => (StatusCode::CREATED, json!({ "revoked": true, "until": until })),
+        Outcome::Known(until) => (StatusCode::OK, json!({ "revoked": true, "until": until })),
+        Outcome::Expired(until) => (StatusCode::OK, json!({ "revoked": false, "expired": until })),
+        Outcome::NoRoom(error) => {
+            let remedy = "wait until tokens have expired, or restart the server with a larger --capacity";
+            (StatusCode::INSUFFICIENT_STORAGE, json!({ "error": error.to_string(), "remedy": remedy }))
+        }
+    };
+    Ok((status, Json(answer)).into_response())
+}
+
+async fn lookup(State(shared): State<Arc<Shared>>, Path(token): Path<String>) -> Result<Response> {
+    let until = blocking(move || shared.revoked.until(&token)).await?;
+    Ok(Json(json!({ "revoked": until.is_some(), "until": until })).into_response())
+}
+
+async fn reinstate(State(shared): State<Arc<Shared>>, Path(token): Path<String>) -> Result<StatusCode> {
+    let was_revoked = blocking(move || shared.revoked.reinstate(&token)).await?;
+    Ok(if was_revoked { StatusCode::NO_CONTENT } else { StatusCode::NOT_FOUND })
+}
+
+/// The figures of both filters, for Prometheus.
+async fn metrics_page(State(shared): State<Arc<Shared>>) -> String {
+    let recorder = PrometheusBuilder::new().build_recorder();
+    metrics::with_local_recorder(&recorder, || {
+        shared.revoked.stats().publish("revoked");
+        shared.seen.filter.stats().publish("request_ids");
+    });
+    recorder.handle().render()
+}
+
+async fn administrators_only(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Result<Response> {
+    token::is_of_administrator(request.headers(), shared.options.admin_token.as_deref()).map_err(no_token)?;
+    Ok(next.run(request).await)
+}
+
+/// A change waits for the disk, so it has a thread of its own. It goes on even if the client leaves.
+async fn blocking<T: Send + 'static>(act: impl FnOnce() -> anyhow::Result<T> + Send + 'static) -> Result<T> {
+    let done = tokio::task::spawn_blocking(act).await;
+    Ok(done.map_err(anyhow::Error::from).flatten().map_err(store_failed)?)
+}
+
+fn malformed(why: String) -> Response {
+    say(StatusCode::BAD_REQUEST, &why)
+}
+
+fn no_expiry(wrong: Wrong) -> Response {
+    let remedy = "check that it is in seconds, or restart the server with a larger --longest-lifetime";
+    match wrong {
+        Wrong::Malformed(why) => malformed(why),
+        late => say(StatusCode::UNPROCESSABLE_ENTITY, &format!("{late}; {remedy}")),
+    }
+}
+
+fn no_token(error: NoToken) -> Response {
+    match error {
+        NoToken::Unauthorized(why) => answers::unauthorized(why),
+        NoToken::Malformed(why) => malformed(why),
+    }
+}
+
+fn store_failed(error: anyhow::Error) -> Response {
+    eprintln!("error: {error:#}");
+    say(StatusCode::SERVICE_UNAVAILABLE, "the store of revoked tokens has failed")
+}
