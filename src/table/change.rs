@@ -30,14 +30,16 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[cold]
     #[inline(never)]
     pub(super) fn insert_slow(&self, hash: u64) -> Result<(), InsertError> {
-        self.insert_item(self.item(hash))?;
+        let item = self.item(hash);
+        self.until_added(item, Purpose::Insert, None, |_| self.add_slow(item).then_some(()))?;
         self.counters.add_len(1);
         Ok(())
     }
 
-    /// Adds a copy of the item by as many steps as it takes, without counting it.
-    #[inline]
-    pub(super) fn insert_item(&self, item: Item) -> Result<(), InsertError> {
+    /// `insert_slow` for a caller that has the item, without counting the copy.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn insert_item_slow(&self, item: Item) -> Result<(), InsertError> {
         self.until_added(item, Purpose::Insert, None, |_| self.add_slow(item).then_some(()))
     }
 

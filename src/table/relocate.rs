@@ -91,7 +91,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Calls `attempt` until it has an answer, with the guard of the item's stripe if `lock` says so (and with the
     /// fault that leaves that lock out). Before each further attempt, makes room in one of the item's two buckets.
     /// Refuses the insert if there is no room.
-    #[inline]
+    #[inline(always)]
     pub(super) fn until_added<R>(
         &self,
         item: Item,

@@ -208,15 +208,16 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// word aside first if a save is running.
     #[inline]
     pub(super) fn add_slow(&self, item: Item) -> bool {
-        if !self.is_being_saved() && self.add(self.layout(), item) {
-            return true;
+        let room = |bucket| self.layout.room(self.load(bucket));
+        let swap = room(item.second) > room(item.first);
+        let (emptier, other) = select_unpredictable(swap, (item.second, item.first), (item.first, item.second));
+        if !self.is_being_saved() {
+            return self.put(emptier, item.entry) || self.put(other, item.entry);
         }
-        let (first, second) = (self.load(item.first), self.load(item.second));
-        let mut buckets = [(item.first, first), (item.second, second)];
-        if self.layout.room(second) > self.layout.room(first) {
-            buckets.swap(0, 1);
-        }
-        buckets.into_iter().filter(|&(_, seen)| self.layout.has_room(seen)).any(|(bucket, _)| {
+        [emptier, other].into_iter().any(|bucket| {
+            if !self.layout.has_room(self.load(bucket)) {
+                return false;
+            }
             self.set_aside(bucket, Fault::InsertSetsNothingAside);
             self.put(bucket, item.entry)
         })

@@ -9,8 +9,8 @@
 //! - `races`: many threads, while the clock advances.
 
 mod clocks;
-mod lifetimes;
 mod known_bugs_of_peers;
+mod lifetimes;
 mod parameters;
 mod races;
 mod rates;

@@ -122,7 +122,7 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> FilterTable for 
 
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
         self.table.insert_all(hashes, (), false, |table, item, ()| {
-            if table.add(Self::layout_of(table), item) { Ok(()) } else { table.insert_item(item) }
+            if table.add(Self::layout_of(table), item) { Ok(()) } else { table.insert_item_slow(item) }
         })
     }
 

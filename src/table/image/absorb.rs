@@ -229,7 +229,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             crowded += 1;
         }
         for &item in &rest.items[..crowded] {
-            self.insert_item(item)?;
+            self.insert_item_slow(item)?;
             *added += 1;
         }
         Ok(())
