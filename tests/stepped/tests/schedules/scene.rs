@@ -76,7 +76,7 @@ macro_rules! scene {
             #[should_panic(expected = $message)]
             fn $fault() {
                 let _seeded = Seeded::bugs(&[Fault::$fault]);
-                under_schedules(5, 100_000, || super::$name().play());
+                under_schedules(2, 1_000_000, || super::$name().play());
             })+)+
         }
     };
