@@ -28,7 +28,6 @@
 //! commit. A get that uses a filter that [`Cache::rebuild`] has replaced took it before, when it had all keys.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -44,7 +43,8 @@ use crate::{Filter, snapshot};
 /// The [module](self) describes how the two are kept in step.
 #[expect(missing_debug_implementations, reason = "a store need not have one")]
 pub struct Cache {
-    pub(crate) store: Arc<dyn Store>,
+    /// Only look at it: changes must go through the cache.
+    pub store: Arc<dyn Store>,
     pub(crate) snapshot: PathBuf,
     /// Held while a snapshot is made, so that there is one at a time.
     pub(crate) snapshots: Mutex<()>,
@@ -68,11 +68,6 @@ impl Cache {
         };
         let (filter, in_step) = (ArcSwap::from_pointee(filter), Mutex::new(true));
         Ok(Self { store, snapshot, snapshots: Mutex::new(()), filter, in_step, restored })
-    }
-
-    /// The store. Only look at it: changes must go through the cache.
-    pub fn store(&self) -> &dyn Store {
-        &*self.store
     }
 
     /// The filter as it is now. Only look at it: changes must go through the cache.
@@ -150,14 +145,11 @@ impl Cache {
         // Whether each key is present before the changes, and after those seen so far.
         let mut keys: HashMap<&[u8], (bool, bool)> = HashMap::with_capacity(changes.len());
         for &(key, value) in changes {
-            let fate = match keys.entry(key) {
-                Entry::Occupied(seen) => seen.into_mut(),
-                Entry::Vacant(new) => {
-                    let present = filter.contains(key) && self.store.get(key)?.is_some();
-                    new.insert((present, present))
-                }
+            let before = match keys.get(key) {
+                Some(&(before, _)) => before,
+                None => filter.contains(key) && self.store.get(key)?.is_some(),
             };
-            fate.1 = value.is_some();
+            keys.insert(key, (before, value.is_some()));
         }
         let with = |fate| keys.iter().filter(|(_, its)| **its == fate).map(|(key, _)| *key).collect();
         Ok([with((false, true)), with((true, false))])

@@ -27,7 +27,7 @@ use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, StableState};
 
 pub use cache::Cache;
 pub use redb_store::RedbStore;
-pub use store::{Change, State, Store, WriteError};
+pub use store::{Change, Logged, State, Store, WriteError};
 
 /// The filter in front of a store. Its hash is stable, so that another process can load a snapshot.
 pub type Filter = ConcurrentCuckooFilter<[u8], StableState>;

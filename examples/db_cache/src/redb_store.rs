@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use redb::{Database, ReadableTable, ReadableTableMetadata, TableDefinition, WriteTransaction};
 
-use crate::store::{Change, State, Store, WriteError};
+use crate::store::{Change, Logged, State, Store, WriteError};
 
 const VALUES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("values");
 /// By number: whether the key was added (or else removed), and the key.
@@ -55,7 +55,7 @@ impl RedbStore {
             }
         }
         let mut log = transaction.open_table(LOG)?;
-        let mut sequence = last(&log)?;
+        let mut sequence = log.last()?.map_or(0, |(number, _)| number.value());
         for (is_added, keys) in [(true, added), (false, removed)] {
             for &key in keys {
                 sequence += 1;
@@ -65,10 +65,6 @@ impl RedbStore {
         drop((values, log));
         Ok(transaction)
     }
-}
-
-fn last(log: &impl ReadableTable<u64, (bool, &'static [u8])>) -> Result<u64> {
-    Ok(log.last()?.map_or(0, |(number, _)| number.value()))
 }
 
 /// Each read is a transaction of its own. Otherwise it would not see what was committed before it.
@@ -88,25 +84,23 @@ impl Store for RedbStore {
         self.0.begin_read()?.open_table(VALUES)?.iter()?.try_for_each(|entry| visit(entry?.0.value()))
     }
 
-    fn for_each_logged(&self, after: u64, visit: &mut dyn FnMut(u64, bool, &[u8]) -> Result<()>) -> Result<()> {
+    fn for_each_logged(&self, after: u64, visit: &mut dyn FnMut(Logged<'_>) -> Result<()>) -> Result<()> {
         self.0.begin_read()?.open_table(LOG)?.range(after.saturating_add(1)..)?.try_for_each(|entry| {
             let (number, entry) = entry?;
             let (added, key) = entry.value();
-            visit(number.value(), added, key)
+            visit((number.value(), added, key))
         })
     }
 
     fn state(&self) -> Result<State> {
         let transaction = self.0.begin_read()?;
         let hash_key = transaction.open_table(HASH_KEY)?.get(())?.context("the hash key is gone")?.value();
-        let snapshots = transaction.open_table(SNAPSHOTS)?;
+        let table = transaction.open_table(SNAPSHOTS)?;
+        let snapshots = table.iter()?.map(|entry| entry.map(|(id, at)| (id.value(), at.value())));
         Ok(State {
             keys: transaction.open_table(VALUES)?.len()?,
-            sequence: last(&transaction.open_table(LOG)?)?,
-            snapshots: snapshots
-                .iter()?
-                .map(|entry| entry.map(|(id, at)| (id.value(), at.value())))
-                .collect::<Result<_, _>>()?,
+            sequence: transaction.open_table(LOG)?.last()?.map_or(0, |(number, _)| number.value()),
+            snapshots: snapshots.collect::<Result<_, _>>()?,
             hash_key,
         })
     }

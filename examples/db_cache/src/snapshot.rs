@@ -39,9 +39,6 @@ pub const SCHEMA: &str = "db-cache: bytes; id attached; version 2";
 /// The share of gets of absent keys that may go to the store.
 pub const FALSE_POSITIVE_RATE: f64 = 0.001;
 
-/// What a filter needs beyond the contents of its snapshot: a few locks, and rounding.
-const BESIDES: usize = 1 << 20;
-
 impl Cache {
     /// Saves the filter to its file, from which the next [`open`](Self::open) will load it. Readers and writers go on
     /// meanwhile.
@@ -64,7 +61,8 @@ impl Cache {
 pub(crate) fn load(store: &dyn Store, path: &Path, capacity: usize) -> Result<(Filter, u64)> {
     delete_partial_files_of(path); // of a process that died in step 3
     let State { keys, snapshots, hash_key, .. } = store.state()?;
-    let memory_limit = usize::try_from(fs::metadata(path).context("there is no snapshot")?.len())? + BESIDES;
+    // A filter takes a little more than its file.
+    let memory_limit = usize::try_from(fs::metadata(path).context("there is no snapshot")?.len())? + (1 << 20);
     let loader = Loader::<Filter, _>::new(StableState::with_key(hash_key), memory_limit);
     let loaded = loader.schema(SCHEMA).read_path(path)?;
     let filter = loaded.filter;
@@ -76,7 +74,7 @@ pub(crate) fn load(store: &dyn Store, path: &Path, capacity: usize) -> Result<(F
     ensure!(filter.max_false_positive_rate() <= FALSE_POSITIVE_RATE, "the snapshot's filter is not exact enough");
 
     let mut last = after;
-    store.for_each_logged(after, &mut |number, added, key| {
+    store.for_each_logged(after, &mut |(number, added, key)| {
         ensure!(number == last + 1, "the log has no entry {}", last + 1);
         last = number;
         if added {

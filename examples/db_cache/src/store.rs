@@ -6,6 +6,9 @@ use concurrent_cuckoo_filter::InsertError;
 /// A key and its new value, or `None` to delete the key.
 pub type Change<'a> = (&'a [u8], Option<&'a [u8]>);
 
+/// An entry of the log: its number, whether the key was added (or else removed), and the key.
+pub type Logged<'a> = (u64, bool, &'a [u8]);
+
 /// A durable map from keys to values, with a log of the keys that were added and removed.
 ///
 /// Only the cache in front of it may change it. The cache makes one call of [`apply`](Self::apply) at a time. All
@@ -27,9 +30,8 @@ pub trait Store: Send + Sync {
     /// Calls `visit` with each key once, until it fails.
     fn for_each_key(&self, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
 
-    /// Calls `visit` with each entry after number `after`, in order, until it fails: the number, whether the key was
-    /// added (or else removed), and the key.
-    fn for_each_logged(&self, after: u64, visit: &mut dyn FnMut(u64, bool, &[u8]) -> Result<()>) -> Result<()>;
+    /// Calls `visit` with each entry of the log after number `after`, in order, until it fails.
+    fn for_each_logged(&self, after: u64, visit: &mut dyn FnMut(Logged<'_>) -> Result<()>) -> Result<()>;
 
     /// The state at one moment.
     fn state(&self) -> Result<State>;

@@ -2,10 +2,9 @@
 
 mod common;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
+use std::{fs, thread};
 
 use concurrent_cuckoo_filter::StableState;
 use db_cache::snapshot::{FALSE_POSITIVE_RATE, SCHEMA};
@@ -42,14 +41,15 @@ fn assert_scanned(cache: &Cache, because: &str) {
 }
 
 #[test]
-fn snapshots_in_the_middle_of_writes_are_exact() {
+fn writers_of_the_same_keys_leave_one_copy_each_and_snapshots_meanwhile_are_exact() {
     let (_directory, path, store) = saved();
     for round in 0..10 {
         let cache = &store.open(&path, 1000);
         thread::scope(|scope| {
-            (0..3).for_each(|thread| drop(scope.spawn(move || change(cache, 500, 10 * round + thread))));
+            (0..3).for_each(|thread| drop(scope.spawn(move || change(cache, 200, 10 * round + thread))));
             (0..5).for_each(|_| cache.snapshot().unwrap());
         });
+        assert_in_step(cache);
         let reopened = store.open(&path, 1000);
         assert!(*reopened.restored.as_ref().expect("a snapshot") < sequence(&store));
         assert_in_step(&reopened);
@@ -171,7 +171,6 @@ fn a_snapshot_newer_than_a_database_put_back_is_refused() {
     fs::copy(&database, &copy).unwrap();
 
     let cache = open(&database);
-    assert_replayed(&cache, 0);
     cache.put(b"lost", b"").unwrap();
     cache.snapshot().unwrap();
 

@@ -1,30 +1,28 @@
 //! What the tests share: a check that filter and store are in step, and a store that can be stopped at each step.
 #![allow(dead_code)] // Each test file uses a part of it.
 
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Result, anyhow};
-use db_cache::{Cache, Change, RedbStore, State, Store, WriteError};
+use db_cache::{Cache, Change, Logged, RedbStore, State, Store, WriteError};
 use parking_lot::Mutex;
-use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
+use rand::{Rng, SeedableRng, rngs::SmallRng};
 use redb::{Database, backends::InMemoryBackend};
 
 /// Asserts that the filter has each key of the store, and as many copies as there are keys.
 #[track_caller]
 pub(crate) fn assert_in_step(cache: &Cache) {
     assert_eq!(lacking(cache), 0, "the filter lacks keys");
-    assert_eq!(cache.filter().len() as u64, cache.store().state().unwrap().keys, "copies and keys");
+    assert_eq!(cache.filter().len() as u64, cache.store.state().unwrap().keys, "copies and keys");
 }
 
 /// How many keys of the store the filter lacks.
 pub(crate) fn lacking(cache: &Cache) -> u64 {
     let (filter, mut lacking) = (cache.filter(), 0);
     let mut look = |key: &[u8]| Ok(lacking += u64::from(!filter.contains(key)));
-    cache.store().for_each_key(&mut look).unwrap();
+    cache.store.for_each_key(&mut look).unwrap();
     lacking
 }
 
@@ -46,7 +44,7 @@ pub(crate) fn apply(cache: &Cache, changes: &[Owned]) -> Result<(usize, usize), 
 }
 
 /// Puts these numbers, in one batch.
-pub(crate) fn put_all(cache: &Cache, numbers: Range<u32>) -> Result<(usize, usize), WriteError> {
+pub(crate) fn put_all(cache: &Cache, numbers: std::ops::Range<u32>) -> Result<(usize, usize), WriteError> {
     apply(cache, &numbers.map(|number| (number.to_le_bytes().to_vec(), Some(vec![]))).collect::<Vec<_>>())
 }
 
@@ -101,7 +99,7 @@ impl Store for TestStore {
         self.redb.for_each_key(visit)
     }
 
-    fn for_each_logged(&self, after: u64, visit: &mut dyn FnMut(u64, bool, &[u8]) -> Result<()>) -> Result<()> {
+    fn for_each_logged(&self, after: u64, visit: &mut dyn FnMut(Logged<'_>) -> Result<()>) -> Result<()> {
         self.redb.for_each_logged(after, visit)
     }
 
