@@ -51,8 +51,7 @@ impl Cache {
         let id = getrandom::u64()?;
         self.store.announce(id, sequence)?;
         let save = save.position(sequence).attachment(id.to_le_bytes());
-        let path = &self.snapshot;
-        save.write_to_path(path).with_context(|| format!("can't write the snapshot '{}'", path.display()))?;
+        save.write_to_path(&self.snapshot).with_context(|| format!("can't write '{}'", self.snapshot.display()))?;
         self.store.settle(id)
     }
 }

@@ -13,7 +13,7 @@ use std::thread;
 use db_cache::{Cache, Change, Store, WriteError};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
-use crate::common::{Owned, TestStore, apply, assert_in_step, change, lacking, put_all};
+use crate::common::{Failure, Owned, TestStore, apply, assert_in_step, change, lacking, put_all};
 
 const KEY: &[u8] = b"key";
 
@@ -134,7 +134,7 @@ fn a_full_filter_refuses_a_put_that_then_has_not_happened() {
 /// wait for a rebuild.
 #[test]
 fn after_a_failed_write_reads_are_right() {
-    let errors: [(&str, fn(anyhow::Error) -> WriteError); 4] = [
+    let errors: [(&str, Failure); 4] = [
         ("before apply", WriteError::NotApplied),
         ("before apply", WriteError::Unknown),
         ("after apply", WriteError::Unknown),

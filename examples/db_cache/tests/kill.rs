@@ -27,7 +27,7 @@ const SHARED: u8 = 255;
 /// middle.
 fn open(database: &Path, round: u64) -> Cache {
     let store = RedbStore::open(database, 4 << 20).unwrap();
-    let capacity = if round % 2 == 0 { 1000 } else { 2_000_000 };
+    let capacity = [1000, 2_000_000][round as usize % 2];
     Cache::open(Arc::new(store), database.with_extension("filter"), capacity).unwrap()
 }
 
@@ -64,7 +64,7 @@ fn churn() {
         loop {
             cache.snapshot().unwrap();
             say("snapshot\n".into());
-            thread::sleep(Duration::from_millis(if round % 2 == 0 { 20 } else { 0 }));
+            thread::sleep(Duration::from_millis([20, 0][round as usize % 2]));
         }
     });
 }

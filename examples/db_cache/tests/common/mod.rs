@@ -21,7 +21,10 @@ pub(crate) fn assert_in_step(cache: &Cache) {
 /// How many keys of the store the filter lacks.
 pub(crate) fn lacking(cache: &Cache) -> u64 {
     let (filter, mut lacking) = (cache.filter(), 0);
-    let mut look = |key: &[u8]| Ok(lacking += u64::from(!filter.contains(key)));
+    let mut look = |key: &[u8]| {
+        lacking += u64::from(!filter.contains(key));
+        Ok(())
+    };
     cache.store.for_each_key(&mut look).unwrap();
     lacking
 }
@@ -43,7 +46,6 @@ pub(crate) fn apply(cache: &Cache, changes: &[Owned]) -> Result<(usize, usize), 
     cache.apply(&changes.iter().map(|(key, value)| (&key[..], value.as_deref())).collect::<Vec<Change<'_>>>())
 }
 
-/// Puts these numbers, in one batch.
 pub(crate) fn put_all(cache: &Cache, numbers: std::ops::Range<u32>) -> Result<(usize, usize), WriteError> {
     apply(cache, &numbers.map(|number| (number.to_le_bytes().to_vec(), Some(vec![]))).collect::<Vec<_>>())
 }
@@ -56,6 +58,7 @@ pub(crate) struct TestStore {
 }
 
 type Hook = Arc<dyn Fn(&str) -> Result<(), WriteError> + Send + Sync>;
+pub(crate) type Failure = fn(anyhow::Error) -> WriteError;
 
 impl TestStore {
     pub(crate) fn new() -> Arc<Self> {
@@ -73,7 +76,7 @@ impl TestStore {
     }
 
     /// Fails at this step, until there is another hook.
-    pub(crate) fn fail(&self, step: &'static str, error: fn(anyhow::Error) -> WriteError) {
+    pub(crate) fn fail(&self, step: &'static str, error: Failure) {
         self.hook(move |at| if at == step { Err(error(anyhow!("as told"))) } else { Ok(()) });
     }
 
