@@ -35,8 +35,7 @@ use anyhow::Result;
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::store::{Change, Store, WriteError};
-use crate::{Filter, snapshot};
+use crate::{Change, Filter, Store, WriteError, snapshot};
 
 /// A store and, in front of it, a filter that knows which keys are not in it. Threads share it by reference.
 ///

@@ -22,8 +22,7 @@ impl RedbStore {
     /// Opens the database, or makes an empty one. redb keeps up to `cache_bytes` of its pages in memory. It locks the
     /// file, so no other process can open it meanwhile.
     pub fn open(path: &Path, cache_bytes: usize) -> Result<Self> {
-        let mut builder = Database::builder();
-        let database = builder.set_cache_size(cache_bytes).create_with_file_format_v3(true).create(path);
+        let database = Database::builder().set_cache_size(cache_bytes).create_with_file_format_v3(true).create(path);
         Self::new(database.with_context(|| format!("can't open the database '{}'", path.display()))?)
     }
 
@@ -117,8 +116,20 @@ impl Store for RedbStore {
         let sequence = snapshots.get(id)?.context("the snapshot was not announced")?.value();
         snapshots.retain(|other, _| other == id)?;
         drop(snapshots);
-        // The entry of that number stays, because the next one counts from it.
-        transaction.open_table(LOG)?.retain_in(..sequence, |_, _| false)?;
+        // The entry of that number stays: the next one counts from it. To remove the others one by one would take long.
+        let log = transaction.open_table(LOG)?;
+        let mut rest = Vec::new();
+        for entry in log.range(sequence..)? {
+            let (number, entry) = entry?;
+            rest.push((number.value(), entry.value().0, entry.value().1.to_vec()));
+        }
+        drop(log);
+        transaction.delete_table(LOG)?;
+        let mut log = transaction.open_table(LOG)?;
+        for (number, added, key) in rest {
+            log.insert(number, (added, &key[..]))?;
+        }
+        drop(log);
         Ok(transaction.commit()?)
     }
 }

@@ -29,9 +29,7 @@ use anyhow::{Context, Result, ensure};
 use concurrent_cuckoo_filter::{Loader, StableState};
 use example_support::leftovers::delete_partial_files_of;
 
-use crate::Filter;
-use crate::cache::Cache;
-use crate::store::{State, Store};
+use crate::{Cache, Filter, State, Store};
 
 /// What the keys of the filter are. Change it if the keys are hashed in another way, or if the attachment changes.
 pub const SCHEMA: &str = "db-cache: bytes; id attached; version 2";
@@ -76,11 +74,8 @@ pub(crate) fn load(store: &dyn Store, path: &Path, capacity: usize) -> Result<(F
     store.for_each_logged(after, &mut |(number, added, key)| {
         ensure!(number == last + 1, "the log has no entry {}", last + 1);
         last = number;
-        if added {
-            filter.insert(key)?;
-        } else {
-            ensure!(filter.remove(key), "the log removes a key that the filter does not have");
-        }
+        let done = if added { filter.insert(key).is_ok() } else { filter.remove(key) };
+        ensure!(done, "entry {number} of the log does not fit the filter");
         Ok(())
     })?;
     ensure!(filter.len() as u64 == keys, "the snapshot and the log do not come to the keys of the store");

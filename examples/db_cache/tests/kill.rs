@@ -23,16 +23,14 @@ const THREADS: u64 = 4;
 /// The first byte of the keys that all threads write. Those of one thread begin with its number.
 const SHARED: u8 = 255;
 
-/// In every other round, snapshots follow each other without a break, of a filter large enough to be hit in the
-/// middle.
+/// In every other round, the filter is large enough for a kill in the middle of its snapshot.
 fn open(database: &Path, round: u64) -> Cache {
     let store = RedbStore::open(database, 4 << 20).unwrap();
     let capacity = [1000, 2_000_000][round as usize % 2];
     Cache::open(Arc::new(store), database.with_extension("filter"), capacity).unwrap()
 }
 
-/// What a thread writes in one step. Most keys are the thread's own, so that their state follows from its steps. For
-/// the others the threads race.
+/// What a thread writes in one step. Most keys are its own, so that their state follows from its steps.
 fn changes(round: u64, thread: u64, step: u64) -> Vec<Owned> {
     let mut random = SmallRng::seed_from_u64((round * THREADS + thread) << 32 | step);
     let mut change = || {
@@ -69,8 +67,7 @@ fn churn() {
     });
 }
 
-/// Starts the process, lets it write for a while after its first snapshot, kills it, and returns how many steps each
-/// thread has certainly done.
+/// Kills the process a while after its first snapshot, and returns how many steps each thread has certainly done.
 fn write_and_kill(database: &Path, round: u64, life: Duration) -> [u64; THREADS as usize] {
     let output = database.with_extension("output");
     let lines = || fs::read_to_string(&output).unwrap();
@@ -127,7 +124,6 @@ fn a_killed_process_loses_no_key() {
         }
         known.extend(unsure.into_keys().map(|key| (key.clone(), cache.get(&key).unwrap())));
 
-        // Until every event was seen more than once.
         if round > 10 && replays > 1 && partial > 1 {
             return;
         }

@@ -4,6 +4,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::{fs, thread};
 
 use concurrent_cuckoo_filter::StableState;
@@ -27,13 +28,11 @@ fn sequence(store: &TestStore) -> u64 {
     store.state().unwrap().sequence
 }
 
-#[track_caller]
 fn assert_replayed(cache: &Cache, entries: u64) {
     assert_eq!(*cache.restored.as_ref().expect("a snapshot"), entries);
     assert_in_step(cache);
 }
 
-#[track_caller]
 fn assert_scanned(cache: &Cache, because: &str) {
     let reason = format!("{:#}", cache.restored.as_ref().expect_err("a scan"));
     assert!(reason.contains(because), "{reason}");
@@ -43,11 +42,16 @@ fn assert_scanned(cache: &Cache, because: &str) {
 #[test]
 fn writers_of_the_same_keys_leave_one_copy_each_and_snapshots_meanwhile_are_exact() {
     let (_directory, path, store) = saved();
-    for round in 0..10 {
-        let cache = &store.open(&path, 1000);
+    for _ in 0..10 {
+        let (cache, done) = (&store.open(&path, 1000), &AtomicBool::new(false));
         thread::scope(|scope| {
-            (0..3).for_each(|thread| drop(scope.spawn(move || change(cache, 200, 10 * round + thread))));
-            (0..5).for_each(|_| cache.snapshot().unwrap());
+            for thread in 0..3 {
+                scope.spawn(move || {
+                    (0..).take_while(|_| !done.load(Relaxed)).for_each(|n| change(cache, 20, 3 * n + thread))
+                });
+            }
+            (0..3).for_each(|_| cache.snapshot().unwrap());
+            done.store(true, Relaxed);
         });
         assert_in_step(cache);
         let reopened = store.open(&path, 1000);
@@ -112,7 +116,6 @@ fn whatever_is_wrong_with_the_file_the_keys_are_scanned() {
     reopen("");
     fs::remove_file(&path).unwrap();
     reopen("there is no snapshot");
-
     fs::write(&path, &good).unwrap();
     assert_replayed(&store.open(&path, 1000), 0);
     assert_scanned(&store.open(&path, 100_000), "too small");
@@ -128,7 +131,6 @@ fn a_snapshot_that_is_not_of_this_store_is_refused() {
     let filter = cache.filter();
     let save = || filter.begin_save().unwrap();
     let id = [7; 8];
-
     save().position(sequence).write_to_path(&path).unwrap();
     reopen("no id");
     save().attachment(id).write_to_path(&path).unwrap();
@@ -150,7 +152,7 @@ fn a_snapshot_that_is_not_of_this_store_is_refused() {
     store.apply(&[(b"past the cache", Some(b""))], &[], &[]).unwrap();
     reopen("do not come to the keys");
     store.apply(&[(b"past the cache", None)], &[], &[b"past the cache"]).unwrap();
-    reopen("that the filter does not have");
+    reopen("does not fit the filter");
     store.announce(u64::from_le_bytes(id), 0).unwrap();
     save().attachment(id).position(0).write_to_path(&path).unwrap();
     reopen("no entry 1");

@@ -62,8 +62,7 @@ pub(crate) type Failure = fn(anyhow::Error) -> WriteError;
 
 impl TestStore {
     pub(crate) fn new() -> Arc<Self> {
-        let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
-        let redb = RedbStore::new(database).unwrap();
+        let redb = RedbStore::new(Database::builder().create_with_backend(InMemoryBackend::new()).unwrap()).unwrap();
         Arc::new(Self { redb, reads: AtomicU64::new(0), hook: Mutex::new(Arc::new(|_| Ok(()))) })
     }
 
