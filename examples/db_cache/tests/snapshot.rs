@@ -94,6 +94,7 @@ fn a_snapshot_that_is_not_finished_leaves_one_that_can_be_used() {
         assert_replayed(&reopened, sequence(&store) - if step == "before settle" { second } else { first });
         // The next snapshot is usable too.
         reopened.snapshot().unwrap();
+        assert_eq!(store.state().unwrap().snapshots.len(), 1);
         assert_replayed(&store.open(&path, 1000), 0);
     }
 }
