@@ -1,115 +1,92 @@
-//! `db-cache`: a key-value database with a filter in front of it, on the command line.
-//!
-//! ```text
-//! cargo run --release -p db-cache                               # the table of the README
-//! cargo run --release -p db-cache -- --path my.redb put apple red
-//! cargo run --release -p db-cache -- --path my.redb get apple
-//! cargo run --release -p db-cache -- --help
-//! ```
-//!
-//! - `arguments`: the command line;
-//! - `bench`: gets with and without the filter, and the table;
-//! - `bulk`: many keys from a file;
-//! - `churn`: writes until it is killed, for the test of crashes;
-//! - `database`: how the database and its filter are opened;
-//! - `failure`: why the program ends early.
+//! `cargo run --release -p db-cache`: gets of absent and present keys, with and without the filter. Both sides read from
+//! the same open database and take turns, so that other work of the machine affects both.
 
-mod arguments;
-mod bench;
-mod bulk;
-mod churn;
-mod database;
-mod failure;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
-use std::io::{self, Write};
-use std::process::ExitCode;
+use anyhow::{Result, ensure};
+use clap::Parser;
+use db_cache::{Cache, Change, RedbStore};
+use example_support::machine::hardware_threads;
+use example_support::option_values::{seconds_up_to, whole_number_in};
+use rand::{Rng, SeedableRng, rngs::SmallRng};
 
-use db_cache::Opened;
-use indicatif::HumanCount;
-
-use crate::arguments::{Arguments, Command};
-use crate::failure::Failure;
-
-/// A smaller filter is not worth it: with room for so many keys it takes 1.7 MB.
-const LEAST_CAPACITY: usize = 1_000_000;
-
-fn main() -> ExitCode {
-    let (arguments, command) = Arguments::from_command_line();
-    match run(&arguments, command) {
-        Ok(code) => code,
-        // The reader of the output has seen enough, as `head` has.
-        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(failure) => {
-            // If nobody reads standard error either, that is no reason to panic.
-            let _ = writeln!(io::stderr(), "error: {failure}");
-            ExitCode::from(if matches!(failure, Failure::Argument(_)) { 2 } else { 1 })
-        }
-    }
+/// Compares gets of a database (redb) with and without a cuckoo filter in front of it.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// How many keys the database has
+    #[arg(long, default_value = "300_000", value_parser = whole_number_in(1..=1_000_000_000))]
+    keys: usize,
+    /// How long each of the 40 runs takes, in seconds
+    #[arg(long, default_value = "0.3", value_parser = seconds_up_to(60.0))]
+    seconds: Duration,
 }
 
-fn run(arguments: &Arguments, command: Command) -> Result<ExitCode, Failure> {
-    if let Command::Bench(bench) = &command {
-        bench::run(bench, arguments)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let Some(path) = &arguments.path else {
-        return Err(Failure::Argument("no database was named; give --path FILE".into()));
+type Key = [u8; 16];
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let directory = tempfile::tempdir()?;
+    let path = directory.path().join("bench.redb");
+    let open = |mib: usize| {
+        let store = RedbStore::open(&path, mib << 20)?;
+        Cache::open(Arc::new(store), directory.path().join("bench.filter"), arguments.keys)
     };
-    let capacity = arguments.capacity.unwrap_or(LEAST_CAPACITY);
-    let cache = database::open(path, arguments.cache_mib(), capacity, arguments.rate)?;
-    let mut out = io::stdout().lock();
-    let mut code = ExitCode::SUCCESS;
-    match command {
-        Command::Bench(_) => {}
-        Command::Get { keys } => {
-            for key in keys {
-                match cache.get(key.as_bytes())? {
-                    Some(value) => {
-                        out.write_all(&value)?;
-                        out.write_all(b"\n")?;
-                    }
-                    None => {
-                        out.flush()?;
-                        writeln!(io::stderr(), "no such key: {key}")?;
-                        code = ExitCode::FAILURE;
-                    }
-                }
+    let mut random = SmallRng::seed_from_u64(getrandom::u64()?);
+    let keys: Vec<Key> = (0..arguments.keys).map(|_| random.random()).collect();
+    let cache = open(512)?;
+    for some in keys.chunks(100_000) {
+        cache.apply(&some.iter().map(|key| (&key[..], Some(&[b'v'; 100][..]))).collect::<Vec<Change<'_>>>())?;
+    }
+    cache.snapshot()?;
+    let (filter, mib) = (cache.filter(), fs::metadata(&path)?.len() >> 20);
+    drop(cache);
+    let (kib, bits) = (filter.memory_usage() >> 10, filter.memory_usage() as f64 * 8.0 / keys.len() as f64);
+    println!("{} keys in a file of {mib} MiB; a filter of {kib} KiB, {bits:.1} bits a key", keys.len());
+    println!("thousand gets a second, on {} threads:\n", hardware_threads());
+    println!("| redb's cache | keys | without filter | with filter | ratio (min to max) |\n|---|---|---|---|---|");
+    // Less cache than the database of the defaults, and more.
+    for mib in [16, 512] {
+        let cache = open(mib)?;
+        // So that redb's cache is as full as it will get.
+        keys.iter().try_for_each(|key| cache.store.get(key).map(drop))?;
+        for (name, present) in [("absent", None), ("present", Some(&keys[..]))] {
+            let mut rounds = [[0.0; 3]; 5];
+            for round in &mut rounds {
+                let without = thousand_gets(&cache, false, present, arguments.seconds)?;
+                let with = thousand_gets(&cache, true, present, arguments.seconds)?;
+                *round = [without, with, with / without];
             }
-        }
-        Command::Put { key, value } => {
-            let added = cache.put(key.as_bytes(), value.as_bytes())?;
-            writeln!(out, "{}", if added { "added" } else { "replaced" })?;
-        }
-        Command::Delete { keys } => {
-            for key in keys {
-                let deleted = cache.delete(key.as_bytes())?;
-                writeln!(out, "{}", if deleted { "deleted" } else { "no such key" })?;
-            }
-        }
-        Command::Load { file } => {
-            let read = bulk::load(&cache, &file)?;
-            cache.snapshot()?;
-            writeln!(out, "{read}")?;
-        }
-        Command::Stats => {
-            writeln!(out, "{}", serde_json::to_string_pretty(&cache.stats()).map_err(io::Error::from)?)?;
-        }
-        Command::Rebuild => {
-            cache.rebuild(capacity)?;
-            cache.snapshot()?;
-            let filter = cache.filter();
-            let [capacity, len] = [filter.capacity(), filter.len()].map(|keys| HumanCount(keys as u64));
-            writeln!(out, "room for {capacity} keys, {len} taken")?;
-        }
-        Command::Churn(churn) => {
-            drop(out);
-            return churn::run(&cache, &churn).map(|()| ExitCode::SUCCESS);
+            let [[_, _, without, _, _], [_, _, with, _, _], [min, _, ratio, _, max]] = [0, 1, 2].map(|column| {
+                let mut column = rounds.map(|round| round[column]);
+                column.sort_by(f64::total_cmp);
+                column
+            });
+            println!("| {mib} MiB | {name} | {without:.0} | {with:.0} | {ratio:.2} ({min:.2} to {max:.2}) |");
         }
     }
-    out.flush()?;
-    // So that the scan need not be made again.
-    if matches!(cache.opened(), Opened::Rebuilt { .. }) {
-        cache.snapshot()?;
-    }
-    Ok(code)
+    Ok(())
+}
+
+/// How many thousand gets of present keys, or of absent ones, all threads make in a second.
+fn thousand_gets(cache: &Cache, with_filter: bool, present: Option<&[Key]>, length: Duration) -> Result<f64> {
+    let begin = Instant::now();
+    let read = || -> Result<usize> {
+        let (mut random, mut gets) = (SmallRng::seed_from_u64(getrandom::u64()?), 0);
+        loop {
+            let key = if let Some(keys) = present { keys[random.random_range(0..keys.len())] } else { random.random() };
+            let value = if with_filter { cache.get(&key)? } else { cache.store.get(&key)? };
+            ensure!(value.is_some() == present.is_some(), "a wrong answer: {key:?}");
+            gets += 1;
+            if gets % 64 == 0 && begin.elapsed() >= length {
+                return Ok(gets);
+            }
+        }
+    };
+    let gets: Result<Vec<usize>> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..hardware_threads()).map(|_| scope.spawn(read)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    Ok(gets?.iter().sum::<usize>() as f64 / begin.elapsed().as_secs_f64() / 1e3)
 }

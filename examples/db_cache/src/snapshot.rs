@@ -1,30 +1,15 @@
 //! How the filter outlives the process: a file, the store's log, and the order of the steps.
 //!
-//! # What must hold
-//! When a store is opened, its filter must have exactly one copy of each key, however the process ended before. A
-//! scan of all keys can always make such a filter, but it takes long in a large store. So
-//! [`Cache::snapshot`](crate::Cache::snapshot) saves the filter now and then. The next start loads it and replays the
-//! part of the log since then.
+//! A scan of all keys always makes the right filter, but it takes long in a large store. So [`Cache::snapshot`] saves
+//! the filter now and then. The next start loads it and replays the log since then. That is right only if the filter
+//! had exactly what the store had at one sequence. An entry that is replayed on a filter that has it already would add
+//! a copy too many, or remove the copy of another key.
 //!
-//! # Exactness
-//! The log can be replayed only on a filter that has exactly what the store had at one sequence. An entry that is
-//! replayed on a filter that has it already would add one copy too many, or remove one too many, which would be
-//! another key's.
-//!
-//! [`begin_save`](concurrent_cuckoo_filter::ConcurrentCuckooFilter::begin_save) fixes such a moment: changes that
-//! begin after it has returned are not in the snapshot. The cache reads the sequence and begins the save under the
-//! writers' lock. So each write is either done, in both the store and the filter, or has not begun (the second line
-//! of *What holds* in [`cache`](crate::cache)). Writers wait for some microseconds. They go on while the filter is
-//! written and synced.
-//!
-//! Each entry of the log is written in the transaction that changes the keys, so the log is right if the store is. The
-//! process may be killed at any time.
-//!
-//! # The order
-//! 1. Begin: under the writers' lock, read the sequence and begin the save.
+//! 1. Begin: under the writers' lock, read the sequence and call `begin_save`. So each write is in both the store and
+//!    the filter, or has not begun. Changes after that are not in the snapshot. Writers go on meanwhile.
 //! 2. Announce: tell the store that a snapshot of this sequence may come, and its *id*, a random number.
-//! 3. Write: [`Save::write_to_path`] puts the new file in the place of the old one, in one durable step.
-//! 4. Settle: tell the store that only this snapshot counts. The store drops the log up to the sequence.
+//! 3. Write: put the new file in the place of the old one, in one durable step.
+//! 4. Settle: tell the store that only this snapshot counts. The store drops the log before the sequence.
 //!
 //! | the process dies | the file is | the store knows it by | and the log |
 //! |---|---|---|---|
@@ -32,65 +17,79 @@
 //! | between 3 and 4 | the new one | the id announced | reaches back further than it |
 //! | after 4 | the new one | the id settled | reaches back to it |
 //!
-//! So after the first snapshot there is a usable one at every moment. A process that dies during step 3 leaves a
-//! partial file behind. The next [`Cache::open`](crate::Cache::open) deletes it.
-//!
-//! # What is refused
-//! The store takes only snapshots whose ids it knows. So it refuses a snapshot of another store. It also refuses one
-//! that is newer than the store, as happens if the store's file is restored from a copy. That holds even if the store
-//! has made the same number of changes again since then: they were other changes. The file, the filter in it or the
-//! log can be unusable for other reasons too ([`RebuildReason`] lists them). The answer is always the same: a scan.
-//! An empty filter would deny every key.
-//!
-//! # The file
-//! The file is a snapshot as the library writes it. The sequence is its [position](Save::position), and the id is its
-//! [attachment](Save::attachment), in eight bytes, little-endian. The [schema](SCHEMA) distinguishes it from
-//! snapshots of other programs.
+//! So after the first snapshot there is a usable one at every moment. The store takes only snapshots whose ids it
+//! knows. So it refuses one of another store, and one that is newer than a store that was restored from a copy. That
+//! holds even if the store has made as many changes since then: they were other changes. [`Cache::open`] checks more.
+//! The answer to any doubt is a scan. An empty filter would deny every key.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 
-use concurrent_cuckoo_filter::{LoadError, Loader, Save, StableState};
+use anyhow::{Context, Result, ensure};
+use concurrent_cuckoo_filter::{Loader, StableState};
+use example_support::leftovers::delete_partial_files_of;
 
-use crate::error::RebuildReason;
-use crate::filter::Filter;
+use crate::{Cache, Filter, State, Store};
 
 /// What the keys of the filter are. Change it if the keys are hashed in another way, or if the attachment changes.
-pub const SCHEMA: &str = "db-cache: keys by StableState::hash_bytes; id attached; version 1";
+pub const SCHEMA: &str = "db-cache: bytes; id attached; version 2";
 
-/// What a filter needs beyond the contents of its snapshot: a few locks, and rounding.
-const BESIDES: usize = 1 << 20;
+/// The share of gets of absent keys that may go to the store.
+pub const FALSE_POSITIVE_RATE: f64 = 0.001;
 
-/// A random id for a new snapshot.
-pub(crate) fn new_id() -> io::Result<u64> {
-    Ok(getrandom::u64()?)
+impl Cache {
+    /// Saves the filter to its file, from which the next [`open`](Self::open) will load it. Readers and writers go on
+    /// meanwhile.
+    pub fn snapshot(&self) -> Result<()> {
+        let _one_at_a_time = self.snapshots.lock();
+        let no_writes = self.lock()?;
+        let filter = self.filter();
+        let (sequence, save) = (self.store.state()?.sequence, filter.begin_save()?);
+        drop(no_writes);
+        let id = getrandom::u64()?;
+        self.store.announce(id, sequence)?;
+        let save = save.position(sequence).attachment(id.to_le_bytes());
+        save.write_to_path(&self.snapshot).with_context(|| format!("can't write '{}'", self.snapshot.display()))?;
+        self.store.settle(id)
+    }
 }
 
-/// Puts the snapshot in the place of the earlier one, durably.
-pub(crate) fn write(save: Save<'_>, path: &Path, id: u64, sequence: u64) -> io::Result<()> {
-    save.position(sequence).attachment(id.to_le_bytes()).write_to_path(path)
-}
+/// The filter from the snapshot and the log, and how many entries of the log were replayed.
+pub(crate) fn load(store: &dyn Store, path: &Path, capacity: usize) -> Result<(Filter, u64)> {
+    delete_partial_files_of(path); // of a process that died in step 3
+    let State { keys, snapshots, hash_key, .. } = store.state()?;
+    // A filter takes a little more than its file.
+    let memory_limit = usize::try_from(fs::metadata(path).context("there is no snapshot")?.len())? + (1 << 20);
+    let loader = Loader::<Filter, _>::new(StableState::with_key(hash_key), memory_limit);
+    let loaded = loader.schema(SCHEMA).read_path(path)?;
+    let filter = loaded.filter;
 
-/// The contents of a snapshot.
-pub(crate) struct Snapshot {
-    pub(crate) id: u64,
-    pub(crate) sequence: u64,
-    pub(crate) filter: Filter,
-}
+    let id = loaded.attachment.try_into().map(u64::from_le_bytes).ok().context("the snapshot has no id")?;
+    let after = loaded.position.context("the snapshot has no position in the log")?;
+    ensure!(snapshots.contains(&(id, after)), "the snapshot is not of this store, or not of its past");
+    ensure!(filter.capacity() as u64 >= keys.max(capacity as u64), "the snapshot's filter is too small");
+    ensure!(filter.max_false_positive_rate() <= FALSE_POSITIVE_RATE, "the snapshot's filter is not exact enough");
 
-/// Reads a snapshot. Allocates no more than the size of the file and a megabyte.
-pub(crate) fn read(path: &Path, hasher: StableState) -> Result<Snapshot, RebuildReason> {
-    let size = fs::metadata(path).map_err(RebuildReason::File)?.len();
-    let memory_limit = usize::try_from(size).unwrap_or(usize::MAX).saturating_add(BESIDES);
-    let loader = Loader::<Filter, _>::new(hasher, memory_limit).schema(SCHEMA);
-    let loaded = loader.read_path(path).map_err(|error| match error {
-        LoadError::Io(error) => RebuildReason::File(error),
-        error => RebuildReason::Load(error),
+    let mut last = after;
+    store.for_each_logged(after, &mut |(number, added, key)| {
+        ensure!(number == last + 1, "the log has no entry {}", last + 1);
+        last = number;
+        let done = if added { filter.insert(key).is_ok() } else { filter.remove(key) };
+        ensure!(done, "entry {number} of the log does not fit the filter");
+        Ok(())
     })?;
-    let id = loaded.attachment.try_into().map(u64::from_le_bytes);
-    let (Ok(id), Some(sequence)) = (id, loaded.position) else {
-        return Err(RebuildReason::Foreign);
-    };
-    Ok(Snapshot { id, sequence, filter: loaded.filter })
+    ensure!(filter.len() as u64 == keys, "the snapshot and the log do not come to the keys of the store");
+    Ok((filter, last - after))
+}
+
+/// A filter of all keys of the store, with room for `capacity` keys, and for a quarter more than there are.
+pub(crate) fn scan(store: &dyn Store, capacity: usize) -> Result<Filter> {
+    let State { keys, hash_key, .. } = store.state()?;
+    let filter = Filter::builder_with_hasher(StableState::with_key(hash_key))
+        .capacity(capacity.max(usize::try_from(keys + keys / 4)?))
+        .false_positive_rate(FALSE_POSITIVE_RATE)
+        .schema(SCHEMA)
+        .build()?;
+    store.for_each_key(&mut |key| Ok(filter.insert(key)?))?;
+    Ok(filter)
 }

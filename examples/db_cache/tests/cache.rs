@@ -4,268 +4,165 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
-use db_cache::{Applied, Cache, CacheError, Change, MemoryStore, Opened, Options, RedbStore, Store};
-use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
+use db_cache::{Cache, Store, WriteError};
+use rand::{Rng, SeedableRng, rngs::SmallRng};
 
-use crate::common::{Fault, TestStore, assert_in_step};
+use crate::common::{Failure, Owned, TestStore, apply, assert_in_step, change, lacking, put_all};
 
-fn memory() -> Cache<MemoryStore> {
-    Cache::open(MemoryStore::new().expect("random bytes"), Options::new(1000)).expect("a cache")
+const KEY: &[u8] = b"key";
+
+/// An empty store and its cache. There is no snapshot at that place, and none can be written there.
+fn new(capacity: usize) -> (Arc<TestStore>, Arc<Cache>) {
+    let store = TestStore::new();
+    let cache = store.open(Path::new("/no such directory/filter"), capacity);
+    (store, cache)
 }
 
-/// Compares the cache with a map under random changes, in batches that may change a key several times.
-fn agrees_with_a_map<S: Store>(cache: &Cache<S>, batches: usize, seed: u64) {
-    let mut random = SmallRng::seed_from_u64(seed);
-    let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
-    for _ in 0..batches {
-        let changes: Vec<(Vec<u8>, Option<Vec<u8>>)> = (0..random.random_range(0..8))
-            .map(|_| {
-                let key = random.random_range(0..40u8).to_string().into_bytes();
-                (key, random.random_bool(0.5).then(|| random.random::<u32>().to_string().into_bytes()))
-            })
-            .collect();
-        let before = model.clone();
-        for (key, value) in &changes {
-            match value {
-                Some(value) => drop(model.insert(key.clone(), value.clone())),
-                None => drop(model.remove(key)),
-            }
-        }
-        let as_changes: Vec<Change<'_>> = changes
-            .iter()
-            .map(|(key, value)| match value {
-                Some(value) => Change::Put { key, value },
-                None => Change::Delete { key },
-            })
-            .collect();
-        let expected = Applied {
-            added: model.keys().filter(|&key| !before.contains_key(key)).count(),
-            removed: before.keys().filter(|&key| !model.contains_key(key)).count(),
-        };
-        assert_eq!(cache.apply(&as_changes).expect("room"), expected);
-        assert_eq!(cache.filter().len(), model.len());
-        for key in 0..40u8 {
-            let key = key.to_string().into_bytes();
-            assert_eq!(cache.get(&key).expect("a get"), model.get(&key).cloned());
-        }
-    }
-    assert_in_step(cache);
+/// Counts the keys that the filter lacks right before and right after each commit.
+fn watch(store: &TestStore, cache: &Arc<Cache>) -> Arc<AtomicU64> {
+    let missing = Arc::new(AtomicU64::new(0));
+    let (watched, count) = (Arc::downgrade(cache), missing.clone());
+    store.hook(move |_| {
+        count.fetch_add(lacking(&watched.upgrade().expect("a cache")), Relaxed);
+        Ok(())
+    });
+    missing
 }
 
+#[test]
+fn around_each_commit_the_filter_has_every_key() {
+    let (store, cache) = new(100);
+    let missing = watch(&store, &cache);
+    change(&cache, 500, 1);
+    assert!(store.state().unwrap().sequence > 100);
+    assert_eq!(missing.load(Relaxed), 0);
+    assert_in_step(&cache);
+
+    // The controls: writes that exchange two steps, and two puts that have both found their key absent.
+    store.apply(&[(KEY, Some(b"value"))], &[KEY], &[]).unwrap();
+    cache.filter().insert(KEY).unwrap();
+    assert_eq!(missing.swap(0, Relaxed), 1, "right after the commit that adds the key");
+    cache.filter().remove(KEY);
+    store.apply(&[(KEY, None)], &[], &[KEY]).unwrap();
+    assert_eq!(missing.swap(0, Relaxed), 1, "right before the commit that removes the key");
+    cache.put(KEY, b"value").unwrap();
+    cache.filter().insert(KEY).unwrap();
+    catch_unwind(AssertUnwindSafe(|| assert_in_step(&cache))).expect_err("two copies of one key");
+}
+
+/// Batches that may change a key several times.
 #[test]
 fn changes_agree_with_a_map() {
-    agrees_with_a_map(&memory(), 2000, 1);
-    let directory = tempfile::tempdir().expect("a directory");
-    let store = RedbStore::open(&directory.path().join("map.redb"), 1 << 20).expect("a database");
-    agrees_with_a_map(&Cache::open(store, Options::new(1000)).expect("a cache"), 100, 2);
-}
-
-#[test]
-fn writers_of_the_same_keys_leave_one_copy_each() {
-    let cache = memory();
-    let (added, removed) = (AtomicU64::new(0), AtomicU64::new(0));
-    thread::scope(|scope| {
-        for seed in 0..4 {
-            let (cache, added, removed) = (&cache, &added, &removed);
-            scope.spawn(move || {
-                let mut random = SmallRng::seed_from_u64(seed);
-                for _ in 0..20_000 {
-                    let key = [random.random_range(0..4u8)];
-                    if random.random_bool(0.5) {
-                        added.fetch_add(u64::from(cache.put(&key, b"value").expect("room")), Ordering::Relaxed);
-                    } else {
-                        removed.fetch_add(u64::from(cache.delete(&key).expect("no failure")), Ordering::Relaxed);
-                    }
-                }
-            });
-        }
-    });
-    assert_in_step(&cache);
-    assert_eq!(added.into_inner() - removed.into_inner(), cache.filter().len() as u64);
-}
-
-/// At the moment of a commit, and so at any other moment, the filter has all that is in the store.
-#[test]
-fn at_each_commit_the_filter_has_every_key() {
-    let store = TestStore::new();
-    let cache = Arc::new(Cache::open(Arc::clone(&store), Options::new(1000)).expect("a cache"));
-    let weak: Weak<Cache<Arc<TestStore>>> = Arc::downgrade(&cache);
-    let commits = Arc::new(AtomicU64::new(0));
-    let counted = Arc::clone(&commits);
-    store.after_commit(move || {
-        counted.fetch_add(1, Ordering::Relaxed);
-        let cache = weak.upgrade().expect("a cache");
-        cache
-            .store()
-            .inner
-            .for_each_key(&mut |key| {
-                assert!(cache.filter().contains_hash(cache.filter().hasher().hash_bytes(key)), "it lacks {key:?}");
-            })
-            .expect("a scan");
-    });
-    let mut random = SmallRng::seed_from_u64(3);
+    let (_, cache) = new(100);
+    let mut random = SmallRng::seed_from_u64(1);
+    let mut model = BTreeMap::new();
     for _ in 0..500 {
-        let key = [random.random_range(0..20u8)];
-        if random.random_bool(0.5) {
-            cache.put(&key, b"value").expect("room");
-        } else {
-            cache.delete(&key).expect("no failure");
-        }
-    }
-    assert!(commits.load(Ordering::Relaxed) > 100);
-    assert_in_step(&cache);
-}
-
-#[test]
-fn a_get_after_a_put_finds_it() {
-    let cache = Cache::open(MemoryStore::new().expect("random bytes"), Options::new(30_000)).expect("a cache");
-    let (put, done) = (AtomicU64::new(0), AtomicBool::new(false));
-    thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                let mut reader = cache.reader();
-                while !done.load(Ordering::Relaxed) {
-                    let last = put.load(Ordering::Acquire);
-                    if last > 0 {
-                        let value = reader.get(&last.to_le_bytes()).expect("a get");
-                        assert_eq!(value.as_deref(), Some(&b"value"[..]), "key {last}");
-                    }
-                }
-            });
-        }
-        for key in 1..=20_000u64 {
-            cache.put(&key.to_le_bytes(), b"value").expect("room");
-            put.store(key, Ordering::Release);
-            // The filter is exchanged meanwhile too.
-            if key % 5000 == 0 {
-                cache.rebuild(30_000).expect("room");
+        let mut change = || (vec![random.random_range(0..40)], random.random_bool(0.5).then(|| vec![random.random()]));
+        let changes: Vec<Owned> = (0..7).map(|_| change()).collect();
+        let before = model.clone();
+        for (key, value) in changes.clone() {
+            match value {
+                Some(value) => drop(model.insert(key, value)),
+                None => drop(model.remove(&key)),
             }
         }
-        done.store(true, Ordering::Relaxed);
-    });
+        let added = model.keys().filter(|&key| !before.contains_key(key)).count();
+        let removed = before.keys().filter(|&key| !model.contains_key(key)).count();
+        assert_eq!(apply(&cache, &changes).unwrap(), (added, removed));
+        (0..40).for_each(|key| assert_eq!(cache.get(&[key]).unwrap(), model.get(&[key][..]).cloned()));
+    }
     assert_in_step(&cache);
+}
+
+#[test]
+fn a_rebuild_during_writes_misses_none() {
+    let (_, cache) = new(100);
+    for seed in 0..100 {
+        thread::scope(|scope| {
+            scope.spawn(|| change(&cache, 20, seed));
+            (0..3).for_each(|_| cache.rebuild(100).unwrap());
+        });
+        assert_in_step(&cache);
+    }
 }
 
 #[test]
 fn absent_keys_do_not_reach_the_store() {
-    let store = TestStore::new();
-    let cache = Cache::open(Arc::clone(&store), Options::new(20_000)).expect("a cache");
-    for key in 0..20_000u32 {
-        cache.put(&key.to_le_bytes(), b"").expect("room");
-    }
-    // The puts did not even ask the store whether a key was new, except for false positives.
-    let puts = store.reads.swap(0, Ordering::Relaxed);
-    assert!(puts < 100, "{puts}");
+    let (store, cache) = new(5000);
+    put_all(&cache, 0..5000).unwrap();
+    // A put did not ask the store whether its key was new, except for false positives.
+    assert!(store.reads.swap(0, Relaxed) < 100);
+    assert!((5000..105_000u32).all(|key| cache.get(&key.to_le_bytes()).unwrap().is_none()));
+    let stats = cache.filter().stats();
+    assert_eq!(stats.false_positives_recorded, store.reads.load(Relaxed));
+    assert_eq!(stats.false_positives_recorded + stats.negatives_recorded, 100_000);
+    assert!(stats.observed_false_positive_rate() < Some(0.002), "{stats:?}");
 
-    let mut reader = cache.reader();
-    for key in 20_000..220_000u32 {
-        assert_eq!(reader.get(&key.to_le_bytes()).expect("a get"), None);
-    }
-    drop(reader);
-    let stats = cache.stats();
-    assert_eq!(stats.false_positives_recorded, store.reads.load(Ordering::Relaxed));
-    assert_eq!(stats.false_positives_recorded + stats.negatives_recorded, 200_000);
-    let observed = stats.observed_false_positive_rate().expect("lookups");
-    assert!((0.5..2.0).contains(&(observed / stats.false_positive_rate)), "{stats:?}");
-
-    // Deletes of absent keys cost no transaction.
-    store.after_commit(|| panic!("a commit of nothing"));
-    let absent: Vec<[u8; 4]> = (20_000..20_100u32).map(u32::to_le_bytes).collect();
-    let deletes: Vec<Change<'_>> = absent.iter().map(|key| Change::Delete { key }).collect();
-    assert_eq!(cache.apply(&deletes).expect("no failure"), Applied { added: 0, removed: 0 });
+    // A key that looks like one of the store does not take its copy.
+    let look_alike = (5000..).map(u32::to_le_bytes).find(|key| cache.filter().contains(key)).unwrap();
+    assert!(!cache.delete(&look_alike).unwrap());
+    assert!(cache.put(&look_alike, b"").unwrap());
+    assert_in_step(&cache);
+    // There is room for a quarter more keys than there are, whatever is asked for.
+    cache.rebuild(1).unwrap();
+    assert!(cache.filter().capacity() > 6250);
+    store.hook(|_| panic!("a commit of nothing"));
+    assert!(!cache.delete(KEY).unwrap());
 }
 
 #[test]
 fn a_full_filter_refuses_a_put_that_then_has_not_happened() {
-    let cache = Cache::open(MemoryStore::new().expect("random bytes"), Options::new(10)).expect("a cache");
-    let mut number = 0u32;
-    let full = loop {
-        // A batch, some of which would still fit.
-        let keys: Vec<[u8; 4]> = (number..number + 7).map(u32::to_le_bytes).collect();
-        let changes: Vec<Change<'_>> = keys.iter().map(|key| Change::Put { key, value: b"" }).collect();
-        match cache.apply(&changes) {
-            Ok(_) => number += 7,
-            Err(full) => break full,
-        }
-    };
-    assert!(matches!(full, CacheError::Full(_)), "{full:?}");
-    assert!(full.to_string().contains("nothing was written") && full.to_string().contains("larger"), "{full}");
-    assert_eq!(cache.store().len(), Ok(u64::from(number)));
+    let (store, cache) = new(10);
+    // Batches, the last of which fits in part.
+    let full = (0..).find_map(|batch| put_all(&cache, 7 * batch..7 * batch + 7).err());
+    assert!(matches!(full, Some(WriteError::Full(_))), "{full:?}");
+    assert_eq!(store.state().unwrap().keys % 7, 0);
     assert_in_step(&cache);
-
-    cache.rebuild(1000).expect("memory");
-    assert_in_step(&cache);
-    assert!(cache.put(b"one more", b"").expect("room"));
-    assert_in_step(&cache);
-
-    // A filter that is asked to be too small gets room for the keys that there are.
-    let cache = Cache::open(cache.into_store(), Options::new(1)).expect("a cache");
-    assert!(matches!(cache.opened(), Opened::Rebuilt { .. }));
+    cache.rebuild(20).unwrap();
+    assert!(cache.put(KEY, b"").unwrap());
     assert_in_step(&cache);
 }
 
+/// A write that the store refuses leaves nothing in the filter. If nobody knows the outcome, writes wait for a rebuild.
 #[test]
-fn a_write_that_the_store_refuses_leaves_nothing_in_the_filter() {
-    let store = TestStore::new();
-    let cache = Cache::open(Arc::clone(&store), Options::new(100)).expect("a cache");
-    cache.put(b"old", b"1").expect("room");
-    store.fail(Fault::NotApplied);
-    let changes = [
-        Change::Put { key: b"new", value: b"" },
-        Change::Put { key: b"newer", value: b"" },
-        Change::Delete { key: b"old" },
+fn after_a_failed_write_reads_are_right() {
+    let errors: [(&str, Failure); 4] = [
+        ("before apply", WriteError::NotApplied),
+        ("before apply", WriteError::Unknown),
+        ("after apply", WriteError::Unknown),
+        ("after apply", |_| panic!("as told")),
     ];
-    let error = cache.apply(&changes).expect_err("the store fails");
-    assert!(matches!(error, CacheError::Store(_)), "{error:?}");
-    assert_in_step(&cache);
-    assert_eq!(cache.apply(&changes).expect("room"), Applied { added: 2, removed: 1 });
-    assert_in_step(&cache);
-}
-
-#[test]
-fn after_a_commit_of_unknown_outcome_reads_are_right_and_writes_wait_for_a_rebuild() {
-    for (fault, applied) in
-        [(Fault::UnknownAndApplied, true), (Fault::UnknownAndNotApplied, false), (Fault::Panic, true)]
-    {
-        let store = TestStore::new();
-        let directory = tempfile::tempdir().expect("a directory");
-        let options = Options::new(100).snapshot(directory.path().join("filter"));
-        let cache = Cache::open(Arc::clone(&store), options).expect("a cache");
-        cache.put(b"old", b"1").expect("room");
-        cache.put(b"other", b"1").expect("room");
-
-        store.fail(fault);
-        let changes = [Change::Put { key: b"new", value: b"" }, Change::Delete { key: b"old" }];
-        if fault == Fault::Panic {
-            catch_unwind(AssertUnwindSafe(|| cache.apply(&changes))).expect_err("a panic");
-        } else {
-            let error = cache.apply(&changes).expect_err("the store fails");
-            assert!(matches!(error, CacheError::Unknown(_)), "{error:?}");
+    for (number, (step, error)) in errors.into_iter().enumerate() {
+        let (store, cache) = new(100);
+        cache.apply(&[(b"old", Some(b"1")), (b"other", Some(b"1"))]).unwrap();
+        store.fail(step, error);
+        let write = || cache.apply(&[(b"new", Some(b"")), (b"old", None)]).unwrap_err();
+        assert_eq!(catch_unwind(AssertUnwindSafe(write)).is_ok(), number < 3);
+        store.hook(|_| Ok(()));
+        for (key, present) in [("new", number > 1), ("old", number < 2), ("other", true)] {
+            assert_eq!(cache.get(key.as_bytes()).unwrap().is_some(), present, "{key}");
         }
-        assert_eq!(cache.get(b"new").expect("a get").is_some(), applied);
-        assert_eq!(cache.get(b"old").expect("a get").is_some(), !applied);
-        assert!(cache.get(b"other").expect("a get").is_some());
-        assert!(matches!(cache.put(b"more", b""), Err(CacheError::OutOfStep)));
-        assert!(matches!(cache.snapshot(), Err(CacheError::OutOfStep)));
-        assert_eq!(store.inner.get(b"more"), Ok(None));
-
-        cache.rebuild(100).expect("memory");
+        if number > 0 {
+            assert!(matches!(cache.put(KEY, b""), Err(WriteError::OutOfStep)));
+            assert!(cache.snapshot().unwrap_err().is::<WriteError>());
+            cache.rebuild(100).unwrap();
+        }
         assert_in_step(&cache);
-        assert!(cache.put(b"more", b"").expect("room"));
-        assert_in_step(&cache);
+        assert!(cache.put(KEY, b"").unwrap());
     }
 }
 
-/// A reference to a cache can go to other threads, whatever the store.
 #[test]
-fn caches_are_shared() {
-    static CACHE: OnceLock<Cache<MemoryStore>> = OnceLock::new();
-    let cache = CACHE.get_or_init(memory);
-    thread::spawn(|| cache.put(b"key", b"value").expect("room")).join().expect("no panic");
-    assert!(cache.get(b"key").expect("a get").is_some());
+fn the_program_prints_a_table() {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_db-cache"));
+    let output = program.args(["--keys", "3000", "--seconds", "0"]).output().unwrap();
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{table}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(table.contains("| 512 MiB | present |"), "{table}");
 }
