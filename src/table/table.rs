@@ -206,10 +206,13 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// `add` in as many steps as it takes: to the emptier bucket or, if that is full by then, to the other. Sets the
     /// word aside first if a save is running.
-    #[inline]
+    #[inline(always)]
     pub(super) fn add_slow(&self, item: Item) -> bool {
-        let room = |bucket| self.layout.room(self.load(bucket));
-        let swap = room(item.second) > room(item.first);
+        let (first, second) = (self.load(item.first), self.load(item.second));
+        let swap = self.layout.room(second) > self.layout.room(first);
+        if !self.layout.has_room(select_unpredictable(swap, second, first)) {
+            return false;
+        }
         let (emptier, other) = select_unpredictable(swap, (item.second, item.first), (item.first, item.second));
         if !self.is_being_saved() {
             return self.put(emptier, item.entry) || self.put(other, item.entry);
