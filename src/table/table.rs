@@ -208,9 +208,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// word aside first if a save is running.
     #[inline(always)]
     pub(super) fn add_slow(&self, item: Item) -> bool {
-        let (first, second) = (self.load(item.first), self.load(item.second));
-        let swap = self.layout.room(second) > self.layout.room(first);
-        if !self.layout.has_room(select_unpredictable(swap, second, first)) {
+        let [in_first, in_second] = [item.first, item.second].map(|bucket| self.layout.room(self.load(bucket)));
+        let swap = in_second > in_first;
+        if !self.layout.is_room(select_unpredictable(swap, in_second, in_first)) {
             return false;
         }
         let (emptier, other) = select_unpredictable(swap, (item.second, item.first), (item.first, item.second));

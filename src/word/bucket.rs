@@ -205,6 +205,12 @@ pub(crate) trait BucketOps: Layout {
         }
     }
 
+    /// Whether there is any, from the measure of it.
+    #[inline(always)]
+    fn is_room(self, room: u64) -> bool {
+        if Self::SEMI_SORTED { room >= self.lanes().bits.into() } else { room != 0 }
+    }
+
     /// The bucket with one more copy of the entry, or `None` if it is full.
     #[inline]
     fn add(self, bucket: Bucket, entry: Entry) -> Option<Bucket> {
@@ -216,14 +222,11 @@ pub(crate) trait BucketOps: Layout {
     fn add_to(self, bucket: Bucket, room: u64, entry: Entry) -> Option<Bucket> {
         let lanes = self.lanes();
         let low = u64::from(self.low(entry.0));
-        if !Self::SEMI_SORTED {
-            if room == 0 {
-                return None;
-            }
-            return Some(Bucket(bucket.0 | low << (room.trailing_zeros() + 1 - u32::from(lanes.bits))));
-        }
-        if room < lanes.bits.into() {
+        if !self.is_room(room) {
             return None;
+        }
+        if !Self::SEMI_SORTED {
+            return Some(Bucket(bucket.0 | low << (room.trailing_zeros() + 1 - u32::from(lanes.bits))));
         }
         let (high, Decoded { list, .. }) = (u64::from(self.high(entry.0)), self.decoded(bucket));
         // The top bit of a lane stays where the subtraction does not borrow from it: where the slot's high part is

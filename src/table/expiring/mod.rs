@@ -313,7 +313,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         // As in `remove`.
         self.prefetch(class);
         let guard = self.stripe(class.sum).lock_unless(Fault::AddValueWithoutLock, &self.counters);
-        match self.add_until_locked(layout, &guard, class, until, if_present)? {
+        let add = |item| !self.is_being_saved() && self.add(layout, item);
+        match self.add_until_locked(layout, &guard, class, until, if_present, add)? {
             Attempt::Added => Ok(true),
             Attempt::NotNeeded => Ok(false),
             attempt => {
@@ -323,7 +324,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// The same where the first attempt did not succeed.
+    /// The same where the first attempt, which makes one step, did not succeed.
     #[cold]
     #[inline(never)]
     fn add_until_slow(
@@ -334,7 +335,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         mut attempt: Attempt,
     ) -> Result<bool, InsertError> {
         let purpose = if if_present == IfPresent::Add { Purpose::Insert } else { Purpose::InsertIfAbsent };
-        let add = |guard: &Guard<'_>| self.add_until_locked(self.layout(), guard, class, until, if_present);
+        let add = |guard: &Guard<'_>| {
+            self.add_until_locked(self.layout(), guard, class, until, if_present, |item| self.add_slow(item))
+        };
         let lock = Fault::AddValueWithoutLock;
         let mut refused = None;
         loop {
@@ -364,7 +367,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Adds an entry of the class. The caller holds the lock of its stripe.
+    /// Adds an entry of the class by `add`. The caller holds the lock of its stripe.
     #[inline(always)]
     fn add_until_locked(
         &self,
@@ -373,6 +376,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         class: Item,
         until: Until,
         if_present: IfPresent,
+        add: impl Fn(Item) -> bool,
     ) -> Result<Attempt, InsertError> {
         let clock = self.own_clock();
         let reading = clock.read();
@@ -390,7 +394,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
         let item = class.with(layout, clock.ring.place(end));
         self.bump_to_add(guard, Fault::AddValueWithoutBump);
-        if !self.is_being_saved() && self.add(layout, item) || self.add_slow(item) {
+        if add(item) {
             self.counters.add_len(1);
             return Ok(Attempt::Added);
         }
