@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut lists: Vec<String> = (0..4).map(list).collect();
     lists[2].push_str("10.2.20\n"); // cut off
 
-    // `absorb` needs the same geometry and hasher, so each part is made by `empty_like`.
+    // `absorb` needs the same layout and hasher, so each part is made by `empty_like`.
     let blocked = Addresses::with_capacity(50_000);
     thread::scope(|scope| {
         let threads: Vec<_> = lists.iter().map(|list| scope.spawn(|| read(list, blocked.empty_like()?))).collect();

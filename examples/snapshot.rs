@@ -3,9 +3,9 @@
 use std::error::Error;
 use std::{env, fs, process};
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError, Loader, StableState};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError, Loader, StableHashBuilder};
 
-type Revoked = ConcurrentCuckooFilter<str, StableState>;
+type Revoked = ConcurrentCuckooFilter<str, StableHashBuilder>;
 
 fn main() -> Result<(), Box<dyn Error>> {
     // The log of a database or a message queue, in which each change has a number.
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let path = env::temp_dir().join(format!("revoked-{}.ccf", process::id()));
 
     // The default hasher differs in each process. This one depends only on its key, which belongs in the configuration.
-    let hasher = StableState::with_key(*b"sixteen secrets!");
+    let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
     let revoked = Revoked::builder_with_hasher(hasher.clone()).capacity(100_000).schema("revoked tokens").build()?;
     apply(&revoked, &log[..7_000])?;
     // The snapshot is of the moment of `begin_save`. So the thread that applies the log calls it, between two changes.

@@ -65,7 +65,7 @@
 //! - **Copies take up slots.** The same key again and again fills its two buckets; then an insert fails with
 //!   [`InsertError::TooManyCopies`].
 //! - **The default hasher's hashes differ** between processes, versions and processors. For a snapshot that is to
-//!   survive a restart, use `StableState` (feature `stable-hash`): see
+//!   survive a restart, use `StableHashBuilder` (feature `stable-hash`): see
 //!   [`beyond_one_process`](guide::beyond_one_process).
 //! - **Anyone who knows the hasher's key can forge false positives.** The default hasher has random keys. The page
 //!   [`security`](guide::security) says what each kind of adversary can do, and what nobody can.
@@ -86,7 +86,7 @@
 //! | feature | what it adds |
 //! |---|---|
 //! | `snapshot` | `save` and `load`, to and from readers, writers and files |
-//! | `stable-hash` | `StableState`, a keyed hasher (SipHash-1-3) with the same output everywhere |
+//! | `stable-hash` | `StableHashBuilder`, a keyed hasher (SipHash-1-3) with the same output everywhere |
 //! | `serde` | filters serialize as snapshots; so does `Stats` |
 //! | `metrics` | `Stats::publish`, through the `metrics` facade |
 //! | `huge-pages` | large tables on pages of 2 MiB, on Linux |
@@ -138,7 +138,7 @@ mod word;
 #[cfg(doc)]
 pub mod guide;
 
-pub use error::absorb::{AbsorbError, Geometry};
+pub use error::absorb::{AbsorbError, TableLayout};
 pub use error::build::BuildError;
 pub use error::insert::{InsertBatchError, InsertError, ReserveError, ValueTooLarge};
 pub use error::kind::FilterKind;
@@ -159,7 +159,7 @@ pub use filter::rotating::filter::RotatingCuckooFilter;
 pub use filter::stats::Stats;
 pub use hasher::default::{DefaultHashBuilder, DefaultHasher};
 #[cfg(feature = "stable-hash")]
-pub use hasher::stable::{StableHasher, StableState};
+pub use hasher::stable::{StableHashBuilder, StableHasher};
 #[cfg(feature = "snapshot")]
 pub use snapshot::loader::{FromSnapshot, Loaded, Loader};
 #[cfg(feature = "snapshot")]

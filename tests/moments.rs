@@ -82,7 +82,7 @@ fn the_tick_and_the_generation_of_a_snapshot_are_of_one_moment() {
             let mut bytes = Vec::new();
             filter.save(&mut bytes).unwrap();
             let loaded = Rotating::load(&bytes[..], Fixed::default(), 1 << 20).unwrap();
-            wrong = (loaded.tick() != Some(loaded.generation())).then(|| (loaded.tick(), loaded.generation()));
+            wrong = (loaded.now() != Some(loaded.generation())).then(|| (loaded.now(), loaded.generation()));
         }
         ended.store(true, Ordering::Relaxed);
         assert_eq!(wrong, None, "tick and generation");

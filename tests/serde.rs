@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
     Advance, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, Loader,
-    RotatingCuckooFilter, SameByDefault, StableHasher, StableState,
+    RotatingCuckooFilter, SameByDefault, StableHashBuilder, StableHasher,
 };
 use serde::de::{DeserializeSeed, IntoDeserializer, SeqAccess, value};
 
 /// A hasher whose default is always the same.
 #[derive(Clone)]
-struct Fixed(StableState);
+struct Fixed(StableHashBuilder);
 
 impl Default for Fixed {
     fn default() -> Self {
-        Self(StableState::with_key([3; 16]))
+        Self(StableHashBuilder::with_key([3; 16]))
     }
 }
 
@@ -69,12 +69,12 @@ fn a_format_without_bytes_has_their_numbers() {
 fn a_seed_has_the_hasher_and_the_limit() {
     let filter = filter();
     let needed = filter.memory_usage();
-    let seed = |key: u8, limit| Loader::<Filter<_>, _>::new(StableState::with_key([key; 16]), limit);
+    let seed = |key: u8, limit| Loader::<Filter<_>, _>::new(StableHashBuilder::with_key([key; 16]), limit);
     let (json, bytes) = (serde_json::to_string(&filter).unwrap(), postcard::to_stdvec(&filter).unwrap());
     let of_json = |key, limit| seed(key, limit).deserialize(&mut serde_json::Deserializer::from_str(&json));
     let of_bytes = |key, limit| seed(key, limit).deserialize(&mut postcard::Deserializer::from_bytes(&bytes));
     // The hasher has another type, with the same hashes.
-    let needed = needed + size_of::<Filter<StableState>>() - size_of::<Filter>();
+    let needed = needed + size_of::<Filter<StableHashBuilder>>() - size_of::<Filter>();
     assert_eq!(of_json(3, needed).unwrap().len(), 3000);
     assert_eq!(of_bytes(3, needed).unwrap().len(), 3000);
 
@@ -136,7 +136,7 @@ fn a_snapshot_that_cannot_be_loaded_is_refused_before_the_rest_of_it_is_read() {
     let header: Vec<String> = snapshot(&filter())[..44].iter().map(u8::to_string).collect();
     let json = format!("[{}, and so on for 61 MB", header.join(","));
     let refused = |key, schema: &str| {
-        let loader = Loader::<Filter<_>, _>::new(StableState::with_key([key; 16]), 1 << 20).schema(schema);
+        let loader = Loader::<Filter<_>, _>::new(StableHashBuilder::with_key([key; 16]), 1 << 20).schema(schema);
         loader.deserialize(&mut serde_json::Deserializer::from_str(&json)).unwrap_err().to_string()
     };
     assert!(refused(3, "u64").contains("expected"), "only if all is well the rest is read");
@@ -181,13 +181,13 @@ fn a_derived_struct_holds_a_filter() {
     struct Service {
         name: String,
         #[serde(deserialize_with = "load")]
-        revoked: Filter<StableState>,
+        revoked: Filter<StableHashBuilder>,
         seen: RotatingCuckooFilter<u64, Fixed>,
     }
-    fn load<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Filter<StableState>, D::Error> {
-        Loader::new(StableState::with_key([7; 16]), 1 << 20).deserialize(deserializer)
+    fn load<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Filter<StableHashBuilder>, D::Error> {
+        Loader::new(StableHashBuilder::with_key([7; 16]), 1 << 20).deserialize(deserializer)
     }
-    let revoked = Filter::with_capacity_and_hasher(100, StableState::with_key([7; 16]));
+    let revoked = Filter::with_capacity_and_hasher(100, StableHashBuilder::with_key([7; 16]));
     revoked.insert(&5).unwrap();
     let seen = RotatingCuckooFilter::with_capacity_and_hasher(100, Fixed::default());
     seen.insert(&6).unwrap();

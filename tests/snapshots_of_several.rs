@@ -10,14 +10,15 @@ use std::thread;
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooFilter, FilterKind, GrowableCuckooFilter, LoadError, RotatingCuckooFilter, StableState,
+    BuildError, ConcurrentCuckooFilter, FilterKind, GrowableCuckooFilter, LoadError, RotatingCuckooFilter,
+    StableHashBuilder,
 };
 
-type Growable = GrowableCuckooFilter<u64, StableState>;
-type Rotating = RotatingCuckooFilter<u64, StableState>;
+type Growable = GrowableCuckooFilter<u64, StableHashBuilder>;
+type Rotating = RotatingCuckooFilter<u64, StableHashBuilder>;
 
-fn state() -> StableState {
-    StableState::with_key(*b"a key for tests.")
+fn state() -> StableHashBuilder {
+    StableHashBuilder::with_key(*b"a key for tests.")
 }
 
 fn growable(capacity: usize, rate: f64) -> Growable {
@@ -209,7 +210,7 @@ fn each_kind_is_told_from_the_others() {
         matches!(refused, Some(LoadError::WrongKind { kind: 2, expected: FilterKind::Concurrent, .. })),
         "{refused:?}"
     );
-    let other = StableState::with_key(*b"another key here");
+    let other = StableHashBuilder::with_key(*b"another key here");
     assert!(matches!(Growable::load(&growable[..], other.clone(), 1 << 20), Err(LoadError::OtherHasher)));
     assert!(matches!(Rotating::load(&rotating[..], other, 1 << 20), Err(LoadError::OtherHasher)));
 }

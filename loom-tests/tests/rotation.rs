@@ -213,11 +213,11 @@ fn new_clock() -> Model {
         generations.restart_clock(5);
     });
     let reader = role(|generations| {
-        let restarted = generations.tick() == Some(5);
+        let restarted = generations.now() == Some(5);
         assert!(!restarted || generations.generation() == 1, "the old clock's tick has not taken effect");
     });
     let finally = role(|generations| {
-        assert_eq!((generations.generation(), generations.tick()), (1, Some(5)));
+        assert_eq!((generations.generation(), generations.now()), (1, Some(5)));
         generations.advance_to(6);
         assert_eq!(generations.generation(), 2, "the new clock goes on");
     });

@@ -7,7 +7,7 @@ use core::time::Duration;
 use crate::error::insert::InsertError;
 use crate::word::layout::Encoding;
 
-/// How the table of a filter is laid out. Filters that are built with the same settings have the same geometry.
+/// How the table of a filter is laid out. Filters that are built with the same settings have the same layout.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{AbsorbError, ConcurrentCuckooFilter, DefaultHashBuilder};
@@ -16,12 +16,12 @@ use crate::word::layout::Encoding;
 /// let large = ConcurrentCuckooFilter::<u64>::with_capacity_and_hasher(10_000, hasher.clone());
 /// let small = ConcurrentCuckooFilter::<u64>::with_capacity_and_hasher(100, hasher);
 /// let error = large.absorb(&small).unwrap_err();
-/// let AbsorbError::Geometry { ours, theirs, .. } = error else { panic!("{error}") };
+/// let AbsorbError::Layout { ours, theirs, .. } = error else { panic!("{error}") };
 /// assert!(ours.buckets > theirs.buckets && ours.slots_per_bucket == theirs.slots_per_bucket, "{ours}; {theirs}");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Geometry {
+pub struct TableLayout {
     /// How many buckets there are.
     pub buckets: usize,
     /// How a bucket stores its fingerprints.
@@ -36,7 +36,7 @@ pub struct Geometry {
 }
 
 /// For example "1000 buckets of 5 slots with 14 bits, semi-sorted".
-impl fmt::Display for Geometry {
+impl fmt::Display for TableLayout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { buckets, encoding, slots_per_bucket, fingerprint_bits, payload_bits } = self;
         write!(f, "{buckets} buckets of {slots_per_bucket} slots with {fingerprint_bits}")?;
@@ -85,11 +85,11 @@ pub enum AbsorbError {
     ///
     /// Build both with the same settings, or make one by `empty_like`.
     #[non_exhaustive]
-    Geometry {
+    Layout {
         /// That of the absorbing filter.
-        ours: Geometry,
+        ours: TableLayout,
         /// That of the other.
-        theirs: Geometry,
+        theirs: TableLayout,
     },
     /// The ticks of two [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter)s differ in length.
     #[non_exhaustive]
@@ -166,7 +166,7 @@ impl fmt::Display for AbsorbError {
                 "this filter's keys are {ours:?}, and those of the filter to absorb are {theirs:?}; if the keys are \
                  the same, build both filters with one schema"
             ),
-            Self::Geometry { ours, theirs } => write!(
+            Self::Layout { ours, theirs } => write!(
                 f,
                 "this filter has {ours}, and the filter to absorb has {theirs}; build both with the same settings"
             ),

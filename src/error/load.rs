@@ -268,7 +268,7 @@ impl fmt::Display for LoadError {
             Self::OtherHasher => write!(
                 f,
                 "the snapshot was made with another hasher, or one whose output has changed; load it with the same \
-                 hasher and key (StableState is one that is stable), or rebuild the filter"
+                 hasher and key (StableHashBuilder is one that is stable), or rebuild the filter"
             ),
             Self::UnknownLayout { encoding, slots, fingerprint_bits } => write!(
                 f,

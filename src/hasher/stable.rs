@@ -24,26 +24,26 @@ use siphasher::sip::SipHasher13;
 ///
 /// ```
 /// use std::hash::BuildHasher;
-/// use concurrent_cuckoo_filter::StableState;
+/// use concurrent_cuckoo_filter::StableHashBuilder;
 ///
-/// let state = StableState::with_key([7; 16]);
-/// assert_eq!(state.hash_one("a key"), StableState::with_key([7; 16]).hash_one("a key"));
-/// assert_ne!(state.hash_one("a key"), StableState::with_key([8; 16]).hash_one("a key"));
+/// let state = StableHashBuilder::with_key([7; 16]);
+/// assert_eq!(state.hash_one("a key"), StableHashBuilder::with_key([7; 16]).hash_one("a key"));
+/// assert_ne!(state.hash_one("a key"), StableHashBuilder::with_key([8; 16]).hash_one("a key"));
 /// ```
 #[derive(Clone)]
-pub struct StableState {
+pub struct StableHashBuilder {
     /// A SipHash that was fed the key and nothing else.
     keyed: SipHasher13,
 }
 
-impl StableState {
+impl StableHashBuilder {
     /// A hasher with this key. Make one with 16 random bytes, for example by `head -c 16 /dev/urandom > key`, keep it
     /// as secret as a password, and read it with `fs::read("key")?.try_into()`.
     ///
     /// ```
-    /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, StableState};
+    /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, StableHashBuilder};
     ///
-    /// let hasher = StableState::with_key(*b"sixteen secrets!"); // from the configuration
+    /// let hasher = StableHashBuilder::with_key(*b"sixteen secrets!"); // from the configuration
     /// let revoked = ConcurrentCuckooFilter::<str, _>::with_capacity_and_hasher(1000, hasher);
     /// revoked.insert("token-17")?;
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
@@ -60,9 +60,9 @@ impl StableState {
     /// a filter must use one of the two.
     ///
     /// ```
-    /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, StableState};
+    /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, StableHashBuilder};
     ///
-    /// let seen = ConcurrentCuckooFilter::<[u8], _>::with_capacity_and_hasher(1000, StableState::with_key([7; 16]));
+    /// let seen = ConcurrentCuckooFilter::<[u8], _>::with_capacity_and_hasher(1000, StableHashBuilder::with_key([7; 16]));
     /// let hash = seen.hasher().hash_bytes(b"\x00\x01\x02");
     /// seen.insert_hash(hash)?;
     /// assert!(seen.contains_hash(hash));
@@ -74,7 +74,7 @@ impl StableState {
     }
 }
 
-impl BuildHasher for StableState {
+impl BuildHasher for StableHashBuilder {
     type Hasher = StableHasher;
 
     fn build_hasher(&self) -> StableHasher {
@@ -83,22 +83,22 @@ impl BuildHasher for StableState {
 }
 
 /// Shows nothing of the key, which is a secret.
-impl fmt::Debug for StableState {
+impl fmt::Debug for StableHashBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StableState").finish_non_exhaustive()
+        f.debug_struct("StableHashBuilder").finish_non_exhaustive()
     }
 }
 
-/// The [`Hasher`] of a [`StableState`]. Integers count as their little-endian bytes, `usize` and `isize` as eight
+/// The [`Hasher`] of a [`StableHashBuilder`]. Integers count as their little-endian bytes, `usize` and `isize` as eight
 /// bytes. Needs the feature `stable-hash`.
 ///
 /// ```
 /// use std::hash::{BuildHasher, Hasher};
-/// use concurrent_cuckoo_filter::StableState;
+/// use concurrent_cuckoo_filter::StableHashBuilder;
 ///
-/// let mut hasher = StableState::with_key([7; 16]).build_hasher();
+/// let mut hasher = StableHashBuilder::with_key([7; 16]).build_hasher();
 /// hasher.write_u16(0x0102);
-/// let mut bytes = StableState::with_key([7; 16]).build_hasher();
+/// let mut bytes = StableHashBuilder::with_key([7; 16]).build_hasher();
 /// bytes.write(&[2, 1]);
 /// assert_eq!(hasher.finish(), bytes.finish());
 /// ```
@@ -160,7 +160,7 @@ mod tests {
     /// reference's answers for SipHash-2-4.
     #[test]
     fn hashes_are_those_of_another_implementation() {
-        let state = StableState::with_key(core::array::from_fn(|i| i as u8));
+        let state = StableHashBuilder::with_key(core::array::from_fn(|i| i as u8));
         assert_eq!(state.hash_bytes(&[]), 0xabac_0158_050f_c4dc);
         assert_eq!(state.hash_bytes(&[0, 1, 254]), 0xa78d_f708_f1ce_825b);
         // As std encodes them: text ends with ff, and a slice begins with its length.
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_key_is_not_shown() {
-        let state = StableState::with_key([0x5a; 16]);
-        assert_eq!(format!("{state:?}, {:?}", state.build_hasher()), "StableState { .. }, StableHasher { .. }");
+        let state = StableHashBuilder::with_key([0x5a; 16]);
+        assert_eq!(format!("{state:?}, {:?}", state.build_hasher()), "StableHashBuilder { .. }, StableHasher { .. }");
     }
 }

@@ -60,8 +60,8 @@ impl Generations {
         self.0.restart_clock(tick);
     }
 
-    /// [`RotatingCuckooFilter::tick`](crate::RotatingCuckooFilter::tick)
-    pub fn tick(&self) -> Option<u64> {
+    /// [`RotatingCuckooFilter::now`](crate::RotatingCuckooFilter::now)
+    pub fn now(&self) -> Option<u64> {
         self.0.tick()
     }
 

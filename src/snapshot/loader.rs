@@ -23,11 +23,11 @@ use crate::snapshot::source::{Label, Source};
 ///
 /// ```
 /// # #[cfg(feature = "stable-hash")] {
-/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, LoadError, Loader, StableState};
+/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, LoadError, Loader, StableHashBuilder};
 ///
-/// type Revoked = ConcurrentCuckooFilter<str, StableState>;
+/// type Revoked = ConcurrentCuckooFilter<str, StableHashBuilder>;
 ///
-/// let hasher = StableState::with_key(*b"sixteen secrets!");
+/// let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
 /// let revoked = Revoked::builder_with_hasher(hasher.clone()).capacity(1000).schema("token, version 2").build()?;
 /// let mut snapshot = Vec::new();
 /// revoked.begin_save()?.position(17).attachment(*b"eu-west").write_to(&mut snapshot)?;

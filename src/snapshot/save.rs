@@ -28,9 +28,9 @@ use crate::table::image::images::Images;
 ///
 /// ```
 /// # #[cfg(feature = "stable-hash")] {
-/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Loader, StableState};
+/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Loader, StableHashBuilder};
 ///
-/// let hasher = StableState::with_key(*b"sixteen secrets!");
+/// let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
 /// let revoked = ConcurrentCuckooFilter::<str, _>::with_capacity_and_hasher(1000, hasher.clone());
 /// revoked.insert("token-17")?; // change 1 of a log
 ///

@@ -21,11 +21,11 @@ use crate::snapshot::save::Save;
 ///
 /// ```
 /// # #[cfg(feature = "stable-hash")] {
-/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Loader, StableState};
+/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Loader, StableHashBuilder};
 /// use serde::de::DeserializeSeed;
 /// use serde::{Deserialize, Deserializer, Serialize};
 ///
-/// type Revoked = ConcurrentCuckooFilter<str, StableState>;
+/// type Revoked = ConcurrentCuckooFilter<str, StableHashBuilder>;
 ///
 /// #[derive(Serialize, Deserialize)]
 /// struct Service {
@@ -38,8 +38,8 @@ use crate::snapshot::save::Save;
 ///     Loader::new(hasher(), 64 << 20).deserialize(deserializer)
 /// }
 ///
-/// fn hasher() -> StableState {
-///     StableState::with_key(*b"sixteen secrets!") // from the configuration
+/// fn hasher() -> StableHashBuilder {
+///     StableHashBuilder::with_key(*b"sixteen secrets!") // from the configuration
 /// }
 ///
 /// let revoked = Revoked::with_capacity_and_hasher(1000, hasher());
@@ -56,14 +56,14 @@ use crate::snapshot::save::Save;
 /// ```
 /// # #[cfg(feature = "stable-hash")] {
 /// use std::hash::BuildHasher;
-/// use concurrent_cuckoo_filter::{GrowableCuckooFilter, SameByDefault, StableHasher, StableState};
+/// use concurrent_cuckoo_filter::{GrowableCuckooFilter, SameByDefault, StableHasher, StableHashBuilder};
 ///
 /// #[derive(Clone)]
-/// struct OfThisService(StableState);
+/// struct OfThisService(StableHashBuilder);
 ///
 /// impl Default for OfThisService {
 ///     fn default() -> Self {
-///         Self(StableState::with_key(*b"not a secret one"))
+///         Self(StableHashBuilder::with_key(*b"not a secret one"))
 ///     }
 /// }
 ///

@@ -81,15 +81,15 @@ mod saved {
 
     use super::super::snapshots::assert_allocates_no_more;
     use super::*;
-    use concurrent_cuckoo_filter::StableState;
+    use concurrent_cuckoo_filter::StableHashBuilder;
 
-    type Filter = ExpiringCuckooFilter<u64, StableState>;
+    type Filter = ExpiringCuckooFilter<u64, StableHashBuilder>;
 
     #[test]
     fn load_allocates_no_more_than_the_limit_and_reports_what_is_refused() {
         for keys in [0, 1, 100, 3000, 100_000] {
             for layout in MAPLET_LAYOUTS {
-                let state = || StableState::with_key([5; 16]);
+                let state = || StableHashBuilder::with_key([5; 16]);
                 let filter = builder(layout, keys as usize).hasher(state()).build().unwrap();
                 filter.advance_to(7);
                 (0..keys).for_each(|key| filter.insert(&key, 8).unwrap());

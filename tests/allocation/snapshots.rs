@@ -4,13 +4,13 @@ use std::io;
 
 use super::support::MapletLayout;
 use super::*;
-use concurrent_cuckoo_filter::{LoadError, StableState};
+use concurrent_cuckoo_filter::{LoadError, StableHashBuilder};
 
-type Filter = ConcurrentCuckooFilter<u64, StableState>;
-type Maplet = ConcurrentCuckooMaplet<u64, StableState>;
+type Filter = ConcurrentCuckooFilter<u64, StableHashBuilder>;
+type Maplet = ConcurrentCuckooMaplet<u64, StableHashBuilder>;
 
-fn state() -> StableState {
-    StableState::with_key([5; 16])
+fn state() -> StableHashBuilder {
+    StableHashBuilder::with_key([5; 16])
 }
 
 fn filter((encoding, rate, ..): Layout, keys: u64) -> Filter {

@@ -4,18 +4,18 @@ use std::hash::BuildHasher;
 
 use concurrent_cuckoo_filter::{
     Advance, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, FromSnapshot, GrowableCuckooFilter,
-    InsertError, Loader, RotatingCuckooFilter, SameByDefault, StableHasher, StableState, Values,
+    InsertError, Loader, RotatingCuckooFilter, SameByDefault, StableHasher, StableHashBuilder, Values,
 };
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
 
 /// A hasher with the key of the tests, so that their snapshots can be seeds. All instances are the same.
 #[derive(Clone)]
-pub struct Fixed(StableState);
+pub struct Fixed(StableHashBuilder);
 
 impl Default for Fixed {
     fn default() -> Self {
-        Self(StableState::with_key(*b"a key for tests."))
+        Self(StableHashBuilder::with_key(*b"a key for tests."))
     }
 }
 
@@ -182,7 +182,7 @@ fn use_growable(filter: &Growable) {
 
 fn use_rotating(filter: &Rotating) {
     // The clock.
-    match filter.tick() {
+    match filter.now() {
         Some(tick) => {
             assert_eq!(filter.advance_to(tick), Advance::Current);
             if tick > 0 {
@@ -213,7 +213,7 @@ fn use_rotating(filter: &Rotating) {
     assert!(filter.is_empty() && !filter.contains_hash(1));
 
     filter.restart_clock(3);
-    assert_eq!((filter.tick(), filter.advance_to(5)), (Some(3), Advance::Forward { ticks: 2 }));
+    assert_eq!((filter.now(), filter.advance_to(5)), (Some(3), Advance::Forward { ticks: 2 }));
 }
 
 fn use_maplet(maplet: &Maplet) {

@@ -90,7 +90,7 @@ fn lifetimes_and_resolutions_are_compared() {
     assert!(error.to_string().contains("60s") && error.to_string().contains("1s"), "{error}");
     assert_eq!(every(60).absorb(&every(60)), Ok(0));
     // A ring with another number of bits.
-    assert!(matches!(expiring(100, 62).absorb(&long).unwrap_err(), AbsorbError::Geometry { .. }));
+    assert!(matches!(expiring(100, 62).absorb(&long).unwrap_err(), AbsorbError::Layout { .. }));
 }
 
 /// Also if ends are beyond the largest tick.

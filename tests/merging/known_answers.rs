@@ -8,13 +8,13 @@ use std::iter;
 
 use concurrent_cuckoo_filter::{
     ConcurrentCuckooFilter, ConcurrentCuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter,
-    RotatingCuckooFilter, StableState,
+    RotatingCuckooFilter, StableHashBuilder,
 };
 
 use crate::support::{GOLDEN, LAYOUTS, MAPLET_LAYOUTS, scattered};
 
-fn hasher() -> StableState {
-    StableState::with_key(*b"known answers #1")
+fn hasher() -> StableHashBuilder {
+    StableHashBuilder::with_key(*b"known answers #1")
 }
 
 /// This many hashes of keys. The answers depend on them.
@@ -23,7 +23,7 @@ fn hashes(seed: u64, count: usize) -> impl Iterator<Item = u64> {
     numbers.take(count).map(|number| scattered(number).0)
 }
 
-fn filter(encoding: Encoding, rate: f64) -> ConcurrentCuckooFilter<str, StableState> {
+fn filter(encoding: Encoding, rate: f64) -> ConcurrentCuckooFilter<str, StableHashBuilder> {
     let builder = ConcurrentCuckooFilter::<str>::builder().capacity(700).encoding(encoding).false_positive_rate(rate);
     builder.hasher(hasher()).build().unwrap()
 }

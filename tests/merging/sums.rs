@@ -100,7 +100,7 @@ fn what_is_not_alike_is_refused_by_name_and_nothing_changes() {
         other.insert(&Raw(1)).unwrap();
         sum.absorb(&other).unwrap_err()
     };
-    let AbsorbError::Geometry { ours, theirs, .. } = another(200, Encoding::SemiSorted, 0.001) else {
+    let AbsorbError::Layout { ours, theirs, .. } = another(200, Encoding::SemiSorted, 0.001) else {
         panic!("another error");
     };
     assert_eq!(ours.buckets * ours.slots_per_bucket, sum.slots());
@@ -111,7 +111,7 @@ fn what_is_not_alike_is_refused_by_name_and_nothing_changes() {
         error.contains("14 bits, semi-sorted") && error.contains("plain") && error.contains("same settings"),
         "{error}"
     );
-    assert!(matches!(another(100, Encoding::SemiSorted, 0.0001), AbsorbError::Geometry { .. }));
+    assert!(matches!(another(100, Encoding::SemiSorted, 0.0001), AbsorbError::Layout { .. }));
 
     let theirs = ConcurrentCuckooFilter::<u64>::with_capacity(100);
     theirs.insert(&1).unwrap();

@@ -11,7 +11,7 @@ fn filter() -> Filter {
 #[test]
 fn an_advance_tells_what_it_has_led_to() {
     let filter = filter();
-    assert_eq!(filter.tick(), None);
+    assert_eq!(filter.now(), None);
     let counts = || (filter.stats().clock_steps_back, filter.stats().clock_jumps);
     assert_eq!(filter.advance_to(100), Advance::Origin);
     assert_eq!(filter.advance_to(100), Advance::Current);
@@ -25,7 +25,7 @@ fn an_advance_tells_what_it_has_led_to() {
     assert_eq!((filter.advance_to(1_000_000), counts()), (Advance::Current, (3, 2)));
     assert_eq!(filter.advance_to(u64::MAX), Advance::Forward { ticks: u64::MAX - 1 - 1_000_000 });
     assert_eq!(filter.advance_to(u64::MAX), Advance::Current);
-    assert_eq!(filter.tick(), Some(u64::MAX - 1));
+    assert_eq!(filter.now(), Some(u64::MAX - 1));
 }
 
 /// For example a filter that was saved at a late tick and runs from 0 after loading, or a filter that got one wrong

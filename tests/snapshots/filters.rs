@@ -2,17 +2,17 @@
 
 use concurrent_cuckoo_filter::{
     Builder, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringBuilder, ExpiringCuckooFilter, LoadError,
-    MapletBuilder, StableState,
+    MapletBuilder, StableHashBuilder,
 };
 
 use crate::support::{LAYOUTS, Layout, MAPLET_LAYOUTS, MapletLayout};
 
-pub(crate) type Filter = ConcurrentCuckooFilter<u64, StableState>;
-pub(crate) type Maplet = ConcurrentCuckooMaplet<u64, StableState>;
-pub(crate) type Expiring = ExpiringCuckooFilter<u64, StableState>;
+pub(crate) type Filter = ConcurrentCuckooFilter<u64, StableHashBuilder>;
+pub(crate) type Maplet = ConcurrentCuckooMaplet<u64, StableHashBuilder>;
+pub(crate) type Expiring = ExpiringCuckooFilter<u64, StableHashBuilder>;
 
-pub(crate) fn state() -> StableState {
-    StableState::with_key(*b"a key for tests.")
+pub(crate) fn state() -> StableHashBuilder {
+    StableHashBuilder::with_key(*b"a key for tests.")
 }
 
 pub(crate) fn build((encoding, rate, ..): Layout, capacity: usize) -> Filter {
@@ -21,7 +21,7 @@ pub(crate) fn build((encoding, rate, ..): Layout, capacity: usize) -> Filter {
 }
 
 /// `ConcurrentCuckooFilter::builder` with the hasher.
-pub(crate) fn builder() -> Builder<u64, StableState> {
+pub(crate) fn builder() -> Builder<u64, StableHashBuilder> {
     ConcurrentCuckooFilter::<u64>::builder().hasher(state())
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn build_maplet((value_bits, rate, ..): MapletLayout, capacity: usize
     maplet_builder().capacity(capacity).value_bits(value_bits).false_positive_rate(rate).build().unwrap()
 }
 
-pub(crate) fn maplet_builder() -> MapletBuilder<u64, StableState> {
+pub(crate) fn maplet_builder() -> MapletBuilder<u64, StableHashBuilder> {
     ConcurrentCuckooMaplet::<u64, _>::builder_with_hasher(state())
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn build_expiring((end_bits, rate, ..): MapletLayout, capacity: usize
     builder.false_positive_rate(rate).build().unwrap()
 }
 
-pub(crate) fn expiring_builder() -> ExpiringBuilder<u64, StableState> {
+pub(crate) fn expiring_builder() -> ExpiringBuilder<u64, StableHashBuilder> {
     ExpiringCuckooFilter::<u64, _>::builder_with_hasher(state())
 }
 

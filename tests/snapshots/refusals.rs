@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::io::{self, ErrorKind};
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, FilterKind, LoadError, StableState};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, FilterKind, LoadError, StableHashBuilder};
 
 use crate::filters::{
     Filter, Small, build, load, load_maplet, saved, saved_maplet, small_filters, small_maplets, small_snapshots, state,
@@ -229,7 +229,7 @@ fn a_snapshot_that_is_cut_short_is_said_to_be() {
 fn a_hasher_with_another_key_is_refused_and_so_is_another_hasher() {
     let filter = build(LAYOUTS[5], 100);
     let bytes = saved(&filter);
-    let other = StableState::with_key([1; 16]);
+    let other = StableHashBuilder::with_key([1; 16]);
     assert!(matches!(Filter::load(&bytes[..], other, 1 << 20), Err(LoadError::OtherHasher)));
     let other = ConcurrentCuckooFilter::<u64, _>::load(&bytes[..], DefaultHashBuilder::new(), 1 << 20);
     assert!(matches!(other, Err(LoadError::OtherHasher)));

@@ -5,7 +5,8 @@ use std::hash::Hash;
 use std::io;
 
 use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooFilter, GrowableCuckooFilter, LoadError, Loader, RotatingCuckooFilter, StableState,
+    BuildError, ConcurrentCuckooFilter, GrowableCuckooFilter, LoadError, Loader, RotatingCuckooFilter,
+    StableHashBuilder,
 };
 
 use crate::filters::{Filter, Maplet, builder, maplet_builder, saved, state};
@@ -17,9 +18,9 @@ fn assert_told_apart<T: ?Sized + Borrow<Q>, Q: Hash + ?Sized, U: ?Sized>(key: &Q
     filter.insert(key).unwrap();
     let mut bytes = Vec::new();
     filter.save(&mut bytes).unwrap();
-    let loaded = ConcurrentCuckooFilter::<T, StableState>::load(&bytes[..], state(), 1 << 20).unwrap();
+    let loaded = ConcurrentCuckooFilter::<T, StableHashBuilder>::load(&bytes[..], state(), 1 << 20).unwrap();
     assert!(loaded.contains(key));
-    let error = ConcurrentCuckooFilter::<U, StableState>::load(&bytes[..], state(), 1 << 20).unwrap_err();
+    let error = ConcurrentCuckooFilter::<U, StableHashBuilder>::load(&bytes[..], state(), 1 << 20).unwrap_err();
     assert!(matches!(&error, LoadError::OtherSchema { .. }), "{error:?}");
     assert!(names.iter().all(|name| error.to_string().contains(&format!("{name:?}"))), "{error}");
 }
@@ -65,7 +66,7 @@ fn a_struct_that_has_changed_is_told_apart_by_a_schema_of_its_own() {
     assert_eq!(first.schema(), "token 1");
     let mut bytes = Vec::new();
     first.save(&mut bytes).unwrap();
-    type Later = ConcurrentCuckooFilter<later::Token, StableState>;
+    type Later = ConcurrentCuckooFilter<later::Token, StableHashBuilder>;
     let loader = || Loader::<Later, _>::new(state(), 1 << 20);
     let error = loader().schema("token 2").read(&bytes[..]).unwrap_err().to_string();
     assert!(error.contains("\"token 1\"") && error.contains("\"token 2\""), "{error}");
@@ -142,8 +143,8 @@ fn filters_of_several_tables_have_them_too() {
     let mut bytes = [Vec::new(), Vec::new()];
     growable.begin_save().unwrap().position(1).write_to(&mut bytes[0]).unwrap();
     rotating.begin_save().unwrap().position(2).attachment("b").write_to(&mut bytes[1]).unwrap();
-    type Growable = GrowableCuckooFilter<u64, StableState>;
-    type Rotating = RotatingCuckooFilter<u64, StableState>;
+    type Growable = GrowableCuckooFilter<u64, StableHashBuilder>;
+    type Rotating = RotatingCuckooFilter<u64, StableHashBuilder>;
     let loaded = Loader::<Growable, _>::new(state(), 1 << 20).schema("grown").read(&bytes[0][..]).unwrap();
     assert_eq!((loaded.position, &*loaded.attachment, loaded.filter.schema()), (Some(1), &b""[..], "grown".to_owned()));
     let loaded = Loader::<Rotating, _>::new(state(), 1 << 20).schema("rotated").read(&bytes[1][..]).unwrap();

@@ -252,7 +252,7 @@ impl<'a> Worker<'a> {
         if let Advance::Forward { ticks } = round.filter.advance_to(tick) {
             self.known.rotations += ticks.min(generations);
         }
-        assert!(round.filter.tick().is_some_and(|now| now >= tick), "the tick has not taken effect");
+        assert!(round.filter.now().is_some_and(|now| now >= tick), "the tick has not taken effect");
         if self.random.random_ratio(1, 16) {
             let behind = round.filter.advance_to(tick - 1);
             assert!(matches!(behind, Advance::Behind { by } if by > 0), "the clock has gone back: {behind:?}");

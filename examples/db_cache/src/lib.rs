@@ -23,11 +23,11 @@ mod redb_store;
 pub mod snapshot;
 pub mod store;
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, StableState};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, StableHashBuilder};
 
 pub use cache::Cache;
 pub use redb_store::RedbStore;
 pub use store::{Change, Logged, State, Store, WriteError};
 
 /// The filter in front of a store. Its hash is stable, so that another process can load a snapshot.
-pub type Filter = ConcurrentCuckooFilter<[u8], StableState>;
+pub type Filter = ConcurrentCuckooFilter<[u8], StableHashBuilder>;

@@ -26,7 +26,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use concurrent_cuckoo_filter::{Loader, StableState};
+use concurrent_cuckoo_filter::{Loader, StableHashBuilder};
 use example_support::leftovers::delete_partial_files_of;
 
 use crate::{Cache, Filter, State, Store};
@@ -60,7 +60,7 @@ pub(crate) fn load(store: &dyn Store, path: &Path, capacity: usize) -> Result<(F
     let State { keys, snapshots, hash_key, .. } = store.state()?;
     // A filter takes a little more than its file.
     let memory_limit = usize::try_from(fs::metadata(path).context("there is no snapshot")?.len())? + (1 << 20);
-    let loader = Loader::<Filter, _>::new(StableState::with_key(hash_key), memory_limit);
+    let loader = Loader::<Filter, _>::new(StableHashBuilder::with_key(hash_key), memory_limit);
     let loaded = loader.schema(SCHEMA).read_path(path)?;
     let filter = loaded.filter;
 
@@ -85,7 +85,7 @@ pub(crate) fn load(store: &dyn Store, path: &Path, capacity: usize) -> Result<(F
 /// A filter of all keys of the store, with room for `capacity` keys, and for a quarter more than there are.
 pub(crate) fn scan(store: &dyn Store, capacity: usize) -> Result<Filter> {
     let State { keys, hash_key, .. } = store.state()?;
-    let filter = Filter::builder_with_hasher(StableState::with_key(hash_key))
+    let filter = Filter::builder_with_hasher(StableHashBuilder::with_key(hash_key))
         .capacity(capacity.max(usize::try_from(keys + keys / 4)?))
         .false_positive_rate(FALSE_POSITIVE_RATE)
         .schema(SCHEMA)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::{fs, thread};
 
-use concurrent_cuckoo_filter::StableState;
+use concurrent_cuckoo_filter::StableHashBuilder;
 use db_cache::snapshot::{FALSE_POSITIVE_RATE, SCHEMA};
 use db_cache::{Cache, Filter, RedbStore, Store, WriteError};
 use tempfile::TempDir;
@@ -141,7 +141,7 @@ fn a_snapshot_that_is_not_of_this_store_is_refused() {
     store.announce(u64::from_le_bytes(id), sequence).unwrap();
     assert_replayed(&store.open(&path, 1000), 0);
     for (schema, rate, because) in [("others", FALSE_POSITIVE_RATE, "others"), (SCHEMA, 0.01, "not exact enough")] {
-        let hasher = StableState::with_key(store.state().unwrap().hash_key);
+        let hasher = StableHashBuilder::with_key(store.state().unwrap().hash_key);
         let builder = Filter::builder_with_hasher(hasher).capacity(1000).false_positive_rate(rate).schema(schema);
         let filter = builder.build().unwrap();
         filter.begin_save().unwrap().attachment(id).position(sequence).write_to_path(&path).unwrap();

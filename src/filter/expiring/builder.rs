@@ -18,7 +18,7 @@ impl<T: ?Sized> ExpiringCuckooFilter<T> {
     /// A builder with the default hasher. A clone of the builder has the same hasher, and so has every filter that
     /// is built from either.
     ///
-    /// For a type that names another hasher, such as `type F = ExpiringCuckooFilter<str, StableState>`, use
+    /// For a type that names another hasher, such as `type F = ExpiringCuckooFilter<str, StableHashBuilder>`, use
     /// [`builder_with_hasher`](Self::builder_with_hasher).
     ///
     /// ```

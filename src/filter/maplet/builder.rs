@@ -16,7 +16,7 @@ impl<T: ?Sized> ConcurrentCuckooMaplet<T> {
     /// A builder with the default hasher. A clone of the builder has the same hasher, and so has every maplet that
     /// is built from either.
     ///
-    /// For a type that names another hasher, such as `type M = ConcurrentCuckooMaplet<str, StableState>`, use
+    /// For a type that names another hasher, such as `type M = ConcurrentCuckooMaplet<str, StableHashBuilder>`, use
     /// [`builder_with_hasher`](Self::builder_with_hasher).
     ///
     /// ```

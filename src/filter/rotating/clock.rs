@@ -113,13 +113,13 @@ impl<T: ?Sized, S> RotatingCuckooFilter<T, S> {
     /// ```
     /// # use concurrent_cuckoo_filter::RotatingCuckooFilter;
     /// let seen = RotatingCuckooFilter::<str>::with_capacity(1000);
-    /// assert_eq!(seen.tick(), None);
+    /// assert_eq!(seen.now(), None);
     /// seen.advance_to(28_500_000);
     /// seen.advance_to(28_499_999); // behind, so it changes nothing
-    /// assert_eq!(seen.tick(), Some(28_500_000));
+    /// assert_eq!(seen.now(), Some(28_500_000));
     /// ```
     #[must_use]
-    pub fn tick(&self) -> Option<u64> {
+    pub fn now(&self) -> Option<u64> {
         self.core.tick()
     }
 

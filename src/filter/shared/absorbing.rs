@@ -3,7 +3,7 @@
 use core::hash::BuildHasher;
 use std::thread;
 
-use crate::error::absorb::{AbsorbError, Geometry};
+use crate::error::absorb::{AbsorbError, TableLayout};
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
@@ -25,7 +25,7 @@ trait Absorbing: OneTable + Sized + Sync {
     /// An empty table with this plan; `None` if there is no memory for it.
     fn empty(&self, plan: TablePlan) -> Option<Self>;
 
-    /// Checks what must match besides geometry and hasher.
+    /// Checks what must match besides layout and hasher.
     fn check(&self, _others: &Self) -> Result<(), AbsorbError> {
         Ok(())
     }
@@ -52,9 +52,9 @@ trait Absorbing: OneTable + Sized + Sync {
     }
 
     fn is_alike(&self, others: &Self) -> Result<(), AbsorbError> {
-        let (ours, theirs) = (geometry(self.table()), geometry(others.table()));
+        let (ours, theirs) = (layout_of(self.table()), layout_of(others.table()));
         if ours != theirs {
-            return Err(AbsorbError::Geometry { ours, theirs });
+            return Err(AbsorbError::Layout { ours, theirs });
         }
         self.check(others)
     }
@@ -103,9 +103,9 @@ fn sum_of(attempts: impl IntoIterator<Item = Absorbed>, kind: FilterKind) -> Res
     }
 }
 
-fn geometry(table: &dyn AnyTable) -> Geometry {
+fn layout_of(table: &dyn AnyTable) -> TableLayout {
     let Shape { encoding, slots, fingerprint_bits, payload_bits } = table.shape();
-    Geometry { buckets: table.buckets(), encoding, slots_per_bucket: slots as usize, fingerprint_bits, payload_bits }
+    TableLayout { buckets: table.buckets(), encoding, slots_per_bucket: slots as usize, fingerprint_bits, payload_bits }
 }
 
 impl Absorbing for Box<dyn FilterTable> {
@@ -202,7 +202,7 @@ macro_rules! absorbing {
             /// first change to a bucket also puts the bucket's word aside, in 16 to 64 bytes.
             ///
             /// # Errors
-            /// - [`AbsorbError`] if hasher, schema or [geometry](crate::Geometry) differ, if both filters together
+            /// - [`AbsorbError`] if hasher, schema or [layout](crate::TableLayout) differ, if both filters together
             ///   hold more than the [capacity](Self::capacity), and in the other cases that it names. Nothing has
             ///   changed then.
             /// - [`AbsorbError::Refused`] if a copy is refused on the way, and [`AbsorbError::OutOfMemory`]. Both
@@ -228,7 +228,7 @@ macro_rules! absorbing {
                 self.core.absorb(&other.core)
             }
 
-            /// An empty filter with the same geometry, hasher and schema. This filter can [absorb](Self::absorb) it
+            /// An empty filter with the same layout, hasher and schema. This filter can [absorb](Self::absorb) it
             /// once it is filled.
             ///
             /// # Errors

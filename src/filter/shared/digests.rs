@@ -33,7 +33,7 @@ macro_rules! digest {
             /// insert overlaps the moment, its copy may count or not. What a [`clear`](Self::clear) removes during
             /// the call may count or not.
             ///
-            /// With a hasher that is the same everywhere (`StableState`, which needs the feature `stable-hash`),
+            /// With a hasher that is the same everywhere (`StableHashBuilder`, which needs the feature `stable-hash`),
             /// the digest is the same on every machine, and in all versions of this crate that write the same
             /// version of the snapshot format. It is no signature: anyone who may choose keys can make two filters
             /// with one digest.

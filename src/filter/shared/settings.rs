@@ -245,7 +245,7 @@ macro_rules! constructors {
             /// ```
             ///
             /// For a type that names another hasher, such as
-            #[doc = concat!("`type F = ", stringify!($Filter), "<str, StableState>`,")]
+            #[doc = concat!("`type F = ", stringify!($Filter), "<str, StableHashBuilder>`,")]
             /// there is [`builder_with_hasher`](Self::builder_with_hasher).
             pub fn builder() -> $Builder<T> {
                 $Builder::with_hasher(DefaultHashBuilder::new())

@@ -29,8 +29,8 @@ macro_rules! snapshots {
         /// | hasher | survives a restart | an upgrade of the compiler or of dependencies | another machine |
         /// |---|---|---|---|
         /// | [`DefaultHashBuilder`](crate::DefaultHashBuilder), [`std::hash::RandomState`] | no | no | no |
-        /// | `StableState` (feature `stable-hash`), keys that are text, bytes or integers | yes | yes, as long as std encodes these as it does now; otherwise [`load`](Self::load) fails and says so | yes |
-        /// | `StableState::hash_bytes` of the caller's own bytes, and the operations on hashes | yes | yes | yes |
+        /// | `StableHashBuilder` (feature `stable-hash`), keys that are text, bytes or integers | yes | yes, as long as std encodes these as it does now; otherwise [`load`](Self::load) fails and says so | yes |
+        /// | `StableHashBuilder::hash_bytes` of the caller's own bytes, and the operations on hashes | yes | yes | yes |
         /// | [`BuildHasherDefault`](core::hash::BuildHasherDefault) of a hasher without a key | yes | as long as that hasher stays as it is | as far as that hasher says |
         ///
         /// The snapshot contains the hash of a fixed probe. By this hash, [`load`](Self::load) finds out whether the
@@ -39,11 +39,11 @@ macro_rules! snapshots {
         ///
         /// ```
         /// # #[cfg(feature = "stable-hash")] {
-        #[doc = concat!("use concurrent_cuckoo_filter::{", stringify!($Filter), ", StableState};")]
+        #[doc = concat!("use concurrent_cuckoo_filter::{", stringify!($Filter), ", StableHashBuilder};")]
         ///
-        #[doc = concat!("type Revoked = ", stringify!($Filter), "<str, StableState>;")]
+        #[doc = concat!("type Revoked = ", stringify!($Filter), "<str, StableHashBuilder>;")]
         ///
-        /// let hasher = StableState::with_key(*b"sixteen secrets!"); // from the configuration
+        /// let hasher = StableHashBuilder::with_key(*b"sixteen secrets!"); // from the configuration
         #[doc = $insert]
         /// # let folder = std::env::temp_dir().join(format!("snapshots-{}", std::process::id()));
         /// # std::fs::create_dir_all(&folder)?;
@@ -95,9 +95,9 @@ macro_rules! snapshots {
             ///
             /// ```
             /// # #[cfg(feature = "stable-hash")] {
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", StableState};")]
-            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableState>;")]
-            /// # let hasher = StableState::with_key(*b"sixteen secrets!");
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", StableHashBuilder};")]
+            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableHashBuilder>;")]
+            /// # let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
             #[doc = $insert]
             /// let mut snapshot = Vec::new(); // or a file, a socket
             /// revoked.save(&mut snapshot)?;
@@ -117,9 +117,9 @@ macro_rules! snapshots {
             ///
             /// ```
             /// # #[cfg(feature = "stable-hash")] {
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", StableState};")]
-            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableState>;")]
-            /// # let hasher = StableState::with_key(*b"sixteen secrets!");
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", StableHashBuilder};")]
+            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableHashBuilder>;")]
+            /// # let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
             /// # let folder = std::env::temp_dir().join(format!("saved-{}", std::process::id()));
             /// # std::fs::create_dir_all(&folder)?;
             #[doc = concat!("# let path = folder.join(\"", stringify!($Filter), "\");")]
@@ -151,9 +151,9 @@ macro_rules! snapshots {
             ///
             /// ```
             /// # #[cfg(feature = "stable-hash")] {
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", Loader, StableState};")]
-            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableState>;")]
-            /// # let hasher = StableState::with_key(*b"sixteen secrets!");
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", Loader, StableHashBuilder};")]
+            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableHashBuilder>;")]
+            /// # let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
             #[doc = $insert]
             /// let save = revoked.begin_save()?.position(17); // the log up to change 17
             /// let mut snapshot = Vec::new();
@@ -184,9 +184,9 @@ macro_rules! snapshots {
             ///
             /// ```
             /// # #[cfg(feature = "stable-hash")] {
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", StableState};")]
-            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableState>;")]
-            /// # let hasher = StableState::with_key(*b"sixteen secrets!");
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", StableHashBuilder};")]
+            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableHashBuilder>;")]
+            /// # let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
             #[doc = $insert]
             /// let mut snapshot = Vec::new();
             /// revoked.save(&mut snapshot)?;
@@ -208,9 +208,9 @@ macro_rules! snapshots {
             ///
             /// ```
             /// # #[cfg(feature = "stable-hash")] {
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", LoadError, StableState};")]
-            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableState>;")]
-            /// # let hasher = StableState::with_key(*b"sixteen secrets!");
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", LoadError, StableHashBuilder};")]
+            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableHashBuilder>;")]
+            /// # let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
             /// let error = Revoked::load_from_path("no such file", hasher, 1 << 20).unwrap_err();
             /// assert!(matches!(error, LoadError::Io(_)), "{error}");
             /// # }
@@ -224,9 +224,9 @@ macro_rules! snapshots {
             ///
             /// ```
             /// # #[cfg(feature = "stable-hash")] {
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", StableState};")]
-            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableState>;")]
-            /// # let hasher = StableState::with_key(*b"sixteen secrets!");
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", StableHashBuilder};")]
+            #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableHashBuilder>;")]
+            /// # let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
             #[doc = $insert]
             /// assert_eq!(revoked.schema(), std::any::type_name::<str>());
             /// # }
@@ -341,15 +341,15 @@ snapshots! {
     ///
     /// ```
     /// # #[cfg(feature = "stable-hash")] {
-    /// # use concurrent_cuckoo_filter::{RotatingCuckooFilter, StableState};
-    /// # let hasher = StableState::with_key([7; 16]);
+    /// # use concurrent_cuckoo_filter::{RotatingCuckooFilter, StableHashBuilder};
+    /// # let hasher = StableHashBuilder::with_key([7; 16]);
     /// # let seen = RotatingCuckooFilter::<str, _>::with_capacity_and_hasher(100, hasher.clone());
     /// # seen.advance_to(28_500_000);
     /// # let mut snapshot = Vec::new();
     /// # seen.save(&mut snapshot)?;
-    /// let seen = RotatingCuckooFilter::<str, StableState>::load(&snapshot[..], hasher, 1 << 20)?;
+    /// let seen = RotatingCuckooFilter::<str, StableHashBuilder>::load(&snapshot[..], hasher, 1 << 20)?;
     /// let now = 3; // of a clock that began when this process did
-    /// if seen.tick().is_some_and(|tick| tick > now) {
+    /// if seen.now().is_some_and(|tick| tick > now) {
     ///     seen.restart_clock(now);
     /// }
     /// # }

@@ -49,7 +49,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use concurrent_cuckoo_filter::StableState;
+use concurrent_cuckoo_filter::StableHashBuilder;
 use tokio::sync::watch;
 
 use self::clock::{Clock, Moment};
@@ -76,7 +76,7 @@ pub(crate) struct Unavailable(pub(crate) String);
 pub(crate) struct Node {
     pub(crate) settings: Settings,
     engine: Arc<dyn Engine>,
-    hasher: StableState,
+    hasher: StableHashBuilder,
     clock: Clock,
     left_out: LeftOut,
     /// The filter that lookups look into.

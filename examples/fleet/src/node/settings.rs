@@ -3,18 +3,18 @@
 use std::fmt;
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{BuildError, ExpiringCuckooFilter, StableState};
+use concurrent_cuckoo_filter::{BuildError, ExpiringCuckooFilter, StableHashBuilder};
 use sha2::{Digest, Sha256};
 use tokens::expiry::Lifetimes;
 
 use crate::change::{Agreement, Tick, TokenId};
 
 /// Only hashes are used, so the type of the keys does not matter.
-pub(crate) type Filter = ExpiringCuckooFilter<[u8], StableState>;
+pub(crate) type Filter = ExpiringCuckooFilter<[u8], StableHashBuilder>;
 
 /// What the keys are. Change it if tokens are hashed in another way. Then old snapshots and the old log can't be
 /// used any more.
-const SCHEMA: &str = "fleet: StableState::hash_bytes of the first 16 bytes of a token's SHA-256, version 1";
+const SCHEMA: &str = "fleet: StableHashBuilder::hash_bytes of the first 16 bytes of a token's SHA-256, version 1";
 
 /// The room of the filter beyond its capacity. An entry is in the filter twice while it is extended, and this many
 /// are extended at a time.
@@ -60,8 +60,8 @@ impl Settings {
         Tick::try_from(until.div_ceil(self.resolution)).unwrap_or(Tick::MAX)
     }
 
-    pub(crate) fn hasher(&self) -> StableState {
-        StableState::with_key(self.key)
+    pub(crate) fn hasher(&self) -> StableHashBuilder {
+        StableHashBuilder::with_key(self.key)
     }
 
     /// An empty filter.
@@ -74,7 +74,7 @@ impl Settings {
             .build()
     }
 
-    pub(crate) fn loader(&self) -> concurrent_cuckoo_filter::Loader<Filter, StableState> {
+    pub(crate) fn loader(&self) -> concurrent_cuckoo_filter::Loader<Filter, StableHashBuilder> {
         concurrent_cuckoo_filter::Loader::new(self.hasher(), self.memory_limit).schema(SCHEMA)
     }
 
