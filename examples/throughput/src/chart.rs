@@ -10,9 +10,9 @@ use plot::{Axis, Chart, Line, Marker, Scale, Series, Style};
 use crate::measure::{Row, WORKLOADS};
 use crate::sets::{Calls, SetKind};
 
-/// The point shapes of the workloads.
-const MARKERS: [Marker; WORKLOADS.len()] =
-    [Marker::Circle, Marker::Square, Marker::Triangle, Marker::Diamond, Marker::Cross];
+/// The point shapes of [`Row::KINDS`]. A workload has the same colour in all of them. So points without lines, for one
+/// number of threads, differ too.
+const MARKERS: [Marker; Row::KINDS.len()] = [Marker::Circle, Marker::Square, Marker::Triangle, Marker::Diamond];
 
 /// The widest range of thread counts with a grid line for each number.
 const MOST_GRID_LINES: usize = 16;
@@ -45,27 +45,24 @@ fn chart(rows: &[Row], subtitle: String) -> Chart {
             ..Axis::linear("threads")
         },
         y: Axis::linear("throughput (million operations a second)"),
-        series: Row::KINDS
-            .iter()
-            .flat_map(|&(set, calls)| (0..WORKLOADS.len()).map(move |workload| (set, calls, workload)))
-            .map(|(set, calls, workload)| {
-                let rows = rows.iter().filter(|row| (row.set, row.calls) == (set, calls));
-                let mut points: Vec<_> =
-                    rows.filter_map(|row| Some((row.threads as f64, row.speed(workload)?))).collect();
-                points.sort_by(|left, right| left.0.total_cmp(&right.0));
-                let (batched, line) = match (set, calls) {
-                    (SetKind::Filter, Calls::Single) => ("", Line::Thin),
-                    (SetKind::Filter, Calls::Batched) => (", batches", Line::Thick),
-                    (SetKind::HashSet, Calls::Single) => ("", Line::Dashed),
-                    (SetKind::HashSet, Calls::Batched) => (", batches", Line::None),
-                };
-                Series {
-                    name: format!("{}: {}{batched}", set.name(), WORKLOADS[workload]),
-                    points,
-                    style: Style { colour: workload, marker: MARKERS[workload], line },
-                }
-            })
+        series: (0..Row::KINDS.len())
+            .flat_map(|kind| (0..WORKLOADS.len()).map(move |workload| series(rows, kind, workload)))
             .filter(|series| !series.points.is_empty())
             .collect(),
+    }
+}
+
+fn series(rows: &[Row], kind: usize, workload: usize) -> Series {
+    let (set, calls) = Row::KINDS[kind];
+    let rows = rows.iter().filter(|row| (row.set, row.calls) == (set, calls));
+    let mut points: Vec<_> = rows.filter_map(|row| Some((row.threads as f64, row.speed(workload)?))).collect();
+    points.sort_by(|left, right| left.0.total_cmp(&right.0));
+    // Longer names would not fit.
+    let batch = if calls == Calls::Batched { ", batch" } else { "" };
+    let line = if set == SetKind::Filter { Line::Thin } else { Line::Dashed };
+    Series {
+        name: format!("{}: {}{batch}", set.name(), WORKLOADS[workload]),
+        points,
+        style: Style { colour: workload, marker: MARKERS[kind], line },
     }
 }

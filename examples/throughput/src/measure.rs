@@ -150,15 +150,14 @@ fn on_threads(threads: usize, keys: &[&[u8]], work: impl Fn(&[&[u8]]) -> Measure
             .collect();
         workers.into_iter().map(|worker| worker.join().expect("a worker does not panic")).collect()
     });
-    let mut sum = Measurement::default();
-    for (_, _, done) in &spans {
-        sum.operations += done.operations;
-        sum.yes += done.yes;
-    }
     let first = spans.iter().map(|span| span.0).min().expect("a thread");
     let last = spans.iter().map(|span| span.1).max().expect("a thread");
-    // Not 0, so that speeds are finite.
-    Measurement { elapsed: (last - first).max(Duration::from_nanos(1)), ..sum }
+    Measurement {
+        operations: spans.iter().map(|span| span.2.operations).sum(),
+        yes: spans.iter().map(|span| span.2.yes).sum(),
+        // Not 0, so that speeds are finite.
+        elapsed: (last - first).max(Duration::from_nanos(1)),
+    }
 }
 
 /// Goes over all keys once, and then again until the time is up. The clock is read only once for each batch, so that

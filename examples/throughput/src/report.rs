@@ -112,8 +112,10 @@ impl Report<'_> {
         writeln!(out, "In exchange, it also finds 1 of {one_in} absent keys, and it can't list its keys.")?;
         if self.items < FEW_ITEMS {
             let few = grouped(FEW_ITEMS);
-            writeln!(out, "With fewer than {few} items, starting the threads takes longer than their work:")?;
-            writeln!(out, "give more --items for speeds that mean something.")?;
+            writeln!(
+                out,
+                "With fewer than {few} items, starting threads takes longer than their work: give more --items."
+            )?;
         }
         if most > hardware_threads() {
             writeln!(out, "More threads than {} take turns on this machine.", hardware_threads())?;
