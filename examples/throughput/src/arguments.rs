@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "P", default_value = "0.001", value_parser = rate)]
     pub(crate) rate: f64,
 
-    /// How many seconds a round of lookups or of the mix takes at least; each goes over all keys at least once
+    /// How many seconds a round of lookups or of the mix takes at least; lookups go over all keys at least once
     #[arg(long, value_name = "S", default_value = "0.1", value_parser = seconds_up_to(60.0))]
     pub(crate) seconds: Duration,
 

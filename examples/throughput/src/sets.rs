@@ -127,8 +127,8 @@ impl Set for LockedSet {
 
     fn figures(&self) -> Figures {
         let set = self.0.read();
-        // The standard library's table fills 7 of 8 places. Each has a pointer with a length, and a byte. What the
-        // allocator adds to each key is not counted.
+        // The standard library's table fills at most 7 of 8 places. Each takes a `Box` and a byte. What the allocator
+        // adds to each key is not counted.
         let places = (set.capacity() * 8 / 7).next_power_of_two();
         let keys: usize = set.iter().map(|key| key.len()).sum();
         Figures { items: set.len(), memory: places * (size_of::<Box<[u8]>>() + 1) + keys, expected_rate: 0.0 }
