@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run --release -p throughput
-//! cargo run --release -p throughput -- --items 10_000_000 --threads 1,4 --keys FILE --plot FILE.svg
+//! cargo run --release -p throughput -- --items 3_000_000 --threads 1,4 --keys FILE --plot FILE.svg
 //! ```
 //!
 //! - `arguments`: the command line;

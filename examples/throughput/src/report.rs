@@ -112,7 +112,7 @@ impl Report<'_> {
             )?;
         }
         let one_in = grouped((1.0 / self.expected_rate()).round() as usize);
-        writeln!(out, "In exchange, it also finds 1 of {one_in} absent keys, and it can't list its keys.")?;
+        writeln!(out, "In exchange, the filter also finds 1 of {one_in} absent keys, and it can't list its keys.")?;
         if self.items < FEW_ITEMS {
             let few = grouped(FEW_ITEMS);
             writeln!(

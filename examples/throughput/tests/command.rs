@@ -178,6 +178,10 @@ fn a_reader_that_leaves_early_does_no_harm() {
 #[test]
 fn the_plot_shows_every_workload_by_threads() {
     let path = new_path("plot.SVG");
+    // An earlier file stays until there is a new plot.
+    fs::write(&path, "earlier").expect("a temporary file");
+    run(&["--plot", &path, "--keys", "-"], b"").assert_failure(1, &["error: standard input holds no key"]);
+    assert_eq!(fs::read_to_string(&path).expect("a file"), "earlier");
     // One number of threads has points too.
     for (threads, points) in [("1,2,4", 3), ("256", 1)] {
         let outcome = run(&["--items", "9000", "--threads", threads, "--plot", &path], b"");
