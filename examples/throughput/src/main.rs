@@ -1,80 +1,100 @@
-//! Measures the filter on real keys and your machine, and checks that it keeps its promises.
+//! Measures the filter and a `HashSet` behind a lock, on real keys and your machine. Checks every answer meanwhile.
 //!
 //! ```text
 //! cargo run --release -p throughput
-//! cargo run --release -p throughput -- --items 10_000_000 --threads 1,4 --keys FILE --plot FILE.svg
+//! cargo run --release -p throughput -- --items 3_000_000 --threads 1,4 --keys FILE --plot FILE.svg
 //! ```
-//!
-//! Takes a list of real keys (disposable e-mail domains, or a file of your own), and adds synthetic ones up to the
-//! number of items. Times five workloads on a filter that 1, 2, ... threads share, with one call for each key. The four
-//! workloads of a single operation are also timed in batches. Every answer is checked while it is timed. A present key
-//! that is not found makes the example fail.
 //!
 //! - `arguments`: the command line;
 //! - `keys`: the keys, real and synthetic;
-//! - `crew`: threads that start together, and the clock;
-//! - `workload`: the five workloads and the checks; the filter is used here;
-//! - `progress`, `report`, `chart`: what you see during and after the run;
-//! - `failure`: why a run ends early.
+//! - `sets`: the two sets, and all uses of the filter;
+//! - `measure`: threads that start together, the clock, the five workloads and the checks;
+//! - `report`, `chart`: what you see after the run.
 
 mod arguments;
 mod chart;
-mod crew;
-mod failure;
 mod keys;
-mod progress;
+mod measure;
 mod report;
-mod workload;
+mod sets;
 
-use std::io;
+use std::error::Error;
+use std::io::{self, ErrorKind};
 use std::process::ExitCode;
 
-use crate::arguments::Arguments;
-use crate::chart::ChartFile;
-use crate::failure::Failure;
-use crate::keys::{KeySet, RealKeys, Source};
-use crate::progress::Progress;
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::arguments::{Arguments, end_for_bad_argument};
+use crate::keys::{KeySet, lines};
+use crate::measure::{Row, round};
 use crate::report::Report;
-use crate::workload::{Calls, Setup};
+use crate::sets::{Filter, LockedSet, SetKind};
+
+/// A figure of the report is the median of so many rounds.
+const ROUNDS: usize = 3;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_command_line();
-    match run(&arguments) {
+    match run(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         // The reader of the output has seen enough, as `head` has.
-        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(failure) => {
-            progress::say(format_args!("error: {failure}"));
-            ExitCode::from(if matches!(failure, Failure::Argument(_)) { 2 } else { 1 })
+        Err(error) if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe) => {
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
         }
     }
 }
 
-fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let source = Source::read(arguments.keys.as_deref())?;
-    let mut real = RealKeys::parse(&source)?;
-    let items = arguments.items_for(real.len())?;
-    real.keep_first(items);
-
-    // Before the keys are made, which takes time: a rate that can't be met is an error here.
-    let setup = Setup { items, rate: arguments.rate, encoding: arguments.encoding() };
-    let filter = setup.build()?;
-
-    let chart = arguments.plot.as_deref().map(ChartFile::create).transpose()?;
-
-    let progress = Progress::new();
-    let keys = KeySet::generate(&real, items, &progress)?;
-    let mut report = Report::begin(&source, &real, &keys, &filter, arguments.rate)?;
-    drop(filter);
-
-    for &threads in arguments.thread_counts() {
-        for calls in Calls::ALL {
-            // A new filter each time, with its own hasher: other buckets, other false positives, other relocations.
-            let filter = setup.build()?;
-            report.add(workload::run(filter, &keys, threads, calls, arguments.bound(), &progress)?);
-        }
+fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
+    // A new filter has a new random hasher: other buckets, and other false positives.
+    let new_filter = |items| Filter::builder().capacity(items).false_positive_rate(arguments.rate).build();
+    // These two come before what takes time.
+    if let Err(error) = new_filter(1) {
+        end_for_bad_argument(&format!("{error}; give a higher --rate"));
     }
-    // Before the report ends. A plot that fails doesn't hide a wrong answer.
-    let drawn = chart.map_or(Ok(()), |chart| chart.write(report.rows(), report.summary()));
-    report.finish().and(drawn)
+    if let Some(path) = &arguments.plot
+        && let Err(error) = chart::prepare(path)
+    {
+        end_for_bad_argument(&format!("can't write the plot to '{}': {error}", path.display()));
+    }
+
+    let thread_counts = arguments.thread_counts();
+    let progress = ProgressBar::new((thread_counts.len() * ROUNDS * Row::KINDS.len()) as u64);
+    progress.set_style(ProgressStyle::with_template("{msg:24} [{bar:32}]")?.progress_chars("=> "));
+    progress.set_message("preparing keys");
+    progress.tick();
+    let keys = KeySet::make(arguments.keys.as_deref(), arguments.items)?;
+    let (present, absent) = (lines(&keys.present), lines(&keys.absent));
+
+    let mut rows = Vec::new();
+    for &threads in &thread_counts {
+        let mut group = Row::KINDS.map(|(set, calls)| Row { threads, set, calls, rounds: Vec::new() });
+        // In turn, so that a change in the machine's load meets all of them.
+        for _ in 0..ROUNDS {
+            for row in &mut group {
+                progress.set_message(format!("threads: {threads}; {}", row.set.name()));
+                row.rounds.push(match row.set {
+                    SetKind::Filter => round(&new_filter(present.len())?, row, &present, &absent, arguments.seconds),
+                    SetKind::HashSet => {
+                        round(&LockedSet::with_capacity(present.len()), row, &present, &absent, arguments.seconds)
+                    }
+                });
+                progress.inc(1);
+            }
+        }
+        rows.extend(group);
+    }
+    progress.finish_and_clear();
+
+    let filter = new_filter(present.len())?;
+    let report = Report { arguments, keys: &keys, items: present.len(), absent: absent.len(), filter, rows: &rows };
+    let drawn = arguments.plot.as_deref().map_or(Ok(()), |path| chart::write(path, &rows, report.summary()));
+    let shown = report.write(&mut io::stdout().lock());
+    // A wrong answer matters more than a report or a plot that can't be written.
+    measure::check(&rows)?;
+    shown?;
+    drawn
 }

@@ -1,0 +1,274 @@
+//! Threads that start together, the clock, the five workloads, and the check of every answer.
+
+use std::process;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::sets::{BATCH, Calls, Figures, Operation, Set, SetKind};
+
+pub(crate) const WORKLOADS: [&str; 5] = ["insert", "lookup present", "lookup absent", "90/5/5 mix", "remove"];
+/// The indices of some of them.
+pub(crate) const PRESENT: usize = 1;
+pub(crate) const ABSENT: usize = 2;
+pub(crate) const MIX: usize = 3;
+
+/// In the mix, one key of this many is removed and inserted again and again. All others stay.
+const CHURN: usize = 20;
+
+/// How many of its churning keys a thread keeps out of the set. So it doesn't insert the key that it has just removed,
+/// whose place is still in the cache.
+const OUT: usize = 256;
+
+/// What threads did, and for how long.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Measurement {
+    pub(crate) operations: usize,
+    /// How many operations had the answer yes.
+    pub(crate) yes: usize,
+    pub(crate) elapsed: Duration,
+}
+
+impl Measurement {
+    fn count(&mut self, keys: &[&[u8]], yes: usize) {
+        self.operations += keys.len();
+        self.yes += yes;
+    }
+}
+
+/// All workloads on one set, one after the other. In batches there is no mix: it alternates between operations.
+pub(crate) struct Round {
+    pub(crate) workloads: [Option<Measurement>; WORKLOADS.len()],
+    pub(crate) full: Figures,
+    /// A wrong number of items, if there was one.
+    wrong_len: Option<String>,
+}
+
+impl Round {
+    /// How many answers were checked about keys that were present, and how many of them were no.
+    pub(crate) fn checks_and_misses(&self) -> (usize, usize) {
+        let of_present = self.workloads.iter().enumerate().filter(|(workload, _)| *workload != ABSENT);
+        of_present.filter_map(|(_, measured)| *measured).fold((0, 0), |(checks, misses), measured| {
+            (checks + measured.operations, misses + measured.operations - measured.yes)
+        })
+    }
+}
+
+/// The rounds of one set with so many threads.
+pub(crate) struct Row {
+    pub(crate) threads: usize,
+    pub(crate) set: SetKind,
+    pub(crate) calls: Calls,
+    pub(crate) rounds: Vec<Round>,
+}
+
+impl Row {
+    pub(crate) const KINDS: [(SetKind, Calls); 4] = [
+        (SetKind::Filter, Calls::Single),
+        (SetKind::Filter, Calls::Batched),
+        (SetKind::HashSet, Calls::Single),
+        (SetKind::HashSet, Calls::Batched),
+    ];
+
+    pub(crate) fn keys_a_call(&self) -> usize {
+        if self.calls == Calls::Single { 1 } else { BATCH }
+    }
+
+    /// The median of the rounds, in millions of operations a second.
+    pub(crate) fn speed(&self, workload: usize) -> Option<f64> {
+        let measured = self.rounds.iter().filter_map(|round| round.workloads[workload]);
+        let mut speeds: Vec<f64> =
+            measured.map(|measured| measured.operations as f64 / measured.elapsed.as_secs_f64() / 1e6).collect();
+        speeds.sort_by(f64::total_cmp);
+        speeds.get(speeds.len() / 2).copied()
+    }
+}
+
+/// Says what was wrong, if anything was.
+pub(crate) fn check(rows: &[Row]) -> Result<(), String> {
+    for row in rows {
+        let (name, threads) = (row.set.name(), row.threads);
+        let misses: usize = row.rounds.iter().map(|round| round.checks_and_misses().1).sum();
+        if misses > 0 {
+            return Err(format!("wrong answers: the {name} missed present keys {misses} times on {threads} threads"));
+        }
+        if let Some(wrong) = row.rounds.iter().find_map(|round| round.wrong_len.as_ref()) {
+            return Err(format!("wrong answers: {wrong} in the {name} on {threads} threads"));
+        }
+    }
+    Ok(())
+}
+
+/// Measures an empty set, which is empty again in the end. Lookups and the mix take at least `time` each.
+pub(crate) fn round(set: &impl Set, row: &Row, present: &[&[u8]], absent: &[&[u8]], time: Duration) -> Round {
+    let mut wrong_len = None;
+    let mut figures = |when: &str, expected: usize| {
+        let figures = set.figures();
+        if figures.items != expected {
+            wrong_len = Some(format!("{} items and not {expected} {when}", figures.items));
+        }
+        figures
+    };
+    let all = |operation, keys: &[&[u8]], time| {
+        on_threads(row.threads, keys, |share| pass(share, time, |batch| set.apply(operation, batch, row.calls)))
+    };
+
+    let insert = all(Operation::Insert, present, Duration::ZERO);
+    let full = figures("after all inserts", present.len());
+    let find_present = all(Operation::Find, present, time);
+    let find_absent = all(Operation::Find, absent, time);
+    let mix = (row.calls == Calls::Single).then(|| on_threads(row.threads, present, |share| mix(share, time, set)));
+    figures("after the mix", present.len());
+    let remove = all(Operation::Remove, present, Duration::ZERO);
+    figures("after all removes", 0);
+
+    let workloads = [Some(insert), Some(find_present), Some(find_absent), mix, Some(remove)];
+    Round { workloads, full, wrong_len }
+}
+
+/// Runs the work on every thread, each with its share of the keys, and times it from when the first one starts to when
+/// the last one is done.
+fn on_threads(threads: usize, keys: &[&[u8]], work: impl Fn(&[&[u8]]) -> Measurement + Sync) -> Measurement {
+    let barrier = Barrier::new(threads);
+    let spans: Vec<(Instant, Instant, Measurement)> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|index| {
+                let share = &keys[keys.len() * index / threads..keys.len() * (index + 1) / threads];
+                let (barrier, work) = (&barrier, &work);
+                let spawned = thread::Builder::new().spawn_scoped(scope, move || {
+                    barrier.wait();
+                    let started = Instant::now();
+                    let done = work(share);
+                    (started, Instant::now(), done)
+                });
+                spawned.unwrap_or_else(|error| {
+                    // The threads that did start wait at the barrier for ever. They can't be stopped from here.
+                    eprintln!("error: can't start {threads} threads: {error}; give --threads a smaller number");
+                    process::exit(1)
+                })
+            })
+            .collect();
+        workers.into_iter().map(|worker| worker.join().expect("a worker does not panic")).collect()
+    });
+    let first = spans.iter().map(|span| span.0).min().expect("a thread");
+    let last = spans.iter().map(|span| span.1).max().expect("a thread");
+    Measurement {
+        operations: spans.iter().map(|span| span.2.operations).sum(),
+        yes: spans.iter().map(|span| span.2.yes).sum(),
+        // Not 0, so that speeds are finite.
+        elapsed: (last - first).max(Duration::from_nanos(1)),
+    }
+}
+
+/// Goes over all keys once, and then again until the time is up. The clock is read only once for each batch, so that
+/// this costs nothing.
+fn pass(keys: &[&[u8]], time: Duration, operation: impl Fn(&[&[u8]]) -> usize) -> Measurement {
+    let deadline = Instant::now() + time;
+    let mut done = Measurement::default();
+    for batch in keys.chunks(BATCH).cycle() {
+        done.count(batch, operation(batch));
+        if done.operations >= keys.len() && Instant::now() >= deadline {
+            break;
+        }
+    }
+    done
+}
+
+/// Until the time is up, looks up keys that stay, while other keys are removed and inserted again.
+///
+/// Only this thread removes and inserts the keys of its share. So it never removes a key that is not in the set, which
+/// is the one rule that callers of a cuckoo filter must keep.
+fn mix(keys: &[&[u8]], time: Duration, set: &impl Set) -> Measurement {
+    let deadline = Instant::now() + time;
+    let mut done = Measurement::default();
+    let mut step = |operation, keys: Option<&[&[u8]]>| {
+        let keys = keys.unwrap_or_default();
+        done.count(keys, set.apply(operation, keys, Calls::Single));
+    };
+    // The keys are in random order, so any part will do.
+    let (churn, stay) = keys.split_at(keys.len().div_ceil(CHURN));
+    let out = OUT.min(churn.len() / 2);
+    let mut looked_up = stay.chunks(9).cycle();
+    let mut inserted = churn.chunks(1).cycle();
+    let mut removed = inserted.clone();
+
+    // From here on, inserts are `out` keys behind removals.
+    removed.by_ref().take(out).for_each(|key| step(Operation::Remove, Some(key)));
+    loop {
+        for _ in 0..BATCH / 20 {
+            step(Operation::Find, looked_up.next());
+            step(Operation::Remove, removed.next());
+            step(Operation::Find, looked_up.next());
+            step(Operation::Insert, inserted.next());
+        }
+        if Instant::now() >= deadline {
+            break;
+        }
+    }
+    inserted.take(out).for_each(|key| step(Operation::Insert, Some(key)));
+    done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sets::{Filter, LockedSet};
+
+    /// Keeps its promises, but for one key.
+    struct Forgetful<'a>(Filter, &'a [u8]);
+
+    impl Set for Forgetful<'_> {
+        fn apply(&self, operation: Operation, keys: &[&[u8]], calls: Calls) -> usize {
+            let forgotten = operation == Operation::Find && keys.contains(&self.1);
+            self.0.apply(operation, keys, calls) - usize::from(forgotten)
+        }
+
+        fn figures(&self) -> Figures {
+            self.0.figures()
+        }
+    }
+
+    /// Rows of one round with three threads, whose shares are no multiples of a batch, on 12,345 keys.
+    fn rows<S: Set>(set: impl Fn(&'static [u8]) -> S) -> Vec<Row> {
+        let text: &[u8] = (0..22_345).map(|key| format!("{key}\n")).collect::<String>().into_bytes().leak();
+        let keys = crate::keys::lines(text);
+        let (present, absent) = keys.split_at(12_345);
+        let row = |&(kind, calls): &_| {
+            let mut row = Row { threads: 3, set: kind, calls, rounds: Vec::new() };
+            row.rounds.push(round(&set(present[7_000]), &row, present, absent, Duration::ZERO));
+            row
+        };
+        Row::KINDS[..2].iter().map(row).collect()
+    }
+
+    #[test]
+    fn each_key_is_inserted_looked_up_and_removed_in_single_calls_and_in_batches() {
+        for rows in [rows(|_| LockedSet::with_capacity(0)), rows(|_| Filter::with_capacity(12_345))] {
+            assert_eq!(check(&rows), Ok(()));
+            for row in rows {
+                let [insert, present, absent, mix, remove] =
+                    row.rounds[0].workloads.map(|measured| measured.map(|measured| measured.operations));
+                assert_eq!([insert, present, absent, remove], [12_345, 12_345, 10_000, 12_345].map(Some));
+                // 1,000 operations a thread, and those that bring the keys of the mix out and back.
+                assert!(mix.is_none_or(|mix| (3_000..5_000).contains(&mix)), "{mix:?}");
+                assert_eq!(mix.is_some(), row.calls == Calls::Single);
+            }
+        }
+    }
+
+    #[test]
+    fn a_missed_key_or_a_wrong_number_of_items_is_a_wrong_answer() {
+        for row in rows(|key| Forgetful(Filter::with_capacity(12_345), key)) {
+            let error = check(&[row]).unwrap_err();
+            assert!(error.starts_with("wrong answers: the filter missed present keys "), "{error}");
+        }
+        let occupied = |key| {
+            let filter = Filter::with_capacity(12_346);
+            filter.insert(key).unwrap();
+            filter
+        };
+        for row in rows(occupied) {
+            assert!(check(&[row]).unwrap_err().contains("1 items and not 0 after all removes"));
+        }
+    }
+}
