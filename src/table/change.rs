@@ -96,11 +96,14 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[inline(never)]
     fn insert_absent_slow(&self, hash: u64) -> Result<bool, InsertError> {
         let item = self.item(hash);
-        let added = self.until_added(item, Purpose::InsertIfAbsent, Some(Fault::InsertIfAbsentWithoutLock), |_| {
-            if self.copies(item) > 0 { Some(false) } else { self.add_slow(item).then_some(true) }
-        })?;
-        self.counters.add_len(i64::from(added));
-        Ok(added)
+        self.until_added(item, Purpose::InsertIfAbsent, Some(Fault::InsertIfAbsentWithoutLock), |_| {
+            if self.copies(item) > 0 {
+                return Some(false);
+            }
+            let added = self.add_slow(item);
+            self.counters.add_len(i64::from(added));
+            added.then_some(true)
+        })
     }
 
     /// Removes a copy of the item of this hash with this payload, if there is one.
@@ -109,25 +112,28 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let item = self.buckets.item(layout, hash).with(layout, payload);
         // The processor starts no load before it has taken the lock, but it does start a prefetch.
         self.prefetch(item);
-        let removed = self.remove_item(layout, item, hash);
-        if removed {
-            self.counters.add_len(-1);
-        }
-        removed
+        self.remove_item(layout, item, hash, true)
     }
 
-    /// Removes a copy of the item, which is one of this hash, without counting the removal.
+    /// Removes a copy of the item, which is one of this hash. `counts` says whether to count the removal.
     #[inline(always)]
-    pub(super) fn remove_item(&self, layout: impl Layout, item: Item, hash: u64) -> bool {
+    pub(super) fn remove_item(&self, layout: impl Layout, item: Item, hash: u64, counts: bool) -> bool {
         match self.stripe(item.sum).try_lock_unless(Fault::RemoveWithoutLock) {
-            Some(guard) => self.remove_locked(layout, guard, item, hash),
-            None => self.remove_slow(hash, layout.payload_of(item.entry)),
+            Some(guard) => self.remove_locked(layout, guard, item, hash, counts),
+            None => self.remove_slow(hash, layout.payload_of(item.entry), counts),
         }
     }
 
     /// `remove_item` for a caller that holds the lock.
     #[inline(always)]
-    pub(super) fn remove_locked(&self, layout: impl Layout, guard: Guard<'_>, item: Item, hash: u64) -> bool {
+    pub(super) fn remove_locked(
+        &self,
+        layout: impl Layout,
+        guard: Guard<'_>,
+        item: Item,
+        hash: u64,
+        counts: bool,
+    ) -> bool {
         // Looks at both at once: a branch on which of the two holds the copy would be mispredicted half of the time.
         let (first, second) = (self.load(item.first), self.load(item.second));
         let (in_first, copy) = layout.place(first, second, item.entry);
@@ -136,7 +142,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
         let bucket = select_unpredictable(in_first, item.first, item.second);
         if self.is_being_saved() || !self.take(&guard, bucket, copy.bucket, layout.without(copy), TakeFaults::REMOVE) {
-            return self.remove_locked_slow(guard, hash, layout.payload_of(item.entry));
+            return self.remove_locked_slow(guard, hash, layout.payload_of(item.entry), counts);
+        }
+        if counts {
+            self.counters.add_len(-1);
         }
         true
     }
@@ -144,21 +153,24 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// `remove_item` where the lock was not free.
     #[cold]
     #[inline(never)]
-    fn remove_slow(&self, hash: u64, payload: u16) -> bool {
+    fn remove_slow(&self, hash: u64, payload: u16, counts: bool) -> bool {
         let guard = self.stripe(self.item(hash).sum).lock_after_wait(&self.counters);
-        self.remove_locked_slow(guard, hash, payload)
+        self.remove_locked_slow(guard, hash, payload, counts)
     }
 
     /// `remove_locked` where that takes more than one step.
     #[cold]
     #[inline(never)]
-    fn remove_locked_slow(&self, guard: Guard<'_>, hash: u64, payload: u16) -> bool {
+    fn remove_locked_slow(&self, guard: Guard<'_>, hash: u64, payload: u16, counts: bool) -> bool {
         let item = self.item_with(hash, payload);
         for bucket in [item.first, item.second] {
             let seen = self.load(bucket);
             if self.layout.holds_entry(seen, item.entry) {
                 self.set_aside(bucket, Fault::RemoveSetsNothingAside);
                 if self.take_slow(&guard, bucket, seen, item.entry, TakeFaults::REMOVE) {
+                    if counts {
+                        self.counters.add_len(-1);
+                    }
                     return true;
                 }
             }
