@@ -201,13 +201,15 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             }
         }
         let item = self.item_with(hash, payload);
-        let found =
-            self.until_added(item, Purpose::InsertIfAbsent, Some(Fault::InsertIfAbsentWithoutLock), |guard| {
-                let found = self.values_locked(item);
-                if found.is_empty() { self.add_value_locked(guard, item).then_some(found) } else { Some(found) }
-            })?;
-        self.counters.add_len(i64::from(found.is_empty()));
-        Ok(found)
+        self.until_added(item, Purpose::InsertIfAbsent, Some(Fault::InsertIfAbsentWithoutLock), |guard| {
+            let found = self.values_locked(item);
+            if !found.is_empty() {
+                return Some(found);
+            }
+            let added = self.add_value_locked(guard, item);
+            self.counters.add_len(i64::from(added));
+            added.then_some(found)
+        })
     }
 
     /// Gives a copy of one item the payload of the other, which is of the same class. `false` if there is no such

@@ -424,9 +424,16 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// Takes out an entry of the class, which is that of this hash, that ends at this tick of the caller, if a live
-    /// one does. Does not count the removal.
+    /// one does. `counts` says whether to count the removal.
     #[inline(always)]
-    pub(in crate::table) fn remove_until(&self, layout: impl Layout, class: Item, hash: u64, expires_at: u64) -> bool {
+    pub(in crate::table) fn remove_until(
+        &self,
+        layout: impl Layout,
+        class: Item,
+        hash: u64,
+        expires_at: u64,
+        counts: bool,
+    ) -> bool {
         // As in `remove`.
         self.prefetch(class);
         let clock = self.own_clock();
@@ -436,7 +443,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             return false;
         };
         let item = class.with(layout, clock.ring.place(end));
-        self.remove_locked(layout, guard, item, hash)
+        self.remove_locked(layout, guard, item, hash, counts)
     }
 
     /// How many entries will be live in this many ticks, by a look at every bucket.

@@ -127,7 +127,7 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> FilterTable for 
     }
 
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        let remove = |table: &Table<L, G>, item, hash, ()| table.remove_item(Self::layout_of(table), item, hash);
+        let remove = |table: &Table<L, G>, item, hash, ()| table.remove_item(Self::layout_of(table), item, hash, false);
         self.table.remove_all(hashes, (), remove, answers);
     }
 
@@ -174,7 +174,7 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> MapletTable for 
 
     fn remove_values_batch(&self, hashes: Hashes<'_>, values: &BlockOfValues, answers: &mut dyn FnMut(&[bool])) {
         let remove = |table: &Table<L, G>, item: Item, hash, value| {
-            table.remove_item(table.layout(), item.with(table.layout(), value), hash)
+            table.remove_item(table.layout(), item.with(table.layout(), value), hash, false)
         };
         self.table.remove_all(hashes, values, remove, answers);
     }
@@ -202,11 +202,7 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable fo
     }
 
     fn remove_until(&self, hash: u64, expires_at: u64) -> bool {
-        let removed = self.table.remove_until(self.layout(), self.item(hash), hash, expires_at);
-        if removed {
-            self.table.counters.add_len(-1);
-        }
-        removed
+        self.table.remove_until(self.layout(), self.item(hash), hash, expires_at, true)
     }
 
     fn live_in(&self, ticks: u64) -> usize {
@@ -224,7 +220,7 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable fo
     }
 
     fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool])) {
-        let remove = |table: &Table<L, G>, item, hash, end| table.remove_until(table.layout(), item, hash, end);
+        let remove = |table: &Table<L, G>, item, hash, end| table.remove_until(table.layout(), item, hash, end, false);
         self.table.remove_all(hashes, ends, remove, answers);
     }
 }
