@@ -214,13 +214,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             return false;
         }
         let (emptier, other) = select_unpredictable(swap, (item.second, item.first), (item.first, item.second));
-        if !self.is_being_saved() {
-            return self.put(emptier, item.entry) || self.put(other, item.entry);
-        }
         [emptier, other].into_iter().any(|bucket| {
-            if !self.layout.has_room(self.load(bucket)) {
-                return false;
-            }
             self.set_aside(bucket, Fault::InsertSetsNothingAside);
             self.put(bucket, item.entry)
         })
