@@ -46,12 +46,11 @@ pub(crate) fn prefetch<T>(list: &[T], index: usize) {
 /// instructions.
 ///
 /// Only for an index that is below the length *by construction*, whatever a caller of the library does and whatever
-/// a snapshot holds. There are four:
+/// a snapshot holds. There are three:
 ///
 /// | list | index | why it is below the length |
 /// |---|---|---|
 /// | a table's words (`table/table.rs`) | a bucket | `Geometry` returns numbers below its count for any hash, any fingerprint and any such number (tested in `word/geometry_tests.rs`); a table has as many words as that |
-/// | a table's stripes (there) | a masked sum | the length is a power of two, and the mask is the length less one |
 /// | shards of counters (`table/counters.rs`) | a thread's number times the distance of two shards, masked | the mask is the length less one |
 /// | a decode table (`word/bucket.rs`) | a word's rank | it is the top bits of the word, `rank_bits` of them (tested in `word/layout_tests.rs`), and the table has `1 << rank_bits` entries |
 ///
@@ -65,6 +64,9 @@ pub(crate) fn at<T>(list: &[T], index: usize) -> &T {
 
 /// `list[offset / STEP]`, likewise, for offsets that are multiples of `STEP`. If `STEP` is the size of an element,
 /// the offset is the element's place in memory, which saves an instruction.
+///
+/// Only for a table's stripes (`table/table.rs`), by a masked sum: their number is a power of two, and the mask is their
+/// number less one, times `STEP`.
 #[inline(always)]
 pub(crate) fn at_step<const STEP: usize, T>(list: &[T], offset: usize) -> &T {
     debug_assert!(offset.is_multiple_of(STEP), "{offset} in steps of {STEP}");

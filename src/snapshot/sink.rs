@@ -72,7 +72,7 @@ impl<'a> Sink<'a> {
         self.put(&(table.buckets() as u64).to_le_bytes())?;
         self.seal()?;
         let mut bytes = [[0; 8]; CHUNK];
-        let copies = table.save(&save, &mut |words| {
+        let copies = table.read_image(&save, &mut |words| {
             let bytes = &mut bytes[..words.len()];
             for (bytes, word) in bytes.iter_mut().zip(words) {
                 *bytes = word.to_le_bytes();

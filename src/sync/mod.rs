@@ -1,6 +1,6 @@
 //! The only module that names the atomics and locks of the protocols. They are the real ones. Where the crate is
 //! compiled as a model, they are loom's or those of `sync/steps.rs`. (What is built once and then only read is in
-//! the standard library's `OnceLock`. The numbers of threads and of files are in the standard library's atomics.)
+//! the standard library's `OnceLock`, and the number of threads in a standard atomic.)
 
 pub(crate) mod fault;
 #[cfg(ccf_model = "steps")]

@@ -167,7 +167,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             let seen = self.load(bucket);
             if self.layout.holds_entry(seen, item.entry) {
                 self.set_aside(bucket, Fault::RemoveSetsNothingAside);
-                if self.take_slow(&guard, bucket, seen, item.entry, TakeFaults::REMOVE) {
+                if self.take_entry(&guard, bucket, seen, item.entry, TakeFaults::REMOVE) {
                     if counts {
                         self.counters.add_len(-1);
                     }
@@ -180,8 +180,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Removes every copy that is there when it begins.
     pub(crate) fn clear(&self) {
-        // All locks, so that no relocation carries a copy past this sweep.
-        self.with_all_locked(Fault::ClearWithoutLocks, || {
+        // All locks, so that no relocation carries a copy past this loop.
+        self.under_all_locks(Fault::ClearWithoutLocks, || {
             if !fault::injected(Fault::ClearWithoutBump) {
                 self.stripes.iter().for_each(|stripe| stripe.held().bump());
             }

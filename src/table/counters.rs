@@ -114,8 +114,8 @@ impl Counters {
     /// The calling thread's shard.
     #[inline]
     fn shard(&self) -> &Shard {
-        // As many shards are in use as `elements` says, which is a power of two. So this is the number of one of them,
-        // times the distance.
+        // There are `elements(n)` shards, with `n` in use, a power of two. So their number less one is `(n - 1) * STRIDE`,
+        // and the masked product is the number of one in use, times the distance.
         at(&self.shards, (thread_number() * STRIDE) & (self.shards.len() - 1))
     }
 

@@ -26,8 +26,8 @@
 //!    the bump before that store, and the second version would not be `n`.
 //! 3. What is left is the one store of number `n`. It is in one of the two words, and the look at that word sees it
 //!    or not. So both words together are the state after it, or the state before. Either was the state at the look at
-//!    that word. (The two words are never the same one: a maplet has at least two buckets, and then an item's two
-//!    differ.)
+//!    that word. (The two words are never the same one: a maplet has an even number of buckets, and then an item's
+//!    two differ.)
 //!
 //! An item that is being relocated is in both words for a moment. The answer is a set, so that makes no difference.
 //!

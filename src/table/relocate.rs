@@ -165,7 +165,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         item: Item,
         attempt: &dyn Fn(&Guard<'_>) -> Option<R>,
     ) -> Result<R, InsertError> {
-        self.with_all_locked(Fault::FullWithoutLocks, || {
+        self.under_all_locks(Fault::FullWithoutLocks, || {
             let guard = self.stripe(item.sum).held();
             loop {
                 if let Some(answer) = attempt(&guard) {
@@ -262,7 +262,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             self.set_aside(to, Fault::RelocateSetsNoTargetAside);
         }
         if fault::injected(Fault::RelocateClearsFirst) {
-            return self.take_slow(guard, from, self.load(from), entry, TakeFaults::RELOCATE) && self.put(to, entry);
+            return self.take_entry(guard, from, self.load(from), entry, TakeFaults::RELOCATE) && self.put(to, entry);
         }
         self.bump_to_add(guard, Fault::RelocateAddsWithoutBump);
         // From here to the take there are two copies. At no moment is there none.
@@ -270,7 +270,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             if fault::injected(Fault::RelocateSetsTargetAsideLate) {
                 self.set_aside(to, Fault::RelocateSetsNoTargetAside);
             }
-            self.take_slow(guard, from, self.load(from), entry, TakeFaults::RELOCATE);
+            self.take_entry(guard, from, self.load(from), entry, TakeFaults::RELOCATE);
             true
         }
     }

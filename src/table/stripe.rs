@@ -8,7 +8,7 @@
 //! number of buckets (`Item::sum`, which the arithmetic of `word/geometry.rs` computes anyway). A table has one
 //! stripe for sixteen buckets, and at most [`MAX_STRIPES`]. So pairs share stripes, as in MemC3. Sometimes this makes
 //! a reader look a second time without need. (In a maplet, copies also have values. `table/maplet.rs` says what that
-//! adds.)
+//! adds. With a clock, dead copies are taken out without a lock. `table/expiring/mod.rs` says why that is right.)
 //!
 //! # The rules
 //! 1. A word changes by compare-exchange (in `clear`, by exchange). Each change is one step, and no word is ever
@@ -21,7 +21,7 @@
 //! 5. A thread holds one of these locks at a time, and none while a caller's code runs. Only four operations hold
 //!    all of them: `clear`, a save for a moment, an insert that others keep disturbing, and, in a table with a clock, a
 //!    call that changes the caller's name for a tick (`table/expiring/sweep.rs`). They take them in order. So there is no
-//!    deadlock. While a table is being saved, every change has an additional step, and there is one
+//!    deadlock. While a table is being saved, every change except `clear` has an additional step, and there is one
 //!    more lock, which is taken last: see `table/image/save.rs`.
 //!
 //! An insert that finds room is one compare-exchange. It takes no lock (except while a save is running) and changes
@@ -103,7 +103,7 @@
 //! # Orderings
 //! | pair | release | acquire | carries |
 //! |---|---|---|---|
-//! | a | `Table::take`, `Table::take_slow` and `Table::clear`: the store that takes a copy out | `Table::load` | the bump before it: a thread that reads the word without that copy reads the new version |
+//! | a | `Table::take`, `Table::take_entry`, `Table::replace_entry` and `Table::clear`: the store that takes a copy out | `Table::load` | the bump before it: a thread that reads the word without that copy reads the new version |
 //! | b | `Guard::bump` | `Stripe::version`, the first of a lookup's two reads | the copy in the new place: a thread that reads the new version sees it |
 //! | c | `Table::add` and `Table::put`: the store that adds a copy | `Table::load` | what the inserter has done and seen before. A thread may learn from one copy that another must be there, and remove its twin; it passes that on through *a* and *b* |
 //! | d | the lock | the lock | what earlier holders did and saw |
@@ -136,7 +136,7 @@ pub(crate) struct Stripe {
 /// A locked stripe: the right to take copies of its classes out of their buckets.
 pub(crate) struct Guard<'a> {
     version: &'a AtomicU64,
-    /// `None` where the locks of all stripes are held elsewhere, or where a model leaves the lock out.
+    /// `None` where the locks of all stripes are held elsewhere, where no lock is needed, or where a model leaves it out.
     lock: Option<MutexGuard<'a, ()>>,
 }
 
@@ -194,7 +194,8 @@ impl Stripe {
         if fault::injected(fault) { self.held() } else { self.lock(counters) }
     }
 
-    /// The right that goes with the lock, for a caller that holds the locks of all stripes.
+    /// The right that goes with the lock, for a caller that holds the locks of all stripes, or that uses no right of it
+    /// (an insert into a filter only adds).
     pub(crate) fn held(&self) -> Guard<'_> {
         Guard { version: &self.version, lock: None }
     }

@@ -132,7 +132,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Sets the bucket's word aside for the saves that are running, if there are any (`table/image/save.rs`). Where a
     /// copy is about to be taken out of the bucket, or moved into it, the caller holds the lock of the stripe by which
-    /// that is done.
+    /// that is done (except a sweep, `table/expiring/sweep.rs`).
     #[inline(always)]
     pub(super) fn set_aside(&self, bucket: usize, left_out: Fault) {
         let saving = self.saving();
@@ -232,7 +232,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// `false` if there is none. The caller has excluded that: while it holds the lock, no other thread can take the
     /// copy.
     #[inline]
-    pub(super) fn take_slow(
+    pub(super) fn take_entry(
         &self,
         guard: &Guard<'_>,
         bucket: usize,
@@ -246,20 +246,21 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// Gives a copy of an entry in the bucket, which was seen to hold one, another payload. Otherwise like
-    /// `take_slow`.
+    /// `take_entry`.
     pub(super) fn replace_entry(&self, guard: &Guard<'_>, bucket: usize, seen: Bucket, old: Entry, new: Entry) -> bool {
         if fault::injected(Fault::ReplaceTakesFirst) {
-            return self.take_slow(guard, bucket, seen, old, TakeFaults::REPLACE) && self.put(bucket, new);
+            return self.take_entry(guard, bucket, seen, old, TakeFaults::REPLACE) && self.put(bucket, new);
         }
         if fault::injected(Fault::ReplaceAddsFirst) {
-            return self.put(bucket, new) && self.take_slow(guard, bucket, self.load(bucket), old, TakeFaults::REPLACE);
+            return self.put(bucket, new)
+                && self.take_entry(guard, bucket, self.load(bucket), old, TakeFaults::REPLACE);
         }
         bump_and(guard, TakeFaults::REPLACE, || {
             self.change(bucket, seen, Fault::TakeOverwrites, |seen| self.layout.replace(seen, old, new))
         })
     }
 
-    /// `take_slow` or `replace_entry` in one step, where the caller has seen the bucket and computed its new word.
+    /// `take_entry` or `replace_entry` in one step, where the caller has seen the bucket and computed its new word.
     /// `false` if the bucket has changed since then.
     #[inline(always)]
     pub(super) fn take(
@@ -333,7 +334,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Calls `work` with the locks of all stripes, unless the model leaves them out. They are taken in order. No
     /// other code waits for a stripe's lock while it holds one.
-    pub(crate) fn with_all_locked<R>(&self, fault: Fault, work: impl FnOnce() -> R) -> R {
+    pub(crate) fn under_all_locks<R>(&self, fault: Fault, work: impl FnOnce() -> R) -> R {
         // 8 bytes each, in place: together they take up to 8 KiB of the stack.
         let mut locks = [const { None }; MAX_STRIPES];
         for (lock, stripe) in locks.iter_mut().zip(&self.stripes) {
@@ -343,7 +344,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// Calls `work` with the lock of each stripe, one after the other.
-    pub(super) fn each_locked(&self, mut work: impl FnMut(Guard<'_>)) {
+    pub(super) fn under_each_lock(&self, mut work: impl FnMut(Guard<'_>)) {
         self.stripes.iter().for_each(|stripe| work(stripe.lock(&self.counters)));
     }
 

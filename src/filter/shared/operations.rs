@@ -1,4 +1,5 @@
-//! The operations that all filters have, written once.
+//! The operations of the filters of keys alone, written once. (Those of maplets and of filters whose entries expire are
+//! in their own files, since each also takes a value or an end.)
 //!
 //! Each macro below is an `impl` block that leaves the filter's name open. Documentation that has the same words for
 //! all filters is in this file. Where filters differ in what an operation does or costs, its documentation is in the
@@ -176,7 +177,7 @@ macro_rules! operations_on_hashes {
 }
 pub(in crate::filter) use operations_on_hashes;
 
-/// What a filter knows of itself, and what the caller reports to it, in the same words for all filters.
+/// What a filter knows of itself, and what the caller reports to it, in the same words for all types.
 macro_rules! properties {
     ($Filter:ident made by $made:literal) => {
         /// Facts about the filter as a whole.

@@ -8,7 +8,7 @@
 //! under the lock of its stripe, after a bump of its own. Two things are new: the clock, and the taking out of dead
 //! entries.
 //!
-//! The clock is one word, the [`Moment`]: `now`, and how far `swept` lags behind. It changes in two ways, both under
+//! What lookups read of the clock is one word, the [`Moment`]: `now`, and how far `swept` lags behind. It changes in two ways, both under
 //! the lock of the sweep (`table/expiring/clock.rs`): `now` goes forward, and `swept` catches up. So a moment does not come
 //! back (except after 2⁴⁷ ticks).
 //!

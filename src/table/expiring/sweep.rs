@@ -80,7 +80,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Sets the moment and the caller's name for its tick.
     fn call_and_publish(&self, clock: &Clock, moment: Moment, tick: u64) {
-        self.with_all_locked(Fault::RestartWithoutLocks, || {
+        self.under_all_locks(Fault::RestartWithoutLocks, || {
             clock.call(moment, tick);
             clock.publish(moment);
         });
@@ -140,7 +140,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         // After this, whatever other threads add or relocate is not dead by the pass's target. The bumps make lookups
         // that have begun look again.
         if !fault::injected(Fault::SweepWithoutSettling) {
-            self.each_locked(|stripe| {
+            self.under_each_lock(|stripe| {
                 if !fault::injected(Fault::SweepWithoutBump) {
                     stripe.bump();
                 }

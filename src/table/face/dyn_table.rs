@@ -75,7 +75,11 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> AnyTable for Sha
         self.table.begin_save()
     }
 
-    fn save(&self, save: &TableSave<'_>, chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>) -> std::io::Result<u64> {
+    fn read_image(
+        &self,
+        save: &TableSave<'_>,
+        chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>,
+    ) -> std::io::Result<u64> {
         self.table.read_image(save, chunk)
     }
 

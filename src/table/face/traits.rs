@@ -36,14 +36,18 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     /// Calls `answers` with the answers to all hashes, in order and a block at a time.
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     fn clear(&self);
-    /// Begins a save, at this moment: see `save.rs`.
+    /// Begins a save, at this moment: see `table/image/save.rs`.
     fn begin_save(&self) -> std::io::Result<TableSave<'_>>;
     /// Passes the image of the words at the moment of a save of this table to `chunk`, in order and a chunk at a
     /// time. Returns how many copies are in it.
-    fn save(&self, save: &TableSave<'_>, chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>) -> std::io::Result<u64>;
+    fn read_image(
+        &self,
+        save: &TableSave<'_>,
+        chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>,
+    ) -> std::io::Result<u64>;
     /// The sum of the digests of all copies at the moment of a save of this table.
     fn digest(&self, save: &TableSave<'_>) -> std::io::Result<u64>;
-    /// Adds all copies of a table that is alike: see `absorb.rs`.
+    /// Adds all copies of a table that is alike: see `table/image/absorb.rs`.
     fn absorb(&self, image: &dyn Image) -> Absorbed;
     /// Fills an empty table with words, which `next` provides in order and a chunk at a time. Returns how many copies
     /// are in them.

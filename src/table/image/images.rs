@@ -47,7 +47,7 @@ impl Image for TableImage<'_> {
     }
 
     fn read(&self, chunk: &mut dyn FnMut(&[u64]) -> io::Result<()>) -> io::Result<u64> {
-        self.table.save(&self.save, chunk)
+        self.table.read_image(&self.save, chunk)
     }
 }
 

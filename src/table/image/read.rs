@@ -25,7 +25,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             return Ok(save);
         }
         let begin = || self.saving().begin(set_aside.at(self.clock().map(Clock::read)));
-        self.with_all_locked(Fault::SaveWithoutLocks, begin)
+        self.under_all_locks(Fault::SaveWithoutLocks, begin)
     }
 
     /// Reads the image and passes it to `chunk`, in the order of the buckets and a chunk at a time. Returns how many

@@ -29,7 +29,8 @@
 //!    is no deadlock.
 //!
 //! # What is in the image
-//! Let `t` be the moment of rule 1. All relocations and removals are made under the lock of a stripe. So each is
+//! Let `t` be the moment of rule 1. All relocations and removals are made under the lock of a stripe. (A sweep of dead
+//! entries holds none: see *Saves* in `table/expiring/mod.rs`.) So each is
 //! either over at `t`, and the saver sees all of it, or begins after `t`. One that begins after `t` sees, by the
 //! lock, that `running` counts this save: it reads the value that this save has written or a later one, and none of
 //! those is 0 before the save has ended. Therefore at `t` each copy is in one bucket and no other; no relocation is
@@ -73,7 +74,7 @@
 //!
 //! # What it costs
 //! Without a save, each change costs a relaxed load of a word that stays in the cache. During a save, each change
-//! also takes a lock. A bucket that is changed ahead of a save's mark costs that save 16 bytes, the first time, until
+//! also takes a lock. A bucket that is changed ahead of a save's mark costs that save 16 to 64 bytes, the first time, until
 //! its chunk is written. So the memory grows with what is changed, not with the table. If that memory is refused, the
 //! save fails and the operation goes on.
 
