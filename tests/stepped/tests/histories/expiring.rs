@@ -326,7 +326,7 @@ fn histories_under_random_schedules_are_linearizable() {
 
 without! {
     random_schedules, in at most 40_000 worlds:
-    AddsBeforeSwept, DropWithoutLock from 250, RestartWithoutLocks, SweepSetsNothingAside, SweepWithoutSettling,
+    AddsBeforeSwept, DropWithoutLock from 100, RestartWithoutLocks, SweepSetsNothingAside, SweepWithoutSettling,
     SweptTooSoon
 }
 

@@ -227,10 +227,10 @@ fn histories_under_random_schedules_are_linearizable() {
 
 without! {
     random_schedules, in at most 40_000 worlds:
-    AddOverwrites, CountDropsUpdates, CountWithoutLock, FullIgnoresVersions from 550, FullPassesOwnStripe from 900,
+    AddOverwrites, CountDropsUpdates, CountWithoutLock, FullIgnoresVersions from 8_950, FullPassesOwnStripe,
     FullThoughPresent, FullWithoutConfirmation, FullWithoutLocks, InsertIfAbsentWithoutLock,
-    LookupWithoutVersion from 100, RelocateBumpsLate, RelocateClearsFirst, RelocateWithoutBump, RelocateWithoutLock,
-    RelocateWithoutRecheck, RemoveWithoutBump from 450, RemoveWithoutLock, TakeOverwrites, InsertSetsNothingAside,
+    LookupWithoutVersion from 100, RelocateBumpsLate from 550, RelocateClearsFirst, RelocateWithoutBump, RelocateWithoutLock,
+    RelocateWithoutRecheck, RemoveWithoutBump from 100, RemoveWithoutLock, TakeOverwrites, InsertSetsNothingAside,
     SetsAsideForOneSave, SetsLatestWordAside, RelocateSetsNoSourceAside, RelocateSetsNoTargetAside, RelocateSetsTargetAsideLate,
     RemoveSetsNothingAside, SaveLocksInTurn, SaveReadsAfterPassing, SaveWithoutLocks,
     #[ignore = "takes minutes: world 10,789 is the first; loom's models and a scene find it at once"]

@@ -295,7 +295,7 @@ fn histories_under_random_schedules_are_linearizable() {
 
 without! {
     random_schedules, in at most 40_000 worlds:
-    AddValueWithoutBump from 250, AddValueWithoutLock, InsertIfAbsentWithoutLock, LookupWithoutVersion,
-    RelocateWithoutBump, RemoveWithoutBump, ReplaceAddsFirst, ReplaceSetsNothingAside, ReplaceTakesFirst,
-    ReplaceWithoutBump from 3_700, ReplaceWithoutLock from 100
+    AddValueWithoutBump from 150, AddValueWithoutLock, InsertIfAbsentWithoutLock, LookupWithoutVersion,
+    RelocateWithoutBump from 2_000, RemoveWithoutBump, ReplaceAddsFirst, ReplaceSetsNothingAside, ReplaceTakesFirst,
+    ReplaceWithoutBump from 3_700, ReplaceWithoutLock from 50
 }
