@@ -45,7 +45,7 @@
 //! # What you can rely on
 //!
 //! - **A key that is present throughout a lookup is found**, whatever other threads do. There are no false negatives.
-//! - A lookup takes no lock and never waits for another thread. IfPresent a writer disturbs it, it writes no shared
+//! - A lookup takes no lock and never waits for another thread. Unless a writer disturbs it, it writes no shared
 //!   memory.
 //! - Each operation on a key takes effect at one moment of its call (it is *linearizable*). `clear` and `len` are
 //!   exceptions, and growable and rotating filters have [conditions](guide::consistency#the-other-types).

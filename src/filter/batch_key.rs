@@ -66,7 +66,7 @@ where
     }
 }
 
-/// A supertrait that no other crate can name. It keeps other crates from implementing a public trait, so that later versions
-/// can add methods to it.
+/// A supertrait that no other crate can name. It keeps other crates from implementing a public trait, so that later
+/// versions can add methods to it.
 #[allow(unreachable_pub, reason = "public traits have it as a supertrait")]
 pub trait Sealed {}

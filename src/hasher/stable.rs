@@ -62,7 +62,8 @@ impl StableHashBuilder {
     /// ```
     /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, StableHashBuilder};
     ///
-    /// let seen = ConcurrentCuckooFilter::<[u8], _>::with_capacity_and_hasher(1000, StableHashBuilder::with_key([7; 16]));
+    /// let hasher = StableHashBuilder::with_key([7; 16]);
+    /// let seen = ConcurrentCuckooFilter::<[u8], _>::with_capacity_and_hasher(1000, hasher);
     /// let hash = seen.hasher().hash_bytes(b"\x00\x01\x02");
     /// seen.insert_hash(hash)?;
     /// assert!(seen.contains_hash(hash));

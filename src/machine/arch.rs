@@ -65,8 +65,8 @@ pub(crate) fn at<T>(list: &[T], index: usize) -> &T {
 /// `list[offset / STEP]`, likewise, for offsets that are multiples of `STEP`. If `STEP` is the size of an element,
 /// the offset is the element's place in memory, which saves an instruction.
 ///
-/// Only for a table's stripes (`table/table.rs`), by a masked sum: their number is a power of two, and the mask is their
-/// number less one, times `STEP`.
+/// Only for a table's stripes (`table/table.rs`), by a masked sum: their number is a power of two, and the mask is
+/// their number less one, times `STEP`.
 #[inline(always)]
 pub(crate) fn at_step<const STEP: usize, T>(list: &[T], offset: usize) -> &T {
     debug_assert!(offset.is_multiple_of(STEP), "{offset} in steps of {STEP}");

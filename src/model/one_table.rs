@@ -97,8 +97,8 @@ pub(super) fn empty<L: AnyLayout>(buckets: usize) -> crate::table::table::Table<
         .expect("a model has memory")
 }
 
-/// A key, or more precisely a class of keys: a fingerprint, and the order in which its two buckets are tried. In a table
-/// of values, also the value of the copy in question.
+/// A key, or more precisely a class of keys: a fingerprint, and the order in which its two buckets are tried. In a
+/// table of values, also the value of the copy in question.
 #[derive(Clone, Copy, Debug)]
 pub struct Key {
     fingerprint: u32,

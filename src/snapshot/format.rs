@@ -1,4 +1,5 @@
-//! PURE: the format of a snapshot. `table/image/save.rs` describes how a table's words are read while others change them.
+//! PURE: the format of a snapshot. `table/image/save.rs` describes how a table's words are read while others change
+//! them.
 //!
 //! # The format, version 3
 //! All numbers are little-endian. A *seal* is the CRC-32 (that of zlib and PNG) of everything before it except

@@ -114,8 +114,8 @@ impl Counters {
     /// The calling thread's shard.
     #[inline]
     fn shard(&self) -> &Shard {
-        // There are `elements(n)` shards, with `n` in use, a power of two. So their number less one is `(n - 1) * STRIDE`,
-        // and the masked product is the number of one in use, times the distance.
+        // There are `elements(n)` shards, with `n` in use, a power of two. So their number less one is `(n - 1) *
+        // STRIDE`, and the masked product is the number of one in use, times the distance.
         at(&self.shards, (thread_number() * STRIDE) & (self.shards.len() - 1))
     }
 

@@ -160,6 +160,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// It holds the locks of all stripes, so other threads can only add copies. Each further turn of the loop is due
     /// to a copy that another thread has added, and the free slots run out. So the loop ends.
     #[cold]
+    #[inline(never)]
     fn until_added_under_all_locks<R>(
         &self,
         item: Item,
@@ -182,8 +183,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 if let Outcome::Nothing { .. } = self.search(item, moment, &relocate)
                     && moment == self.moment()
                 {
-                    // What is full stays full, so this is a moment at which there is no room. Only at this moment may
-                    // the item turn out to be present.
+                    // What is full stays full (a sweep apart), so there was a moment without room. The last attempt
+                    // only finds out whether the item is present, or needs no room any more.
                     return attempt(&guard).ok_or_else(|| self.refusal(item, self.copies(item)));
                 }
             }

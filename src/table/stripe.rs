@@ -136,7 +136,8 @@ pub(crate) struct Stripe {
 /// A locked stripe: the right to take copies of its classes out of their buckets.
 pub(crate) struct Guard<'a> {
     version: &'a AtomicU64,
-    /// `None` where the locks of all stripes are held elsewhere, where no lock is needed, or where a model leaves it out.
+    /// `None` where the locks of all stripes are held elsewhere, where no lock is needed, or where a model leaves it
+    /// out.
     lock: Option<MutexGuard<'a, ()>>,
 }
 

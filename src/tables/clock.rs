@@ -66,7 +66,6 @@ impl Generations {
     pub(crate) fn restart_clock(&self, tick: u64) {
         let _rotation = self.rotation.lock();
         // Release: see `advance_to`. The generation is the one that every earlier tick has led to.
-        let release = Ordering::Release;
-        self.next_tick.store(tick.min(u64::MAX - 1) + 1, release);
+        self.next_tick.store(tick.min(u64::MAX - 1) + 1, Ordering::Release);
     }
 }

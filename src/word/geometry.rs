@@ -296,8 +296,8 @@ impl Geometry for Nested {
     }
 }
 
-/// The hash for nested tables: mixed, once for all of them, and with a low part that is not 0 in any of the layouts that
-/// [nest](crate::word::layout::Shape::nesting). So every fingerprint is the low bits of it.
+/// The hash for nested tables: mixed, once for all of them, and with a low part that is not 0 in any of the layouts
+/// that [nest](crate::word::layout::Shape::nesting). So every fingerprint is the low bits of it.
 #[inline(always)]
 pub(crate) fn nested(hash: u64) -> u64 {
     without_zero(mix(hash))

@@ -28,8 +28,8 @@ const LAG_BITS: u32 = MOST_RING_BITS + 1;
 /// `now`, and how far `swept` lags behind it, in one word: all that a lookup needs to distinguish live entries from
 /// dead ones.
 ///
-/// The ticks are the filter's own: the caller's less an offset (`table/expiring/clock.rs`). All bits are 0 while no tick is
-/// known.
+/// The ticks are the filter's own: the caller's less an offset (`table/expiring/clock.rs`). All bits are 0 while no
+/// tick is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment(pub(crate) u64);
 

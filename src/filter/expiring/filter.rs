@@ -426,8 +426,8 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     }
 
     #[inline]
-    fn add(&self, hash: u64, until: Until, unless: IfPresent) -> Result<bool, InsertError> {
-        self.core.add_until(hash, until, unless).map_err(|error| error.of(FilterKind::Expiring))
+    fn add(&self, hash: u64, until: Until, if_present: IfPresent) -> Result<bool, InsertError> {
+        self.core.add_until(hash, until, if_present).map_err(|error| error.of(FilterKind::Expiring))
     }
 }
 

@@ -18,8 +18,8 @@ figures! {
     /// A pair is a key and a value, and counts as often as it was inserted.
     len;
     ///
-    /// All values of a key are in its two buckets. So a key can have as many values as these buckets have slots, 4 to 12
-    /// depending on the layout. Keys with several values each fill their buckets sooner.
+    /// All values of a key are in its two buckets. So a key can have as many values as these buckets have slots, 4 to
+    /// 12 depending on the layout. Keys with several values each fill their buckets sooner.
     capacity;
     memory_usage;
     false_positive_rate;

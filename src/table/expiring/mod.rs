@@ -8,9 +8,9 @@
 //! under the lock of its stripe, after a bump of its own. Two things are new: the clock, and the taking out of dead
 //! entries.
 //!
-//! What lookups read of the clock is one word, the [`Moment`]: `now`, and how far `swept` lags behind. It changes in two ways, both under
-//! the lock of the sweep (`table/expiring/clock.rs`): `now` goes forward, and `swept` catches up. So a moment does not come
-//! back (except after 2⁴⁷ ticks).
+//! What lookups read of the clock is one word, the [`Moment`]: `now`, and how far `swept` lags behind. It changes in
+//! two ways, both under the lock of the sweep (`table/expiring/clock.rs`): `now` goes forward, and `swept` catches up.
+//! So a moment does not come back (except after 2⁴⁷ ticks).
 //!
 //! # The rules
 //! In these rules, `e` is the number of bits of an end, so the ring has `2^e` places.
@@ -113,9 +113,9 @@
 //! `swept` lags by so little that entries with the longest lifetime are admitted. The lock of the sweep comes before
 //! the locks of stripes, and a thread that holds one of these never waits for it. So there is no deadlock.
 //!
-//! An insert that holds the locks of all stripes (`Table::until_added_under_all_locks`) makes a bounded number of searches here too.
-//! No other thread adds meanwhile, since that takes a lock. The clock goes on by at most as many moments as there are
-//! calls of `advance_to` until one of them waits for the locks to settle.
+//! An insert that holds the locks of all stripes (`Table::until_added_under_all_locks`) makes a bounded number of
+//! searches here too. No other thread adds meanwhile, since that takes a lock. The clock goes on by at most as many
+//! moments as there are calls of `advance_to` until one of them waits for the locks to settle.
 //!
 //! # Saves
 //! A save reads the moment when it has the locks of all stripes. All items that are live then are in the image
@@ -313,7 +313,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         // As in `remove`.
         self.prefetch(class);
         let guard = self.stripe(class.sum).lock_unless(Fault::AddValueWithoutLock, &self.counters);
-        let add = |item| !self.is_being_saved() && self.add(layout, item);
+        let add = |item| {
+            if self.is_being_saved() { self.add_while_saved(item) } else { self.add(layout, item) }
+        };
         match self.add_until_locked(layout, &guard, class, until, if_present, add)? {
             Attempt::Added => Ok(true),
             Attempt::NotNeeded => Ok(false),
@@ -324,7 +326,14 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// The same where the first attempt, which makes one step, did not succeed.
+    /// `add_slow`, apart from the fast way.
+    #[cold]
+    #[inline(never)]
+    fn add_while_saved(&self, item: Item) -> bool {
+        self.add_slow(item)
+    }
+
+    /// `add_until` where the first attempt, which makes one step, did not succeed.
     #[cold]
     #[inline(never)]
     fn add_until_slow(

@@ -4,13 +4,13 @@
 //! of its pair. So the copy can be added here without its key.
 //!
 //! # Why the sum is exact while both are in use
-//! What is read of the other table is its image at one moment (`table/image/save.rs`). Each copy that was in then is in the
-//! image exactly once, wherever relocations carry it meanwhile.
+//! What is read of the other table is its image at one moment (`table/image/save.rs`). Each copy that was in then is in
+//! the image exactly once, wherever relocations carry it meanwhile.
 //!
-//! Here, each copy is added as an insert of its key would add it. In a filter, one exchange may add several copies to
-//! a bucket. That is equivalent to the same number of inserts, one right after the other: an insert is one exchange
-//! of one word that takes no copy out (`table/stripe.rs`), and no thread can tell that nothing came in between. If a
-//! save of this table is running, the word is set aside first, as for any insert. Where slots have payloads, each copy is
+//! Here, each copy is added as an insert of its key would add it. In a filter, one exchange may add several copies to a
+//! bucket. That is equivalent to the same number of inserts, one right after the other: an insert is one exchange of
+//! one word that takes no copy out (`table/stripe.rs`), and no thread can tell that nothing came in between. If a save
+//! of this table is running, the word is set aside first, as for any insert. Where slots have payloads, each copy is
 //! added by an insert of its own, under the lock of its stripe.
 //!
 //! A table can take in itself, and two tables can take in each other: no lock is held from one step to the next.

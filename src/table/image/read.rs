@@ -1,4 +1,5 @@
-//! CONCURRENT: how the image of a table is read, and how a table is filled from one. `table/image/save.rs` has the reasoning.
+//! CONCURRENT: how the image of a table is read, and how a table is filled from one. `table/image/save.rs` has the
+//! reasoning.
 
 use std::io;
 

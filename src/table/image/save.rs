@@ -47,8 +47,8 @@
 //! - If the chunk was passed, every move comes after that, and the saver had read the word before. (In the sense of
 //!   happens-before, by the lock; and no read sees a write that happens after it.)
 //!
-//! What is left are inserts that find room, which only add. An insert that begins after the save has begun asks for
-//! the word to be set aside before it adds to it, like a move, so the image does not have it. Of the inserts that overlap
+//! What is left are inserts that find room, which only add. An insert that begins after the save has begun asks for the
+//! word to be set aside before it adds to it, like a move, so the image does not have it. Of the inserts that overlap
 //! the beginning, the image has those that came before the image's word was read. It also has what was there at `t`,
 //! since all of that happened before that reading. Other saves make no difference: their words and marks are their own.
 //!
@@ -64,17 +64,17 @@
 //!   image is exactly the table as it was at that moment.
 //! - A copy whose insert overlaps the beginning is in at most once: only in the bucket where it was inserted, and
 //!   only if that was in time. A later relocation puts it where the image no longer looks.
-//! - What `clear` takes out during the save may be in or not, since `clear` sets nothing aside. It takes copies out, so it
-//!   can add nothing to the image. What the image lacks because of it was taken out of the table.
+//! - What `clear` takes out during the save may be in or not, since `clear` sets nothing aside. It takes copies out, so
+//!   it can add nothing to the image. What the image lacks because of it was taken out of the table.
 //!
 //! *Why all locks at once.* It is not enough to join the list and to pass once through the locks, as `Table::settle`
-//! does. In between, some relocations would see the save, and others that began earlier would not. Suppose that one
-//! of the former sets bucket `B` aside as it is without `x`. Then one of the latter moves `x` from `A` to `B`, and `A` is
+//! does. In between, some relocations would see the save, and others that began earlier would not. Suppose that one of
+//! the former sets bucket `B` aside as it is without `x`. Then one of the latter moves `x` from `A` to `B`, and `A` is
 //! read when `x` is gone. The fault `SaveLocksInTurn` does this, and a model catches it.
 //!
 //! # What it costs
-//! Without a save, each change costs a relaxed load of a word that stays in the cache. During a save, each change
-//! also takes a lock. A bucket that is changed ahead of a save's mark costs that save 16 to 64 bytes, the first time, until
+//! Without a save, each change costs a relaxed load of a word that stays in the cache. During a save, each change also
+//! takes a lock. A bucket that is changed ahead of a save's mark costs that save 16 to 64 bytes, the first time, until
 //! its chunk is written. So the memory grows with what is changed, not with the table. If that memory is refused, the
 //! save fails and the operation goes on.
 

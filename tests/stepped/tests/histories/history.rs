@@ -216,8 +216,8 @@ macro_rules! histories_of {
 }
 pub(crate) use histories_of;
 
-/// Tests that with any of these steps left out, some history is not linearizable. Under shuttle, a step may have a world
-/// to begin with, shortly before the first that notices it, where the search from world 0 takes long.
+/// Tests that with any of these steps left out, some history is not linearizable. Under shuttle, a step may have a
+/// world to begin with, shortly before the first that notices it, where the search from world 0 takes long.
 macro_rules! without {
     ($histories:ident, in at most $seeds:literal worlds: $($(#[$attribute:meta])? $fault:ident $(from $from:literal)?),*) => {
         mod $histories {
