@@ -100,7 +100,7 @@ fn without_a_key_keys_can_be_made_to_look_like_one() {
 
 #[test]
 #[cfg_attr(miri, ignore = "too many operations")]
-fn where_the_key_is_secret_a_million_chosen_keys_are_like_any_others() {
+fn with_a_secret_key_a_million_chosen_keys_are_like_any_others() {
     // Keys that would have one fingerprint if there were no secret key.
     let chosen = |key: &u64| mix(*key) & 0x3ff == 0xbc;
     let crafted: Vec<u64> = (0..).filter(chosen).take(4 * MILLION).collect();
@@ -164,7 +164,7 @@ fn search_look_alikes(filter: &Keyed, key: u64, count: usize) -> Vec<u64> {
 /// lookups for each look-alike: some 600,000 here, and 1.7 billion in a filter of a million keys.
 #[test]
 #[cfg_attr(miri, ignore = "too many operations")]
-fn keys_that_were_searched_for_harm_the_filters_with_this_key_and_no_others() {
+fn chosen_keys_harm_only_filters_with_this_hasher_key() {
     let new = |hasher| Keyed::with_capacity_and_hasher(300, hasher);
     for hasher in [DefaultHashBuilder::new(), DefaultHashBuilder::new()] {
         let look_alikes = search_look_alikes(&new(hasher.clone()), 7, 40);

@@ -280,7 +280,7 @@ fn no_operation_of_a_rotating_filter_allocates() {
 }
 
 #[test]
-fn memory_that_is_refused_to_a_rotating_filter_is_an_error_that_names_the_size() {
+fn memory_refused_to_a_rotating_filter_is_an_error() {
     const GENERATIONS: usize = 3;
     drop(build(LAYOUTS[0], 100_000));
     for layout @ (encoding, rate, ..) in LAYOUTS {

@@ -66,7 +66,7 @@ fn a_batch_is_so_many_operations_on_single_keys() {
 /// Tables of one bucket and of a few, in which many fingerprints are nearly that of another key. Most lookups that
 /// take a second look find nothing.
 #[test]
-fn where_fingerprints_nearly_collide_a_batch_answers_as_single_lookups_do() {
+fn a_batch_tells_near_collisions_apart_as_single_lookups_do() {
     for (encoding, rate, slots, _) in layouts() {
         for capacity in [1, 10, 40] {
             let filter = build(capacity, encoding, rate);
@@ -97,7 +97,7 @@ fn a_key_may_come_often_in_a_batch() {
 }
 
 #[test]
-fn a_batch_that_is_refused_has_put_in_the_keys_before_and_no_other() {
+fn a_refused_batch_has_put_in_the_keys_before_and_no_other() {
     for (encoding, rate, ..) in layouts() {
         for capacity in [1, 30, 100, 1000].into_iter().take(if cfg!(miri) { 2 } else { 4 }) {
             let [single, batch] = [0, 1].map(|_| build(capacity, encoding, rate));

@@ -288,7 +288,7 @@ fn build(capacity: usize, rate: f64, encoding: Option<Encoding>) -> Result<Filte
 const SMALLEST_SUBNORMAL: f64 = f64::from_bits(1);
 
 #[test]
-fn a_rate_that_is_no_probability_between_0_and_1_is_an_error_that_names_it() {
+fn a_rate_that_is_no_probability_is_an_error_that_names_it() {
     let below = [0.0, -0.0, -SMALLEST_SUBNORMAL, -f64::MIN_POSITIVE, -0.1, -1.0, f64::MIN, f64::NEG_INFINITY];
     let above = [1.0, 1.0 + f64::EPSILON, 2.0, f64::MAX, f64::INFINITY, f64::NAN, -f64::NAN];
     for rate in below.into_iter().chain(above) {
@@ -318,7 +318,7 @@ fn a_rate_that_no_layout_has_is_an_error_that_names_the_lowest() {
 }
 
 #[test]
-fn a_capacity_beyond_that_of_one_table_is_an_error_that_names_the_limit_and_the_way() {
+fn a_capacity_beyond_one_table_is_an_error_with_a_remedy() {
     for (rate, encoding) in [0.5, 0.01, 0.001, 1e-5].into_iter().flat_map(|rate| ENCODINGS.map(|e| (rate, e))) {
         let error = build(usize::MAX, rate, encoding).unwrap_err();
         let BuildError::CapacityTooLarge { capacity: usize::MAX, largest, .. } = error else { panic!("{error:?}") };

@@ -167,7 +167,7 @@ fn a_filter_whose_keys_come_and_go_does_not_grow() {
 }
 
 #[test]
-fn of_all_that_race_to_add_a_key_one_does_also_while_the_filter_grows() {
+fn of_all_that_race_to_add_a_key_one_does_during_growth_too() {
     const KEYS: u64 = if cfg!(miri) { 200 } else { 20_000 };
     // The rate is so low that hardly any key is mistaken for another.
     let filter = Arc::new(builder(10, 1e-7).build().unwrap());
@@ -366,7 +366,7 @@ fn room_that_was_reserved_is_there_and_no_insert_has_to_grow() {
 }
 
 #[test]
-fn room_that_cannot_be_reserved_is_an_error_that_says_why_and_changes_nothing() {
+fn room_that_cannot_be_reserved_is_an_error_and_no_change() {
     let filter = GrowableCuckooFilter::<u64>::builder().capacity(100).memory_limit(20_000).build().unwrap();
     let before = (filter.tables(), filter.memory_usage(), filter.capacity());
     let error = filter.reserve(100_000).unwrap_err();

@@ -23,7 +23,7 @@ fn advised() -> u64 {
 
 /// There is only one test, because tests would share the memory of the process.
 #[test]
-fn large_tables_and_no_others_are_on_huge_pages_where_the_kernel_has_them() {
+fn only_large_tables_are_on_huge_pages() {
     let filter = |keys: usize, wanted: bool| {
         let filter =
             ConcurrentCuckooFilter::<u64>::builder().capacity(keys).huge_pages(wanted).build().expect("memory");

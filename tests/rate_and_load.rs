@@ -24,7 +24,7 @@ fn build(capacity: usize, layout: Layout, seed: u64) -> ConcurrentCuckooFilter<u
 
 #[test]
 #[cfg_attr(miri, ignore = "statistics need millions of operations")]
-fn the_false_positive_rate_is_as_computed_at_half_load_and_at_capacity() {
+fn the_rate_is_as_computed_at_half_load_and_at_capacity() {
     const LOOKUPS: u64 = 4_000_000;
     for layout in LAYOUTS {
         let filter = build(100_000, layout, 1);
@@ -46,7 +46,7 @@ fn the_false_positive_rate_is_as_computed_at_half_load_and_at_capacity() {
 
 #[test]
 #[cfg_attr(miri, ignore = "too many operations")]
-fn a_hundred_thousand_small_filters_take_as_many_keys_as_they_are_made_for() {
+fn a_hundred_thousand_small_filters_take_their_capacity() {
     let mut trials = 0;
     for capacity in (1..=40).chain([50, 64, 100, 200, 500]) {
         for seed in 0..if capacity <= 40 { 2500 } else { 200 } {
@@ -62,7 +62,7 @@ fn a_hundred_thousand_small_filters_take_as_many_keys_as_they_are_made_for() {
 
 #[test]
 #[cfg_attr(miri, ignore = "too many operations")]
-fn filters_of_every_layout_and_size_take_as_many_keys_as_they_are_made_for() {
+fn filters_of_every_layout_and_size_take_their_capacity() {
     for layout in LAYOUTS {
         for capacity in [1, 2, 3, 9, 17, 33, 70, 150, 400, 1000, 5000, 30_000, 300_000] {
             for seed in 0..(100_000 / capacity as u64).clamp(1, 100) {

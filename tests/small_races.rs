@@ -43,7 +43,7 @@ fn wait_for_more(writer: &mut Option<ScopedJoinHandle<'_, ()>>) {
 /// One thread inserts keys, and another's keys come and go. A third looks for the first one's keys. Once it has found
 /// one, it finds it again, and knows what the first thread did before the insert.
 #[test]
-fn a_key_that_was_found_is_found_again_and_tells_what_happened_before() {
+fn a_key_found_is_found_again_and_tells_what_came_before() {
     for round in 0..ROUNDS {
         let filter = support::build(12, Encoding::Plain, 1e-9);
         let done: [AtomicBool; 6] = Default::default();

@@ -216,7 +216,7 @@ fn each_kind_is_told_from_the_others() {
 }
 
 #[test]
-fn what_is_forged_but_for_its_checksums_is_refused_each_for_its_reason() {
+fn each_forged_field_is_refused_for_its_reason() {
     let genuine = saved_growable(&small_growable());
     let forged = |place: usize, bytes: &[u8]| {
         let mut changed = genuine.clone();

@@ -118,7 +118,7 @@ fn each_refused_operation_counts_once_whichever_it_is() {
 
 /// Semi-sorted lookups sometimes look twice to be sure. That is not a retry.
 #[test]
-fn lookups_that_nobody_disturbs_retry_nothing_and_wait_for_nothing() {
+fn undisturbed_lookups_retry_nothing_and_wait_for_nothing() {
     for (encoding, rate, ..) in LAYOUTS {
         let filter = build(1000, encoding, rate);
         hashes(0, 1000).for_each(|key| filter.insert(&key).unwrap());
@@ -134,7 +134,7 @@ fn lookups_that_nobody_disturbs_retry_nothing_and_wait_for_nothing() {
 }
 
 #[test]
-fn the_observed_rate_is_that_of_what_was_recorded_and_near_the_expected() {
+fn the_observed_rate_is_what_was_recorded_and_near_the_expected() {
     for (encoding, rate) in [(Encoding::Plain, 0.07), (Encoding::Plain, 0.012), (Encoding::SemiSorted, 0.003)] {
         let filter = build(10_000, encoding, rate);
         hashes(0, 10_000).for_each(|key| filter.insert(&key).unwrap());

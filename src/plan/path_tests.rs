@@ -88,7 +88,7 @@ proptest! {
 
 /// In a table of no more buckets than the budget, a search finds the only bucket with room. So "full" is exact there.
 #[test]
-fn a_search_finds_the_only_bucket_with_room_in_a_table_as_large_as_its_budget() {
+fn a_search_finds_the_only_room_in_a_table_of_its_budget() {
     let (layout, buckets) = (Plain::of(Shape::plain(4, 16)), Buckets::new(BUDGET));
     let full = |bucket: usize| {
         let entries = (0..4).map(|slot| layout.entry(layout.fingerprint_from(nested((4 * bucket + slot) as u64)), 0));

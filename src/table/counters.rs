@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn the_counts_of_two_tables_are_added_up_and_the_longer_path_is_the_longest() {
+    fn counts_of_two_tables_add_up_and_the_longer_path_counts() {
         let counts = |n: u64| Counts {
             len: n as usize,
             relocations: 10 * n,

@@ -211,7 +211,7 @@ fn all_vector_units_find_the_same() {
 }
 
 #[test]
-fn every_table_up_to_the_budget_fills_to_the_last_item_that_fits() {
+fn tables_up_to_the_budget_fill_to_the_last_item_that_fits() {
     for buckets in [1, 2, 3, 4, 5, 10, 51, 100] {
         let table = table::<SemiSorted>(Shape::semi_sorted(3, 22), buckets);
         let mut copies = Vec::new();

@@ -17,7 +17,7 @@ fn rates(encoding: Option<Encoding>) -> impl Iterator<Item = f64> {
 }
 
 #[test]
-fn all_tables_together_stay_below_the_rate_and_fingerprints_never_shrink() {
+fn all_tables_stay_below_the_rate_and_fingerprints_never_shrink() {
     for encoding in [None, Some(Encoding::Plain), Some(Encoding::SemiSorted)] {
         for rate in rates(encoding) {
             let shapes: Vec<_> = shapes(rate, encoding).take(MAX_TABLES).collect();
@@ -41,7 +41,7 @@ fn the_first_tables_of_a_filter_for_the_default_rate() {
 /// An attacker who knows the hasher's key can fill a pair of buckets, and is then refused, but cannot drive the
 /// memory up.
 #[test]
-fn keys_that_were_chosen_to_fill_a_pair_do_not_make_the_filter_grow() {
+fn keys_chosen_to_fill_a_pair_do_not_make_the_filter_grow() {
     let plan = Plan {
         buckets: 64,
         rate: 0.001,

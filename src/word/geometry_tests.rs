@@ -184,7 +184,7 @@ fn the_low_part_that_is_never_zero_is_the_narrowest_that_nests() {
 }
 
 #[test]
-fn where_the_bucket_count_is_odd_each_fingerprint_has_one_bucket_that_is_its_own_alternate() {
+fn with_an_odd_count_each_fingerprint_has_one_own_alternate() {
     for count in (1..100).step_by(2) {
         let buckets = Buckets::new(count);
         for fingerprint in (0..64).map(Fingerprint) {
@@ -228,7 +228,7 @@ fn hashes_reach_all_buckets_and_have_all_fingerprints() {
 }
 
 #[test]
-fn two_hops_lead_to_as_many_buckets_as_there_are_pairs_of_fingerprints() {
+fn two_hops_lead_to_a_bucket_for_each_pair_of_fingerprints() {
     fn check(geometry: impl Geometry) {
         let fingerprints = || (1..256).map(Fingerprint);
         let two_hops = |f| fingerprints().map(move |g| geometry.alternate(geometry.alternate(5, f), g));

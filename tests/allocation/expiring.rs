@@ -86,7 +86,7 @@ mod saved {
     type Filter = ExpiringCuckooFilter<u64, StableHashBuilder>;
 
     #[test]
-    fn load_allocates_no_more_than_the_limit_and_reports_what_is_refused() {
+    fn load_allocates_no_more_than_the_limit_and_says_so() {
         for keys in [0, 1, 100, 3000, 100_000] {
             for layout in MAPLET_LAYOUTS {
                 let state = || StableHashBuilder::with_key([5; 16]);
@@ -118,7 +118,7 @@ mod saved {
 
     /// A sweep keeps words for a save. If the memory for them is refused, the save fails, and the sweep goes on.
     #[test]
-    fn memory_that_is_refused_to_a_sweep_during_a_save_fails_the_save_and_nothing_else() {
+    fn memory_refused_to_a_sweep_fails_only_the_save() {
         let filter = builder(MAPLET_LAYOUTS[2], 100_000).build().unwrap();
         filter.advance_to(7);
         (0..100_000).for_each(|key| filter.insert(&key, 8 + key % 2).unwrap());

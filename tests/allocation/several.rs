@@ -34,7 +34,7 @@ macro_rules! saved {
 }
 
 #[test]
-fn load_of_several_tables_allocates_no_more_than_the_limit_and_reports_what_is_refused() {
+fn load_of_several_tables_allocates_no_more_than_the_limit() {
     /// Loads a filter, and checks the bytes and the number of its requests. The requests that `boxes` names cannot
     /// be refused.
     macro_rules! check {
@@ -152,7 +152,7 @@ mod deserialized {
 
     #[test]
     #[cfg_attr(target_arch = "s390x", ignore = "the figures are for cache lines of at most 128 bytes")]
-    fn a_filter_takes_up_to_twelve_times_its_bytes_and_large_ones_twice() {
+    fn a_filter_takes_up_to_12_times_its_bytes_and_large_ones_2() {
         for rate in [0.9, 0.001, 1e-7] {
             for tables in 1..12 {
                 check!(Growable, tiny_tables(rate, tables));

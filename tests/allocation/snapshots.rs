@@ -46,7 +46,7 @@ fn claiming(buckets: u64) -> Vec<u8> {
 }
 
 #[test]
-fn a_header_that_claims_34_gb_is_refused_before_anything_is_allocated() {
+fn a_header_that_claims_34_gb_is_refused_without_allocation() {
     let bytes = claiming(0xffff_fffe);
     let limit = 100 << 20;
     let (loaded, requests) = watch(|| Filter::load(&bytes[..], state(), limit));
@@ -69,7 +69,7 @@ fn a_header_that_claims_34_gb_is_refused_before_anything_is_allocated() {
 /// arrived.
 #[cfg(feature = "serde")]
 #[test]
-fn a_header_that_claims_1_gb_allocates_nothing_where_numbers_come_one_by_one() {
+fn a_header_that_claims_1_gb_allocates_nothing() {
     use serde::de::DeserializeSeed;
 
     // Nothing but the header, or a part of what it claims.
@@ -85,7 +85,7 @@ fn a_header_that_claims_1_gb_allocates_nothing_where_numbers_come_one_by_one() {
 }
 
 #[test]
-fn load_allocates_no_more_than_the_limit_and_reports_what_is_refused() {
+fn load_allocates_no_more_than_the_limit_and_says_so() {
     for keys in [0, 1, 100, 3000, 100_000] {
         for layout in LAYOUTS {
             let filter = filter(layout, keys);
@@ -181,7 +181,7 @@ fn after_a_save_that_failed_halfway_changes_keep_nothing() {
 }
 
 #[test]
-fn memory_that_is_refused_during_a_save_fails_the_save_and_nothing_else() {
+fn memory_refused_during_a_save_fails_only_the_save() {
     let filter = filter(LAYOUTS[5], 100_000);
     for nth in 1..=3 {
         let error = refuse(nth, || filter.save(io::sink())).unwrap_err();

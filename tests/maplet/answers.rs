@@ -11,7 +11,7 @@ fn list(values: Values) -> Vec<u16> {
 }
 
 #[test]
-fn a_key_has_the_values_that_were_inserted_until_they_are_removed() -> Result<(), InsertError> {
+fn a_key_has_its_values_until_they_are_removed() -> Result<(), InsertError> {
     let maplet = maplet(100, 16, 0.001);
     assert!(maplet.values(&1).is_empty() && !maplet.contains(&1));
     maplet.insert(&1, 65_535)?;
@@ -53,7 +53,7 @@ fn insert_if_absent_tells_the_values_that_there_are() -> Result<(), InsertError>
 }
 
 #[test]
-fn a_value_with_too_many_bits_is_an_error_that_says_so_and_changes_nothing() {
+fn a_value_with_too_many_bits_is_an_error_and_no_change() {
     let maplet = maplet(100, 4, 0.001);
     let too_large = |error| matches!(error, InsertError::ValueTooLarge { value: 16, value_bits: 4, .. });
     assert!(too_large(maplet.insert(&1, 16).unwrap_err()));
@@ -122,7 +122,7 @@ fn a_full_maplet_says_so_and_keeps_what_it_has() {
 }
 
 #[test]
-fn a_key_has_at_most_as_many_values_as_its_two_buckets_have_slots() {
+fn a_key_has_at_most_a_value_for_each_slot_of_its_buckets() {
     let maplet = maplet(1000, 4, 0.001);
     let most = 2 * maplet.slots_per_bucket();
     (0..most as u16).for_each(|value| maplet.insert(&1, value).expect("there is a slot"));

@@ -80,7 +80,7 @@ fn values_that_change_all_the_time_hide_no_value_that_stays() {
 
 /// Of all threads that add a value to a key without one, exactly one adds it. All other calls return that value.
 #[test]
-fn of_all_that_race_to_own_a_key_one_does_and_the_others_are_told() {
+fn of_all_that_race_to_own_a_key_one_does_and_all_know() {
     const THREADS: u16 = 4;
     const KEYS: u64 = if cfg!(miri) { 20 } else { 20_000 };
     let maplet =

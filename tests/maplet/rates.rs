@@ -81,7 +81,7 @@ fn other_values_of_present_keys_come_in_at_the_rate() {
 /// The narrowest fingerprints, 7 bits, give the fewest alternate buckets. Small maplets with them also take as many
 /// keys as they are made for.
 #[test]
-fn small_maplets_with_the_narrowest_fingerprints_take_as_many_keys_as_they_are_made_for() {
+fn small_maplets_of_narrow_fingerprints_take_their_capacity() {
     const OF_EACH: usize = if cfg!(miri) { 10 } else { 20_000 };
     for value_bits in [5, 7, 10, 15] {
         for capacity in [1, 7, 10, 20, 40, 70, 100, 200, 500, 2000] {

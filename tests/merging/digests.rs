@@ -9,7 +9,7 @@ use crate::{expiring, filter, growable, maplet, rotating};
 type Result = std::result::Result<(), Box<dyn Error>>;
 
 #[test]
-fn the_order_of_inserts_and_where_relocations_lead_make_no_difference() -> Result {
+fn order_and_relocations_make_no_difference() -> Result {
     for (encoding, rate, ..) in LAYOUTS {
         let [one, other] = [(); 2].map(|()| build(2000, encoding, rate));
         let keys: Vec<_> = hashes(0, one.capacity()).collect();
@@ -169,7 +169,7 @@ fn the_dead_that_were_not_swept_do_not_count() -> Result {
 }
 
 #[test]
-fn in_which_table_of_a_growing_filter_a_copy_is_makes_no_difference() -> Result {
+fn the_table_that_has_a_copy_makes_no_difference() -> Result {
     let [one, other] = [(); 2].map(|()| growable(500));
     let keys: Vec<_> = hashes(0, 8000).collect();
     keys.iter().try_for_each(|key| one.insert(key))?;

@@ -162,7 +162,7 @@ fn what_does_not_fit_is_refused_before_anything_changes() {
 /// More copies of one key than its two buckets hold. The filter is below its capacity, so only this key is refused
 /// on the way.
 #[test]
-fn a_copy_that_is_refused_on_the_way_is_told_with_those_that_are_in() {
+fn a_refused_copy_is_told_with_those_that_are_in() {
     let [sum, other] = [(); 2].map(|()| filter());
     let key = hashes(0, 1).next().unwrap();
     (0..6).for_each(|_| sum.insert(&key).unwrap());

@@ -10,7 +10,7 @@ use crate::filters::{Filter, exact};
 use crate::support::plausible;
 
 #[test]
-fn the_rate_of_all_generations_together_is_at_most_what_was_asked_for() {
+fn the_rate_of_all_generations_is_at_most_the_one_asked_for() {
     const LOOKUPS: u64 = if cfg!(miri) { 1000 } else { 1_000_000 };
     let capacity = if cfg!(miri) { 100 } else { 10_000 };
     for (generations, rate) in [(2, 0.01), (3, 0.001), (5, 0.001), (4, 0.1)] {

@@ -58,7 +58,7 @@ fn a_new_clock_lets_keys_expire_again() {
 /// The periods of the new clock end at other times than those of the old one. To forget no key too soon, begin the
 /// new clock one tick ahead.
 #[test]
-fn a_new_clock_that_begins_a_tick_ahead_lets_no_key_live_shorter() {
+fn a_new_clock_a_tick_ahead_lets_no_key_live_shorter() {
     let filter = filter();
     filter.advance_to(100);
     filter.insert(&1).unwrap();

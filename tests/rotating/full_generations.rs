@@ -25,7 +25,7 @@ fn a_full_generation_refuses_a_key_and_forgets_none() {
 }
 
 #[test]
-fn by_count_the_last_inserts_are_remembered_and_no_more_than_there_are_slots() {
+fn by_count_the_last_inserts_are_remembered_and_no_more() {
     for generations in 2..=5u64 {
         let filter = exact(generations as usize, 300).rotate_when_full(true).build().unwrap();
         let remembered = (generations - 1) * filter.generation_capacity() as u64;

@@ -3,7 +3,7 @@
 use crate::filters::exact;
 
 #[test]
-fn a_key_lives_for_its_generation_and_the_next_ones_and_no_longer() {
+fn a_key_lives_for_its_generation_and_the_next_ones() {
     for generations in 2..=5 {
         for rotations_before in 0..3 * generations as u64 {
             let filter = exact(generations, 100).build().unwrap();
@@ -27,7 +27,7 @@ fn a_key_lives_for_its_generation_and_the_next_ones_and_no_longer() {
 }
 
 #[test]
-fn an_insert_lets_the_life_of_a_key_begin_anew_and_insert_if_absent_does_not() {
+fn an_insert_renews_a_key_and_insert_if_absent_does_not() {
     let filter = exact(3, 100).build().unwrap();
     filter.insert(&1).unwrap();
     filter.insert(&2).unwrap();

@@ -9,7 +9,7 @@ use concurrent_cuckoo_filter::InsertError;
 use crate::filters::{Filter, exact};
 
 #[test]
-fn of_all_threads_that_bring_a_tick_one_rotates_and_none_goes_on_before() {
+fn of_all_that_bring_a_tick_one_rotates_and_none_goes_on_before() {
     const TICKS: u64 = if cfg!(miri) { 20 } else { 1000 };
     // A thread that has fallen behind inserts all its keys into the last generation.
     let filter = exact(3, 4 * TICKS as usize).build().unwrap();

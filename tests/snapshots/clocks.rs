@@ -106,7 +106,7 @@ fn a_filter_that_was_saved_before_its_first_tick_waits_for_it() {
 
 /// The clock begins at 0 in each process.
 #[test]
-fn a_clock_that_is_behind_is_said_to_be_and_one_that_begins_anew_keeps_what_is_left_of_each_lifetime() {
+fn a_clock_behind_is_said_and_a_new_one_keeps_lifetimes() {
     for saved_at in [1, 5, 16, NOW, u64::MAX - 15] {
         let filter = expiring_builder().capacity(100).lifetime_in_ticks(15).build().unwrap();
         filter.advance_to(saved_at - 1);

@@ -200,7 +200,7 @@ fn the_owner_and_the_group_are_kept() {
 /// A process that may not give the file to the group of the old one. Only root can start such a process.
 #[cfg(unix)]
 #[test]
-fn a_group_that_could_not_read_the_old_file_cannot_read_the_new_one() {
+fn who_could_not_read_the_old_file_cannot_read_the_new_one() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     use std::os::unix::process::CommandExt;
 
@@ -317,7 +317,7 @@ fn saves_for_ever() {
 /// Like a full disk: another process may write no file of more than a few KiB.
 #[cfg(unix)]
 #[test]
-fn a_save_that_fails_half_way_leaves_the_old_file_and_nothing_else() {
+fn a_save_that_fails_leaves_the_old_file_and_nothing_else() {
     let folder = Folder::new("full");
     let path = folder.0.join("revoked.ccf");
     filter(10).save_to_path(&path).unwrap();

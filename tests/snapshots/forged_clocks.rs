@@ -130,7 +130,7 @@ fn a_table_that_does_not_fit_the_clock_is_refused() {
 }
 
 #[test]
-fn a_filter_whose_entries_expire_is_told_from_a_filter_and_from_a_maplet() {
+fn an_expiring_filter_is_told_from_a_filter_and_a_maplet() {
     for filter in small_expiring() {
         let bytes = saved_expiring(&filter);
         let refusals = [

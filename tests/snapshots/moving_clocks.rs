@@ -13,7 +13,7 @@ use crate::writers::{Acting, Keeping, Slow};
 /// The filter is so full that most inserts relocate. No two keys are of one class, so that no key is found by
 /// another's entry.
 #[test]
-fn each_entry_that_lives_throughout_is_in_the_snapshot_whatever_moves() {
+fn each_entry_that_lives_is_in_the_snapshot_whatever_moves() {
     const LONGEST: u64 = 62;
     let builder = expiring_builder().capacity(60_000).false_positive_rate(0.01).lifetime_in_ticks(LONGEST);
     let filter = builder.build().unwrap();
@@ -149,7 +149,7 @@ fn a_snapshot_is_exactly_what_the_filter_was_at_its_position() {
 /// All entries that are live when a save begins die before the first byte of the table is written. Then other
 /// entries take their places on the ring, or the clock begins anew.
 #[test]
-fn the_clock_of_a_snapshot_is_that_of_the_moment_when_the_save_began() {
+fn the_clock_of_a_snapshot_is_that_of_its_moment() {
     for nth in [0, 1, 20] {
         let filter = expiring_builder().capacity(20_000).lifetime_in_ticks(15).build().unwrap();
         filter.advance_to(70);

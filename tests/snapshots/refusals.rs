@@ -13,7 +13,7 @@ use crate::forged::{Forged, assert_refused};
 use crate::support::LAYOUTS;
 
 #[test]
-fn what_is_forged_but_for_its_checksums_is_refused_each_for_its_reason() {
+fn each_forged_field_is_refused_for_its_reason() {
     load(&Forged::new().bytes()).expect("nothing is wrong with this one");
 
     let forged = |change: &dyn Fn(&mut Forged)| {
@@ -226,7 +226,7 @@ fn a_snapshot_that_is_cut_short_is_said_to_be() {
 }
 
 #[test]
-fn a_hasher_with_another_key_is_refused_and_so_is_another_hasher() {
+fn another_hasher_is_refused_and_one_with_another_key_too() {
     let filter = build(LAYOUTS[5], 100);
     let bytes = saved(&filter);
     let other = StableHashBuilder::with_key([1; 16]);

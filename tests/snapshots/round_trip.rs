@@ -43,7 +43,7 @@ fn what_is_saved_is_loaded_in_every_layout() {
 }
 
 #[test]
-fn what_is_saved_of_a_maplet_is_loaded_in_every_layout_with_its_values() {
+fn a_maplet_is_loaded_in_every_layout_with_its_values() {
     for layout @ (value_bits, _, slots, fingerprint_bits) in MAPLET_LAYOUTS {
         for capacity in [0, 20, 3000, 30_000] {
             let maplet = build_maplet(layout, capacity);

@@ -15,7 +15,7 @@ use crate::writers::{Acting, Keeping, Slow};
 
 /// At 95 % load, where most inserts relocate. No two keys are of one class, so that `count` is exact.
 #[test]
-fn each_key_that_is_in_throughout_is_in_the_snapshot_as_often_whatever_moves() {
+fn each_key_that_stays_is_in_the_snapshot_whatever_moves() {
     const BUCKETS: usize = 20_000;
     let filter = builder().capacity(BUCKETS * 38 / 10).false_positive_rate(1e-4).build().unwrap();
     let slots = filter.slots();
@@ -129,7 +129,7 @@ fn the_writer_may_use_the_filter_and_save_it_too() {
 /// A writer blocks in the very first byte and in each later one. It delays no other save, and does not change the
 /// moment of its own.
 #[test]
-fn the_moment_of_a_save_comes_before_its_first_byte_and_before_other_saves_end() {
+fn the_moment_of_a_save_comes_before_its_first_byte() {
     for nth in 0..16 {
         let filter = build(LAYOUTS[5], 20_000);
         (0..100).for_each(|key| filter.insert(&key).unwrap());
@@ -259,7 +259,7 @@ fn saves_at_the_same_time_do_not_disturb_each_other() {
 /// At a load where inserts relocate. No two keys are of one class, so that each key has only the values that it was
 /// given.
 #[test]
-fn each_key_whose_value_is_replaced_has_the_old_or_the_new_one_in_the_snapshot() {
+fn a_replaced_value_is_in_the_snapshot_as_the_old_or_the_new() {
     for layout in [MAPLET_LAYOUTS[4], MAPLET_LAYOUTS[9]] {
         let maplet = build_maplet(layout, 30_000);
         let slots = maplet.slots();

@@ -59,7 +59,7 @@ fn filters_of_other_keys_are_told_apart() {
 
 /// In two versions of a program, a struct has the same name, but one version has one more field.
 #[test]
-fn a_struct_that_has_changed_is_told_apart_by_a_schema_of_its_own() {
+fn a_changed_struct_is_told_apart_by_a_schema_of_its_own() {
     let first =
         ConcurrentCuckooFilter::<Token>::builder().hasher(state()).capacity(10).schema("token 1").build().unwrap();
     first.insert(&Token { id: 7 }).unwrap();

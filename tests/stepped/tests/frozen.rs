@@ -235,7 +235,7 @@ fn a_removal_waits_for_a_writer_that_stopped_under_its_lock() {
 /// No step of the real library can panic or be cancelled. If one could, this would be the only damage: an item may
 /// be counted twice or not at all, and an item that was being moved may have two copies.
 #[test]
-fn a_thread_that_dies_in_the_midst_loses_no_item_and_holds_no_lock() {
+fn a_thread_that_dies_loses_no_item_and_holds_no_lock() {
     for operation in OPERATIONS {
         for nth in 0..steps_of(operation).len() {
             let scene = Scene::new();
