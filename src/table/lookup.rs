@@ -8,6 +8,7 @@ use crate::table::table::{Stripes, Table, load};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Geometry, Index, Item, Items};
 use crate::word::layout::Layout;
+use crate::word::ring::Moment;
 
 /// A table of at most this many buckets is in the L2 cache, if it is used much. While the L2 cache answers, a
 /// processor works on other lookups.
@@ -23,15 +24,11 @@ pub(super) trait Lookup {
     /// The answer for an absent key.
     const ABSENT: Self::Answer;
 
-    /// What must be read before the buckets.
-    type Before: Copy;
-
-    fn before<L: Layout, G: Geometry>(table: &Table<L, G>) -> Self::Before;
-
-    /// The answers that follow from the buckets.
+    /// The answers that follow from the buckets, with the moment of the table's clock, if it has one, before they were
+    /// read.
     fn compare<L: Layout, G: Geometry>(
         table: &Table<L, G>,
-        before: Self::Before,
+        moment: Option<Moment>,
         block: Block<'_, G>,
         pairs: &Pairs,
         answers: &mut [Self::Answer; BLOCK],
@@ -46,17 +43,13 @@ pub(super) struct Contains;
 
 impl Lookup for Contains {
     type Answer = bool;
-    type Before = ();
 
     const ABSENT: bool = false;
 
     #[inline(always)]
-    fn before<L: Layout, G: Geometry>(_: &Table<L, G>) {}
-
-    #[inline(always)]
     fn compare<L: Layout, G: Geometry>(
         table: &Table<L, G>,
-        (): (),
+        _: Option<Moment>,
         block: Block<'_, G>,
         pairs: &Pairs,
         answers: &mut [bool; BLOCK],
@@ -139,10 +132,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         coming: Option<&Items<G::Index, BLOCK>>,
         answers: &mut [K::Answer; BLOCK],
     ) {
-        let before = K::before(self);
+        let moment = self.moment();
         let mut pairs = Pairs::NONE;
         let changes = self.load_block(block, coming, &mut pairs);
-        K::compare(self, before, block, &pairs, answers);
+        K::compare(self, moment, block, &pairs, answers);
         if changes != 0 && !fault::injected(Fault::LookupWithoutVersion) {
             for (answer, &hash) in answers.iter_mut().zip(block.hashes).take(block.len) {
                 *answer = K::look_again(self, *answer, hash);

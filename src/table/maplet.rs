@@ -74,6 +74,7 @@ use crate::word::bucket::{BucketOps, Place};
 use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::{Fingerprint, Layout};
 use crate::word::payloads::{OnlyPlace, PayloadOps};
+use crate::word::ring::Moment;
 use crate::word::values::Values;
 
 /// The values of a key.
@@ -81,17 +82,13 @@ pub(super) struct ValuesOfKey;
 
 impl Lookup for ValuesOfKey {
     type Answer = Values;
-    type Before = ();
 
     const ABSENT: Values = Values::EMPTY;
 
     #[inline(always)]
-    fn before<L: Layout, G: Geometry>(_: &Table<L, G>) {}
-
-    #[inline(always)]
     fn compare<L: Layout, G: Geometry>(
         table: &Table<L, G>,
-        (): (),
+        _: Option<Moment>,
         block: Block<'_, G>,
         pairs: &Pairs,
         answers: &mut [Values; BLOCK],

@@ -42,7 +42,6 @@
 use crate::error::insert::InsertError;
 use crate::plan::path::{self, Hop, Outcome};
 use crate::sync::fault::{self, Fault};
-use crate::table::expiring::clock::Clock;
 use crate::table::stripe::{Guard, Stripe};
 use crate::table::table::{Table, TakeFaults};
 use crate::word::bucket::BucketOps;
@@ -189,11 +188,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 }
             }
         })
-    }
-
-    /// The moment of the table's clock, if it has one.
-    fn moment(&self) -> Option<Moment> {
-        self.clock().map(Clock::moment)
     }
 
     /// Searches for a path to room for the item, at a moment of the table's clock. `relocate` carries out its hops.

@@ -16,6 +16,7 @@ use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Geometry, Item};
 use crate::word::layout::{Borrowed, Entry, Layout, OfShape, Shape};
 use crate::word::payloads::PayloadOps;
+use crate::word::ring::Moment;
 use crate::word::values::Values;
 
 /// A concurrent multiset of items.
@@ -98,6 +99,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     pub(crate) fn clock(&self) -> Option<&Clock> {
         // A constant `None` in tables without payloads: there the compiler removes all code for a clock.
         if L::HAS_PAYLOAD { self.clock.as_deref().map(|[clock]| clock) } else { None }
+    }
+
+    /// The moment of the table's clock, if it has one.
+    #[inline(always)]
+    pub(super) fn moment(&self) -> Option<Moment> {
+        self.clock().map(Clock::moment)
     }
 
     /// The layout, for operations that may also be compiled for a known shape.

@@ -171,29 +171,22 @@ pub(in crate::table) struct ContainsLive;
 
 impl Lookup for ContainsLive {
     type Answer = bool;
-    /// One moment serves for all lookups of a block.
-    type Before = Moment;
 
     const ABSENT: bool = false;
 
-    #[inline(always)]
-    fn before<L: Layout, G: Geometry>(table: &Table<L, G>) -> Moment {
-        table.own_clock().moment()
-    }
-
+    /// One moment serves for all lookups of a block.
     #[inline(always)]
     fn compare<L: Layout, G: Geometry>(
         table: &Table<L, G>,
-        moment: Moment,
+        moment: Option<Moment>,
         block: Block<'_, G>,
         pairs: &Pairs,
         answers: &mut [bool; BLOCK],
     ) {
-        if moment.lag() == 0 {
+        match moment {
+            Some(moment) if moment.lag() > 0 => table.compare_block_beside_dead(moment, block, pairs, answers),
             // As in `contains_live`.
-            table.compare_block(block, pairs, answers);
-        } else {
-            table.compare_block_beside_dead(moment, block, pairs, answers);
+            _ => table.compare_block(block, pairs, answers),
         }
     }
 
