@@ -112,7 +112,7 @@ fn expiring(slots: usize) -> Expiring {
 fn expiring_at_90(from: u64) -> &'static Subject<Expiring> {
     let filter = expiring(4 * OPERATIONS);
     let len = filter.slots() as u64 * 9 / 10;
-    (0..len).for_each(|index| filter.insert(&key(index), END).expect("room"));
+    (0..len).for_each(|index| filter.insert_until(&key(index), END).expect("room"));
     let mut order = Shuffled::new(from..from + len, 0.0);
     Subject::new(filter, (0..).map(|_| order.next()))
 }
@@ -266,7 +266,7 @@ mod counted {
         expiring_lookup_miss: expiring_at_90(ABSENT) => each_of(|filter: &Expiring, key| filter.contains(key)), NONE;
         expiring_batched_lookup_hit: expiring_at_90(0) => live_in_batch, ALL;
         expiring_batched_lookup_miss: expiring_at_90(ABSENT) => live_in_batch, NONE;
-        expiring_insert_to_half: expiring_to_half() => each_of(|filter: &Expiring, key| filter.insert(key, END).is_ok()), ALL;
+        expiring_insert_to_half: expiring_to_half() => each_of(|filter: &Expiring, key| filter.insert_until(key, END).is_ok()), ALL;
         expiring_remove: expiring_at_90(0) => each_of(|filter: &Expiring, key| filter.remove(key, END)), ALL;
     }
 

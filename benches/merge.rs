@@ -106,7 +106,7 @@ fn absorb_expiring(half: u64) -> f64 {
     let [sum, other] = [0, half].map(|from| {
         let filter = expiring(2 * half);
         filter
-            .insert_hash_batch(hashes(from, from + half).map(|hash| (hash, 1001 + hash % 14)))
+            .insert_hash_until_batch(hashes(from, from + half).map(|hash| (hash, 1001 + hash % 14)))
             .expect("there is room");
         filter
     });
@@ -213,7 +213,7 @@ fn digests(bytes: usize, rounds: usize) {
         row(name, all.memory_usage(), all.len(), &|| all.digest().expect("memory for it"));
     }
     let all = expiring((bytes as f64 / 8.0 * 4.0 * 0.94) as u64);
-    all.insert_hash_batch(hashes(0, all.capacity() as u64).map(|hash| (hash, 1001 + hash % 14)))
+    all.insert_hash_until_batch(hashes(0, all.capacity() as u64).map(|hash| (hash, 1001 + hash % 14)))
         .expect("there is room");
     row("entries that expire", all.memory_usage(), all.len(), &|| all.digest().expect("memory for it"));
     println!("{}", align(&rows, 1));

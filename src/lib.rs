@@ -166,7 +166,7 @@ pub use snapshot::loader::{FromSnapshot, Loaded, Loader};
 pub use snapshot::save::Save;
 #[cfg(feature = "serde")]
 pub use snapshot::serde::SameByDefault;
-pub use table::expiring::clock::Advance;
+pub use table::expiring::clock::{Advance, WhenFull};
 pub use word::layout::Encoding;
 pub use word::values::{Values, ValuesIter};
 

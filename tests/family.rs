@@ -66,7 +66,7 @@ fn debug_output_names_the_type_and_the_number_of_keys() {
     maplet.insert(&1, 2).unwrap();
     let expiring = ExpiringCuckooFilter::<u64>::builder().capacity(10).lifetime_in_ticks(3).build().unwrap();
     expiring.advance_to(1);
-    expiring.insert(&1, 2).unwrap();
+    expiring.insert_until(&1, 2).unwrap();
     let (one, growable, rotating) = (
         ConcurrentCuckooFilter::<u64>::with_capacity(10),
         GrowableCuckooFilter::<u64>::with_capacity(10),

@@ -101,7 +101,7 @@ fn the_clock_and_the_entries_of_a_snapshot_are_of_one_moment() {
         scope.spawn(|| {
             for tick in (1..).take_while(|_| !ended.load(Ordering::Relaxed)) {
                 filter.advance_to(tick);
-                filter.insert(&(tick % 2), tick + 1).unwrap();
+                filter.insert_until(&(tick % 2), tick + 1).unwrap();
             }
         });
         let (start, mut wrong) = (Instant::now(), None);

@@ -163,7 +163,7 @@ fn a_key_that_is_kept_is_found_while_others_die() {
             start.wait();
             for number in 1..6 {
                 let end = 102 + number % 3;
-                filter.insert(&key(round, number), end).expect("there is room");
+                filter.insert_until(&key(round, number), end).expect("there is room");
                 assert!(filter.contains(&kept), "a live entry was missed");
             }
             clock.join().expect("no thread fails");

@@ -115,7 +115,7 @@ fn full_of_ends() -> Vec<Expiring> {
         let builder = Expiring::builder().capacity(3 * KEYS as usize).lifetime_in_ticks(longest);
         let filter = builder.false_positive_rate(rate).build().unwrap();
         filter.advance_to(0);
-        (0..).take_while(|key| filter.insert(key, end_of(*key)).is_ok()).for_each(drop);
+        (0..).take_while(|key| filter.insert_until(key, end_of(*key)).is_ok()).for_each(drop);
         filter
     };
     [(14, 0.06), (15, 0.011), (15, 0.001), (255, 0.001), (65_535, 0.001)].map(fill).into()
@@ -285,15 +285,15 @@ const OPERATIONS: [Operation; 57] = [
     ("expiring: insert that takes dead entries out", || {
         on_each(full_of_dead(), |filter| {
             let swept = filter.stats().expired;
-            new().take(KEYS as usize / 4).for_each(|key| filter.insert(&key, 14).unwrap());
+            new().take(KEYS as usize / 4).for_each(|key| filter.insert_until(&key, 14).unwrap());
             assert!(filter.stats().expired > swept);
         })
     }),
     ("expiring: insert that is refused", || {
-        on_each(full_of_ends(), |filter| assert!(new().any(|key| filter.insert(&key, 14).is_err())))
+        on_each(full_of_ends(), |filter| assert!(new().any(|key| filter.insert_until(&key, 14).is_err())))
     }),
     ("expiring: insert_if_absent that is refused", || {
-        on_each(full_of_ends(), |filter| assert!(new().any(|key| filter.insert_if_absent(&key, 14).is_err())))
+        on_each(full_of_ends(), |filter| assert!(new().any(|key| filter.insert_if_absent_until(&key, 14).is_err())))
     }),
     ("expiring: keep_until", || {
         on_each(full_of_dead(), |filter| (0..99).for_each(|key| filter.keep_until(&key, 15).unwrap()))
@@ -318,7 +318,7 @@ const OPERATIONS: [Operation; 57] = [
             filter.remove_batch(keys.iter().map(|key| (key, end_of(*key))), &mut removed);
             assert!(removed.len() == 1000 && removed.iter().all(|&removed| removed));
             let keys: Vec<u64> = new().collect();
-            assert!(filter.insert_batch(keys.iter().map(|key| (key, 14))).is_err());
+            assert!(filter.insert_until_batch(keys.iter().map(|key| (key, 14))).is_err());
         })
     }),
     ("expiring: save", || saves!(full_of_dead())),

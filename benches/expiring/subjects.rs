@@ -143,7 +143,7 @@ impl Held for Expiring {
     }
 
     fn insert(&self, entries: &[Clocked]) -> usize {
-        number(entries, |(key, end)| self.insert(key, *end).is_ok())
+        number(entries, |(key, end)| self.insert_until(key, *end).is_ok())
     }
 
     fn remove(&self, entries: &[Clocked]) -> Option<usize> {

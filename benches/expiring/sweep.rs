@@ -45,7 +45,7 @@ impl Filled {
         let missing = self.len.saturating_sub(self.filter.len()) as u64;
         let hash = |number| self.filter.hash_one(&key(number));
         let new = (self.next..self.next + missing).map(|number| (hash(number), end(self.now, number)));
-        self.filter.insert_hash_batch(new).expect("room");
+        self.filter.insert_hash_until_batch(new).expect("room");
         self.next += missing;
     }
 
@@ -197,7 +197,7 @@ fn inserts(filled: &mut Filled, rounds: usize) -> Table {
                 let mut inserted = Times::default();
                 let times = if at == Step::BETWEEN { &mut inserted } else { &mut times[at % STEPS.len()][nth] };
                 // A refused insert takes its time too: then there is no more room.
-                black_box(times.time(|| filter.insert(&key, now + lifetime))).ok();
+                black_box(times.time(|| filter.insert_until(&key, now + lifetime))).ok();
                 next += 1;
             }
         }

@@ -75,11 +75,22 @@ pub enum InsertError {
         /// The longest lifetime, in ticks.
         longest: u64,
     },
+    /// The [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has [forgotten](crate::WhenFull::ForgetOldest) the tick
+    /// at which the entry should expire, to make room for entries that live longer.
+    ///
+    /// Build a larger filter, or give the entry a longer life.
+    #[non_exhaustive]
+    Forgotten {
+        /// The tick at which the entry should expire.
+        expires_at: u64,
+        /// The last tick that was forgotten.
+        up_to: u64,
+    },
     /// A lifetime was given as a [`Duration`](core::time::Duration), but the
     /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) was built [by
     /// ticks](crate::ExpiringBuilder::lifetime_in_ticks), so it does not know how long a tick is.
     ///
-    /// Use [`insert`](crate::ExpiringCuckooFilter::insert), or build the filter with a
+    /// Use [`insert_until`](crate::ExpiringCuckooFilter::insert_until), or build the filter with a
     /// [`lifetime`](crate::ExpiringBuilder::lifetime).
     ResolutionUnknown,
     /// The filter already holds as many copies of this key as the key's two buckets have slots.
@@ -175,6 +186,11 @@ impl fmt::Display for InsertError {
                  first if that clock is behind, or build the filter for a longer lifetime or with a coarser \
                  resolution",
                 expires_at - now
+            ),
+            Self::Forgotten { expires_at, up_to } => write!(
+                f,
+                "the ExpiringCuckooFilter has no room for an entry that expires at tick {expires_at}: to make room, it \
+                 has forgotten all entries up to tick {up_to}; build a larger one, or give the entry a longer life"
             ),
             Self::ResolutionUnknown => write!(
                 f,

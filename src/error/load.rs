@@ -125,10 +125,12 @@ pub enum LoadError {
         longest: u64,
         /// The nanoseconds of a tick beyond whole seconds, below a billion.
         nanoseconds: u32,
-        /// The place of the tick that is now, below 2 to the power of `end_bits`; 0 if no tick is known.
+        /// The place of the last tick that has ended, below 2 to the power of `end_bits`; 0 if no tick is known.
         place: u16,
         /// By how many ticks the sweep lags behind: at most 2 to the power of `end_bits`; 0 if no tick is known.
         lag: u64,
+        /// How many ticks after now were ended early: less than `longest`; 0 if no tick is known.
+        ahead: u16,
     },
     /// No generation has such a number.
     #[non_exhaustive]
@@ -293,11 +295,11 @@ impl fmt::Display for LoadError {
             Self::InvalidValueBits { value_bits, most } => {
                 write!(f, "the snapshot states values of {value_bits} bits, not of 1 to {most}; rebuild the maplet")
             }
-            Self::InvalidClock { end_bits, longest, nanoseconds, place, lag } => write!(
+            Self::InvalidClock { end_bits, longest, nanoseconds, place, lag, ahead } => write!(
                 f,
                 "the snapshot states a clock that no filter has: ends of {end_bits} bits, a lifetime of {longest} \
-                 ticks, {nanoseconds} nanoseconds of a tick, the place {place} and a lag of {lag} ticks; rebuild the \
-                 filter"
+                 ticks, {nanoseconds} nanoseconds of a tick, the place {place}, a lag of {lag} ticks and {ahead} ticks \
+                 that ended early; rebuild the filter"
             ),
             Self::InvalidGeneration { generation, largest } => write!(
                 f,
@@ -306,7 +308,7 @@ impl fmt::Display for LoadError {
             ),
             Self::UnknownFlags { flags } => write!(
                 f,
-                "the snapshot states the flags {flags:#04x}, and this library knows only the lowest bit; load it \
+                "the snapshot states the flags {flags:#04x}, which this library does not know; load it \
                  with the version of the library that saved it, or rebuild the filter"
             ),
             Self::UnexpectedPosition { position } => {

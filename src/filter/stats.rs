@@ -74,6 +74,13 @@ pub struct Stats {
     pub clock_jumps: u64,
     /// How many expired entries were taken out of an `ExpiringCuckooFilter`; 0 for others.
     pub expired: u64,
+    /// How many entries an `ExpiringCuckooFilter` has dropped before their end, to make room
+    /// ([`WhenFull::ForgetOldest`](crate::WhenFull::ForgetOldest)); 0 for others. An entry counts when it is taken out.
+    /// If its end comes before that, it counts as `expired` instead.
+    pub forgotten: u64,
+    /// By how many ticks entries of an `ExpiringCuckooFilter` have ended too early, at most; 0 if none has. A filter of
+    /// the right size has 0 here.
+    pub forgotten_early_by: u64,
     /// How often all expired entries of the whole table were taken out of an `ExpiringCuckooFilter`; 0 for others.
     /// Usually this happens once for each tick. It happens less often if the filter was built for shorter lifetimes
     /// than the bits of an end allow.
@@ -124,6 +131,8 @@ impl Stats {
             clock_steps_back: 0,
             clock_jumps: 0,
             expired: 0,
+            forgotten: 0,
+            forgotten_early_by: 0,
             sweeps: 0,
             oldest_unswept: None,
             negatives_recorded: counts.negatives_recorded,
@@ -139,6 +148,8 @@ impl Stats {
             clock_steps_back: count(&clock.tallies.steps_back),
             clock_jumps: count(&clock.tallies.jumps),
             expired: count(&clock.tallies.expired),
+            forgotten: count(&clock.tallies.forgotten),
+            forgotten_early_by: count(&clock.tallies.most_ahead),
             sweeps: count(&clock.tallies.sweeps),
             oldest_unswept: clock.oldest_unswept(),
             ..self
@@ -195,6 +206,8 @@ impl Stats {
     /// | `cuckoo_filter_clock_steps_back_total` | counter | [`clock_steps_back`](Self::clock_steps_back) |
     /// | `cuckoo_filter_clock_jumps_total` | counter | [`clock_jumps`](Self::clock_jumps) |
     /// | `cuckoo_filter_expired_total` | counter | [`expired`](Self::expired) |
+    /// | `cuckoo_filter_forgotten_total` | counter | [`forgotten`](Self::forgotten) |
+    /// | `cuckoo_filter_forgotten_early_by_ticks` | gauge | [`forgotten_early_by`](Self::forgotten_early_by) |
     /// | `cuckoo_filter_sweeps_total` | counter | [`sweeps`](Self::sweeps) |
     /// | `cuckoo_filter_negatives_recorded_total` | counter | [`negatives_recorded`](Self::negatives_recorded) |
     /// | `cuckoo_filter_false_positives_recorded_total` | counter | [`false_positives_recorded`](Self::false_positives_recorded) |
@@ -264,6 +277,12 @@ impl Stats {
             self.clock_jumps,
         );
         counter("cuckoo_filter_expired_total", "Expired entries that were taken out.", self.expired);
+        counter("cuckoo_filter_forgotten_total", "Entries dropped before their end, to make room.", self.forgotten);
+        gauge(
+            "cuckoo_filter_forgotten_early_by_ticks",
+            "Most ticks by which entries ended too early.",
+            self.forgotten_early_by as f64,
+        );
         counter("cuckoo_filter_sweeps_total", "Passes over the table that took expired entries out.", self.sweeps);
         counter(
             "cuckoo_filter_negatives_recorded_total",

@@ -5,7 +5,7 @@
 use crate::error::insert::InsertError;
 use crate::model::one_table::{AnyLayout, Image, Key, Table, answers, empty, hashes};
 use crate::table::expiring::IfPresent;
-use crate::table::expiring::clock::{Advance, Clock, Until};
+use crate::table::expiring::clock::{Advance, Clock, Until, WhenFull};
 use crate::table::face::traits::ExpiringTable;
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Ring;
@@ -15,7 +15,12 @@ impl<L: AnyLayout> Table<L> {
     /// An empty table whose clock was set to the tick `now`. `longest` is the longest lifetime of its entries, up to
     /// 3 ticks.
     pub fn with_clock(buckets: usize, longest: u64, now: u64) -> Self {
-        let clock = Clock::new(Ring::new(2), longest, None);
+        Self::with_clock_and_policy(buckets, longest, now, WhenFull::Refuse)
+    }
+
+    /// The same, for a table that does this when it is full.
+    pub fn with_clock_and_policy(buckets: usize, longest: u64, now: u64, when_full: WhenFull) -> Self {
+        let clock = Clock::new(Ring::new(2), longest, None, when_full);
         let table = Self::of(empty::<L>(buckets).with_clock(clock).expect("a model has memory"));
         table.advance_to(now);
         table
@@ -61,12 +66,12 @@ impl<L: AnyLayout> Table<L> {
         answers(|answers| self.0.contains_live_batch(&mut hashes(keys), answers))
     }
 
-    /// [`ExpiringCuckooFilter::insert`](crate::ExpiringCuckooFilter::insert)
+    /// [`ExpiringCuckooFilter::insert_until`](crate::ExpiringCuckooFilter::insert_until)
     pub fn insert_until(&self, key: Key, expires_at: u64) -> Result<(), InsertError> {
         self.0.add_until(key.hash(), Until::Tick(expires_at), IfPresent::Add).map(|_| ())
     }
 
-    /// [`ExpiringCuckooFilter::insert_if_absent`](crate::ExpiringCuckooFilter::insert_if_absent)
+    /// [`ExpiringCuckooFilter::insert_if_absent_until`](crate::ExpiringCuckooFilter::insert_if_absent_until)
     pub fn insert_if_absent_until(&self, key: Key, expires_at: u64) -> Result<bool, InsertError> {
         self.0.add_until(key.hash(), Until::Tick(expires_at), IfPresent::Refuse)
     }

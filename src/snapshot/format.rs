@@ -39,10 +39,11 @@
 //! | 1 | the bits of an end |
 //! | 4 | the longest lifetime, in ticks |
 //! | 8, 4 | how long a tick is, in seconds and nanoseconds; 0 if that is not known |
-//! | 1 | 1 if a tick is known; if not, this and the next three are 0 |
+//! | 1 | 1 if a tick is known; if not, 0, and the next three are 0. And 2 more if the filter forgets what is oldest when it is full |
 //! | 8 | the tick that is now |
-//! | 2 | its place on the ring: the end that an entry would have if it expired now |
+//! | 2 | the place on the ring of the last tick that has ended: that of now, or of the last one that was ended early |
 //! | 4 | by how many ticks the sweep lags behind |
+//! | 2 | only of a filter that forgets: how many ticks after now were ended early |
 //! | 4 | a seal |
 //! | | **a section for each table**: for kind 2 from the newest to the oldest, for kind 3 from the table of the oldest live generation to the current one |
 //! | 1 | the encoding of the buckets: 0 plain, 1 semi-sorted |
@@ -71,7 +72,7 @@
 //!
 //! # Length and checks
 //! A snapshot of one table has `68 + s + a + 8·n` bytes. A maplet's has five more, and that of a filter whose
-//! entries expire has 36 more. Numbers that say how much to read or allocate are used only after the seal that
+//! entries expire has 36 more, or 38 if it forgets. Numbers that say how much to read or allocate are used only after the seal that
 //! follows them (except the length of the schema, which is 255 at most).
 //!
 //! Any change of one bit, and of several within 32 in a row, is certain to be found. Other changes pass one time in
@@ -107,7 +108,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    const MOST: usize = 32;
+    const MOST: usize = 34;
 
     /// For a filter of one table.
     pub(crate) const NONE: Self = Self { bytes: [0; Self::MOST], len: 0 };

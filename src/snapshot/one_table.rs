@@ -7,7 +7,7 @@ use crate::error::load::LoadError;
 use crate::plan::sizing;
 use crate::snapshot::format::{Head, Saved};
 use crate::snapshot::source::{Source, TABLE_HEADER};
-use crate::table::expiring::clock::{Clock, Reading};
+use crate::table::expiring::clock::{Clock, Reading, WhenFull};
 use crate::table::face::plan::TablePlan;
 use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::image::images::Images;
@@ -54,9 +54,9 @@ impl Saved for Box<dyn ExpiringTable> {
 
     fn head(&self, images: &Images<'_>) -> Head {
         let clock = self.clock();
-        let Reading { now, moment } = images.tables[0].save.reading().expect("the table has a clock");
+        let Reading { now, moment, ahead } = images.tables[0].save.reading().expect("the table has a clock");
         let resolution = clock.resolution().unwrap_or_default();
-        let mut head = [0; 32];
+        let mut head = [0; 34];
         head[0] = self.shape().payload_bits as u8;
         head[1..5].copy_from_slice(&(clock.longest() as u32).to_le_bytes());
         head[5..13].copy_from_slice(&resolution.as_secs().to_le_bytes());
@@ -65,8 +65,13 @@ impl Saved for Box<dyn ExpiringTable> {
             head[17] = 1;
             head[18..26].copy_from_slice(&now.to_le_bytes());
             head[26..28].copy_from_slice(&clock.place(moment).to_le_bytes());
-            head[28..].copy_from_slice(&(moment.lag() as u32).to_le_bytes());
+            head[28..32].copy_from_slice(&(moment.lag() as u32).to_le_bytes());
         }
+        if clock.when_full() == WhenFull::Refuse {
+            return Head::of(&head[..32]);
+        }
+        head[17] |= 2;
+        head[32..].copy_from_slice(&(ahead as u16).to_le_bytes());
         Head::of(&head)
     }
 
@@ -78,24 +83,29 @@ impl Saved for Box<dyn ExpiringTable> {
         let now = u64::from_le_bytes(source.take()?);
         let place = u16::from_le_bytes(source.take()?);
         let lag = u32::from_le_bytes(source.take()?).into();
+        let (is_known, forgets) = (flags & 1 != 0, matches!(flags, 2 | 3));
+        let ahead = if forgets { u16::from_le_bytes(source.take()?) } else { 0 };
         source.header_seal()?;
-        if flags > 1 {
+        if flags > 3 {
             return Err(LoadError::UnknownFlags { flags });
         }
-        let invalid = || LoadError::InvalidClock { end_bits, longest, nanoseconds, place, lag };
+        let invalid = || LoadError::InvalidClock { end_bits, longest, nanoseconds, place, lag, ahead };
+        let ahead = u64::from(ahead);
         let ring = Ring::of_bits(end_bits.into()).ok_or_else(invalid)?;
         let lifetime = 1..=ring.longest();
-        let known = if flags == 1 {
-            ring.place(place.into()) == place && lag <= ring.len()
+        let known = if is_known {
+            ring.place(place.into()) == place && lag <= ring.len() && ahead < longest
         } else {
-            (now, place, lag) == (0, 0, 0)
+            (now, place, lag, ahead) == (0, 0, 0, 0)
         };
         if !lifetime.contains(&longest) || nanoseconds >= 1_000_000_000 || !known {
             return Err(invalid());
         }
         let resolution = Duration::new(seconds, nanoseconds);
-        let clock = Clock::new(ring, longest, Some(resolution).filter(|resolution| !resolution.is_zero()));
-        let clock = if flags == 1 { clock.at(now, place, lag) } else { clock };
+        let resolution = Some(resolution).filter(|resolution| !resolution.is_zero());
+        let when_full = if forgets { WhenFull::ForgetOldest } else { WhenFull::Refuse };
+        let clock = Clock::new(ring, longest, resolution, when_full);
+        let clock = if is_known { clock.at(now, ahead, place, lag) } else { clock };
         let of_clock = size_of_val(&clock);
         let mut table = load(source, end_bits.into(), memory_of_caller, of_clock, |plan| plan.table_with_clock(clock))?;
         source.words(&mut *table)?;

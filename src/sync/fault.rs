@@ -43,6 +43,10 @@ pub enum Fault {
     ReplaceSetsNothingAside,
     /// A lookup of live entries does not read the moment again.
     LookupWithoutClock,
+    /// Ticks are ended early without the locks of the stripes.
+    ForgetWithoutLocks,
+    /// An insert that was refused ends ticks early although another thread has made room.
+    ForgetsAgain,
     /// The caller's name for the current tick changes without the locks of the stripes.
     RestartWithoutLocks,
     /// An entry is added whose end has a place on the ring that is yet to be swept.

@@ -39,6 +39,8 @@
 //!
 //! A failed insert has added nothing and taken nothing out, so it changes nothing.
 
+use core::cell::Cell;
+
 use crate::error::insert::InsertError;
 use crate::plan::path::{self, Hop, Outcome};
 use crate::sync::fault::{self, Fault};
@@ -125,7 +127,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 return Ok(());
             }
             let moment = self.moment();
-            let trace = match self.search(item, moment, &|hop| self.relocate(hop)) {
+            let trace = match self.search(item, moment, &|hop| self.relocate(hop), None) {
                 Outcome::Planned => return Ok(()),
                 Outcome::Nothing { trace } => trace,
             };
@@ -179,7 +181,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                         && self.relocate_locked(&self.stripe_of(hop).held(), hop)
                 };
                 let moment = self.moment();
-                if let Outcome::Nothing { .. } = self.search(item, moment, &relocate)
+                if let Outcome::Nothing { .. } = self.search(item, moment, &relocate, None)
                     && moment == self.moment()
                 {
                     // What is full stays full (a sweep apart), so there was a moment without room. The last attempt
@@ -191,8 +193,22 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// Searches for a path to room for the item, at a moment of the table's clock. `relocate` carries out its hops.
-    fn search(&self, item: Item, moment: Option<Moment>, relocate: &dyn Fn(Hop) -> bool) -> Outcome {
-        let load = |bucket| self.load_live(bucket, moment);
+    /// Lowers `earliest` to the earliest end that the search comes across.
+    pub(super) fn search(
+        &self,
+        item: Item,
+        moment: Option<Moment>,
+        relocate: &dyn Fn(Hop) -> bool,
+        earliest: Option<&Cell<u64>>,
+    ) -> Outcome {
+        let load = |bucket| {
+            let seen = self.load_live(bucket, moment);
+            if let (Some(earliest), Some(clock), Some(moment)) = (earliest, self.clock(), moment) {
+                let ends = self.layout.entries(seen).map(|entry| clock.end_of(moment, self.layout.payload_of(entry)));
+                earliest.set(ends.fold(earliest.get(), u64::min));
+            }
+            seen
+        };
         let mut hops = 0;
         let outcome = path::find_path(self.layout(), self.buckets, item, load, &mut |hop| {
             let relocated = relocate(hop);
@@ -206,9 +222,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// The error of an insert that found no room for the item. `copies` is how many copies of its class there are.
-    /// Counts the refusal.
+    /// Counts the refusal, except in a table with a clock: there the insert may still succeed, by forgetting.
     fn refusal(&self, item: Item, copies: usize) -> InsertError {
-        self.counters.insert_refused();
+        if self.clock().is_none() {
+            self.counters.insert_refused();
+        }
         if copies == self.slots_of(item) {
             InsertError::too_many(copies)
         } else {

@@ -135,7 +135,12 @@ pub(crate) struct Arc {
 impl Arc {
     /// The places of the dead of a moment: of the ticks after `swept`, up to `now`.
     pub(crate) fn of_dead(ring: Ring, moment: Moment) -> Self {
-        Self { ring, first: ring.place(moment.now().wrapping_sub(moment.lag()).wrapping_add(1)), len: moment.lag() }
+        Self::up_to(ring, moment.now(), moment.lag())
+    }
+
+    /// The places of the last `len` ticks up to this one.
+    pub(crate) fn up_to(ring: Ring, tick: u64, len: u64) -> Self {
+        Self { ring, first: ring.place(tick.wrapping_sub(len).wrapping_add(1)), len }
     }
 
     /// The only place, if there is one only.

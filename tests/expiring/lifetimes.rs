@@ -107,13 +107,13 @@ fn compare(filter: &ExpiringCuckooFilter<u64>, operations: &[Operation]) {
         match *operation {
             Operation::Insert(key, offset) => {
                 let end = at(offset);
-                if checked(end, filter.insert(&key, end).err()) {
+                if checked(end, filter.insert_until(&key, end).err()) {
                     model.add(key, end);
                 }
             }
             Operation::InsertIfAbsent(key, offset) => {
                 let end = at(offset);
-                let added = filter.insert_if_absent(&key, end);
+                let added = filter.insert_if_absent_until(&key, end);
                 if checked(end, added.err()) {
                     assert_eq!(added, Ok(!model.live(key)));
                     if !model.live(key) {
@@ -197,7 +197,7 @@ fn in_a_full_table_too() {
         model.retain(|_, &mut end| end > now);
         for n in 0..4 {
             let (key, end) = (now * 4 + n, now + 1 + (now * 7 + n * 5) % 15);
-            match filter.insert(&key, end) {
+            match filter.insert_until(&key, end) {
                 Ok(()) => assert_eq!(model.insert(key, end), None),
                 Err(_) => refused += 1,
             }
@@ -216,7 +216,7 @@ fn what_has_expired_is_absent_before_it_is_swept() {
     let filter = filter(100_000, 15, 1e-6);
     filter.advance_to(10);
     let ends: Vec<(u64, u64)> = (0..30_000).map(|key| (key, 11 + key % 3)).collect();
-    assert_eq!(filter.insert_batch(ends.iter().map(|(key, end)| (key, *end))), Ok(30_000));
+    assert_eq!(filter.insert_until_batch(ends.iter().map(|(key, end)| (key, *end))), Ok(30_000));
     filter.advance_to(11);
     assert!(filter.len() > 21_000, "{} are left, and 20,000 live", filter.len());
     let mut found = Vec::new();
@@ -234,9 +234,9 @@ fn a_batch_answers_as_single_operations_do() {
     }
     let entries: Vec<(u64, u64)> = (0..4000).map(|key| (key, 9 + key % 16)).collect();
     for (key, end) in &entries {
-        one.insert(key, *end).expect("there is room");
+        one.insert_until(key, *end).expect("there is room");
     }
-    assert_eq!(batched.insert_batch(entries.iter().map(|(key, end)| (key, *end))), Ok(4000));
+    assert_eq!(batched.insert_until_batch(entries.iter().map(|(key, end)| (key, *end))), Ok(4000));
     assert_eq!((one.len(), batched.len()), (4000 - 500, 4000 - 500), "those that have expired are not kept");
     for now in 10..26 {
         batched.advance_to(now);
@@ -247,14 +247,15 @@ fn a_batch_answers_as_single_operations_do() {
         batched.remove_batch(some.clone().map(|(key, end)| (key, *end)), &mut removed);
         assert_eq!(removed, some.clone().map(|&(_, end)| end > now).collect::<Vec<_>>());
         for (key, end) in some {
-            batched.insert(key, *end).expect("there is room again");
+            batched.insert_until(key, *end).expect("there is room again");
         }
     }
     let mut too_far = entries[..100].to_vec();
     too_far[70].1 = 1000;
     too_far.iter_mut().for_each(|(_, end)| *end += 10);
-    let refused =
-        batched.insert_batch(too_far.iter().map(|(key, end)| (key, *end))).expect_err("one of them lives too long");
+    let refused = batched
+        .insert_until_batch(too_far.iter().map(|(key, end)| (key, *end)))
+        .expect_err("one of them lives too long");
     assert_eq!(refused.inserted, 70);
     assert!(matches!(refused.error, InsertError::LifetimeTooLong { expires_at: 1010, now: 25, longest: 15, .. }));
 }

@@ -40,7 +40,7 @@ fn what_lives_is_found_and_what_is_dead_is_not() {
                     while !done.load(Ordering::SeqCst) {
                         while own.len() < 900 {
                             let end = now.load(Ordering::SeqCst) + 1 + next % ticks;
-                            match filter.insert(&next, end) {
+                            match filter.insert_until(&next, end) {
                                 Ok(()) => own.push((next, end)),
                                 Err(_) => break,
                             }
@@ -131,7 +131,7 @@ fn of_all_that_race_to_add_a_key_one_does() {
                     }
                     for key in 0..5 {
                         let end = round / 10 + 10;
-                        let added = filter.insert_if_absent(&(round << 8 | key), end).expect("there is room");
+                        let added = filter.insert_if_absent_until(&(round << 8 | key), end).expect("there is room");
                         new.fetch_add(usize::from(added), Ordering::Relaxed);
                     }
                 }

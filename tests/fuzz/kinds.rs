@@ -281,7 +281,7 @@ fn use_expiring(filter: &Expiring) {
             assert_eq!((filter.len(), filter.stats().oldest_unswept), (live, None));
         }
         None => {
-            assert_eq!(filter.insert_hash(1, 8), Err(InsertError::ClockNotSet));
+            assert_eq!(filter.insert_hash_until(1, 8), Err(InsertError::ClockNotSet));
             assert_eq!(filter.advance_to(7), Advance::Origin);
         }
     }
@@ -293,21 +293,21 @@ fn use_expiring(filter: &Expiring) {
     for (number, hash) in (0..).zip(hashes(20)) {
         let was_in = filter.contains_hash(hash);
         let end = now + 1 + number % longest;
-        if filter.insert_hash(hash, end).is_ok() {
+        if filter.insert_hash_until(hash, end).is_ok() {
             assert!(filter.contains_hash(hash) && filter.live_len() == live + 1);
             assert!(filter.remove_hash(hash, end));
         }
         assert_eq!((filter.contains_hash(hash), filter.live_len()), (was_in, live));
-        match filter.insert_hash_if_absent(hash, end) {
+        match filter.insert_hash_if_absent_until(hash, end) {
             Ok(added) => assert!(added != was_in && (!added || filter.remove_hash(hash, end))),
             Err(_) => assert!(!was_in),
         }
-        assert!(filter.insert_hash(hash, now).is_ok() && !filter.remove_hash(hash, now), "it is dead already");
-        let too_long = filter.insert_hash(hash, now + longest + 1);
+        assert!(filter.insert_hash_until(hash, now).is_ok() && !filter.remove_hash(hash, now), "it is dead already");
+        let too_long = filter.insert_hash_until(hash, now + longest + 1);
         assert!(matches!(too_long, Err(InsertError::LifetimeTooLong { now: 1000, .. })), "{too_long:?}");
         let batch = [(hash, end), (hash, now + longest)];
         let mut removed = Vec::new();
-        let inserted = filter.insert_hash_batch(batch).unwrap_or_else(|error| error.inserted);
+        let inserted = filter.insert_hash_until_batch(batch).unwrap_or_else(|error| error.inserted);
         filter.remove_hash_batch(batch.into_iter().take(inserted), &mut removed);
         assert!(removed.len() == inserted && removed.iter().all(|&removed| removed));
     }
@@ -319,7 +319,7 @@ fn use_expiring(filter: &Expiring) {
     filter.advance_to(now + longest - 1);
     assert!(kept.iter().all(|&hash| filter.contains_hash(hash)), "it has expired too soon");
     // Entries from the snapshot may live until then, a tick longer than an insert may ask for.
-    let new = hashes(40).find(|&hash| !filter.contains_hash(hash) && filter.insert_hash(hash, now + longest).is_ok());
+    let new = hashes(40).find(|&hash| !filter.contains_hash(hash) && filter.insert_hash_until(hash, now + longest).is_ok());
     assert!(new.is_none_or(|hash| filter.contains_hash(hash)), "a new one was missed");
     filter.advance_to(now + longest);
     assert!(new.is_none_or(|hash| !filter.contains_hash(hash)), "it does not expire");

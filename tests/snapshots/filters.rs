@@ -83,7 +83,7 @@ pub(crate) fn load_expiring(bytes: &[u8]) -> Result<Expiring, LoadError> {
 /// empty, and is empty again afterwards.
 pub(crate) fn distinct_keys(filter: &Expiring, count: usize) -> Vec<u64> {
     let end = filter.now().unwrap() + filter.longest_lifetime();
-    let keys: Vec<u64> = (0..).filter(|key| filter.insert_if_absent(key, end).unwrap()).take(count).collect();
+    let keys: Vec<u64> = (0..).filter(|key| filter.insert_if_absent_until(key, end).unwrap()).take(count).collect();
     filter.clear();
     keys
 }
@@ -112,8 +112,8 @@ pub(crate) fn small_expiring() -> impl Iterator<Item = Expiring> {
     MAPLET_LAYOUTS.into_iter().map(|layout| {
         let filter = build_expiring(layout, 20);
         filter.advance_to(28_500_000);
-        (0..15).for_each(|key| filter.insert(&key, 28_500_001 + u64::from(value_of(key, layout.0) / 2)).unwrap());
-        filter.insert(&1, 28_500_001).unwrap();
+        (0..15).for_each(|key| filter.insert_until(&key, 28_500_001 + u64::from(value_of(key, layout.0) / 2)).unwrap());
+        filter.insert_until(&1, 28_500_001).unwrap();
         filter
     })
 }

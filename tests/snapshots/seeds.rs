@@ -101,7 +101,7 @@ fn writes_seeds() {
     let filter = expiring_builder().capacity(30).lifetime(Duration::from_secs(70), Duration::from_millis(9_500));
     let filter = filter.build().unwrap();
     filter.advance_to(28_500_000);
-    (0..).take_while(|key| filter.insert(key, 28_500_001 + key % 8).is_ok()).for_each(drop);
+    (0..).take_while(|key| filter.insert_until(key, 28_500_001 + key % 8).is_ok()).for_each(drop);
     let mut bytes = saved_expiring(&filter);
     // Changes the place of the tick, and the lag. The repair corrects the seals.
     bytes[70] ^= 2;

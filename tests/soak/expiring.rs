@@ -126,7 +126,7 @@ impl rounds::Round for Round {
 /// About this many keys, of which no two are of one class.
 fn distinct(filter: &Filter, seed: u64, count: u64) -> Vec<Raw> {
     let end = filter.now().expect("the clock has a tick") + filter.longest_lifetime();
-    let keys = rounds::distinct(seed, count, |key| filter.insert_if_absent(key, end) == Ok(true));
+    let keys = rounds::distinct(seed, count, |key| filter.insert_if_absent_until(key, end) == Ok(true));
     filter.clear();
     keys
 }
@@ -206,7 +206,7 @@ impl Round {
         // Dead entries count as room.
         let now = now + longest;
         for index in 0..filter.capacity() as u64 {
-            let refused: Option<InsertError> = filter.insert(&key(self.seed, 1, index), now + 1).err();
+            let refused: Option<InsertError> = filter.insert_until(&key(self.seed, 1, index), now + 1).err();
             assert_eq!(refused, None, "all entries are dead, and yet there is no room for as many as the capacity");
         }
         tally.inserts += filter.capacity() as u64;

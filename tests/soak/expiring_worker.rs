@@ -107,7 +107,7 @@ impl<'a> Worker<'a> {
             if own.ends.iter().any(|&end| end > now + by) {
                 continue;
             }
-            let added = self.tally.taken(self.round.filter.insert(&own.key, end)).is_some();
+            let added = self.tally.taken(self.round.filter.insert_until(&own.key, end)).is_some();
             if added {
                 own.ends.push(end);
             }
@@ -204,7 +204,7 @@ impl<'a> Worker<'a> {
         if ends.iter().filter(|&&end| end > self.round.done()).count() >= ENTRIES {
             return;
         }
-        let (inserted, ticks) = self.timed(|| self.round.filter.insert(key, end));
+        let (inserted, ticks) = self.timed(|| self.round.filter.insert_until(key, end));
         if self.taken(nth, end, ticks, inserted).is_some() {
             self.remember(nth, end);
         }
@@ -212,7 +212,7 @@ impl<'a> Worker<'a> {
 
     fn insert_if_absent(&mut self) {
         let (nth, end) = (self.some(), self.some_end());
-        let (added, ticks) = self.timed(|| self.round.filter.insert_if_absent(&self.own[nth].key, end));
+        let (added, ticks) = self.timed(|| self.round.filter.insert_if_absent_until(&self.own[nth].key, end));
         let added = self.taken(nth, end, ticks, added);
         if let Some(added) = added {
             self.check(nth, ticks, !added);
@@ -283,7 +283,7 @@ impl<'a> Worker<'a> {
     fn add_contested(&mut self) {
         let end = self.round.done() + self.random.random_range(1..=self.round.filter.longest_lifetime());
         let key = self.round.contested_key(end);
-        let (added, ticks) = self.timed(|| self.round.filter.insert_if_absent(&key, end));
+        let (added, ticks) = self.timed(|| self.round.filter.insert_if_absent_until(&key, end));
         // If it had expired by then, no thread or several threads may have added it.
         if self.tally.taken(added) == Some(true) && end > ticks.after {
             self.added.push(end);
@@ -302,7 +302,7 @@ impl<'a> Worker<'a> {
 
         let end = self.round.done() + filter.longest_lifetime();
         let entries: Vec<_> = self.own.iter().take(100).map(|own| (&own.key, end)).collect();
-        let inserted = match filter.insert_batch(entries.iter().copied()) {
+        let inserted = match filter.insert_until_batch(entries.iter().copied()) {
             Ok(inserted) => inserted,
             Err(refused) => {
                 assert!(!matches!(refused.error, InsertError::ClockNotSet | InsertError::LifetimeTooLong { .. }));

@@ -29,6 +29,6 @@ impl Seen {
     pub fn is_first(&self, id: &str) -> Result<bool, InsertError> {
         let now = (self.clock)() / self.tick;
         self.filter.advance_to(now);
-        self.filter.insert_if_absent(id, now + self.filter.longest_lifetime())
+        self.filter.insert_if_absent_until(id, now + self.filter.longest_lifetime())
     }
 }

@@ -27,7 +27,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(100);
-    /// revoked.insert_batch([("token-1", 105), ("token-2", 110)])?;
+    /// revoked.insert_until_batch([("token-1", 105), ("token-2", 110)])?;
     /// revoked.advance_to(105);
     /// let mut found = Vec::new();
     /// revoked.contains_batch(["token-1", "token-2"], &mut found);
@@ -38,7 +38,25 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.contains_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), found);
     }
 
-    /// [`insert`](Self::insert) for many pairs of a key and the tick at which it expires, in their order. Returns
+    /// [`insert`](Self::insert) for many keys, in their order. Returns how many there were.
+    ///
+    /// # Errors
+    /// [`InsertBatchError`] if a key is refused. The error says how many went in before it; no others did.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let seen = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
+    /// seen.advance_to(100);
+    /// assert_eq!(seen.insert_batch(["a", "b"])?, 2);
+    /// seen.advance_to(114);
+    /// assert!(seen.contains("a") && seen.contains("b"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn insert_batch<K: BatchKey<T>>(&self, keys: impl IntoIterator<Item = K>) -> Result<usize, InsertBatchError> {
+        self.insert_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)))
+    }
+
+    /// [`insert_until`](Self::insert_until) for many pairs of a key and the tick at which it expires, in their order. Returns
     /// how many pairs there were, including those that had already expired.
     ///
     /// # Errors
@@ -49,17 +67,18 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(100);
-    /// assert_eq!(revoked.insert_batch([("token-1", 105), ("token-2", 110)])?, 2);
-    /// let error = revoked.insert_batch([("token-3", 105), ("token-4", 999)]).unwrap_err();
+    /// assert_eq!(revoked.insert_until_batch([("token-1", 105), ("token-2", 110)])?, 2);
+    /// let error = revoked.insert_until_batch([("token-3", 105), ("token-4", 999)]).unwrap_err();
     /// assert!(matches!(error.error, InsertError::LifetimeTooLong { .. }));
     /// assert_eq!(error.inserted, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn insert_batch<K: BatchKey<T>>(
+    pub fn insert_until_batch<K: BatchKey<T>>(
         &self,
         entries: impl IntoIterator<Item = (K, u64)>,
     ) -> Result<usize, InsertBatchError> {
-        self.insert_hash_batch(entries.into_iter().map(|(key, expires_at)| (key.hash_by(&self.hasher), expires_at)))
+        let hashed = entries.into_iter().map(|(key, expires_at)| (key.hash_by(&self.hasher), expires_at));
+        self.insert_hash_until_batch(hashed)
     }
 
     /// [`remove`](Self::remove) for many pairs, in their order: appends to `removed`, for each pair, whether there
@@ -69,7 +88,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(100);
-    /// revoked.insert("token-1", 105)?;
+    /// revoked.insert_until("token-1", 105)?;
     /// let mut removed = Vec::new();
     /// revoked.remove_batch([("token-1", 105), ("token-1", 105)], &mut removed);
     /// assert_eq!(removed, [true, false]);
@@ -98,13 +117,21 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     ///
     /// # Errors
     /// Those of `insert_batch`.
-    pub fn insert_hash_batch(&self, entries: impl IntoIterator<Item = (u64, u64)>) -> Result<usize, InsertBatchError> {
+    pub fn insert_hash_batch(&self, hashes: impl IntoIterator<Item = u64>) -> Result<usize, InsertBatchError> {
+        self.core.insert_until_batch(&mut blocks(hashes.into_iter()), None).map_err(of_this_kind)
+    }
+
+    /// [`insert_until_batch`](Self::insert_until_batch) by hashes.
+    ///
+    /// # Errors
+    /// Those of `insert_until_batch`.
+    pub fn insert_hash_until_batch(
+        &self,
+        entries: impl IntoIterator<Item = (u64, u64)>,
+    ) -> Result<usize, InsertBatchError> {
         let ends = Cell::new([0; BLOCK]);
-        let inserted = self.core.insert_until_batch(&mut blocks_of_pairs(entries.into_iter(), &ends), &ends);
-        inserted.map_err(|InsertBatchError { inserted, error }| InsertBatchError {
-            inserted,
-            error: error.of(FilterKind::Expiring),
-        })
+        let hashes = &mut blocks_of_pairs(entries.into_iter(), &ends);
+        self.core.insert_until_batch(hashes, Some(&ends)).map_err(of_this_kind)
     }
 
     /// [`remove_batch`](Self::remove_batch) by hashes.
@@ -114,4 +141,8 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
             removed.extend(answers.iter().copied());
         });
     }
+}
+
+fn of_this_kind(InsertBatchError { inserted, error }: InsertBatchError) -> InsertBatchError {
+    InsertBatchError { inserted, error: error.of(FilterKind::Expiring) }
 }

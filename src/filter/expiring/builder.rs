@@ -9,7 +9,7 @@ use crate::error::kind::FilterKind;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::shared::settings::{Settings, settings_of_all};
 use crate::hasher::default::DefaultHashBuilder;
-use crate::table::expiring::clock::{Clock, ticks_for};
+use crate::table::expiring::clock::{Clock, WhenFull, ticks_for};
 use crate::table::table::memory_for;
 use crate::word::ring::{MOST_RING_BITS, Ring};
 
@@ -46,7 +46,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// type Revoked = ExpiringCuckooFilter<str, RandomState>; // named once, used everywhere
     /// let revoked = Revoked::builder_with_hasher(RandomState::new()).capacity(1000).lifetime_in_ticks(60).build()?;
     /// revoked.advance_to(0);
-    /// revoked.insert("token-17", 60)?;
+    /// revoked.insert_until("token-17", 60)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn builder_with_hasher(hasher: S) -> ExpiringBuilder<T, S> {
@@ -83,6 +83,7 @@ pub struct ExpiringBuilder<T: ?Sized, S = DefaultHashBuilder> {
 #[derive(Clone, Debug, Default)]
 struct Own {
     lifetime: Option<Lifetime>,
+    when_full: WhenFull,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +119,8 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     }
 
     /// The longest lifetime of an entry, and the resolution of ends. Either this or
-    /// [`lifetime_in_ticks`](Self::lifetime_in_ticks) is required.
+    /// [`lifetime_in_ticks`](Self::lifetime_in_ticks) is required. An
+    /// [`insert`](ExpiringCuckooFilter::insert) without an end of its own gets this lifetime.
     ///
     /// A *tick* is one resolution. The filter keeps ends in whole ticks, and the caller's clock counts them: with a
     /// resolution of one minute, `advance_to(unix_seconds / 60)`. A lifetime of `n` resolutions may touch `n + 1`
@@ -159,6 +161,53 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// ```
     pub fn lifetime_in_ticks(mut self, longest: u64) -> Self {
         self.own.lifetime = Some(Lifetime::InTicks(longest));
+        self
+    }
+
+    /// What the filter does with an insert that finds no room. The default is [`WhenFull::Refuse`]: the insert is
+    /// refused, and no entry ends before its time.
+    ///
+    /// With [`WhenFull::ForgetOldest`], **what would end first goes first, a whole tick at a time**: all entries of the
+    /// earliest tick in the way of the new entry, and of all ticks before it, end at once, as if the clock had reached
+    /// that tick. All others keep their ends, and [`now`](ExpiringCuckooFilter::now) stays.
+    /// [`Stats::forgotten_early_by`](crate::Stats::forgotten_early_by) says by how many ticks entries ended too early,
+    /// [`Stats::forgotten`](crate::Stats::forgotten) how many entries were dropped for it.
+    ///
+    /// Until the clock has reached a tick that was forgotten, an entry that would expire at that tick or earlier is
+    /// refused with [`InsertError::Forgotten`](crate::InsertError::Forgotten), and
+    /// [`remove`](ExpiringCuckooFilter::remove) finds none. Entries of the longest lifetime never get this error. Some
+    /// inserts are refused all the same:
+    ///
+    /// - with `Full`, if all that is in the way expires at the new entry's tick or later. To forget that tick too would
+    ///   empty the filter. So choose a resolution with which the entries of a few ticks fit: at the latest when the
+    ///   clock advances, there is something to forget.
+    /// - with `TooManyCopies`, if entries of the same key fill its buckets. Use
+    ///   [`insert_if_absent`](ExpiringCuckooFilter::insert_if_absent) or [`keep`](ExpiringCuckooFilter::keep) for keys
+    ///   that come again.
+    /// - with `Full`, if the filter holds less than half of its capacity. Then entries of a few keys fill these
+    ///   buckets, and it would not help to forget others.
+    ///
+    /// Cost: an insert that forgets a tick makes a few searches for room, some ten microseconds each, of which one holds
+    /// all locks of inserts. Lookups wait for none of it.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, WhenFull};
+    ///
+    /// let builder = ExpiringCuckooFilter::<u64>::builder().capacity(1000).lifetime_in_ticks(14);
+    /// let recent = builder.when_full(WhenFull::ForgetOldest).build()?;
+    /// for tick in 0..100 {
+    ///     recent.advance_to(tick);
+    ///     for key in 100 * tick..100 * (tick + 1) {
+    ///         recent.insert(&key)?; // never refused, although 1,400 entries would live at a time
+    ///     }
+    /// }
+    /// assert!((9200..10_000).all(|key| recent.contains(&key)), "the last 8 ticks");
+    /// let early_by = recent.stats().forgotten_early_by;
+    /// assert!((1..=6).contains(&early_by), "{early_by}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn when_full(mut self, when_full: WhenFull) -> Self {
+        self.own.when_full = when_full;
         self
     }
 
@@ -219,7 +268,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
         let ring = Ring::for_lifetime(ticks).filter(|_| ticks > 0).ok_or(BuildError::InvalidTicks { ticks, most })?;
         self.settings.payload_bits = ring.bits();
         let plan = self.settings.plan(capacity, 1, 1)?;
-        let table = plan.table_with_clock(Clock::new(ring, ticks, resolution));
+        let table = plan.table_with_clock(Clock::new(ring, ticks, resolution, self.own.when_full));
         let bytes = memory_for(plan.buckets) + size_of::<Clock>();
         let table = table.ok_or(BuildError::OutOfMemory { bytes })?;
         Ok(ExpiringCuckooFilter::from_parts(table, self.hasher, self.settings.schema))

@@ -25,7 +25,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// # use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter};
     /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// assert_eq!(filter.advance_to(28_500_000), Advance::Origin);
-    /// filter.insert("a", 28_500_002)?;
+    /// filter.insert_until("a", 28_500_002)?;
     /// assert_eq!(filter.advance_to(28_500_001), Advance::Forward { ticks: 1 });
     /// assert_eq!(filter.advance_to(28_500_000), Advance::Behind { by: 1 }); // a clock that goes back
     /// assert!(filter.contains("a"));
@@ -73,7 +73,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
     /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// filter.advance_to(28_500_000);
-    /// filter.insert("a", 28_500_002)?;
+    /// filter.insert_until("a", 28_500_002)?;
     /// filter.restart_clock(0);
     /// filter.advance_to(1);
     /// assert!(filter.contains("a"));
@@ -102,7 +102,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
     /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
     /// nonces.advance_to(28_500_000);
-    /// assert!(nonces.insert_if_absent("nonce-1", nonces.expires_after(5 * minute)?)?);
+    /// assert!(nonces.insert_if_absent_until("nonce-1", nonces.expires_after(5 * minute)?)?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
@@ -134,7 +134,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
     /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// filter.advance_to(1000);
-    /// filter.insert("a", 1000 + filter.longest_lifetime())?;
+    /// filter.insert_until("a", 1000 + filter.longest_lifetime())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

@@ -33,7 +33,7 @@ figures! {
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
     /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// filter.advance_to(0);
-    /// filter.insert("a", 5)?;
+    /// filter.insert_until("a", 5)?;
     /// filter.advance_to(20);
     /// assert_eq!(filter.stats().clock_jumps, 1, "all entries expired at once");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -54,7 +54,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
     /// let filter = ExpiringCuckooFilter::<u64>::builder().capacity(100_000).lifetime_in_ticks(15).build()?;
     /// filter.advance_to(0);
-    /// filter.insert_hash_batch((0..90_000).map(|key| (filter.hash_one(&key), 1 + key % 2)))?;
+    /// filter.insert_hash_until_batch((0..90_000).map(|key| (filter.hash_one(&key), 1 + key % 2)))?;
     /// filter.advance_to(1);
     /// assert_eq!(filter.live_len(), 45_000);
     /// assert!(filter.len() > 45_000, "the rest is swept later");
@@ -74,7 +74,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
     /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// filter.advance_to(7);
-    /// filter.insert("a", 9)?;
+    /// filter.insert_until("a", 9)?;
     /// filter.clear();
     /// assert_eq!((filter.len(), filter.now()), (0, Some(7)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())

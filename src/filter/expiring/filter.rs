@@ -41,7 +41,7 @@ use crate::table::face::traits::ExpiringTable;
 /// revoked.advance_to(noon / 300);
 ///
 /// let expiry_of_the_token = noon + 1000; // from the token itself
-/// revoked.insert("token-17", u64::div_ceil(expiry_of_the_token, 300))?;
+/// revoked.insert_until("token-17", u64::div_ceil(expiry_of_the_token, 300))?;
 /// assert!(revoked.contains("token-17"));
 ///
 /// revoked.advance_to((noon + 1200) / 300);
@@ -89,7 +89,7 @@ use crate::table::face::traits::ExpiringTable;
 ///     }
 ///     nonces.advance_to(now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / TICK.as_secs());
 ///     // In one step: of many requests with this nonce, even at the same time, one passes.
-///     nonces.insert_if_absent(nonce, nonces.expires_after(WINDOW)?)
+///     nonces.insert_if_absent_until(nonce, nonces.expires_after(WINDOW)?)
 /// }
 ///
 /// fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -153,6 +153,42 @@ pub struct ExpiringCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
 
 /// The operations on keys.
 impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
+    /// Adds an entry for the key, which is found for the whole [lifetime](Self::longest_lifetime) of the filter's
+    /// entries: until the tick `now + longest_lifetime`, by the clock at the moment when the entry is added.
+    ///
+    /// It adds one even if the key has one already: see [`insert_until`](Self::insert_until), which takes an end of the
+    /// entry's own. For keys that come again, use [`insert_if_absent`](Self::insert_if_absent) or
+    /// [`keep`](Self::keep).
+    ///
+    /// Cost: that of an `insert_until`.
+    ///
+    /// # Errors
+    /// [`InsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called; [`InsertError::Full`] or
+    /// [`InsertError::TooManyCopies`] if there is no room. (With [`WhenFull::ForgetOldest`](crate::WhenFull), the
+    /// [builder](crate::ExpiringBuilder::when_full) says when.) After an error nothing has changed.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
+    /// let seen = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
+    /// seen.advance_to(28_000_000);
+    /// seen.insert("203.0.113.7")?;
+    /// seen.advance_to(28_000_060);
+    /// assert!(seen.contains("203.0.113.7"), "some part of the first minute may have been over");
+    /// seen.advance_to(28_000_061);
+    /// assert!(!seen.contains("203.0.113.7"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn insert<Q>(&self, key: &Q) -> Result<(), InsertError>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.insert_hash(self.hash_one(key))
+    }
+
     /// Adds an entry for the key, which is found until the tick `expires_at`.
     ///
     /// It adds one even if the key already has an entry: the filter is a multiset of pairs of a key and an end.
@@ -171,16 +207,19 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// - [`InsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called;
     /// - [`InsertError::LifetimeTooLong`] if the end is further away than the [longest
     ///   lifetime](Self::longest_lifetime);
-    /// - [`InsertError::Full`] or [`InsertError::TooManyCopies`] if there is no room.
+    /// - [`InsertError::Full`] or [`InsertError::TooManyCopies`] if there is no room;
+    /// - [`InsertError::Forgotten`] if the filter has given up that tick, to make room
+    ///   ([`when_full`](crate::ExpiringBuilder::when_full)).
     ///
-    /// After an error nothing has changed.
+    /// After an error nothing has changed. (Only an insert that forgets, and that others overtake, may be refused
+    /// after it has forgotten some ticks.)
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
     /// let blocked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// blocked.advance_to(1000);
-    /// blocked.insert("198.51.100.7", 1010)?;
-    /// let error = blocked.insert("198.51.100.8", 1016).unwrap_err();
+    /// blocked.insert_until("198.51.100.7", 1010)?;
+    /// let error = blocked.insert_until("198.51.100.8", 1016).unwrap_err();
     /// assert!(matches!(error, InsertError::LifetimeTooLong { now: 1000, longest: 15, .. }), "{error}");
     /// blocked.advance_to(1009);
     /// assert!(blocked.contains("198.51.100.7"));
@@ -189,21 +228,21 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn insert<Q>(&self, key: &Q, expires_at: u64) -> Result<(), InsertError>
+    pub fn insert_until<Q>(&self, key: &Q, expires_at: u64) -> Result<(), InsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.insert_hash(self.hash_one(key), expires_at)
+        self.insert_hash_until(self.hash_one(key), expires_at)
     }
 
     /// Adds an entry for the key, which is found for at least this long from now on. It expires at the tick that
     /// [`expires_after`](Self::expires_after) returns, by the clock at the moment when the entry is added.
     ///
-    /// Cost: that of an [`insert`](Self::insert).
+    /// Cost: that of an [`insert_until`](Self::insert_until).
     ///
     /// # Errors
-    /// Those of `insert`; [`InsertError::ResolutionUnknown`] if the filter was built [by
+    /// Those of `insert_until`; [`InsertError::ResolutionUnknown`] if the filter was built [by
     /// ticks](crate::ExpiringBuilder::lifetime_in_ticks).
     ///
     /// ```
@@ -229,6 +268,32 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.add(self.hash_one(key), Until::After(ticks), IfPresent::Add).map(|_| ())
     }
 
+    /// Adds an entry for the key unless the key has a live one: [`insert_if_absent_until`](Self::insert_if_absent_until)
+    /// with the whole [lifetime](Self::longest_lifetime). Returns `true` if the key had no live entry.
+    ///
+    /// # Errors
+    /// As for [`insert`](Self::insert).
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// nonces.advance_to(1000);
+    /// assert!(nonces.insert_if_absent("nonce-1")?);
+    /// nonces.advance_to(1014);
+    /// assert!(!nonces.insert_if_absent("nonce-1")?, "a replay");
+    /// nonces.advance_to(1015);
+    /// assert!(nonces.insert_if_absent("nonce-1")?, "forgotten");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn insert_if_absent<Q>(&self, key: &Q) -> Result<bool, InsertError>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.insert_hash_if_absent(self.hash_one(key))
+    }
+
     /// Adds an entry for the key unless the key has a live one. Returns `true` if the key had no live entry.
     ///
     /// It is one step: of many threads that race to add one absent key, exactly one gets `true`. An entry that is
@@ -241,28 +306,53 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// If `expires_at` is not after now, nothing is added. The answer is still `true` if the key is absent, in every
     /// such call.
     ///
-    /// Cost: that of an [`insert`](Self::insert).
+    /// Cost: that of an [`insert_until`](Self::insert_until).
+    ///
+    /// # Errors
+    /// As for [`insert_until`](Self::insert_until).
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// nonces.advance_to(1000);
+    /// assert!(nonces.insert_if_absent_until("nonce-1", 1010)?);
+    /// assert!(!nonces.insert_if_absent_until("nonce-1", 1015)?, "a replay");
+    /// nonces.advance_to(1010);
+    /// assert!(nonces.insert_if_absent_until("nonce-1", 1020)?, "forgotten, as its first request is too old by now");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn insert_if_absent_until<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, InsertError>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.insert_hash_if_absent_until(self.hash_one(key), expires_at)
+    }
+
+    /// Makes sure that the key is found for the whole [lifetime](Self::longest_lifetime) from now on:
+    /// [`keep_until`](Self::keep_until) with that end. A key that comes again lives on, and takes up one slot.
     ///
     /// # Errors
     /// As for [`insert`](Self::insert).
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-    /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// nonces.advance_to(1000);
-    /// assert!(nonces.insert_if_absent("nonce-1", 1010)?);
-    /// assert!(!nonces.insert_if_absent("nonce-1", 1015)?, "a replay");
-    /// nonces.advance_to(1010);
-    /// assert!(nonces.insert_if_absent("nonce-1", 1020)?, "forgotten, as its first request is too old by now");
+    /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// for now in 1000..1100 {
+    ///     sessions.advance_to(now);
+    ///     sessions.keep("session-17")?; // seen once more
+    /// }
+    /// assert_eq!(sessions.len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn insert_if_absent<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, InsertError>
+    pub fn keep<Q>(&self, key: &Q) -> Result<(), InsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.insert_hash_if_absent(self.hash_one(key), expires_at)
+        self.keep_hash(self.hash_one(key))
     }
 
     /// Makes sure that the key is found until at least the tick `expires_at`, without a second entry where one is
@@ -275,11 +365,11 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// **Don't [`remove`](Self::remove) from a filter in which entries are kept in this way.** A look-alike of this
     /// key shares the one entry with it, so removing either key removes both.
     ///
-    /// Cost: that of an [`insert`](Self::insert), even where nothing is to be done. It needs no room if the key has
-    /// an entry.
+    /// Cost: that of an [`insert_until`](Self::insert_until), even where nothing is to be done. It needs no room if the
+    /// key has an entry.
     ///
     /// # Errors
-    /// As for [`insert`](Self::insert).
+    /// As for [`insert_until`](Self::insert_until).
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
@@ -313,7 +403,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(1000);
-    /// revoked.insert("token-17", 1001)?;
+    /// revoked.insert_until("token-17", 1001)?;
     /// assert!(revoked.contains("token-17"));
     /// revoked.advance_to(1001);
     /// assert!(!revoked.contains("token-17"));
@@ -331,7 +421,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
 
     /// Removes one live entry of the key that expires at this tick. Returns `true` if there was one.
     ///
-    /// **Remove only what was inserted**, with the same end, once for each insert. A look-alike may have an entry
+    /// **Remove only what was inserted**, with the same end, once for each insert. (So use
+    /// [`insert_until`](Self::insert_until), which tells you the end, for what is to be removed.) A look-alike may have an entry
     /// with this end, and would then lose it. An entry that has already expired can't be removed, so the answer is
     /// `false`.
     ///
@@ -341,7 +432,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(1000);
-    /// revoked.insert("token-17", 1010)?;
+    /// revoked.insert_until("token-17", 1010)?;
     /// assert!(!revoked.remove("token-17", 1009), "it has no such end");
     /// assert!(revoked.remove("token-17", 1010));
     /// assert!(!revoked.contains("token-17"));
@@ -379,7 +470,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
 /// let builder = ExpiringCuckooFilter::<str>::builder_with_hasher(hasher).capacity(100).lifetime_in_ticks(15);
 /// let (tokens, users) = (builder.clone().build()?, builder.build()?); // the same hasher
 /// tokens.advance_to(1000);
-/// tokens.insert("alice", 1010)?;
+/// tokens.insert_until("alice", 1010)?;
 /// let hash = tokens.hash_one("alice"); // once for both
 /// assert!(tokens.contains_hash(hash) && !users.contains_hash(hash));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -390,7 +481,16 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// # Errors
     /// Those of `insert`.
     #[inline]
-    pub fn insert_hash(&self, hash: u64, expires_at: u64) -> Result<(), InsertError> {
+    pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
+        self.add(hash, self.whole_lifetime(), IfPresent::Add).map(|_| ())
+    }
+
+    /// [`insert_until`](Self::insert_until) by hash.
+    ///
+    /// # Errors
+    /// Those of `insert_until`.
+    #[inline]
+    pub fn insert_hash_until(&self, hash: u64, expires_at: u64) -> Result<(), InsertError> {
         self.add(hash, Until::Tick(expires_at), IfPresent::Add).map(|_| ())
     }
 
@@ -399,8 +499,26 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// # Errors
     /// Those of `insert_if_absent`.
     #[inline]
-    pub fn insert_hash_if_absent(&self, hash: u64, expires_at: u64) -> Result<bool, InsertError> {
+    pub fn insert_hash_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
+        self.add(hash, self.whole_lifetime(), IfPresent::Refuse)
+    }
+
+    /// [`insert_if_absent_until`](Self::insert_if_absent_until) by hash.
+    ///
+    /// # Errors
+    /// Those of `insert_if_absent_until`.
+    #[inline]
+    pub fn insert_hash_if_absent_until(&self, hash: u64, expires_at: u64) -> Result<bool, InsertError> {
         self.add(hash, Until::Tick(expires_at), IfPresent::Refuse)
+    }
+
+    /// [`keep`](Self::keep) by hash.
+    ///
+    /// # Errors
+    /// Those of `keep`.
+    #[inline]
+    pub fn keep_hash(&self, hash: u64) -> Result<(), InsertError> {
+        self.add(hash, self.whole_lifetime(), IfPresent::Extend).map(|_| ())
     }
 
     /// [`keep_until`](Self::keep_until) by hash.
@@ -423,6 +541,10 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     #[inline]
     pub fn remove_hash(&self, hash: u64, expires_at: u64) -> bool {
         self.core.remove_until(hash, expires_at)
+    }
+
+    fn whole_lifetime(&self) -> Until {
+        Until::After(self.core.clock().longest())
     }
 
     #[inline]

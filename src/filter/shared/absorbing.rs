@@ -147,8 +147,8 @@ impl Absorbing for Box<dyn ExpiringTable> {
 
     /// The other clock is read first: this one can only have advanced meanwhile.
     fn check_moment(&self, image: &TableImage<'_>) -> Result<(), AbsorbError> {
-        match (image.save.moment_and_tick(), self.clock().now()) {
-            (Some((_, theirs)), ours) if ours.is_none_or(|ours| ours < theirs) => {
+        match (image.save.reading().and_then(|reading| reading.now), self.clock().now()) {
+            (Some(theirs), ours) if ours.is_none_or(|ours| ours < theirs) => {
                 Err(AbsorbError::ClockBehind { ours, theirs })
             }
             _ => Ok(()),
@@ -322,7 +322,7 @@ absorbing! {
 }
 
 absorbing! {
-    ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(14).build()?", with "all.advance_to(10);", "part.insert(&7, 20)?;", "each live entry, with its end":
+    ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(14).build()?", with "all.advance_to(10);", "part.insert_until(&7, 20)?;", "each live entry, with its end":
     /// Ends are ticks of the caller's clock. Both filters must have the same resolution, and this filter's clock
     /// must not be behind the other's. What has expired by either clock is not added. Don't call
     /// [`restart_clock`](Self::restart_clock) meanwhile. To check for room, the call first looks through both

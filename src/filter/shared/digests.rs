@@ -103,9 +103,9 @@ digest! {
     ///
     /// let filter = ExpiringCuckooFilter::<u64>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// filter.advance_to(100);
-    /// filter.insert(&7, 110)?;
+    /// filter.insert_until(&7, 110)?;
     /// let before = filter.digest()?;
-    /// filter.insert(&8, 105)?;
+    /// filter.insert_until(&8, 105)?;
     /// assert_ne!(filter.digest()?, before);
     /// filter.advance_to(105); // key 8 has expired
     /// assert_eq!(filter.digest()?, before);

@@ -31,15 +31,31 @@ pub enum Advance {
     },
 }
 
+/// What an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) does with an insert that finds no room. It is a
+/// [setting](crate::ExpiringBuilder::when_full) of the builder, which says more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WhenFull {
+    /// The insert is refused with [`InsertError::Full`](crate::InsertError::Full), and no entry ends before its time.
+    #[default]
+    Refuse,
+    /// The entries that would end first end at once, a whole tick at a time, and the insert goes on.
+    ForgetOldest,
+}
+
 /// The clock of a table.
 ///
 /// It counts ticks of its own, which advance by one with each tick of the caller. The caller's name for a tick is the
 /// sum of the clock's own tick and an offset.
+///
+/// The clock may run *ahead* of the caller's by some ticks, which were ended early to make room
+/// (`table/expiring/forget.rs`). It waits for the caller's clock before it goes on.
 #[derive(Debug)]
 pub(crate) struct Clock {
     pub(in crate::table) ring: Ring,
     /// The longest lifetime, in ticks.
     longest: u64,
+    when_full: WhenFull,
     /// How long a tick is, if the caller has said so.
     resolution: Option<Duration>,
     /// A [`Moment`]. A lookup needs nothing else.
@@ -47,10 +63,13 @@ pub(crate) struct Clock {
     /// What is added to a tick of the clock's own to get the caller's tick, modulo 2⁶⁴. Only a thread that holds the
     /// locks of all stripes changes it. So it does not change for a thread that holds any of them.
     offset: AtomicU64,
-    /// The sum of the two above. It is changed after them. So a thread that finds that all three agree has read two
-    /// that belong together, without a lock.
+    /// By how many ticks the clock is ahead of the caller's. It changes as the offset does. While it is not 0, the
+    /// moment's `now` changes in that way only.
+    ahead: AtomicU64,
+    /// The caller's tick that the three above amount to. It is changed after them. So a thread that finds that all
+    /// agree has read three that belong together, without a lock.
     noted: AtomicU64,
-    /// The pass that is under way. Only the holder of this lock changes the three above.
+    /// The pass that is under way. Only the holder of this lock changes the four above.
     sweep: Mutex<Option<Pass>>,
     pub(crate) tallies: Tallies,
 }
@@ -68,6 +87,10 @@ pub(crate) struct Tallies {
     pub(crate) sweeps: Tally,
     pub(crate) steps_back: Tally,
     pub(crate) jumps: Tally,
+    /// Entries that were taken out, or not taken in, because they were ended early.
+    pub(crate) forgotten: Tally,
+    /// The most ticks by which the clock was ahead.
+    pub(crate) most_ahead: Tally,
 }
 
 /// A pass over the table that takes the dead out.
@@ -87,8 +110,7 @@ pub(crate) enum Until {
     Tick(u64),
     /// This many ticks from now.
     After(u64),
-    /// This many ticks after this tick of the caller, which is now or past. The end itself may be beyond the last
-    /// tick there is.
+    /// This many ticks after this tick of the caller. The end itself may be beyond the last tick there is.
     Since { tick: u64, ticks: u64 },
 }
 
@@ -99,6 +121,8 @@ pub(in crate::table) enum Admission {
     At { end: u64 },
     /// It is dead already.
     Dead,
+    /// It would be live, but its end is among those that were ended early.
+    Forgotten { error: InsertError },
     /// Its end would take the place on the ring of an end that is yet to be swept.
     NotYet,
 }
@@ -109,16 +133,27 @@ pub(crate) struct Reading {
     /// The caller's tick, if one is known.
     pub(crate) now: Option<u64>,
     pub(crate) moment: Moment,
+    /// By how many ticks the moment's `now` is ahead of the caller's tick.
+    pub(crate) ahead: u64,
+}
+
+impl Reading {
+    /// What the caller calls the moment's `now`, if a tick is known.
+    pub(crate) fn tick(self) -> Option<u64> {
+        self.now.map(|now| now.wrapping_add(self.ahead))
+    }
 }
 
 impl Clock {
-    pub(crate) fn new(ring: Ring, longest: u64, resolution: Option<Duration>) -> Self {
+    pub(crate) fn new(ring: Ring, longest: u64, resolution: Option<Duration>, when_full: WhenFull) -> Self {
         Self {
             ring,
             longest,
+            when_full,
             resolution,
             moment: AtomicU64::new(Moment::UNKNOWN.0),
             offset: AtomicU64::new(0),
+            ahead: AtomicU64::new(0),
             noted: AtomicU64::new(0),
             sweep: Mutex::new(None),
             tallies: Tallies::default(),
@@ -127,9 +162,9 @@ impl Clock {
 
     /// A clock like this one that shows the same tick, for an empty table.
     pub(crate) fn another(&self) -> Self {
-        let clock = Self::new(self.ring, self.longest, self.resolution);
+        let clock = Self::new(self.ring, self.longest, self.resolution, self.when_full);
         match self.now() {
-            Some(now) => clock.at(now, 0, 0),
+            Some(now) => clock.at(now, 0, 0, 0),
             None => clock,
         }
     }
@@ -140,13 +175,14 @@ impl Clock {
         self.ring.place(moment.now())
     }
 
-    /// The clock as it is when it shows this tick of the caller, which has this place on the ring, and the sweep lags
-    /// by `lag` ticks.
-    pub(crate) fn at(self, now: u64, place: u16, lag: u64) -> Self {
+    /// The clock as it is at this tick of the caller, when it is ahead of that by `ahead` ticks, its own tick has this
+    /// place on the ring, and the sweep lags by `lag` ticks.
+    pub(crate) fn at(self, now: u64, ahead: u64, place: u16, lag: u64) -> Self {
         let moment = Moment::new(self.ring, FIRST_TICK + u64::from(place), lag);
         Self {
             moment: AtomicU64::new(moment.0),
-            offset: AtomicU64::new(now.wrapping_sub(moment.now())),
+            offset: AtomicU64::new(now.wrapping_add(ahead).wrapping_sub(moment.now())),
+            ahead: AtomicU64::new(ahead),
             noted: AtomicU64::new(now),
             ..self
         }
@@ -160,11 +196,21 @@ impl Clock {
         self.resolution
     }
 
-    /// The earliest tick of the caller at which entries died that were not swept yet. Not exact while the clock
-    /// advances.
+    pub(crate) fn when_full(&self) -> WhenFull {
+        self.when_full
+    }
+
+    /// By how many ticks the clock is ahead of the caller's.
+    pub(crate) fn ahead(&self) -> u64 {
+        // Acquire, with `call`: see `now`.
+        self.ahead.load(Ordering::Acquire)
+    }
+
+    /// The earliest tick of the caller whose entries died and were not swept yet. Not exact while the clock advances.
     pub(crate) fn oldest_unswept(&self) -> Option<u64> {
-        let lag = self.moment().lag();
-        self.now().filter(|_| lag > 0).map(|now| now.saturating_sub(lag - 1))
+        let reading = self.read();
+        let lag = reading.moment.lag();
+        reading.tick().filter(|_| lag > 0).map(|tick| tick.saturating_sub(lag - 1))
     }
 
     /// The moment, at the beginning of a lookup, and for writers.
@@ -178,7 +224,8 @@ impl Clock {
     /// The current tick, for a model, without any ordering.
     #[cfg(ccf_model)]
     pub(crate) fn peek(&self) -> u64 {
-        Moment(self.moment.load(Ordering::Relaxed)).now().wrapping_add(self.offset.load(Ordering::Relaxed))
+        let own = Moment(self.moment.load(Ordering::Relaxed)).now();
+        own.wrapping_add(self.offset.load(Ordering::Relaxed)).wrapping_sub(self.ahead.load(Ordering::Relaxed))
     }
 
     /// Whether it is still the same moment, at the end of a lookup.
@@ -195,13 +242,16 @@ impl Clock {
         self.moment.store(moment.0, Ordering::SeqCst);
     }
 
-    /// From now on calls the tick of this moment `tick`. The caller also holds the locks of all stripes.
-    pub(in crate::table) fn call(&self, moment: Moment, tick: u64) {
+    /// From now on, the caller's tick is `tick` at this moment, which is ahead of that by `ahead`. The caller also holds
+    /// the locks of all stripes.
+    pub(in crate::table) fn call(&self, moment: Moment, tick: u64, ahead: u64) {
         // Relaxed: the locks order it.
-        self.offset.store(tick.wrapping_sub(moment.now()), Ordering::Relaxed);
+        self.offset.store(tick.wrapping_add(ahead).wrapping_sub(moment.now()), Ordering::Relaxed);
+        // Release: see `now`.
+        self.ahead.store(ahead, Ordering::Release);
     }
 
-    /// Notes what the tick of the moment is called. The caller holds the lock of the sweep, has set both and is about
+    /// Notes what the caller's tick is. The caller holds the lock of the sweep, has set both and is about
     /// to release it.
     pub(in crate::table) fn note(&self, tick: u64) {
         self.noted.store(tick, Ordering::Relaxed);
@@ -210,9 +260,10 @@ impl Clock {
     /// The caller's current tick, if one is known.
     #[inline]
     pub(crate) fn now(&self) -> Option<u64> {
-        // Relaxed: all that matters is whether they agree.
-        let noted = self.noted.load(Ordering::Relaxed);
         let Reading { now, .. } = self.read();
+        // Relaxed, after the acquire read of `ahead`: a thread that sees a tick ended early also sees the caller's tick
+        // that was noted before.
+        let noted = self.noted.load(Ordering::Relaxed);
         if now == Some(noted) || now.is_none() { now } else { self.now_when_it_is_set() }
     }
 
@@ -223,22 +274,24 @@ impl Clock {
         self.read().now
     }
 
-    /// The moment, and what its tick is called. The caller holds the lock of a stripe or that of the sweep.
+    /// The moment, and the caller's tick. The caller holds the lock of a stripe or that of the sweep.
     pub(crate) fn read(&self) -> Reading {
         let moment = self.moment();
-        let now = moment.now().wrapping_add(self.offset.load(Ordering::Relaxed));
-        Reading { now: moment.is_known().then_some(now), moment }
+        let (offset, ahead) = (self.offset.load(Ordering::Relaxed), self.ahead());
+        let now = moment.now().wrapping_add(offset).wrapping_sub(ahead);
+        Reading { now: moment.is_known().then_some(now), moment, ahead }
     }
 
     /// Whether an entry that expires at `until` may be added at this reading. An error if it never may.
     pub(in crate::table) fn admit(&self, reading: Reading, until: Until) -> Result<Admission, InsertError> {
-        let Reading { now: Some(now), moment } = reading else {
+        let Reading { now: Some(now), moment, ahead } = reading else {
             return Err(InsertError::ClockNotSet);
         };
         let lifetime = match until {
             Until::Tick(tick) => tick.saturating_sub(now),
             Until::After(ticks) => ticks,
-            Until::Since { tick, ticks } => ticks.saturating_sub(now.saturating_sub(tick)),
+            Until::Since { tick, ticks } if tick < now => ticks.saturating_sub(now - tick),
+            Until::Since { tick, ticks } => ticks.saturating_add(tick - now),
         };
         if lifetime == 0 {
             return Ok(Admission::Dead);
@@ -247,14 +300,19 @@ impl Clock {
             let expires_at = now.saturating_add(lifetime);
             return Err(InsertError::LifetimeTooLong { expires_at, now, longest: self.longest });
         }
-        let end = moment.now() + lifetime;
+        if lifetime <= ahead {
+            let (expires_at, up_to) = (now.saturating_add(lifetime), now.saturating_add(ahead));
+            let error = InsertError::Forgotten { expires_at, up_to };
+            return Ok(Admission::Forgotten { error });
+        }
+        let end = moment.now() + (lifetime - ahead);
         let admitted = self.ring.has_room_for(moment, end) || fault::injected(Fault::AddsBeforeSwept);
         Ok(if admitted { Admission::At { end } } else { Admission::NotYet })
     }
 
     /// How far `swept` may lag behind so that entries with the longest lifetime are admitted.
     pub(in crate::table) fn spare(&self) -> u64 {
-        self.ring.len() - self.longest
+        self.ring.len() - self.longest + self.ahead()
     }
 
     /// The end of an entry with this payload that is live at the moment.

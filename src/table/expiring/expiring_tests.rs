@@ -2,7 +2,7 @@
 //! out.
 
 use crate::machine::memory::Pages;
-use crate::table::expiring::clock::{Advance, Clock, Until};
+use crate::table::expiring::clock::{Advance, Clock, Until, WhenFull};
 use crate::table::expiring::{ContainsLive, IfPresent};
 use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::{AnyTable, ExpiringTable};
@@ -17,7 +17,7 @@ fn table<L: OfShape>(shape: Shape, buckets: usize, end_bits: u32, spare: u64) ->
     let shape = shape.with_payload(end_bits).expect("it leaves enough");
     let table = Table::new(Pages::Usual, shape, Buckets::new(buckets)).expect("a small table");
     let ring = Ring::new(end_bits);
-    let table = table.with_clock(Clock::new(ring, ring.len() - spare, None)).expect("a small clock");
+    let table = table.with_clock(Clock::new(ring, ring.len() - spare, None, WhenFull::Refuse)).expect("a small clock");
     Shaped { table }
 }
 
@@ -65,7 +65,7 @@ fn lifetimes_last_while_the_clock_begins_its_own_ticks_again() {
         // As if the clock had run that long.
         let clock = table.clock();
         let moment = Moment::new(clock.ring, LAST_TICK - 3, lag);
-        clock.call(moment, 1000);
+        clock.call(moment, 1000, 0);
         clock.publish(moment);
         for tick in ticks.clone() {
             table.advance_to(tick);

@@ -123,6 +123,7 @@
 //! settled, sees that a save is running, and sets the words aside.
 
 pub(crate) mod clock;
+mod forget;
 mod sweep;
 
 #[cfg(test)]
@@ -349,8 +350,13 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 Attempt::NotYet => self.wait_for_sweep(self.own_clock()),
                 Attempt::NoRoom => {
                     // The entry is still live, so it was live when there was no room.
-                    if let Some(error) = refused {
-                        return Err(error);
+                    if let Some(error) = refused.take() {
+                        if !self.forget(self.own_clock(), class, until) {
+                            self.counters.insert_refused();
+                            return Err(error);
+                        }
+                        attempt = add(&self.stripe(class.sum).lock_unless(lock, &self.counters))?;
+                        continue;
                     }
                     let decided = |guard: &Guard<'_>| match add(guard) {
                         Ok(Attempt::NoRoom) => None,
@@ -389,6 +395,13 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let end = match admission {
             Admission::Dead => return Ok(Attempt::Added),
             Admission::NotYet => return Ok(Attempt::NotYet),
+            Admission::Forgotten { .. } if if_present == IfPresent::Extend && self.copies(class) > 0 => {
+                return Ok(Attempt::NotNeeded);
+            }
+            Admission::Forgotten { error } => {
+                self.counters.insert_refused();
+                return Err(error);
+            }
             Admission::At { end } => end,
         };
         if if_present == IfPresent::Extend && self.extend(guard, clock, reading.moment, class, end) {
@@ -448,10 +461,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.remove_locked(layout, guard, item, hash, counts)
     }
 
-    /// How many entries will be live in this many ticks, by a look at every bucket.
+    /// How many entries will be live in this many ticks of the caller, by a look at every bucket.
     pub(in crate::table) fn live_in(&self, ticks: u64) -> usize {
         let clock = self.own_clock();
-        let moment = clock.moment();
+        let (moment, ticks) = (clock.moment(), ticks.saturating_sub(clock.ahead()));
         let is_live = |end| clock.ring.is_live(moment, end) && clock.ring.ticks_until(moment, end) > ticks;
         (0..self.words.len()).map(|bucket| self.layout.count_payloads(self.load(bucket), is_live)).sum()
     }

@@ -33,9 +33,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[cold]
     fn advance_further(&self, clock: &Clock, tick: u64) -> Advance {
         let mut pass = clock.lock_sweep();
-        let (ring, Reading { now, moment: before }) = (clock.ring, clock.read());
+        let (ring, Reading { now, moment: before, ahead }) = (clock.ring, clock.read());
         let Some(now) = now else {
-            self.call_and_publish(clock, first_moment(ring, tick), tick);
+            self.call_and_publish(clock, first_moment(ring, tick), tick, 0);
             return Advance::Origin;
         };
         if tick <= now {
@@ -43,45 +43,46 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             return not_after(clock, tick, now);
         }
         let ticks = tick - now;
+        // The ticks by which the clock is ahead have been ended already.
+        let (due, ahead_then) = (ticks.saturating_sub(ahead), ahead.saturating_sub(ticks));
         // A leap beyond a whole round of the ring leaves no entry live. So it makes no difference how many rounds it
         // was.
-        let own_ticks = if ticks > ring.len() { ring.len() + ticks % ring.len() } else { ticks };
-        let (mut own, lag) = (before.now() + own_ticks, before.lag() + own_ticks);
-        let begins_again = own > LAST_TICK;
-        if begins_again {
-            own = FIRST_TICK + u64::from(ring.place(own));
-            *pass = None;
-        }
-        let moment = Moment::new(ring, own, lag);
-        if begins_again || own_ticks < ticks {
-            self.call_and_publish(clock, moment, tick);
-        } else {
+        let own_ticks = if due > ring.len() { ring.len() + due % ring.len() } else { due };
+        let moment = later(clock, &mut pass, before, own_ticks);
+        if own_ticks == ticks && moment.now() == before.now() + ticks {
             clock.publish(moment);
             clock.note(tick);
+        } else {
+            self.call_and_publish(clock, moment, tick, ahead_then);
         }
         if ticks >= clock.longest() {
             clock.tallies.jumps.fetch_add(1, Ordering::Relaxed);
         }
-        self.catch_up(clock, &mut pass);
-        if clock.moment().lag() > 0 {
-            self.sweep(clock, &mut pass, self.share());
-        }
+        self.sweep_some(clock, &mut pass);
         Advance::Forward { ticks }
+    }
+
+    /// Sweeps a share of the table, or as much as must be swept by now. The caller holds the lock of the sweep.
+    pub(super) fn sweep_some(&self, clock: &Clock, pass: &mut Option<Pass>) {
+        self.catch_up(clock, pass);
+        if clock.moment().lag() > 0 {
+            self.sweep(clock, pass, self.share());
+        }
     }
 
     /// Calls the current tick `tick` from now on; entries keep the rest of their lifetimes. Takes the lock of the
     /// sweep.
     pub(crate) fn restart(&self, clock: &Clock, tick: u64) {
         let _pass = clock.lock_sweep();
-        let moment = clock.moment();
+        let Reading { moment, ahead, .. } = clock.read();
         let moment = if moment.is_known() { moment } else { first_moment(clock.ring, tick) };
-        self.call_and_publish(clock, moment, tick);
+        self.call_and_publish(clock, moment, tick, ahead);
     }
 
-    /// Sets the moment and the caller's name for its tick.
-    fn call_and_publish(&self, clock: &Clock, moment: Moment, tick: u64) {
+    /// Sets the moment, the caller's tick, and by how many ticks the moment is ahead of it.
+    fn call_and_publish(&self, clock: &Clock, moment: Moment, tick: u64, ahead: u64) {
         self.under_all_locks(Fault::RestartWithoutLocks, || {
-            clock.call(moment, tick);
+            clock.call(moment, tick, ahead);
             clock.publish(moment);
         });
         clock.note(tick);
@@ -126,8 +127,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         if fault::injected(Fault::SweptTooSoon) {
             self.end_pass(clock, target);
         }
-        let swept: usize = (next..end).map(|bucket| self.sweep_bucket(bucket, dead)).sum();
-        self.count_expired(clock, swept);
+        let early = early(clock, target);
+        let (swept, forgotten) = (next..end).fold((0, 0), |(swept, forgotten), bucket| {
+            let lanes = self.sweep_bucket(bucket, dead, early);
+            (swept + lanes.0, forgotten + lanes.1)
+        });
+        self.count_expired(clock, swept, forgotten);
         *pass = if end < self.words.len() {
             Some(Pass { target, dead, next: end })
         } else {
@@ -156,9 +161,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         clock.tallies.sweeps.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes out of the bucket the entries that died at one of these ends. Returns how many there were.
+    /// Takes out of the bucket the entries that died at one of these ends. Returns how many there were, and how many of
+    /// them were ended early.
     #[inline]
-    fn sweep_bucket(&self, bucket: usize, dead: Arc) -> usize {
+    fn sweep_bucket(&self, bucket: usize, dead: Arc, early: Option<Arc>) -> (usize, usize) {
         let mut seen = self.load(bucket);
         loop {
             let lanes = match dead.only() {
@@ -166,12 +172,15 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 None => self.layout.lanes_with(seen, |end| dead.contains(end)),
             };
             if lanes == 0 {
-                return 0;
+                return (0, 0);
             }
             let left = self.layout.without_all(seen, lanes);
             self.set_aside(bucket, Fault::SweepSetsNothingAside);
             match self.exchange(bucket, seen, left, Fault::TakeOverwrites) {
-                Ok(()) => return lanes.count_ones() as usize,
+                Ok(()) => {
+                    let forgotten = early.map_or(0, |early| self.layout.lanes_with(seen, |end| early.contains(end)));
+                    return (lanes.count_ones() as usize, forgotten.count_ones() as usize);
+                }
                 Err(now) => seen = now,
             }
         }
@@ -212,16 +221,23 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         if !fault::injected(Fault::DropWithoutBump) {
             guard.bump();
         }
+        let payload = self.layout.payload_of(entry);
         let taken =
             self.change(bucket, self.load(bucket), Fault::TakeOverwrites, |seen| self.layout.remove(seen, entry));
-        self.count_expired(clock, usize::from(taken));
+        if taken {
+            let forgotten = early(clock, clock.moment().now()).is_some_and(|early| early.contains(payload));
+            self.count_expired(clock, 1, usize::from(forgotten));
+        }
     }
 
-    /// Counts dead entries that were taken out.
-    fn count_expired(&self, clock: &Clock, entries: usize) {
+    /// Counts dead entries that were taken out, and how many of them were ended early.
+    fn count_expired(&self, clock: &Clock, entries: usize, forgotten: usize) {
         if entries > 0 {
             self.counters.add_len(-(entries as i64));
-            clock.tallies.expired.fetch_add(entries as u64, Ordering::Relaxed);
+            clock.tallies.expired.fetch_add((entries - forgotten) as u64, Ordering::Relaxed);
+        }
+        if forgotten > 0 {
+            clock.tallies.forgotten.fetch_add(forgotten as u64, Ordering::Relaxed);
         }
     }
 
@@ -236,6 +252,23 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
         self.layout.without_all(seen, self.layout.lanes_with(seen, |end| !clock.ring.is_live(moment, end)))
     }
+}
+
+/// The moment this many ticks later. A pass that is under way begins anew if the clock's own ticks do.
+pub(super) fn later(clock: &Clock, pass: &mut Option<Pass>, before: Moment, ticks: u64) -> Moment {
+    let mut own = before.now() + ticks;
+    if own > LAST_TICK {
+        own = FIRST_TICK + u64::from(clock.ring.place(own));
+        *pass = None;
+    }
+    Moment::new(clock.ring, own, before.lag() + ticks)
+}
+
+/// The ends up to this tick of the clock's own that were ended early: those that the caller's clock has yet to reach.
+fn early(clock: &Clock, tick: u64) -> Option<Arc> {
+    let Reading { moment, ahead, .. } = clock.read();
+    let len = ahead.saturating_sub(moment.now().saturating_sub(tick));
+    (len > 0).then(|| Arc::up_to(clock.ring, tick, len))
 }
 
 /// The moment at which a clock begins that is first set to this tick. It is at the tick's place on the ring, the same

@@ -217,10 +217,14 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable fo
         self.table.look_up_all::<ContainsLive>(hashes, answers);
     }
 
-    fn insert_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds) -> Result<usize, InsertBatchError> {
-        self.table.insert_all(hashes, ends, true, |table, item, end| {
-            table.add_until(table.layout(), item, Until::Tick(end), IfPresent::Add).map(|_| ())
-        })
+    fn insert_until_batch(&self, hashes: Hashes<'_>, ends: Option<&BlockOfEnds>) -> Result<usize, InsertBatchError> {
+        let insert =
+            |table: &Table<L, G>, item, until| table.add_until(table.layout(), item, until, IfPresent::Add).map(|_| ());
+        let Some(ends) = ends else {
+            let until = Until::After(self.table.own_clock().longest());
+            return self.table.insert_all(hashes, (), true, |table, item, ()| insert(table, item, until));
+        };
+        self.table.insert_all(hashes, ends, true, |table, item, end| insert(table, item, Until::Tick(end)))
     }
 
     fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool])) {

@@ -165,9 +165,9 @@ pub(crate) trait ExpiringTable: AnyTable {
     /// How many entries will be live in this many ticks.
     fn live_in(&self, ticks: u64) -> usize;
     fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
+    /// `hashes` puts the ends that go with a block into `ends`. Without ends, all entries live as long as can be.
+    fn insert_until_batch(&self, hashes: Hashes<'_>, ends: Option<&BlockOfEnds>) -> Result<usize, InsertBatchError>;
     /// `hashes` puts the ends that go with a block into `ends`.
-    fn insert_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds) -> Result<usize, InsertBatchError>;
-    /// Likewise.
     fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool]));
 }
 

@@ -18,6 +18,7 @@
 use std::io;
 
 use crate::error::insert::InsertError;
+use crate::sync::Ordering;
 use crate::sync::fault::Fault;
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Clock, Until};
@@ -29,8 +30,8 @@ use crate::word::ring::Moment;
 
 /// What is taken in: another table as it was at one moment.
 pub(crate) trait Image {
-    /// The moment of the table's clock, and the caller's tick at that moment; `None` unless the clock had been set to
-    /// a tick.
+    /// The moment of the table's clock, and what the caller calls its tick; `None` unless the clock had been set to a
+    /// tick.
     fn moment_and_tick(&self) -> Option<(Moment, u64)>;
 
     /// Passes the words to `chunk`, in order and a chunk at a time. Returns how many copies are in them.
@@ -125,13 +126,17 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 }
                 let ticks = clock.ring.ticks_until(moment, place);
                 if clock.now().is_some_and(|now| now.saturating_sub(tick) < ticks) {
-                    self.add_until(
-                        self.layout(),
-                        item.with(self.layout, 0),
-                        Until::Since { tick, ticks },
-                        IfPresent::Add,
-                    )?;
-                    *copies += 1;
+                    let until = Until::Since { tick, ticks };
+                    match self.add_until(self.layout(), item.with(self.layout, 0), until, IfPresent::Add) {
+                        // This table has ended that tick early, so the entry goes like its own.
+                        Err(InsertError::Forgotten { .. }) => {
+                            _ = clock.tallies.forgotten.fetch_add(1, Ordering::Relaxed)
+                        }
+                        added => {
+                            added?;
+                            *copies += 1;
+                        }
+                    }
                 }
                 Ok(())
             })

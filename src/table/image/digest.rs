@@ -19,11 +19,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let Some(clock) = self.clock() else {
             return self.sum_of_copies(save, |entry| Some(self.layout.payload_of(entry).into()));
         };
-        let Some((moment, now)) = save.moment_and_tick() else {
+        let Some((moment, tick)) = save.moment_and_tick() else {
             return Ok(0); // without a tick there are no entries
         };
         // In the caller's ticks: the places on the ring differ from filter to filter.
-        let end = |place| now.wrapping_add(clock.ring.ticks_until(moment, place));
+        let end = |place| tick.wrapping_add(clock.ring.ticks_until(moment, place));
         self.sum_of_copies(save, |entry| {
             let place = self.layout.payload_of(entry);
             clock.ring.is_live(moment, place).then(|| end(place))

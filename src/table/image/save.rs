@@ -205,11 +205,11 @@ impl TableSave<'_> {
         saves.iter().find(|running| running.save == self.save).expect("a running save is in the list").reading
     }
 
-    /// The moment of the table's clock, and the caller's tick at that moment; `None` unless the clock had been set to
-    /// a tick.
+    /// The moment of the table's clock, and what the caller calls its tick; `None` unless the clock had been set to a
+    /// tick.
     pub(crate) fn moment_and_tick(&self) -> Option<(Moment, u64)> {
-        let Reading { now, moment } = self.reading()?;
-        Some((moment, now?))
+        let reading = self.reading()?;
+        Some((reading.moment, reading.tick()?))
     }
 
     /// Passes the chunk from this bucket on and returns what was set aside of it.

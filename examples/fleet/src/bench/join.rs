@@ -35,7 +35,8 @@ fn run(folder: &Path, keys: usize) -> Result<(), String> {
         let filter = settings.filter().map_err(|error| error.to_string())?;
         filter.advance_to(head.tick.into());
         let end = |number: u64| head.tick + 2 + (number % 140) as u32;
-        let inserted = filter.insert_hash_batch((0..keys as u64).map(|number| (hash(number), end(number).into())));
+        let inserted =
+            filter.insert_hash_until_batch((0..keys as u64).map(|number| (hash(number), end(number).into())));
         inserted.map_err(|error| error.to_string())?;
         let digest = filter.digest().map_err(|error| error.to_string())?;
         let begun = filter.begin_save().map_err(|error| error.to_string())?;

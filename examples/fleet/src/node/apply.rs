@@ -50,7 +50,7 @@ fn insert(filter: &Filter, changes: &[Change]) -> Result<(), String> {
         Change::Insert { hash, end } | Change::Extend { hash, to: end, .. } => Some((hash, u64::from(end))),
         _ => None,
     });
-    match filter.insert_hash_batch(entries) {
+    match filter.insert_hash_until_batch(entries) {
         Ok(_) => Ok(()),
         Err(InsertBatchError { error, .. }) => Err(format!("the filter has refused an entry of the log's: {error}")),
     }

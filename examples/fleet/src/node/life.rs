@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn what_the_filter_has_is_perhaps_revoked_whatever_the_lease() {
         let (life, clock) = life(&[]);
-        life.filter.insert_hash(1, 1010).unwrap();
+        life.filter.insert_hash_until(1, 1010).unwrap();
         assert_eq!(life.answer(1, &clock), Answer::Perhaps);
         life.word(clock.now(), 10);
         assert_eq!(life.answer(1, &clock), Answer::Perhaps);

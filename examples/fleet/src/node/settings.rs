@@ -146,7 +146,7 @@ pub(crate) mod tests {
             for now in [1_800_000_000, 1_800_000_599, 1_800_000_001] {
                 filter.advance_to(now / resolution);
                 let until = now + longest + leeway;
-                filter.insert_hash(17, settings.end(until).into()).unwrap();
+                filter.insert_hash_until(17, settings.end(until).into()).unwrap();
                 // It is found at each moment up to that time.
                 filter.advance_to((until - 1) / resolution);
                 assert!(filter.contains_hash(17));

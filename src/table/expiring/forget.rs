@@ -1,0 +1,94 @@
+//! CONCURRENT: a table that forgets what would end first when an insert finds no room.
+//!
+//! # What it does
+//! The clock of a table counts ticks of its own (`table/expiring/clock.rs`). It follows the caller's clock. To end
+//! entries early, it runs *ahead*: its `now` advances, and the caller's tick stays. All that `table/expiring/mod.rs`
+//! says about the clock holds, because lookups, sweeps and relocations know no other `now`. So each entry that ends
+//! early leaves in one step with all others of its tick, its slot is room from then on, and no other entry is
+//! missed meanwhile.
+//!
+//! The caller's clock later reaches the ticks that were ended early. Then the clock stands still and `ahead` shrinks.
+//! So no tick ends twice, and the other entries keep their ends: an end of the caller's is always the same tick of
+//! the clock's own.
+//!
+//! # How far it runs ahead
+//! An insert was refused, by the reasons of `table/relocate.rs`. It takes the lock of the sweep, so that the moment
+//! stays as it is, and then the locks of all stripes. Now no other thread adds, relocates or takes out an entry. The
+//! insert searches once more.
+//!
+//! 1. *There is room.* Another thread has made it, for instance by forgetting. The insert tries again, and no tick
+//!    ends. So of many inserts that are refused at once, only the first forgets.
+//! 2. *There is none.* This is a moment without room. Let `t` be the earliest end in all buckets that the search has
+//!    reached. No tick before `t` would make room here. So the clock runs ahead up to `t`, just as if each
+//!    tick were ended in turn until there is room. The earlier ticks are ended with it: an entry never stays
+//!    when one that ends later goes.
+//!
+//! It does not run ahead in three cases, and the insert is refused:
+//!
+//! - `t` is not before the end of the new entry. Then this is the entry that would end first. (If everything ends in
+//!   the last tick that a lifetime allows, to end that tick would empty the table. And no entry could be added until
+//!   the caller's clock goes on.)
+//! - All slots of both buckets hold entries of this class. To forget everybody's entries for one key would be a bad
+//!   trade.
+//! - The table holds less than half of its capacity. Then it is not full: entries of a few keys fill these buckets.
+//!
+//! # Linearizability
+//! To end ticks early is an operation of its own: it takes effect when the moment is published, under all locks. It
+//! belongs to an insert in progress that has no room at that moment. The new `now`, the offset and `ahead` belong
+//! together for whoever holds the lock of a stripe. A writer reads them under that lock. So it gives its entry the
+//! right end (otherwise the entry would live too short by the ticks in between).
+//!
+//! # How long anyone waits
+//! Others that change entries wait for one search, of at most `path::BUDGET` buckets. Lookups wait for nobody. The
+//! insert tries again after each tick that it ends. Others may take that room. But each time it is a later tick, and
+//! all are before the new entry's end, so the attempts run out.
+
+use core::cell::Cell;
+
+use crate::plan::path::Outcome;
+use crate::sync::Ordering;
+use crate::sync::fault::{self, Fault};
+use crate::table::expiring::clock::{Admission, Clock, Reading, Until, WhenFull};
+use crate::table::expiring::sweep::later;
+use crate::table::table::Table;
+use crate::word::geometry::{Geometry, Item};
+use crate::word::layout::Layout;
+
+impl<L: Layout, G: Geometry> Table<L, G> {
+    /// For an entry of this class that was refused: ends early what ends before it and is in its way. Returns whether
+    /// to try again.
+    #[cold]
+    #[inline(never)]
+    pub(in crate::table) fn forget(&self, clock: &Clock, class: Item, until: Until) -> bool {
+        if clock.when_full() == WhenFull::Refuse {
+            return false;
+        }
+        let mut pass = clock.lock_sweep();
+        let again = self.under_all_locks(Fault::ForgetWithoutLocks, || {
+            let reading = clock.read();
+            let Reading { now: Some(now), moment, ahead } = reading else { return true };
+            let Ok(Admission::At { end }) = clock.admit(reading, until) else { return true };
+            let earliest = Cell::new(u64::MAX);
+            let outcome = self.search(class, Some(moment), &|_| false, Some(&earliest));
+            if matches!(outcome, Outcome::Planned) && !fault::injected(Fault::ForgetsAgain) {
+                return true;
+            }
+            if earliest.get() >= end
+                || self.copies(class) == self.slots_of(class)
+                || self.counters.len() < self.capacity() / 2
+            {
+                return false;
+            }
+            let ticks = earliest.get() - moment.now();
+            let then = later(clock, &mut pass, moment, ticks);
+            clock.call(then, now, ahead + ticks);
+            clock.publish(then);
+            clock.tallies.most_ahead.fetch_max(ahead + ticks, Ordering::Relaxed);
+            true
+        });
+        if clock.moment().lag() > 0 {
+            self.sweep_some(clock, &mut pass);
+        }
+        again
+    }
+}
