@@ -10,8 +10,8 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ccf_loom::InsertError;
 use ccf_loom::model::{Fault, Key, Seeded, SmallestOfValues};
+use ccf_loom::{InsertError, WhenFull};
 use common::{A, B, C};
 
 type Table = ccf_loom::model::Table<SmallestOfValues>;
@@ -30,7 +30,15 @@ fn key(nth: usize) -> Key {
 /// A table of two buckets at tick 10, for lifetimes of up to three ticks. Each of these entries is in the first of
 /// its buckets.
 fn table(entries: &[(Key, u64)]) -> Arc<Table> {
-    let table = Table::with_clock(2, 3, 10);
+    fill(Table::with_clock(2, 3, 10, WhenFull::Refuse), entries)
+}
+
+/// The same for a table that forgets what ends first when it is full. It has four slots.
+fn forgetful(entries: &[(Key, u64); 4]) -> Arc<Table> {
+    fill(Table::with_clock(2, 3, 10, WhenFull::ForgetOldest), entries)
+}
+
+fn fill(table: Table, entries: &[(Key, u64)]) -> Arc<Table> {
     for &(key, end) in entries {
         table.place_until(key, end);
     }
@@ -119,7 +127,7 @@ fn one_is_dropped_and_another_has_come() -> Model {
     // Both keys have the bucket `B`.
     let (own, other) = (Key::of::<SmallestOfValues>(6, A, B, 0), Key::of::<SmallestOfValues>(6, C, B, 0));
     let filler = |nth, first| Key::of::<SmallestOfValues>(6, first, B, nth);
-    let table = Table::with_clock(6, 2, 10);
+    let table = Table::with_clock(6, 2, 10, WhenFull::Refuse);
     // `B` is full, and so is `C`.
     table.place_until(own.twin(), 12);
     table.place_until(filler(1, A).twin(), 12);
@@ -264,7 +272,7 @@ fn time_against_an_insert() -> Model {
         of_inserter.fetch_add(usize::from(table.contains_live(key(0))), Ordering::Relaxed);
     });
     let finally = role(move |_| assert!(missed.load(Ordering::Relaxed) < 2, "no order leads to these answers"));
-    let table = Table::with_clock(2, 2, 10);
+    let table = Table::with_clock(2, 2, 10, WhenFull::Refuse);
     table.place_until(key(0).twin(), 12);
     // Every word gets a store here, because loom lets `SeqCst` loads miss later stores to a word that still has its
     // initial value.
@@ -313,4 +321,81 @@ model! {
     save_against_a_sweep, at least 20,
     fails with "the image lacks an entry of its moment"
     for [SweepSetsNothingAside]
+}
+
+/// Two inserts find no room. What ends first makes room for both, and nothing else goes.
+fn two_that_find_no_room() -> Model {
+    let inserter = |nth| role(move |table: &Table| table.insert_until(key(nth), 13).expect("a tick makes room"));
+    let finally = role(|table| {
+        assert!(table.contains_live(key(2)) && table.contains_live(key(3)), "it was forgotten without need");
+        assert_eq!((table.live_len(), table.ahead(), table.now()), (4, 1, 10));
+    });
+    let table = forgetful(&[(key(0), 11), (key(2), 12), (key(1).twin(), 11), (key(3).twin(), 12)]);
+    (table, vec![inserter(4), inserter(5)], finally)
+}
+model! {
+    two_that_find_no_room, at least 20, preemptions 2,
+    fails with "it was forgotten without need"
+    for [ForgetsAgain]
+}
+
+/// An entry gets the whole lifetime while a tick is ended early.
+fn lifetime_beside_a_tick_that_ends_early() -> Model {
+    let keeper = role(|table| table.keep(key(2)).expect("it has an entry"));
+    let forgetter = role(|table| assert!(table.forget_for(key(4), 13)));
+    let finally = role(|table| {
+        table.advance_to(12);
+        assert!(table.contains_live(key(2)), "it ended too early");
+        table.advance_to(13);
+        assert!(!table.contains_live(key(2)), "it ended too late");
+    });
+    let table = forgetful(&[(key(0), 11), (key(1), 11), (key(2).twin(), 12), (key(3).twin(), 12)]);
+    (table, vec![keeper, forgetter], finally)
+}
+model! {
+    lifetime_beside_a_tick_that_ends_early, at least 20, preemptions 3,
+    fails with "it ended too early"
+    for [ForgetWithoutLocks]
+}
+
+/// The same while the caller's clock overtakes a tick that was ended early.
+fn lifetime_beside_a_clock_that_catches_up() -> Model {
+    let keeper = role(|table| table.keep(key(2)).expect("it has an entry"));
+    let clock = role(|table| _ = table.advance_to(12));
+    let finally = role(|table| {
+        table.advance_to(13);
+        let lives_on = table.contains_live(key(2));
+        table.advance_to(14);
+        assert_eq!(table.contains_live(key(2)), lives_on, "no order explains this");
+        table.advance_to(15);
+        assert!(!table.contains_live(key(2)));
+    });
+    let table = forgetful(&[(key(0), 11), (key(1), 11), (key(2).twin(), 13), (key(3).twin(), 13)]);
+    assert_eq!(table.forget_for(key(4), 13), Some(1));
+    (table, vec![keeper, clock], finally)
+}
+model! {
+    lifetime_beside_a_clock_that_catches_up, at least 20, preemptions 3,
+    fails with "no order explains this"
+    for [RestartWithoutLocks]
+}
+
+/// The caller's tick goes forward, and then a tick is ended early. Whoever has seen the first has the tick right.
+fn the_time_while_a_tick_ends_early() -> Model {
+    let reader = role(|table| {
+        // There is something to sweep only from tick 11 on.
+        if table.lag() > 0 {
+            assert_eq!(table.now(), 11, "time went back");
+        }
+    });
+    let clock = role(|table| {
+        table.advance_to(11);
+        assert_eq!(table.forget_for(key(4), 13), Some(1));
+    });
+    let table = forgetful(&[(key(0), 12), (key(1), 12), (key(2).twin(), 13), (key(3).twin(), 13)]);
+    (table, vec![reader, clock], role(|table| assert_eq!((table.now(), table.ahead()), (11, 1))))
+}
+model! {
+    the_time_while_a_tick_ends_early, at least 20, preemptions 3,
+    fails if an ordering is weaker
 }

@@ -14,12 +14,7 @@ use crate::word::ring::Ring;
 impl<L: AnyLayout> Table<L> {
     /// An empty table whose clock was set to the tick `now`. `longest` is the longest lifetime of its entries, up to
     /// 3 ticks.
-    pub fn with_clock(buckets: usize, longest: u64, now: u64) -> Self {
-        Self::with_clock_and_policy(buckets, longest, now, WhenFull::Refuse)
-    }
-
-    /// The same, for a table that does this when it is full.
-    pub fn with_clock_and_policy(buckets: usize, longest: u64, now: u64, when_full: WhenFull) -> Self {
+    pub fn with_clock(buckets: usize, longest: u64, now: u64, when_full: WhenFull) -> Self {
         let clock = Clock::new(Ring::new(2), longest, None, when_full);
         let table = Self::of(empty::<L>(buckets).with_clock(clock).expect("a model has memory"));
         table.advance_to(now);
@@ -79,6 +74,23 @@ impl<L: AnyLayout> Table<L> {
     /// [`ExpiringCuckooFilter::keep_until`](crate::ExpiringCuckooFilter::keep_until)
     pub fn keep_until(&self, key: Key, expires_at: u64) -> Result<(), InsertError> {
         self.0.add_until(key.hash(), Until::Tick(expires_at), IfPresent::Extend).map(|_| ())
+    }
+
+    /// [`ExpiringCuckooFilter::keep`](crate::ExpiringCuckooFilter::keep)
+    pub fn keep(&self, key: Key) -> Result<(), InsertError> {
+        self.0.add_until(key.hash(), Until::After(self.clock().longest()), IfPresent::Extend).map(|_| ())
+    }
+
+    /// Ends early what is in the way of an entry of this key with this end, which was refused. Returns how many ticks
+    /// that were, 0 if there is room, or `None` if the entry is to be refused.
+    pub fn forget_for(&self, key: Key, expires_at: u64) -> Option<u64> {
+        let table = &self.0.table;
+        table.forget(self.clock(), table.item(key.hash()), Until::Tick(expires_at))
+    }
+
+    /// By how many ticks the clock is ahead of the caller's.
+    pub fn ahead(&self) -> u64 {
+        self.clock().ahead()
     }
 
     /// [`ExpiringCuckooFilter::remove`](crate::ExpiringCuckooFilter::remove)

@@ -3,12 +3,14 @@
 //! - `lifetimes`: every answer against a plain multiset with a clock, to the tick; batches answer as single
 //!   operations do;
 //! - `clocks`: clocks that go back, stand still, jump or begin anew, and the sweep;
+//! - `forgetting`: a full filter that forgets what ends first: what goes, what stays, and what it says about it;
 //! - `parameters`: what is built, what is refused, and the messages;
 //! - `rates`: how often an absent key is found, how full a filter gets, and what dead entries cost;
 //! - `known_bugs_of_peers`: failures of other filters that must not occur here;
 //! - `races`: many threads, while the clock advances.
 
 mod clocks;
+mod forgetting;
 mod known_bugs_of_peers;
 mod lifetimes;
 mod parameters;

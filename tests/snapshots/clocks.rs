@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{Advance, InsertError, Loader};
+use concurrent_cuckoo_filter::{Advance, InsertError, Loader, WhenFull};
 
 use crate::filters::{
     Expiring, build_expiring, distinct_keys, expiring_builder, load_expiring, saved_expiring, state, value_of,
@@ -185,4 +185,25 @@ fn what_died_and_was_not_swept_when_it_was_saved_stays_dead() {
         }
         assert!(lagged >= 2, "{lagged} snapshots in the midst of a sweep, lifetimes of {longest}");
     }
+}
+
+#[test]
+fn a_filter_that_has_forgotten_goes_on_forgetting_when_it_is_loaded() {
+    let builder = expiring_builder().capacity(300).lifetime_in_ticks(15).false_positive_rate(1e-6);
+    let filter = builder.when_full(WhenFull::ForgetOldest).build().unwrap();
+    filter.advance_to(NOW);
+    let held = (0..).find(|key| filter.insert_until(key, NOW + 3).is_err()).unwrap();
+    filter.insert_until(&held, NOW + 8).unwrap();
+    let bytes = saved_expiring(&filter);
+    let loaded = load_expiring(&bytes).unwrap();
+    assert_eq!(saved_expiring(&loaded), bytes);
+    assert_eq!((loaded.live_len(), loaded.now(), loaded.digest().unwrap()), (1, Some(NOW), filter.digest().unwrap()));
+    let given_up = loaded.insert_until(&1, NOW + 3).unwrap_err();
+    assert_eq!(Err(given_up), filter.insert_until(&1, NOW + 3));
+    assert!(matches!(given_up, InsertError::Forgotten { up_to, .. } if up_to == NOW + 3), "{given_up}");
+    loaded.advance_to(NOW + 4);
+    assert!(loaded.contains(&held));
+    let held = (held + 1..).find(|key| loaded.insert_until(key, NOW + 9).is_err()).unwrap();
+    loaded.insert_until(&held, NOW + 10).expect("it still forgets");
+    assert_eq!((loaded.live_len(), loaded.stats().forgotten_early_by), (1, 5));
 }

@@ -107,17 +107,24 @@ pub(crate) struct ForgedClock {
     pub(crate) now: u64,
     pub(crate) place: u16,
     pub(crate) lag: u32,
+    /// Only of a filter that forgets, whose flags say so.
+    pub(crate) ahead: Option<u16>,
 }
 
 impl ForgedClock {
     /// A ring of sixteen ticks, and a clock that has reached no tick yet.
     pub(crate) fn unknown() -> Self {
-        Self { end_bits: 4, longest: 15, resolution: (300, 0), flags: 0, now: 0, place: 0, lag: 0 }
+        Self { end_bits: 4, longest: 15, resolution: (300, 0), flags: 0, now: 0, place: 0, lag: 0, ahead: None }
     }
 
     /// The same at a tick, which has the third place on the ring. Some entries that died by then are not swept yet.
     pub(crate) fn known() -> Self {
         Self { flags: 1, now: 28_500_000, place: 2, lag: 3, ..Self::unknown() }
+    }
+
+    /// The same of a filter that forgets, and has ended some ticks early.
+    pub(crate) fn forgetful() -> Self {
+        Self { flags: 3, ahead: Some(14), ..Self::known() }
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -131,6 +138,7 @@ impl ForgedClock {
             &self.now.to_le_bytes(),
             &self.place.to_le_bytes(),
             &self.lag.to_le_bytes(),
+            &self.ahead.map_or(vec![], |ahead| ahead.to_le_bytes().to_vec()),
         ]
         .concat()
     }

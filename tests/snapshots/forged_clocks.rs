@@ -27,6 +27,8 @@ fn a_clock_that_no_filter_has_is_refused() {
     let (known, unknown) = (ForgedClock::known, ForgedClock::unknown);
     loaded(&known());
     loaded(&unknown());
+    loaded(&ForgedClock::forgetful());
+    loaded(&ForgedClock { flags: 2, ahead: Some(0), ..unknown() });
     let wrong = [
         // Ends of no bits, or of too many.
         ForgedClock { end_bits: 0, longest: 0, ..unknown() },
@@ -49,22 +51,28 @@ fn a_clock_that_no_filter_has_is_refused() {
         ForgedClock { now: 1, ..unknown() },
         ForgedClock { place: 1, ..unknown() },
         ForgedClock { lag: 1, ..unknown() },
+        ForgedClock { flags: 2, ahead: Some(1), ..unknown() },
+        // As many ticks ended early as an entry lives, or more.
+        ForgedClock { ahead: Some(15), ..ForgedClock::forgetful() },
+        ForgedClock { ahead: Some(u16::MAX), ..ForgedClock::forgetful() },
     ];
     for clock in &wrong {
         assert_refused!(
             forged(clock).refusal(),
-            LoadError::InvalidClock { end_bits, longest, nanoseconds, place, lag, .. }
+            LoadError::InvalidClock { end_bits, longest, nanoseconds, place, lag, ahead, .. }
                 if (*end_bits, *longest) == (clock.end_bits, clock.longest.into())
-                    && (*nanoseconds, *place, *lag) == (clock.resolution.1, clock.place, clock.lag.into()),
+                    && (*nanoseconds, *place, *lag) == (clock.resolution.1, clock.place, clock.lag.into())
+                    && *ahead == clock.ahead.unwrap_or(0),
             names
                 format!("ends of {} bits", clock.end_bits),
                 format!("a lifetime of {} ticks", clock.longest),
                 format!("{} nanoseconds", clock.resolution.1),
                 format!("the place {}", clock.place),
-                format!("a lag of {} ticks", clock.lag)
+                format!("a lag of {} ticks", clock.lag),
+                format!("{} ticks that ended early", clock.ahead.unwrap_or(0))
         );
     }
-    for flags in [2, 3, 255] {
+    for flags in [4, 7, 255] {
         assert_refused!(
             forged(&ForgedClock { flags, ..known() }).refusal(),
             LoadError::UnknownFlags { flags: named, .. } if *named == flags,

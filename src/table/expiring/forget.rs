@@ -34,9 +34,9 @@
 //!
 //! # Linearizability
 //! To end ticks early is an operation of its own: it takes effect when the moment is published, under all locks. It
-//! belongs to an insert in progress that has no room at that moment. The new `now`, the offset and `ahead` belong
-//! together for whoever holds the lock of a stripe. A writer reads them under that lock. So it gives its entry the
-//! right end (otherwise the entry would live too short by the ticks in between).
+//! belongs to an insert in progress that has no room at that moment. A writer reads the moment and `ahead` under the
+//! lock of its stripe, so they belong together, and their difference is the caller's tick. (Without the locks, an entry
+//! that is to live for a number of ticks would live too short by the ticks in between.)
 //!
 //! # How long anyone waits
 //! Others that change entries wait for one search, of at most `path::BUDGET` buckets. Lookups wait for nobody. The
@@ -48,47 +48,44 @@ use core::cell::Cell;
 use crate::plan::path::Outcome;
 use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
-use crate::table::expiring::clock::{Admission, Clock, Reading, Until, WhenFull};
+use crate::table::expiring::clock::{Admission, Clock, Reading, Until};
 use crate::table::expiring::sweep::later;
 use crate::table::table::Table;
 use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::Layout;
 
 impl<L: Layout, G: Geometry> Table<L, G> {
-    /// For an entry of this class that was refused: ends early what ends before it and is in its way. Returns whether
-    /// to try again.
+    /// For an entry of this class that was refused: ends early what ends before it and is in its way. Returns how many
+    /// ticks that were, 0 if there is room by now, or `None` if the entry is to be refused.
     #[cold]
     #[inline(never)]
-    pub(in crate::table) fn forget(&self, clock: &Clock, class: Item, until: Until) -> bool {
-        if clock.when_full() == WhenFull::Refuse {
-            return false;
-        }
+    pub(crate) fn forget(&self, clock: &Clock, class: Item, until: Until) -> Option<u64> {
         let mut pass = clock.lock_sweep();
-        let again = self.under_all_locks(Fault::ForgetWithoutLocks, || {
+        let ended = self.under_all_locks(Fault::ForgetWithoutLocks, || {
             let reading = clock.read();
-            let Reading { now: Some(now), moment, ahead } = reading else { return true };
-            let Ok(Admission::At { end }) = clock.admit(reading, until) else { return true };
+            let Reading { now: Some(now), moment, ahead } = reading else { return Some(0) };
+            let Ok(Admission::At { end }) = clock.admit(reading, until) else { return Some(0) };
             let earliest = Cell::new(u64::MAX);
             let outcome = self.search(class, Some(moment), &|_| false, Some(&earliest));
             if matches!(outcome, Outcome::Planned) && !fault::injected(Fault::ForgetsAgain) {
-                return true;
+                return Some(0);
             }
             if earliest.get() >= end
                 || self.copies(class) == self.slots_of(class)
                 || self.counters.len() < self.capacity() / 2
             {
-                return false;
+                return None;
             }
             let ticks = earliest.get() - moment.now();
             let then = later(clock, &mut pass, moment, ticks);
             clock.call(then, now, ahead + ticks);
             clock.publish(then);
             clock.tallies.most_ahead.fetch_max(ahead + ticks, Ordering::Relaxed);
-            true
+            Some(ticks)
         });
         if clock.moment().lag() > 0 {
             self.sweep_some(clock, &mut pass);
         }
-        again
+        ended
     }
 }

@@ -134,7 +134,7 @@ use core::hint::select_unpredictable;
 use crate::error::insert::InsertError;
 use crate::plan::batch::BLOCK;
 use crate::sync::fault::Fault;
-use crate::table::expiring::clock::{Admission, Clock, Until};
+use crate::table::expiring::clock::{Admission, Clock, Until, WhenFull};
 use crate::table::lookup::{Block, Lookup, Pairs};
 use crate::table::relocate::Purpose;
 use crate::table::stripe::Guard;
@@ -351,7 +351,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 Attempt::NoRoom => {
                     // The entry is still live, so it was live when there was no room.
                     if let Some(error) = refused.take() {
-                        if !self.forget(self.own_clock(), class, until) {
+                        let clock = self.own_clock();
+                        if clock.when_full() == WhenFull::Refuse || self.forget(clock, class, until).is_none() {
                             self.counters.insert_refused();
                             return Err(error);
                         }

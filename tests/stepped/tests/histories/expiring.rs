@@ -1,7 +1,7 @@
 //! Histories of a table whose entries expire: a multiset of pairs of a class and an end, with a clock.
 
 use ccf_steps::model::{AnyLayout, Key, SmallestOfValues, Table, UsualOfValues};
-use ccf_steps::{Advance, InsertError};
+use ccf_steps::{Advance, InsertError, WhenFull};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -21,6 +21,8 @@ type Left = [[u8; TICKS]; CLASSES];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct State {
     now: u64,
+    /// How many ticks after now were ended early.
+    ahead: u64,
     left: Left,
 }
 
@@ -32,6 +34,8 @@ enum Answer {
     KeepUntil(u64, Result<(), InsertError>),
     Contains(bool),
     Remove(u64, bool),
+    /// What is in the way of an entry with this end was ended early: how many ticks.
+    Forget(u64, Option<u64>),
 }
 
 /// What happened, as the checker sees it.
@@ -53,20 +57,21 @@ impl Specification for Multiset {
     type Operation = Operation;
 
     fn init() -> State {
-        State { now: 0, left: [[0; TICKS]; CLASSES] }
+        State { now: 0, ahead: 0, left: [[0; TICKS]; CLASSES] }
     }
 
     fn apply(operation: &Operation, &before: &State) -> (bool, State) {
         let mut after = before;
         let (room, longest, class, answer) = match *operation {
             Operation::Given(state) => return (true, state),
-            Operation::Saved(saved) => return (saved == before, before),
+            Operation::Saved(saved) => return (saved == State { ahead: 0, ..before }, before),
             Operation::AdvanceTo(tick, answer) => {
                 let due = match tick.checked_sub(before.now) {
                     None => Advance::Behind { by: before.now - tick },
                     Some(0) => Advance::Current,
                     Some(ticks) => {
                         after.now = tick;
+                        after.ahead = before.ahead.saturating_sub(ticks);
                         for left in &mut after.left {
                             let gone = TICKS.min(ticks as usize);
                             left.rotate_left(gone);
@@ -89,15 +94,20 @@ impl Specification for Multiset {
             ticks if ticks > longest => None,
             ticks => Some(ticks as usize),
         };
+        // Whether the end is among those that were given up.
+        let gone = |end: u64| matches!(ticks(end), Some(ticks @ 1..) if ticks as u64 <= before.ahead);
         let add = |left: &mut [u8; TICKS], end| {
             let ticks = ticks(end);
             if let Some(1..) = ticks {
                 left[ticks.expect("the entry is live")] += 1;
             }
-            ticks.is_some()
+            ticks.is_some() && !gone(end)
         };
         let refusal_is_due = |end: u64, error| match error {
             InsertError::LifetimeTooLong { now, .. } => ticks(end).is_none() && now == before.now,
+            InsertError::Forgotten { expires_at, up_to, .. } => {
+                gone(end) && (expires_at, up_to) == (end, before.now + before.ahead)
+            }
             // A dead entry needs no room.
             error => matches!(ticks(end), Some(1..)) && room.refuses(class, copies, error),
         };
@@ -112,6 +122,7 @@ impl Specification for Multiset {
             },
             Answer::KeepUntil(end, Ok(())) => match (ticks(end), left.iter().rposition(|&copies| copies > 0)) {
                 (Some(0), _) => true,
+                (Some(_), Some(_)) if gone(end) => true,
                 (Some(ticks), Some(longest)) => {
                     left[longest] -= 1;
                     left[ticks.max(longest)] += 1;
@@ -124,6 +135,30 @@ impl Specification for Multiset {
                 InsertError::LifetimeTooLong { .. } => refusal_is_due(end, error),
                 _ => !is_in && refusal_is_due(end, error),
             },
+            Answer::Forget(end, answer) => {
+                let ends = 1..ticks(end).unwrap_or(0);
+                let mut more = copies;
+                more[class] += 1;
+                let has_room = room.fits(more) || gone(end) || !matches!(ticks(end), Some(1..));
+                let has_entries = |ticks: usize| before.left.iter().any(|left| left[ticks] > 0);
+                match answer {
+                    Some(0) => has_room,
+                    // In a narrow world, all entries are in the way of each other.
+                    None => {
+                        !has_room
+                            && (!room.is_narrow() || !ends.clone().any(has_entries) || room.is_full_of(copies[class]))
+                    }
+                    Some(more) => {
+                        let last = (before.ahead + more) as usize;
+                        after.ahead = last as u64;
+                        after.left.iter_mut().for_each(|left| left[..=last].fill(0));
+                        !has_room
+                            && ends.contains(&last)
+                            && has_entries(last)
+                            && (!room.is_narrow() || !(1..last).any(has_entries))
+                    }
+                }
+            }
             Answer::Contains(found) => found == is_in,
             Answer::Remove(end, removed) => {
                 let has = matches!(ticks(end), Some(ticks @ 1..) if left[ticks] > 0);
@@ -144,6 +179,8 @@ enum Ask {
     KeepUntil,
     Contains,
     Remove,
+    /// End early what is in the way of an entry.
+    Forget,
     /// Look up three keys at a time.
     ContainsBatch,
     /// Advance the clock by this many ticks, or pass the same tick again.
@@ -186,7 +223,7 @@ impl<L: AnyLayout + 'static> World for TableWithClock<L> {
         let longest = random.random_range(2..=3);
         let mut now = random.random_range(10..30);
         let (room, table, keys) =
-            Room::with::<L, _>(narrow, random, |buckets| Table::with_clock(buckets, longest, now));
+            Room::with::<L, _>(narrow, random, |buckets| Table::with_clock(buckets, longest, now, WhenFull::Refuse));
 
         // Full except for a few slots, some of which hold dead entries; or nearly empty.
         let used = random.random_range(if narrow { 1..=2 } else { 3..=CLASSES });
@@ -225,6 +262,8 @@ impl<L: AnyLayout + 'static> World for TableWithClock<L> {
             Contains,
             Contains,
             ContainsBatch,
+            Forget,
+            Forget,
             Advance,
             Advance,
             Advance,
@@ -241,7 +280,7 @@ impl<L: AnyLayout + 'static> World for TableWithClock<L> {
             Question { ask, class: random.random_range(0..used), ticks, twin: random.random() }
         };
         let questions = (0..threads).map(|_| (0..36 / threads).map(|_| question()).collect()).collect();
-        Self { room, keys, longest, table, given: State { now, left }, questions }
+        Self { room, keys, longest, table, given: State { now, ahead: 0, left }, questions }
     }
 
     fn given(&self) -> Operation {
@@ -266,6 +305,7 @@ impl<L: AnyLayout + 'static> World for TableWithClock<L> {
             Ask::KeepUntil => diary.write(|| asked(Answer::KeepUntil(end, table.keep_until(key, end)))),
             Ask::Contains => diary.write(|| asked(Answer::Contains(table.contains_live(key)))),
             Ask::Remove => diary.write(|| asked(Answer::Remove(end, table.remove_until(key, end)))),
+            Ask::Forget => diary.write(|| asked(Answer::Forget(end, table.forget_for(key, end)))),
             Ask::Advance => diary.write(|| Operation::AdvanceTo(end, table.advance_to(end))),
             Ask::ContainsBatch => {
                 _ = diary.write_all(|| {
@@ -279,7 +319,7 @@ impl<L: AnyLayout + 'static> World for TableWithClock<L> {
                 let (image, until_begun) = diary.save(|begun| table.save_and_tell(begun));
                 let now = image.now();
                 let left = |key| std::array::from_fn(|ticks| image.count_until(key, now + ticks as u64) as u8);
-                diary.add(until_begun(Operation::Saved(State { now, left: self.keys.map(left) })));
+                diary.add(until_begun(Operation::Saved(State { now, ahead: 0, left: self.keys.map(left) })));
             }
         }
     }
@@ -327,7 +367,7 @@ fn histories_under_random_schedules_are_linearizable() {
 without! {
     random_schedules, in at most 40_000 worlds:
     AddsBeforeSwept, DropWithoutLock from 100, RestartWithoutLocks, SweepSetsNothingAside, SweepWithoutSettling,
-    SweptTooSoon
+    SweptTooSoon, ForgetsAgain, ForgetWithoutLocks
 }
 
 /// A relocation saw an entry, which was then swept. It took the entry for one that ends a round of the ring later.

@@ -68,12 +68,22 @@ impl Room {
         error_is_due && !self.fits(more)
     }
 
+    /// Whether all classes have the same two buckets.
+    pub(crate) fn is_narrow(&self) -> bool {
+        self.buckets <= 2
+    }
+
+    /// Whether this many copies of a class take up all slots that they may have, in a world of two buckets.
+    pub(crate) fn is_full_of(&self, copies: u8) -> bool {
+        usize::from(copies) == self.slots()
+    }
+
     /// Whether these copies fit in the table in some placement. They do if no set of buckets has more copies with
     /// both ends in it than slots (Hall's theorem).
     ///
     /// If one more copy fits, a path leads to a free slot, whatever the placement is now. So an insert may be
     /// refused if and only if this returns `false`.
-    fn fits(&self, copies: Copies) -> bool {
+    pub(crate) fn fits(&self, copies: Copies) -> bool {
         (1..1u32 << self.buckets).all(|set| {
             let inside = |bucket: usize| set >> bucket & 1 == 1;
             let both = self.pairs.iter().map(|&(one, other)| inside(one) && inside(other));

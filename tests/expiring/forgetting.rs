@@ -1,0 +1,292 @@
+use std::collections::BTreeMap;
+use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, InsertError, WhenFull};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+/// With a hasher without a random key, so that each run has the same false positives: none.
+type Filter = ExpiringCuckooFilter<u64, BuildHasherDefault<DefaultHasher>>;
+
+/// A filter that forgets, for lifetimes of up to this many ticks, at tick 1000.
+fn forgetful(capacity: usize, longest: u64) -> Filter {
+    let builder = Filter::builder_with_hasher(Default::default()).capacity(capacity).lifetime_in_ticks(longest);
+    let filter = builder.false_positive_rate(2e-8).when_full(WhenFull::ForgetOldest).build().expect("a valid filter");
+    filter.advance_to(1000);
+    filter
+}
+
+/// Inserts keys from `first` on with this end until one is refused or something is forgotten. Returns the next key.
+fn fill(filter: &Filter, first: u64, end: u64) -> u64 {
+    let early_by = filter.stats().forgotten_early_by;
+    (first..)
+        .find(|key| filter.insert_until(key, end).is_err() || filter.stats().forgotten_early_by > early_by)
+        .unwrap()
+        + 1
+}
+
+/// Every answer against a plain multiset, of which whole ticks go, the earliest first.
+#[test]
+fn whole_ticks_go_and_the_earliest_first() {
+    let mut early_by = 0;
+    for seed in 0..if cfg!(miri) { 1 } else { 20 } {
+        let random = &mut SmallRng::seed_from_u64(seed);
+        let longest = random.random_range(2..=15);
+        let filter = forgetful(100, longest);
+        let (mut ends, mut now, mut gone) = (BTreeMap::new(), 1000, 1000);
+        for key in 0..3000u64 {
+            if random.random_ratio(1, 100) {
+                let ticks = random.random_range(1..=3);
+                now += ticks;
+                gone = gone.max(now);
+                assert_eq!(filter.advance_to(now), Advance::Forward { ticks });
+            }
+            let end = now + random.random_range(1..=longest);
+            let last_gone = ends.values().copied().filter(|&end| end > gone).max();
+            match filter.insert_until(&key, end) {
+                Ok(()) => {
+                    assert!(end > gone, "what was given up is not taken");
+                    let lost = ends.iter().filter(|&(key, &end)| end > gone && !filter.contains(key));
+                    gone = lost.map(|(_, &end)| end).max().unwrap_or(gone);
+                    assert!(gone < end, "what ends first is forgotten first");
+                    ends.insert(key, end);
+                }
+                Err(InsertError::Forgotten { expires_at, up_to, .. }) => {
+                    assert_eq!(expires_at, end);
+                    assert!(end <= up_to && up_to >= gone, "{end} was not given up");
+                    gone = up_to;
+                }
+                Err(InsertError::Full { .. }) => {
+                    assert!(last_gone.is_some(), "there are others");
+                    // Ticks whose entries are elsewhere may have been forgotten before.
+                    gone = ends
+                        .iter()
+                        .filter(|&(key, _)| !filter.contains(key))
+                        .map(|(_, &end)| end)
+                        .max()
+                        .unwrap_or(gone)
+                        .max(gone);
+                    assert!(gone < end);
+                }
+                Err(error) => panic!("{error}"),
+            }
+            for (key, &end) in &ends {
+                assert_eq!(
+                    filter.contains(key),
+                    end > gone,
+                    "{key} ends at {end}, now is {now}, up to {gone} has gone"
+                );
+            }
+            ends.retain(|_, end| *end > gone);
+            assert_eq!((filter.now(), filter.live_len()), (Some(now), ends.len()));
+        }
+        let stats = filter.stats();
+        early_by = early_by.max(stats.forgotten_early_by);
+        assert_eq!(stats.forgotten > 0, stats.forgotten_early_by > 0, "a table as small as this is swept at once");
+    }
+    assert!(early_by > 1, "something was forgotten that had long to live");
+}
+
+#[test]
+fn what_was_forgotten_does_not_end_again_and_others_keep_their_ends() {
+    let filter = forgetful(1000, 15);
+    let later = filter.capacity() as u64 / 2;
+    (0..later).for_each(|key| filter.insert_until(&key, 1010).unwrap());
+    let next = fill(&filter, later, 1004); // refused: nothing ends before that
+    assert!(filter.stats().forgotten_early_by == 0 && filter.stats().inserts_refused == 1);
+    filter.insert(&next).expect("those of tick 1004 go");
+    assert_eq!((filter.now(), filter.stats().forgotten_early_by), (Some(1000), 4));
+    assert!((later..next - 1).all(|key| !filter.contains(&key)), "the whole tick has gone");
+    assert_eq!(filter.live_len() as u64, later + 1);
+    for now in 1001..=1009 {
+        assert_eq!(filter.advance_to(now), Advance::Forward { ticks: 1 });
+        assert_eq!((filter.now(), filter.live_len() as u64), (Some(now), later + 1));
+        // Ends are given up until the clock has reached them.
+        let taken = filter.insert_until(&(1 << 40 | now), now + 1);
+        assert_eq!(taken.is_ok(), now >= 1004, "{taken:?}");
+        assert_eq!(filter.remove(&(1 << 40 | now), now + 1), taken.is_ok());
+    }
+    filter.advance_to(1010);
+    assert_eq!(filter.live_len(), 1);
+    filter.advance_to(1014);
+    assert!(filter.contains(&next), "it has its whole life");
+    filter.advance_to(1015);
+    assert_eq!(filter.live_len(), 0);
+    let stats = filter.stats();
+    assert_eq!((stats.forgotten + stats.expired, stats.forgotten_early_by), (next, 4));
+    assert!(stats.forgotten > 0 && stats.forgotten <= next - 1 - later, "only those of one tick were forgotten");
+}
+
+#[test]
+fn an_end_that_was_given_up_is_refused_and_nothing_is_lost_in_silence() {
+    let filter = forgetful(1000, 15);
+    let next = fill(&filter, 0, 1003);
+    filter.insert_until(&next, 1008).unwrap();
+    for end in 1001..=1003 {
+        let error = filter.insert_until(&7, end).unwrap_err();
+        assert!(matches!(error, InsertError::Forgotten { up_to: 1003, .. }), "{error}");
+        assert!(error.to_string().contains(&format!("tick {end}")) && error.to_string().contains("1003"), "{error}");
+        assert_eq!((filter.insert_if_absent_until(&7, end), filter.keep_until(&7, end)), (Err(error), Err(error)));
+        assert!(!filter.remove(&0, end), "it has gone already");
+        // A key that lives longer needs nothing.
+        assert_eq!((filter.insert_if_absent_until(&next, end), filter.keep_until(&next, end)), (Ok(false), Ok(())));
+    }
+    assert_eq!(filter.insert_until(&7, 1000), Ok(()), "what has ended by the clock is no error");
+    assert_eq!(filter.insert_until_batch([(&8, 1004), (&9, 1003), (&10, 1004)]).unwrap_err().inserted, 1);
+    assert!(filter.stats().inserts_refused >= 10);
+}
+
+/// If all entries end at the tick of the new one, to forget that tick would empty the filter. As soon as the clock goes
+/// on there is something to forget.
+#[test]
+fn a_burst_within_the_last_tick_is_refused_until_the_clock_goes_on() {
+    let filter = forgetful(1000, 15);
+    let refused = (0u64..).find(|key| filter.insert(key).is_err()).unwrap();
+    assert!(matches!(filter.insert(&refused), Err(InsertError::Full { .. })));
+    assert_eq!((filter.live_len() as u64, filter.stats().forgotten_early_by), (refused, 0));
+    filter.advance_to(1001);
+    filter.insert(&refused).expect("what was inserted at the last tick goes");
+    assert_eq!((filter.live_len(), filter.stats().forgotten_early_by), (1, 14));
+}
+
+/// Entries of one key fill its two buckets. All others would have to go for one more of it.
+#[test]
+fn many_entries_of_one_key_make_nobody_else_go() {
+    let filter = forgetful(1000, 15);
+    (1..=900).for_each(|key| filter.insert_until(&key, 1001).unwrap());
+    let copies = (0..15).take_while(|nth| filter.insert_until(&0, 1001 + nth).is_ok()).count();
+    let error = filter.insert_until(&0, 1015).unwrap_err();
+    assert!(matches!(error, InsertError::TooManyCopies { .. }), "{error}");
+    assert_eq!((filter.live_len(), filter.stats().forgotten_early_by), (900 + copies, 0));
+}
+
+/// Many entries of a few keys fill buckets that these keys share. To forget others would not help for long.
+#[test]
+fn a_filter_that_is_half_empty_forgets_nothing() {
+    let refused = (0..100).find_map(|_| {
+        let filter = forgetful(1000, 15);
+        (1 << 40..1 << 40 | 10).for_each(|key: u64| filter.insert_until(&key, 1001).unwrap());
+        let copies = 2 * filter.slots_per_bucket() - 1;
+        let mut inserts = (0..400).map(|nth| filter.insert_until(&(nth / copies as u64), 1008));
+        let error = inserts.find_map(Result::err)?;
+        assert!(matches!(error, InsertError::Full { .. }), "{error}");
+        assert_eq!((filter.live_len(), filter.stats().forgotten_early_by), (filter.len(), 0));
+        Some(error)
+    });
+    assert!(refused.is_some(), "such keys share buckets now and then");
+}
+
+#[test]
+fn a_new_clock_a_clear_and_a_jump_keep_what_was_given_up() {
+    let filter = forgetful(1000, 15);
+    let next = fill(&filter, 0, 1003);
+    filter.insert_until(&next, 1008).unwrap();
+    // Three ticks ahead.
+    filter.restart_clock(50);
+    assert!(matches!(filter.insert_until(&1, 53), Err(InsertError::Forgotten { up_to: 53, .. })));
+    filter.insert_until(&1, 54).unwrap();
+    assert_eq!((filter.now(), filter.live_len()), (Some(50), 2));
+    filter.advance_to(54);
+    assert!(!filter.contains(&1) && filter.contains(&next));
+    filter.advance_to(57);
+    assert!(filter.contains(&next));
+    filter.advance_to(58);
+    assert!(!filter.contains(&next));
+    let next = fill(&filter, 0, 61);
+    filter.insert_until(&next, 70).unwrap();
+    filter.clear();
+    assert!(filter.insert_until(&1, 61).is_err());
+    filter.insert_until(&1, 62).unwrap();
+    assert_eq!(filter.advance_to(1 << 40), Advance::Forward { ticks: (1 << 40) - 58 });
+    assert_eq!((filter.live_len(), filter.now()), (0, Some(1 << 40)));
+    filter.insert_until(&1, (1 << 40) + 1).unwrap();
+    filter.insert(&2).unwrap();
+}
+
+/// A filter that is absorbed, and one that absorbs, may have given up ends.
+#[test]
+fn filters_that_have_forgotten_can_be_absorbed() {
+    let small = |keys: std::ops::Range<u64>| {
+        let filter = forgetful(1000, 15).empty_like().unwrap();
+        keys.for_each(|key| filter.insert_until(&key, 1006).unwrap());
+        filter
+    };
+    let forgetting = small(0..0);
+    let next = fill(&forgetting, 0, 1003);
+    forgetting.insert_until(&next, 1008).unwrap();
+    let all = forgetting.empty_like().unwrap();
+    assert_eq!(all.absorb(&forgetting), Ok(1));
+    assert!(all.contains(&next) && all.remove(&next, 1008), "it has its end");
+    let other = forgetting.empty_like().unwrap();
+    other.insert_until(&1, 1002).unwrap();
+    other.insert_until(&2, 1004).unwrap();
+    let forgotten = forgetting.stats().forgotten;
+    assert_eq!(forgetting.absorb(&other), Ok(1), "what it has given up, it gives up again");
+    assert!(forgetting.contains(&2) && !forgetting.contains(&1));
+    assert_eq!(forgetting.stats().forgotten, forgotten + 1);
+    assert_eq!(forgetting.digest().unwrap(), {
+        let alike = forgetting.empty_like().unwrap();
+        alike.insert_until(&2, 1004).unwrap();
+        alike.insert_until(&next, 1008).unwrap();
+        alike.digest().unwrap()
+    });
+}
+
+/// Threads insert far more than fits. Each entry is found until it is among those that ended early: while a thread's
+/// entries of a tick are all found, nobody forgets that tick.
+#[test]
+fn what_was_not_forgotten_is_found_whatever_others_do() {
+    const THREADS: u64 = 4;
+    let filter = forgetful(2000, 7);
+    let tick = AtomicU64::new(1000);
+    let each = if cfg!(miri) { 300 } else { 20_000 };
+    thread::scope(|threads| {
+        for id in 0..THREADS {
+            let (filter, tick) = (&filter, &tick);
+            threads.spawn(move || {
+                let mut own: Vec<(u64, u64)> = Vec::new();
+                for nth in 0..each {
+                    let key = id << 40 | nth;
+                    let now = tick.load(Ordering::SeqCst);
+                    // Beyond what any other thread may have asked for by now: its tick goes last.
+                    match filter.insert_until(&key, now + 1 + nth % 7) {
+                        Ok(()) => own.push((key, now + 1 + nth % 7)),
+                        Err(InsertError::Full { .. } | InsertError::Forgotten { .. }) => (),
+                        Err(error) => assert!(matches!(error, InsertError::LifetimeTooLong { .. }), "{error}"),
+                    }
+                    if nth % 64 == 0 {
+                        // If one is found, so is each that ends later.
+                        own.sort_by_key(|&(_, end)| std::cmp::Reverse(end));
+                        let found: Vec<bool> = own.iter().rev().map(|(key, _)| filter.contains(key)).collect();
+                        let first = found.iter().position(|&found| found).map(|first| own[own.len() - 1 - first].1);
+                        for (&(key, end), found) in own.iter().rev().zip(found) {
+                            // Looked up after that one, so it may have ended meanwhile; then that one has too.
+                            let (_, earliest) = (key, first);
+                            if earliest.is_some_and(|earliest| end > earliest) && !found {
+                                let still = own.iter().find(|&&(_, end)| Some(end) == earliest).expect("it was found");
+                                assert!(
+                                    !filter.contains(&still.0),
+                                    "{key} ends at {end}, after {still:?}, and was missed"
+                                );
+                            }
+                        }
+                        own.retain(|(key, _)| filter.contains(key));
+                    }
+                    if id == 0 && nth % 500 == 499 {
+                        let now = tick.load(Ordering::SeqCst) + 1;
+                        filter.advance_to(now);
+                        tick.store(now, Ordering::SeqCst);
+                    }
+                }
+            });
+        }
+    });
+    let now = tick.load(Ordering::SeqCst);
+    assert!(filter.stats().forgotten_early_by > 0, "{:?}", filter.stats());
+    assert_eq!(filter.now(), Some(now));
+    filter.advance_to(now + 7);
+    (0..100).for_each(|_| _ = filter.advance_to(now + 7));
+    assert_eq!((filter.len(), filter.live_len()), (0, 0));
+}
