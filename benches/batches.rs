@@ -2,8 +2,7 @@
 //!
 //! `cargo bench --bench batches [-- --quick | --l2 | --large]`
 //!
-//! The subjects are a `ConcurrentCuckooFilter`, a `GrowableCuckooFilter` of three tables and a
-//! `RotatingCuckooFilter` of four generations. Each takes about the same number of bytes, is three quarters full
+//! The subjects are a `ConcurrentCuckooFilter` and a `GrowableCuckooFilter` of three tables. Each takes about the same number of bytes, is three quarters full
 //! and has the default rate. On one thread, single operations and batches of 1,024 are interleaved: each ratio
 //! compares two slices of one round. The output shows medians, and the median of the ratios with the min and max.
 
@@ -14,7 +13,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, MembershipFilter, RotatingCuckooFilter};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use support::hash::HASH;
@@ -30,7 +29,39 @@ const SLICE: usize = 4 * BATCH;
 
 type Concurrent = ConcurrentCuckooFilter<u64, RandomState>;
 type Growable = GrowableCuckooFilter<u64, RandomState>;
-type Rotating = RotatingCuckooFilter<u64, RandomState>;
+
+/// What the rows are about.
+trait Subject {
+    fn contains(&self, key: &u64) -> bool;
+    fn contains_batch(&self, keys: &[u64], found: &mut Vec<bool>);
+    fn insert(&self, key: &u64);
+    fn insert_batch(&self, keys: &[u64]);
+}
+
+macro_rules! subject {
+    ($Filter:ident) => {
+        impl Subject for $Filter {
+            fn contains(&self, key: &u64) -> bool {
+                $Filter::contains(self, key)
+            }
+
+            fn contains_batch(&self, keys: &[u64], found: &mut Vec<bool>) {
+                $Filter::contains_batch(self, keys, found);
+            }
+
+            fn insert(&self, key: &u64) {
+                $Filter::insert(self, key).expect("there is room");
+            }
+
+            fn insert_batch(&self, keys: &[u64]) {
+                assert_eq!($Filter::insert_batch(self, keys), Ok(keys.len()));
+            }
+        }
+    };
+}
+
+subject!(Concurrent);
+subject!(Growable);
 
 /// Nanoseconds a key for single calls and for batches, in each round.
 struct Row {
@@ -58,7 +89,7 @@ fn time(run: impl FnOnce()) -> f64 {
 }
 
 /// Rows for present and absent keys. The keys in the filter have the numbers below `len`.
-fn lookups(name: &str, filter: &impl MembershipFilter<u64>, len: u64, length: Duration) -> [Row; 2] {
+fn lookups(name: &str, filter: &impl Subject, len: u64, length: Duration) -> [Row; 2] {
     [("hit", 0..len), ("miss", ABSENT..2 * ABSENT)].map(|(operation, numbers)| {
         let mut row = Row::new(name, operation);
         let mut random = SmallRng::seed_from_u64(17);
@@ -113,12 +144,12 @@ fn rounds(length: Duration, mut round: impl FnMut()) {
     }
 }
 
-fn insert_all(filter: &impl MembershipFilter<u64>, keys: &[u64]) {
-    keys.iter().for_each(|key| filter.insert(key).expect("there is room"));
+fn insert_all(filter: &impl Subject, keys: &[u64]) {
+    keys.iter().for_each(|key| filter.insert(key));
 }
 
-fn insert_batches(filter: &impl MembershipFilter<u64>, keys: &[u64]) {
-    keys.chunks(BATCH).for_each(|keys| assert_eq!(filter.insert_batch(keys), Ok(keys.len())));
+fn insert_batches(filter: &impl Subject, keys: &[u64]) {
+    keys.chunks(BATCH).for_each(|keys| filter.insert_batch(keys));
 }
 
 /// Rows for inserts and removals, for a filter that has both. The present keys have the numbers below `len`.
@@ -145,13 +176,13 @@ macro_rules! changes {
     }};
 }
 
-fn fill(filter: &impl MembershipFilter<u64>, numbers: Range<u64>) {
+fn fill(filter: &impl Subject, numbers: Range<u64>) {
     let keys: Vec<u64> = numbers.map(key).collect();
     insert_batches(filter, &keys);
 }
 
 /// Fills it in steps, so that no array of all keys is needed.
-fn fill_to(filter: &impl MembershipFilter<u64>, from: u64, to: u64) {
+fn fill_to(filter: &impl Subject, from: u64, to: u64) {
     for start in (from..to).step_by(SLICE) {
         fill(filter, start..to.min(start + SLICE as u64));
     }
@@ -179,30 +210,6 @@ fn measure(bytes: usize, length: Duration) -> Vec<Row> {
     rows.extend(lookups(&name, &filter, len, length));
     rows.extend(changes!(&name, &filter, len, length));
     drop(filter);
-
-    let (generations, name) = (4, "rotating, 4 generations");
-    let capacity = len / (generations + 1) * 5 / 4;
-    let builder = Rotating::builder_with_hasher(HASH).generations(generations as usize);
-    let filter = builder.generation_capacity(capacity as usize).build().expect("a valid filter");
-    let of_each = capacity * 3 / 4;
-    for generation in 0..generations {
-        fill_to(&filter, generation * of_each, (generation + 1) * of_each);
-        if generation + 1 < generations {
-            filter.rotate();
-        }
-    }
-    rows.extend(lookups(name, &filter, generations * of_each, length));
-    let mut inserts = Row::new(name, "insert");
-    let mut keys = Window { first: 0, next: generations * of_each };
-    rounds(length, || {
-        if filter.len() as u64 > generations * of_each {
-            filter.rotate();
-        }
-        let (one, other) = (keys.new_keys(), keys.new_keys());
-        inserts.single.push(time(|| insert_all(&filter, &one)));
-        inserts.batched.push(time(|| insert_batches(&filter, &other)));
-    });
-    rows.push(inserts);
     rows
 }
 

@@ -33,10 +33,8 @@
 //! |---|---|
 //! | a set of known size | [`ConcurrentCuckooFilter`] |
 //! | a set of unknown size | [`GrowableCuckooFilter`] |
-//! | an end of its own for each key: tokens, nonces | [`ExpiringCuckooFilter`] |
-//! | "seen within the last N minutes?" | [`RotatingCuckooFilter`] |
+//! | an end for each key: tokens, nonces, "seen within the last N minutes?" | [`ExpiringCuckooFilter`] |
 //! | which segment, shard or node has the key? | [`ConcurrentCuckooMaplet`] |
-//! | code that takes a concurrent, a growable or a rotating filter | [`MembershipFilter`] |
 //!
 //! Each type has a builder for its rate, layout and hasher. All have batches, statistics and digests, and with the
 //! feature `snapshot` they can be saved and loaded. A [`ConcurrentCuckooFilter`], an [`ExpiringCuckooFilter`] and a
@@ -48,9 +46,8 @@
 //! - A lookup takes no lock and never waits for another thread. Unless a writer disturbs it, it writes no shared
 //!   memory.
 //! - Each operation on a key takes effect at one moment of its call (it is *linearizable*). `clear` and `len` are
-//!   exceptions, and growable and rotating filters have [conditions](guide::consistency#the-other-types).
+//!   exceptions, and growable filters have [conditions](guide::consistency#the-other-types).
 //! - An insert that fails has changed nothing. It fails for want of room, and never because other threads are at work.
-//!   (One exception: a rotating filter whose rotation overtakes the insert.)
 //! - No operation on a key allocates after construction. The exceptions are growth, what changes put aside while a
 //!   save, a digest or an `absorb` runs, and a thread's first wait for a lock.
 //!
@@ -108,8 +105,8 @@
 // | folder | what | |
 // |---|---|---|
 // | model | what models see of the crate; only they compile it | |
-// | filter | the public types: filters, builders, statistics, the trait | |
-// | tables | several tables as one filter: growth, generations | CONCURRENT |
+// | filter | the public types: filters, builders, statistics | |
+// | tables | several tables as one filter: growth | CONCURRENT |
 // | snapshot | the format, reading and writing it, files, serde | PURE, and files |
 // | table | one table: the protocol (`stripe.rs`), operations, saves | CONCURRENT |
 // | plan | what is decided before the table changes: paths, sizes, batches | PURE |
@@ -153,9 +150,6 @@ pub use filter::growable::builder::GrowableBuilder;
 pub use filter::growable::filter::GrowableCuckooFilter;
 pub use filter::maplet::builder::MapletBuilder;
 pub use filter::maplet::filter::ConcurrentCuckooMaplet;
-pub use filter::membership::MembershipFilter;
-pub use filter::rotating::builder::RotatingBuilder;
-pub use filter::rotating::filter::RotatingCuckooFilter;
 pub use filter::stats::Stats;
 pub use hasher::default::{DefaultHashBuilder, DefaultHasher};
 #[cfg(feature = "stable-hash")]

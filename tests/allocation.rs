@@ -9,7 +9,7 @@ use std::panic::catch_unwind;
 use std::ptr;
 
 use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, GrowableCuckooFilter, InsertError, RotatingCuckooFilter,
+    BuildError, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, GrowableCuckooFilter, InsertError,
 };
 use support::{LAYOUTS, Layout, MAPLET_LAYOUTS};
 
@@ -253,57 +253,6 @@ fn memory_that_is_refused_is_an_error_that_names_the_size() {
                 );
                 assert!(error.to_string().contains(&format!("{needed} bytes")), "{error}");
                 check_that_it_works(&build(layout, capacity).unwrap());
-            }
-        }
-    }
-}
-
-#[test]
-fn no_operation_of_a_rotating_filter_allocates() {
-    let builder = RotatingCuckooFilter::<u64>::builder().generation_capacity(1000).generations(3);
-    let filter = builder.rotate_when_full(true).build().unwrap();
-    let memory = filter.memory_usage();
-    let ((), requests) = watch(|| {
-        for key in 0..10_000 {
-            filter.insert(&key).unwrap();
-            assert!(filter.contains(&key) && filter.insert_if_absent(&(key / 2)).is_ok());
-        }
-        assert!(filter.generation() > 3, "full several times");
-        for tick in 0..10 {
-            filter.advance_to(tick * tick);
-        }
-        filter.rotate();
-        assert!(filter.is_empty() && filter.false_positive_rate() == 0.0);
-        filter.clear();
-    });
-    assert_eq!((requests.count, filter.memory_usage()), (0, memory));
-}
-
-#[test]
-fn memory_refused_to_a_rotating_filter_is_an_error() {
-    const GENERATIONS: usize = 3;
-    drop(build(LAYOUTS[0], 100_000));
-    for layout @ (encoding, rate, ..) in LAYOUTS {
-        for &capacity in CAPACITIES {
-            // Each of its tables is that of a plain filter with a third of the rate. The last request for a table
-            // is its box.
-            let boxes = (GENERATIONS + 1) * watch(|| build(layout, capacity).unwrap()).1.last;
-            let build = || {
-                let builder =
-                    RotatingCuckooFilter::<u64>::builder().generation_capacity(capacity).generations(GENERATIONS);
-                builder.encoding(encoding).false_positive_rate(rate * GENERATIONS as f64).build()
-            };
-            let (filter, requests) = watch(|| build().unwrap());
-            assert_eq!(filter.memory_usage(), size_of_val(&filter) + requests.bytes, "{filter:?}");
-            // The ring; for each table the words, stripes, shards, what saves need, and the box; then the gates.
-            assert_eq!(requests.count, 1 + 5 * (GENERATIONS + 1) + 1, "{filter:?}");
-            let needed = requests.bytes - boxes;
-            for nth in (1..=requests.count).filter(|nth| *nth == 1 || nth % 5 != 1) {
-                let error = refuse(nth, build).expect_err("refused");
-                assert!(
-                    matches!(error, BuildError::OutOfMemory { bytes, .. } if bytes == needed),
-                    "request {nth} of {filter:?}: {error:?} for {needed}"
-                );
             }
         }
     }

@@ -10,12 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use concurrent_cuckoo_filter::{ExpiringCuckooFilter, GrowableCuckooFilter, RotatingCuckooFilter};
+use concurrent_cuckoo_filter::{ExpiringCuckooFilter, GrowableCuckooFilter};
 use rustc_hash::FxHasher;
 
 type Fixed = BuildHasherDefault<FxHasher>;
 type Growable = GrowableCuckooFilter<u64, Fixed>;
-type Rotating = RotatingCuckooFilter<u64, Fixed>;
 type Expiring = ExpiringCuckooFilter<u64, Fixed>;
 
 /// A second copy of each key goes into an older table, because the newest is at its capacity. The removal then
@@ -64,29 +63,6 @@ fn a_key_that_changes_to_an_older_table_is_in_every_snapshot() {
         });
     }
     assert!(images > 16, "{images} snapshots");
-}
-
-/// Rotations come only from the clock, so the tick of a snapshot determines its generation.
-#[test]
-fn the_tick_and_the_generation_of_a_snapshot_are_of_one_moment() {
-    let filter = Rotating::builder_with_hasher(Fixed::default()).capacity(8).generations(2).build().unwrap();
-    filter.advance_to(0);
-    let ended = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let ticks = (1..).take_while(|_| !ended.load(Ordering::Relaxed));
-            ticks.for_each(|tick| _ = filter.advance_to(tick));
-        });
-        let (start, mut wrong) = (Instant::now(), None);
-        while start.elapsed() < Duration::from_secs(3) && wrong.is_none() {
-            let mut bytes = Vec::new();
-            filter.save(&mut bytes).unwrap();
-            let loaded = Rotating::load(&bytes[..], Fixed::default(), 1 << 20).unwrap();
-            wrong = (loaded.now() != Some(loaded.generation())).then(|| (loaded.now(), loaded.generation()));
-        }
-        ended.store(true, Ordering::Relaxed);
-        assert_eq!(wrong, None, "tick and generation");
-    });
 }
 
 /// Each entry dies at the next tick. If the clock of a snapshot were later than its image, entries that are dead by

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
     Advance, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, Loader,
-    RotatingCuckooFilter, SameByDefault, StableHashBuilder, StableHasher,
+    SameByDefault, StableHashBuilder, StableHasher,
 };
 use serde::de::{DeserializeSeed, IntoDeserializer, SeqAccess, value};
 
@@ -182,14 +182,14 @@ fn a_derived_struct_holds_a_filter() {
         name: String,
         #[serde(deserialize_with = "load")]
         revoked: Filter<StableHashBuilder>,
-        seen: RotatingCuckooFilter<u64, Fixed>,
+        seen: GrowableCuckooFilter<u64, Fixed>,
     }
     fn load<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Filter<StableHashBuilder>, D::Error> {
         Loader::new(StableHashBuilder::with_key([7; 16]), 1 << 20).deserialize(deserializer)
     }
     let revoked = Filter::with_capacity_and_hasher(100, StableHashBuilder::with_key([7; 16]));
     revoked.insert(&5).unwrap();
-    let seen = RotatingCuckooFilter::with_capacity_and_hasher(100, Fixed::default());
+    let seen = GrowableCuckooFilter::with_capacity_and_hasher(100, Fixed::default());
     seen.insert(&6).unwrap();
     let service = Service { name: "gateway".into(), revoked, seen };
     for loaded in [
@@ -205,17 +205,11 @@ fn a_derived_struct_holds_a_filter() {
 fn filters_of_several_tables_are_serialized_too() {
     let growable = GrowableCuckooFilter::<u64, _>::with_capacity_and_hasher(10, Fixed::default());
     (0..1000).for_each(|key| growable.insert(&key).unwrap());
-    let builder = RotatingCuckooFilter::<u64>::builder().generation_capacity(1000).generations(2);
-    let rotating = builder.hasher(Fixed::default()).build().unwrap();
-    (0..1000).for_each(|key| rotating.insert(&key).unwrap());
-    rotating.rotate();
 
-    let bytes = postcard::to_stdvec(&(&growable, &rotating)).unwrap();
-    let (grown, rotated): (GrowableCuckooFilter<u64, Fixed>, RotatingCuckooFilter<u64, Fixed>) =
-        postcard::from_bytes(&bytes).unwrap();
+    let bytes = postcard::to_stdvec(&growable).unwrap();
+    let grown: GrowableCuckooFilter<u64, Fixed> = postcard::from_bytes(&bytes).unwrap();
     assert_eq!((grown.len(), grown.tables()), (1000, growable.tables()));
-    assert_eq!((rotated.len(), rotated.generation()), (1000, 1));
-    assert!((0..1000).all(|key| grown.contains(&key) && rotated.contains(&key)));
+    assert!((0..1000).all(|key| grown.contains(&key)));
 
     let json = serde_json::to_string(&growable).unwrap();
     let seed = Loader::<GrowableCuckooFilter<u64, _>, _>::new(Fixed::default(), growable.memory_usage() - 1);

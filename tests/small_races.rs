@@ -8,12 +8,10 @@ mod support;
 
 use std::hash::BuildHasherDefault;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 
-use concurrent_cuckoo_filter::{
-    ConcurrentCuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter, RotatingCuckooFilter,
-};
+use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter};
 use support::{Identity, Raw, scattered};
 
 /// How often each race is run in one process.
@@ -102,38 +100,6 @@ fn a_filter_that_grows_loses_nothing() {
         });
         assert_eq!(filter.len(), 10);
         assert!((15..20).all(|number| (0..2).all(|thread| filter.remove(&key(round, thread << 16 | number)))));
-    }
-}
-
-/// Threads add the same keys, and the filter rotates meanwhile. One thread is told that it added a key, and the key
-/// lives on.
-#[test]
-fn of_all_that_race_to_add_a_key_across_a_rotation_one_does() {
-    for round in 0..ROUNDS {
-        let builder = RotatingCuckooFilter::<Raw>::builder().generation_capacity(12).generations(3);
-        let builder = builder.encoding(Encoding::Plain).false_positive_rate(1e-7);
-        let filter = builder.hasher(hasher()).build().unwrap();
-        let added: [AtomicUsize; 6] = Default::default();
-        let start = Barrier::new(3);
-        thread::scope(|threads| {
-            let (filter, added, start) = (&filter, &added, &start);
-            for _ in 0..2 {
-                threads.spawn(move || {
-                    start.wait();
-                    for (number, added) in (0..).zip(added) {
-                        let is_added = filter.insert_if_absent(&key(round, number)).expect("there is room");
-                        added.fetch_add(usize::from(is_added), Ordering::Relaxed);
-                        assert!(filter.contains(&key(round, number)), "it lives for three generations");
-                    }
-                });
-            }
-            threads.spawn(|| {
-                start.wait();
-                (0..2).for_each(|_| _ = filter.rotate());
-            });
-        });
-        assert!((0..6).all(|number| filter.contains(&key(round, number))));
-        assert!(added.iter().all(|added| added.load(Ordering::Relaxed) == 1), "{added:?}");
     }
 }
 

@@ -10,12 +10,11 @@ use std::thread;
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooFilter, FilterKind, GrowableCuckooFilter, LoadError, RotatingCuckooFilter,
+    BuildError, ConcurrentCuckooFilter, ExpiringCuckooFilter, FilterKind, GrowableCuckooFilter, LoadError,
     StableHashBuilder,
 };
 
 type Growable = GrowableCuckooFilter<u64, StableHashBuilder>;
-type Rotating = RotatingCuckooFilter<u64, StableHashBuilder>;
 
 fn state() -> StableHashBuilder {
     StableHashBuilder::with_key(*b"a key for tests.")
@@ -26,11 +25,6 @@ fn growable(capacity: usize, rate: f64) -> Growable {
     builder.hasher(state()).build().unwrap()
 }
 
-fn rotating(capacity: usize, generations: usize) -> Rotating {
-    let builder = RotatingCuckooFilter::<u64>::builder().generation_capacity(capacity).generations(generations);
-    builder.hasher(state()).build().unwrap()
-}
-
 /// A filter of three small tables.
 fn small_growable() -> Growable {
     let filter = growable(10, 0.03);
@@ -38,24 +32,7 @@ fn small_growable() -> Growable {
     filter
 }
 
-/// A filter of three small generations, with keys in each.
-fn small_rotating() -> Rotating {
-    let filter = rotating(10, 3);
-    filter.advance_to(70);
-    for tick in 0..5 {
-        filter.advance_to(70 + tick);
-        (10 * tick..10 * tick + 10).for_each(|key| filter.insert(&key).unwrap());
-    }
-    filter
-}
-
 fn saved_growable(filter: &Growable) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    filter.save(&mut bytes).unwrap();
-    bytes
-}
-
-fn saved_rotating(filter: &Rotating) -> Vec<u8> {
     let mut bytes = Vec::new();
     filter.save(&mut bytes).unwrap();
     bytes
@@ -83,15 +60,10 @@ fn seals(bytes: &[u8]) -> Vec<usize> {
 
 /// The snapshot with its seals corrected.
 fn resealed(bytes: &[u8]) -> Vec<u8> {
-    resealed_at(seals(bytes), bytes)
-}
-
-/// The same for a snapshot whose bytes do not lead to the right places of its seals.
-fn resealed_at(seals: Vec<usize>, bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     let mut sum = crc32fast::Hasher::new();
     let mut begin = 0;
-    for seal in seals {
+    for seal in seals(&bytes) {
         sum.update(&bytes[begin..seal]);
         bytes[seal..seal + 4].copy_from_slice(&sum.clone().finalize().to_le_bytes());
         begin = seal + 4;
@@ -146,73 +118,29 @@ fn a_growable_filter_comes_back_as_it_was_and_goes_on_growing() {
 }
 
 #[test]
-fn a_rotating_filter_comes_back_with_the_age_of_its_keys() {
-    for generations in [2, 3, 8] {
-        for rotations in [0, 1, generations as u64, 3 * generations as u64 + 1] {
-            let filter = rotating(300, generations);
-            let insert = |period: u64| (0..300).for_each(|key| filter.insert(&(period << 32 | key)).unwrap());
-            filter.advance_to(1000);
-            insert(0);
-            for period in 1..=rotations {
-                filter.advance_to(1000 + period);
-                insert(period);
-            }
-            let bytes = saved_rotating(&filter);
-            assert_eq!((bytes.len() - SECTIONS - 4 - 23 * generations) % (8 * generations), 0, "the documented length");
-            assert_eq!(resealed(&bytes), bytes);
-            let loaded = Rotating::load(&bytes[..], state(), usize::MAX).unwrap();
-            assert_eq!((loaded.generation(), loaded.len()), (filter.generation(), filter.len()));
-            assert_eq!((loaded.generations(), loaded.capacity()), (generations, filter.capacity()));
-            assert_eq!(loaded.memory_usage(), filter.memory_usage());
-            assert_eq!(saved_rotating(&loaded), bytes);
-            // From here on both filters age in the same way.
-            for ahead in 0..=generations as u64 + 1 {
-                let tick = 1000 + rotations + ahead;
-                filter.advance_to(tick);
-                loaded.advance_to(tick);
-                let keys = || (0..=rotations).flat_map(|period| (0..300).map(move |key| period << 32 | key));
-                assert!(keys().all(|key| loaded.contains(&key) == filter.contains(&key)), "{ahead} periods later");
-                assert_eq!(loaded.len(), filter.len());
-            }
-            assert!(loaded.is_empty(), "all has expired");
-            assert!((0..600).map(|key| loaded.insert(&key)).any(|inserted| inserted.is_err()), "it does not rotate");
-        }
-    }
-    let builder = RotatingCuckooFilter::<u64>::builder().generation_capacity(50).rotate_when_full(true);
-    let bytes = saved_rotating(&builder.hasher(state()).build().unwrap());
-    let loaded = Rotating::load(&bytes[..], state(), usize::MAX).unwrap();
-    (0..10_000).for_each(|key| loaded.insert(&key).expect("it rotates when it is full, as before"));
-}
-
-#[test]
 fn what_is_damaged_is_refused() {
     let load = |bytes: &[u8]| Growable::load(bytes, state(), 1 << 20);
     refuses_damage(&saved_growable(&small_growable()), load);
-    let load = |bytes: &[u8]| Rotating::load(bytes, state(), 1 << 20);
-    refuses_damage(&saved_rotating(&small_rotating()), load);
 }
 
 #[test]
 fn each_kind_is_told_from_the_others() {
-    let (growable, rotating) = (saved_growable(&small_growable()), saved_rotating(&small_rotating()));
-    let refused = Growable::load(&rotating[..], state(), 1 << 20).err();
-    assert!(
-        matches!(refused, Some(LoadError::WrongKind { kind: 3, expected: FilterKind::Growable, .. })),
-        "{refused:?}"
-    );
-    let refused = Rotating::load(&growable[..], state(), 1 << 20).err();
-    assert!(
-        matches!(refused, Some(LoadError::WrongKind { kind: 2, expected: FilterKind::Rotating, .. })),
-        "{refused:?}"
-    );
+    let growable = saved_growable(&small_growable());
     let refused = ConcurrentCuckooFilter::<u64, _>::load(&growable[..], state(), 1 << 20).err();
     assert!(
         matches!(refused, Some(LoadError::WrongKind { kind: 2, expected: FilterKind::Concurrent, .. })),
         "{refused:?}"
     );
     let other = StableHashBuilder::with_key(*b"another key here");
-    assert!(matches!(Growable::load(&growable[..], other.clone(), 1 << 20), Err(LoadError::OtherHasher)));
-    assert!(matches!(Rotating::load(&rotating[..], other, 1 << 20), Err(LoadError::OtherHasher)));
+    assert!(matches!(Growable::load(&growable[..], other, 1 << 20), Err(LoadError::OtherHasher)));
+    // A type that is gone, and one that was never there.
+    for (kind, text) in [(3, "build an ExpiringCuckooFilter"), (9, "number 9")] {
+        let mut changed = growable.clone();
+        changed[10] = kind;
+        let refused = ExpiringCuckooFilter::<u64, _>::load(&resealed(&changed)[..], state(), 1 << 20).unwrap_err();
+        assert!(matches!(refused, LoadError::WrongKind { expected: FilterKind::Expiring, .. }), "{refused:?}");
+        assert!(refused.to_string().contains(text), "{refused}");
+    }
 }
 
 #[test]
@@ -250,29 +178,6 @@ fn each_forged_field_is_refused_for_its_reason() {
     }
     assert!(matches!(forged(HEAD + 10, &1e-5f64.to_le_bytes()), Some(LoadError::UnexpectedTable { .. })));
     assert!(matches!(forged(HEAD + 2, &4u64.to_le_bytes()), Some(LoadError::UnexpectedTable { .. })));
-
-    let genuine = saved_rotating(&small_rotating());
-    let forged = |place: usize, bytes: &[u8]| {
-        let mut changed = genuine.clone();
-        changed[place..place + bytes.len()].copy_from_slice(bytes);
-        Rotating::load(&resealed(&changed)[..], state(), 1 << 30).err()
-    };
-    assert!(forged(HEAD, &[3]).is_none(), "as it was");
-    for live in [0, 1] {
-        assert!(matches!(forged(HEAD, &[live]), Some(LoadError::InvalidTables { least: 2, most: 255, .. })));
-    }
-    assert!(matches!(forged(HEAD + 1, &[2]), Some(LoadError::UnknownFlags { flags: 2, .. })));
-    assert!(matches!(forged(HEAD + 2, &(1u64 << 56).to_le_bytes()), Some(LoadError::InvalidGeneration { .. })));
-    assert!(forged(HEAD + 2, &((1u64 << 56) - 1).to_le_bytes()).is_none());
-    let second = SECTIONS + (genuine.len() - SECTIONS - 4) / 3;
-    assert!(matches!(forged(second, &[1, 4, 17]), Some(LoadError::UnexpectedTable { number: 1, .. })));
-    // Changes only the number of buckets, and not the buckets that follow.
-    let mut changed = genuine.clone();
-    changed[second + 3] ^= 2;
-    let refused = Rotating::load(&resealed_at(seals(&genuine), &changed)[..], state(), 1 << 30).err();
-    assert!(matches!(refused, Some(LoadError::UnexpectedTable { number: 1, .. })), "{refused:?}");
-    let count = genuine.len() - 12;
-    assert!(matches!(forged(count, &[0]), Some(LoadError::WrongCount { stated: 0, counted: 10, .. })));
 }
 
 #[test]
@@ -285,12 +190,6 @@ fn the_memory_limit_is_exact() {
     let refused = refused.expect("the limit is that of the filter from now on").to_string();
     assert!(refused.contains(&needed.to_string()), "{refused}");
     let refused = Growable::load(&bytes[..], state(), needed - 1).err();
-    assert!(matches!(refused, Some(LoadError::MemoryLimit { needed: n, limit, .. }) if n == needed && limit == n - 1));
-
-    let filter = small_rotating();
-    let (bytes, needed) = (saved_rotating(&filter), filter.memory_usage());
-    assert_eq!(Rotating::load(&bytes[..], state(), needed).unwrap().memory_usage(), needed);
-    let refused = Rotating::load(&bytes[..], state(), needed - 1).err();
     assert!(matches!(refused, Some(LoadError::MemoryLimit { needed: n, limit, .. }) if n == needed && limit == n - 1));
 }
 
@@ -360,35 +259,5 @@ fn no_key_of_a_growable_filter_slips_through_between_its_tables() {
         assert_eq!(loaded.tables(), tables, "nothing has led to growth before");
         let missed = (0..numbers).filter(|&number| !loaded.contains(&key(0, number))).count();
         assert_eq!(missed, 0, "round {round}: keys that were in throughout");
-    }
-}
-
-/// A rotation during each save. A snapshot has the keys that were in when the save began, as old as they were then.
-#[test]
-fn a_save_while_the_filter_rotates_has_all_that_was_in() {
-    const EACH: u64 = 5_000;
-    let filter = rotating(2 * EACH as usize, 4);
-    for period in 0..12 {
-        filter.rotate();
-        (0..EACH).for_each(|key| filter.insert(&(period << 32 | key)).unwrap());
-        let mut bytes = Vec::new();
-        let generation = filter.generation();
-        let save = filter.begin_save().unwrap();
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                thread::sleep(Duration::from_millis(24));
-                filter.rotate();
-                (0..EACH).for_each(|key| filter.insert(&(1 << 60 | period << 32 | key)).unwrap());
-            });
-            save.write_to(Slow(&mut bytes)).unwrap();
-        });
-        let loaded = Rotating::load(&bytes[..], state(), usize::MAX).unwrap();
-        assert_eq!(loaded.generation(), generation);
-        // Every other generation began with a rotation during a save.
-        for (rotations, oldest) in [(0, period.saturating_sub(1)), (2, period)] {
-            (0..rotations).for_each(|_| _ = loaded.rotate());
-            let keys = || (oldest..=period).flat_map(|period| (0..EACH).map(move |key| period << 32 | key));
-            assert!(keys().all(|key| loaded.contains(&key)), "period {period}, {rotations} rotations later");
-        }
     }
 }

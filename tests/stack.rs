@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, RotatingCuckooFilter,
+    ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, WhenFull,
 };
 
 /// The stack on which every operation runs, in bytes.
@@ -33,7 +33,6 @@ type Operation = (&'static str, fn() -> Work);
 
 type One = ConcurrentCuckooFilter<u64>;
 type Growable = GrowableCuckooFilter<u64>;
-type Rotating = RotatingCuckooFilter<u64>;
 type Maplet = ConcurrentCuckooMaplet<u64>;
 type Expiring = ExpiringCuckooFilter<u64>;
 
@@ -81,17 +80,6 @@ fn grown() -> Vec<Growable> {
     [0.1, 0.001, 1e-6].map(fill).into()
 }
 
-/// Filters whose current generation is full.
-fn rotating(rotate_when_full: bool) -> Vec<Rotating> {
-    let fill = |rate| {
-        let builder = Rotating::builder().generation_capacity(KEYS as usize).false_positive_rate(rate);
-        let filter = builder.rotate_when_full(rotate_when_full).build().unwrap();
-        (0..KEYS).for_each(|key| filter.insert(&key).unwrap());
-        filter
-    };
-    [0.1, 0.001, 1e-6].map(fill).into()
-}
-
 /// Full maplets of each layout, in which each key has the value 1.
 fn full_maplets() -> Vec<Maplet> {
     let fill = |(value_bits, rate)| {
@@ -111,9 +99,18 @@ fn nearly_full_maplets() -> Vec<Maplet> {
 /// Full filters of each layout. Every other entry dies at tick 1, and the rest at tick 14. One call sweeps only a
 /// part of them.
 fn full_of_ends() -> Vec<Expiring> {
+    full_of_ends_when(WhenFull::Refuse)
+}
+
+/// The same for filters that forget what ends first.
+fn full_of_ends_to_forget() -> Vec<Expiring> {
+    full_of_ends_when(WhenFull::ForgetOldest)
+}
+
+fn full_of_ends_when(when_full: WhenFull) -> Vec<Expiring> {
     let fill = |(longest, rate)| {
         let builder = Expiring::builder().capacity(3 * KEYS as usize).lifetime_in_ticks(longest);
-        let filter = builder.false_positive_rate(rate).build().unwrap();
+        let filter = builder.false_positive_rate(rate).when_full(when_full).build().unwrap();
         filter.advance_to(0);
         (0..).take_while(|key| filter.insert_until(key, end_of(*key)).is_ok()).for_each(drop);
         filter
@@ -164,7 +161,7 @@ macro_rules! saves {
     };
 }
 
-const OPERATIONS: [Operation; 57] = [
+const OPERATIONS: [Operation; 52] = [
     ("nothing", || Box::new(|| ())),
     ("insert that relocates", || on_each(nearly_full(), |filter| (0..50).for_each(|key| _ = filter.insert(&key)))),
     ("insert that is refused", || on_each(full(), |filter| assert!(new().any(|key| filter.insert(&key).is_err())))),
@@ -218,22 +215,6 @@ const OPERATIONS: [Operation; 57] = [
     ("growable: contains_batch", || batches!(grown(), contains_batch)),
     ("growable: remove_batch", || batches!(grown(), remove_batch)),
     ("growable: save", || saves!(grown())),
-    ("rotating: insert that rotates", || {
-        on_each(rotating(true), |filter| {
-            new().take_while(|_| filter.generation() == 0).for_each(|key| filter.insert(&key).unwrap());
-        })
-    }),
-    ("rotating: insert_if_absent that rotates", || {
-        on_each(rotating(true), |filter| {
-            new().take_while(|_| filter.generation() == 0).for_each(|key| _ = filter.insert_if_absent(&key).unwrap());
-        })
-    }),
-    ("rotating: advance_to", || {
-        on_each(rotating(false), |filter| (7..20).for_each(|tick| _ = filter.advance_to(tick)))
-    }),
-    ("rotating: clear", || on_each(rotating(false), Rotating::clear)),
-    ("rotating: contains_batch", || batches!(rotating(false), contains_batch)),
-    ("rotating: save", || saves!(rotating(false))),
     ("maplet: insert that relocates", || {
         on_each(nearly_full_maplets(), |maplet| (0..50).for_each(|key| _ = maplet.insert(&key, 1)))
     }),
@@ -294,6 +275,12 @@ const OPERATIONS: [Operation; 57] = [
     }),
     ("expiring: insert_if_absent that is refused", || {
         on_each(full_of_ends(), |filter| assert!(new().any(|key| filter.insert_if_absent_until(&key, 14).is_err())))
+    }),
+    ("expiring: insert that forgets", || {
+        on_each(full_of_ends_to_forget(), |filter| {
+            assert!(new().take(KEYS as usize).all(|key| filter.insert_until(&key, 14).is_ok()));
+            assert!(filter.stats().forgotten_early_by > 0);
+        })
     }),
     ("expiring: keep_until", || {
         on_each(full_of_dead(), |filter| (0..99).for_each(|key| filter.keep_until(&key, 15).unwrap()))

@@ -5,9 +5,7 @@ mod support;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, Encoding, GrowableCuckooFilter, InsertError, RotatingCuckooFilter, Stats,
-};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, GrowableCuckooFilter, InsertError, Stats};
 use support::{Filter, LAYOUTS, build, hashes, plausible};
 
 /// A filter of one bucket, and so of one stripe and one shard.
@@ -265,26 +263,6 @@ fn a_filter_of_several_tables_counts_as_one_filter() {
     let refused = (0..20).map(|key| (0..100).filter(|_| small.insert(&key).is_err()).count()).sum::<usize>();
     assert!(refused > 0 && small.tables() > 1);
     assert_eq!(small.stats().inserts_refused, refused as u64);
-
-    for rotate_when_full in [false, true] {
-        let rotating = RotatingCuckooFilter::<u64>::builder()
-            .generation_capacity(500)
-            .generations(3)
-            .rotate_when_full(rotate_when_full);
-        let rotating = rotating.build().expect("a small filter");
-        let refused = (0..KEYS).filter(|key| rotating.insert(key).is_err()).count();
-        assert_eq!(refused == 0, rotate_when_full);
-        rotating.record_false_positives(1);
-        let stats = rotating.stats();
-        assert_eq!((stats.tables, stats.len, stats.capacity), (4, rotating.len(), rotating.capacity()));
-        assert_eq!(stats.load_factor, stats.len as f64 / stats.slots as f64);
-        assert_eq!(stats.inserts_refused, refused as u64, "where it rotates, none is refused");
-        assert_eq!(stats.observed_false_positive_rate(), Some(1.0));
-        let before = rotating.stats();
-        (0..4).for_each(|_| _ = rotating.rotate());
-        let after = rotating.stats();
-        assert_eq!((after.len, after.relocations), (0, before.relocations), "events are not forgotten");
-    }
 }
 
 #[cfg(feature = "serde")]

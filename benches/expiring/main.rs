@@ -9,9 +9,8 @@
 //! one turn, with the min and max.
 //!
 //! - **large**: 50 million keys, more than any cache holds. The filter with an end of 4 bits for each entry (0.1 %)
-//!   is compared with two others. One is the `ConcurrentCuckooFilter` with as many slots in a bucket, which has a
-//!   lower rate in the same memory. The other is the `RotatingCuckooFilter` of four generations with a rate of
-//!   0.1 %, which distinguishes four ages and not fifteen.
+//!   is compared with the `ConcurrentCuckooFilter` with as many slots in a bucket, which has a lower rate in the same
+//!   memory.
 //! - **small**: a million keys. The same, and also a layout of three slots, because the rate of the other crates
 //!   needs it: compared with `cuckoo-clock` and with `moka`. `cuckoo-clock` has lifetimes of 4 bits too, and
 //!   fingerprints of 16 bits in its usual buckets of four slots. In buckets of eight, fingerprints of 17 bits have
@@ -112,7 +111,7 @@ impl Sizes {
 
 /// The subjects, and which one each is compared with.
 fn large(keys: u64) -> Vec<(Kind, usize)> {
-    let kinds = [(Kind::Expiring { slots: 4 }, 0), (Kind::Concurrent { slots: 4 }, 0), (Kind::Rotating, 0)];
+    let kinds = [(Kind::Expiring { slots: 4 }, 0), (Kind::Concurrent { slots: 4 }, 0)];
     eprintln!("{keys} keys");
     kinds.to_vec()
 }

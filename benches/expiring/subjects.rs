@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, ExpiringCuckooFilter, RotatingCuckooFilter};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, ExpiringCuckooFilter};
 use cuckoo_clock::config::{CuckooConfiguration, TtlConfig};
 use cuckoo_clock::{CuckooFilter, InsertValues};
 use moka::Expiry;
@@ -18,7 +18,6 @@ const BATCH: usize = 1024;
 
 pub(crate) type Expiring = ExpiringCuckooFilter<u64, RandomState>;
 type Concurrent = ConcurrentCuckooFilter<u64, RandomState>;
-type Rotating = RotatingCuckooFilter<u64, RandomState>;
 
 /// A key, and the tick at which it expires.
 pub(crate) type Clocked = (u64, u64);
@@ -28,7 +27,6 @@ pub(crate) type Clocked = (u64, u64);
 pub(crate) enum Kind {
     Expiring { slots: usize },
     Concurrent { slots: usize },
-    Rotating,
     CuckooClock { slots: usize },
     Moka,
 }
@@ -57,7 +55,6 @@ impl Kind {
         match self {
             Self::Expiring { slots } => format!("expiring, {slots} slots"),
             Self::Concurrent { slots } => format!("concurrent, {slots} slots"),
-            Self::Rotating => "rotating, 4 generations".into(),
             Self::CuckooClock { slots } => format!("`cuckoo-clock`, {slots} slots"),
             Self::Moka => "`moka` (exact)".into(),
         }
@@ -79,13 +76,6 @@ impl Kind {
                 let filter = builder().capacity(capacity).false_positive_rate(rate).build().expect("a valid filter");
                 assert_eq!((filter.slots_per_bucket(), filter.encoding()), (slots, Encoding::SemiSorted));
                 Box::new(filter)
-            }
-            Self::Rotating => {
-                let builder = Rotating::builder_with_hasher(HASH).capacity(capacity).generations(4);
-                let builder = builder.false_positive_rate(0.001);
-                #[cfg(feature = "huge-pages")]
-                let builder = builder.huge_pages(false);
-                Box::new(builder.build().expect("a valid filter"))
             }
             Self::CuckooClock { slots } => Box::new(cuckoo_clock(capacity, slots)),
             Self::Moka => {
@@ -166,25 +156,6 @@ impl Held for Concurrent {
 
     fn remove(&self, entries: &[Clocked]) -> Option<usize> {
         Some(number(entries, |(key, _)| self.remove(key)))
-    }
-}
-
-/// It has no `remove`.
-impl Held for Rotating {
-    fn contains(&self, keys: &[u64]) -> usize {
-        number(keys, |key| self.contains(key))
-    }
-
-    fn contains_batch(&self, keys: &[u64]) -> Option<usize> {
-        number_in_batches(keys, |keys, found| self.contains_batch(keys, found))
-    }
-
-    fn insert(&self, entries: &[Clocked]) -> usize {
-        number(entries, |(key, _)| self.insert(key).is_ok())
-    }
-
-    fn rest(&self) {
-        self.rotate();
     }
 }
 

@@ -104,16 +104,13 @@ fn full(bytes: usize, size: &str, time: Duration, options: &Options) {
 }
 
 /// Filters of several tables.
-fn several(bytes: usize, size: &str, time: Duration, options: &Options) {
+fn several(bytes: usize, size: &str, options: &Options) {
     let mut report = Report::new();
     for threads in [4, 8] {
-        eprintln!("{size}, growth and rotation, {threads} threads");
+        eprintln!("{size}, growth, {threads} threads");
         let (inserts, reserve) = several::growth(bytes, threads);
         report.add("insert, while the filter grows", threads, &inserts);
         report.add("reserve, one table", 1, &reserve);
-        let (rotate, inserts) = several::rotation(bytes, threads, time);
-        report.add("rotate", threads, &rotate);
-        report.add("insert, while the filter rotates", threads, &inserts);
     }
     report.print(&format!("{size}: filters of several tables"), options);
 }
@@ -141,7 +138,7 @@ fn main() {
             full(bytes, size, time, &options);
         }
         if wants("several") {
-            several(bytes, size, time, &options);
+            several(bytes, size, &options);
         }
     }
 }

@@ -1,10 +1,8 @@
-//! Filters of several tables, while they grow or rotate.
+//! Filters of several tables, while they grow.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use concurrent_cuckoo_filter::{GrowableCuckooFilter, RotatingCuckooFilter};
+use concurrent_cuckoo_filter::GrowableCuckooFilter;
 
 use crate::support::clock::Times;
 use crate::support::filled::on_new_threads;
@@ -41,35 +39,4 @@ pub(crate) fn growth(bytes: usize, threads: u64) -> (Times, Times) {
         reserve.time(|| filter.reserve(more)).expect("there is memory");
     }
     (inserts, reserve)
-}
-
-/// The times of the rotations of one thread, in a filter whose tables have this many bytes, and of the inserts of
-/// all others meanwhile.
-pub(crate) fn rotation(bytes: usize, threads: u64, time: Duration) -> (Times, Times) {
-    let filter = RotatingCuckooFilter::<u64>::builder().hasher(HASH).generation_capacity(keys_in(bytes)).generations(2);
-    let filter = filter.build().expect("a valid filter");
-    let ended = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let rotator = scope.spawn(|| {
-            let (mut times, begin) = (Times::default(), Instant::now());
-            while times.count() < 5 || begin.elapsed() < time {
-                times.time(|| filter.rotate());
-                thread::sleep(Duration::from_millis(1));
-            }
-            ended.store(true, Ordering::Relaxed);
-            times
-        });
-        let (_, results) = on_new_threads(threads - 1, |thread| {
-            let (mut times, mut number) = (Times::default(), thread);
-            while !ended.load(Ordering::Relaxed) {
-                // A generation may be full for a while.
-                _ = times.time(|| filter.insert(&key(number)));
-                number += threads;
-            }
-            times
-        });
-        let mut inserts = Times::default();
-        results.iter().for_each(|times| inserts.extend(times));
-        (rotator.join().expect("no panic"), inserts)
-    })
 }

@@ -34,18 +34,10 @@ pub enum BuildError {
     CapacityTooLarge {
         /// The type of the filter.
         filter: FilterKind,
-        /// The capacity asked for. For a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) it is that of one
-        /// generation.
+        /// The capacity asked for.
         capacity: usize,
         /// The largest possible capacity at this false-positive rate.
         largest: usize,
-    },
-    /// The number of live generations of a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) is not between 2 and
-    /// 255, both included.
-    #[non_exhaustive]
-    InvalidGenerations {
-        /// The number asked for.
-        generations: usize,
     },
     /// No number of value bits was given for a [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet).
     ValueBitsMissing,
@@ -88,8 +80,6 @@ pub enum BuildError {
         filter: FilterKind,
         /// The encoding that was asked for, if any.
         encoding: Option<Encoding>,
-        /// How many generations a lookup looks into; 1 for a filter without generations.
-        generations: usize,
         /// How many bits a value has, or the end of an entry that expires; 0 for a filter without either.
         value_bits: u32,
         /// The rate asked for.
@@ -129,11 +119,6 @@ impl fmt::Display for BuildError {
             Self::CapacityMissing { filter } => {
                 write!(f, "no capacity was given for the {filter}; call {}::capacity", filter.builder())
             }
-            Self::CapacityTooLarge { filter: FilterKind::Rotating, capacity, largest } => write!(
-                f,
-                "generations of {capacity} keys would be too large; ask for less: at this false-positive rate and \
-                 number of generations the limit is {largest} keys for each"
-            ),
             Self::CapacityTooLarge { filter: filter @ FilterKind::Growable, capacity, largest } => write!(
                 f,
                 "a filter of type {filter} for {capacity} keys would not fit in the address space; ask for less: at this \
@@ -151,11 +136,6 @@ impl fmt::Display for BuildError {
                 }
                 Ok(())
             }
-            Self::InvalidGenerations { generations } => write!(
-                f,
-                "{generations} live generations were asked for; ask for 2 to 255 (with 4, a key is forgotten after 3 \
-                 to 4 periods)"
-            ),
             Self::ValueBitsMissing => {
                 write!(
                     f,
@@ -188,15 +168,12 @@ impl fmt::Display for BuildError {
                 "the false-positive rate was {rate:?}; it must be more than 0 and less than 1 (0.001 is one in a \
                  thousand)"
             ),
-            Self::RateTooLow { filter, encoding, generations, value_bits, rate, lowest } => {
+            Self::RateTooLow { filter, encoding, value_bits, rate, lowest } => {
                 write!(f, "a false-positive rate of {rate:e} is too low: the lowest that type {filter} ")?;
                 match encoding {
                     Some(Encoding::Plain) => write!(f, "with Encoding::Plain ")?,
                     Some(Encoding::SemiSorted) => write!(f, "with Encoding::SemiSorted ")?,
                     None => (),
-                }
-                if *filter == FilterKind::Rotating {
-                    write!(f, "of {generations} generations ")?;
                 }
                 if *filter == FilterKind::Expiring {
                     write!(f, "whose ends take {value_bits} bits ")?;
@@ -208,9 +185,6 @@ impl fmt::Display for BuildError {
                     write!(f, ", or a coarser resolution")?;
                 } else if *value_bits > 1 {
                     write!(f, ", or fewer value bits")?;
-                }
-                if *filter == FilterKind::Rotating && *generations > 2 {
-                    write!(f, ", or fewer generations")?;
                 }
                 if *encoding == Some(Encoding::SemiSorted) {
                     write!(f, ", or don't restrict the encoding: plain buckets reach lower rates")?;
@@ -242,27 +216,23 @@ mod tests {
     /// The message names what the caller can change, and nothing that makes no difference.
     #[test]
     fn the_advice_for_a_rate_that_is_too_low_suits_the_filter() {
-        let text = |filter, encoding, generations, value_bits| {
-            BuildError::RateTooLow { filter, encoding, generations, value_bits, rate: 1e-12, lowest: 2e-9 }.to_string()
+        let text = |filter, encoding, value_bits| {
+            BuildError::RateTooLow { filter, encoding, value_bits, rate: 1e-12, lowest: 2e-9 }.to_string()
         };
-        let rotating = |generations| text(FilterKind::Rotating, None, generations, 0);
-        let maplet = |value_bits| text(FilterKind::Maplet, None, 1, value_bits);
-        let semi_sorted = text(FilterKind::Concurrent, Some(Encoding::SemiSorted), 1, 0);
-        let expiring = text(FilterKind::Expiring, None, 1, 4);
+        let maplet = |value_bits| text(FilterKind::Maplet, None, value_bits);
+        let semi_sorted = text(FilterKind::Concurrent, Some(Encoding::SemiSorted), 0);
+        let expiring = text(FilterKind::Expiring, None, 4);
         let has = |text: &str, words: &[&str]| {
-            for word in ["generations", "value", "encoding", "resolution"] {
+            for word in ["value", "encoding", "resolution"] {
                 assert_eq!(text.contains(word), words.contains(&word), "{word}: {text}");
             }
         };
-        has(&text(FilterKind::Concurrent, None, 1, 0), &[]);
-        has(&text(FilterKind::Growable, Some(Encoding::Plain), 1, 0), &[]);
+        has(&text(FilterKind::Concurrent, None, 0), &[]);
+        has(&text(FilterKind::Growable, Some(Encoding::Plain), 0), &[]);
         has(&semi_sorted, &["encoding"]);
-        has(&rotating(3), &["generations"]);
         has(&maplet(8), &["value"]);
         has(&expiring, &["resolution"]);
         assert!(semi_sorted.contains("with Encoding::SemiSorted ") && semi_sorted.contains("plain buckets"));
-        assert!(rotating(3).contains("of 3 generations ") && rotating(3).contains("fewer generations"));
-        assert!(rotating(2).contains("of 2 generations ") && !rotating(2).contains("fewer"), "two is the least");
         assert!(maplet(8).contains("with 8-bit values ") && maplet(8).contains("fewer value bits"));
         assert!(maplet(1).contains("with 1-bit values ") && !maplet(1).contains("fewer"), "one is the least");
         assert!(expiring.contains("whose ends take 4 bits ") && expiring.contains("a coarser resolution"));

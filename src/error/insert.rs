@@ -5,8 +5,7 @@ use core::fmt;
 
 use crate::error::kind::FilterKind;
 
-/// Why a key could not be added. The filter is as it was before. (One exception: an insert into a rotating filter
-/// that a rotation overtakes may have added the key to the older generation.)
+/// Why a key could not be added. The filter is as it was before.
 ///
 /// The message of each error (its `Display`) names what was given, the limit and what to do.
 ///
@@ -28,10 +27,7 @@ pub enum InsertError {
     ///   Remove keys, or build a larger filter. Below its [`capacity`](crate::ConcurrentCuckooFilter::capacity) this
     ///   practically does not happen to distinct keys (see there for the probability). It does happen if many copies
     ///   of some keys fill their buckets, which are other keys' buckets too, or if the hasher is broken.
-    /// - In a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter): the current generation is full, and the figures
-    ///   are those of that generation. Build a larger filter. To [rotate](crate::RotatingCuckooFilter::rotate) more
-    ///   often, or by [`rotate_when_full`](crate::RotatingBuilder::rotate_when_full), also makes room, but forgets
-    ///   keys sooner.
+    ///   An `ExpiringCuckooFilter` that [forgets](crate::ExpiringBuilder::when_full) makes room where it can.
     /// - In a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter): other keys fill this key's buckets although
     ///   the newest table is less than a quarter full. They are many copies of some keys, or keys chosen by
     ///   somebody who has the hasher's key. The filter does not grow for that.
@@ -207,11 +203,6 @@ impl fmt::Display for InsertError {
                 f,
                 "the ConcurrentCuckooMaplet already holds {copies} values of this key, all that the key's two \
                  buckets have room for; remove some of them"
-            ),
-            Self::Full { filter: FilterKind::Rotating, len, capacity } => write!(
-                f,
-                "the current generation of the RotatingCuckooFilter is full: it holds {len} keys and is made for \
-                 {capacity}; build a larger one (to rotate more often, or with rotate_when_full, forgets keys sooner)"
             ),
             Self::Full { filter: FilterKind::Growable, len, capacity } => write!(
                 f,

@@ -19,8 +19,6 @@ pub enum FilterKind {
     Concurrent,
     /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter).
     Growable,
-    /// A [`RotatingCuckooFilter`](crate::RotatingCuckooFilter).
-    Rotating,
     /// A [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet).
     Maplet,
     /// An [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter).
@@ -33,7 +31,7 @@ impl FilterKind {
         match self {
             Self::Concurrent => 1,
             Self::Growable => 2,
-            Self::Rotating => 3,
+            // 3 was a type that is gone.
             Self::Maplet => 4,
             Self::Expiring => 5,
         }
@@ -42,7 +40,7 @@ impl FilterKind {
     /// The type that has this number.
     #[cfg(feature = "snapshot")]
     pub(crate) fn of_number(number: u8) -> Option<Self> {
-        [Self::Concurrent, Self::Growable, Self::Rotating, Self::Maplet, Self::Expiring]
+        [Self::Concurrent, Self::Growable, Self::Maplet, Self::Expiring]
             .into_iter()
             .find(|kind| kind.number() == number)
     }
@@ -52,7 +50,6 @@ impl FilterKind {
         match self {
             Self::Concurrent => "Builder",
             Self::Growable => "GrowableBuilder",
-            Self::Rotating => "RotatingBuilder",
             Self::Maplet => "MapletBuilder",
             Self::Expiring => "ExpiringBuilder",
         }
@@ -64,7 +61,6 @@ impl fmt::Display for FilterKind {
         f.write_str(match self {
             Self::Concurrent => "ConcurrentCuckooFilter",
             Self::Growable => "GrowableCuckooFilter",
-            Self::Rotating => "RotatingCuckooFilter",
             Self::Maplet => "ConcurrentCuckooMaplet",
             Self::Expiring => "ExpiringCuckooFilter",
         })

@@ -93,7 +93,7 @@ pub enum LoadError {
     /// No filter of this type has that many tables, of this size and at this rate.
     #[non_exhaustive]
     InvalidTables {
-        /// How many tables, or live generations.
+        /// How many tables.
         tables: u8,
         /// The smallest possible number.
         least: u8,
@@ -132,18 +132,10 @@ pub enum LoadError {
         /// How many ticks after now were ended early: less than `longest`; 0 if no tick is known.
         ahead: u16,
     },
-    /// No generation has such a number.
-    #[non_exhaustive]
-    InvalidGeneration {
-        /// The number.
-        generation: u64,
-        /// The largest possible number.
-        largest: u64,
-    },
     /// The snapshot says something about the filter that this version of the library does not know.
     #[non_exhaustive]
     UnknownFlags {
-        /// The byte of flags. Only its lowest bit has a meaning.
+        /// The byte of flags.
         flags: u8,
     },
     /// The snapshot says that it has no position, but states one.
@@ -155,8 +147,7 @@ pub enum LoadError {
     /// A table does not match what the snapshot says about the filter, or about the tables before it.
     #[non_exhaustive]
     UnexpectedTable {
-        /// Its number: in a growable filter counted from the first table, in a rotating filter from the oldest
-        /// generation.
+        /// Its number, counted from the first table.
         number: usize,
     },
     /// No growable filter can be built with such an encoding.
@@ -252,6 +243,12 @@ impl fmt::Display for LoadError {
                 "a header of the snapshot is damaged: its checksum is {computed:#010x}, and should be \
                  {stated:#010x}; fetch it again, or rebuild the filter"
             ),
+            Self::WrongKind { kind: 3, .. } => write!(
+                f,
+                "the snapshot is of a RotatingCuckooFilter, a type that is gone; build an ExpiringCuckooFilter in its \
+                 place, and insert the keys of the last periods again (the page `expiry` of the documentation says how \
+                 to move)"
+            ),
             Self::WrongKind { kind, expected } => match FilterKind::of_number(*kind) {
                 Some(saved) => {
                     write!(f, "the snapshot is of type {saved}, and type {expected} was expected; load it as {saved}")
@@ -284,8 +281,7 @@ impl fmt::Display for LoadError {
             ),
             Self::InvalidTables { tables, least, most } => write!(
                 f,
-                "the snapshot states {tables} tables or generations; such a filter has {least} to {most}; rebuild \
-                 the filter"
+                "the snapshot states {tables} tables; such a filter has {least} to {most}; rebuild the filter"
             ),
             Self::InvalidRate { rate, lowest } => write!(
                 f,
@@ -300,11 +296,6 @@ impl fmt::Display for LoadError {
                 "the snapshot states a clock that no filter has: ends of {end_bits} bits, a lifetime of {longest} \
                  ticks, {nanoseconds} nanoseconds of a tick, the place {place}, a lag of {lag} ticks and {ahead} ticks \
                  that ended early; rebuild the filter"
-            ),
-            Self::InvalidGeneration { generation, largest } => write!(
-                f,
-                "the snapshot states {generation} as the number of a generation; the largest is {largest}; rebuild \
-                 the filter"
             ),
             Self::UnknownFlags { flags } => write!(
                 f,

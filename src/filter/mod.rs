@@ -7,8 +7,6 @@ pub(crate) mod concurrent;
 pub(crate) mod expiring;
 pub(crate) mod growable;
 pub(crate) mod maplet;
-pub(crate) mod membership;
-pub(crate) mod rotating;
 pub(crate) mod stats;
 
 pub(crate) mod batch_key;

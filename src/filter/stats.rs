@@ -35,7 +35,7 @@ pub struct Stats {
     pub len: usize,
     /// How many keys the filter is made for, in all its live tables: what the filter's `capacity()` returns.
     pub capacity: usize,
-    /// How many slots for fingerprints all tables have, without the spare table of a rotating filter.
+    /// How many slots for fingerprints all tables have.
     pub slots: usize,
     /// `len` divided by `slots`, from 0 to 1. From about 0.9 on, inserts take ever longer.
     pub load_factor: f64,
@@ -62,14 +62,14 @@ pub struct Stats {
     /// How often a writer found the lock of a stripe taken, and waited: the contention of `remove`,
     /// `insert_if_absent`, `count`, `clear` and inserts that relocate.
     pub lock_waits: u64,
-    /// How often `advance_to` of a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) or an
-    /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) got a tick below the greatest one before; 0 for others.
+    /// How often `advance_to` of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) got a tick below the greatest
+    /// one before; 0 for others.
     /// If many threads call `advance_to`, it is usual that this grows now and then. A thread whose clock is always a
     /// little behind adds one with each call. If the number grows while [`Advance`](crate::Advance) never says
     /// `Forward`, the clock is behind, and nothing expires.
     pub clock_steps_back: u64,
-    /// How often `advance_to` got a tick so far ahead that everything expired at once: every generation of a
-    /// `RotatingCuckooFilter`, or every entry of an `ExpiringCuckooFilter`; 0 for others. A long pause looks like
+    /// How often `advance_to` got a tick so far ahead that every entry of an `ExpiringCuckooFilter` expired at once; 0
+    /// for others. A long pause looks like
     /// this, and so does a clock that is wrong.
     pub clock_jumps: u64,
     /// How many expired entries were taken out of an `ExpiringCuckooFilter`; 0 for others.
@@ -268,12 +268,12 @@ impl Stats {
         counter("cuckoo_filter_lock_waits_total", "Locks of stripes that writers found taken.", self.lock_waits);
         counter(
             "cuckoo_filter_clock_steps_back_total",
-            "Ticks of a rotating or expiring filter that were below an earlier one.",
+            "Ticks of an expiring filter that were below an earlier one.",
             self.clock_steps_back,
         );
         counter(
             "cuckoo_filter_clock_jumps_total",
-            "Ticks of a rotating or expiring filter with which everything expired.",
+            "Ticks of an expiring filter with which everything expired.",
             self.clock_jumps,
         );
         counter("cuckoo_filter_expired_total", "Expired entries that were taken out.", self.expired);

@@ -10,86 +10,10 @@ use crate::snapshot::format::Saved;
 use crate::snapshot::save::Save;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::source::Source;
-use crate::table::expiring::clock::Advance;
-use crate::table::face::plan::TablePlan;
 use crate::tables::growth::Tables;
 use crate::tables::growth_plan::Plan;
 use crate::word::geometry::{Geometry, Nested};
-use crate::word::layout::{Fingerprint, Shape};
-
-/// The core of a rotating filter: this many live generations, of tables of two buckets in the smallest layout.
-///
-/// A key is its hash. All keys have the same pair, for there is no other.
-#[derive(Debug)]
-pub struct Generations(crate::tables::generations::Generations);
-
-impl Generations {
-    /// Empty generations.
-    pub fn new(live: usize, rotate_when_full: bool) -> Self {
-        let plan = TablePlan::new(Shape::plain(2, 32), 2, Pages::Usual);
-        Self(crate::tables::generations::Generations::new(plan, live, rotate_when_full).expect("a model has memory"))
-    }
-
-    /// [`RotatingCuckooFilter::contains`](crate::RotatingCuckooFilter::contains)
-    pub fn contains(&self, key: u64) -> bool {
-        self.0.contains(key)
-    }
-
-    /// [`RotatingCuckooFilter::insert`](crate::RotatingCuckooFilter::insert)
-    pub fn insert(&self, key: u64) -> Result<(), InsertError> {
-        self.0.insert(key)
-    }
-
-    /// [`RotatingCuckooFilter::insert_if_absent`](crate::RotatingCuckooFilter::insert_if_absent)
-    pub fn insert_if_absent(&self, key: u64) -> Result<bool, InsertError> {
-        self.0.insert_if_absent(key)
-    }
-
-    /// [`RotatingCuckooFilter::rotate`](crate::RotatingCuckooFilter::rotate)
-    pub fn rotate(&self) -> u64 {
-        self.0.rotate()
-    }
-
-    /// [`RotatingCuckooFilter::advance_to`](crate::RotatingCuckooFilter::advance_to)
-    pub fn advance_to(&self, tick: u64) -> Advance {
-        self.0.advance_to(tick)
-    }
-
-    /// [`RotatingCuckooFilter::restart_clock`](crate::RotatingCuckooFilter::restart_clock)
-    pub fn restart_clock(&self, tick: u64) {
-        self.0.restart_clock(tick);
-    }
-
-    /// [`RotatingCuckooFilter::now`](crate::RotatingCuckooFilter::now)
-    pub fn now(&self) -> Option<u64> {
-        self.0.tick()
-    }
-
-    /// [`RotatingCuckooFilter::generation`](crate::RotatingCuckooFilter::generation)
-    pub fn generation(&self) -> u64 {
-        self.0.generation()
-    }
-}
-
-/// Batches, in the order of their keys.
-impl Generations {
-    /// [`RotatingCuckooFilter::contains_batch`](crate::RotatingCuckooFilter::contains_batch)
-    pub fn contains_batch(&self, keys: &[u64]) -> Vec<bool> {
-        answers(|answers| self.0.contains_batch(&mut one_block(keys), answers))
-    }
-
-    /// [`RotatingCuckooFilter::insert_batch`](crate::RotatingCuckooFilter::insert_batch). Returns how many keys went
-    /// in, and why not all.
-    pub fn insert_batch(&self, keys: &[u64]) -> (usize, Option<InsertError>) {
-        inserted(self.0.insert_batch(&mut one_block(keys)))
-    }
-
-    /// Saves it and loads the snapshot. Calls `begun` when the moment of the save is past.
-    #[cfg(feature = "snapshot")]
-    pub fn save_and_load(&self, begun: impl FnOnce()) -> Self {
-        Self(there_and_back(&self.0, begun))
-    }
-}
+use crate::word::layout::Fingerprint;
 
 /// A filter that grows: its first table has two buckets of two slots, its second four.
 #[derive(Debug)]

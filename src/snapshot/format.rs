@@ -10,7 +10,7 @@
 //! | | **the header** |
 //! | 8 | `89 43 43 46 0d 0a 1a 0a`: not ASCII, `CCF`, and line ends that a transfer as text would change |
 //! | 2 | the version of the format: 3. (Version 2 has the same bytes, but another arithmetic from hashes to buckets) |
-//! | 1 | the kind of filter: 1 for one table (`ConcurrentCuckooFilter`); 2 for a growable and 3 for a rotating filter; 4 for a maplet (`ConcurrentCuckooMaplet`); 5 for a filter whose entries expire (`ExpiringCuckooFilter`) |
+//! | 1 | the kind of filter: 1 for one table (`ConcurrentCuckooFilter`); 2 for a growable filter; 3 was a rotating filter, a type that is gone; 4 for a maplet (`ConcurrentCuckooMaplet`); 5 for a filter whose entries expire (`ExpiringCuckooFilter`) |
 //! | 8 | the hasher's hash of a fixed probe (`hasher/probe.rs`) |
 //! | 1 | the length `s` of the schema |
 //! | s | the schema, in UTF-8: what the keys are |
@@ -26,12 +26,6 @@
 //! | 8 | the number of buckets of table 0 |
 //! | 8 | the rate that was asked for, an IEEE 754 number |
 //! | 4 | a seal |
-//! | | *for kind 3:* |
-//! | 1 | how many generations are live |
-//! | 1 | 1 if the filter rotates when it is full, else 0 |
-//! | 8 | the number of the current generation, below 2⁵⁶ |
-//! | 8 | one more than the last tick of the caller's clock, or 0 if there was none |
-//! | 4 | a seal |
 //! | | *for kind 4:* |
 //! | 1 | the bits of a value |
 //! | 4 | a seal |
@@ -45,7 +39,7 @@
 //! | 4 | by how many ticks the sweep lags behind |
 //! | 2 | only of a filter that forgets: how many ticks after now were ended early |
 //! | 4 | a seal |
-//! | | **a section for each table**: for kind 2 from the newest to the oldest, for kind 3 from the table of the oldest live generation to the current one |
+//! | | **a section for each table**: for kind 2 from the newest to the oldest |
 //! | 1 | the encoding of the buckets: 0 plain, 1 semi-sorted |
 //! | 1 | the slots of a bucket |
 //! | 1 | the bits of a fingerprint, without those of a value |
@@ -57,18 +51,13 @@
 //! | 4 | a seal |
 //!
 //! The tables of a growable filter follow from its rate, its encoding and the size of its first table
-//! (`tables/growth_plan.rs`). Those of a rotating filter are all alike. What the sections say about the tables must
-//! agree with that.
+//! (`tables/growth_plan.rs`). What the sections say about the tables must agree with that.
 //!
 //! # The moments of several tables
 //! Each table has an image of a moment of its own (`table/image/save.rs`). All these moments come before the first byte
-//! is written, one right after the other.
-//!
-//! - In a growable filter, if the copy of a key that is in changes at all, it changes to one in an older table
-//!   (`tables/growth.rs`). So the newest table's moment comes first: if the key's copy is in none of the tables
-//!   whose moments are past, it is in a table whose moment is yet to come.
-//! - In a rotating filter, no rotation takes effect between these moments: all of them are in the generation and
-//!   the tick that the snapshot states.
+//! is written, one right after the other. If the copy of a key that is in changes at all, it changes to one in an older
+//! table (`tables/growth.rs`). So the newest table's moment comes first: if the key's copy is in none of the tables
+//! whose moments are past, it is in a table whose moment is yet to come.
 //!
 //! # Length and checks
 //! A snapshot of one table has `68 + s + a + 8·n` bytes. A maplet's has five more, and that of a filter whose

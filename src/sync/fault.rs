@@ -112,18 +112,6 @@ pub enum Fault {
     /// A save of several tables begins with the oldest one.
     #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots are of several tables"))]
     SaveOldestFirst,
-    /// An insert into the current generation does not check whether that one is still current.
-    InsertIgnoresRotation,
-    /// A lookup that found nothing in the live generations does not check whether they are still the same.
-    LookupIgnoresRotation,
-    /// A rotation clears the oldest generation before it has expired.
-    RotationClearsFirst,
-    /// A rotation does not wait until the spare table is clean.
-    RotationIntoDirtyTable,
-    /// A thread that rotates once for a tick, or once for a full generation, takes no lock to decide it.
-    RotationWithoutLock,
-    /// An insert that found its generation full rotates although another thread has done so.
-    FullRotatesAgain,
     /// A new table is announced before it is in its place.
     PublishBeforeSet,
     /// A filter grows without the lock for it.

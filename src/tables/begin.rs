@@ -3,11 +3,9 @@
 
 use std::io;
 
-use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
 use crate::table::face::traits::AnyTable;
-use crate::table::image::images::{Imaged, Images, Rotation};
-use crate::tables::generations::Generations;
+use crate::table::image::images::{Imaged, Images};
 use crate::tables::growth::Tables;
 
 impl Imaged for Tables {
@@ -22,19 +20,5 @@ impl Imaged for Tables {
             images.tables.reverse();
         }
         Ok(images)
-    }
-}
-
-impl Imaged for Generations {
-    /// From the oldest live generation to the current one.
-    fn begin_save(&self) -> io::Result<Images<'_>> {
-        // No rotation takes effect until the moments of all tables are past. A tick is stored after the rotations
-        // that it causes.
-        let _rotation = self.rotation.lock();
-        let (now, next_tick) = (self.now(), self.next_tick.load(Ordering::Relaxed));
-        let ring = self.tables.len();
-        let ages = (0..self.live_generations()).rev();
-        let images = Images::new(ages.map(|age| &*self.tables[(now.table() + ring - age) % ring] as &dyn AnyTable))?;
-        Ok(Images { rotation: Some(Rotation { generation: now.generation(), next_tick }), ..images })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::support::MapletLayout;
 use super::*;
-use concurrent_cuckoo_filter::{Advance, ExpiringBuilder, ExpiringCuckooFilter};
+use concurrent_cuckoo_filter::{Advance, ExpiringBuilder, ExpiringCuckooFilter, WhenFull};
 
 /// A builder with ends of as many bits as the values of the maplet with this layout.
 fn builder((end_bits, rate, ..): MapletLayout, capacity: usize) -> ExpiringBuilder<u64> {
@@ -49,6 +49,23 @@ fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
             filter.remove_batch(entries().take(held), &mut answers);
             assert!(filter.is_empty());
         });
+        assert_eq!(requests.count, 0, "{filter:?}");
+    }
+}
+
+#[test]
+fn to_forget_allocates_nothing() {
+    for layout in MAPLET_LAYOUTS {
+        let filter = builder(layout, 30_000).when_full(WhenFull::ForgetOldest).build().unwrap();
+        let longest = filter.longest_lifetime();
+        let ((), requests) = watch(|| {
+            filter.advance_to(0);
+            for tick in 0..longest.min(20) {
+                filter.advance_to(tick);
+                (0..10_000).for_each(|key| _ = filter.insert(&(tick << 32 | key)));
+            }
+        });
+        assert!(longest < 4 || filter.stats().forgotten > 0, "{filter:?}");
         assert_eq!(requests.count, 0, "{filter:?}");
     }
 }

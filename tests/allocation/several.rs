@@ -9,7 +9,6 @@ use concurrent_cuckoo_filter::LoadError;
 type Fixed = BuildHasherDefault<DefaultHasher>;
 
 type Growable = GrowableCuckooFilter<u64, Fixed>;
-type Rotating = RotatingCuckooFilter<u64, Fixed>;
 
 fn growable(rate: f64, tables: usize) -> Growable {
     let builder = Growable::builder_with_hasher(Fixed::default()).capacity(0).false_positive_rate(rate);
@@ -18,11 +17,6 @@ fn growable(rate: f64, tables: usize) -> Growable {
         filter.reserve(filter.capacity() + 1).unwrap();
     }
     filter
-}
-
-fn rotating(capacity: usize, generations: usize) -> Rotating {
-    let builder = Rotating::builder_with_hasher(Fixed::default()).generation_capacity(capacity);
-    builder.generations(generations).build().unwrap()
 }
 
 macro_rules! saved {
@@ -57,10 +51,8 @@ fn load_of_several_tables_allocates_no_more_than_the_limit() {
     // For each table the words, stripes, shards, what saves need, and the box; then the gates.
     check!(Growable, growable(0.001, 1), requests 6, boxes |nth: usize| nth.is_multiple_of(5));
     check!(Growable, growable(0.001, 4), requests 21, boxes |nth: usize| nth.is_multiple_of(5));
-    // First the list of places for later tables, or the ring.
+    // First the list of places for later tables.
     check!(Growable, growable(0.001, 6), requests 32, boxes |nth: usize| nth > 1 && nth % 5 == 1);
-    check!(Rotating, rotating(100, 2), requests 17, boxes |nth: usize| nth > 1 && nth % 5 == 1);
-    check!(Rotating, rotating(1, 7), requests 42, boxes |nth: usize| nth > 1 && nth % 5 == 1);
 }
 
 #[cfg(feature = "serde")]
@@ -166,11 +158,6 @@ mod deserialized {
             check!(Maplet, saved!(builder.value_bits(4).build().unwrap()));
             let builder = Expiring::builder_with_hasher(Fixed::default()).capacity(capacity);
             check!(Expiring, saved!(builder.lifetime_in_ticks(15).build().unwrap()));
-            for generations in [2, 3, 16, 255] {
-                if capacity * generations <= 1_000_000 {
-                    check!(Rotating, saved!(rotating(capacity, generations)));
-                }
-            }
         }
     }
 
@@ -187,17 +174,13 @@ mod deserialized {
         let mut bytes = claim(&saved!(growable(0.001, 1)));
         bytes[HEADER + 2..HEADER + 10].copy_from_slice(&claimed);
         let growable = resealed(bytes, &seals);
-        let rotating = resealed(claim(&saved!(rotating(100, 2))), &seals);
 
         let of_growable = peaks::<Growable>(&growable).map(|(refused, peak)| (refused.unwrap_err(), peak));
-        let of_rotating = peaks::<Rotating>(&rotating).map(|(refused, peak)| (refused.unwrap_err(), peak));
-        for (error, peak) in of_growable.into_iter().chain(of_rotating) {
+        for (error, peak) in of_growable {
             assert!(peak < 2_000, "{peak} bytes: {error}");
         }
         // The other format has no room for a message.
         let [_, (refused, _)] = peaks::<Growable>(&growable);
-        assert!(refused.unwrap_err().contains("cut short"));
-        let [_, (refused, _)] = peaks::<Rotating>(&rotating);
         assert!(refused.unwrap_err().contains("cut short"));
     }
 }

@@ -4,7 +4,7 @@ use std::hash::BuildHasher;
 
 use concurrent_cuckoo_filter::{
     Advance, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, FromSnapshot, GrowableCuckooFilter,
-    InsertError, Loader, RotatingCuckooFilter, SameByDefault, StableHasher, StableHashBuilder, Values,
+    InsertError, Loader, SameByDefault, StableHasher, StableHashBuilder, Values,
 };
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
@@ -31,7 +31,6 @@ impl SameByDefault for Fixed {}
 
 pub type OneTable = ConcurrentCuckooFilter<u64, Fixed>;
 pub type Growable = GrowableCuckooFilter<u64, Fixed>;
-pub type Rotating = RotatingCuckooFilter<u64, Fixed>;
 pub type Maplet = ConcurrentCuckooMaplet<u64, Fixed>;
 pub type Expiring = ExpiringCuckooFilter<u64, Fixed>;
 
@@ -128,7 +127,6 @@ macro_rules! kind {
 
 kind! { 1: OneTable, use_one_table }
 kind! { 2: Growable, use_growable }
-kind! { 3: Rotating, use_rotating }
 kind! { 4: Maplet, use_maplet }
 kind! { 5: Expiring, use_expiring }
 
@@ -178,42 +176,6 @@ fn use_growable(filter: &Growable) {
     assert_eq!(filter.len(), len);
     let wanted = filter.capacity().saturating_sub(len) + 1;
     assert!(filter.reserve(wanted).is_err() || filter.capacity() >= len + wanted);
-}
-
-fn use_rotating(filter: &Rotating) {
-    // The clock.
-    match filter.now() {
-        Some(tick) => {
-            assert_eq!(filter.advance_to(tick), Advance::Current);
-            if tick > 0 {
-                assert_eq!(filter.advance_to(tick - 1), Advance::Behind { by: 1 });
-            }
-        }
-        None => assert_eq!(filter.advance_to(7), Advance::Origin),
-    }
-    for hash in hashes(20) {
-        let was_in = filter.contains_hash(hash);
-        match filter.insert_hash_if_absent(hash) {
-            Ok(added) => assert!(added != was_in && filter.contains_hash(hash)),
-            Err(_) => assert!(!was_in && !filter.contains_hash(hash)),
-        }
-        assert!(filter.insert_hash(hash).is_err() || filter.contains_hash(hash));
-    }
-
-    // The age of the loaded keys, and of one more key. It is in until the last rotation but one, and after the last
-    // one the filter is empty.
-    filter.rotate();
-    filter.insert_hash(1).unwrap();
-    for _ in 1..filter.generations() {
-        let next = (filter.generation() + 1) % (1 << 56);
-        assert_eq!(filter.rotate(), next);
-        assert!(filter.contains_hash(1), "it has expired too soon");
-    }
-    filter.rotate();
-    assert!(filter.is_empty() && !filter.contains_hash(1));
-
-    filter.restart_clock(3);
-    assert_eq!((filter.now(), filter.advance_to(5)), (Some(3), Advance::Forward { ticks: 2 }));
 }
 
 fn use_maplet(maplet: &Maplet) {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use concurrent_cuckoo_filter::Encoding;
 
-use crate::kinds::{Expiring, Fixed, Growable, Kind, Maplet, OneTable, Rotating};
+use crate::kinds::{Expiring, Fixed, Growable, Kind, Maplet, OneTable};
 
 /// The offset of the number of the kind.
 const KIND: usize = 10;
@@ -16,7 +16,7 @@ const SCHEMA: usize = 19;
 /// The bytes of the header after the schema: a flag, a position, the length of the attachment, a seal (a checksum).
 const AFTER_SCHEMA: usize = 17;
 
-/// The bytes of the fields that growable and rotating filters have besides their tables.
+/// The bytes of the fields that a growable filter has besides their tables.
 const HEAD: usize = 18;
 
 /// The bytes of the field that a maplet has besides its table: the bits of a value.
@@ -161,7 +161,7 @@ pub fn repair(bytes: &mut [u8], level: u8, kind: u8) {
     if kind != OneTable::NUMBER {
         seals.push(head.end - SEAL);
     }
-    if kind == Growable::NUMBER || kind == Rotating::NUMBER {
+    if kind == Growable::NUMBER {
         tables = bytes[head.start];
     }
     let mut section = head.end;
@@ -230,16 +230,6 @@ fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
             for number in (0..tables).rev() {
                 section(Some(growth.layouts[number]), first << number);
             }
-        }
-        Rotating::NUMBER if len >= 2 * (SECTION + 8) => {
-            let live = usize::from(head[0]).clamp(2, len / (SECTION + 8));
-            let buckets = buckets_in(len / live);
-            head[0] = live as u8;
-            head[1] &= 1;
-            // The highest byte of the generation.
-            head[9] = 0;
-            let layout = section(None, buckets);
-            (1..live).for_each(|_| _ = section(Some(layout), buckets));
         }
         _ => (),
     }

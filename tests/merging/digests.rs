@@ -4,7 +4,7 @@ use std::thread;
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
 
 use crate::support::{LAYOUTS, MAPLET_LAYOUTS, build, hashes};
-use crate::{expiring, filter, growable, maplet, rotating};
+use crate::{expiring, filter, growable, maplet};
 
 type Result = std::result::Result<(), Box<dyn Error>>;
 
@@ -193,31 +193,10 @@ fn the_table_that_has_a_copy_makes_no_difference() -> Result {
     Ok(())
 }
 
-#[test]
-fn the_age_of_a_generation_counts() -> Result {
-    let [one, other] = [(); 2].map(|()| rotating(200, 4));
-    for _ in 0..5 {
-        other.rotate(); // how often makes no difference
-    }
-    assert_eq!(one.digest()?, other.digest()?);
-    for generation in 0..6 {
-        let keys: Vec<_> = hashes(generation * 100, 150).collect();
-        keys.iter().try_for_each(|key| one.insert(key))?;
-        keys.iter().rev().try_for_each(|key| other.insert(key))?;
-        keys.iter().try_for_each(|key| other.insert(key))?; // no second copy
-        assert_eq!(one.digest()?, other.digest()?);
-        one.rotate();
-        assert_ne!(one.digest()?, other.digest()?, "the same keys, but they are older");
-        other.rotate();
-        assert_eq!(one.digest()?, other.digest()?);
-    }
-    Ok(())
-}
-
 #[cfg(feature = "snapshot")]
 #[test]
 fn what_was_loaded_has_the_digest_of_what_was_saved() -> Result {
-    use crate::{Expiring, Growable, Hasher, Maplet, Rotating};
+    use crate::{Expiring, Growable, Hasher, Maplet};
 
     macro_rules! there_and_back {
         ($Filter:ty, $filter:expr) => {{
@@ -244,11 +223,5 @@ fn what_was_loaded_has_the_digest_of_what_was_saved() -> Result {
     let growable = growable(100);
     hashes(0, 2000).try_for_each(|key| growable.insert(&key))?;
     there_and_back!(Growable, growable);
-    let rotating = rotating(100, 3);
-    for generation in 0..5 {
-        hashes(generation * 50, 80).try_for_each(|key| rotating.insert(&key))?;
-        rotating.rotate();
-    }
-    there_and_back!(Rotating, rotating);
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::iter;
 
 use concurrent_cuckoo_filter::{
     ConcurrentCuckooFilter, ConcurrentCuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter,
-    RotatingCuckooFilter, StableHashBuilder,
+    StableHashBuilder,
 };
 
 use crate::support::{GOLDEN, LAYOUTS, MAPLET_LAYOUTS, scattered};
@@ -88,14 +88,7 @@ fn of_several_tables() {
     let growable = builder.hasher(hasher()).build().unwrap();
     hashes(1, 2000).for_each(|hash| growable.insert_hash(hash).unwrap());
     hashes(1, 300).for_each(|hash| assert!(growable.remove_hash(hash)));
-    let builder = RotatingCuckooFilter::<str>::builder().generation_capacity(300).generations(3);
-    let rotating = builder.hasher(hasher()).build().unwrap();
-    for seed in 0..5 {
-        hashes(seed, 250).for_each(|hash| rotating.insert_hash(hash).unwrap());
-        rotating.rotate();
-    }
-    let digests = [growable.digest().unwrap(), rotating.digest().unwrap()];
-    assert_eq!(digests, SEVERAL, "{digests:#018x?}");
+    assert_eq!(growable.digest().unwrap(), SEVERAL);
 }
 
 const FILTERS: [u64; 13] = [
@@ -135,4 +128,4 @@ const EXPIRING: [u64; 6] = [
     0xe25c_4278_c0ae_97d6,
     0x924c_ebab_bc9c_48af,
 ];
-const SEVERAL: [u64; 2] = [0xc337_6695_1a06_e7d9, 0x3e85_815d_0761_6212];
+const SEVERAL: u64 = 0xc337_6695_1a06_e7d9;

@@ -20,7 +20,7 @@ mod support;
 use std::hash::BuildHasherDefault;
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, RotatingCuckooFilter,
+    ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter,
 };
 use support::{Identity, MapletLayout, Raw};
 
@@ -29,7 +29,6 @@ type Hasher = BuildHasherDefault<Identity>;
 type Maplet = ConcurrentCuckooMaplet<Raw, Hasher>;
 type Expiring = ExpiringCuckooFilter<Raw, Hasher>;
 type Growable = GrowableCuckooFilter<Raw, Hasher>;
-type Rotating = RotatingCuckooFilter<Raw, Hasher>;
 
 fn maplet(capacity: usize, (value_bits, rate, ..): MapletLayout) -> Maplet {
     let builder = ConcurrentCuckooMaplet::<Raw>::builder().capacity(capacity).value_bits(value_bits);
@@ -43,11 +42,6 @@ fn expiring(capacity: usize, ticks: u64) -> Expiring {
 
 fn growable(capacity: usize) -> Growable {
     GrowableCuckooFilter::<Raw>::builder().capacity(capacity).hasher(Hasher::default()).build().unwrap()
-}
-
-fn rotating(capacity: usize, generations: usize) -> Rotating {
-    let builder = RotatingCuckooFilter::<Raw>::builder().generation_capacity(capacity).generations(generations);
-    builder.hasher(Hasher::default()).build().unwrap()
 }
 
 /// A filter for a hundred keys. Its rate leads to a semi-sorted or a plain layout.

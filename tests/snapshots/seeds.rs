@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{GrowableCuckooFilter, RotatingCuckooFilter};
+use concurrent_cuckoo_filter::{GrowableCuckooFilter, WhenFull};
 
 use crate::filters::{
     build, build_expiring, build_maplet, builder, expiring_builder, saved, saved_expiring, small_expiring,
@@ -38,8 +38,8 @@ fn writes_seeds() {
         }
     }
 
-    // Small growable filters of one to three tables, and small rotating filters of two to four generations, with
-    // and without a tick. Each is written once with the least repair and once with the most, in all ways.
+    // Small growable filters of one to three tables. Each is written once with the least repair and once with the most,
+    // in all ways.
     let mut way = (0..5).cycle();
     let mut each = |name: &str, kind: u8, snapshot: &[u8]| {
         for repaired in [1, 3] {
@@ -54,24 +54,6 @@ fn writes_seeds() {
         let mut bytes = Vec::new();
         filter.save(&mut bytes).unwrap();
         each(&format!("growable-{encoding:?}-{slots}-{tables}"), 1, &bytes);
-    }
-    for (layout, generations) in [(0, 2), (2, 3), (5, 4), (6, 2), (9, 3)] {
-        let (encoding, rate, slots, _) = LAYOUTS[layout];
-        let builder = RotatingCuckooFilter::<u64>::builder().generation_capacity(8).generations(generations);
-        let builder = builder.false_positive_rate(rate * generations as f64).encoding(encoding);
-        let filter = builder.rotate_when_full(layout % 2 == 0).hasher(state()).build().unwrap();
-        let mut bytes = Vec::new();
-        for tick in 0..generations as u64 + 2 {
-            (8 * tick..8 * tick + 6).for_each(|key| filter.insert(&key).unwrap());
-            filter.rotate();
-        }
-        filter.save(&mut bytes).unwrap();
-        each(&format!("rotating-{encoding:?}-{slots}-{generations}"), 2, &bytes);
-        filter.advance_to(1 << 40);
-        filter.insert(&1).unwrap();
-        bytes.clear();
-        filter.begin_save().unwrap().position(7).attachment(*b"x").write_to(&mut bytes).unwrap();
-        each(&format!("rotating-{encoding:?}-{slots}-{generations}-tick"), 2, &bytes);
     }
 
     // For every layout of maplets: a full one of the smallest size, and a larger one that is partly filled.
@@ -107,6 +89,15 @@ fn writes_seeds() {
     bytes[70] ^= 2;
     bytes[72] = 5;
     each("expiring-unswept", 4, &bytes);
+    // One that forgets, and has ended some ticks early.
+    let forgetful = expiring_builder().capacity(8).lifetime_in_ticks(15).when_full(WhenFull::ForgetOldest);
+    let filter = forgetful.build().unwrap();
+    filter.advance_to(7);
+    (0..).find(|key| filter.insert_until(key, 12).is_err()).unwrap();
+    filter.insert(&1).unwrap();
+    bytes.clear();
+    filter.save(&mut bytes).unwrap();
+    each("expiring-forgetful", 4, &bytes);
 
     // Snapshots with a position and an attachment. One has a schema of its own, which a loader for the key type's
     // schema refuses.

@@ -3,7 +3,6 @@
 //!
 //! - `one_table`: a `ConcurrentCuckooFilter`;
 //! - `growable`: a `GrowableCuckooFilter`;
-//! - `rotating`, `rotating_worker`: a `RotatingCuckooFilter`;
 //! - `expiring`, `expiring_worker`: an `ExpiringCuckooFilter`;
 //! - `maplet`, `maplet_worker`: a `ConcurrentCuckooMaplet`;
 //! - `removable`: helpers that the first two share;
@@ -24,8 +23,6 @@ mod maplet;
 mod maplet_worker;
 mod one_table;
 mod removable;
-mod rotating;
-mod rotating_worker;
 mod rounds;
 #[path = "../support/mod.rs"]
 mod support;
@@ -46,12 +43,6 @@ fn soak_growable() {
 
 #[test]
 #[ignore = "as long as CCF_SOAK_SECONDS, 60 by default; run it in release mode with --nocapture"]
-fn soak_rotating() {
-    soak::<rotating::Round>();
-}
-
-#[test]
-#[ignore = "as long as CCF_SOAK_SECONDS, 60 by default; run it in release mode with --nocapture"]
 fn soak_expiring() {
     soak::<expiring::Round>();
 }
@@ -68,8 +59,6 @@ fn soak_maplet() {
 fn a_sample_of_each_soak() {
     sample::<one_table::Round>(6);
     sample::<growable::Round>(6);
-    // Two for each way to rotate.
-    sample::<rotating::Round>(6);
     sample::<expiring::Round>(6);
     sample::<maplet::Round>(6);
 }

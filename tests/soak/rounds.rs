@@ -189,7 +189,6 @@ pub(crate) struct Tally {
     pub(crate) counts: u64,
     /// Values of a maplet that were to be replaced.
     pub(crate) replacements: u64,
-    pub(crate) rotations: u64,
     /// How often the clock of entries advanced.
     pub(crate) ticks: u64,
     /// Snapshots that were written, loaded and compared.
@@ -212,7 +211,6 @@ impl Tally {
         self.removals += other.removals;
         self.counts += other.counts;
         self.replacements += other.replacements;
-        self.rotations += other.rotations;
         self.ticks += other.ticks;
         self.saves += other.saves;
     }
@@ -220,14 +218,14 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rounds, lookups, inserts, refused, removals, counts, replacements, rotations, ticks, saves } = self;
+        let Self { rounds, lookups, inserts, refused, removals, counts, replacements, ticks, saves } = self;
         let operations = lookups + inserts + removals + counts + replacements;
         write!(
             f,
             "{rounds:6} rounds, {operations:12} operations: {lookups} lookups, {inserts} inserts ({refused} refused), \
              {removals} removals, {counts} counts"
         )?;
-        let more = [(replacements, "replacements"), (rotations, "rotations"), (ticks, "ticks"), (saves, "saves")];
+        let more = [(replacements, "replacements"), (ticks, "ticks"), (saves, "saves")];
         for (number, name) in more {
             if *number > 0 {
                 write!(f, ", {number} {name}")?;

@@ -124,7 +124,7 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// ```
     pub fn build(self) -> Result<ConcurrentCuckooFilter<T, S>, BuildError> {
         let capacity = self.settings.checked()?;
-        let plan = self.settings.plan(capacity, 1, 1)?;
+        let plan = self.settings.plan(capacity)?;
         let table = plan.table().ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(plan.buckets) })?;
         Ok(ConcurrentCuckooFilter::from_parts(table, self.hasher, self.settings.schema))
     }

@@ -7,13 +7,10 @@ use core::marker::PhantomData;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::insert::{InsertBatchError, InsertError};
-use crate::filter::batch_key::{BatchKey, Sealed};
-use crate::filter::membership::MembershipFilter;
+use crate::filter::batch_key::BatchKey;
 use crate::filter::shared::batches::{batches, blocks};
 use crate::filter::shared::figures::figures;
-use crate::filter::shared::operations::{
-    membership, operation_on_a_key, operations_on_hashes, operations_on_keys, properties,
-};
+use crate::filter::shared::operations::{operation_on_a_key, operations_on_hashes, operations_on_keys, properties};
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
@@ -185,8 +182,6 @@ batches! {
 operations_on_hashes!(ConcurrentCuckooFilter with removal);
 
 properties!(ConcurrentCuckooFilter made by "with_capacity(1000)");
-
-membership!(ConcurrentCuckooFilter);
 
 impl<T: ?Sized, S> ConcurrentCuckooFilter<T, S> {
     pub(in crate::filter) fn from_parts(core: Box<dyn FilterTable>, hasher: S, schema: Schema) -> Self {

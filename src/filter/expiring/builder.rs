@@ -267,7 +267,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
         let most = Ring::new(MOST_RING_BITS).longest();
         let ring = Ring::for_lifetime(ticks).filter(|_| ticks > 0).ok_or(BuildError::InvalidTicks { ticks, most })?;
         self.settings.payload_bits = ring.bits();
-        let plan = self.settings.plan(capacity, 1, 1)?;
+        let plan = self.settings.plan(capacity)?;
         let table = plan.table_with_clock(Clock::new(ring, ticks, resolution, self.own.when_full));
         let bytes = memory_for(plan.buckets) + size_of::<Clock>();
         let table = table.ok_or(BuildError::OutOfMemory { bytes })?;

@@ -21,10 +21,9 @@ use crate::table::face::traits::ExpiringTable;
 /// each entry until its end, then forgets it and reuses its slot. Many threads share it as they share a
 /// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter): lookups are lock-free and look into one table.
 ///
-/// Use a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter) if all keys live equally long, nothing is removed, and
-/// you want to rotate by hand or by count, or inserts matter more than lookups. Use this filter in all other cases:
-/// it looks into one table instead of several, knows the end of each entry to the tick, and can remove. The page
-/// [`expiry`](crate::guide::expiry) is about both.
+/// It also answers "was this seen within the last hour?": an [`insert`](Self::insert) without an end of its own gets
+/// the lifetime of the filter. When the filter is full, it refuses an entry or, if you so choose, [forgets what would
+/// end first](crate::ExpiringBuilder::when_full). The page [`expiry`](crate::guide::expiry) says more.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -144,7 +144,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         let Settings { rate, encoding, pages, .. } = settings;
         let lowest = growth_plan::lowest_rate(encoding);
         let first = growth_plan::shapes(rate, encoding).next().filter(|_| rate >= lowest);
-        let first = first.ok_or_else(|| settings.rate_too_low(lowest, 1))?;
+        let first = first.ok_or_else(|| settings.rate_too_low(lowest))?;
         let plan = Plan {
             buckets: settings.buckets_for(first, capacity, 1)?.max(LEAST_BUCKETS),
             rate,

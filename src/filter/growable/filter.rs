@@ -7,12 +7,9 @@ use core::marker::PhantomData;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::insert::{InsertBatchError, InsertError, ReserveError};
-use crate::filter::batch_key::{BatchKey, Sealed};
-use crate::filter::membership::MembershipFilter;
+use crate::filter::batch_key::BatchKey;
 use crate::filter::shared::batches::{batches, blocks};
-use crate::filter::shared::operations::{
-    membership, operation_on_a_key, operations_on_hashes, operations_on_keys, properties,
-};
+use crate::filter::shared::operations::{operation_on_a_key, operations_on_hashes, operations_on_keys, properties};
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
@@ -221,8 +218,6 @@ batches! {
 operations_on_hashes!(GrowableCuckooFilter with removal);
 
 properties!(GrowableCuckooFilter made by "with_capacity(1000)");
-
-membership!(GrowableCuckooFilter);
 
 impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     pub(in crate::filter) fn from_parts(core: Tables, hasher: S, schema: Schema) -> Self {

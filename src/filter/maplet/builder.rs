@@ -177,7 +177,7 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
             return Err(BuildError::InvalidValueBits { value_bits });
         }
         self.settings.payload_bits = value_bits;
-        let plan = self.settings.plan(capacity, 1, 1)?;
+        let plan = self.settings.plan(capacity)?;
         let table = plan.table_with_payload();
         let table = table.ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(plan.buckets) })?;
         Ok(ConcurrentCuckooMaplet::from_parts(table, self.hasher, self.settings.schema))

@@ -8,7 +8,6 @@ use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::growable::filter::GrowableCuckooFilter;
 use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
-use crate::filter::rotating::filter::RotatingCuckooFilter;
 use crate::hasher::probe::probe;
 use crate::table::image::images::Imaged;
 
@@ -132,24 +131,6 @@ digest! {
     ///     one.insert(&key)?;
     ///     other.insert(&(499 - key))?;
     /// }
-    /// assert_eq!(one.digest()?, other.digest()?);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-}
-
-digest! {
-    RotatingCuckooFilter of Rotating:
-    /// The digest depends on which generation a key is in, by the generation's age. It does not depend on how often
-    /// the filter has rotated.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{DefaultHashBuilder, RotatingCuckooFilter};
-    ///
-    /// let hasher = DefaultHashBuilder::new();
-    /// let [one, other] = [(); 2].map(|()| RotatingCuckooFilter::<u64>::with_capacity_and_hasher(100, hasher.clone()));
-    /// one.insert(&7)?;
-    /// other.rotate(); // all generations are empty, so this makes no difference
-    /// other.insert(&7)?;
     /// assert_eq!(one.digest()?, other.digest()?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -41,27 +41,16 @@ impl Settings {
         Ok(capacity)
     }
 
-    /// The plan of each of `tables` equal tables, each with this capacity. A lookup looks into `looked_into` of them
-    /// and must be wrong no more often than the rate that was asked for. If no such plan exists, the error says why.
-    pub(in crate::filter) fn plan(
-        &self,
-        capacity: usize,
-        looked_into: usize,
-        tables: usize,
-    ) -> Result<TablePlan, BuildError> {
-        let (rate, looked_into) = (self.rate, looked_into as f64);
-        // If each of `looked_into` answers is wrong with that fraction of the rate, any is wrong with at most the
-        // rate.
-        let shape = Shape::cheapest(rate / looked_into, self.encoding, self.payload_bits).ok_or_else(|| {
-            let of_one = Shape::lowest_rate(self.encoding, self.payload_bits);
-            self.rate_too_low(of_one * looked_into, looked_into as usize)
-        })?;
-        Ok(TablePlan::new(shape, self.buckets_for(shape, capacity, tables)?, self.pages))
+    /// The plan of a table with this capacity. If none exists, the error says why.
+    pub(in crate::filter) fn plan(&self, capacity: usize) -> Result<TablePlan, BuildError> {
+        let shape = Shape::cheapest(self.rate, self.encoding, self.payload_bits)
+            .ok_or_else(|| self.rate_too_low(Shape::lowest_rate(self.encoding, self.payload_bits)))?;
+        Ok(TablePlan::new(shape, self.buckets_for(shape, capacity, 1)?, self.pages))
     }
 
-    pub(in crate::filter) fn rate_too_low(&self, lowest: f64, generations: usize) -> BuildError {
+    pub(in crate::filter) fn rate_too_low(&self, lowest: f64) -> BuildError {
         let &Self { filter, encoding, payload_bits: value_bits, rate, .. } = self;
-        BuildError::RateTooLow { filter, encoding, generations, value_bits, rate, lowest }
+        BuildError::RateTooLow { filter, encoding, value_bits, rate, lowest }
     }
 
     /// The number of buckets for that capacity, if tables can be that large, and that many fit in the address space.

@@ -10,7 +10,6 @@ use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::growable::filter::GrowableCuckooFilter;
 use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
-use crate::filter::rotating::filter::RotatingCuckooFilter;
 use crate::hasher::probe::probe;
 use crate::snapshot::format::Saved;
 use crate::snapshot::loader::{FromSnapshot, Loaded, Loader};
@@ -61,7 +60,7 @@ macro_rules! snapshots {
             ///
             /// The snapshot is of one moment at the beginning of the call: before the first byte is written, and
             /// before anything that waits for a writer. (The call waits before it only for a [`clear`](Self::clear)
-            /// or a rotation that is under way.) What other threads do from then on has these effects:
+            /// that is under way.) What other threads do from then on has these effects:
             ///
             /// - **Each key that is in the filter at that moment is in the snapshot**, as often as it is in the
             ///   filter, however it is relocated, and also if it is removed afterwards.
@@ -143,8 +142,8 @@ macro_rules! snapshots {
             /// The save borrows the filter. If a thread that may outlive this call is to write it, put the filter in
             /// an [`Arc`](std::sync::Arc). Let that thread begin the save, and report through a channel when it has.
             ///
-            /// Cost: it locks all stripes of each table for some microseconds, after a `clear` or a rotation that is
-            /// under way. It takes 24 bytes for each 8 KiB of the table.
+            /// Cost: it locks all stripes of each table for some microseconds, after a `clear` that is under way. It
+            /// takes 24 bytes for each 8 KiB of the table.
             ///
             /// # Errors
             /// Fails with `OutOfMemory` if that memory was refused.
@@ -324,36 +323,5 @@ snapshots! {
     /// **`memory_limit` is the filter's limit from then on**, as
     /// [`GrowableBuilder::memory_limit`](crate::GrowableBuilder::memory_limit) sets it: growth beyond it is refused.
     /// (The limit of the filter that was saved is not in the snapshot.)
-    ///
-}
-
-snapshots! {
-    RotatingCuckooFilter of crate::tables::generations::Generations,
-    with "let revoked = Revoked::with_capacity_and_hasher(1000, hasher.clone());\nrevoked.insert(\"token-17\")?;":
-    saved:
-    /// The snapshot is of the generation and the tick of its moment. The first [`advance_to`](Self::advance_to) after
-    /// loading expires as many generations as periods have passed since. (If the clock is another one after loading,
-    /// call [`restart_clock`](Self::restart_clock) first.) If a rotation comes while the snapshot is being written,
-    /// the generation that expires by it may be missing.
-    loaded:
-    /// If the caller's clock is behind the one of the snapshot, as one that begins at 0 with each process, nothing
-    /// would expire until it has caught up. So begin a new clock then:
-    ///
-    /// ```
-    /// # #[cfg(feature = "stable-hash")] {
-    /// # use concurrent_cuckoo_filter::{RotatingCuckooFilter, StableHashBuilder};
-    /// # let hasher = StableHashBuilder::with_key([7; 16]);
-    /// # let seen = RotatingCuckooFilter::<str, _>::with_capacity_and_hasher(100, hasher.clone());
-    /// # seen.advance_to(28_500_000);
-    /// # let mut snapshot = Vec::new();
-    /// # seen.save(&mut snapshot)?;
-    /// let seen = RotatingCuckooFilter::<str, StableHashBuilder>::load(&snapshot[..], hasher, 1 << 20)?;
-    /// let now = 3; // of a clock that began when this process did
-    /// if seen.now().is_some_and(|tick| tick > now) {
-    ///     seen.restart_clock(now);
-    /// }
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     ///
 }

@@ -16,9 +16,6 @@ pub enum Advance {
     /// The tick is the last one that the filter was given: nothing was due.
     Current,
     /// The tick is greater than every one before. Everything that was to expire by then has expired.
-    ///
-    /// In a [`RotatingCuckooFilter`](crate::RotatingCuckooFilter), `ticks` generations have expired, or all of them
-    /// if there are fewer.
     Forward {
         /// By how many ticks the clock has advanced. If no pause explains the number, the caller's
         /// clock has jumped.

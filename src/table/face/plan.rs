@@ -39,17 +39,6 @@ impl TablePlan {
         by_layout::with_clock(self.pages, self.shape, self.buckets, clock)
     }
 
-    /// This many such tables, or `None` if there is no memory for them.
-    pub(crate) fn tables(self, count: usize) -> Option<Box<[Box<dyn FilterTable>]>> {
-        let mut tables = Vec::new();
-        tables.try_reserve_exact(count).ok()?;
-        for _ in 0..count {
-            tables.push(self.table()?);
-        }
-        // This makes no second allocation, whose failure could not be reported: there is no capacity to spare.
-        Some(tables.into_boxed_slice())
-    }
-
     /// What `AnyTable::memory_usage` of such a table will be.
     #[cfg(feature = "snapshot")]
     pub(crate) fn memory_usage(self) -> usize {

@@ -21,8 +21,6 @@ pub(crate) trait Imaged {
 pub(crate) struct Images<'a> {
     /// In the order in which they are to be written.
     pub(crate) tables: Vec<TableImage<'a>>,
-    /// Only of a filter that rotates.
-    pub(crate) rotation: Option<Rotation>,
 }
 
 /// A table as it was at a moment that is past.
@@ -30,15 +28,6 @@ pub(crate) struct Images<'a> {
 pub(crate) struct TableImage<'a> {
     pub(crate) table: &'a dyn AnyTable,
     pub(crate) save: TableSave<'a>,
-}
-
-/// How far the rotation of a filter had come at the moment of its save.
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots state it"))]
-pub(crate) struct Rotation {
-    pub(crate) generation: u64,
-    /// One more than the last tick of the caller's clock, or 0 if there was none.
-    pub(crate) next_tick: u64,
 }
 
 impl Image for TableImage<'_> {
@@ -59,28 +48,22 @@ impl<'a> Images<'a> {
         for table in tables {
             images.push(TableImage { table, save: table.begin_save()? });
         }
-        Ok(Self { tables: images, rotation: None })
+        Ok(Self { tables: images })
     }
 
     /// The digest, at the moment of the save, of a filter of this kind with this probe.
     ///
-    /// A filter that rotates has tables in the order of their age, and each counts by itself. A filter that grows may
-    /// have a key's copy in any of its tables, and all tables count together.
+    /// A filter that grows may have a key's copy in any of its tables, and all tables count together.
     pub(crate) fn digest(&self, kind: FilterKind, probe: u64) -> io::Result<u64> {
-        // In a filter that grows, the table with the coarsest classes comes last. In a filter that rotates, all
-        // tables are alike.
+        // In a filter that grows, the table with the coarsest classes comes last.
         let table = self.tables.last().expect("a filter has a table").table;
         let Shape { encoding, slots, fingerprint_bits, payload_bits } = table.shape();
         let encoding = u32::from(encoding == Encoding::SemiSorted);
         let shape = [kind.number().into(), encoding, slots, fingerprint_bits, payload_bits];
-        let mut digest = shape.into_iter().map(u64::from).chain([table.buckets() as u64, probe]).fold(0, digest::with);
+        let digest = shape.into_iter().map(u64::from).chain([table.buckets() as u64, probe]).fold(0, digest::with);
         let mut sum = 0u64;
         for TableImage { table, save } in &self.tables {
             sum = sum.wrapping_add(table.digest(save)?);
-            if self.rotation.is_some() {
-                digest = digest::with(digest, sum);
-                sum = 0;
-            }
         }
         Ok(digest::with(digest, sum))
     }

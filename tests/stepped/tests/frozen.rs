@@ -8,7 +8,8 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use ccf_steps::model::{Fault, Generations, Key, Step, Table, before_each_step, inject};
+use ccf_steps::WhenFull;
+use ccf_steps::model::{Fault, Key, SmallestOfValues, Step, Table, before_each_step, inject};
 
 const BUCKETS: usize = 4;
 
@@ -23,11 +24,18 @@ struct Scene {
     by_relocation: Key,
     /// Has the pair of `y`, and so its stripe. It finds room at C.
     with_room: Key,
-    /// Two live generations, after a first tick. The key [`YOUNG`] is in the current one.
-    generations: Generations,
+    /// A full table with a clock, which forgets what ends first. The [`young`] entry ends later.
+    forgetful: Table<SmallestOfValues>,
 }
 
-const YOUNG: u64 = 1;
+/// The `nth` class of the table with a clock.
+fn of_clock(nth: usize) -> Key {
+    Key::of::<SmallestOfValues>(2, 0, 1, nth)
+}
+
+fn young() -> Key {
+    of_clock(2)
+}
 
 impl Scene {
     fn new() -> Self {
@@ -38,17 +46,18 @@ impl Scene {
         let table = Table::new(BUCKETS);
         let present = [x, w, y, v];
         present.iter().for_each(|&key| table.place(key));
-        let generations = Generations::new(2, false);
-        generations.advance_to(0);
-        generations.insert(YOUNG).expect("there is room");
-        Self { table, present, absent, by_relocation, with_room: with_room.twin(), generations }
+        let forgetful = Table::with_clock(2, 3, 10, WhenFull::ForgetOldest);
+        for (key, end) in [(of_clock(0), 11), (of_clock(1), 11), (young().twin(), 12), (of_clock(3).twin(), 12)] {
+            forgetful.place_until(key, end);
+        }
+        Self { table, present, absent, by_relocation, with_room: with_room.twin(), forgetful }
     }
 
     /// What a lookup must answer, whatever step the stopped thread was about to take.
     fn check(&self) {
         assert!(self.present.iter().all(|&key| self.table.contains(key)), "a present key was missed");
         assert!(!self.table.contains(self.absent), "an absent key was found");
-        assert!(self.generations.contains(YOUNG), "a present key was missed");
+        assert!(self.forgetful.contains_live(young()), "a present key was missed");
     }
 }
 
@@ -64,7 +73,7 @@ const REMOVE: Operation = |scene| {
     assert!(scene.table.remove(scene.present[2]), "a present key was not removed");
 };
 const COUNT: Operation = |scene| assert_eq!(scene.table.count(scene.present[2]), 1, "miscounted");
-const ROTATION: Operation = |scene| _ = scene.generations.advance_to(1);
+const FORGET: Operation = |scene| scene.forgetful.insert_until(of_clock(4), 13).expect("a tick makes room");
 const OPERATIONS: [Operation; 4] = [INSERT, INSERT_IF_ABSENT, REMOVE, COUNT];
 
 /// The steps that an operation takes.
@@ -149,8 +158,8 @@ fn lookups_do_not_wait_for_a_stopped_count() {
 }
 
 #[test]
-fn lookups_do_not_wait_for_a_stopped_rotation() {
-    lookups_go_on(ROTATION);
+fn lookups_do_not_wait_for_a_stopped_insert_that_forgets() {
+    lookups_go_on(FORGET);
 }
 
 /// The control: if a relocation clears the old slot before it fills the new one, it can be stopped while its item
@@ -186,33 +195,6 @@ fn inserts_that_find_room_do_not_wait_for_a_stopped_writer() {
             assert!(scene.table.contains(scene.with_room), "a present key was missed");
         }
     }
-}
-
-/// A stopped rotation makes the next rotation wait. Before it has taken effect, it also makes a thread wait that
-/// passes the same tick. Nothing else waits.
-#[test]
-fn only_rotations_wait_for_a_stopped_rotation() {
-    let (mut same_tick_waits, mut next_tick_waits) = (0, 0);
-    let steps = steps_of(ROTATION);
-    for nth in 0..steps.len() {
-        let scene = Scene::new();
-        stopped_before(nth, ROTATION, &[], &scene, || {
-            let generations = &scene.generations;
-            let add = || {
-                generations.insert(2).expect("there is room");
-                assert_eq!(generations.insert_if_absent(3), Ok(true));
-            };
-            assert!(!waits(add), "an insert waited for a rotation");
-            assert!((1..=3).all(|key| generations.contains(key)), "a present key was missed");
-            let clearing = steps[..nth].contains(&Step::Unlock);
-            let same_tick = waits(|| _ = generations.advance_to(1));
-            assert!(!(same_tick && clearing), "a call waited for a tick that has taken effect");
-            same_tick_waits += usize::from(same_tick);
-            next_tick_waits += usize::from(clearing && waits(|| _ = generations.advance_to(2)));
-        });
-        assert!((2..=3).all(|key| scene.generations.contains(key)), "a present key was missed");
-    }
-    assert!(same_tick_waits > 0 && next_tick_waits > 0, "{steps:?}");
 }
 
 /// The control of the tests above. The stopped writer holds the lock of the key that it moves from the step that

@@ -12,7 +12,6 @@
 //! - `values`: the table whose slots carry values is a multiset of pairs of a class and a value;
 //! - `expiring`: the table whose entries expire is a multiset of pairs of a class and an end, with a clock;
 //! - `growable`: the filter of several tables is a multiset of keys, some of which look alike in its oldest table;
-//! - `rotating`: each key has a number of rotations to live;
 //! - `room`: the buckets of worlds of one table, and which inserts may be refused;
 //! - `history`: what a history is, and how it is made and checked.
 //!
@@ -28,5 +27,4 @@ mod growable;
 mod history;
 mod one_table;
 mod room;
-mod rotating;
 mod values;
