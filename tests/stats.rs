@@ -289,6 +289,8 @@ fn stats_are_serialized_by_the_names_of_their_fields() {
         "clock_steps_back": 0,
         "clock_jumps": 0,
         "expired": 0,
+        "forgotten": 0,
+        "forgotten_early_by": 0,
         "sweeps": 0,
         "oldest_unswept": null,
         "negatives_recorded": 7,

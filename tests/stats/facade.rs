@@ -38,6 +38,7 @@ fn expected(stats: &Stats) -> BTreeMap<String, (f64, bool)> {
         ("false_positive_rate_expected", stats.false_positive_rate),
         ("false_positive_rate_max", stats.max_false_positive_rate),
         ("longest_path", stats.longest_path as f64),
+        ("forgotten_early_by_ticks", stats.forgotten_early_by as f64),
     ];
     let counters = [
         ("relocations", stats.relocations),
@@ -47,6 +48,7 @@ fn expected(stats: &Stats) -> BTreeMap<String, (f64, bool)> {
         ("clock_steps_back", stats.clock_steps_back),
         ("clock_jumps", stats.clock_jumps),
         ("expired", stats.expired),
+        ("forgotten", stats.forgotten),
         ("sweeps", stats.sweeps),
         ("negatives_recorded", stats.negatives_recorded),
         ("false_positives_recorded", stats.false_positives_recorded),
