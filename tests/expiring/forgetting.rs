@@ -3,7 +3,7 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, InsertError, WhenFull};
+use concurrent_cuckoo_filter::{AbsorbError, Advance, ExpiringCuckooFilter, InsertError, WhenFull};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -169,8 +169,9 @@ fn a_filter_that_is_half_empty_forgets_nothing() {
         let filter = forgetful(1000, 15);
         (1 << 40..1 << 40 | 10).for_each(|key: u64| filter.insert_until(&key, 1001).unwrap());
         let copies = 2 * filter.slots_per_bucket() - 1;
-        let mut inserts = (0..400).map(|nth| filter.insert_until(&(nth / copies as u64), 1008));
-        let error = inserts.find_map(Result::err)?;
+        let key = (0..400).map(|nth| nth / copies as u64).find(|key| filter.insert_until(key, 1008).is_err())?;
+        // All that is in the way would end before this one.
+        let error = filter.insert_until(&key, 1015).unwrap_err();
         assert!(matches!(error, InsertError::Full { .. }), "{error}");
         assert_eq!((filter.live_len(), filter.stats().forgotten_early_by), (filter.len(), 0));
         Some(error)
@@ -226,6 +227,12 @@ fn filters_that_have_forgotten_can_be_absorbed() {
     assert_eq!(forgetting.absorb(&other), Ok(1), "what it has given up, it gives up again");
     assert!(forgetting.contains(&2) && !forgetting.contains(&1));
     assert_eq!(forgetting.stats().forgotten, forgotten + 1);
+    // What is to come is counted by the ends, before anything is added.
+    let full = forgetting.empty_like().unwrap();
+    (1..full.capacity() as u64).for_each(|key| full.insert_until(&(1 << 40 | key), 1014).unwrap());
+    full.advance_to(1002);
+    let refused = full.absorb(&forgetting);
+    assert!(matches!(refused, Err(AbsorbError::TooMany { .. })), "{refused:?}");
     assert_eq!(forgetting.digest().unwrap(), {
         let alike = forgetting.empty_like().unwrap();
         alike.insert_until(&2, 1004).unwrap();
