@@ -33,7 +33,7 @@ pub enum Advance {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// The insert is refused with [`InsertError::Full`](crate::InsertError::Full), and no entry ends before its time.
+    /// The insert is refused with [`InsertError::Full`], and no entry ends before its time.
     #[default]
     Refuse,
     /// The entries that would end first end at once, a whole tick at a time, and the insert goes on.
