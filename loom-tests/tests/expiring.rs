@@ -339,6 +339,22 @@ model! {
     for [ForgetsAgain]
 }
 
+/// Two threads add the same key. The first makes room, and then the second needs none.
+fn two_of_one_key_that_find_no_room() -> Model {
+    let inserter = || role(|table| _ = table.insert_if_absent_until(key(4), 13).expect("a tick makes room"));
+    let finally = role(|table| {
+        assert!((1..=3).all(|nth| table.contains_live(key(nth))), "it was forgotten without need");
+        assert_eq!((table.live_len(), table.ahead()), (4, 1));
+    });
+    let table = forgetful(&[(key(0), 11), (key(1), 12), (key(2).twin(), 12), (key(3).twin(), 12)]);
+    (table, vec![inserter(), inserter()], finally)
+}
+model! {
+    two_of_one_key_that_find_no_room, at least 20, preemptions 2,
+    fails with "it was forgotten without need"
+    for [ForgetsThoughPresent]
+}
+
 /// An entry gets the whole lifetime while a tick is ended early.
 fn lifetime_beside_a_tick_that_ends_early() -> Model {
     let keeper = role(|table| table.keep(key(2)).expect("it has an entry"));

@@ -7,6 +7,7 @@ use crate::model::one_table::{AnyLayout, Image, Key, Table, answers, empty, hash
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Advance, Clock, Until, WhenFull};
 use crate::table::face::traits::ExpiringTable;
+use crate::table::relocate::Purpose;
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Ring;
 
@@ -85,7 +86,7 @@ impl<L: AnyLayout> Table<L> {
     /// that were, 0 if there is room, or `None` if the entry is to be refused.
     pub fn forget_for(&self, key: Key, expires_at: u64) -> Option<u64> {
         let table = &self.0.table;
-        table.forget(self.clock(), table.item(key.hash()), Until::Tick(expires_at))
+        table.forget(self.clock(), table.item(key.hash()), Until::Tick(expires_at), Purpose::Insert)
     }
 
     /// By how many ticks the clock is ahead of the caller's.

@@ -47,6 +47,8 @@ pub enum Fault {
     ForgetWithoutLocks,
     /// An insert that was refused ends ticks early although another thread has made room.
     ForgetsAgain,
+    /// An insert that was refused ends ticks early although its key has an entry by now.
+    ForgetsThoughPresent,
     /// The caller's name for the current tick changes without the locks of the stripes.
     RestartWithoutLocks,
     /// An entry is added whose end has a place on the ring that is yet to be swept.

@@ -11,7 +11,7 @@ pub(crate) mod table;
 mod change;
 mod dead_end;
 pub(crate) mod lookup;
-mod relocate;
+pub(crate) mod relocate;
 
 pub(crate) mod expiring;
 mod maplet;

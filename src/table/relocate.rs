@@ -64,7 +64,7 @@ const SEARCHES_IN_VAIN: u32 = 2;
 
 /// The operation for which room is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(crate) enum Purpose {
     Insert,
     /// It needs no room if the item is present by then.
     InsertIfAbsent,

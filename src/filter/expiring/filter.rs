@@ -54,7 +54,8 @@ use crate::table::face::traits::ExpiringTable;
 /// [`advance_to`](Self::advance_to) sets the tick that is *now*. An entry *expires at* a tick: it is live while
 /// that tick is after now.
 ///
-/// - **A live entry is always found**, until its end: there are no false negatives.
+/// - **A live entry is always found**, until its end: there are no false negatives. (Only a filter that was told to
+///   [forget](crate::ExpiringBuilder::when_full) may end entries before.)
 /// - **An expired entry is never found**, from the moment that `advance_to` has taken effect, whether its slot has
 ///   been swept or not. (Its key is then an absent key like any other, so a lookup may still find it as a false
 ///   positive.)
@@ -128,7 +129,9 @@ use crate::table::face::traits::ExpiringTable;
 /// - Lookups take no lock, write no shared memory and wait for nobody. They look again only if another thread has
 ///   just changed something in the same stripe, or the clock has moved.
 /// - Expired entries are free room. An insert that finds the buckets of its key full takes expired entries out
-///   before it looks further. It is refused only if everything in its way is live.
+///   before it looks further. It is refused only if everything in its way is live. With
+///   [`WhenFull::ForgetOldest`](crate::WhenFull::ForgetOldest) it ends what would end first, in one step for all entries
+///   of a tick. Lookups during that step may give both answers for these entries alone.
 /// - No operation on a key allocates after construction, except what changes put aside while a save, a digest or an
 ///   `absorb` runs, and a thread's first wait for a lock. No code of the caller runs while a lock is held.
 ///

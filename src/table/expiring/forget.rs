@@ -18,6 +18,7 @@
 //!
 //! 1. *There is room.* Another thread has made it, for instance by forgetting. The insert tries again, and no tick
 //!    ends. So of many inserts that are refused at once, only the first forgets.
+//!    The same if the insert needs no room because its key has an entry by now.
 //! 2. *There is none.* This is a moment without room. Let `t` be the earliest end in all buckets that the search has
 //!    reached. No tick before `t` would make room here. So the clock runs ahead up to `t`, just as if each
 //!    tick were ended in turn until there is room. The earlier ticks are ended with it: an entry never stays
@@ -50,21 +51,26 @@ use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
 use crate::table::expiring::clock::{Admission, Clock, Reading, Until};
 use crate::table::expiring::sweep::later;
+use crate::table::relocate::Purpose;
 use crate::table::table::Table;
 use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::Layout;
 
 impl<L: Layout, G: Geometry> Table<L, G> {
     /// For an entry of this class that was refused: ends early what ends before it and is in its way. Returns how many
-    /// ticks that were, 0 if there is room by now, or `None` if the entry is to be refused.
+    /// ticks that were, 0 if that is not needed any more, or `None` if the entry is to be refused.
     #[cold]
     #[inline(never)]
-    pub(crate) fn forget(&self, clock: &Clock, class: Item, until: Until) -> Option<u64> {
+    pub(crate) fn forget(&self, clock: &Clock, class: Item, until: Until, purpose: Purpose) -> Option<u64> {
         let mut pass = clock.lock_sweep();
         let ended = self.under_all_locks(Fault::ForgetWithoutLocks, || {
             let reading = clock.read();
             let Reading { now: Some(now), moment, ahead } = reading else { return Some(0) };
             let Ok(Admission::At { end }) = clock.admit(reading, until) else { return Some(0) };
+            let present = purpose == Purpose::InsertIfAbsent && self.copies(class) > 0;
+            if present && !fault::injected(Fault::ForgetsThoughPresent) {
+                return Some(0);
+            }
             let earliest = Cell::new(u64::MAX);
             let outcome = self.search(class, Some(moment), &|_| false, Some(&earliest));
             if matches!(outcome, Outcome::Planned) && !fault::injected(Fault::ForgetsAgain) {

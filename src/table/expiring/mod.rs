@@ -10,7 +10,8 @@
 //!
 //! What lookups read of the clock is one word, the [`Moment`]: `now`, and how far `swept` lags behind. It changes in
 //! two ways, both under the lock of the sweep (`table/expiring/clock.rs`): `now` goes forward, and `swept` catches up.
-//! So a moment does not come back (except after 2⁴⁷ ticks).
+//! So a moment does not come back (except after 2⁴⁷ ticks). `now` is the clock's own. It is the caller's tick, or ahead
+//! of it where ticks were ended early to make room (`table/expiring/forget.rs`).
 //!
 //! # The rules
 //! In these rules, `e` is the number of bits of an end, so the ring has `2^e` places.
@@ -352,7 +353,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                     // The entry is still live, so it was live when there was no room.
                     if let Some(error) = refused.take() {
                         let clock = self.own_clock();
-                        if clock.when_full() == WhenFull::Refuse || self.forget(clock, class, until).is_none() {
+                        if clock.when_full() == WhenFull::Refuse || self.forget(clock, class, until, purpose).is_none()
+                        {
                             self.counters.insert_refused();
                             return Err(error);
                         }
