@@ -12,7 +12,7 @@
 //! | [`security`] | What can an adversary do who chooses keys, knows the hasher or sees the answers? |
 //! | [`verification`] | What is promised, what shows it, and what is not shown? |
 //! | [`scaling`] | What does an operation touch, and what follows for many cores? |
-//! | [`faq`] | Twenty questions that users of filters ask. |
+//! | [`faq`] | Questions that users of filters ask. |
 //! | [`glossary`] | What do the terms mean? |
 
 #[doc = include_str!("choosing_parameters.md")]

@@ -111,6 +111,19 @@ pub(crate) enum Until {
     Since { tick: u64, ticks: u64 },
 }
 
+impl Until {
+    /// How many ticks after this tick of the caller that is; 0 if it is not later.
+    #[inline(always)]
+    fn ticks_from(self, now: u64) -> u64 {
+        match self {
+            Self::Tick(tick) => tick.saturating_sub(now),
+            Self::After(ticks) => ticks,
+            Self::Since { tick, ticks } if tick < now => ticks.saturating_sub(now - tick),
+            Self::Since { tick, ticks } => ticks.saturating_add(tick - now),
+        }
+    }
+}
+
 /// Whether an entry may be added now.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::table) enum Admission {
@@ -119,7 +132,7 @@ pub(in crate::table) enum Admission {
     /// It is dead already.
     Dead,
     /// It would be live, but its end is among those that were ended early.
-    Forgotten { error: InsertError },
+    Forgotten,
     /// Its end would take the place on the ring of an end that is yet to be swept.
     NotYet,
 }
@@ -284,27 +297,26 @@ impl Clock {
         let Reading { now: Some(now), moment, ahead } = reading else {
             return Err(InsertError::ClockNotSet);
         };
-        let lifetime = match until {
-            Until::Tick(tick) => tick.saturating_sub(now),
-            Until::After(ticks) => ticks,
-            Until::Since { tick, ticks } if tick < now => ticks.saturating_sub(now - tick),
-            Until::Since { tick, ticks } => ticks.saturating_add(tick - now),
-        };
-        if lifetime == 0 {
-            return Ok(Admission::Dead);
+        let lifetime = until.ticks_from(now);
+        if lifetime <= ahead {
+            return Ok(if lifetime == 0 { Admission::Dead } else { Admission::Forgotten });
         }
         if lifetime > self.longest {
             let expires_at = now.saturating_add(lifetime);
             return Err(InsertError::LifetimeTooLong { expires_at, now, longest: self.longest });
         }
-        if lifetime <= ahead {
-            let (expires_at, up_to) = (now.saturating_add(lifetime), now.saturating_add(ahead));
-            let error = InsertError::Forgotten { expires_at, up_to };
-            return Ok(Admission::Forgotten { error });
-        }
         let end = moment.now() + (lifetime - ahead);
         let admitted = self.ring.has_room_for(moment, end) || fault::injected(Fault::AddsBeforeSwept);
         Ok(if admitted { Admission::At { end } } else { Admission::NotYet })
+    }
+
+    /// The error for an entry whose end was given up. The caller holds the lock of a stripe.
+    #[cold]
+    pub(in crate::table) fn forgotten(&self, until: Until) -> InsertError {
+        let Reading { now, ahead, .. } = self.read();
+        let now = now.expect("ticks were ended early, so one is known");
+        let lifetime = until.ticks_from(now);
+        InsertError::Forgotten { expires_at: now.saturating_add(lifetime), up_to: now.saturating_add(ahead) }
     }
 
     /// How far `swept` may lag behind so that entries with the longest lifetime are admitted.

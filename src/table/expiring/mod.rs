@@ -165,6 +165,8 @@ enum Attempt {
     NotNeeded,
     /// A pass must come first.
     NotYet,
+    /// Its end was given up. The slow way says what that means.
+    Forgotten,
     NoRoom,
 }
 
@@ -311,7 +313,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let add = |item| {
             if self.is_being_saved() { self.add_while_saved(item) } else { self.add(layout, item) }
         };
-        match self.add_until_locked(layout, &guard, class, until, if_present, add)? {
+        match self.add_until_locked(layout, &guard, class, until, if_present, add, || Ok(Attempt::Forgotten))? {
             Attempt::Added => Ok(true),
             Attempt::NotNeeded => Ok(false),
             attempt => {
@@ -340,7 +342,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     ) -> Result<bool, InsertError> {
         let purpose = if if_present == IfPresent::Add { Purpose::Insert } else { Purpose::InsertIfAbsent };
         let add = |guard: &Guard<'_>| {
-            self.add_until_locked(self.layout(), guard, class, until, if_present, |item| self.add_slow(item))
+            let forgotten = || self.refuse_forgotten(class, until, if_present);
+            self.add_until_locked(self.layout(), guard, class, until, if_present, |item| self.add_slow(item), forgotten)
         };
         let lock = Fault::AddValueWithoutLock;
         let mut refused = None;
@@ -348,6 +351,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             match attempt {
                 Attempt::Added => return Ok(true),
                 Attempt::NotNeeded => return Ok(false),
+                Attempt::Forgotten => (),
                 Attempt::NotYet => self.wait_for_sweep(self.own_clock()),
                 Attempt::NoRoom => {
                     // The entry is still live, so it was live when there was no room.
@@ -378,7 +382,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Adds an entry of the class by `add`. The caller holds the lock of its stripe.
+    /// Adds an entry of the class by `add`. The caller holds the lock of its stripe. `forgotten` is the answer if the end
+    /// was given up.
     #[inline(always)]
     fn add_until_locked(
         &self,
@@ -388,6 +393,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         until: Until,
         if_present: IfPresent,
         add: impl Fn(Item) -> bool,
+        forgotten: impl Fn() -> Result<Attempt, InsertError>,
     ) -> Result<Attempt, InsertError> {
         let clock = self.own_clock();
         let reading = clock.read();
@@ -398,13 +404,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let end = match admission {
             Admission::Dead => return Ok(Attempt::Added),
             Admission::NotYet => return Ok(Attempt::NotYet),
-            Admission::Forgotten { .. } if if_present == IfPresent::Extend && self.copies(class) > 0 => {
-                return Ok(Attempt::NotNeeded);
-            }
-            Admission::Forgotten { error } => {
-                self.counters.insert_refused();
-                return Err(error);
-            }
+            Admission::Forgotten => return forgotten(),
             Admission::At { end } => end,
         };
         if if_present == IfPresent::Extend && self.extend(guard, clock, reading.moment, class, end) {
@@ -417,6 +417,16 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             return Ok(Attempt::Added);
         }
         Ok(Attempt::NoRoom)
+    }
+
+    /// The answer to an entry whose end was given up.
+    fn refuse_forgotten(&self, class: Item, until: Until, if_present: IfPresent) -> Result<Attempt, InsertError> {
+        // Another live entry lives longer.
+        if if_present == IfPresent::Extend && self.copies(class) > 0 {
+            return Ok(Attempt::NotNeeded);
+        }
+        self.counters.insert_refused();
+        Err(self.own_clock().forgotten(until))
     }
 
     /// Makes the class's entry that lives longest live until `end` at least; returns whether it has a live entry.
