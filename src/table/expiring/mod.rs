@@ -313,7 +313,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let add = |item| {
             if self.is_being_saved() { self.add_while_saved(item) } else { self.add(layout, item) }
         };
-        match self.add_until_locked(layout, &guard, class, until, if_present, add, || Ok(Attempt::Forgotten))? {
+        match self.add_until_locked(layout, &guard, class, (until, if_present), add, || Ok(Attempt::Forgotten))? {
             Attempt::Added => Ok(true),
             Attempt::NotNeeded => Ok(false),
             attempt => {
@@ -343,7 +343,14 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let purpose = if if_present == IfPresent::Add { Purpose::Insert } else { Purpose::InsertIfAbsent };
         let add = |guard: &Guard<'_>| {
             let forgotten = || self.refuse_forgotten(class, until, if_present);
-            self.add_until_locked(self.layout(), guard, class, until, if_present, |item| self.add_slow(item), forgotten)
+            self.add_until_locked(
+                self.layout(),
+                guard,
+                class,
+                (until, if_present),
+                |item| self.add_slow(item),
+                forgotten,
+            )
         };
         let lock = Fault::AddValueWithoutLock;
         let mut refused = None;
@@ -390,8 +397,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         layout: impl Layout,
         guard: &Guard<'_>,
         class: Item,
-        until: Until,
-        if_present: IfPresent,
+        (until, if_present): (Until, IfPresent),
         add: impl Fn(Item) -> bool,
         forgotten: impl Fn() -> Result<Attempt, InsertError>,
     ) -> Result<Attempt, InsertError> {
