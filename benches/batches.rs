@@ -1,8 +1,9 @@
-//! What batches gain, in filters of several tables and in a filter of one.
+//! What batches gain, in a filter that grows and in one that does not.
 //!
 //! `cargo bench --bench batches [-- --quick | --l2 | --large]`
 //!
-//! The subjects are a `ConcurrentCuckooFilter` and a `GrowableCuckooFilter` of three tables. Each takes about the same number of bytes, is three quarters full
+//! The subjects are a `ConcurrentCuckooFilter` and a `GrowableCuckooFilter` that has grown. Each takes about the same
+//! number of bytes, is three quarters full
 //! and has the default rate. On one thread, single operations and batches of 1,024 are interleaved: each ratio
 //! compares two slices of one round. The output shows medians, and the median of the ratios with the min and max.
 
@@ -199,16 +200,12 @@ fn measure(bytes: usize, length: Duration) -> Vec<Row> {
     rows.extend(changes!("one table", &filter, len, length));
     drop(filter);
 
-    // Of three tables, the last has more than half of the slots.
-    let filter = Growable::builder_with_hasher(HASH).capacity(len as usize / 6).build().expect("a valid filter");
-    let mut len = 0;
-    while filter.tables() < 3 || filter.len() < filter.capacity() * 3 / 4 {
-        fill(&filter, len..len + BATCH as u64);
-        len += BATCH as u64;
-    }
-    let name = format!("growable, {} tables", filter.tables());
-    rows.extend(lookups(&name, &filter, len, length));
-    rows.extend(changes!(&name, &filter, len, length));
+    let capacity = len as usize * 5 / 4;
+    let builder = Growable::builder_with_hasher(HASH).capacity(capacity / 1000).max_capacity(capacity);
+    let filter = builder.build().expect("a valid filter");
+    fill_to(&filter, 0, len);
+    rows.extend(lookups("growable", &filter, len, length));
+    rows.extend(changes!("growable", &filter, len, length));
     drop(filter);
     rows
 }

@@ -1,4 +1,5 @@
-//! Counts distinct visitors where nobody knows beforehand how many there are. The filter grows while threads insert.
+//! Counts distinct visitors where nobody knows beforehand how many there are. The filter grows while threads insert, and
+//! shrinks when the visitors have gone.
 
 use std::error::Error;
 use std::thread;
@@ -6,7 +7,7 @@ use std::thread;
 use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Room for 1,000 keys at first. Each further table is twice as large, up to 16 MiB for all of them.
+    // Room for 1,000 keys at first. When the table is full, it doubles, within 16 MiB.
     let visitors = GrowableCuckooFilter::<u64>::builder().capacity(1_000).memory_limit(16 << 20).build()?;
 
     // Four log files. Each visitor comes in two of them.
@@ -24,9 +25,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     })?;
 
     println!(
-        "{new} visitors, counted in {} tables of {} KiB; 200,000 came",
-        visitors.tables(),
-        visitors.memory_usage() / 1024
+        "{new} visitors, counted in {} KiB, with room for {}; 200,000 came",
+        visitors.memory_usage() / 1024,
+        visitors.capacity()
     );
     // A false positive takes a new visitor for a known one: at most 0.1 %, the default rate, of them in the mean.
     assert!((199_500..=200_000).contains(&new));
@@ -35,5 +36,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Growth takes time. `reserve` does it before a burst instead of during one.
     visitors.reserve(100_000)?;
     assert!(visitors.capacity() >= visitors.len() + 100_000);
+
+    // The day is over. The memory goes back, while other threads may go on.
+    visitors.clear();
+    visitors.shrink_to_fit();
+    println!("{} KiB after the day", visitors.memory_usage() / 1024);
     Ok(())
 }

@@ -32,13 +32,12 @@
 //! | you need | type |
 //! |---|---|
 //! | a set of known size | [`ConcurrentCuckooFilter`] |
-//! | a set of unknown size | [`GrowableCuckooFilter`] |
+//! | a set of unknown size, or one that grows and shrinks | [`GrowableCuckooFilter`] |
 //! | an end for each key: tokens, nonces, "seen within the last N minutes?" | [`ExpiringCuckooFilter`] |
 //! | which segment, shard or node has the key? | [`ConcurrentCuckooMaplet`] |
 //!
 //! Each type has a builder for its rate, layout and hasher. All have batches, statistics and digests, and with the
-//! feature `snapshot` they can be saved and loaded. A [`ConcurrentCuckooFilter`], an [`ExpiringCuckooFilter`] and a
-//! [`ConcurrentCuckooMaplet`] can also absorb another filter of their kind.
+//! feature `snapshot` they can be saved and loaded. They can also absorb another filter of their kind.
 //!
 //! # What you can rely on
 //!
@@ -46,7 +45,7 @@
 //! - A lookup takes no lock and never waits for another thread. Unless a writer disturbs it, it writes no shared
 //!   memory.
 //! - Each operation on a key takes effect at one moment of its call (it is *linearizable*). `clear` and `len` are
-//!   exceptions, and growable filters have [conditions](guide::consistency#the-other-types).
+//!   exceptions ([conditions](guide::consistency#the-other-types)).
 //! - An insert that fails has changed nothing. It fails for want of room, and never because other threads are at work.
 //! - No operation on a key allocates after construction. The exceptions are growth, what changes put aside while a
 //!   save, a digest or an `absorb` runs, and a thread's first wait for a lock.
@@ -91,7 +90,8 @@
 //! # Guide
 //!
 //! The module [`guide`] has a page for each question that comes up between this example and production:
-//! [choosing parameters](guide::choosing_parameters), [consistency and cost](guide::consistency),
+//! [choosing parameters](guide::choosing_parameters), [growth](guide::growth),
+//! [consistency and cost](guide::consistency),
 //! [a filter in front of a database](guide::in_front_of_a_database),
 //! [a maplet over several places](guide::several_places),
 //! [snapshots and beyond one process](guide::beyond_one_process), [expiry](guide::expiry),
@@ -106,21 +106,22 @@
 // |---|---|---|
 // | model | what models see of the crate; only they compile it | |
 // | filter | the public types: filters, builders, statistics | |
-// | tables | several tables as one filter: growth | CONCURRENT |
+// | growth | one table that is replaced by larger and smaller ones while it is used | CONCURRENT |
 // | snapshot | the format, reading and writing it, files, serde | PURE, and files |
 // | table | one table: the protocol (`stripe.rs`), operations, saves | CONCURRENT |
 // | plan | what is decided before the table changes: paths, sizes, batches | PURE |
 // | error | what can go wrong | PURE |
 // | word | 64 bits as a bucket; from hashes to fingerprints and buckets | PURE |
 // | hasher | the hashers that come with the crate | PURE |
-// | sync | atomics and locks, or those of a model; seeded bugs | |
-// | machine | memory that may be refused; all `unsafe` code | |
+// | sync | atomics and locks, or those of a model; a value that is replaced while it is read (`unsafe`); seeded bugs | |
+// | machine | memory that may be refused; all other `unsafe` code | |
 // | guide | the pages of the documentation | |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod error;
 mod filter;
+mod growth;
 mod hasher;
 mod machine;
 #[cfg(ccf_model)]
@@ -129,7 +130,6 @@ mod plan;
 mod snapshot;
 mod sync;
 mod table;
-mod tables;
 mod word;
 
 #[cfg(doc)]

@@ -35,6 +35,11 @@ thread_local! {
     static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
+/// How many bytes this thread has asked for and not freed.
+fn in_use() -> isize {
+    IN_USE.with(Cell::get)
+}
+
 // SAFETY: every call goes to the system's allocator unchanged, or is refused, which is always allowed. The records
 // are plain thread-locals without a destructor.
 #[allow(unsafe_code, reason = "an allocator cannot be written without it")]
@@ -170,35 +175,31 @@ fn no_operation_of_a_maplet_allocates_nor_does_a_batch() {
 #[test]
 fn of_the_filter_that_grows_no_operation_allocates_but_growth() {
     let filter = GrowableCuckooFilter::<u64>::builder().capacity(3000).memory_limit(60_000).build().unwrap();
-    let mut keys = 0..;
-    while filter.tables() < 3 {
-        filter.insert(&keys.next().unwrap()).unwrap();
-    }
+    // Until there is no memory for a further table.
+    let mut held = (0..).find(|key| filter.insert(key).is_err()).expect("the limit is reached");
+    let capacity = filter.capacity();
     let ((), requests) = watch(|| {
-        let held = keys.find(|key| filter.insert(key).is_err()).expect("the limit is reached");
-        assert_eq!(filter.tables(), 3);
         assert!((0..held).all(|key| filter.contains(&key) && filter.count(&key) > 0));
         assert!((0..held / 2).all(|key| filter.remove(&key)));
         assert!((0..held / 4).all(|key| filter.insert_if_absent(&key).is_ok()));
+        held = (held..).find(|key| filter.insert(key).is_err()).expect("the limit is reached");
         assert!(!filter.is_empty() && filter.false_positive_rate() > 0.0);
         filter.clear();
     });
-    assert_eq!(requests.count, 0);
+    assert_eq!((requests.count, filter.capacity()), (0, capacity));
 }
 
 #[test]
 fn growth_that_is_refused_memory_is_put_off_and_changes_nothing() {
     let filter = GrowableCuckooFilter::<u64>::with_capacity(3000);
-    // Builds the decode tables of the further layouts, which all filters share.
-    drop(build(LAYOUTS[7], 100));
-    // While there is room somewhere, the caller gets no error.
+    let memory = filter.memory_usage();
+    // While there is room, the caller gets no error.
     let refused = |key: u64| refuse(1, || filter.insert(&key));
     let held = (0..).find(|&key| refused(key).is_err()).unwrap();
     assert!(filter.len() > filter.capacity() && filter.tables() == 1, "{filter:?}");
-    let memory = filter.memory_usage();
     let mut named = 0;
-    // The requests for words, stripes and shards. The request for the box around the table cannot be refused.
-    for nth in 1..=3 {
+    // The requests for the words and for what saves need. The one for the table itself cannot be refused.
+    for nth in 1..=2 {
         let error = refuse(nth, || filter.insert(&held)).expect_err("refused");
         let InsertError::OutOfMemory { bytes, .. } = error else { panic!("{error:?}") };
         assert!(error.to_string().contains(&format!("{bytes} bytes")), "{error}");
@@ -211,6 +212,29 @@ fn growth_that_is_refused_memory_is_put_off_and_changes_nothing() {
     assert_eq!(result, Ok(()));
     assert_eq!((filter.tables(), requests.bytes, filter.memory_usage()), (2, named, memory + named));
     assert!((0..=held).all(|key| filter.contains(&key)));
+}
+
+/// Counted by the allocator: after growth and shrinking, no more is in use than before.
+#[test]
+fn the_memory_of_tables_that_were_replaced_is_freed() {
+    let before = in_use();
+    let filter = GrowableCuckooFilter::<u64>::with_capacity(1000);
+    let fresh = in_use() - before;
+    let count = if cfg!(miri) { 3_000 } else { 100_000 };
+    for round in 0..3 {
+        (0..count).for_each(|key| filter.insert(&key).unwrap());
+        filter.reserve(1).unwrap(); // ends growth that is under way
+        let grown = filter.memory_usage() - size_of_val(&filter);
+        // What is left of a table that others may know, and the list of tables to be freed.
+        let list = in_use() - before - grown as isize;
+        assert!((0..=512).contains(&list), "{list} bytes beside the {grown} that are stated, round {round}");
+        (0..count).for_each(|key| assert!(filter.remove(&key)));
+        filter.shrink_to_fit();
+        let list = in_use() - before - fresh;
+        assert!((0..=512).contains(&list), "{list} bytes more than at first, round {round}");
+    }
+    drop(filter);
+    assert_eq!(in_use(), before);
 }
 
 const CAPACITIES: &[usize] = if cfg!(miri) { &[1, 100] } else { &[0, 1, 20, 100, 3000, 100_000] };

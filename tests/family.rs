@@ -89,17 +89,25 @@ fn a_builder_can_be_used_twice() {
 
 #[test]
 fn all_filters_have_the_encoding_that_was_asked_for() {
-    let bits_per_slot = |bytes: usize, slots: usize| bytes as f64 * 8.0 / slots as f64;
-    of_each!(|Filter| {
-        let of = |encoding, rate| {
-            let builder = Filter::<u64>::builder().capacity(100_000).false_positive_rate(rate).encoding(encoding);
-            let filter = builder.build().unwrap();
-            assert!(filter.max_false_positive_rate() <= rate);
-            bits_per_slot(filter.memory_usage(), filter.slots())
-        };
-        // Plain buckets need as much memory for the same rate, or more.
+    // Plain buckets need as much memory for the same rate, or more.
+    let check = |of: &dyn Fn(Encoding, f64) -> f64| {
         let more = [0.005, 0.004, 1e-4].map(|rate| of(Encoding::Plain, rate) - of(Encoding::SemiSorted, rate));
         assert!(more.iter().all(|&more| more > -0.1) && more.iter().any(|&more| more > 1.0), "{more:?}");
+    };
+    macro_rules! bits_per_slot {
+        ($filter:expr, $rate:expr) => {{
+            let filter = $filter.false_positive_rate($rate).build().unwrap();
+            assert!(filter.max_false_positive_rate() <= $rate);
+            filter.memory_usage() as f64 * 8.0 / filter.slots() as f64
+        }};
+    }
+    check(&|encoding, rate| {
+        bits_per_slot!(ConcurrentCuckooFilter::<u64>::builder().capacity(100_000).encoding(encoding), rate)
+    });
+    // At its largest size.
+    check(&|encoding, rate| {
+        let builder = GrowableCuckooFilter::<u64>::builder().capacity(100_000).max_capacity(100_000);
+        bits_per_slot!(builder.encoding(encoding), rate)
     });
 }
 
@@ -119,8 +127,6 @@ fn capacity_means_one_thing() {
 #[test]
 fn errors_name_the_filter_that_was_used() {
     let message = |error: BuildError| error.to_string();
-    let missing = message(GrowableCuckooFilter::<u64>::builder().build().unwrap_err());
-    assert!(missing.contains("GrowableCuckooFilter") && missing.contains("GrowableBuilder::capacity"), "{missing}");
 
     of_each!(|Filter| {
         let builder = Filter::<u64>::builder().capacity(10).encoding(Encoding::SemiSorted).false_positive_rate(1e-12);
@@ -143,7 +149,7 @@ fn errors_name_the_filter_that_was_used() {
     let growable = GrowableCuckooFilter::<u64>::with_capacity(10);
     let error = (0..).find_map(|_| growable.insert(&7).err()).unwrap();
     assert!(matches!(error, InsertError::TooManyCopies { filter: FilterKind::Growable, .. }), "{error:?}");
-    assert!(error.to_string().contains("in the newest table"), "{error}");
+    assert!(error.to_string().contains("GrowableCuckooFilter"), "{error}");
     let error = (0..).find_map(|_| one.insert(&7).err()).unwrap();
     assert!(error.to_string().contains("ConcurrentCuckooFilter"), "{error}");
 }
@@ -179,7 +185,7 @@ fn batches_answer_as_single_operations_do() {
     let sizes = || (0..70).chain([95, 96, 97, 511, 512, 513, 1024, 1500, 3000]);
     let growable = GrowableCuckooFilter::<u64>::builder().capacity(100).false_positive_rate(0.1).build().unwrap();
     assert_eq!(growable.insert_batch(&(0..5000).collect::<Vec<u64>>()), Ok(5000));
-    assert!(growable.tables() > 4 && growable.len() == 5000);
+    assert!(growable.len() == 5000);
     for size in sizes() {
         // Present and absent keys alternate, in all tables.
         let keys: Vec<u64> = (0..size).map(|nth: u64| nth.wrapping_mul(7919) % 10_000).collect();
@@ -221,6 +227,7 @@ fn a_batch_that_is_refused_tells_how_many_keys_went_in() {
 fn no_batch_misses_a_key_that_is_in_throughout() {
     let rounds = if cfg!(miri) { 2 } else { 300 };
     let growable = GrowableCuckooFilter::<u64>::with_capacity(50);
+    let first = growable.capacity();
     let stay: Vec<u64> = (0..700).collect();
     growable.insert_batch(&stay).unwrap();
     thread::scope(|scope| {
@@ -238,5 +245,5 @@ fn no_batch_misses_a_key_that_is_in_throughout() {
         }
         writer.join().unwrap();
     });
-    assert!(growable.tables() > 5);
+    assert!(cfg!(miri) || growable.capacity() > 30 * first);
 }

@@ -324,7 +324,7 @@ fn a_capacity_beyond_one_table_is_an_error_with_a_remedy() {
         let BuildError::CapacityTooLarge { capacity: usize::MAX, largest, .. } = error else { panic!("{error:?}") };
         let text = error.to_string();
         assert!(text.contains(&usize::MAX.to_string()) && text.contains(&largest.to_string()), "{text}");
-        assert!(text.contains("several of them") && text.contains("GrowableCuckooFilter"), "{text}");
+        assert!(text.contains("several of them"), "{text}");
         // 2³² buckets of two to eight slots, a few percent of which stay free.
         let keys = 1u64 << 32;
         assert!(cfg!(target_pointer_width = "32") || (keys..8 * keys).contains(&(largest as u64)), "{largest}");
@@ -344,11 +344,13 @@ fn a_capacity_that_is_missing_is_an_error_that_says_so() {
 #[cfg(target_pointer_width = "64")]
 #[cfg_attr(miri, ignore = "asks for more memory than Miri models")]
 fn memory_that_no_machine_has_is_an_error_that_names_the_size() {
-    // One table may be as large as some machines' memory. The first table of a filter that grows may be larger.
-    let build = |capacity| GrowableCuckooFilter::<u64>::builder().capacity(capacity).build().unwrap_err();
-    let BuildError::CapacityTooLarge { largest, .. } = build(usize::MAX) else { panic!("no limit") };
-    for capacity in [largest, largest - 1, largest / 64] {
-        let error = build(capacity);
+    // One table may be as large as some machines' memory. What a filter asks for at first may be larger.
+    let build = |capacity| GrowableCuckooFilter::<u64>::builder().capacity(capacity).build();
+    let error = build(usize::MAX).unwrap_err();
+    let BuildError::CapacityTooLarge { largest, .. } = error else { panic!("{error:?}") };
+    for capacity in [largest, largest - 1] {
+        // This may succeed on a machine with so much memory, or one that promises it.
+        let Err(error) = build(capacity) else { continue };
         let BuildError::OutOfMemory { bytes, .. } = error else { panic!("{capacity}: {error:?}") };
         // 13.2 bits for each key.
         assert!((1.6..1.7).contains(&(bytes as f64 / capacity as f64)), "{bytes} bytes for {capacity}");

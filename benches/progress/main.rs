@@ -103,16 +103,16 @@ fn full(bytes: usize, size: &str, time: Duration, options: &Options) {
     report.print(&format!("{size}: a table that is full everywhere"), options);
 }
 
-/// Filters of several tables.
+/// Filters that grow.
 fn several(bytes: usize, size: &str, options: &Options) {
     let mut report = Report::new();
     for threads in [4, 8] {
         eprintln!("{size}, growth, {threads} threads");
         let (inserts, reserve) = several::growth(bytes, threads);
         report.add("insert, while the filter grows", threads, &inserts);
-        report.add("reserve, one table", 1, &reserve);
+        report.add("reserve, a doubling", 1, &reserve);
     }
-    report.print(&format!("{size}: filters of several tables"), options);
+    report.print(&format!("{size}: filters that grow"), options);
 }
 
 fn main() {

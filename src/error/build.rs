@@ -28,8 +28,7 @@ pub enum BuildError {
         filter: FilterKind,
     },
     /// The table for that many keys would be too large. A table has fewer than 2³² buckets, which take 32 GiB (20
-    /// billion keys at the default rate). Those of a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) may be
-    /// larger. All tables together must fit in the address space.
+    /// billion keys at the default rate). All tables together must fit in the address space.
     #[non_exhaustive]
     CapacityTooLarge {
         /// The type of the filter.
@@ -121,20 +120,15 @@ impl fmt::Display for BuildError {
             }
             Self::CapacityTooLarge { filter: filter @ FilterKind::Growable, capacity, largest } => write!(
                 f,
-                "a filter of type {filter} for {capacity} keys would not fit in the address space; ask for less: at this \
-                 false-positive rate the limit is {largest}"
+                "a filter of type {filter} for {capacity} keys would be too large; ask for a smaller capacity and \
+                 max_capacity: at this false-positive rate the limit is {largest}"
             ),
             Self::CapacityTooLarge { filter, capacity, largest } => {
                 write!(
                     f,
                     "a filter of type {filter} for {capacity} keys would be too large: at this false-positive rate the \
                      limit is {largest} for one table; share the keys among several of them"
-                )?;
-                // With 32-bit addresses, the growable filter has no room for more either.
-                if *filter == FilterKind::Concurrent && cfg!(target_pointer_width = "64") {
-                    write!(f, ", or use a GrowableCuckooFilter")?;
-                }
-                Ok(())
+                )
             }
             Self::ValueBitsMissing => {
                 write!(

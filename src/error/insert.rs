@@ -29,7 +29,7 @@ pub enum InsertError {
     ///   of some keys fill their buckets, which are other keys' buckets too, or if the hasher is broken.
     ///   An `ExpiringCuckooFilter` that [forgets](crate::ExpiringBuilder::when_full) makes room where it can.
     /// - In a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter): other keys fill this key's buckets although
-    ///   the newest table is less than a quarter full. They are many copies of some keys, or keys chosen by
+    ///   the table is less than a quarter full. They are many copies of some keys, or keys chosen by
     ///   somebody who has the hasher's key. The filter does not grow for that.
     #[non_exhaustive]
     Full {
@@ -92,13 +92,24 @@ pub enum InsertError {
     /// The filter already holds as many copies of this key as the key's two buckets have slots.
     ///
     /// No other bucket may hold them. Use [`insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent) if
-    /// one copy is enough.
+    /// one copy is enough. (A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) has fewer slots in a bucket while it
+    /// is small.)
     #[non_exhaustive]
     TooManyCopies {
         /// The type of the filter.
         filter: FilterKind,
         /// How many copies there are.
         copies: usize,
+    },
+    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is full at its largest size.
+    ///
+    /// Remove keys, or build a filter with a larger [`max_capacity`](crate::GrowableBuilder::max_capacity).
+    #[non_exhaustive]
+    MaxCapacity {
+        /// How many keys the filter held.
+        len: usize,
+        /// How many keys the filter can be made for.
+        max_capacity: usize,
     },
     /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is full, and growing would take more memory than its
     /// limit allows.
@@ -108,12 +119,12 @@ pub enum InsertError {
     MemoryLimit {
         /// How many keys the filter held.
         len: usize,
-        /// How many bytes the filter would take up with one more table.
+        /// How many bytes the filter would take up with the larger table, while the old one is there too.
         needed: usize,
         /// The limit, in bytes.
         limit: usize,
     },
-    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is full, and the memory for one more table was
+    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is full, and the memory for a larger table was
     /// refused.
     ///
     /// Each later insert that finds no room asks for this memory again.
@@ -206,15 +217,19 @@ impl fmt::Display for InsertError {
             ),
             Self::Full { filter: FilterKind::Growable, len, capacity } => write!(
                 f,
-                "the GrowableCuckooFilter has no room for this key: other keys fill its buckets, although the newest \
-                 table is less than a quarter full (the filter holds {len} keys and is made for {capacity}); use \
-                 insert_if_absent if keys are inserted repeatedly and never removed, or a hasher that is keyed with a \
-                 secret"
+                "the GrowableCuckooFilter has no room for this key: other keys fill its buckets, although it holds only \
+                 {len} keys and is made for {capacity}; use insert_if_absent if keys are inserted repeatedly and never \
+                 removed, or a hasher that is keyed with a secret"
             ),
             Self::TooManyCopies { filter: FilterKind::Growable, copies } => write!(
                 f,
-                "the GrowableCuckooFilter already holds {copies} copies of this key, and the key's two buckets in \
-                 the newest table have no room for another; use insert_if_absent if one copy is enough"
+                "the GrowableCuckooFilter already holds {copies} copies of this key, all that the key's two \
+                 buckets have room for at the present size; use insert_if_absent if one copy is enough"
+            ),
+            Self::MaxCapacity { len, max_capacity } => write!(
+                f,
+                "the GrowableCuckooFilter is full at its largest size: it holds {len} keys and is made for \
+                 {max_capacity}; remove some keys, or build a filter with a larger max_capacity"
             ),
             Self::TooManyCopies { filter, copies } => write!(
                 f,
@@ -223,13 +238,13 @@ impl fmt::Display for InsertError {
             ),
             Self::MemoryLimit { len, needed, limit } => write!(
                 f,
-                "the GrowableCuckooFilter is full with {len} keys, and with another table it would take up {needed} \
+                "the GrowableCuckooFilter is full with {len} keys, and while it grows it would take up {needed} \
                  bytes, more than its limit of {limit}; remove some keys, or build a filter with a higher \
                  memory_limit"
             ),
             Self::OutOfMemory { bytes } => write!(
                 f,
-                "the GrowableCuckooFilter is full, and the memory for another table, {bytes} bytes, was refused; \
+                "the GrowableCuckooFilter is full, and the memory for a larger table, {bytes} bytes, was refused; \
                  remove some keys, or try again when there is more memory"
             ),
         }
@@ -320,7 +335,8 @@ impl fmt::Display for InsertBatchError {
 impl Error for InsertBatchError {}
 
 /// Why a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) could not
-/// [reserve](crate::GrowableCuckooFilter::reserve) room. The filter is as it was before.
+/// [reserve](crate::GrowableCuckooFilter::reserve) room. The filter is as it was before,
+/// unless the memory was refused after a part of several doublings.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{GrowableCuckooFilter, ReserveError};
@@ -332,7 +348,7 @@ impl Error for InsertBatchError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReserveError {
-    /// The tables for that many keys would not fit in the address space.
+    /// There would be more keys than the filter's [largest size](crate::GrowableCuckooFilter::max_capacity) takes.
     #[non_exhaustive]
     CapacityTooLarge {
         /// How many further keys were asked for.
@@ -345,7 +361,7 @@ pub enum ReserveError {
     MemoryLimit {
         /// How many further keys were asked for.
         additional: usize,
-        /// How many bytes the filter would take up.
+        /// How many bytes the filter would take up during the last doubling.
         needed: usize,
         /// The limit, in bytes.
         limit: usize,
@@ -363,8 +379,8 @@ impl fmt::Display for ReserveError {
         match self {
             Self::CapacityTooLarge { additional, largest } => write!(
                 f,
-                "room for {additional} further keys would not fit in the address space; reserve less: this \
-                 GrowableCuckooFilter can have room for {largest} keys in all"
+                "room for {additional} further keys goes beyond the largest size of this GrowableCuckooFilter, which \
+                 has room for {largest} keys; reserve less, or build a filter with a larger max_capacity"
             ),
             Self::MemoryLimit { additional, needed, limit } => write!(
                 f,
@@ -373,7 +389,7 @@ impl fmt::Display for ReserveError {
             ),
             Self::OutOfMemory { bytes } => write!(
                 f,
-                "the memory for further tables of the GrowableCuckooFilter, {bytes} bytes, was refused; reserve \
+                "the memory for a larger table of the GrowableCuckooFilter, {bytes} bytes, was refused; reserve \
                  less, or try again when there is more memory"
             ),
         }

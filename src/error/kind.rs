@@ -26,12 +26,16 @@ pub enum FilterKind {
 }
 
 impl FilterKind {
-    /// The number of the type in a snapshot, and in a digest.
+    /// The number of a growable filter that was a chain of tables, which cannot be loaded.
+    #[cfg(feature = "snapshot")]
+    pub(crate) const CHAIN: u8 = 2;
+
+    /// The number of the type in a snapshot, and in a digest. 2 is taken: `CHAIN`.
     pub(crate) fn number(self) -> u8 {
         match self {
             Self::Concurrent => 1,
-            Self::Growable => 2,
-            // 3 was a type that is gone.
+            Self::Growable => 6,
+            // 2 was a chain of tables, and 3 a type that is gone.
             Self::Maplet => 4,
             Self::Expiring => 5,
         }

@@ -100,13 +100,17 @@ pub enum LoadError {
         /// The largest possible number.
         most: u8,
     },
-    /// No filter can be built with such a false-positive rate.
+    /// No filter that grows has such sizes.
     #[non_exhaustive]
-    InvalidRate {
-        /// The rate.
-        rate: f64,
-        /// The lowest possible rate. Every rate is below 1.
-        lowest: f64,
+    InvalidLevels {
+        /// The number of buckets at first, an even number.
+        buckets: u64,
+        /// The bits of a fingerprint at the largest size. With one more for each doubling, they are at most 32.
+        base_bits: u8,
+        /// How often the number of buckets can double.
+        doublings: u8,
+        /// How often it has doubled.
+        level: u8,
     },
     /// No maplet has values of that many bits.
     #[non_exhaustive]
@@ -147,7 +151,7 @@ pub enum LoadError {
     /// A table does not match what the snapshot says about the filter, or about the tables before it.
     #[non_exhaustive]
     UnexpectedTable {
-        /// Its number, counted from the first table.
+        /// Its number: 0, since a filter has one table.
         number: usize,
     },
     /// No growable filter can be built with such an encoding.
@@ -253,6 +257,11 @@ impl fmt::Display for LoadError {
                 Some(saved) => {
                     write!(f, "the snapshot is of type {saved}, and type {expected} was expected; load it as {saved}")
                 }
+                None if *kind == FilterKind::CHAIN => write!(
+                    f,
+                    "the snapshot is of a GrowableCuckooFilter that was a chain of tables, which this library cannot \
+                     load, and type {expected} was expected; rebuild the filter from the source of truth"
+                ),
                 None => write!(
                     f,
                     "the snapshot is of a type of filter that this library does not have (number {kind}), and type \
@@ -283,10 +292,10 @@ impl fmt::Display for LoadError {
                 f,
                 "the snapshot states {tables} tables; such a filter has {least} to {most}; rebuild the filter"
             ),
-            Self::InvalidRate { rate, lowest } => write!(
+            Self::InvalidLevels { buckets, base_bits, doublings, level } => write!(
                 f,
-                "the snapshot states a false-positive rate of {rate:?}; it must be at least {lowest:e} and below 1; \
-                 rebuild the filter"
+                "the snapshot states sizes that no filter has: {buckets} buckets at first, fingerprints of {base_bits} \
+                 bits at the largest size, {doublings} doublings, of which {level} are done; rebuild the filter"
             ),
             Self::InvalidValueBits { value_bits, most } => {
                 write!(f, "the snapshot states values of {value_bits} bits, not of 1 to {most}; rebuild the maplet")

@@ -1,4 +1,5 @@
-//! The processor's own instructions, and calls of the system: the library's one module with `unsafe` code.
+//! The processor's own instructions, and calls of the system. With `sync/replaceable.rs`, one of the two modules with
+//! `unsafe` code.
 //!
 //! None of it changes what a program computes. On other architectures, and under Miri, the hints are left out, the
 //! comparison is arithmetic on words, and loops are compiled for what every processor of the target has.
@@ -12,7 +13,7 @@
 /// Linux grants it if `/sys/kernel/mm/transparent_hugepage/enabled` says `madvise` or `always`, and if it has such
 /// pages free. This is a wish: a refusal changes only the speed.
 #[cfg(all(feature = "huge-pages", target_os = "linux"))]
-pub(crate) fn ask_for_huge_pages<T>(memory: &mut [core::mem::MaybeUninit<T>]) {
+pub(crate) fn ask_for_huge_pages<T>(memory: &mut [T]) {
     use rustix::mm::{Advice, madvise};
 
     // Whole pages only, because the rest of a page may hold something else.
@@ -26,6 +27,68 @@ pub(crate) fn ask_for_huge_pages<T>(memory: &mut [core::mem::MaybeUninit<T>]) {
         // changes neither what they hold nor who may use them.
         let _ = unsafe { madvise(start, len, Advice::LinuxHugepage) };
     }
+}
+
+/// Registers this process for [`fence_everywhere`]. Returns whether that is possible.
+#[cfg(not(ccf_model))]
+pub(crate) fn prepare_fence_everywhere() -> bool {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    return membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    false
+}
+
+/// Makes every thread of this process execute a fence, between two of its instructions. Returns whether the system has
+/// done so.
+#[cfg(not(ccf_model))]
+pub(crate) fn fence_everywhere() -> bool {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    return membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    false
+}
+
+#[cfg(all(target_os = "linux", not(any(miri, ccf_model))))]
+fn membarrier(command: libc::c_int) -> bool {
+    // SAFETY: these commands take no pointers. They order memory accesses, and change nothing else.
+    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+}
+
+/// Gives the whole pages of this list back to the system. What is in them is lost: they are full of zeros when they are
+/// next read. This is a wish. The caller frees the list in steps by this, since to free a large one at once takes
+/// milliseconds.
+#[cfg(not(ccf_model))]
+pub(crate) fn release(list: &mut [core::sync::atomic::AtomicU64]) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    {
+        const PAGE: usize = 1 << 12;
+        let skipped = list.as_ptr().addr().wrapping_neg() % PAGE;
+        let len = size_of_val(list).saturating_sub(skipped) / PAGE * PAGE;
+        if len > 0 {
+            let start = list.as_mut_ptr().cast::<libc::c_void>().wrapping_byte_add(skipped);
+            // SAFETY: the pages from `start` on lie within `list`, which this call borrows mutably. They become zeros, or
+            // stay as they are. Both are valid elements. (Where pages are larger than `PAGE`, the system refuses what is not
+            // aligned to them.)
+            let _ = unsafe { libc::madvise(start, len, libc::MADV_DONTNEED) };
+        }
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = list;
+}
+
+/// So many numbers, all of them 0, or `None` if the allocator refuses the memory. For a large list it asks the system for
+/// pages, and the system clears each when it is first touched. So this takes no time, whatever the length.
+#[cfg(not(ccf_model))]
+pub(crate) fn zeroed(len: usize) -> Option<Box<[core::sync::atomic::AtomicU64]>> {
+    use core::sync::atomic::AtomicU64;
+    use std::alloc::{Layout, alloc_zeroed};
+
+    let layout = Layout::array::<AtomicU64>(len).ok().filter(|layout| layout.size() > 0)?;
+    // SAFETY: the size is not 0.
+    let memory = unsafe { alloc_zeroed(layout) }.cast::<AtomicU64>();
+    // SAFETY: the memory is from the global allocator, with the layout of `len` elements. Zeros are a valid `AtomicU64`
+    // each, so all `len` elements are initialized.
+    (!memory.is_null()).then(|| unsafe { Vec::from_raw_parts(memory, len, len) }.into_boxed_slice())
 }
 
 /// Prefetches the cache line of `list[index]`. It changes nothing, and does not wait.

@@ -1,5 +1,11 @@
 //! Pure: memory that may be refused.
 
+#[cfg(not(ccf_model))]
+use core::sync::atomic::AtomicU64;
+
+#[cfg(not(ccf_model))]
+use crate::machine::arch::zeroed;
+
 /// What kind of pages to ask the system for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pages {
@@ -31,4 +37,17 @@ pub(crate) fn boxed_slice_on<T>(pages: Pages, len: usize, element: impl FnMut() 
     elements.resize_with(len, element);
     // No second allocation, which could not be refused: there is no spare capacity.
     Some(elements.into_boxed_slice())
+}
+
+/// A list of zeros on this kind of pages, or `None` if the allocator refuses the memory. A large one is cleared page by
+/// page, when a page is first touched. So this takes no time, whatever the length.
+#[cfg(not(ccf_model))]
+pub(crate) fn zeroed_on(pages: Pages, len: usize) -> Option<Box<[AtomicU64]>> {
+    #[cfg_attr(not(all(feature = "huge-pages", target_os = "linux")), allow(unused_mut))]
+    let mut list = zeroed(len)?;
+    if pages == Pages::Huge {
+        #[cfg(all(feature = "huge-pages", target_os = "linux"))]
+        crate::machine::arch::ask_for_huge_pages(&mut list);
+    }
+    Some(list)
 }

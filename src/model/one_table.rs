@@ -9,11 +9,10 @@ use crate::plan::path::Hop;
 use crate::table::expiring::clock::Reading;
 use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::{AnyTable, FilterTable, MapletTable};
-use crate::table::image::absorb::{Absorbed, Stopped};
-use crate::table::image::images::TableImage;
-use crate::table::image::save::TableSave;
+use crate::table::image::absorb::{Absorbed, Image as _, Stopped};
+use crate::table::image::images::{Kept, TableImage};
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::{Buckets, Geometry, Item};
+use crate::word::geometry::{Buckets, Fields, Geometry, Item, Own};
 use crate::word::layout::{Fingerprint, Layout, OfShape, Plain, SemiSorted, Shape, WithPayload};
 use crate::word::values::Values;
 
@@ -69,6 +68,7 @@ pub(super) struct Named(Buckets);
 
 impl Geometry for Named {
     type Index = u32;
+    type Shared<T: Fields> = Own<T>;
 
     fn count(self) -> usize {
         self.0.count()
@@ -203,7 +203,7 @@ impl<L: AnyLayout> Table<L> {
     /// Puts a copy of the key into the bucket that it tries first. That bucket must have room.
     pub fn place(&self, key: Key) {
         assert!(self.0.table.put(key.first, self.item(key).entry), "there is room to begin with");
-        self.0.table.counters.add_len(1);
+        self.0.table.common.counters.add_len(1);
     }
 
     /// [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains)
@@ -263,8 +263,8 @@ impl<L: AnyLayout> Table<L> {
 
     /// [`ConcurrentCuckooFilter::absorb`](crate::ConcurrentCuckooFilter::absorb); returns how many copies were added.
     pub fn absorb(&self, other: &Self) -> Result<u64, InsertError> {
-        let save = other.0.table.begin_save().expect("a model has memory");
-        let Absorbed { copies, stopped } = self.0.table.absorb(&TableImage { table: &other.0, save });
+        let image = TableImage::begin(Kept::Borrowed(&other.0)).expect("a model has memory");
+        let Absorbed { copies, stopped } = self.0.table.absorb(&image);
         match stopped {
             None => Ok(copies),
             Some(Stopped::Refused(error)) => Err(error),
@@ -279,28 +279,28 @@ impl<L: AnyLayout> Table<L> {
 
     /// The same, and calls `begun` when the moment of the save is past.
     pub fn save_and_tell(&self, begun: impl FnOnce()) -> Image<L> {
-        let save = self.0.table.begin_save().expect("a model has memory");
+        let image = TableImage::begin(Kept::Borrowed(&self.0)).expect("a model has memory");
         begun();
-        self.image(&save)
+        self.image(&image)
     }
 
     /// Begins a save. [`end_save`](Self::end_save) does the rest.
     pub fn begin_save(&self) {
-        core::mem::forget(self.0.table.begin_save().expect("a model has memory"));
+        core::mem::forget(TableImage::begin(Kept::Borrowed(&self.0)).expect("a model has memory"));
     }
 
     /// The rest of a save that has begun, on any thread.
     pub fn end_save(&self) -> Image<L> {
-        self.image(&self.0.table.forgotten_save())
+        self.image(&TableImage::forgotten(&self.0))
     }
 
-    fn image(&self, save: &TableSave<'_>) -> Image<L> {
+    fn image(&self, of: &TableImage<'_>) -> Image<L> {
         let mut words = Vec::new();
-        let copies = self.0.table.read_image(save, &mut |chunk| {
+        let copies = of.read(&mut |chunk| {
             words.extend(chunk.iter().copied().map(Bucket));
             Ok(())
         });
-        let image = Image { words, layout: L::of_model(), reading: save.reading() };
+        let image = Image { words, layout: L::of_model(), reading: of.reading() };
         assert_eq!(copies.expect("a model has memory"), image.copies() as u64);
         image
     }

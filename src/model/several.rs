@@ -1,8 +1,12 @@
 //! What the models see of filters of several tables. The tables have the fewest buckets possible. Not part of the
 //! real library.
 
+use std::sync::Arc;
+
 use crate::error::insert::{InsertBatchError, InsertError};
-use crate::machine::memory::Pages;
+use crate::growth::growth::Growth;
+use crate::growth::image::LevelImage;
+use crate::growth::plan::Plan;
 use crate::plan::batch::BLOCK;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::format::Saved;
@@ -10,63 +14,111 @@ use crate::snapshot::format::Saved;
 use crate::snapshot::save::Save;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::source::Source;
-use crate::tables::growth::Tables;
-use crate::tables::growth_plan::Plan;
-use crate::word::geometry::{Geometry, Nested};
-use crate::word::layout::Fingerprint;
+use crate::sync::readers::Registry;
+use crate::sync::replaceable::Replaceable;
+use crate::sync::{AtomicU64, Ordering};
+use crate::word::geometry::{Doubled, Geometry};
+use crate::word::layout::{Encoding, Fingerprint};
 
-/// A filter that grows: its first table has two buckets of two slots, its second four.
+/// A filter that grows, at first to four and then to eight buckets: it begins with two of two slots.
 #[derive(Debug)]
-pub struct Growable(Tables);
+pub struct Growable(Growth);
 
-/// A key of such a filter: its hash.
-///
-/// In the first table all keys have the same two buckets. In the second, each key has one of two pairs.
+/// A key of such a filter, or more precisely a class of keys.
 #[derive(Clone, Copy, Debug)]
 pub struct GrowableKey(u64);
 
-impl GrowableKey {
-    /// The `nth` fingerprint, with the `pair` (0 or 1) of the second table. Keys that differ only in the pair are of
-    /// one class in the first table and of two classes in the second.
-    pub fn new(pair: u64, nth: usize) -> Self {
-        // Only fingerprints whose two buckets are half of the table apart in each of the first nine tables. So all
-        // keys of a pair have the same two buckets there, in one order or the other.
-        let ninth = Nested::new(2, 32, 8);
-        let fingerprint =
-            (1..1 << 16).filter(|&fingerprint| ninth.alternate(0, Fingerprint(fingerprint)) == 256).nth(nth);
-        Self(pair << 62 | u64::from(fingerprint.expect("one of 256 fingerprints")))
-    }
+/// A rate that only the layout with two slots meets at all levels.
+const BASE_BITS: u32 = 24;
+const DOUBLINGS: u32 = 2;
 
-    /// A key of the same class in each of the first nine tables.
-    pub fn twin(self) -> Self {
-        Self(self.0 | 1 << 63)
+fn geometry() -> Doubled {
+    Doubled::new(2, BASE_BITS, DOUBLINGS)
+}
+
+impl GrowableKey {
+    /// The `nth` class with these two of the eight buckets: one of the first four and one of the last four.
+    ///
+    /// In the table of four buckets, it has those with half these numbers. In that of two, each key has both.
+    pub fn new(first: usize, second: usize, nth: usize) -> Self {
+        let largest = geometry().at(DOUBLINGS);
+        let mut bases = (1..1 << BASE_BITS).filter(|&base| base & 0xff != 0);
+        let base = (bases.by_ref()).filter(|&base| largest.alternate(first, Fingerprint(base)) == second).nth(nth);
+        Self((first as u64) << BASE_BITS | u64::from(base.expect("one of many bases")))
     }
 }
 
 #[allow(clippy::new_without_default)]
 impl Growable {
-    /// An empty filter with one table.
+    /// An empty filter.
     pub fn new() -> Self {
-        // A rate that only the layout with two slots meets.
-        let plan = Plan {
-            buckets: 2,
-            rate: 1e-7,
-            encoding: None,
-            pages: Pages::Usual,
-            memory_limit: usize::MAX,
-            memory_of_caller: 0,
-        };
-        Self(Tables::new(plan).expect("a model has memory"))
+        Self(Growth::new(Plan::of(geometry(), DOUBLINGS, Some(Encoding::Plain))).expect("a model has memory"))
     }
 
-    /// Adds a table.
+    /// Adds a copy to the first of its two buckets, or to the `second`, which has room.
+    pub fn place(&self, key: GrowableKey, second: bool) {
+        self.0.current_level().place(key.0, second);
+    }
+
+    /// Begins to grow, whether or not there is room. What is in is yet to be moved.
+    pub fn begin_growth(&self) {
+        self.0.begin_growth();
+    }
+
+    /// Does what an insert does that finds no room.
+    pub fn begin_growth_unless_begun(&self) {
+        let _ = self.0.grow(&self.0.current_level());
+    }
+
+    /// Does what an insert does for a resize that is under way.
+    pub fn help(&self) {
+        self.0.help();
+    }
+
+    /// Ends a resize that is under way. Then grows by a level.
     pub fn grow(&self) {
-        self.0.grow_anyway();
+        self.0.grow_by_a_level();
     }
 
-    /// Puts a copy of the key into a table, which must have room.
-    pub fn place(&self, table: usize, key: GrowableKey) {
-        self.0.place(table, key.0);
+    /// Begins to shrink by a level.
+    pub fn begin_shrink(&self) {
+        self.0.begin_shrink();
+    }
+
+    /// Shrinks by a level, even if that is not made for so many keys.
+    pub fn shrink(&self) {
+        self.0.shrink_by_a_level();
+    }
+
+    /// The same, but gives up when everything is moved, as if that had failed.
+    pub fn shrink_in_vain(&self) {
+        self.0.shrink_in_vain();
+    }
+
+    /// Begins to grow, unless a resize is under way or the table is the largest.
+    pub fn begin_growth_if_possible(&self) {
+        self.0.resize_if_possible(|level| level + 1, false);
+    }
+
+    /// Grows by a level, unless the table is the largest.
+    pub fn grow_if_possible(&self) {
+        self.0.resize_if_possible(|level| level + 1, true);
+    }
+
+    /// Shrinks by a level, unless the table is the smallest or the smaller one has no room.
+    pub fn shrink_if_possible(&self) {
+        self.0.resize_if_possible(|level| level.wrapping_sub(1), true);
+    }
+
+    /// Begins a save.
+    pub fn image(&self) -> GrowableImage {
+        GrowableImage(self.0.image().expect("a model has memory"))
+    }
+
+    /// Moves a copy from the first of its two buckets to the second, or `back`. Amid a growth it does so in the larger
+    /// table.
+    pub fn relocate(&self, key: GrowableKey, back: bool) -> bool {
+        self.0.relocate(key.0, back)
     }
 
     /// [`GrowableCuckooFilter::contains`](crate::GrowableCuckooFilter::contains)
@@ -94,9 +146,19 @@ impl Growable {
         self.0.remove(key.0)
     }
 
+    /// [`GrowableCuckooFilter::clear`](crate::GrowableCuckooFilter::clear)
+    pub fn clear(&self) {
+        self.0.clear();
+    }
+
     /// [`GrowableCuckooFilter::tables`](crate::GrowableCuckooFilter::tables)
     pub fn tables(&self) -> usize {
         self.0.tables()
+    }
+
+    /// [`GrowableCuckooFilter::slots`](crate::GrowableCuckooFilter::slots)
+    pub fn slots(&self) -> usize {
+        self.0.slots()
     }
 
     /// How many items there are, according to the counters.
@@ -125,6 +187,66 @@ impl Growable {
     #[cfg(feature = "snapshot")]
     pub fn save_and_load(&self, begun: impl FnOnce()) -> Self {
         Self(there_and_back(&self.0, begun))
+    }
+}
+
+/// A filter as it was when a save began.
+#[derive(Debug)]
+pub struct GrowableImage(LevelImage);
+
+impl GrowableImage {
+    /// How many copies of the key's class are in it.
+    pub fn copies(&self, key: GrowableKey) -> usize {
+        let mut copies = 0;
+        self.0.each_hash(|hash| copies += usize::from(hash == key.0));
+        copies
+    }
+}
+
+/// A value that is replaced while threads read it. It stays in memory after it was freed.
+#[derive(Debug)]
+pub struct Replaced {
+    current: Replaceable<Value>,
+    registry: Registry,
+    first: Arc<Value>,
+}
+
+#[derive(Debug)]
+struct Value {
+    is_read: AtomicU64,
+    is_freed: AtomicU64,
+}
+
+impl Value {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { is_read: AtomicU64::new(0), is_freed: AtomicU64::new(0) })
+    }
+}
+
+#[allow(clippy::new_without_default)]
+impl Replaced {
+    /// The first value.
+    pub fn new() -> Self {
+        let first = Value::new();
+        Self { current: Replaceable::new(Some(Arc::clone(&first))), registry: Registry::new(), first }
+    }
+
+    /// Reads the value.
+    pub fn read(&self) {
+        let value = self.current.hold(&self.registry).expect("there is always a value");
+        // All relaxed: what orders them is the protocol.
+        value.is_read.fetch_add(1, Ordering::Relaxed);
+        assert_eq!(value.is_freed.load(Ordering::Relaxed), 0, "it was freed while it was read");
+        value.is_read.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Replaces the first value, and frees it if that is possible.
+    pub fn replace(&self) {
+        let retired = self.current.replace(Some(Value::new())).expect("there is always a value");
+        if retired.free(&self.registry).is_ok() {
+            assert_eq!(self.first.is_read.load(Ordering::Relaxed), 0, "it was freed while it was read");
+            self.first.is_freed.store(1, Ordering::Relaxed);
+        }
     }
 }
 

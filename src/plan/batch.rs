@@ -5,8 +5,6 @@
 //! hundreds of instructions ahead, which are three to six lookups. So a batch first computes the buckets of many
 //! keys, and prefetches their cache lines. `cargo bench --bench limit` measures what that gains.
 
-use crate::error::insert::{InsertBatchError, InsertError};
-
 /// How many keys are hashed, and then looked up, at a time. Each step is a loop of its own, short enough for many
 /// of its turns to overlap.
 pub(crate) const BLOCK: usize = 32;
@@ -113,25 +111,4 @@ pub(crate) fn each_ahead(hashes: Hashes<'_>, ahead: impl Fn(&[u64]), act: impl F
     }
 
     for_each_block(hashes, &mut Ahead(ahead, act));
-}
-
-/// Calls `insert` with all hashes, in order, until it refuses one. `ahead` is as in [`each_ahead`].
-pub(crate) fn insert_each_ahead(
-    hashes: Hashes<'_>,
-    ahead: impl Fn(&[u64]),
-    insert: impl Fn(u64) -> Result<(), InsertError>,
-) -> Result<usize, InsertBatchError> {
-    let mut inserted = 0;
-    let mut refused = None;
-    each_ahead(hashes, ahead, |hashes| {
-        for &hash in hashes {
-            if let Err(error) = insert(hash) {
-                refused = Some(InsertBatchError { inserted, error });
-                return false;
-            }
-            inserted += 1;
-        }
-        true
-    });
-    refused.map_or(Ok(inserted), Err)
 }

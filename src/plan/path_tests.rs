@@ -6,7 +6,7 @@ use super::*;
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
 use crate::table::table::Table;
-use crate::word::geometry::{Buckets, nested};
+use crate::word::geometry::{Buckets, doubling};
 use crate::word::layout::{Encoding, OfShape, Plain, SHAPES, SemiSorted, Shape};
 
 /// The distance of each bucket that can be reached from the item's two, by another kind of search: to a fixed
@@ -91,7 +91,7 @@ proptest! {
 fn a_search_finds_the_only_room_in_a_table_of_its_budget() {
     let (layout, buckets) = (Plain::of(Shape::plain(4, 16)), Buckets::new(BUDGET));
     let full = |bucket: usize| {
-        let entries = (0..4).map(|slot| layout.entry(layout.fingerprint_from(nested((4 * bucket + slot) as u64)), 0));
+        let entries = (0..4).map(|slot| layout.entry(layout.fingerprint_from(doubling((4 * bucket + slot) as u64)), 0));
         entries.fold(Bucket::default(), |word, entry| layout.add(word, entry).expect("four slots"))
     };
     let words: Vec<Bucket> = (0..BUDGET).map(full).collect();

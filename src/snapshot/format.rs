@@ -10,7 +10,7 @@
 //! | | **the header** |
 //! | 8 | `89 43 43 46 0d 0a 1a 0a`: not ASCII, `CCF`, and line ends that a transfer as text would change |
 //! | 2 | the version of the format: 3. (Version 2 has the same bytes, but another arithmetic from hashes to buckets) |
-//! | 1 | the kind of filter: 1 for one table (`ConcurrentCuckooFilter`); 2 for a growable filter; 3 was a rotating filter, a type that is gone; 4 for a maplet (`ConcurrentCuckooMaplet`); 5 for a filter whose entries expire (`ExpiringCuckooFilter`) |
+//! | 1 | the kind of filter: 1 for one table (`ConcurrentCuckooFilter`); 4 for a maplet (`ConcurrentCuckooMaplet`); 5 for a filter whose entries expire (`ExpiringCuckooFilter`); 6 for a growable filter. (2 was a growable filter that was a chain of tables, and 3 a rotating filter. They cannot be loaded: rebuild the filter) |
 //! | 8 | the hasher's hash of a fixed probe (`hasher/probe.rs`) |
 //! | 1 | the length `s` of the schema |
 //! | s | the schema, in UTF-8: what the keys are |
@@ -19,12 +19,6 @@
 //! | 4 | the length `a` of the attachment, at most 65,536 |
 //! | 4 | a seal |
 //! | a | the attachment: bytes of the caller's own |
-//! | 4 | a seal |
-//! | | *for kind 2:* |
-//! | 1 | how many tables there are |
-//! | 1 | the encoding that all tables have: 0 plain, 1 semi-sorted, 255 if none was asked for |
-//! | 8 | the number of buckets of table 0 |
-//! | 8 | the rate that was asked for, an IEEE 754 number |
 //! | 4 | a seal |
 //! | | *for kind 4:* |
 //! | 1 | the bits of a value |
@@ -39,7 +33,14 @@
 //! | 4 | by how many ticks the sweep lags behind |
 //! | 2 | only of a filter that forgets: how many ticks after now were ended early |
 //! | 4 | a seal |
-//! | | **a section for each table**: for kind 2 from the newest to the oldest |
+//! | | *for kind 6:* |
+//! | 1 | the encoding of the table at all sizes: 0 plain, 1 semi-sorted, 255 if none was asked for |
+//! | 1 | the bits of a fingerprint at the largest size |
+//! | 1 | the doublings from the smallest size to the largest |
+//! | 1 | the level: the doublings from the smallest size to the table that is saved |
+//! | 8 | the number of buckets at the smallest size |
+//! | 4 | a seal |
+//! | | **a section for the table** |
 //! | 1 | the encoding of the buckets: 0 plain, 1 semi-sorted |
 //! | 1 | the slots of a bucket |
 //! | 1 | the bits of a fingerprint, without those of a value |
@@ -50,18 +51,12 @@
 //! | | **the end** |
 //! | 4 | a seal |
 //!
-//! The tables of a growable filter follow from its rate, its encoding and the size of its first table
-//! (`tables/growth_plan.rs`). What the sections say about the tables must agree with that.
-//!
-//! # The moments of several tables
-//! Each table has an image of a moment of its own (`table/image/save.rs`). All these moments come before the first byte
-//! is written, one right after the other. If the copy of a key that is in changes at all, it changes to one in an older
-//! table (`tables/growth.rs`). So the newest table's moment comes first: if the key's copy is in none of the tables
-//! whose moments are past, it is in a table whose moment is yet to come.
+//! The layout of a growable filter's table, and its number of buckets, follow from what kind 6 states
+//! (`growth/plan.rs`). The section must agree with that.
 //!
 //! # Length and checks
-//! A snapshot of one table has `68 + s + a + 8·n` bytes. A maplet's has five more, and that of a filter whose
-//! entries expire has 36 more, or 38 if it forgets. Numbers that say how much to read or allocate are used only after the seal that
+//! A snapshot of one table has `68 + s + a + 8·n` bytes. A maplet's has five more, that of a filter whose entries
+//! expire has 36 more, or 38 if it forgets, and a growable filter's has 16 more. Numbers that say how much to read or allocate are used only after the seal that
 //! follows them (except the length of the schema, which is 255 at most).
 //!
 //! Any change of one bit, and of several within 32 in a row, is certain to be found. Other changes pass one time in

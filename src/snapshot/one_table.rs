@@ -54,7 +54,7 @@ impl Saved for Box<dyn ExpiringTable> {
 
     fn head(&self, images: &Images<'_>) -> Head {
         let clock = self.clock();
-        let Reading { now, moment, ahead } = images.tables[0].save.reading().expect("the table has a clock");
+        let Reading { now, moment, ahead } = images.tables[0].reading().expect("the table has a clock");
         let resolution = clock.resolution().unwrap_or_default();
         let mut head = [0; 34];
         head[0] = self.shape().payload_bits as u8;

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use crate::error::kind::FilterKind;
 use crate::snapshot::format::Head;
 use crate::snapshot::parts::{MAGIC, VERSION, encoding_number};
+use crate::table::image::absorb::Image;
 use crate::table::image::images::TableImage;
 use crate::table::image::save::CHUNK;
 use crate::word::layout::Shape;
@@ -66,13 +67,13 @@ impl<'a> Sink<'a> {
     }
 
     /// Writes a table. The memory that the save holds for it is free afterwards.
-    pub(crate) fn section(&mut self, TableImage { table, save }: TableImage<'_>) -> io::Result<()> {
-        let Shape { encoding, slots, fingerprint_bits, payload_bits: _ } = table.shape();
+    pub(crate) fn section(&mut self, image: TableImage<'_>) -> io::Result<()> {
+        let Shape { encoding, slots, fingerprint_bits, payload_bits: _ } = image.table().shape();
         self.put(&[encoding_number(encoding), slots as u8, fingerprint_bits as u8])?;
-        self.put(&(table.buckets() as u64).to_le_bytes())?;
+        self.put(&(image.table().buckets() as u64).to_le_bytes())?;
         self.seal()?;
         let mut bytes = [[0; 8]; CHUNK];
-        let copies = table.read_image(&save, &mut |words| {
+        let copies = image.read(&mut |words| {
             let bytes = &mut bytes[..words.len()];
             for (bytes, word) in bytes.iter_mut().zip(words) {
                 *bytes = word.to_le_bytes();

@@ -188,6 +188,21 @@ impl<'a> Source<'a> {
         Ok(Label { position: (has_position == 1).then_some(position), attachment })
     }
 
+    /// Reads the header of a table, which must be of this shape and have so many buckets.
+    pub(crate) fn known_header(&mut self, shape: Shape, buckets: usize) -> Result<(), LoadError> {
+        let [encoding, slots, fingerprint_bits] = self.take()?;
+        let stated = u64::from_le_bytes(self.take()?);
+        self.header_seal()?;
+        let expected = (encoding_number(shape.encoding), shape.slots, shape.fingerprint_bits);
+        if (encoding, slots.into(), fingerprint_bits.into()) != expected {
+            return Err(LoadError::UnknownLayout { encoding, slots, fingerprint_bits });
+        }
+        if stated != buckets as u64 {
+            return Err(LoadError::InvalidBuckets { buckets: stated, largest: buckets as u64 });
+        }
+        Ok(())
+    }
+
     /// Reads the header of a section: the plan of its table, with that many payload bits and at most `largest` buckets.
     pub(crate) fn table_header(&mut self, payload_bits: u32, largest: usize) -> Result<TablePlan, LoadError> {
         let largest = largest as u64;

@@ -111,25 +111,42 @@ pub enum Fault {
     SetsLatestWordAside,
     /// If several saves are running, words are set aside for only one.
     SetsAsideForOneSave,
-    /// A save of several tables begins with the oldest one.
-    #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots are of several tables"))]
-    SaveOldestFirst,
-    /// A new table is announced before it is in its place.
-    PublishBeforeSet,
-    /// A filter grows without the lock for it.
-    GrowWithoutLock,
-    /// A thread that has the lock for growth does not check again whether another has grown the filter meanwhile.
-    GrowWithoutRecheck,
-    /// `insert_if_absent` on several tables locks no gate.
-    InsertIfAbsentWithoutGate,
-    /// `count` on several tables locks no gate.
-    CountWithoutGate,
-    /// A removal from several tables locks no gate.
-    RemoveWithoutGate,
-    /// A removal begins with the oldest table.
-    RemoveOldestFirst,
-    /// A lookup begins with the oldest table.
-    LookupOldestFirst,
+    /// A bucket is marked as split before its two new buckets are filled.
+    SplitMarksFirst,
+    /// A bucket that is split is marked even if it has changed since it was read.
+    SplitOverwrites,
+    /// Two threads split a bucket at the same time.
+    SplitWithoutLock,
+    /// A split does not set aside, for a save, the word that it marks.
+    SplitSetsNothingAside,
+    /// A writer that meets a resize does not split its own two buckets first.
+    WriterBringsNothing,
+    /// A search for room in the larger table reads buckets that are yet to be split.
+    SearchBringsNothing,
+    /// Copies are relocated within a table that is being replaced.
+    RelocateOutdated,
+    /// A lookup that found nothing does not ask whether a resize is under way.
+    LookupIgnoresNext,
+    /// A lookup amid a growth counts what is in a bucket of the larger table before the old one is marked.
+    LookupTooEarly,
+    /// A lookup amid a resize does not ask whether a further one has begun.
+    LookupIgnoresLaterNext,
+    /// A thread that changes a class amid a resize does not ask whether a further one has begun.
+    WriterIgnoresLaterNext,
+    /// A copy is moved to the smaller table without a bump.
+    MoveWithoutBump,
+    /// A copy is moved to the smaller table, and the version is bumped after it was taken out of the larger one.
+    MoveBumpsLate,
+    /// A resize that is undone is not counted.
+    UndoWithoutTurn,
+    /// A resize begins without the lock for it.
+    ResizeWithoutLock,
+    /// A resize counts as over before all buckets are marked.
+    SwitchesTooSoon,
+    /// A reader does not check that the value that it has announced is still the current one.
+    HoldWithoutRecheck,
+    /// A value is freed without a look at the readers' announcements.
+    FreesWhileRead,
 }
 
 /// Whether `fault` is switched on in this model.

@@ -20,7 +20,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             return self.insert_slow(hash);
         }
         if self.add(layout, self.buckets.item(layout, hash)) {
-            self.counters.add_len(1);
+            self.common.counters.add_len(1);
             return Ok(());
         }
         self.insert_slow(hash)
@@ -32,7 +32,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     pub(super) fn insert_slow(&self, hash: u64) -> Result<(), InsertError> {
         let item = self.item(hash);
         self.until_added(item, Purpose::Insert, None, |_| self.add_slow(item).then_some(()))?;
-        self.counters.add_len(1);
+        self.common.counters.add_len(1);
         Ok(())
     }
 
@@ -43,25 +43,15 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.until_added(item, Purpose::Insert, None, |_| self.add_slow(item).then_some(()))
     }
 
-    /// Adds a copy of the item of this hash. If its buckets are full and the table holds its capacity, fails without a
-    /// search.
-    #[inline(never)]
-    pub(super) fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError> {
-        let item = self.item(hash);
-        if self.add_slow(item) {
-            self.counters.add_len(1);
-            return Ok(());
+    /// Adds a copy of the item of this hash in one step. `false` if neither bucket has room, if another thread was faster,
+    /// or if a save is running.
+    #[inline(always)]
+    pub(super) fn add_in_one_step(&self, layout: impl Layout, hash: u64) -> bool {
+        let added = !self.is_being_saved() && self.add(layout, self.buckets.item(layout, hash));
+        if added {
+            self.common.counters.add_len(1);
         }
-        // The sum of several counters. It is computed only here, because most inserts find room.
-        let len = self.counters.len();
-        if len < self.capacity() {
-            return self.insert_slow(hash);
-        }
-        let copies = self.count_class(item);
-        if copies == self.slots_of(item) {
-            return Err(InsertError::too_many(copies));
-        }
-        Err(InsertError::full(len, self.capacity()))
+        added
     }
 
     /// Adds a copy of the item of this hash unless there is one. Returns whether it did.
@@ -77,18 +67,29 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// `insert_if_absent` where a lookup has found none.
     #[inline(never)]
     fn insert_absent(&self, layout: impl Layout, hash: u64) -> Result<bool, InsertError> {
-        let item = self.buckets.item(layout, hash);
-        if !self.is_being_saved() {
-            let _guard = self.stripe(item.sum).lock_unless(Fault::InsertIfAbsentWithoutLock, &self.counters);
-            if layout.either_holds(self.load(item.first), self.load(item.second), layout.fingerprint_of(item.entry)) {
-                return Ok(false);
-            }
-            if self.add(layout, item) {
-                self.counters.add_len(1);
-                return Ok(true);
-            }
+        if !self.is_being_saved()
+            && let Some(added) = self.add_if_absent(layout, hash, || false)
+        {
+            return Ok(added);
         }
         self.insert_absent_slow(hash)
+    }
+
+    /// Adds a copy of the item of this hash unless there is one, in one step under the lock. Returns whether it did, or
+    /// `None` if neither bucket has room, if another thread was faster, or if `moved` says that the item's copies may
+    /// be in another table. No save is running.
+    #[inline(always)]
+    pub(super) fn add_if_absent(&self, layout: impl Layout, hash: u64, moved: impl Fn() -> bool) -> Option<bool> {
+        let item = self.buckets.item(layout, hash);
+        let _guard = self.stripe(item.sum).lock_unless(Fault::InsertIfAbsentWithoutLock, &self.common.counters);
+        if layout.either_holds(self.load(item.first), self.load(item.second), layout.fingerprint_of(item.entry)) {
+            return Some(false);
+        }
+        if moved() || !self.add(layout, item) {
+            return None;
+        }
+        self.common.counters.add_len(1);
+        Some(true)
     }
 
     /// `insert_absent` where that takes more than one step.
@@ -101,7 +102,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 return Some(false);
             }
             let added = self.add_slow(item);
-            self.counters.add_len(i64::from(added));
+            self.common.counters.add_len(i64::from(added));
             added.then_some(true)
         })
     }
@@ -145,7 +146,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             return self.remove_locked_slow(guard, hash, layout.payload_of(item.entry), counts);
         }
         if counts {
-            self.counters.add_len(-1);
+            self.common.counters.add_len(-1);
         }
         true
     }
@@ -154,7 +155,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[cold]
     #[inline(never)]
     fn remove_slow(&self, hash: u64, payload: u16, counts: bool) -> bool {
-        let guard = self.stripe(self.item(hash).sum).lock_after_wait(&self.counters);
+        let guard = self.stripe(self.item(hash).sum).lock_after_wait(&self.common.counters);
         self.remove_locked_slow(guard, hash, payload, counts)
     }
 
@@ -162,14 +163,18 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[cold]
     #[inline(never)]
     fn remove_locked_slow(&self, guard: Guard<'_>, hash: u64, payload: u16, counts: bool) -> bool {
-        let item = self.item_with(hash, payload);
+        self.take_any(&guard, self.item_with(hash, payload), counts)
+    }
+
+    /// Takes a copy of the item out of either bucket. The guard is that of its stripe.
+    pub(super) fn take_any(&self, guard: &Guard<'_>, item: Item, counts: bool) -> bool {
         for bucket in [item.first, item.second] {
             let seen = self.load(bucket);
             if self.layout.holds_entry(seen, item.entry) {
                 self.set_aside(bucket, Fault::RemoveSetsNothingAside);
-                if self.take_entry(&guard, bucket, seen, item.entry, TakeFaults::REMOVE) {
+                if self.take_entry(guard, bucket, seen, item.entry, TakeFaults::REMOVE) {
                     if counts {
-                        self.counters.add_len(-1);
+                        self.common.counters.add_len(-1);
                     }
                     return true;
                 }
@@ -183,7 +188,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         // All locks, so that no relocation carries a copy past this loop.
         self.under_all_locks(Fault::ClearWithoutLocks, || {
             if !fault::injected(Fault::ClearWithoutBump) {
-                self.stripes.iter().for_each(|stripe| stripe.held().bump());
+                self.common.stripes.iter().for_each(|stripe| stripe.held().bump());
             }
             let mut copies = 0;
             for word in &self.words {
@@ -191,7 +196,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 let removed = Bucket(word.swap(0, Ordering::SeqCst));
                 copies += self.layout.occupied(removed);
             }
-            self.counters.add_len(-(copies as i64));
+            self.common.counters.add_len(-(copies as i64));
         });
     }
 }

@@ -6,6 +6,7 @@ use std::thread::available_parallelism;
 use crate::machine::arch::at;
 use crate::machine::memory::boxed_slice;
 use crate::sync::fault::{self, Fault};
+use crate::sync::thread::thread_number;
 use crate::sync::{AtomicI64, Ordering, Tally};
 
 /// The most shards that a table's counts have. If there are more threads, they share shards.
@@ -189,33 +190,6 @@ impl Counters {
         // Computed separately: it is a sum of shards that may be negative.
         Counts { len: self.len(), ..counts }
     }
-}
-
-/// A small number that identifies the calling thread.
-#[cfg(not(ccf_model = "loom"))]
-#[inline]
-fn thread_number() -> usize {
-    use core::cell::Cell;
-    use core::sync::atomic::AtomicUsize;
-
-    static NEXT: AtomicUsize = AtomicUsize::new(1);
-    std::thread_local! {
-        /// 0 before the first use. Initialized by hand, because the standard library's lazy initialization takes two
-        /// instructions more.
-        static NUMBER: Cell<usize> = const { Cell::new(0) };
-    }
-    NUMBER.with(|number| {
-        if number.get() == 0 {
-            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
-        }
-        number.get()
-    })
-}
-
-/// loom runs all its threads on one thread, and its models have too few buckets for a second shard.
-#[cfg(ccf_model = "loom")]
-fn thread_number() -> usize {
-    0
 }
 
 #[cfg(test)]

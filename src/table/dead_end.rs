@@ -45,11 +45,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// others have disturbed a try, its second look and pass are the first ones of the next try.
     pub(super) fn copies_at_dead_end(&self, item: Item) -> Option<usize> {
         let stripes = self.stripes_reached(item)?;
-        let mut before = (stripes, self.settle(stripes.of(&self.stripes)));
+        let mut before = (stripes, self.settle(stripes.of(&self.common.stripes)));
         for _ in 0..TRIES {
             let stripes = self.stripes_reached(item)?;
             let copies = self.count_class(item);
-            let now = (stripes, self.settle(stripes.of(&self.stripes)));
+            let now = (stripes, self.settle(stripes.of(&self.common.stripes)));
             if now == before {
                 return Some(copies);
             }
@@ -65,14 +65,15 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             // A sweep takes copies out without a lock.
             return None;
         }
-        let mut stripes = StripeSet([0; _]);
+        let (source, mut stripes) = (self.source(), StripeSet([0; _]));
         let mut reached = [item.first; FEW];
         reached[1] = item.second;
         let (mut next, mut count) = (0, 2);
         while next < count {
             let bucket = reached[next];
+            self.bring(source.as_deref(), bucket);
             let word = self.load(bucket);
-            if self.layout.has_room(word) {
+            if self.layout.has_room(word) || G::GROWS && word == self.layout.mark() {
                 return None;
             }
             for entry in self.layout.entries(word) {

@@ -86,7 +86,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let fingerprint = self.layout.fingerprint_of(item.entry);
         let holds = |first, second| self.layout.either_holds(first, second, fingerprint);
         loop {
-            self.counters.lookup_retried();
+            self.common.counters.lookup_retried();
             // A match is certain in any case.
             let found = |first, second| holds(first, second).then_some(true);
             if let Some(found) = self.load_pair(item, |first, second| Some(holds(first, second)), found) {
@@ -202,13 +202,13 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// How many copies of the item there are.
     pub(super) fn count(&self, layout: impl Layout, item: Item) -> usize {
-        let _guard = self.stripe(item.sum).lock_unless(Fault::CountWithoutLock, &self.counters);
+        let _guard = self.stripe(item.sum).lock_unless(Fault::CountWithoutLock, &self.common.counters);
         self.copies_of_item(layout, item)
     }
 
     /// How many copies of the item's class there are.
     pub(super) fn count_class(&self, item: Item) -> usize {
-        let _guard = self.stripe(item.sum).lock_unless(Fault::CountWithoutLock, &self.counters);
+        let _guard = self.stripe(item.sum).lock_unless(Fault::CountWithoutLock, &self.common.counters);
         self.copies(item)
     }
 

@@ -141,7 +141,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let item = self.item(hash);
         let fingerprint = self.layout.fingerprint_of(item.entry);
         loop {
-            self.counters.lookup_retried();
+            self.common.counters.lookup_retried();
             let found = |first, second| Some(self.layout.values(first, second, fingerprint));
             if let Some(values) = self.load_pair(item, found, |_, _| None) {
                 return values;
@@ -153,7 +153,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[inline(always)]
     pub(super) fn insert_value(&self, item: Item) -> Result<(), InsertError> {
         self.insert_value_uncounted(item)?;
-        self.counters.add_len(1);
+        self.common.counters.add_len(1);
         Ok(())
     }
 
@@ -204,7 +204,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 return Some(found);
             }
             let added = self.add_value_locked(guard, item);
-            self.counters.add_len(i64::from(added));
+            self.common.counters.add_len(i64::from(added));
             added.then_some(found)
         })
     }
@@ -240,7 +240,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[cold]
     #[inline(never)]
     fn replace_slow(&self, old: Item, new: Item) -> bool {
-        let guard = self.stripe(old.sum).lock_after_wait(&self.counters);
+        let guard = self.stripe(old.sum).lock_after_wait(&self.common.counters);
         self.replace_locked_slow(guard, old, new)
     }
 

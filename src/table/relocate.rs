@@ -104,7 +104,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let mut effort = Effort::default();
         loop {
             {
-                let guard = lock.map_or_else(|| stripe.held(), |left_out| stripe.lock_unless(left_out, &self.counters));
+                let guard =
+                    lock.map_or_else(|| stripe.held(), |left_out| stripe.lock_unless(left_out, &self.common.counters));
                 if let Some(answer) = attempt(&guard) {
                     return Ok(answer);
                 }
@@ -141,7 +142,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             if at_dead_end.is_some() || copies == self.slots_of(item) {
                 return Err(self.refusal(item, copies));
             }
-            let now = (self.settle(&self.stripes), self.moment());
+            let now = (self.settle(&self.common.stripes), self.moment());
             let certain = effort.last.is_some_and(|(last_trace, last)| {
                 last == now && now.1 == moment
                     || last_trace == trace && self.buckets.count() > path::BUDGET
@@ -201,8 +202,16 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         relocate: &dyn Fn(Hop) -> bool,
         earliest: Option<&Cell<u64>>,
     ) -> Outcome {
+        if self.is_outdated() {
+            return Outcome::Nothing { trace: 0 };
+        }
+        let (source, moved) = (self.source(), Cell::new(false));
         let load = |bucket| {
+            self.bring(source.as_deref(), bucket);
             let seen = self.load_live(bucket, moment);
+            if G::GROWS && seen == self.layout.mark() {
+                moved.set(true);
+            }
             if let (Some(earliest), Some(clock), Some(moment)) = (earliest, self.clock(), moment) {
                 let ends = self.layout.entries(seen).map(|entry| clock.end_of(moment, self.layout.payload_of(entry)));
                 earliest.set(ends.fold(earliest.get(), u64::min));
@@ -211,26 +220,27 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         };
         let mut hops = 0;
         let outcome = path::find_path(self.layout(), self.buckets, item, load, &mut |hop| {
-            let relocated = relocate(hop);
+            // What was read of a bucket that is marked is no plan.
+            let relocated = !moved.get() && relocate(hop);
             hops += u64::from(relocated);
             relocated
         });
         if hops > 0 {
-            self.counters.relocated(hops);
+            self.common.counters.relocated(hops);
         }
-        outcome
+        if moved.get() { Outcome::Nothing { trace: 0 } } else { outcome }
     }
 
     /// The error of an insert that found no room for the item. `copies` is how many copies of its class there are.
     /// Counts the refusal, except in a table with a clock: there the insert may still succeed, by forgetting.
     fn refusal(&self, item: Item, copies: usize) -> InsertError {
         if self.clock().is_none() {
-            self.counters.insert_refused();
+            self.common.counters.insert_refused();
         }
         if copies == self.slots_of(item) {
             InsertError::too_many(copies)
         } else {
-            InsertError::full(self.counters.len(), self.capacity())
+            InsertError::full(self.common.counters.len(), self.capacity())
         }
     }
 
@@ -239,7 +249,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         if self.clock().is_some() {
             self.drop_dead(hop.to, false);
         }
-        let guard = self.stripe_of(hop).lock_unless(Fault::RelocateWithoutLock, &self.counters);
+        let guard = self.stripe_of(hop).lock_unless(Fault::RelocateWithoutLock, &self.common.counters);
         self.relocate_locked(&guard, hop)
     }
 
@@ -264,6 +274,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         // Read before the look: otherwise the sweep could come in between, and an entry that it took out would be
         // taken for one that ends a round of the ring later.
         let moment = self.moment();
+        if self.is_outdated() {
+            return false;
+        }
         if !self.layout.holds_entry(self.load(from), entry) && !fault::injected(Fault::RelocateWithoutRecheck) {
             return false;
         }

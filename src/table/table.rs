@@ -2,6 +2,7 @@
 //! protocol, its rules and its proof.
 
 use core::hint::select_unpredictable;
+use std::sync::{Arc, Weak};
 
 use crate::machine::arch::{at, at_step};
 use crate::machine::memory::{Pages, boxed_slice, boxed_slice_on};
@@ -13,7 +14,7 @@ use crate::table::expiring::clock::Clock;
 use crate::table::image::save::Saving;
 use crate::table::stripe::{BUCKETS_PER_STRIPE, Guard, MAX_STRIPES, Stripe};
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::{Buckets, Geometry, Item};
+use crate::word::geometry::{Buckets, Fields, Geometry, Item};
 use crate::word::layout::{Borrowed, Entry, Layout, OfShape, Shape};
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Moment;
@@ -21,20 +22,85 @@ use crate::word::values::Values;
 
 /// A concurrent multiset of items.
 #[derive(Debug)]
-pub(crate) struct Table<L, G = Buckets> {
+pub(crate) struct Table<L, G: Geometry = Buckets> {
     pub(crate) layout: L,
     pub(super) buckets: G,
     pub(crate) words: Box<[AtomicU64]>,
-    /// Their number is a power of two.
-    pub(super) stripes: Box<[Stripe]>,
+    pub(crate) common: G::Shared<Common>,
     /// The bits of a pair's sum that choose the pair's stripe.
     stripe_mask: usize,
-    pub(crate) counters: Counters,
     /// One, in a box. If an atomic were in this struct itself, the compiler would read the other fields again after
     /// each access to a word. That costs a lookup two instructions and `insert_if_absent` twenty-five.
     saving: Box<[Saving; 1]>,
     /// Only in the table of a filter whose entries expire. In a box for the same reason.
     clock: Option<Box<[Clock; 1]>>,
+    /// Only in a table to which the buckets of a smaller one are moved, each before it is used (`growth/mod.rs`).
+    pub(crate) source: Option<Weak<dyn Source>>,
+    /// Which of the tables of a filter that grows this is.
+    pub(crate) serial: u64,
+}
+
+/// What the tables of a filter that grows have in common. Any other table has it for itself.
+#[derive(Debug)]
+pub(crate) struct Common {
+    /// Their number is a power of two.
+    pub(crate) stripes: Box<[Stripe]>,
+    pub(crate) counters: Counters,
+    /// The serial number of the newest table.
+    newest: AtomicU64,
+}
+
+impl Fields for Common {}
+
+impl Common {
+    /// For a table of this many buckets, or for several, of which this is the largest. `None` if there is no memory.
+    pub(crate) fn new(buckets: usize) -> Option<Self> {
+        Some(Self {
+            stripes: boxed_slice(stripes_for(buckets), Stripe::new)?,
+            counters: Counters::new(buckets)?,
+            newest: AtomicU64::new(0),
+        })
+    }
+
+    /// For a filter that grows to this many buckets: fewer stripes, since a small filter has them too.
+    pub(crate) fn of_levels(most: usize) -> Option<Self> {
+        let (stripes, counters) = Self::sizes_for_levels(most);
+        let (stripes, counters) = (boxed_slice(stripes_for(stripes), Stripe::new)?, Counters::new(counters)?);
+        Some(Self { stripes, counters, newest: AtomicU64::new(0) })
+    }
+
+    /// From here on, the table with this serial number is the newest one. The caller holds the locks of all stripes.
+    pub(crate) fn make_newest(&self, serial: u64) {
+        // Relaxed: the locks order it.
+        self.newest.store(serial, Ordering::Relaxed);
+    }
+
+    /// A serial number for the next table. Only one thread at a time makes a table.
+    pub(crate) fn next_serial(&self) -> u64 {
+        self.newest.load(Ordering::Relaxed) + 1
+    }
+
+    /// The numbers of buckets by which these are sized.
+    fn sizes_for_levels(most: usize) -> (usize, usize) {
+        (most.min(STRIPES_OF_LEVELS * BUCKETS_PER_STRIPE), most.min(1 << 15))
+    }
+
+    /// How many bytes [`of_levels`](Self::of_levels) requests from the allocator.
+    pub(crate) fn memory_for_levels(most: usize) -> usize {
+        let (stripes, counters) = Self::sizes_for_levels(most);
+        stripes_for(stripes) * size_of::<Stripe>() + Counters::memory_for(counters)
+    }
+
+    /// How many bytes [`new`](Self::new) requests from the allocator.
+    pub(crate) fn memory_for(buckets: usize) -> usize {
+        stripes_for(buckets) * size_of::<Stripe>() + Counters::memory_for(buckets)
+    }
+}
+
+/// A table whose buckets are being moved to another one.
+pub(crate) trait Source: core::fmt::Debug + Send + Sync {
+    /// Makes sure that a bucket of the other table has what it is to get from this one.
+    fn bring(&self, bucket: usize);
 }
 
 /// The seeded bugs of the operations that take copies out.
@@ -48,9 +114,14 @@ pub(super) struct TakeFaults {
 impl TakeFaults {
     pub(super) const REMOVE: Self = Self { no_bump: Fault::RemoveWithoutBump, late_bump: Some(Fault::RemoveBumpsLate) };
     pub(super) const REPLACE: Self = Self { no_bump: Fault::ReplaceWithoutBump, late_bump: None };
+    /// To another table, which has a copy by then.
+    pub(super) const MOVE: Self = Self { no_bump: Fault::MoveWithoutBump, late_bump: Some(Fault::MoveBumpsLate) };
     pub(super) const RELOCATE: Self =
         Self { no_bump: Fault::RelocateWithoutBump, late_bump: Some(Fault::RelocateBumpsLate) };
 }
+
+/// The most stripes of a filter that grows. All its levels have the same ones, so that each class keeps its stripe.
+const STRIPES_OF_LEVELS: usize = 256;
 
 /// The number of stripes for this many buckets: a power of two.
 fn stripes_for(buckets: usize) -> usize {
@@ -61,26 +132,53 @@ fn stripes_for(buckets: usize) -> usize {
 /// How many bytes a table of this many buckets requests from the allocator. The decode table, which all semi-sorted
 /// tables share, is not included.
 pub(crate) fn memory_for(buckets: usize) -> usize {
-    buckets * size_of::<AtomicU64>()
-        + stripes_for(buckets) * size_of::<Stripe>()
-        + Counters::memory_for(buckets)
-        + size_of::<Saving>()
+    buckets * size_of::<AtomicU64>() + Common::memory_for(buckets) + size_of::<Saving>()
 }
 
 impl<L: OfShape, G: Geometry> Table<L, G> {
     /// An empty table with the layout of this shape and these buckets, or `None` if there is no memory for it.
     pub(crate) fn new(pages: Pages, shape: Shape, geometry: G) -> Option<Self> {
-        let buckets = geometry.count();
-        let stripes = boxed_slice(stripes_for(buckets), Stripe::new)?;
+        let words = boxed_slice_on(pages, geometry.count(), || AtomicU64::new(0))?;
+        Self::of(shape, geometry, words, Common::new(geometry.count())?.into())
+    }
+
+    /// The same with what it has in common with others, and with words that are cleared when they are first touched.
+    /// `place` are its serial number and its source.
+    pub(crate) fn next(
+        pages: Pages,
+        shape: Shape,
+        geometry: G,
+        common: G::Shared<Common>,
+        place: (u64, Option<Weak<dyn Source>>),
+    ) -> Option<Self> {
+        #[cfg(not(ccf_model))]
+        let words = crate::machine::memory::zeroed_on(pages, geometry.count())?;
+        #[cfg(ccf_model)]
+        let words = boxed_slice_on(pages, geometry.count(), || AtomicU64::new(0))?;
+        let (serial, source) = place;
+        Some(Self { serial, source, ..Self::of(shape, geometry, words, common)? })
+    }
+
+    /// Gives the memory of so many buckets from `start` on back to the system.
+    pub(crate) fn release(&mut self, start: usize, most: usize) {
+        let end = self.words.len().min(start + most);
+        #[cfg(not(ccf_model))]
+        crate::machine::arch::release(&mut self.words[start..end]);
+        #[cfg(ccf_model)]
+        let _ = end;
+    }
+
+    fn of(shape: Shape, geometry: G, words: Box<[AtomicU64]>, common: G::Shared<Common>) -> Option<Self> {
         Some(Self {
             layout: L::try_of(shape)?,
             buckets: geometry,
-            words: boxed_slice_on(pages, buckets, || AtomicU64::new(0))?,
-            stripe_mask: (stripes.len() - 1) * BUCKETS_PER_STRIPE,
-            stripes,
-            counters: Counters::new(buckets)?,
+            words,
+            stripe_mask: (common.stripes.len() - 1) * BUCKETS_PER_STRIPE,
+            common,
             saving: boxed_slice(1, Saving::new)?.try_into().ok()?,
             clock: None,
+            source: None,
+            serial: 0,
         })
     }
 }
@@ -328,6 +426,33 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         load(&self.words, bucket)
     }
 
+    /// The table whose buckets are being moved to this one, if there is one.
+    #[inline(always)]
+    pub(super) fn source(&self) -> Option<Arc<dyn Source>> {
+        if G::GROWS { self.source.as_ref()?.upgrade() } else { None }
+    }
+
+    /// Whether copies are no longer moved within this table, since they are being moved to another one. The caller holds
+    /// the lock of a stripe.
+    #[inline(always)]
+    pub(super) fn is_outdated(&self) -> bool {
+        // Relaxed: the lock orders it.
+        G::GROWS
+            && self.common.newest.load(Ordering::Relaxed) != self.serial
+            && !fault::injected(Fault::RelocateOutdated)
+    }
+
+    /// Makes sure that the bucket has what it is to get from that table.
+    #[inline(always)]
+    pub(super) fn bring(&self, source: Option<&dyn Source>, bucket: usize) {
+        if G::GROWS
+            && let Some(source) = source
+            && !fault::injected(Fault::SearchBringsNothing)
+        {
+            source.bring(bucket);
+        }
+    }
+
     /// The stripe of the classes whose pair has this sum.
     #[inline(always)]
     pub(super) fn stripe(&self, sum: usize) -> &Stripe {
@@ -336,7 +461,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     #[inline(always)]
     pub(super) fn stripes(&self) -> Stripes<'_> {
-        Stripes { all: &self.stripes, mask: self.stripe_mask }
+        Stripes { all: &self.common.stripes, mask: self.stripe_mask }
     }
 
     /// Calls `work` with the locks of all stripes, unless the model leaves them out. They are taken in order. No
@@ -344,21 +469,21 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     pub(crate) fn under_all_locks<R>(&self, fault: Fault, work: impl FnOnce() -> R) -> R {
         // 8 bytes each, in place: together they take up to 8 KiB of the stack.
         let mut locks = [const { None }; MAX_STRIPES];
-        for (lock, stripe) in locks.iter_mut().zip(&self.stripes) {
-            *lock = stripe.lock_unless(fault, &self.counters).into_lock();
+        for (lock, stripe) in locks.iter_mut().zip(&self.common.stripes) {
+            *lock = stripe.lock_unless(fault, &self.common.counters).into_lock();
         }
         work()
     }
 
     /// Calls `work` with the lock of each stripe, one after the other.
     pub(super) fn under_each_lock(&self, mut work: impl FnMut(Guard<'_>)) {
-        self.stripes.iter().for_each(|stripe| work(stripe.lock(&self.counters)));
+        self.common.stripes.iter().for_each(|stripe| work(stripe.lock(&self.common.counters)));
     }
 
     /// Waits until each relocation and removal of these stripes that is under way has ended. Returns the sum of their
     /// bumps, each counted while its lock was held.
     pub(super) fn settle<'a>(&self, stripes: impl IntoIterator<Item = &'a Stripe>) -> u64 {
-        stripes.into_iter().fold(0, |bumps: u64, stripe| bumps.wrapping_add(stripe.lock(&self.counters).bumps()))
+        stripes.into_iter().fold(0, |bumps: u64, stripe| bumps.wrapping_add(stripe.lock(&self.common.counters).bumps()))
     }
 
     /// Announces, in a table with payloads, that a copy is about to be added.

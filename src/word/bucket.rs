@@ -22,7 +22,7 @@
 use core::hint::select_unpredictable;
 
 use crate::machine::arch::{Comparison, at};
-use crate::word::layout::{Entry, Fingerprint, Layout};
+use crate::word::layout::{Entry, Fingerprint, Layout, NEVER_ZERO};
 use crate::word::semisort;
 
 /// A bucket's contents.
@@ -242,6 +242,31 @@ pub(crate) trait BucketOps: Layout {
         Some(encode(self, with(bucket.0 & (lanes.above() - 1), low), with(list, high)))
     }
 
+    /// A bucket of these entries, which fit in one. Sorts them.
+    #[inline]
+    fn of_entries(self, entries: &mut [Entry]) -> Bucket {
+        let lanes = self.lanes();
+        if Self::SEMI_SORTED {
+            // By insertion: they are few, and nearly in order if they come from one bucket.
+            for end in 1..entries.len() {
+                let mut at = end;
+                while at > 0 && self.high(entries[at - 1].0) > self.high(entries[at].0) {
+                    entries.swap(at - 1, at);
+                    at -= 1;
+                }
+            }
+        }
+        // In a semi-sorted bucket, the empty slots come first.
+        let first = if Self::SEMI_SORTED { usize::from(lanes.slots) - entries.len() } else { 0 };
+        let (mut lows, mut list) = (0, 0);
+        for (slot, entry) in (first..).zip(&*entries) {
+            let at = slot as u32 * u32::from(lanes.bits);
+            lows |= u64::from(self.low(entry.0)) << at;
+            list |= u64::from(self.high(entry.0)) << at;
+        }
+        if Self::SEMI_SORTED { encode(self, lows, list) } else { Bucket(lows) }
+    }
+
     /// The bucket with as many entries of the other one as fit, and how many those are. They are the first ones of
     /// [`entries`](Self::entries).
     #[inline]
@@ -290,6 +315,19 @@ pub(crate) trait BucketOps: Layout {
         let folded = self.folded(bucket);
         let differences = self.differences_of_entry(self.decoded_by(bucket, folded), self.pattern(entry.0));
         Place { lanes: any_zero_lane(self, differences), bucket, folded }
+    }
+
+    /// In a table that doubles, what is in a bucket whose entries were moved to another table. No other bucket is like it,
+    /// it has no room, and it holds no fingerprint: in each lane, all of the bits that are never all 0 are 0.
+    #[inline(always)]
+    fn mark(self) -> Bucket {
+        Bucket(self.lanes().ones << NEVER_ZERO)
+    }
+
+    /// Whether all entries have the bits that are never all 0, in a table that doubles.
+    #[cfg(feature = "snapshot")]
+    fn is_doubled(self, bucket: Bucket) -> bool {
+        self.entries(bucket).all(|entry| entry.0 & ((1 << NEVER_ZERO) - 1) != 0)
     }
 
     /// Whether additions and removals can lead to this word. No other word has a meaning, and none is ever stored.

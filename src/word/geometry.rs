@@ -7,25 +7,33 @@
 //! Where `m` is even, `s(f)` is made odd. Then one of an item's two buckets has an even number and the other an odd
 //! one, and they are never the same. Where `m` is odd, one bucket in `m` is its own alternate.
 //!
-//! # Nested tables
-//! A filter of several tables ([`Nested`], `tables/growth.rs`) needs *classes that nest*: keys that are one class
-//! in a finer table must be one class in every coarser table too. Table `i` has `m << i` buckets, with `m` even. So
-//! the number of a bucket has two parts: `c`, the bucket in table 0, and `d`, `i` bits more. Its fingerprint is cut
-//! from the same bits of the hash as that of table 0, and has some further bits or none.
+//! # Tables that double
+//! A filter that grows ([`Doubled`], `growth/mod.rs`) has one table, of `m` buckets at first, with `m` even. At *level*
+//! `i` it has been doubled `i` times: it has `m << i` buckets. Each doubling moves one bit of every fingerprint into the
+//! bucket's number. So no information is lost, and a halving moves the bit back.
 //!
-//! The alternate is found from what table 0 would store: `c` becomes `s(f) - c` as there, and `d` becomes
-//! `d ^ g(f)`. `s(f)` is the integer part of a multiple of a hash of `f`, and `g(f)` is the first `i` bits of its
-//! fraction. So leaving out the lowest bits of a bucket and the highest bits of a fingerprint leads from the class
-//! in one table to that in any coarser one.
+//! A class is `(c, b, D)`: a bucket of level 0, the *base* of the fingerprint, which are the bits that even the last
+//! level stores, and `k` further bits `D`, one for each doubling. At level `i` the number of a bucket is `c` followed by
+//! `i` bits `d`. The first `i` bits of `D` are in `d`, and a slot stores the others above the base.
 //!
-//! That needs fingerprints which are bits of the hash and nothing else. But a low part of 0 means "empty slot" and
-//! becomes 1. And the width of the low part differs between layouts: with plain and semi-sorted ones it need not
-//! grow with the fingerprint. So [`nested`] makes it 1 beforehand, in the hash, by the narrowest low part of the
-//! layouts that nest.
+//! A class has two buckets at each level. In one of them `c` is even, and `d` is the first `i` bits of `D`. The other one
+//! has `s(b) - c` in the place of `c`, as in partial-key hashing with the base as the fingerprint. `m` is even and `s(b)`
+//! is odd, so that is odd. Its `d` is the first `i` bits of `D ^ g(b)`, where `g(b)` is another hash of the base. What a
+//! slot stores is the same in both. So a slot shows, in either bucket, to which of the two buckets of the next level it
+//! goes: those two are neighbours, with the bit 0 or 1 at the end of the number.
+//!
+//! `s(b)` is the integer part of a multiple of a hash of `b`, and `g(b)` is its fraction. So `s(b)` and `i` bits of
+//! `g(b)` together are one product.
+//!
+//! All fingerprints must be bits of the hash and nothing else. But a low part of 0 means "empty slot" and becomes 1. And
+//! the width of the low part differs from level to level. So [`doubling`] makes the lowest eight bits not 0 beforehand,
+//! in the hash.
 
 use core::hint::select_unpredictable;
+use core::ops::Deref;
+use std::sync::Arc;
 
-use crate::word::layout::{Entry, Fingerprint, Layout, NEVER_ZERO};
+use crate::word::layout::{Encoding, Entry, Fingerprint, Layout, NEVER_ZERO, Shape};
 
 /// What the table knows of a key: its *class*, which is its fingerprint and the two buckets that may hold it. Where
 /// slots have a payload, also that of the copy in question, beside the fingerprint in its entry; it is 0 until it
@@ -35,7 +43,7 @@ pub(crate) struct Item {
     pub(crate) entry: Entry,
     pub(crate) first: usize,
     pub(crate) second: usize,
-    /// `s(f)`. The two buckets add up to it modulo their number, so it identifies the pair: see [`Geometry::sum`].
+    /// A number that is the same for all items of one pair of buckets: see [`Geometry::sum`].
     pub(crate) sum: usize,
 }
 
@@ -124,6 +132,12 @@ pub(crate) trait Geometry: Copy + core::fmt::Debug + Send + Sync + 'static {
     /// A type that holds every bucket's number.
     type Index: Index;
 
+    /// How a table holds what all tables of a filter that grows share.
+    type Shared<T: Fields>: Deref<Target = T> + From<T> + core::fmt::Debug + Send + Sync;
+
+    /// Whether the table is one of a filter that grows.
+    const GROWS: bool = false;
+
     fn count(self) -> usize;
 
     /// The items of keys with these hashes.
@@ -145,7 +159,8 @@ pub(crate) trait Geometry: Copy + core::fmt::Debug + Send + Sync + 'static {
     /// The fingerprint of a key with this hash, and the first of its two buckets.
     fn first<L: Layout>(self, layout: L, hash: u64) -> (Fingerprint, usize);
 
-    /// A number below that of the buckets, the same for all items of one pair of buckets.
+    /// A number that is the same for all items of one pair of buckets. It chooses their stripe. In [`Buckets`] it is
+    /// `s(f)`, to which the two buckets add up modulo their number.
     fn sum(self, fingerprint: Fingerprint) -> usize;
 
     /// The other bucket of a pair with this sum.
@@ -158,14 +173,44 @@ pub(crate) trait Geometry: Copy + core::fmt::Debug + Send + Sync + 'static {
     }
 
     /// The class of a fingerprint that is stored in `bucket`: a fingerprint, and the lower-numbered of its buckets.
-    /// It is the same from either bucket. Where classes nest, it is that in the coarsest table.
+    /// It is the same from either bucket.
     #[inline(always)]
     fn class(self, fingerprint: Fingerprint, bucket: usize) -> (Fingerprint, usize) {
         (fingerprint, bucket.min(self.alternate(bucket, fingerprint)))
     }
+
+    /// Numbers that are equal for tables of this geometry, and of layouts of this shape, if these have the same classes.
+    fn of_classes(self, shape: Shape) -> [u64; 5] {
+        let Shape { encoding, slots, fingerprint_bits, payload_bits } = shape;
+        let encoding = u32::from(encoding == Encoding::SemiSorted);
+        let [encoding, slots, bits, payload] = [encoding, slots, fingerprint_bits, payload_bits].map(u64::from);
+        [encoding, slots, bits, payload, self.count() as u64]
+    }
 }
 
-/// The geometry of a table that is not one of several.
+/// What a table has, if it can be shared.
+pub(crate) trait Fields: core::fmt::Debug + Send + Sync {}
+
+/// What a table shares with no other, in the table itself.
+#[derive(Debug)]
+pub(crate) struct Own<T>(T);
+
+impl<T> From<T> for Own<T> {
+    fn from(own: T) -> Self {
+        Self(own)
+    }
+}
+
+impl<T> Deref for Own<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+/// The geometry of a table of a fixed size.
 ///
 /// It multiplies numbers of 32 bits. Vector units can do that too, several at a time (`plan/batch.rs`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,6 +237,7 @@ impl Buckets {
 
 impl Geometry for Buckets {
     type Index = u32;
+    type Shared<T: Fields> = Own<T>;
 
     /// One step after the other for all of them. All steps except the first are vectorized.
     #[inline(always)]
@@ -238,68 +284,155 @@ impl Geometry for Buckets {
     }
 }
 
-/// The geometry of one of several tables whose classes nest. Its hashes are those that [`nested`] returns.
+/// The geometry of a table that has been doubled. Its hashes are those that [`doubling`] returns.
+///
+/// Each number is kept, and not computed from others: what bounds lookups in a large table is how many of them a
+/// processor has under way at a time, and so how many instructions each takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Nested {
+pub(crate) struct Doubled {
     count: u64,
-    /// The bits of a bucket's number that are its `d`. Those above are its `c`, not shifted down.
+    /// Half of the buckets that there are at level 0.
+    half: u64,
+    level: u32,
+    /// How many bits a slot stores.
+    stored_bits: u32,
+    /// The bits of a bucket's number that are its `d`.
     fine: u64,
-    /// The bits of a fingerprint that table 0 stores.
-    coarse: u32,
+    /// The bits of a hash that are fingerprint at level 0.
+    fingerprint: u64,
+    /// The bits of a fingerprint that are the base.
+    base: u32,
 }
 
-impl Nested {
-    /// The geometry of table `level`, where table 0 has `coarsest` buckets, an even number, and fingerprints of so many
-    /// bits.
-    pub(crate) fn new(coarsest: usize, fingerprint_bits: u32, level: u32) -> Self {
-        assert!(coarsest > 0 && coarsest.is_multiple_of(2), "an item's two buckets differ in every table");
-        let count = coarsest.checked_mul(1 << level).expect("the buckets can be counted") as u64;
-        Self { count, fine: (1 << level) - 1, coarse: u32::MAX >> (32 - fingerprint_bits) }
+impl Doubled {
+    /// Level 0 with this many buckets, an even number. There, a fingerprint has a base of `base_bits`, and one bit more
+    /// for each of the `doublings` that are possible.
+    pub(crate) fn new(buckets: usize, base_bits: u32, doublings: u32) -> Self {
+        assert!(buckets > 0 && buckets.is_multiple_of(2), "an item's two buckets differ at every level");
+        assert!(buckets << doublings <= Buckets::MOST, "`growth::plan` makes no larger table");
+        assert!((NEVER_ZERO..=32 - doublings).contains(&base_bits), "a fingerprint has up to 32 bits");
+        let (base, stored_bits) = (u32::MAX >> (u32::BITS - base_bits), base_bits + doublings);
+        let (count, fingerprint) = (buckets as u64, u64::MAX >> (u64::BITS - stored_bits));
+        Self { count, half: count / 2, level: 0, stored_bits, fine: 0, fingerprint, base }
+    }
+
+    /// The geometry at this level.
+    pub(crate) fn at(self, level: u32) -> Self {
+        let stored_bits = self.stored_bits + self.level - level;
+        Self { count: self.half << (level + 1), level, stored_bits, fine: (1 << level) - 1, ..self }
+    }
+
+    /// How many bits a slot stores.
+    pub(crate) fn stored_bits(self) -> u32 {
+        self.stored_bits
+    }
+
+    /// `s(b)`, followed by the first bits of `g(b)`.
+    #[inline(always)]
+    fn scaled(self, sum: usize) -> u64 {
+        scale_half(sum as u32, self.count) | (self.fine + 1)
+    }
+
+    /// The bucket of this hash's class that has an even `c`.
+    #[inline(always)]
+    fn even(self, hash: u64) -> u64 {
+        let coarse = scale_half((hash >> 32) as u32, self.half);
+        coarse << (self.level + 1) | (hash & self.fingerprint) >> self.stored_bits
+    }
+
+    /// In which of the two buckets of the next level, that with 0 or with 1 at the end of its number, a fingerprint
+    /// belongs that is stored in this bucket; and what it stores there.
+    #[inline(always)]
+    pub(crate) fn split(self, bucket: usize, fingerprint: Fingerprint) -> (usize, Fingerprint) {
+        let at = self.stored_bits - 1;
+        let is_odd = bucket >> self.level & 1;
+        let next = self.at(self.level + 1);
+        let turn = next.scaled(self.sum(fingerprint)) as usize & is_odd;
+        (fingerprint.0 as usize >> at ^ turn, Fingerprint(fingerprint.0 & !(1 << at)))
+    }
+
+    /// A hash of the class of a fingerprint that is stored in `bucket`. It is the same from either bucket and at any
+    /// level.
+    #[inline(always)]
+    pub(crate) fn hash_of(self, bucket: usize, fingerprint: Fingerprint) -> u64 {
+        let sum = self.sum(fingerprint);
+        // Of the class's two buckets, that with an even `c`. There, `d` is the first bits of `D`.
+        let odd = bucket >> self.level & 1 == 1;
+        let even = if odd { self.other(sum, bucket) } else { bucket } as u64;
+        let bits = (even & self.fine) << self.stored_bits | u64::from(fingerprint.0);
+        // The least number that `scale_half` takes to this `c`.
+        let top = (even >> (self.level + 1) << 32).div_ceil(self.half);
+        top << 32 | bits
     }
 }
 
-impl Geometry for Nested {
-    type Index = usize;
+impl Geometry for Doubled {
+    type Index = u32;
+    type Shared<T: Fields> = Arc<T>;
+    const GROWS: bool = true;
 
     #[inline(always)]
     fn count(self) -> usize {
         self.count as usize
     }
 
+    /// One step after the other for all of them, as in [`Buckets`].
     #[inline(always)]
-    fn first<L: Layout>(self, layout: L, hash: u64) -> (Fingerprint, usize) {
-        // Only bits of the hash, since [`nested`] has made sure that these are not all 0.
-        let fingerprint = Fingerprint(hash as u32 & layout.lanes().fingerprint_mask);
-        debug_assert_eq!(fingerprint, layout.fingerprint_from(hash), "`nested` has been here");
-        (fingerprint, scale(hash, self.count) as usize)
+    fn items<L: Layout, const N: usize>(self, layout: L, hashes: &[u64; N], items: &mut Items<u32, N>) {
+        let mask = layout.lanes().fingerprint_mask;
+        let Items { entries: fingerprints, firsts, seconds, sums } = items;
+        for (fingerprint, &hash) in fingerprints.iter_mut().zip(hashes) {
+            *fingerprint = hash as u32 & mask;
+        }
+        for (sum, &fingerprint) in sums.iter_mut().zip(&*fingerprints) {
+            *sum = self.sum(Fingerprint(fingerprint)) as u32;
+        }
+        for (first, &hash) in firsts.iter_mut().zip(hashes) {
+            *first = self.even(hash) as u32;
+        }
+        for ((second, &first), &sum) in seconds.iter_mut().zip(&*firsts).zip(&*sums) {
+            *second = self.other(sum as usize, first as usize) as u32;
+        }
     }
 
-    /// Above, `s(f)` of table 0; below, `g(f)`: the first bits of the fraction.
+    #[inline(always)]
+    fn first<L: Layout>(self, layout: L, hash: u64) -> (Fingerprint, usize) {
+        // Only bits of the hash, since [`doubling`] has made sure that these are not all 0.
+        let fingerprint = Fingerprint(hash as u32 & layout.lanes().fingerprint_mask);
+        (fingerprint, self.even(hash) as usize)
+    }
+
+    /// The same at all levels.
     #[inline(always)]
     fn sum(self, fingerprint: Fingerprint) -> usize {
-        let sum = scale(spread(Fingerprint(fingerprint.0 & self.coarse)), self.count);
-        (sum | (self.fine + 1)) as usize
+        spread_half(Fingerprint(fingerprint.0 & self.base)) as usize
     }
 
     #[inline(always)]
     fn other(self, sum: usize, bucket: usize) -> usize {
-        let (sum, bucket) = (sum as u64, bucket as u64);
-        let coarse = difference(sum & !self.fine, bucket & !self.fine, self.count);
-        (coarse | (sum ^ bucket) & self.fine) as usize
+        let (scaled, bucket) = (self.scaled(sum), bucket as u64);
+        // The lowest bits are those of `scaled`, since the subtraction borrows nothing from them.
+        let (difference, borrow) = scaled.overflowing_sub(bucket & !self.fine);
+        let difference = select_unpredictable(borrow, difference.wrapping_add(self.count), difference);
+        (difference ^ bucket & self.fine) as usize
     }
 
     #[inline(always)]
     fn class(self, fingerprint: Fingerprint, bucket: usize) -> (Fingerprint, usize) {
-        let lower = bucket.min(self.alternate(bucket, fingerprint));
-        // The buckets of a pair differ above these bits, so the lower one stays the lower one.
-        (Fingerprint(fingerprint.0 & self.coarse), lower >> self.fine.count_ones())
+        let hash = self.hash_of(bucket, fingerprint);
+        (Fingerprint(hash as u32), (hash >> 32) as usize)
+    }
+
+    /// The same at all levels.
+    fn of_classes(self, _: Shape) -> [u64; 5] {
+        [0, 0, self.fingerprint, self.base.into(), self.half]
     }
 }
 
-/// The hash for nested tables: mixed, once for all of them, and with a low part that is not 0 in any of the layouts
-/// that [nest](crate::word::layout::Shape::nesting). So every fingerprint is the low bits of it.
+/// The hash for tables that double: mixed, and with eight lowest bits that are not all 0. So every fingerprint is the
+/// low bits of it.
 #[inline(always)]
-pub(crate) fn nested(hash: u64) -> u64 {
+pub(crate) fn doubling(hash: u64) -> u64 {
     without_zero(mix(hash))
 }
 
@@ -314,18 +447,10 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The hash of a fingerprint that `s(f)` is made of: spread evenly, but not in equal steps.
 ///
 /// Its top bits are those of a multiple of [`GOLDEN`], so each bucket of a small table is the alternate of about as
-/// many fingerprints as any other. The bits below must not be those of a multiple. If `s(f)` were a plain multiple
-/// of `f`, `s(f) - s(g)` would depend on `f - g` alone, and two hops would lead to few more buckets than one. With
+/// many fingerprints as any other. The bits below are those of another multiple. If `s(f)` were a plain multiple of
+/// `f`, `s(f) - s(g)` would depend on `f - g` alone, and two hops would lead to few more buckets than one. With
 /// fingerprints of eight bits, a search would then go in circles: a table of a million buckets refused its first
 /// insert at 98.0 %, now at 99.4 %.
-#[inline(always)]
-fn spread(fingerprint: Fingerprint) -> u64 {
-    let multiple = u64::from(fingerprint.0).wrapping_mul(GOLDEN);
-    multiple ^ multiple >> 9
-}
-
-/// The same in 32 bits, with another multiple for the bits below. It takes one instruction less, and vector units
-/// can do it too.
 #[inline(always)]
 fn spread_half(fingerprint: Fingerprint) -> u32 {
     fingerprint.0.wrapping_mul((GOLDEN >> 32) as u32) ^ fingerprint.0.wrapping_mul(0x3c6f)
@@ -348,13 +473,6 @@ fn scale_by_halves(x: u64, n: u32) -> u32 {
 #[inline(always)]
 fn scale_half(x: u32, n: u64) -> u64 {
     (u64::from(x) * n) >> 32
-}
-
-/// `sum - bucket` modulo `count`, where both are below `count`.
-#[inline(always)]
-fn difference(sum: u64, bucket: u64, count: u64) -> u64 {
-    let (other, borrow) = sum.overflowing_sub(bucket);
-    if borrow { other.wrapping_add(count) } else { other }
 }
 
 /// Spreads every bit of a hash over all 64, so that a weak hasher (the identity, FxHash) still fills the table at

@@ -1,5 +1,5 @@
 use super::*;
-use crate::word::layout::{Encoding, OfShape, Plain, SemiSorted, Shape};
+use crate::word::layout::{OfShape, Plain, SemiSorted, Shape};
 use proptest::prelude::*;
 
 proptest! {
@@ -22,7 +22,7 @@ proptest! {
         check_items(Buckets::new(count), Plain::of(Shape::plain(8, 8)), hashes);
         check_items(Buckets::new(count), SemiSorted::of(Shape::semi_sorted(5, 14)), hashes);
         check_items(Buckets::new(count), Plain::of(Shape::plain(2, 32)), hashes);
-        check_items(Nested::new(count / 2 * 2 + 2, 16, 0), Plain::of(Shape::plain(4, 16)), hashes.map(nested));
+        check_items(Doubled::new((count / 2 * 2).max(2), 16, 0), Plain::of(Shape::plain(4, 16)), hashes.map(doubling));
     }
 }
 
@@ -49,138 +49,124 @@ fn check_items<G: Geometry>(buckets: G, layout: impl Layout, hashes: [u64; 8]) {
     }
 }
 
-/// What a table stores for one key.
-fn class<L: Layout>(geometry: impl Geometry, layout: L, hash: u64) -> (u32, usize, usize) {
-    let Item { entry, first, second, .. } = geometry.item(layout, hash);
+/// The class of a hash, as a table of this geometry stores it: the fingerprint and both buckets.
+fn class(geometry: impl Geometry, bits: u32, hash: u64) -> (u32, usize, usize) {
+    let Item { entry, first, second, .. } = geometry.item(Plain::of(Shape::plain(1, bits)), hash);
     (entry.0, first.min(second), first.max(second))
 }
 
-/// Two hashes that often look the same to a small table: they share a few high bits, and all low bits except a few.
-fn alike() -> impl Strategy<Value = (u64, u64)> {
-    let low = prop_oneof![
-        Just(0),
-        0..4u64,
-        any::<u64>().prop_map(|low| low & 0xffff_ffff),
-        (8..32u32).prop_map(|bit| 1 << bit)
-    ];
-    let change =
-        prop_oneof![Just(0), Just(1), (0..32u32).prop_map(|bit| 1 << bit), (20..32u32).prop_map(|bit| 3 << bit)];
-    (low, change, any::<u64>(), 0..12u32, any::<bool>()).prop_map(|(low, change, high, same, exchanged)| {
-        let high = high & !0xffff_ffff;
-        // The first bits of the bucket are the same, or each is inverted: the item's second bucket.
-        let other = if exchanged { !high & !0xffff_ffff } else { high ^ (u64::MAX >> 1 >> same & !0xffff_ffff) };
-        (high | low, other | (low ^ change))
-    })
+fn stored_class(geometry: Doubled, hash: u64) -> (u32, usize, usize) {
+    class(geometry, geometry.stored_bits(), hash)
 }
 
-/// Counts the pairs that are one class in the finer table.
-fn check_that_classes_nest(shapes: [Shape; 2], coarsest: usize, levels: [u32; 2], hashes: (u64, u64)) -> bool {
-    let bits = shapes[0].fingerprint_bits;
-    let (one, other) = (without_zero(hashes.0), without_zero(hashes.1));
-    let [coarser, finer] = levels.map(|level| Nested::new(coarsest, bits, level));
-    let same = |geometry, shape: Shape| match shape.encoding {
-        Encoding::Plain => class(geometry, Plain::of(shape), one) == class(geometry, Plain::of(shape), other),
-        Encoding::SemiSorted => {
-            class(geometry, SemiSorted::of(shape), one) == class(geometry, SemiSorted::of(shape), other)
-        }
-    };
-    let same_when_fine = same(finer, shapes[1]);
-    assert!(!same_when_fine || same(coarser, shapes[0]), "{hashes:x?}");
-    same_when_fine
+/// Level 0 of a table that can be doubled so often.
+fn doubled() -> impl Strategy<Value = (Doubled, u32)> {
+    let half = prop_oneof![1..4usize, 1..100usize, 1..1usize << 20];
+    // Not more buckets than there can be.
+    let most = if cfg!(target_pointer_width = "64") { 11u32 } else { 5 };
+    (half, NEVER_ZERO..=21, 0..=most)
+        .prop_map(|(half, base, doublings)| (Doubled::new(2 * half, base, doublings), doublings))
+}
+
+/// Two hashes that often look the same: they share a few high bits, or have all of them inverted, and all low bits
+/// except a few.
+fn alike() -> impl Strategy<Value = [u64; 2]> {
+    let low = prop_oneof![0..4u64, any::<u64>().prop_map(|low| low & 0xffff_ffff), (8..32u32).prop_map(|bit| 1 << bit)];
+    let change = prop_oneof![2 => Just(0), 1 => Just(1), 2 => (0..32u32).prop_map(|bit| 1 << bit)];
+    (low, change, any::<u64>(), 0..12u32, any::<bool>()).prop_map(|(low, change, high, same, exchanged)| {
+        let high = high & !0xffff_ffff;
+        // With inverted bits, a hash may have the other bucket of the class as its first.
+        let other = if exchanged { !high & !0xffff_ffff } else { high ^ (u64::MAX >> 1 >> same & !0xffff_ffff) };
+        [high | low, other | (low ^ change)].map(without_zero)
+    })
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 50 } else { 20_000 }))]
 
     #[test]
-    fn the_nested_alternate_is_its_own_inverse(
-        half in prop_oneof![1..50usize, 1..1usize << 20],
-        // Not more buckets than there can be.
-        level in 0..if cfg!(target_pointer_width = "64") { 16u32 } else { 8 },
-        bits in 8..=32u32,
+    fn the_alternate_is_its_own_inverse_at_every_level(
+        (table, doublings) in doubled(),
         bucket in any::<u64>(),
         fingerprint in any::<u32>(),
     ) {
-        let (geometry, fingerprint) = (Nested::new(2 * half, bits, level), Fingerprint(fingerprint));
-        let bucket = (bucket % geometry.count() as u64) as usize;
-        let other = geometry.alternate(bucket, fingerprint);
-        prop_assert!(other < geometry.count());
-        prop_assert_ne!(other, bucket);
-        prop_assert_eq!(geometry.alternate(other, fingerprint), bucket);
+        for level in 0..=doublings {
+            let geometry = table.at(level);
+            prop_assert_eq!(geometry.count(), table.count() << level);
+            let (bucket, fingerprint) = ((bucket % geometry.count() as u64) as usize, Fingerprint(fingerprint));
+            let other = geometry.alternate(bucket, fingerprint);
+            prop_assert!(other < geometry.count() && other != bucket);
+            prop_assert_eq!(geometry.alternate(other, fingerprint), bucket);
+        }
     }
 
-    /// The bits of a finer table's fingerprint that the first table stores are its fingerprint there.
+    /// From either bucket and at each level, a stored fingerprint leads back to the one class of its hash.
     #[test]
-    fn fingerprints_nest(hash in alike()) {
-        let hash = without_zero(hash.0);
-        for shape in Shape::nesting(None) {
-            let (fingerprint, low) = match shape.encoding {
-                Encoding::Plain => (Plain::of(shape).fingerprint_from(hash), shape.fingerprint_bits),
-                Encoding::SemiSorted => (SemiSorted::of(shape).fingerprint_from(hash), shape.low_bits()),
-            };
-            let fingerprint = u64::from(fingerprint.0);
-            assert_eq!(fingerprint, hash & ((1 << shape.fingerprint_bits) - 1), "{shape:?} changed it");
-            assert_ne!(fingerprint & ((1 << low) - 1), 0, "{shape:?}: an empty slot");
+    fn a_class_is_the_same_at_all_levels((table, doublings) in doubled(), hashes in alike()) {
+        let named = |geometry: Doubled, hash| {
+            let (fingerprint, one, other) = stored_class(geometry, hash);
+            let [name, same] = [one, other].map(|bucket| geometry.hash_of(bucket, Fingerprint(fingerprint)));
+            assert_eq!(name, same, "from the other bucket");
+            assert_ne!(fingerprint & ((1 << NEVER_ZERO) - 1), 0, "like the mark");
+            name
+        };
+        for hash in hashes {
+            let name = named(table, hash);
+            for geometry in (0..=doublings).map(|level| table.at(level)) {
+                prop_assert_eq!(stored_class(geometry, name), stored_class(geometry, hash), "not the hash's class");
+                prop_assert_eq!(named(geometry, hash), name, "{:?}", geometry);
+                prop_assert_eq!(geometry.sum(Fingerprint(hash as u32)), table.sum(Fingerprint(hash as u32)));
+            }
+        }
+    }
+
+    /// A lookup at the next level finds what was split.
+    #[test]
+    fn a_split_leads_to_the_buckets_of_the_next_level((table, doublings) in doubled(), hash in any::<u64>()) {
+        let hash = without_zero(hash);
+        for level in 0..doublings {
+            let (fingerprint, one, other) = stored_class(table.at(level), hash);
+            let split = [one, other].map(|bucket| {
+                let (half, fingerprint) = table.at(level).split(bucket, Fingerprint(fingerprint));
+                assert!(half < 2);
+                (fingerprint.0, 2 * bucket + half)
+            });
+            let (fingerprint, one, other) = stored_class(table.at(level + 1), hash);
+            prop_assert_eq!(split, [(fingerprint, one), (fingerprint, other)]);
         }
     }
 }
 
 #[test]
-fn keys_of_one_class_are_of_one_class_in_every_coarser_table() {
-    let same = std::cell::Cell::new(0);
+fn two_hashes_are_of_one_class_at_all_levels_or_at_none() {
+    let [same, others] = [(); 2].map(|()| std::cell::Cell::new(0));
     let cases = ProptestConfig::with_cases(if cfg!(miri) { 50 } else { 20_000 });
-    proptest!(cases, |(half in 1..4usize, coarser in 0..6u32, more in 0..6u32, hashes in alike())| {
-        let levels = [coarser, coarser + more];
-        let shapes = [
-            [Shape::plain(8, 8), Shape::plain(8, 8)],
-            [Shape::plain(8, 8), Shape::plain(7, 9)],
-            [Shape::semi_sorted(6, 12), Shape::plain(5, 12)],
-            [Shape::plain(5, 12), Shape::semi_sorted(5, 14)],
-            [Shape::semi_sorted(5, 14), Shape::plain(4, 16)],
-            [Shape::plain(4, 16), Shape::semi_sorted(4, 17)],
-            [Shape::semi_sorted(5, 14), Shape::plain(3, 21)],
-        ];
-        let found = shapes.map(|shapes| check_that_classes_nest(shapes, 2 * half, levels, hashes));
-        same.set(same.get() + found.into_iter().filter(|&same| same).count());
+    proptest!(cases, |((table, doublings) in doubled(), [one, other] in alike())| {
+        let is_same = |level| stored_class(table.at(level), one) == stored_class(table.at(level), other);
+        assert!((1..=doublings).all(|level| is_same(level) == is_same(0)), "{table:?}: {one:x} and {other:x}");
+        let count = if is_same(0) { &same } else { &others };
+        count.set(count.get() + 1);
     });
-    assert!(same.get() > if cfg!(miri) { 0 } else { 5_000 }, "only {} pairs are of one class", same.get());
+    let least = if cfg!(miri) { 1 } else { 1_000 };
+    assert!(same.get() >= least && others.get() >= least, "{same:?} pairs are of one class, {others:?} are not");
 }
 
 /// Why tables that are alone can't be used for this: a control of the test above.
 #[test]
-fn the_classes_of_tables_that_stand_alone_do_not_nest() {
-    let layout = Plain::of(Shape::plain(8, 8));
+fn the_classes_of_tables_that_stand_alone_are_not_the_same() {
     let (coarse, fine) = (Buckets::new(2 * 3), Buckets::new(4 * 3));
     let hash = |n: u64| without_zero(n.wrapping_mul(GOLDEN));
     let mut keys: std::collections::HashMap<_, Vec<u64>> = std::collections::HashMap::new();
-    (0..20_000).map(hash).for_each(|hash| keys.entry(class(fine, layout, hash)).or_default().push(hash));
-    let unlike =
-        |hashes: &Vec<u64>| hashes.iter().any(|&hash| class(coarse, layout, hash) != class(coarse, layout, hashes[0]));
+    (0..20_000).map(hash).for_each(|hash| keys.entry(class(fine, 8, hash)).or_default().push(hash));
+    let unlike = |hashes: &Vec<u64>| hashes.iter().any(|&hash| class(coarse, 8, hash) != class(coarse, 8, hashes[0]));
     assert!(keys.values().any(unlike));
 }
 
-/// Why the low part is made other than 0 before it is cut: the layouts disagree about which hashes have a low part
-/// of 0.
 #[test]
-fn fingerprints_of_hashes_as_they_are_do_not_nest() {
-    let (one, other) = (0x400, 0x401);
-    let (coarse, fine) = (Plain::of(Shape::plain(5, 12)), SemiSorted::of(Shape::semi_sorted(5, 14)));
-    assert_eq!(fine.fingerprint_from(one), fine.fingerprint_from(other));
-    assert_ne!(coarse.fingerprint_from(one), coarse.fingerprint_from(other));
-    assert_eq!(without_zero(one), without_zero(other));
-}
-
-#[test]
-fn the_low_part_of_a_nested_hash_is_never_zero() {
+fn the_low_part_of_a_doubling_hash_is_never_zero() {
     let count = if cfg!(miri) { 1_000 } else { 100_000 };
-    assert!((0..count).all(|hash| nested(hash) & ((1 << NEVER_ZERO) - 1) != 0));
+    assert!((0..count).all(|hash| doubling(hash) & ((1 << NEVER_ZERO) - 1) != 0));
     assert!((0..count).any(|hash| mix(hash) & ((1 << NEVER_ZERO) - 1) == 0));
-}
-
-#[test]
-fn the_low_part_that_is_never_zero_is_the_narrowest_that_nests() {
-    assert_eq!(Shape::nesting(None).map(|shape| shape.lane_bits()).min(), Some(NEVER_ZERO));
-    assert!(Shape::nesting(None).is_sorted_by_key(|shape| shape.fingerprint_bits), "further tables have more bits");
 }
 
 #[test]
@@ -196,18 +182,19 @@ fn with_an_odd_count_each_fingerprint_has_one_own_alternate() {
 
 #[test]
 fn alternates_reach_all_buckets_of_the_other_parity_alike() {
-    fn check(geometry: impl Geometry) {
+    // A bucket's parity is that of its number at level 0.
+    fn check(geometry: impl Geometry, level: u32) {
         let mut reached = [0; 16];
         for fingerprint in (1..=4096).map(Fingerprint) {
             reached[geometry.alternate(5, fingerprint)] += 1;
         }
         for (bucket, &times) in reached.iter().enumerate() {
-            let expected = if bucket % 2 == 0 { 480..=544 } else { 0..=0 };
+            let expected = if (bucket ^ 5) >> level & 1 == 1 { 480..=544 } else { 0..=0 };
             assert!(expected.contains(&times), "bucket {bucket} reached {times} times");
         }
     }
-    check(Buckets::new(16));
-    check(Nested::new(16, 14, 0));
+    check(Buckets::new(16), 0);
+    (0..=3).for_each(|level| check(Doubled::new(16 >> level, 14, level).at(level), level));
 }
 
 #[test]
@@ -216,15 +203,16 @@ fn hashes_reach_all_buckets_and_have_all_fingerprints() {
         let layout = Plain::of(Shape::plain(8, 8));
         let (mut reached, mut fingerprints) = ([0; 16], std::collections::HashSet::new());
         for hash in 1..=4096 {
-            let (fingerprint, first) = geometry.first(layout, nested(hash));
+            let Item { entry, first, second, .. } = geometry.item(layout, doubling(hash));
             reached[first] += 1;
-            fingerprints.insert(fingerprint.0);
+            reached[second] += 1;
+            fingerprints.insert(entry.0);
         }
-        assert!(reached.iter().all(|times| (170..=340).contains(times)), "{reached:?}");
+        assert!(reached.iter().all(|times| (400..=640).contains(times)), "{reached:?}");
         assert_eq!(fingerprints.len(), 255);
     }
     check(Buckets::new(16));
-    check(Nested::new(4, 8, 2));
+    (0..=3).for_each(|level| check(Doubled::new(16 >> level, 8, level).at(level)));
 }
 
 #[test]
@@ -237,7 +225,7 @@ fn two_hops_lead_to_a_bucket_for_each_pair_of_fingerprints() {
         assert!(reached.len() > 255 * 254 * 9 / 10, "only {}", reached.len());
     }
     check(Buckets::new(1 << 24));
-    check(Nested::new(1 << 24, 14, 0));
+    [0, 8].into_iter().for_each(|level| check(Doubled::new(1 << 24 >> level, 14, level).at(level)));
 }
 
 /// A set of structured hashes, as weak hashers return them: a function of a number, and its name.

@@ -85,8 +85,9 @@ const LEAST_LOW_BITS: u32 = 3;
 /// The most bits of a payload.
 pub(crate) const MOST_PAYLOAD_BITS: u32 = 16;
 
-/// The low bits of a hash that `geometry::nested` never returns as 0: as many as the narrowest low part of a
-/// fingerprint has, in the layouts that tables with nested classes use.
+/// How many low bits of a hash `geometry::doubling` never returns as all 0: fewer than the narrowest low part of a
+/// fingerprint has, in tables that double. So a slot with these bits 0, and others not, is none that holds a
+/// fingerprint: that is how `Layout::mark` differs from all buckets.
 pub(crate) const NEVER_ZERO: u32 = 8;
 
 impl Shape {
@@ -145,19 +146,25 @@ impl Shape {
         Self::with(encoding, payload_bits).map(|shape| shape.false_positive_rate(1.0)).fold(1.0, f64::min)
     }
 
-    /// The cheapest shape whose rate in a table with nested classes, with every slot taken, is at most `rate`.
-    pub(crate) fn cheapest_nested(rate: f64, encoding: Option<Encoding>) -> Option<Self> {
-        Self::nesting(encoding).find(|shape| shape.nested_false_positive_rate(1.0) <= rate)
+    /// The shape of a table that doubles, with so many bits of a fingerprint in each slot: the one with the most slots.
+    /// Of `encoding`, if one is given and such buckets have as many bits.
+    pub(crate) fn doubled(fingerprint_bits: u32, encoding: Option<Encoding>) -> Self {
+        let fits = |shape: &Self| shape.low_bits() > NEVER_ZERO && shape.bits() <= u64::BITS;
+        let semi_sorted = (3..=5).map(|slots| Self::semi_sorted(slots, fingerprint_bits)).filter(fits);
+        let mut plain = (2..=7).map(|slots| Self::plain(slots, fingerprint_bits)).filter(fits);
+        // The last one of those with the most slots: the plain one, which is faster.
+        let best = match encoding {
+            None => semi_sorted.chain(plain).max_by_key(|shape| shape.slots),
+            Some(Encoding::SemiSorted) => semi_sorted.max_by_key(|shape| shape.slots).or_else(|| plain.next_back()),
+            Some(Encoding::Plain) => plain.next_back(),
+        };
+        best.expect("two slots of 32 bits fit")
     }
 
-    /// The lowest such rate of any shape.
-    pub(crate) fn lowest_nested_rate(encoding: Option<Encoding>) -> f64 {
-        Self::nesting(encoding).map(|shape| shape.nested_false_positive_rate(1.0)).fold(1.0, f64::min)
-    }
-
-    /// The shapes that tables with nested classes can have.
-    pub(crate) fn nesting(encoding: Option<Encoding>) -> impl Iterator<Item = Self> {
-        Self::of(encoding).filter(|shape| shape.low_bits() >= NEVER_ZERO)
+    /// How many bits of a word all slots and the rank take.
+    fn bits(self) -> u32 {
+        let rank = if self.encoding == Encoding::SemiSorted { semisort::rank_bits(self.slots) } else { 0 };
+        self.slots * self.lane_bits() + rank
     }
 
     /// The shapes of `encoding`, or all, with so many payload bits, by memory per slot.
@@ -182,9 +189,9 @@ impl Shape {
         self.rate(load, self.low_bits())
     }
 
-    /// The same for a table with nested classes. There, the low part that is never 0 is the narrowest of the
-    /// layouts that nest (`word/geometry.rs`).
-    pub(crate) fn nested_false_positive_rate(self, load: f64) -> f64 {
+    /// The same for a table that doubles. There, it is a fixed number of low bits that are never all 0
+    /// (`word/geometry.rs`).
+    pub(crate) fn doubled_false_positive_rate(self, load: f64) -> f64 {
         self.rate(load, NEVER_ZERO)
     }
 
@@ -195,12 +202,6 @@ impl Shape {
         let equal = (lows + 2.0) / (lows * lows) / highs;
         -f64::exp_m1(2.0 * f64::from(self.slots) * load * f64::ln_1p(-equal))
     }
-}
-
-/// The rate at which at least one of several tables mistakes an absent key, from the rate of each.
-pub(crate) fn rate_of_any(rates: impl Iterator<Item = f64>) -> f64 {
-    // Logarithms are added, because with small rates rounding would make the products 1.
-    -f64::exp_m1(rates.map(|rate| f64::ln_1p(-rate)).sum())
 }
 
 /// The numbers of a layout that the arithmetic on words needs. A table has them by value, in one or two cache lines:
@@ -236,7 +237,7 @@ impl Lanes {
         let (rank_at, fold, high_bits) = match shape.encoding {
             Encoding::Plain => (0, 0, 0),
             Encoding::SemiSorted => {
-                (u64::BITS - semisort::rank_bits(slots), semisort::fold(slots), semisort::high_bits(slots))
+                (u64::BITS - semisort::rank_bits(slots), semisort::fold(slots, bits), semisort::high_bits(slots))
             }
         };
         Self {
@@ -426,7 +427,7 @@ impl Layout for SemiSorted {
 impl OfShape for SemiSorted {
     fn try_of(shape: Shape) -> Option<Self> {
         assert_eq!(shape.encoding, Encoding::SemiSorted, "the caller has chosen the type by it");
-        Some(Self { lanes: Lanes::of(shape), unrank: semisort::unrank_table(shape.slots)? })
+        Some(Self { lanes: Lanes::of(shape), unrank: semisort::unrank_table(shape.slots, shape.lane_bits())? })
     }
 }
 

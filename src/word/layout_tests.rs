@@ -11,7 +11,7 @@ fn every_shape_fits_in_a_word_and_they_are_ordered_by_memory() {
         assert!(shape.slots * shape.lane_bits() + rank_bits <= 64, "{shape:?}");
         if rank_bits > 0 {
             // The top bits of any word are an index of the decode table.
-            let table = semisort::unrank_table(shape.slots).expect("memory");
+            let table = semisort::unrank_table(shape.slots, shape.lane_bits()).expect("memory");
             assert_eq!(table.len(), 1 << (64 - Lanes::of(shape).rank_at), "{shape:?}");
         }
     }
@@ -42,6 +42,26 @@ fn a_layout_has_the_shape_that_it_was_made_of() {
     }
 }
 
+#[test]
+fn a_table_that_doubles_has_a_layout_for_every_number_of_bits() {
+    for bits in NEVER_ZERO + 1..=32 {
+        let wanted = [None, Some(Encoding::Plain), Some(Encoding::SemiSorted)];
+        let [best, plain, semi_sorted] = wanted.map(|wanted| Shape::doubled(bits, wanted));
+        for (shape, wanted) in [best, plain, semi_sorted].into_iter().zip(wanted) {
+            assert!(shape.bits() <= 64 && shape.slots >= 2, "{shape:?}");
+            assert_eq!(shape.fingerprint_bits, bits);
+            assert!(shape.low_bits() > NEVER_ZERO, "{shape:?}: the mark needs a bit above");
+            // At the next level, each half of a bucket has room.
+            assert!(bits == 9 || Shape::doubled(bits - 1, wanted).slots >= shape.slots, "{shape:?}");
+        }
+        assert_eq!(plain.encoding, Encoding::Plain);
+        assert_eq!(semi_sorted.encoding == Encoding::SemiSorted, (13..=22).contains(&bits), "{semi_sorted:?}");
+        assert_eq!(best.slots, plain.slots.max(semi_sorted.slots), "{best:?}");
+    }
+    let slots = |bits| Shape::doubled(bits, None).slots;
+    assert_eq!([9, 14, 15, 17, 18, 22, 23, 32].map(slots), [7, 5, 4, 4, 3, 3, 2, 2]);
+}
+
 /// A payload takes its bits from the fingerprint.
 #[test]
 fn a_payload_leaves_the_lanes_as_they_are_and_needs_two_buckets() {
@@ -54,16 +74,6 @@ fn a_payload_leaves_the_lanes_as_they_are_and_needs_two_buckets() {
     }
 }
 
-#[test]
-fn the_rate_of_any_is_that_of_independent_mistakes() {
-    assert_eq!(rate_of_any([].into_iter()), 0.0);
-    assert!((rate_of_any([0.5, 0.5, 0.2].into_iter()) - 0.8).abs() < 1e-15);
-    // Rounding loses nothing of small rates.
-    assert!((rate_of_any([1e-17, 2e-17].into_iter()) - 3e-17).abs() < 1e-30);
-}
-
-/// The rate as the probability that a random fingerprint equals one of those stored, summed over all values that it
-/// can take.
 #[test]
 fn the_rate_is_that_of_the_fingerprints_values() {
     fn check<L: Layout>(layout: L) {

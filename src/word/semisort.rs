@@ -23,6 +23,9 @@ use crate::machine::memory::boxed_slice;
 /// The most slots of a semi-sorted bucket.
 pub(crate) const MAX_SLOTS: u32 = 8;
 
+/// The most bits of a lane in one: with three slots.
+const MAX_LANE_BITS: u32 = 18;
+
 /// The most slots of one whose high parts have four bits.
 const MAX_SLOTS_OF_FOUR: u32 = 6;
 
@@ -111,11 +114,6 @@ pub(crate) const fn rank_bits(slots: u32) -> u32 {
     u32::BITS - largest.leading_zeros()
 }
 
-/// How many bits a lane has, in a bucket of so many slots.
-const fn lane_bits(slots: u32) -> u32 {
-    (u64::BITS - rank_bits(slots)) / slots
-}
-
 /// The lowest bit of so many lanes of so many bits.
 pub(crate) const fn ones(slots: u32, lane_bits: u32) -> u64 {
     let (mut ones, mut slot) = (0, 0);
@@ -126,15 +124,15 @@ pub(crate) const fn ones(slots: u32, lane_bits: u32) -> u64 {
     ones
 }
 
-/// The bits of a list, in a bucket of so many slots.
-const fn list_mask(slots: u32) -> u64 {
-    ones(slots, lane_bits(slots)) * ((1 << high_bits(slots)) - 1)
+/// The bits of a list, in a bucket of so many slots with lanes of so many bits.
+const fn list_mask(slots: u32, lane_bits: u32) -> u64 {
+    ones(slots, lane_bits) * ((1 << high_bits(slots)) - 1)
 }
 
 /// How far down the high parts move that have no room in the low 32 bits: the least distance at which all of them
 /// fall into gaps, and at which [`unfold`] moves nothing else to where a high part is.
-pub(crate) const fn fold(slots: u32) -> u32 {
-    let (list, low) = (list_mask(slots), whole_parts_below(slots, u32::BITS));
+pub(crate) const fn fold(slots: u32, lane_bits: u32) -> u32 {
+    let (list, low) = (list_mask(slots, lane_bits), whole_parts_below(slots, lane_bits, u32::BITS));
     let mut by = 1;
     loop {
         let moved = (list & !low) >> by;
@@ -147,10 +145,10 @@ pub(crate) const fn fold(slots: u32) -> u32 {
 }
 
 /// The bits of a list's high parts that are wholly below this bit.
-const fn whole_parts_below(slots: u32, bit: u32) -> u64 {
+const fn whole_parts_below(slots: u32, lane_bits: u32, bit: u32) -> u64 {
     let (mut parts, mut slot) = (0, 0);
     while slot < slots {
-        let at = slot * lane_bits(slots);
+        let at = slot * lane_bits;
         if at + high_bits(slots) <= bit {
             parts |= ((1 << high_bits(slots)) - 1) << at;
         }
@@ -169,23 +167,25 @@ pub(crate) fn unfold(folded: u32, by: u32, mask: u64) -> u64 {
 /// The table that decodes a rank to its list: entry `r` is the list of rank `r`, folded. It has
 /// `1 << rank_bits(slots)` entries.
 ///
-/// It is computed when the first filter with this number of slots is built, and all filters share it (4, 16, 64 and
-/// 256 KiB for three to six slots; 16 and 32 KiB for seven and eight). `None` if the memory is refused.
-pub(crate) fn unrank_table(slots: u32) -> Option<&'static [u32]> {
-    static TABLES: [OnceLock<Box<[u32]>>; MAX_SLOTS as usize + 1] = [const { OnceLock::new() }; MAX_SLOTS as usize + 1];
-    let shared = &TABLES[slots as usize];
+/// It is computed when the first table with so many slots, and lanes of so many bits, is built, and all filters share it
+/// (4, 16, 64 and 256 KiB for three to six slots; 16 and 32 KiB for seven and eight). `None` if the memory is refused.
+pub(crate) fn unrank_table(slots: u32, lane_bits: u32) -> Option<&'static [u32]> {
+    type OfWidths = [OnceLock<Box<[u32]>>; MAX_LANE_BITS as usize + 1];
+    static TABLES: [OfWidths; MAX_SLOTS as usize + 1] =
+        [const { [const { OnceLock::new() }; MAX_LANE_BITS as usize + 1] }; MAX_SLOTS as usize + 1];
+    let shared = &TABLES[slots as usize][lane_bits as usize];
     if let Some(table) = shared.get() {
         return Some(table);
     }
-    let table = compute_unrank_table(slots)?;
+    let table = compute_unrank_table(slots, lane_bits)?;
     // If several threads compute it at the same time, all take the table of the first.
     Some(shared.get_or_init(|| table))
 }
 
-fn compute_unrank_table(slots: u32) -> Option<Box<[u32]>> {
+fn compute_unrank_table(slots: u32, bits: u32) -> Option<Box<[u32]>> {
     let mut table = boxed_slice(1 << rank_bits(slots), || 0)?;
-    let (bits, highest) = (lane_bits(slots), (1 << high_bits(slots)) - 1);
-    let (low, by) = (whole_parts_below(slots, u32::BITS), fold(slots));
+    let highest = (1 << high_bits(slots)) - 1;
+    let (low, by) = (whole_parts_below(slots, bits, u32::BITS), fold(slots, bits));
     let mut list = 0u64;
     for entry in &mut table {
         *entry = (list & low | (list & !low) >> by) as u32;
@@ -204,11 +204,15 @@ mod tests {
 
     #[test]
     fn unrank_inverts_rank_for_every_list() {
-        for slots in 3..=MAX_SLOTS {
-            let (table, bits, highest) = (unrank_table(slots).expect("memory"), lane_bits(slots), high_bits(slots));
+        let widest = |slots| (u64::BITS - rank_bits(slots)) / slots;
+        // Tables that double have lanes that are narrower than they could be.
+        for (slots, bits) in
+            (3..=MAX_SLOTS).flat_map(|slots| (widest(slots).min(9)..=widest(slots)).map(move |bits| (slots, bits)))
+        {
+            let (table, highest) = (unrank_table(slots, bits).expect("memory"), high_bits(slots));
             let mut lists = 0;
             for (r, &folded) in table.iter().enumerate().take_while(|&(r, &folded)| r == 0 || folded != 0) {
-                let list = unfold(folded, fold(slots), list_mask(slots));
+                let list = unfold(folded, fold(slots, bits), list_mask(slots, bits));
                 assert_eq!(rank(list, slots, bits), r as u32, "{slots} slots, list {list:x}");
                 let parts: Vec<u64> = (0..slots).map(|j| list >> (bits * j) & ((1 << highest) - 1)).collect();
                 assert!(parts.is_sorted(), "{slots} slots, list {list:x}");

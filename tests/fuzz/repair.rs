@@ -16,8 +16,8 @@ const SCHEMA: usize = 19;
 /// The bytes of the header after the schema: a flag, a position, the length of the attachment, a seal (a checksum).
 const AFTER_SCHEMA: usize = 17;
 
-/// The bytes of the fields that a growable filter has besides their tables.
-const HEAD: usize = 18;
+/// The bytes of the fields that a growable filter has besides its table: encoding, bits, doublings, level, buckets.
+const HEAD: usize = 12;
 
 /// The bytes of the field that a maplet has besides its table: the bits of a value.
 const HEAD_OF_MAPLET: usize = 1;
@@ -40,7 +40,7 @@ const WITH_PAYLOAD: [[u8; 3]; 5] = [[1, 6, 12], [1, 5, 14], [1, 4, 17], [1, 3, 2
 /// semi-sorted layouts, and for finding the number of processors.
 static HEADER: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut header = Vec::new();
-    for rate in [0.003, 0.001, 1e-4, 2e-6] {
+    for rate in [0.035, 0.015, 0.003, 0.001, 1e-4, 2e-6] {
         let builder = OneTable::builder_with_hasher(Fixed::default()).capacity(100_000).false_positive_rate(rate);
         header = builder.encoding(Encoding::SemiSorted).build().unwrap().snapshot(None, &[]);
     }
@@ -48,16 +48,14 @@ static HEADER: LazyLock<Vec<u8>> = LazyLock::new(|| {
     header
 });
 
-/// The rate and the encoding of a growable filter, as its snapshot has them, and the layouts of the tables that
-/// follow from them.
+/// The first three fields of a growable filter, and the layouts of its table at the levels that follow from them.
 struct Growth {
-    encoding: u8,
-    rate: [u8; 8],
+    head: [u8; 3],
     layouts: Vec<[u8; 3]>,
 }
 
-/// The most tables of a growable filter that the repair makes. More do not fit into the longest input.
-const TABLES: usize = 7;
+/// How often a growable filter can have grown. Tables of more levels do not fit into the longest input.
+const LEVELS: usize = 9;
 
 static GROWTHS: LazyLock<Vec<Growth>> = LazyLock::new(|| {
     use Encoding::{Plain, SemiSorted};
@@ -78,26 +76,30 @@ static GROWTHS: LazyLock<Vec<Growth>> = LazyLock::new(|| {
 fn growth(rate: f64, encoding: Option<Encoding>) -> Growth {
     let builder = Growable::builder_with_hasher(Fixed::default()).capacity(1).false_positive_rate(rate).schema("");
     let builder = if let Some(encoding) = encoding { builder.encoding(encoding) } else { builder };
-    let filter = builder.build().unwrap();
-    while filter.tables() < TABLES {
-        filter.reserve(filter.capacity() + 1).unwrap();
-    }
-    let snapshot = filter.snapshot(None, &[]);
-    let head = &snapshot[SCHEMA + 1 + AFTER_SCHEMA + SEAL..][..HEAD];
-    let mut sections = &snapshot[SCHEMA + 1 + AFTER_SCHEMA + SEAL + HEAD + SEAL..];
+    // The largest size is not far, so there are several layouts.
+    let filter = builder.max_capacity(2_000).build().unwrap();
+    let at = SCHEMA + 1 + AFTER_SCHEMA + SEAL;
+    let mut head = [0; 3];
     let mut layouts = Vec::new();
-    while sections.len() > SECTION {
-        let buckets = number(&sections[3..11]);
-        layouts.push(sections[..3].try_into().unwrap());
-        sections = &sections[SECTION + 8 * buckets as usize..];
+    for _ in 0..LEVELS {
+        let snapshot = filter.snapshot(None, &[]);
+        head.copy_from_slice(&snapshot[at..at + 3]);
+        layouts.push(snapshot[at + HEAD + SEAL..][..3].try_into().unwrap());
+        if filter.reserve(filter.capacity() + 1).is_err() {
+            break;
+        }
     }
-    // The newest table comes first.
-    layouts.reverse();
-    Growth { encoding: head[1], rate: head[10..].try_into().unwrap(), layouts }
+    Growth { head, layouts }
 }
 
-/// Makes everything that the repair needs, so that no input is charged for it.
+/// Makes everything that the repair needs, and all decode tables, so that no input is charged for it.
 pub fn prepare() {
+    // At these rates a filter has tables of all semi-sorted layouts, as it grows.
+    for rate in [0.9, 1e-4] {
+        let builder = Growable::builder_with_hasher(Fixed::default()).capacity(1).max_capacity(20_000);
+        let filter = builder.false_positive_rate(rate).encoding(Encoding::SemiSorted).build().unwrap();
+        filter.reserve(20_000).unwrap();
+    }
     LazyLock::force(&HEADER);
     LazyLock::force(&GROWTHS);
 }
@@ -120,7 +122,7 @@ pub fn label(snapshot: &[u8]) -> (Option<u64>, &[u8]) {
 }
 
 /// Corrects parts of a snapshot of a filter of that kind. `level` says which: 1 the seals; 2 also the header; 3
-/// also the numbers of tables and of buckets, by the length, the layouts, and the counts of what the tables hold.
+/// also the number of buckets, by the length, the layout, and the count of what the table holds.
 ///
 /// Schema and position stay as they are. From level 2 on, the flag of the position is 0 or 1, and the attachment is
 /// no longer than there is room for.
@@ -157,16 +159,11 @@ pub fn repair(bytes: &mut [u8], level: u8, kind: u8) {
     }
 
     let mut seals = vec![length.end, attachment.end];
-    let mut tables = 1;
     if kind != OneTable::NUMBER {
         seals.push(head.end - SEAL);
     }
-    if kind == Growable::NUMBER {
-        tables = bytes[head.start];
-    }
     let mut section = head.end;
-    for _ in 0..tables {
-        let Some(words) = (bytes.len() - section).checked_sub(SECTION + SEAL) else { break };
+    if let Some(words) = (bytes.len() - section).checked_sub(SECTION + SEAL) {
         seals.push(section + 11);
         let buckets = number(&bytes[section + 3..section + 11]).min(words as u64 / 8);
         section += SECTION + 8 * buckets as usize;
@@ -205,7 +202,8 @@ fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
             section[..3].copy_from_slice(&layout);
         }
         section[3..11].copy_from_slice(&(buckets as u64).to_le_bytes());
-        hold_what_it_can(section, payload_bits);
+        // Of a filter that grows, the fingerprints have eight low bits that are not all 0.
+        hold_what_it_can(section, payload_bits, if kind == Growable::NUMBER { 8 } else { 32 });
         [section[0], section[1], section[2]]
     };
     match kind {
@@ -215,21 +213,18 @@ fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
         Maplet::NUMBER | Expiring::NUMBER if len >= SECTION + 2 * 8 => {
             section(None, buckets_in(len));
         }
-        Growable::NUMBER => {
-            // This many tables: the first of the smallest size, and each of the others twice as large as the one
-            // before.
-            let fit = |tables: usize| SECTION * tables + 8 * 2 * ((1 << tables) - 1) <= len;
-            let Some(tables) = (1..=1 + usize::from(head[0]) % TABLES).rev().find(|&tables| fit(tables)) else {
-                return;
-            };
+        Growable::NUMBER if len >= SECTION + 2 * 8 => {
             let growth = &GROWTHS[usize::from(head[1]) % GROWTHS.len()];
-            let first = (len - SECTION * tables) / 8 / ((1 << tables) - 1) / 2 * 2;
-            head[..2].copy_from_slice(&[tables as u8, growth.encoding]);
-            head[2..10].copy_from_slice(&(first as u64).to_le_bytes());
-            head[10..HEAD].copy_from_slice(&growth.rate);
-            for number in (0..tables).rev() {
-                section(Some(growth.layouts[number]), first << number);
+            let fit = (len - SECTION) / 8;
+            let mut level = usize::from(head[3]) % growth.layouts.len();
+            while fit >> level < 2 {
+                level -= 1;
             }
+            let first = (fit >> level) / 2 * 2;
+            head[..3].copy_from_slice(&growth.head);
+            head[3] = level as u8;
+            head[4..HEAD].copy_from_slice(&(first as u64).to_le_bytes());
+            section(Some(growth.layouts[level]), first << level);
         }
         _ => (),
     }
@@ -283,7 +278,7 @@ fn buckets_in(len: usize) -> usize {
 /// Sets the count of a section to the copies that it has, if the section has a valid layout, with this many bits of
 /// a value or an end. Clears the bits that a plain bucket never sets, including those of a value without a
 /// fingerprint.
-fn hold_what_it_can(section: &mut [u8], payload_bits: u32) {
+fn hold_what_it_can(section: &mut [u8], payload_bits: u32, never_zero: u32) {
     let (header, rest) = section.split_at_mut(15);
     let [encoding, slots, bits] = [header[0], header[1], header[2]].map(u32::from);
     let Some(low) = bits.checked_sub(4 * encoding).filter(|&low| (1..=32).contains(&low)) else { return };
@@ -298,7 +293,7 @@ fn hold_what_it_can(section: &mut [u8], payload_bits: u32) {
         if encoding == 0 {
             word &= u64::MAX.checked_shr(64 - slots * lane).unwrap_or(0);
             for at in (0..slots).map(|slot| slot * lane) {
-                if word >> at & ((1 << low) - 1) == 0 {
+                if word >> at & ((1 << low.min(never_zero)) - 1) == 0 {
                     word &= !(((1 << lane) - 1) << at);
                 }
             }

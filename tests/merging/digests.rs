@@ -168,27 +168,35 @@ fn the_dead_that_were_not_swept_do_not_count() -> Result {
     Ok(())
 }
 
+/// Each of these filters has been at other sizes, and is at another one now.
 #[test]
-fn the_table_that_has_a_copy_makes_no_difference() -> Result {
-    let [one, other] = [(); 2].map(|()| growable(500));
+fn the_sizes_of_a_growable_filter_make_no_difference() -> Result {
+    let [one, grown, shrunk] = [(); 3].map(|()| growable(500));
     let keys: Vec<_> = hashes(0, 8000).collect();
     keys.iter().try_for_each(|key| one.insert(key))?;
-    keys.iter().rev().try_for_each(|key| other.insert(key))?;
-    assert!(one.stats().tables > 3);
-    assert_eq!(one.digest()?, other.digest()?);
-    // A filter keeps all tables that it ever had.
-    let grown = growable(500);
-    for key in hashes(8000, 20_000) {
-        grown.insert(&key)?;
+    grown.reserve(100_000)?;
+    hashes(8000, 20_000).try_for_each(|key| shrunk.insert(&key))?;
+    for filter in [&grown, &shrunk] {
+        keys.iter().rev().try_for_each(|key| filter.insert(key))?;
     }
-    for key in hashes(8000, 20_000) {
-        assert!(grown.remove(&key));
+    hashes(8000, 20_000).for_each(|key| assert!(shrunk.remove(&key)));
+    let mut more = hashes(40_000, 200_000);
+    while shrunk.tables() == 1 {
+        shrunk.insert(&more.next().unwrap())?;
     }
-    keys.iter().try_for_each(|key| grown.insert(key))?;
-    assert_ne!(one.stats().tables, grown.stats().tables);
+    hashes(40_000, shrunk.len() - keys.len()).for_each(|key| assert!(shrunk.remove(&key)));
+    assert_eq!(one.digest()?, shrunk.digest()?, "amid a resize");
+    shrunk.shrink_to_fit();
+    assert!(shrunk.capacity() < grown.capacity());
+    assert_eq!(one.digest()?, shrunk.digest()?);
     assert_eq!(one.digest()?, grown.digest()?);
     assert!(grown.remove(&keys[5]));
     assert_ne!(one.digest()?, grown.digest()?);
+    for filter in [&one, &shrunk] {
+        keys.iter().for_each(|key| assert!(filter.remove(key)));
+        filter.shrink_to_fit();
+        assert_eq!(filter.digest()?, growable(500).digest()?);
+    }
     assert_ne!(growable(500).digest()?, growable(5000).digest()?, "their classes differ");
     Ok(())
 }

@@ -128,4 +128,4 @@ const EXPIRING: [u64; 6] = [
     0xe25c_4278_c0ae_97d6,
     0x924c_ebab_bc9c_48af,
 ];
-const SEVERAL: u64 = 0xc337_6695_1a06_e7d9;
+const SEVERAL: u64 = 0x3e95_6302_9c11_7d96;

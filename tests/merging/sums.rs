@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use concurrent_cuckoo_filter::{AbsorbError, ConcurrentCuckooFilter, Encoding, FilterKind, InsertError};
 
 use crate::support::{Filter, LAYOUTS, MAPLET_LAYOUTS, Raw, build, hashes};
-use crate::{filter, maplet};
+use crate::{Growable, Hasher, filter, growable, maplet};
 
 fn digest(filter: &Filter) -> u64 {
     filter.digest().unwrap()
@@ -213,4 +213,50 @@ fn a_full_sum_says_how_much_is_in_it() {
         panic!("two copies of each key fill the buckets of some");
     };
     assert_eq!((sum.len() as u64, len as u64), (before + absorbed, before + absorbed));
+}
+
+/// Whatever the sizes of the two are, and whichever absorbs the other.
+#[test]
+fn growable_filters_of_any_sizes_are_put_together() {
+    let sizes = [(0, 20_000), (300, 40), (3_000, 3_000), (20_000, 0)];
+    for (ours, theirs) in sizes {
+        let [sum, other, expected] = [(); 3].map(|()| growable(100));
+        hashes(0, ours).chain(hashes(0, ours.min(1))).for_each(|key| sum.insert(&key).unwrap());
+        hashes(ours / 2, theirs).for_each(|key| other.insert(&key).unwrap());
+        let all = || hashes(0, ours).chain(hashes(0, ours.min(1))).chain(hashes(ours / 2, theirs));
+        all().for_each(|key| expected.insert(&key).unwrap());
+        let before = other.digest().unwrap();
+        assert_eq!(sum.absorb(&other), Ok(theirs as u64));
+        assert_eq!((sum.len(), sum.digest().unwrap()), (expected.len(), expected.digest().unwrap()));
+        assert!(all().all(|key| sum.contains(&key)));
+        assert_eq!(other.digest().unwrap(), before, "it is as it was");
+        hashes(ours / 2, theirs).for_each(|key| assert!(sum.remove(&key)));
+        sum.shrink_to_fit();
+        let small = sum.empty_like().unwrap();
+        assert!(small.is_empty() && small.capacity() <= sum.capacity());
+        assert_eq!(small.absorb(&sum), Ok(sum.len() as u64));
+        assert_eq!(small.digest().unwrap(), sum.digest().unwrap());
+    }
+}
+
+/// Other first or largest capacities, rates or encodings lead to other classes.
+#[test]
+fn growable_filters_with_other_settings_are_told_apart() {
+    let build = |capacity, most, rate| {
+        let builder = Growable::builder_with_hasher(Hasher::default()).capacity(capacity).max_capacity(most);
+        builder.false_positive_rate(rate).build().unwrap()
+    };
+    let sum = build(1000, 100_000, 0.001);
+    hashes(0, 10).for_each(|key| sum.insert(&key).unwrap());
+    let before = sum.digest().unwrap();
+    for other in [build(2000, 100_000, 0.001), build(1000, 1_000_000, 0.001), build(1000, 100_000, 0.03)] {
+        other.insert(&Raw(1)).unwrap();
+        let error = sum.absorb(&other).unwrap_err();
+        let AbsorbError::Layout { ours, theirs, .. } = &error else { panic!("{error:?}") };
+        let text = error.to_string();
+        assert!(ours != theirs && [ours, theirs].iter().all(|named| text.contains(&named.to_string())), "{text}");
+        assert_eq!(sum.digest().unwrap(), before, "nothing has changed");
+    }
+    let same = build(1000, 100_000, 0.001);
+    assert_eq!(same.absorb(&sum), Ok(10));
 }

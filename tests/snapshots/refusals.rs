@@ -30,6 +30,11 @@ fn each_forged_field_is_refused_for_its_reason() {
     assert_refused!(
         forged(&|it| it.kind = 2),
         LoadError::WrongKind { kind: 2, expected: FilterKind::Concurrent, .. },
+        names "a chain of tables", "ConcurrentCuckooFilter", "rebuild"
+    );
+    assert_refused!(
+        forged(&|it| it.kind = 6),
+        LoadError::WrongKind { kind: 6, expected: FilterKind::Concurrent, .. },
         names "GrowableCuckooFilter", "ConcurrentCuckooFilter"
     );
     assert_refused!(

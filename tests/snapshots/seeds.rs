@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{GrowableCuckooFilter, WhenFull};
+use concurrent_cuckoo_filter::{Encoding, GrowableCuckooFilter, WhenFull};
 
 use crate::filters::{
     build, build_expiring, build_maplet, builder, expiring_builder, saved, saved_expiring, small_expiring,
@@ -38,7 +38,7 @@ fn writes_seeds() {
         }
     }
 
-    // Small growable filters of one to three tables. Each is written once with the least repair and once with the most,
+    // Small growable filters that have grown up to twice. Each is written once with the least repair and once with the most,
     // in all ways.
     let mut way = (0..5).cycle();
     let mut each = |name: &str, kind: u8, snapshot: &[u8]| {
@@ -46,14 +46,22 @@ fn writes_seeds() {
             write(&format!("{name}-{repaired}"), mode(repaired, true, kind, way.next().unwrap()), snapshot);
         }
     };
-    for (layout, tables) in [(1, 1), (1, 3), (3, 2), (4, 3), (7, 1), (8, 2)] {
-        let (encoding, rate, slots, _) = LAYOUTS[layout];
-        let builder = GrowableCuckooFilter::<u64>::builder().capacity(10).false_positive_rate(rate).encoding(encoding);
-        let filter = builder.hasher(state()).build().unwrap();
-        (0..).take_while(|_| filter.tables() < tables).for_each(|key| filter.insert(&key).unwrap());
+    for (rate, encoding, level) in [
+        (0.9, Encoding::Plain, 0),
+        (0.03, Encoding::Plain, 2),
+        (0.002, Encoding::SemiSorted, 1),
+        (0.001, Encoding::SemiSorted, 0),
+        (1e-4, Encoding::SemiSorted, 2),
+        (1e-6, Encoding::Plain, 1),
+    ] {
+        // The largest size is not far, so there are several layouts.
+        let builder = GrowableCuckooFilter::<u64>::builder().capacity(10).max_capacity(500).encoding(encoding);
+        let filter = builder.false_positive_rate(rate).hasher(state()).build().unwrap();
+        (0..level).for_each(|_| filter.reserve(filter.capacity() + 1).unwrap());
+        (0..60).for_each(|key| filter.insert(&key).unwrap());
         let mut bytes = Vec::new();
         filter.save(&mut bytes).unwrap();
-        each(&format!("growable-{encoding:?}-{slots}-{tables}"), 1, &bytes);
+        each(&format!("growable-{rate}-{encoding:?}-{level}"), 1, &bytes);
     }
 
     // For every layout of maplets: a full one of the smallest size, and a larger one that is partly filled.

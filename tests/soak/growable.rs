@@ -1,5 +1,6 @@
-//! The soak of a filter that grows. Some rates are so high that keys are often mistaken for each other, and some
-//! are low. The first table holds from all keys down to a thousandth of them. Some filters have a memory limit.
+//! The soak of a filter that grows and shrinks. Some rates are so high that keys are often mistaken for each other, and
+//! some are low. The first table holds from all keys down to a thousandth of them. Some filters have a memory limit.
+//! In some rounds the number of keys rises and falls, and a thread shrinks the filter all the time.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -15,7 +16,7 @@ use crate::support::{Identity, Raw};
 
 type Filter = GrowableCuckooFilter<Raw, BuildHasherDefault<Identity>>;
 
-/// A rate, and the encoding of all tables, if one is asked for.
+/// A rate, and the encoding, if one is asked for.
 type Setting = (f64, Option<Encoding>);
 
 const SETTINGS: [Setting; 9] = [
@@ -27,7 +28,7 @@ const SETTINGS: [Setting; 9] = [
     (0.001, None),
     (0.001, Some(Encoding::Plain)),
     (2e-4, Some(Encoding::SemiSorted)),
-    (1e-7, None),
+    (1e-6, None),
 ];
 
 /// How many keys a batch has.
@@ -36,8 +37,9 @@ const BATCH: u64 = 100;
 /// What the threads of a round do.
 #[derive(Clone, Copy, Debug)]
 enum Work {
-    /// All operations, on keys of their own and twins of permanent keys. If `reserves`, they also reserve room.
-    Churn { reserves: bool },
+    /// All operations, on keys of their own and twins of permanent keys. If `reserves`, they also reserve room. If
+    /// `spikes`, the threads insert many keys and remove them again, over and over, and one of them shrinks the filter.
+    Churn { reserves: bool, spikes: bool },
     /// Race to be the first to add a key.
     AddOnce,
     /// Clear the filter during inserts and removals.
@@ -73,9 +75,10 @@ impl rounds::Round for Round {
         };
         let first = items >> random.random_range(0..11);
         let work = match random.random_range(0..8) {
-            0..3 => Work::Churn { reserves: false },
-            3 => Work::Churn { reserves: true },
-            4..6 => Work::AddOnce,
+            0 => Work::Churn { reserves: false, spikes: false },
+            1 => Work::Churn { reserves: true, spikes: false },
+            2..5 => Work::Churn { reserves: false, spikes: true },
+            5 => Work::AddOnce,
             _ => Work::Clear,
         };
         let filter = builder(setting, first).build().expect("a valid filter");
@@ -96,7 +99,7 @@ impl rounds::Round for Round {
 
     fn run(&self, time: Duration) -> Tally {
         let tally = match self.work {
-            Work::Churn { reserves } => self.churn(reserves, time),
+            Work::Churn { reserves, spikes } => self.churn(reserves, spikes, time),
             Work::AddOnce => self.add_once(time),
             Work::Clear => self.ground.clear_amid_changes(),
         };
@@ -125,7 +128,15 @@ impl Round {
         tally.taken(result)
     }
 
-    fn churn(&self, reserves: bool, time: Duration) -> Tally {
+    /// Begins a save. `None` if so many copies have come in during a shrink that neither table has room for all.
+    #[cfg(feature = "snapshot")]
+    fn begin_save(&self) -> Option<concurrent_cuckoo_filter::Save<'_>> {
+        let save = self.ground.filter.begin_save();
+        assert!(save.is_ok() || self.ground.filter.tables() == 2, "{save:?}");
+        save.ok()
+    }
+
+    fn churn(&self, reserves: bool, spikes: bool, time: Duration) -> Tally {
         let (ground, filter) = (&self.ground, &self.ground.filter);
         let mut tally = Tally::default();
         let share = SmallRng::seed_from_u64(!ground.seed).random_range(0..80) + 10;
@@ -143,6 +154,8 @@ impl Round {
                 round: self,
                 id,
                 random,
+                spikes,
+                filling: true,
                 permanent: &permanent,
                 twins: &twins,
                 quota,
@@ -152,6 +165,9 @@ impl Round {
             let mut saves = Saves::new();
             while Instant::now() < end {
                 worker.step(reserves);
+                if spikes && id == 0 && worker.random.random_ratio(1, 200) {
+                    filter.shrink_to_fit();
+                }
                 if id == 1
                     && let Some(began) = saves.due()
                 {
@@ -161,11 +177,11 @@ impl Round {
             }
             worker.held
         });
-        // It grows only if the newest table is at least a quarter full. The next table has at most twice its slots.
-        // All older tables together have at most eight thirds of its slots.
+        // It grows only if the table is at least a quarter full, to one with at most three times its slots.
         let most = permanent.len() as u64 + THREADS * (2 * quota + BATCH);
         let capacity = filter.capacity() as u64;
-        assert!(reserves || filter.tables() == 1 || capacity <= 24 * most, "it grew to {capacity} for {most} keys");
+        let first = builder(self.setting, self.first).build().expect("as before").capacity() as u64;
+        assert!(reserves || capacity <= first || capacity <= 12 * most, "it grew to {capacity} for {most} keys");
         self.take_out_every_copy(&[permanent, held.concat()].concat(), &mut tally);
         tally
     }
@@ -189,8 +205,9 @@ impl Round {
         tally.counts += known.len() as u64;
         #[cfg(feature = "snapshot")]
         {
-            let loaded = reloaded(filter.begin_save().expect("there is memory"));
-            assert_eq!((loaded.len(), loaded.tables()), (filter.len(), filter.tables()), "the snapshot differs");
+            let Some(save) = self.begin_save() else { return self.remove_every_copy(copies, tally) };
+            let loaded = reloaded(save);
+            assert_eq!((loaded.len(), loaded.capacity()), (filter.len(), filter.capacity()), "the snapshot differs");
             assert!(
                 known.keys().all(|&key| loaded.count(&Raw(key)) == filter.count(&Raw(key))),
                 "a copy was not saved"
@@ -198,6 +215,11 @@ impl Round {
             assert!(copies.iter().all(|key| loaded.remove(key)) && loaded.is_empty(), "a copy was not saved");
             tally.saves += 1;
         }
+        self.remove_every_copy(copies, tally);
+    }
+
+    fn remove_every_copy(&self, copies: &[Raw], tally: &mut Tally) {
+        let filter = &self.ground.filter;
         let (by_batch, one_by_one) = copies.split_at(copies.len() / 2);
         let mut removed = Vec::new();
         filter.remove_batch(by_batch, &mut removed);
@@ -213,6 +235,9 @@ struct Worker<'a> {
     round: &'a Round,
     id: u64,
     random: SmallRng,
+    /// Whether the thread inserts many keys and removes them again, in turn, and which of these it does now.
+    spikes: bool,
+    filling: bool,
     permanent: &'a [Raw],
     twins: &'a [Raw],
     /// How many copies the thread has in the filter, on average.
@@ -285,7 +310,10 @@ impl Worker<'_> {
 
     fn insert_or_remove(&mut self) {
         let (ground, filter) = (&self.round.ground, &self.round.ground.filter);
-        if self.held.len() as u64 <= self.random.random_range(0..2 * self.quota) {
+        let held = self.held.len() as u64;
+        self.filling = if held == 0 { true } else { self.filling && held < 2 * self.quota };
+        let inserts = if self.spikes { self.filling } else { held <= self.random.random_range(0..2 * self.quota) };
+        if inserts {
             let twin = pick(self.twins, &mut self.random).filter(|_| self.random.random_ratio(1, 4));
             let key = twin.unwrap_or_else(|| ground.key(self.id, self.random.random_range(0..2 * self.quota)));
             let taken = self.round.taken(filter.insert(&key), self.tally);
@@ -325,7 +353,7 @@ impl Worker<'_> {
     #[cfg(feature = "snapshot")]
     fn save(&mut self) {
         let filter = &self.round.ground.filter;
-        let save = filter.begin_save().expect("there is memory");
+        let Some(save) = self.round.begin_save() else { return };
         let in_it = self.held.clone();
         for _ in 0..self.held.len().min(50) {
             let key = self.held.pop().expect("so many");

@@ -55,6 +55,7 @@ pub fn explore<Shared: Send + Sync + 'static>(
         let (model, counter) = (Arc::clone(&model), Arc::clone(&executions));
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = preemptions;
+        builder.max_branches = 5000;
         builder.check(move || {
             counter.fetch_add(1, Ordering::Relaxed);
             let (table, mut roles, finally) = model();

@@ -7,18 +7,18 @@ use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::filter::growable::filter::GrowableCuckooFilter;
 use crate::filter::shared::settings::{Settings, constructors, setting_of_encoding, settings_of_all};
+use crate::growth::growth::{Growth, Refusal};
+use crate::growth::plan::{Plan, Unable, Wanted};
 use crate::hasher::default::DefaultHashBuilder;
-use crate::tables::growth::{Refusal, Tables};
-use crate::tables::growth_plan::{self, Plan};
 use crate::word::layout::Encoding;
 
-/// The smallest number of buckets of the first table. It is even, and a smaller number would save too little.
-const LEAST_BUCKETS: usize = 32;
+/// The first capacity if none is given.
+const FIRST_CAPACITY: usize = 1000;
 
 constructors! {
     GrowableCuckooFilter by GrowableBuilder:
-    /// Makes an empty filter with room for `capacity` keys before it grows. Its false-positive rate is at most 0.1 %
-    /// for any number of keys, and its memory has no limit.
+    /// Makes an empty filter with room for `capacity` keys before it grows. Its false-positive rate is at most 0.1 % at
+    /// any size. It can grow to 67 million keys, or to 2¹⁶ times `capacity` if that is more.
 }
 
 /// Makes an empty filter of the smallest size, which grows with its keys.
@@ -43,7 +43,7 @@ impl<T: ?Sized, S: Default> Default for GrowableCuckooFilter<T, S> {
 /// ```
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct GrowableBuilder<T: ?Sized, S = DefaultHashBuilder> {
-    /// The rate is that of all tables together, the capacity that of the first.
+    /// The capacity is that at first.
     settings: Settings,
     own: Own,
     hasher: S,
@@ -53,6 +53,7 @@ pub struct GrowableBuilder<T: ?Sized, S = DefaultHashBuilder> {
 /// The settings that only this builder has.
 #[derive(Clone, Debug)]
 struct Own {
+    max_capacity: Option<usize>,
     memory_limit: usize,
 }
 
@@ -61,17 +62,19 @@ setting_of_encoding!(GrowableBuilder);
 
 impl<T: ?Sized, S> GrowableBuilder<T, S> {
     fn with_hasher(hasher: S) -> Self {
-        let own = Own { memory_limit: usize::MAX };
+        let own = Own { max_capacity: None, memory_limit: usize::MAX };
         Self { settings: Settings::new(FilterKind::Growable), own, hasher, key: PhantomData }
     }
 
-    /// Sets how many keys the filter can hold before it grows for the first time. This is required; 0 is allowed.
+    /// Sets how many keys the filter can hold before it grows for the first time. It is 1,000 if not called, and 0 is
+    /// allowed.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
     /// let filter = GrowableCuckooFilter::<u64>::builder().capacity(10_000).build()?;
+    /// let memory = filter.memory_usage();
     /// (0..10_000).try_for_each(|key| filter.insert(&key))?;
-    /// assert_eq!(filter.tables(), 1);
+    /// assert_eq!(filter.memory_usage(), memory, "it has not grown");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn capacity(mut self, keys: usize) -> Self {
@@ -79,17 +82,37 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         self
     }
 
+    /// Sets how many keys the filter must be able to hold at its largest size. If not called, that is 2¹⁶ times
+    /// [`capacity`](Self::capacity) or 67 million, whichever is more. (At some low rates it can be less:
+    /// [`GrowableCuckooFilter::max_capacity`] tells.)
+    ///
+    /// The filter has the layout that is best for the rate at this size, so name it if you know it: a filter far below
+    /// its largest size takes more memory for a key. The page [`growth`](crate::guide::growth#sizes) has the figures. For
+    /// a low rate and a large number, the first table is larger than `capacity` takes.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
+    /// let filter = GrowableCuckooFilter::<u64>::builder().capacity(100).max_capacity(5000).build()?;
+    /// assert!(filter.max_capacity() >= 5000);
+    /// let error = (0..).find_map(|key| filter.insert(&key).err()).expect("it is full at some time");
+    /// assert!(matches!(error, InsertError::MaxCapacity { .. }), "{error}");
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    pub fn max_capacity(mut self, keys: usize) -> Self {
+        self.own.max_capacity = Some(keys);
+        self
+    }
+
     /// Sets the largest acceptable false-positive rate of the whole filter, however much it grows: the share of
     /// lookups of absent keys that may be answered `true`. It is 0.001 (0.1 %) if not called.
     ///
-    /// Each table gets five eighths of what the tables before it have left of the rate. Its own rate stays within
-    /// that with every slot taken.
+    /// The rate comes near this only at the [largest size](Self::max_capacity). Before that it is lower.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
     /// let filter = GrowableCuckooFilter::<u64>::builder().capacity(100).false_positive_rate(1e-4).build()?;
     /// (0..5000).try_for_each(|key| filter.insert(&key))?;
-    /// assert!(filter.tables() > 1 && filter.max_false_positive_rate() <= 1e-4);
+    /// assert!(filter.max_false_positive_rate() <= 1e-4);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn false_positive_rate(mut self, rate: f64) -> Self {
@@ -100,8 +123,8 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// Sets how many bytes the filter may take up: [`memory_usage`](GrowableCuckooFilter::memory_usage) is never
     /// more. There is no limit if not called.
     ///
-    /// The filter refuses to grow beyond the limit. Each table is about twice as large as the one before, so a filter
-    /// with a limit may stay below half of it.
+    /// The filter refuses to grow beyond the limit. While it grows there are two tables, of which one is twice as large as
+    /// the other. So a filter with a limit may stay below a third of it.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
@@ -119,11 +142,9 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// Builds the filter, with its first table.
     ///
     /// # Errors
-    /// - [`BuildError::CapacityMissing`] if [`capacity`](Self::capacity) was not called.
     /// - [`BuildError::InvalidRate`] for a rate that is not a number between 0 and 1, both excluded.
-    /// - [`BuildError::RateTooLow`] for a rate that 48 tables together could not meet: below about 4.56e-8, or
-    ///   7.01e-5 if only semi-sorted tables are allowed.
-    /// - [`BuildError::CapacityTooLarge`] for a table that would not fit in the address space.
+    /// - [`BuildError::RateTooLow`] for a rate that leaves no room for eight doublings. The error names the lowest rate.
+    /// - [`BuildError::CapacityTooLarge`] for a largest size that has no table.
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`).
     /// - [`BuildError::MemoryLimit`] if the first table alone goes beyond the limit.
     /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (Not all requests can fail; see
@@ -139,24 +160,19 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// # Ok::<(), BuildError>(())
     /// ```
     pub fn build(self) -> Result<GrowableCuckooFilter<T, S>, BuildError> {
-        let Self { settings, own: Own { memory_limit }, hasher, .. } = self;
-        let capacity = settings.checked()?;
+        let Self { mut settings, own: Own { max_capacity, memory_limit }, hasher, .. } = self;
+        settings.capacity.get_or_insert(FIRST_CAPACITY);
+        let (capacity, filter) = (settings.checked()?, settings.filter);
         let Settings { rate, encoding, pages, .. } = settings;
-        let lowest = growth_plan::lowest_rate(encoding);
-        let first = growth_plan::shapes(rate, encoding).next().filter(|_| rate >= lowest);
-        let first = first.ok_or_else(|| settings.rate_too_low(lowest))?;
-        let plan = Plan {
-            buckets: settings.buckets_for(first, capacity, 1)?.max(LEAST_BUCKETS),
-            rate,
-            encoding,
-            pages,
-            memory_limit,
-            memory_of_caller: size_of::<GrowableCuckooFilter<T, S>>(),
-        };
-        let tables = Tables::new(plan).map_err(|refusal| match refusal {
-            Refusal::MemoryLimit { needed } => BuildError::MemoryLimit { needed, limit: memory_limit },
-            Refusal::OutOfMemory { bytes } => BuildError::OutOfMemory { bytes },
+        let plan = Plan::new(Wanted { capacity, max_capacity, rate, encoding }).map_err(|unable| match unable {
+            Unable::RateTooLow { lowest } => settings.rate_too_low(lowest),
+            Unable::CapacityTooLarge { capacity, largest } => {
+                BuildError::CapacityTooLarge { filter, capacity, largest }
+            }
         })?;
-        Ok(GrowableCuckooFilter::from_parts(tables, hasher, settings.schema))
+        let memory_of_caller = size_of::<GrowableCuckooFilter<T, S>>();
+        let plan = Plan { pages, memory_limit, memory_of_caller, ..plan };
+        let growth = Growth::new(plan).map_err(Refusal::to_build)?;
+        Ok(GrowableCuckooFilter::from_parts(growth, hasher, settings.schema))
     }
 }

@@ -1,4 +1,4 @@
-//! The filter that grows: it hashes keys and asks its tables.
+//! The filter that grows: it hashes keys and asks its table.
 
 use core::borrow::Borrow;
 use core::fmt;
@@ -11,21 +11,20 @@ use crate::filter::batch_key::BatchKey;
 use crate::filter::shared::batches::{batches, blocks};
 use crate::filter::shared::operations::{operation_on_a_key, operations_on_hashes, operations_on_keys, properties};
 use crate::filter::stats::Stats;
+use crate::growth::growth::Growth;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
-use crate::table::face::traits::AnyTable;
-use crate::tables::growth::Tables;
-use crate::word::geometry::nested;
+use crate::word::geometry::doubling;
 
-/// A cuckoo filter that many threads share and that grows: an approximate, concurrent multiset of any number of keys
-/// of type `T`.
+/// A cuckoo filter that many threads share, and that grows and shrinks: an approximate, concurrent multiset of any number
+/// of keys of type `T`.
 ///
-/// It starts as one table. When that table is full, the filter adds another of twice its size, and so on, while
-/// readers and writers go on. Each further table has a lower false-positive rate than the one before. So [the rate
-/// asked for](crate::GrowableBuilder::false_positive_rate) holds for all tables together, however many there are.
+/// It has one table. When that is full, all keys move to a table of twice the size, while readers and writers go on.
+/// [`shrink_to_fit`](Self::shrink_to_fit) moves them to a smaller one in the same way. Lookups at rest cost the same after
+/// any number of doublings. [The rate asked for](crate::GrowableBuilder::false_positive_rate) holds at every size.
 ///
-/// Take it where the number of keys is not known. Where the number is known, a
-/// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter) of that capacity is smaller and faster.
+/// Take it where the number of keys is not known. A [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter) of the right
+/// capacity is smaller. The page [`growth`](crate::guide::growth) explains sizes and memory.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -34,59 +33,51 @@ use crate::word::geometry::nested;
 /// let seen = Arc::new(GrowableCuckooFilter::<u64>::with_capacity(100));
 /// let writer = Arc::clone(&seen);
 /// std::thread::spawn(move || (0..10_000).try_for_each(|key| writer.insert(&key))).join().unwrap()?;
+/// assert!(seen.capacity() >= 10_000);
 /// assert!((0..10_000).all(|key| seen.contains(&key)));
-/// assert!(seen.tables() > 1);
 /// assert!(seen.remove(&17));
 /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
 /// ```
 ///
 /// # Cost
 ///
-/// | operation | cost, with `t` tables |
-/// |---|---|
-/// | [`contains`](Self::contains) | `2t` cache lines for an absent key. Fewer for a present key, because the newest table comes first and holds half of the slots. Also one line of the stripes of each table, which stay in the cache. No lock |
-/// | [`insert`](Self::insert) | Usually two lines and no lock, as in a filter of one table. If the newest table is at its capacity and both buckets are full, two lines of each other table too |
-/// | [`remove`](Self::remove), [`count`](Self::count) | The lines of a lookup, with one gate and, in each table, one stripe locked |
-/// | [`insert_if_absent`](Self::insert_if_absent) | That of a lookup for a present key. Otherwise two lookups and an insert, with one gate locked |
+/// | operation | cost at rest | while the table is replaced |
+/// |---|---|---|
+/// | [`contains`](Self::contains) | two cache lines of the table, and one of the stripes, which stays in the cache. No lock | up to two lines more. No lock |
+/// | [`insert`](Self::insert) | usually two lines and no lock | amid a growth it also moves six buckets, usually; each has a lock |
+/// | [`remove`](Self::remove), [`count`](Self::count) | the lines of a lookup, with one stripe locked | the same lines in both tables |
+/// | [`insert_if_absent`](Self::insert_if_absent) | a lookup if the key is present; otherwise also an insert, with one stripe locked | as `insert`, with one stripe locked |
 ///
-/// To grow from `n` keys to `2ᵏn` takes about `k` more tables, so start with a likely number of keys. A filter that
-/// has grown ten times takes ten times as long to answer "absent".
+/// # Growth and shrinking
 ///
-/// # Growth
-///
-/// - **Who pays:** the first insert that finds no room builds the new table. That takes as long as to fill the table
-///   with zeros, some 30 ms for 100 MB. Other inserts that find no room meanwhile fill the newest table beyond its
-///   capacity. They wait only if that table has no room left either. Lookups, and inserts that find room, wait for no
-///   other thread. Nothing is copied or moved from table to table.
-/// - **What others may observe:** [`tables`](Self::tables), [`capacity`](Self::capacity) and
-///   [`memory_usage`](Self::memory_usage) change. A key that is present throughout a lookup is found, growth or not.
-/// - **Memory:** each table is twice as large as the one before. Compare a filter of 10,000 keys or more with one
-///   table for the same keys. Just before it grows, it takes 1.1 to 1.9 times the memory: 16 to 29 bits a key. Just
-///   after, it takes 2.6 to 3.7 times: 35 to 56 bits a key. (That is at the default rate, on x86-64 and AArch64. At
-///   other rates it is up to 4.3 times just after growth, and 5.4 times near 2 · 10⁻⁶. `cargo test --test growable
-///   documented -- --nocapture` prints all of it.) A later table needs more bits for a key, because its rate is
-///   lower: in a filter for 0.1 %, 13.2 in the first table, 16.8 in the next three, 23.2 from then on.
-///   [`GrowableBuilder::memory_limit`](crate::GrowableBuilder::memory_limit) bounds the memory. The filter frees its
-///   tables only when it is dropped. But it uses the room that removals leave, so a filter whose keys come and go at
-///   constant length does not grow.
-/// - **Allocation:** after construction only growth allocates, and changes while the filter is being saved.
+/// - **Who pays:** the first insert that finds no room allocates the new table. From then on, each insert moves a few
+///   buckets, until all are moved. Where even that is too long, call [`reserve`](Self::reserve) on a thread of its own.
+/// - **Who waits:** no lookup. An insert waits for another thread only if neither table has room, or a lock that it needs
+///   is held for a few instructions.
+/// - **What others may observe:** [`tables`](Self::tables) is 2 meanwhile. [`capacity`](Self::capacity) and
+///   [`memory_usage`](Self::memory_usage) change. A key that is present throughout a lookup is found.
+/// - **Limits:** [`max_capacity`](crate::GrowableBuilder::max_capacity) and
+///   [`memory_limit`](crate::GrowableBuilder::memory_limit).
+/// - **Shrinking** happens only if you ask for it. A filter whose keys come and go at constant length does not grow.
+/// - **Allocation:** after construction only a new table allocates, and changes while the filter is being saved.
 ///
 /// # Consistency
 ///
-/// The promises are those of the page [`consistency`](crate::guide::consistency). A key that is present throughout a
-/// call of [`contains`](Self::contains) is found, whatever happens meanwhile. If many threads race to add a key with
-/// [`insert_if_absent`](Self::insert_if_absent), exactly one of them adds it, also at the moment of growth. The
-/// reasoning is in `src/tables/growth.rs`.
+/// The promises are those of a filter of fixed size: see the page [`consistency`](crate::guide::consistency). Each operation
+/// on a key is linearizable, also amid growth, whoever removes what. The reasoning is in `src/growth/mod.rs`.
 ///
 /// # Hazards
 ///
-/// The page [`security`](crate::guide::security) lists the hazards of all filters. One more applies here: anyone who
-/// knows the hasher's key, and may insert, can choose keys that fill few pairs of buckets. The filter then refuses
-/// other keys there. It does not grow for such keys while the newest table is less than a quarter full. So the memory
-/// stays within a fixed multiple of what the keys in the filter need. Where others decide how many keys there are,
-/// set a [memory limit](crate::GrowableBuilder::memory_limit).
+/// The page [`security`](crate::guide::security) lists the hazards of all filters. Two more apply here:
+///
+/// - **A small filter holds fewer copies of a key**: four while its buckets have two slots, ten at the largest size (at the
+///   default rate). Further ones are refused. The filter does not grow for them.
+/// - **Anyone who knows the hasher's key, and may insert, can choose keys that fill few pairs of buckets.** The filter
+///   refuses others there, and does not grow while the table is less than a quarter full. So the memory stays within a
+///   fixed multiple of what the keys need. Where others decide how many keys there are, set a
+///   [memory limit](crate::GrowableBuilder::memory_limit).
 pub struct GrowableCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
-    pub(in crate::filter) core: Tables,
+    pub(in crate::filter) core: Growth,
     pub(in crate::filter) hasher: S,
     #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots state it"))]
     pub(in crate::filter) schema: Schema,
@@ -102,22 +93,21 @@ operations_on_keys! {
     /// The filter is a multiset: a key that was inserted twice must be removed twice. To add a key only once, use
     /// [`insert_if_absent`](Self::insert_if_absent).
     ///
-    /// Cost: usually two cache lines read and one of them written, without a lock; see [the table](Self#cost). The
-    /// insert that finds no room in any table builds a new one.
+    /// Cost: usually two cache lines read and one of them written, without a lock; see [the table](Self#cost).
     ///
     /// # Errors
     /// Fails if there is no room and the filter cannot grow. Nothing has changed then, and a later attempt may
     /// succeed.
-    /// - [`InsertError::MemoryLimit`] if another table would go beyond the limit.
-    /// - [`InsertError::OutOfMemory`] if the memory for another table was refused. (Not all requests can fail; see
+    /// - [`InsertError::MemoryLimit`] if a larger table would go beyond the limit.
+    /// - [`InsertError::MaxCapacity`] if the filter has its [largest size](crate::GrowableBuilder::max_capacity).
+    /// - [`InsertError::OutOfMemory`] if the memory for a larger table was refused. (Not all requests can fail; see
     ///   [`Builder::build`](crate::Builder::build).)
-    /// - [`InsertError::TooManyCopies`] if copies of this key, or of others that the filter cannot tell apart from
-    ///   it, have filled its buckets in the newest table. Growth would only delay the error.
-    /// - [`InsertError::Full`] if other keys fill both buckets of this key in the newest table, although that table
-    ///   is less than a quarter full. This does not happen to distinct keys, unless the hasher is broken or somebody
-    ///   has its key.
+    /// - [`InsertError::TooManyCopies`] if copies of this key, or of others that the filter cannot tell apart from it,
+    ///   fill its two buckets.
+    /// - [`InsertError::Full`] if other keys fill both buckets although the table is less than a quarter full. This does
+    ///   not happen to distinct keys, unless the hasher is broken or somebody has its key.
     ///
-    /// Before it fails for lack of memory, the filter fills the newest table beyond its capacity, as far as possible.
+    /// Before it fails, the filter fills the table beyond its capacity, as far as possible.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
@@ -138,8 +128,8 @@ operations_on_keys! {
     /// A key that was added this way may share its one copy with keys that later calls mistook for it. Removing it
     /// can remove them too. So do not mix this with [`remove`](Self::remove), unless losing a few keys does no harm.
     ///
-    /// Cost: that of [`contains`](Self::contains) if the key is present. Otherwise also a second lookup and an
-    /// [`insert`](Self::insert), with one gate locked. The gate is not held while a new table is built.
+    /// Cost: that of [`contains`](Self::contains) if the key is present. Otherwise also that of an
+    /// [`insert`](Self::insert), with one stripe locked.
     ///
     /// # Errors
     /// Fails as [`insert`](Self::insert) does, if the key is absent and there is no room. Nothing has changed then.
@@ -159,14 +149,13 @@ operations_on_keys! {
     /// A key that is present throughout the call is found, whatever other threads do, and however the filter grows.
     /// The call is lock-free: it takes no lock, writes no shared memory and waits for no other thread.
     ///
-    /// Cost: for an absent key, two cache lines of each table. For a present key, two of each table from the newest
-    /// to the one that holds it.
+    /// Cost: two cache lines. For an absent key up to four while the table is being replaced.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
     /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
     /// (0..5000).try_for_each(|key| filter.insert(&key))?;
-    /// assert!((0..5000).all(|key| filter.contains(&key)), "in whichever table they are");
+    /// assert!((0..5000).all(|key| filter.contains(&key)), "however often it has grown");
     /// # Ok::<(), InsertError>(())
     /// ```
     contains;
@@ -175,9 +164,9 @@ operations_on_keys! {
     ///
     /// **Remove only keys that were inserted**, once for each insert. A key that was never inserted can be mistaken
     /// for one that was, as in [`contains`](Self::contains). Removing it makes the other key disappear. As long as
-    /// only present keys are removed, no other key is lost, whichever tables hold them and their look-alikes.
+    /// only present keys are removed, no other key is lost, at whatever sizes they were inserted.
     ///
-    /// Cost: the cache lines of a lookup, with one gate locked and, in each table that it looks at, one stripe.
+    /// Cost: the cache lines of a lookup, with one stripe locked.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
@@ -192,8 +181,8 @@ operations_on_keys! {
     /// Returns how many copies of the key are in the filter. That is the exact number of copies that were inserted
     /// and not removed, plus the copies of any other keys that the filter cannot tell apart from this one.
     ///
-    /// Cost: two cache lines of each table, with one gate locked and, in each table, one stripe. Where
-    /// [`contains`](Self::contains) is enough, it is faster and waits for no other thread.
+    /// Cost: the cache lines of a lookup, with one stripe locked. Where [`contains`](Self::contains) is enough, it is
+    /// faster and waits for no other thread.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
@@ -209,10 +198,8 @@ operations_on_keys! {
 
 batches! {
     GrowableCuckooFilter with removal:
-    /// Where the tables are larger than the cache, these are two to six times as fast as one call for each key
-    /// (`cargo bench --bench batches`). While the filter works on the first keys, the buckets of the next ones are on
-    /// their way from memory. In the cache, lookups of present keys are 2.5 times as fast, and the other operations
-    /// gain little.
+    /// In a table larger than the cache, these are several times as fast as one call for each key (`cargo bench --bench
+    /// batches`): while the filter works on the first keys, the buckets of the next ones are on their way from memory.
 }
 
 operations_on_hashes!(GrowableCuckooFilter with removal);
@@ -220,53 +207,87 @@ operations_on_hashes!(GrowableCuckooFilter with removal);
 properties!(GrowableCuckooFilter made by "with_capacity(1000)");
 
 impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
-    pub(in crate::filter) fn from_parts(core: Tables, hasher: S, schema: Schema) -> Self {
+    pub(in crate::filter) fn from_parts(core: Growth, hasher: S, schema: Schema) -> Self {
         Self { core, hasher, schema, key: PhantomData }
     }
 
-    /// The tables take hashes that are mixed once for all of them.
+    /// The core takes hashes that are mixed once for all levels.
     #[inline(always)]
     fn prepared(hash: u64) -> u64 {
-        nested(hash)
+        doubling(hash)
     }
 
-    /// Makes room for `additional` more keys now, so that no insert has to grow the filter for them later. It adds as
-    /// many tables as that takes.
+    /// Makes room for `additional` more keys now, so that no insert has to grow the filter for them later.
     ///
-    /// Each table is twice as large as the one before, so the filter may get more room than that. From a small first
-    /// table to a million keys it still takes a dozen tables, so start with a likely number of keys. If there is room
-    /// already, the call adds no table. Other threads can use the filter meanwhile, as when it grows. Call this
-    /// before a bulk load, or at intervals, from a thread that may take its time: `filter.reserve(100_000)` in a
-    /// thread of its own keeps room for 100,000 keys ahead of the inserts.
+    /// Each doubling makes the table twice as large, so the filter may get more room than that. If there is room already,
+    /// the call does nothing, except that it ends a doubling that is under way. Other threads can use the filter meanwhile.
+    /// Call this before a bulk load, or at intervals: `filter.reserve(100_000)` in a thread of its own keeps room for
+    /// 100,000 keys ahead of the inserts.
     ///
-    /// `additional` is counted from [`len`](Self::len) at the moment of the call, so what others insert meanwhile
-    /// counts. Distinct keys then go in without growth. An exception is as improbable as in a
+    /// `additional` is counted from [`len`](Self::len) at the moment of the call, so what others insert meanwhile counts.
+    /// Distinct keys then go in without growth. An exception is as improbable as in a
     /// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter::capacity): below one in a billion.
     ///
-    /// Cost: it adds up at most 64 counters for each table; a new table takes some 30 ms for 100 MB. Each further
-    /// table makes lookups of absent keys slower: see [the table](Self#cost).
+    /// Cost: one pass over the table for each doubling, in order, with one lock for a bucket.
     ///
     /// # Errors
-    /// Fails if the tables would go beyond the [memory limit](crate::GrowableBuilder::memory_limit) or the address
-    /// space, or if their memory is refused. Nothing has changed then.
+    /// Fails if there would be more keys than [`max_capacity`](Self::max_capacity), if the old and the new table together
+    /// would go beyond the [memory limit](crate::GrowableBuilder::memory_limit), or if their memory is refused. In the last
+    /// case the filter may have grown by a part.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
     /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
     /// filter.reserve(10_000)?;
-    /// let tables = filter.tables();
+    /// let capacity = filter.capacity();
     /// (0..10_000).try_for_each(|key| filter.insert(&key))?;
-    /// assert_eq!(filter.tables(), tables);
+    /// assert_eq!(filter.capacity(), capacity);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn reserve(&self, additional: usize) -> Result<(), ReserveError> {
         self.core.reserve(additional)
     }
 
+    /// Moves all keys to the smallest table that is made for them and for `capacity` keys, and frees the memory of the
+    /// larger one. Does nothing if there is none.
+    ///
+    /// Other threads can use the filter meanwhile. What they insert may go beyond the smaller table. Then the call tries a
+    /// larger one, or leaves the filter as it was. The same happens if some keys have more copies than the buckets of the
+    /// smaller table have slots, if the memory for it is refused, or if both tables together would take more than the
+    /// [memory limit](crate::GrowableBuilder::memory_limit). [`capacity`](Self::capacity) tells.
+    ///
+    /// Cost: one pass over the table, in which each key is inserted into the smaller one. Meanwhile, lookups of absent keys
+    /// look into both tables.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
+    /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
+    /// (0..10_000).try_for_each(|key| filter.insert(&key))?;
+    /// (100..10_000).for_each(|key| assert!(filter.remove(&key)));
+    /// let before = filter.memory_usage();
+    /// filter.shrink_to(200);
+    /// assert!(filter.memory_usage() < before / 4 && (0..100).all(|key| filter.contains(&key)));
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn shrink_to(&self, capacity: usize) {
+        self.core.shrink_to(capacity);
+    }
+
+    /// [`shrink_to`](Self::shrink_to) the smallest table that is made for the keys that are in.
+    pub fn shrink_to_fit(&self) {
+        self.core.shrink_to(0);
+    }
+
+    /// Returns how many keys the filter can be made for at its largest size.
+    #[must_use]
+    pub fn max_capacity(&self) -> usize {
+        self.core.max_capacity()
+    }
+
     /// Returns how many keys are in the filter. A key that was inserted several times counts as often.
     ///
     /// The number is exact while no other thread changes the filter. While others do, each change that overlaps the
-    /// call may or may not be counted. Cost: it adds up at most 64 counters for each table.
+    /// call may or may not be counted. Cost: it adds up at most 64 counters.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
@@ -280,7 +301,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
         self.core.len()
     }
 
-    /// Returns how many keys the present tables were made for. With more keys, the filter grows.
+    /// Returns how many keys the table is made for. Beyond that, the first key whose two buckets are full makes it grow.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
@@ -295,7 +316,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
         self.core.capacity()
     }
 
-    /// Returns how many slots all present tables have together, each for one fingerprint.
+    /// Returns how many slots the table has, each for one fingerprint. While it is replaced: the larger one of the two.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
@@ -307,15 +328,14 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
         self.core.slots()
     }
 
-    /// Returns how many tables there are: one, and one more for each time that the filter has grown.
+    /// Returns how many tables there are: one, or two while the table is being replaced.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
+    /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
     /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
-    /// assert_eq!(filter.tables(), 1);
-    /// (0..5000).try_for_each(|key| filter.insert(&key))?;
-    /// assert!(filter.tables() > 1);
-    /// # Ok::<(), InsertError>(())
+    /// filter.reserve(5000)?;
+    /// assert_eq!(filter.tables(), 1, "the doublings have ended");
+    /// # Ok::<(), concurrent_cuckoo_filter::ReserveError>(())
     /// ```
     #[must_use]
     pub fn tables(&self) -> usize {
@@ -326,9 +346,8 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// 256 KiB each that all semi-sorted filters share, and the name of a schema that the caller has given, up to 255
     /// bytes.
     ///
-    /// The memory is never more than [the limit](crate::GrowableBuilder::memory_limit), if one was set. With the
-    /// default rate, a filter that has not grown yet takes 94 bits a key for 100 keys, 23 for 1,000, 19 for 10,000
-    /// and 13.5 for a million or more.
+    /// The memory is never more than [the limit](crate::GrowableBuilder::memory_limit), if one was set. The page
+    /// [`growth`](crate::guide::growth#memory) has the bits a key at each size.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
@@ -359,9 +378,9 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
         self.core.false_positive_rate()
     }
 
-    /// Returns the expected false-positive rate with every slot of the present tables taken.
+    /// Returns the expected false-positive rate with every slot of the present table taken.
     ///
-    /// It rises with each table, but never beyond what the builder was asked for.
+    /// It rises with each doubling, but never beyond what the builder was asked for.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
@@ -376,10 +395,10 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
         self.core.max_false_positive_rate()
     }
 
-    /// Returns all figures at once, of all tables together, with counts of what has happened since the filter was
-    /// made: see [`ConcurrentCuckooFilter::stats`](crate::ConcurrentCuckooFilter::stats).
+    /// Returns all figures at once, with counts of what has happened since the filter was made: see
+    /// [`ConcurrentCuckooFilter::stats`](crate::ConcurrentCuckooFilter::stats).
     ///
-    /// Cost: it adds up at most 64 cache lines for each table. It takes no lock and does not allocate.
+    /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
@@ -387,34 +406,35 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// (0..1000).try_for_each(|key| filter.insert(&key))?;
     /// let stats = filter.stats();
     /// assert_eq!((stats.len, stats.inserts_refused), (1000, 0));
-    /// assert!(stats.tables > 1);
+    /// assert_eq!(stats.capacity, filter.capacity());
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
         let rates = (self.false_positive_rate(), self.max_false_positive_rate());
-        // If another table took what one table refused, the filter did not refuse it.
-        let inserts_refused = self.core.inserts_refused();
-        let tables = self.core.newest_first().map(|table| table as &dyn AnyTable);
-        Stats { inserts_refused, ..Stats::of(tables, self.memory_usage(), rates.0, rates.1) }
+        self.core.stats(|level| Stats {
+            // What one table refused may have gone into the next one.
+            inserts_refused: self.core.inserts_refused(),
+            tables: self.tables(),
+            ..Stats::of([level], self.memory_usage(), rates.0, rates.1)
+        })
     }
 
-    /// Removes all keys that are in the filter when the call begins. The tables stay, empty.
+    /// Removes all keys that are in the filter when the call begins. The table stays, empty; to free its memory, call
+    /// [`shrink_to_fit`](Self::shrink_to_fit) afterwards.
     ///
     /// For other threads this is not one step. During the call they may find some keys gone and others still present,
     /// and a key that is inserted during the call may be removed or not. [`len`](Self::len) is exact again when this
     /// call and all others have ended.
     ///
-    /// Cost: one pass over each table in turn (some 90 ms for 100 MB), with all its stripes locked. Lookups, and
-    /// inserts that find room, go on meanwhile.
+    /// Cost: one pass over the table, with all its stripes locked. Lookups, and inserts that find room, go on meanwhile.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
     /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
     /// (0..5000).try_for_each(|key| filter.insert(&key))?;
-    /// let tables = filter.tables();
     /// filter.clear();
-    /// assert_eq!((filter.len(), filter.tables()), (0, tables));
+    /// assert_eq!(filter.len(), 0);
     /// # Ok::<(), InsertError>(())
     /// ```
     pub fn clear(&self) {
@@ -422,7 +442,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     }
 }
 
-/// Shows statistics, but not the tables and not the hasher, whose key is a secret.
+/// Shows statistics, but not the table and not the hasher, whose key is a secret.
 impl<T: ?Sized, S> fmt::Debug for GrowableCuckooFilter<T, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GrowableCuckooFilter")

@@ -42,9 +42,9 @@ use crate::word::values::Values;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// No maplet grows. Build it for the most that it will hold, or rebuild it. (The tables of a
-/// [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) must agree on eight bits of each fingerprint, and values leave
-/// fewer in most layouts. And a value would have to be replaced in one table while a lookup goes through several.)
+/// No maplet grows. Build it for the most that it will hold, or rebuild it. (A
+/// [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) takes the bits of a bucket's number from long fingerprints. Values
+/// leave too few bits for that.)
 pub struct ConcurrentCuckooMaplet<T: ?Sized, S = DefaultHashBuilder> {
     pub(in crate::filter) core: Box<dyn MapletTable>,
     pub(in crate::filter) hasher: S,

@@ -8,7 +8,10 @@ use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
+use crate::filter::growable::filter::GrowableCuckooFilter;
 use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
+use crate::growth::growth::{Growth, Refusal};
+use crate::growth::plan::Plan;
 use crate::hasher::probe::probe;
 use crate::machine::memory::Pages;
 use crate::table::face::plan::TablePlan;
@@ -18,8 +21,21 @@ use crate::table::image::images::{Imaged, Images, TableImage};
 use crate::table::table::memory_for;
 use crate::word::layout::Shape;
 
-/// How each core is created empty, compared and filled.
-trait Absorbing: OneTable + Sized + Sync {
+/// A core that another one of its kind can be added to.
+trait Absorbing: Sized {
+    /// An empty core with the same settings.
+    fn another(&self) -> Result<Self, BuildError>;
+
+    fn absorb(&self, other: &Self) -> Result<u64, AbsorbError> {
+        self.absorb_all(&[other])
+    }
+
+    /// Takes in all of the others, each on a thread of its own, or none.
+    fn absorb_all(&self, others: &[&Self]) -> Result<u64, AbsorbError>;
+}
+
+/// How each core of one table of a fixed size is created empty, compared and filled.
+trait AbsorbingTable: OneTable + Sized + Sync {
     const KIND: FilterKind;
 
     /// An empty table with this plan; `None` if there is no memory for it.
@@ -45,12 +61,6 @@ trait Absorbing: OneTable + Sized + Sync {
         others.table().len()
     }
 
-    fn another(&self) -> Result<Self, BuildError> {
-        let table = self.table();
-        let plan = TablePlan::new(table.shape(), table.buckets(), Pages::DEFAULT);
-        self.empty(plan).ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(table.buckets()) })
-    }
-
     fn is_alike(&self, others: &Self) -> Result<(), AbsorbError> {
         let (ours, theirs) = (layout_of(self.table()), layout_of(others.table()));
         if ours != theirs {
@@ -66,6 +76,14 @@ trait Absorbing: OneTable + Sized + Sync {
         }
         Ok(())
     }
+}
+
+impl<C: AbsorbingTable> Absorbing for C {
+    fn another(&self) -> Result<Self, BuildError> {
+        let table = self.table();
+        let plan = TablePlan::new(table.shape(), table.buckets(), Pages::DEFAULT);
+        self.empty(plan).ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(table.buckets()) })
+    }
 
     fn absorb(&self, others: &Self) -> Result<u64, AbsorbError> {
         self.is_alike(others)?;
@@ -75,13 +93,33 @@ trait Absorbing: OneTable + Sized + Sync {
         sum_of([self.table().absorb(&image.tables[0])], Self::KIND)
     }
 
-    /// Takes in all of the others, each on a thread of its own, or none.
     fn absorb_all(&self, others: &[&Self]) -> Result<u64, AbsorbError> {
         others.iter().try_for_each(|others| self.is_alike(others))?;
         let images = others.iter().map(|&others| begin(others)).collect::<Result<Vec<_>, _>>()?;
         images.iter().try_for_each(|image| self.check_moment(&image.tables[0]))?;
         self.has_room_for(others.iter().fold(0, |sum: usize, others| sum.saturating_add(self.coming(others))))?;
         sum_of(in_parallel(images.iter().map(|image| || self.table().absorb(&image.tables[0]))), Self::KIND)
+    }
+}
+
+impl Absorbing for Growth {
+    fn another(&self) -> Result<Self, BuildError> {
+        Growth::new(self.plan).map_err(Refusal::to_build)
+    }
+
+    fn absorb_all(&self, others: &[&Self]) -> Result<u64, AbsorbError> {
+        for other in others {
+            // Those of the first size and of the largest determine all.
+            for level in [|_: &Plan| 0, |plan: &Plan| plan.doublings] {
+                let [ours, theirs] = [self, *other].map(|core| layout_at(&core.plan, level(&core.plan)));
+                if ours != theirs {
+                    return Err(AbsorbError::Layout { ours, theirs });
+                }
+            }
+        }
+        let images = others.iter().map(|other| other.image()).collect::<Result<Vec<_>, _>>();
+        let images = images.map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
+        sum_of(in_parallel(images.iter().map(|image| || self.absorb_image(image))), FilterKind::Growable)
     }
 }
 
@@ -104,11 +142,19 @@ fn sum_of(attempts: impl IntoIterator<Item = Absorbed>, kind: FilterKind) -> Res
 }
 
 fn layout_of(table: &dyn AnyTable) -> TableLayout {
-    let Shape { encoding, slots, fingerprint_bits, payload_bits } = table.shape();
-    TableLayout { buckets: table.buckets(), encoding, slots_per_bucket: slots as usize, fingerprint_bits, payload_bits }
+    layout(table.shape(), table.buckets())
 }
 
-impl Absorbing for Box<dyn FilterTable> {
+fn layout_at(plan: &Plan, level: u32) -> TableLayout {
+    layout(plan.shape(level), plan.buckets(level))
+}
+
+fn layout(shape: Shape, buckets: usize) -> TableLayout {
+    let Shape { encoding, slots, fingerprint_bits, payload_bits } = shape;
+    TableLayout { buckets, encoding, slots_per_bucket: slots as usize, fingerprint_bits, payload_bits }
+}
+
+impl AbsorbingTable for Box<dyn FilterTable> {
     const KIND: FilterKind = FilterKind::Concurrent;
 
     fn empty(&self, plan: TablePlan) -> Option<Self> {
@@ -116,7 +162,7 @@ impl Absorbing for Box<dyn FilterTable> {
     }
 }
 
-impl Absorbing for Box<dyn MapletTable> {
+impl AbsorbingTable for Box<dyn MapletTable> {
     const KIND: FilterKind = FilterKind::Maplet;
 
     fn empty(&self, plan: TablePlan) -> Option<Self> {
@@ -124,7 +170,7 @@ impl Absorbing for Box<dyn MapletTable> {
     }
 }
 
-impl Absorbing for Box<dyn ExpiringTable> {
+impl AbsorbingTable for Box<dyn ExpiringTable> {
     const KIND: FilterKind = FilterKind::Expiring;
 
     fn empty(&self, plan: TablePlan) -> Option<Self> {
@@ -147,7 +193,7 @@ impl Absorbing for Box<dyn ExpiringTable> {
 
     /// The other clock is read first: this one can only have advanced meanwhile.
     fn check_moment(&self, image: &TableImage<'_>) -> Result<(), AbsorbError> {
-        match (image.save.reading().and_then(|reading| reading.now), self.clock().now()) {
+        match (image.reading().and_then(|reading| reading.now), self.clock().now()) {
             (Some(theirs), ours) if ours.is_none_or(|ours| ours < theirs) => {
                 Err(AbsorbError::ClockBehind { ours, theirs })
             }
@@ -330,4 +376,9 @@ absorbing! {
     ///
     /// A part of [`fill_in_parts`](Self::fill_in_parts) starts at the tick of the whole filter. Don't advance it to
     /// a later one.
+}
+
+absorbing! {
+    GrowableCuckooFilter made by "with_capacity(1000)", with "", "part.insert(&7)?;", "each copy of each key":
+    /// This filter grows for them. The two may have any sizes, but they must have been built with the same settings.
 }

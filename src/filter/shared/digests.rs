@@ -114,13 +114,8 @@ digest! {
 
 digest! {
     GrowableCuckooFilter of Growable:
-    /// The digest does not depend on which table a key's copy is in, nor on how many tables there are. Keys count
-    /// as the oldest table tells them apart. So two filters can have the same digest only if their oldest tables
-    /// have the same size and layout.
-    ///
-    /// What [`insert_if_absent`](Self::insert_if_absent) takes for present depends on which table a look-alike is
-    /// in. So with that operation, the digest also depends on the order of the changes and on how the filter has
-    /// grown.
+    /// The digest does not depend on the size of the table: a filter that has grown and shrunk has the same one as a
+    /// fresh one with the same keys. Two filters can have the same digest only if they were built with the same settings.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{DefaultHashBuilder, GrowableCuckooFilter};

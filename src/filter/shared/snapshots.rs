@@ -313,12 +313,11 @@ snapshots! {
 }
 
 snapshots! {
-    GrowableCuckooFilter of crate::tables::growth::Tables,
+    GrowableCuckooFilter of crate::growth::growth::Growth,
     with "let revoked = Revoked::with_capacity_and_hasher(1000, hasher.clone());\nrevoked.insert(\"token-17\")?;":
     saved:
-    /// Tables that are added meanwhile are not in the snapshot. The layouts of the tables follow from the rate, by
-    /// arithmetic on floating-point numbers. A machine whose arithmetic gives other layouts, which can happen at
-    /// rates just between two of them, reports that as an error when it loads the snapshot.
+    /// The save first ends a resize that is under way. The snapshot is of one table, and states the sizes that the filter
+    /// can have.
     loaded:
     /// **`memory_limit` is the filter's limit from then on**, as
     /// [`GrowableBuilder::memory_limit`](crate::GrowableBuilder::memory_limit) sets it: growth beyond it is refused.

@@ -154,6 +154,13 @@ impl Reading {
     }
 }
 
+impl Reading {
+    /// The moment, and what the caller calls its `now`; `None` unless the clock had been set to a tick.
+    pub(crate) fn moment_and_tick(self) -> Option<(Moment, u64)> {
+        Some((self.moment, self.tick()?))
+    }
+}
+
 impl Clock {
     pub(crate) fn new(ring: Ring, longest: u64, resolution: Option<Duration>, when_full: WhenFull) -> Self {
         Self {

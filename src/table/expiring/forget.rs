@@ -78,7 +78,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             }
             if earliest.get() >= end
                 || self.copies(class) == self.slots_of(class)
-                || self.counters.len() < self.capacity() / 2
+                || self.common.counters.len() < self.capacity() / 2
             {
                 return None;
             }

@@ -248,7 +248,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[cold]
     #[inline(never)]
     fn contains_live_slow(&self, hash: u64) -> bool {
-        self.counters.lookup_retried();
+        self.common.counters.lookup_retried();
         self.contains_live_exactly(hash)
     }
 
@@ -269,7 +269,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             {
                 return found;
             }
-            self.counters.lookup_retried();
+            self.common.counters.lookup_retried();
         }
     }
 
@@ -309,7 +309,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     ) -> Result<bool, InsertError> {
         // As in `remove`.
         self.prefetch(class);
-        let guard = self.stripe(class.sum).lock_unless(Fault::AddValueWithoutLock, &self.counters);
+        let guard = self.stripe(class.sum).lock_unless(Fault::AddValueWithoutLock, &self.common.counters);
         let add = |item| {
             if self.is_being_saved() { self.add_while_saved(item) } else { self.add(layout, item) }
         };
@@ -366,10 +366,10 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                         let clock = self.own_clock();
                         if clock.when_full() == WhenFull::Refuse || self.forget(clock, class, until, purpose).is_none()
                         {
-                            self.counters.insert_refused();
+                            self.common.counters.insert_refused();
                             return Err(error);
                         }
-                        attempt = add(&self.stripe(class.sum).lock_unless(lock, &self.counters))?;
+                        attempt = add(&self.stripe(class.sum).lock_unless(lock, &self.common.counters))?;
                         continue;
                     }
                     let decided = |guard: &Guard<'_>| match add(guard) {
@@ -385,7 +385,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                     }
                 }
             }
-            attempt = add(&self.stripe(class.sum).lock_unless(lock, &self.counters))?;
+            attempt = add(&self.stripe(class.sum).lock_unless(lock, &self.common.counters))?;
         }
     }
 
@@ -419,7 +419,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let item = class.with(layout, clock.ring.place(end));
         self.bump_to_add(guard, Fault::AddValueWithoutBump);
         if add(item) {
-            self.counters.add_len(1);
+            self.common.counters.add_len(1);
             return Ok(Attempt::Added);
         }
         Ok(Attempt::NoRoom)
@@ -431,7 +431,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         if if_present == IfPresent::Extend && self.copies(class) > 0 {
             return Ok(Attempt::NotNeeded);
         }
-        self.counters.insert_refused();
+        self.common.counters.insert_refused();
         Err(self.own_clock().forgotten(until))
     }
 
@@ -471,7 +471,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         // As in `remove`.
         self.prefetch(class);
         let clock = self.own_clock();
-        let guard = self.stripe(class.sum).lock_unless(Fault::RemoveWithoutLock, &self.counters);
+        let guard = self.stripe(class.sum).lock_unless(Fault::RemoveWithoutLock, &self.common.counters);
         // An end that is not admitted can't have been added.
         let Ok(Admission::At { end }) = clock.admit(clock.read(), Until::Tick(expires_at)) else {
             return false;

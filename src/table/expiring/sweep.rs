@@ -205,7 +205,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 continue;
             }
             let stripe = self.stripe(self.buckets.sum(self.layout.fingerprint_of(entry)));
-            let guard = if held { stripe.held() } else { stripe.lock_unless(Fault::DropWithoutLock, &self.counters) };
+            let guard =
+                if held { stripe.held() } else { stripe.lock_unless(Fault::DropWithoutLock, &self.common.counters) };
             // Checked again under the lock: the place may mean another end by now.
             if clock.ring.is_live(clock.moment(), payload) && !fault::injected(Fault::DropWithoutLock) {
                 continue;
@@ -233,7 +234,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Counts dead entries that were taken out, and how many of them were ended early.
     fn count_expired(&self, clock: &Clock, entries: usize, forgotten: usize) {
         if entries > 0 {
-            self.counters.add_len(-(entries as i64));
+            self.common.counters.add_len(-(entries as i64));
             clock.tallies.expired.fetch_add((entries - forgotten) as u64, Ordering::Relaxed);
         }
         if forgotten > 0 {

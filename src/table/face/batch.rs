@@ -11,7 +11,7 @@ use crate::word::geometry::{Geometry, Item, Items};
 use crate::word::layout::Layout;
 
 /// A batch of lookups, all of which is compiled for each vector unit.
-pub(in crate::table) struct Lookups<'a, L, G, K: Lookup> {
+pub(in crate::table) struct Lookups<'a, L, G: Geometry, K: Lookup> {
     pub(in crate::table) table: &'a Table<L, G>,
     pub(in crate::table) hashes: Hashes<'a>,
     pub(in crate::table) answers: &'a mut dyn FnMut(&[K::Answer]),
@@ -25,7 +25,7 @@ impl<L: Layout, G: Geometry, K: Lookup> Vectorized for Lookups<'_, L, G, K> {
 }
 
 /// The steps of a batch of lookups.
-struct LookUp<'a, L, G, K: Lookup> {
+struct LookUp<'a, L, G: Geometry, K: Lookup> {
     table: &'a Table<L, G>,
     answers: &'a mut dyn FnMut(&[K::Answer]),
 }
@@ -107,7 +107,7 @@ impl<L: Layout, G: Geometry> Vectorized for Prepare<'_, L, G> {
 
 /// The steps of a batch of changes. `act` makes those of a block, and prefetches the buckets of the coming one. It
 /// returns whether to go on.
-struct Change<'a, L, G, B, A> {
+struct Change<'a, L, G: Geometry, B, A> {
     table: &'a Table<L, G>,
     beside: B,
     act: A,
@@ -174,7 +174,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 added += 1;
             }
             if !counts {
-                self.counters.add_len(added as i64);
+                self.common.counters.add_len(added as i64);
             }
             *inserted += added;
             refused.is_none()
@@ -215,7 +215,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 *removed = remove(self, block.prepared.get(nth), block.hashes[nth], B::nth(beside, nth));
                 count += i64::from(*removed);
             }
-            self.counters.add_len(-count);
+            self.common.counters.add_len(-count);
             answers(&removed[..block.len]);
             true
         };

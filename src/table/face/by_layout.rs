@@ -5,9 +5,11 @@ use crate::machine::memory::Pages;
 use crate::table::expiring::clock::Clock;
 use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
-use crate::table::table::{Table, memory_for};
-use crate::word::geometry::{Buckets, Nested};
-use crate::word::layout::{Encoding, NEVER_ZERO, Plain, SHAPES, SemiSorted, Shape, WithPayload};
+use crate::table::table::Table;
+#[cfg(feature = "snapshot")]
+use crate::table::table::memory_for;
+use crate::word::geometry::Buckets;
+use crate::word::layout::{Encoding, Plain, SHAPES, SemiSorted, Shape, WithPayload};
 
 /// Expands to `$body` with `$Layout` as the type of this shape's encoding, for each of these shapes with its slots
 /// and bits as `$SLOTS` and `$BITS`.
@@ -34,6 +36,7 @@ macro_rules! by_shape_for_payload {
 }
 
 /// The same where only the encoding matters.
+#[cfg(feature = "snapshot")]
 macro_rules! by_encoding {
     ($shape:expr, $Layout:ident => $body:expr) => {
         match $shape.encoding {
@@ -76,20 +79,6 @@ pub(crate) fn with_clock(pages: Pages, shape: Shape, buckets: usize, clock: Cloc
         let table = Table::<WithPayload<L>>::new(pages, shape, geometry)?.with_clock(clock)?;
         Some(Box::new(Shaped::<_, _, SLOTS, BITS> { table }))
     })
-}
-
-/// An empty table with nested classes, or `None` if there is no memory for it.
-pub(crate) fn nested(pages: Pages, shape: Shape, geometry: Nested) -> Option<Box<dyn FilterTable>> {
-    debug_assert!(shape.low_bits() >= NEVER_ZERO, "{shape:?} does not nest");
-    by_encoding!(shape, L => {
-        let table = Table::<L, Nested>::new(pages, shape, geometry)?;
-        Some(Box::new(Shaped::<_, _, 0, 0> { table }))
-    })
-}
-
-/// The memory that such a table takes, in bytes.
-pub(crate) fn nested_memory_for(shape: Shape, buckets: usize) -> usize {
-    memory_for(buckets) + by_encoding!(shape, L => size_of::<Table<L, Nested>>())
 }
 
 /// What `AnyTable::memory_usage` of a table that is not one of several will be.

@@ -5,13 +5,13 @@ use crate::error::insert::{InsertBatchError, InsertError};
 use crate::error::load::LoadError;
 use crate::plan::batch::Hashes;
 use crate::table::counters::Counters;
-use crate::table::expiring::clock::{Advance, Clock, Until};
+use crate::table::expiring::clock::{Advance, Clock, Reading, Until};
 use crate::table::expiring::{ContainsLive, IfPresent};
 use crate::table::face::traits::{
     AnyTable, BlockOfEnds, BlockOfValues, ExpiringTable, Facts, FilterTable, MapletTable,
 };
 use crate::table::image::absorb::{Absorbed, Image};
-use crate::table::image::save::TableSave;
+use crate::table::image::save::SaveNumber;
 use crate::table::lookup::Contains;
 use crate::table::maplet::ValuesOfKey;
 use crate::table::table::{Table, memory_for};
@@ -25,7 +25,7 @@ use crate::word::values::Values;
 /// lookups, inserts and removals, where constants save a tenth of the instructions. All other code is that of
 /// `Table`, where the shape is data.
 #[derive(Debug)]
-pub(crate) struct Shaped<L, G, const SLOTS: u32, const BITS: u32> {
+pub(crate) struct Shaped<L, G: Geometry, const SLOTS: u32, const BITS: u32> {
     pub(crate) table: Table<L, G>,
 }
 
@@ -56,7 +56,7 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> AnyTable for Sha
     }
 
     fn counters(&self) -> &Counters {
-        &self.table.counters
+        &self.table.common.counters
     }
 
     fn contains(&self, hash: u64) -> bool {
@@ -71,19 +71,31 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> AnyTable for Sha
         self.table.clear();
     }
 
-    fn begin_save(&self) -> std::io::Result<TableSave<'_>> {
+    fn begin_save(&self) -> std::io::Result<SaveNumber> {
         self.table.begin_save()
     }
 
     fn read_image(
         &self,
-        save: &TableSave<'_>,
+        save: SaveNumber,
         chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>,
     ) -> std::io::Result<u64> {
         self.table.read_image(save, chunk)
     }
 
-    fn digest(&self, save: &TableSave<'_>) -> std::io::Result<u64> {
+    fn of_classes(&self) -> [u64; 5] {
+        self.table.buckets.of_classes(self.table.layout.shape())
+    }
+
+    fn reading(&self, save: SaveNumber) -> Option<Reading> {
+        self.table.saving().reading(save)
+    }
+
+    fn end_save(&self, save: SaveNumber) {
+        self.table.saving().end(save);
+    }
+
+    fn digest(&self, save: SaveNumber) -> std::io::Result<u64> {
         self.table.digest(save)
     }
 
@@ -104,10 +116,6 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> FilterTable for 
 
     fn insert(&self, hash: u64) -> Result<(), InsertError> {
         self.table.insert(self.layout(), hash)
-    }
-
-    fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError> {
-        self.table.insert_within_capacity(hash)
     }
 
     fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
@@ -133,11 +141,6 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> FilterTable for 
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         let remove = |table: &Table<L, G>, item, hash, ()| table.remove_item(Self::layout_of(table), item, hash, false);
         self.table.remove_all(hashes, (), remove, answers);
-    }
-
-    fn lower_bucket(&self, hash: u64) -> usize {
-        let item = self.table.item(hash);
-        item.first.min(item.second)
     }
 }
 

@@ -13,9 +13,9 @@ use crate::plan::batch::{BLOCK, Hashes};
 use crate::plan::sizing;
 use crate::table::counters::Counters;
 use crate::table::expiring::IfPresent;
-use crate::table::expiring::clock::{Advance, Clock, Until};
+use crate::table::expiring::clock::{Advance, Clock, Reading, Until};
 use crate::table::image::absorb::{Absorbed, Image};
-use crate::table::image::save::TableSave;
+use crate::table::image::save::SaveNumber;
 use crate::word::layout::Shape;
 use crate::word::values::Values;
 
@@ -37,16 +37,22 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     fn clear(&self);
     /// Begins a save, at this moment: see `table/image/save.rs`.
-    fn begin_save(&self) -> std::io::Result<TableSave<'_>>;
+    fn begin_save(&self) -> std::io::Result<SaveNumber>;
     /// Passes the image of the words at the moment of a save of this table to `chunk`, in order and a chunk at a
     /// time. Returns how many copies are in it.
     fn read_image(
         &self,
-        save: &TableSave<'_>,
+        save: SaveNumber,
         chunk: &mut dyn FnMut(&[u64]) -> std::io::Result<()>,
     ) -> std::io::Result<u64>;
+    /// Numbers that are equal for tables with the same classes.
+    fn of_classes(&self) -> [u64; 5];
+    /// The reading of the table's clock at the moment of a save of this table, if it has a clock.
+    fn reading(&self, save: SaveNumber) -> Option<Reading>;
+    /// Ends a save of this table, complete or not.
+    fn end_save(&self, save: SaveNumber);
     /// The sum of the digests of all copies at the moment of a save of this table.
-    fn digest(&self, save: &TableSave<'_>) -> std::io::Result<u64>;
+    fn digest(&self, save: SaveNumber) -> std::io::Result<u64>;
     /// Adds all copies of a table that is alike: see `table/image/absorb.rs`.
     fn absorb(&self, image: &dyn Image) -> Absorbed;
     /// Fills an empty table with words, which `next` provides in order and a chunk at a time. Returns how many copies
@@ -97,7 +103,7 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
 }
 
 /// The core of a filter that is one table.
-pub(crate) trait OneTable {
+pub(crate) trait OneTable: Debug {
     fn table(&self) -> &dyn AnyTable;
 }
 
@@ -123,18 +129,12 @@ impl OneTable for Box<dyn ExpiringTable> {
 pub(crate) trait FilterTable: AnyTable {
     fn count(&self, hash: u64) -> usize;
     fn insert(&self, hash: u64) -> Result<(), InsertError>;
-    /// `insert` where that takes no relocation or the table is below its capacity. Otherwise an error, without a
-    /// search.
-    fn insert_within_capacity(&self, hash: u64) -> Result<(), InsertError>;
     fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError>;
     fn remove(&self, hash: u64) -> bool;
     /// Prefetches the buckets of these hashes.
     fn prefetch(&self, hashes: &[u64]);
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError>;
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
-    /// The lower-numbered of the two buckets that may hold this hash's fingerprint. It is the same for all keys of a
-    /// class.
-    fn lower_bucket(&self, hash: u64) -> usize;
 }
 
 /// A `Table` as maplets use it: its slots hold a fingerprint and a value, which is the payload.

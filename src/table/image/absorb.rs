@@ -163,7 +163,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     fn absorb_words(&self, start: usize, words: &[u64], copies: &mut u64) -> Result<(), InsertError> {
         let mut added = 0;
         let result = self.absorb_words_uncounted(start, words, &mut added);
-        self.counters.add_len(added as i64);
+        self.common.counters.add_len(added as i64);
         *copies += added as u64;
         result.map_err(|mut error| {
             if let InsertError::Full { len, .. } = &mut error {

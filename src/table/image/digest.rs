@@ -2,7 +2,8 @@
 
 use std::io;
 
-use crate::table::image::save::TableSave;
+use crate::table::expiring::clock::Reading;
+use crate::table::image::save::SaveNumber;
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::digest;
@@ -15,11 +16,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     ///
     /// # Errors
     /// Of the kind `OutOfMemory`.
-    pub(in crate::table) fn digest(&self, save: &TableSave<'_>) -> io::Result<u64> {
+    pub(in crate::table) fn digest(&self, save: SaveNumber) -> io::Result<u64> {
         let Some(clock) = self.clock() else {
             return self.sum_of_copies(save, |entry| Some(self.layout.payload_of(entry).into()));
         };
-        let Some((moment, tick)) = save.moment_and_tick() else {
+        let Some((moment, tick)) = self.saving().reading(save).and_then(Reading::moment_and_tick) else {
             return Ok(0); // without a tick there are no entries
         };
         // In the caller's ticks: the places on the ring differ from filter to filter.
@@ -32,7 +33,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// The sum over all copies for which `payload` returns what their payload means.
     #[inline(always)]
-    fn sum_of_copies(&self, save: &TableSave<'_>, payload: impl Fn(Entry) -> Option<u64>) -> io::Result<u64> {
+    fn sum_of_copies(&self, save: SaveNumber, payload: impl Fn(Entry) -> Option<u64>) -> io::Result<u64> {
         let (mut bucket, mut sum) = (0, 0u64);
         self.read_image(save, &mut |words| {
             for &word in words {

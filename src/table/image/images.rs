@@ -1,13 +1,14 @@
 //! Images of a filter's tables that belong together: what saves, digests and `absorb` read.
 
 use std::io;
+use std::sync::Arc;
 
 use crate::error::kind::FilterKind;
+use crate::table::expiring::clock::Reading;
 use crate::table::face::traits::{AnyTable, OneTable};
 use crate::table::image::absorb::Image;
-use crate::table::image::save::TableSave;
+use crate::table::image::save::SaveNumber;
 use crate::word::digest;
-use crate::word::layout::{Encoding, Shape};
 use crate::word::ring::Moment;
 
 /// The cores of filters of which images can be taken.
@@ -23,20 +24,71 @@ pub(crate) struct Images<'a> {
     pub(crate) tables: Vec<TableImage<'a>>,
 }
 
-/// A table as it was at a moment that is past.
+/// A table as it was at a moment that is past: that of a save, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct TableImage<'a> {
-    pub(crate) table: &'a dyn AnyTable,
-    pub(crate) save: TableSave<'a>,
+    kept: Kept<'a>,
+    save: SaveNumber,
+}
+
+/// The table of an image.
+#[derive(Debug)]
+pub(crate) enum Kept<'a> {
+    Borrowed(&'a dyn AnyTable),
+    /// A table that the filter may replace meanwhile.
+    Shared(Arc<dyn OneTable + Send + Sync>),
+}
+
+impl<'a> TableImage<'a> {
+    /// Begins a save of the table, at this moment.
+    pub(crate) fn begin(kept: Kept<'a>) -> io::Result<Self> {
+        let save = kept.table().begin_save()?;
+        Ok(Self { kept, save })
+    }
+
+    /// In a model: that of a save that has begun, and whose image was forgotten.
+    #[cfg(ccf_model)]
+    pub(crate) fn forgotten(table: &'a dyn AnyTable) -> Self {
+        Self { kept: Kept::Borrowed(table), save: SaveNumber::ONLY }
+    }
+
+    pub(crate) fn table(&self) -> &dyn AnyTable {
+        self.kept.table()
+    }
+
+    /// The reading of the table's clock at the moment of the save, if the table has a clock.
+    pub(crate) fn reading(&self) -> Option<Reading> {
+        self.table().reading(self.save)
+    }
+
+    /// The sum of the digests of all copies.
+    fn digest(&self) -> io::Result<u64> {
+        self.table().digest(self.save)
+    }
+}
+
+impl Kept<'_> {
+    fn table(&self) -> &dyn AnyTable {
+        match self {
+            Self::Borrowed(table) => *table,
+            Self::Shared(table) => table.table(),
+        }
+    }
+}
+
+impl Drop for TableImage<'_> {
+    fn drop(&mut self) {
+        self.table().end_save(self.save);
+    }
 }
 
 impl Image for TableImage<'_> {
     fn moment_and_tick(&self) -> Option<(Moment, u64)> {
-        self.save.moment_and_tick()
+        self.reading()?.moment_and_tick()
     }
 
     fn read(&self, chunk: &mut dyn FnMut(&[u64]) -> io::Result<()>) -> io::Result<u64> {
-        self.table.read_image(&self.save, chunk)
+        self.table().read_image(self.save, chunk)
     }
 }
 
@@ -46,25 +98,18 @@ impl<'a> Images<'a> {
         let mut images = Vec::new();
         images.try_reserve_exact(tables.len())?;
         for table in tables {
-            images.push(TableImage { table, save: table.begin_save()? });
+            images.push(TableImage::begin(Kept::Borrowed(table))?);
         }
         Ok(Self { tables: images })
     }
 
     /// The digest, at the moment of the save, of a filter of this kind with this probe.
-    ///
-    /// A filter that grows may have a key's copy in any of its tables, and all tables count together.
     pub(crate) fn digest(&self, kind: FilterKind, probe: u64) -> io::Result<u64> {
-        // In a filter that grows, the table with the coarsest classes comes last.
-        let table = self.tables.last().expect("a filter has a table").table;
-        let Shape { encoding, slots, fingerprint_bits, payload_bits } = table.shape();
-        let encoding = u32::from(encoding == Encoding::SemiSorted);
-        let shape = [kind.number().into(), encoding, slots, fingerprint_bits, payload_bits];
-        let digest = shape.into_iter().map(u64::from).chain([table.buckets() as u64, probe]).fold(0, digest::with);
-        let mut sum = 0u64;
-        for TableImage { table, save } in &self.tables {
-            sum = sum.wrapping_add(table.digest(save)?);
-        }
+        let numbers = self.tables.last().expect("a filter has a table").table().of_classes();
+        let kind = u64::from(kind.number());
+        let digest = [kind].into_iter().chain(numbers).chain([probe]).fold(0, digest::with);
+        let sum =
+            self.tables.iter().try_fold(0, |sum: u64, table| Ok::<_, io::Error>(sum.wrapping_add(table.digest()?)))?;
         Ok(digest::with(digest, sum))
     }
 }

@@ -7,7 +7,7 @@ use std::io;
 use crate::error::load::LoadError;
 use crate::sync::fault::{self, Fault};
 use crate::table::expiring::clock::Clock;
-use crate::table::image::save::{CHUNK, SetAside, TableSave};
+use crate::table::image::save::{CHUNK, SaveNumber, SetAside};
 use crate::table::table::Table;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Geometry;
@@ -18,11 +18,11 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     ///
     /// # Errors
     /// Of the kind `OutOfMemory`.
-    pub(crate) fn begin_save(&self) -> io::Result<TableSave<'_>> {
+    pub(crate) fn begin_save(&self) -> io::Result<SaveNumber> {
         let set_aside = SetAside::new(self.words.len())?;
         if fault::injected(Fault::SaveLocksInTurn) {
             let save = self.saving().begin(set_aside)?;
-            self.settle(&self.stripes);
+            self.settle(&self.common.stripes);
             return Ok(save);
         }
         let begin = || self.saving().begin(set_aside.at(self.clock().map(Clock::read)));
@@ -36,7 +36,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Those of `chunk`; of the kind `OutOfMemory` if the memory for a word set aside was refused.
     pub(crate) fn read_image(
         &self,
-        save: &TableSave<'_>,
+        save: SaveNumber,
         chunk: &mut dyn FnMut(&[u64]) -> io::Result<()>,
     ) -> io::Result<u64> {
         let mut words = [0; CHUNK];
@@ -46,7 +46,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             if !fault::injected(Fault::SaveReadsAfterPassing) {
                 self.read(start, words);
             }
-            let set_aside = save.pass(start)?;
+            let set_aside = self.saving().pass(save, start)?;
             if fault::injected(Fault::SaveReadsAfterPassing) {
                 self.read(start, words);
             }
@@ -79,20 +79,14 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             let chunk = &mut chunk[..CHUNK.min(words.len())];
             next(chunk)?;
             for (nth, (word, &mut read)) in words.iter_mut().zip(chunk).enumerate() {
-                if !self.layout.is_valid(Bucket(read)) {
+                if !self.layout.is_valid(Bucket(read)) || G::GROWS && !self.layout.is_doubled(Bucket(read)) {
                     return Err(LoadError::DamagedBucket { bucket: start + nth });
                 }
                 copies += self.layout.occupied(Bucket(read)) as u64;
                 *word.get_mut() = read;
             }
         }
-        self.counters.add_len(copies as i64);
+        self.common.counters.add_len(copies as i64);
         Ok(copies)
-    }
-
-    /// In a model: the save that has begun and whose handle was forgotten.
-    #[cfg(ccf_model)]
-    pub(crate) fn forgotten_save(&self) -> TableSave<'_> {
-        self.saving().forgotten()
     }
 }

@@ -85,7 +85,6 @@ use crate::sync::fault::{self, Fault};
 use crate::sync::{AtomicU64, Mutex, Ordering};
 use crate::table::expiring::clock::Reading;
 use crate::word::bucket::Bucket;
-use crate::word::ring::Moment;
 
 /// How many words are read, passed and written at a time. One in models, so that a save is many steps there too.
 pub(crate) const CHUNK: usize = if cfg!(ccf_model) { 1 } else { 1024 };
@@ -171,7 +170,7 @@ impl Saving {
     }
 
     /// Begins a save, at this moment. The caller holds the locks of all stripes.
-    pub(in crate::table) fn begin(&self, set_aside: SetAside) -> io::Result<TableSave<'_>> {
+    pub(in crate::table) fn begin(&self, set_aside: SetAside) -> io::Result<SaveNumber> {
         let mut saves = self.saves.lock();
         // No other save that is running has this number.
         let save = saves.iter().map(|running| running.save + 1).max().unwrap_or(0);
@@ -180,43 +179,18 @@ impl Saving {
         }
         saves.push(SetAside { save, ..set_aside });
         self.running.fetch_add(1, Ordering::Relaxed);
-        Ok(TableSave { saving: self, save })
+        Ok(SaveNumber(save))
     }
 
-    /// In a model: the save that has begun and whose handle was forgotten.
-    #[cfg(ccf_model)]
-    pub(in crate::table) fn forgotten(&self) -> TableSave<'_> {
-        let save = self.saves.lock()[0].save;
-        TableSave { saving: self, save }
-    }
-}
-
-/// A save of one table, from its moment until it is dropped, however it ends.
-#[derive(Debug)]
-pub(crate) struct TableSave<'a> {
-    saving: &'a Saving,
-    save: u64,
-}
-
-impl TableSave<'_> {
-    /// The reading of the table's clock at the moment of the save, if the table has a clock.
-    pub(crate) fn reading(&self) -> Option<Reading> {
-        let saves = self.saving.saves.lock();
-        saves.iter().find(|running| running.save == self.save).expect("a running save is in the list").reading
-    }
-
-    /// The moment of the table's clock, and what the caller calls its tick; `None` unless the clock had been set to a
-    /// tick.
-    pub(crate) fn moment_and_tick(&self) -> Option<(Moment, u64)> {
-        let reading = self.reading()?;
-        Some((reading.moment, reading.tick()?))
+    /// The reading of the table's clock at the moment of a save that is running, if the table has a clock.
+    pub(in crate::table) fn reading(&self, save: SaveNumber) -> Option<Reading> {
+        running(&mut self.saves.lock(), save).reading
     }
 
     /// Passes the chunk from this bucket on and returns what was set aside of it.
-    pub(in crate::table) fn pass(&self, start: usize) -> io::Result<Vec<(usize, Bucket)>> {
-        let mut saves = self.saving.saves.lock();
-        let running =
-            saves.iter_mut().find(|running| running.save == self.save).expect("a running save is in the list");
+    pub(in crate::table) fn pass(&self, save: SaveNumber, start: usize) -> io::Result<Vec<(usize, Bucket)>> {
+        let mut saves = self.saves.lock();
+        let running = running(&mut saves, save);
         if running.refused {
             drop(saves);
             return Err(out_of_memory());
@@ -224,19 +198,32 @@ impl TableSave<'_> {
         running.passed = start + CHUNK;
         Ok(std::mem::take(&mut running.chunks[start / CHUNK]))
     }
-}
 
-impl Drop for TableSave<'_> {
-    fn drop(&mut self) {
+    /// Ends a save, complete or not.
+    pub(in crate::table) fn end(&self, save: SaveNumber) {
         let ended = {
-            let mut saves = self.saving.saves.lock();
-            let place = saves.iter().position(|running| running.save == self.save);
+            let mut saves = self.saves.lock();
+            let place = saves.iter().position(|running| running.save == save.0);
             place.map(|place| saves.swap_remove(place))
         };
         // In any order: while the count is still raised, words are set aside for those saves that are in the list.
-        self.saving.running.fetch_sub(1, Ordering::Relaxed);
+        self.running.fetch_sub(1, Ordering::Relaxed);
         drop(ended); // not under the lock
     }
+}
+
+/// The number of a save of one table that is running.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SaveNumber(u64);
+
+impl SaveNumber {
+    /// That of the only save that is running.
+    #[cfg(ccf_model)]
+    pub(crate) const ONLY: Self = Self(0);
+}
+
+fn running(saves: &mut [SetAside], save: SaveNumber) -> &mut SetAside {
+    saves.iter_mut().find(|running| running.save == save.0).expect("a running save is in the list")
 }
 
 fn out_of_memory() -> io::Error {

@@ -1,7 +1,6 @@
-//! Histories of a filter that grows: a multiset of keys, some of which look alike in its oldest table.
+//! Histories of a filter that grows and shrinks all the time: a multiset of classes.
 //!
-//! Each thread removes only keys that it has inserted, as the filter's documentation requires. So each removal must
-//! succeed.
+//! Each thread removes whatever it likes.
 
 use ccf_steps::InsertError;
 use ccf_steps::model::{Growable, GrowableKey};
@@ -12,10 +11,10 @@ use todc_utils::specifications::Specification;
 
 use crate::history::{Diary, Event, World, histories_of, must_hold, without};
 
-/// How many keys a world has. In the oldest table, each key looks like one other.
+/// How many classes a world has.
 const KEYS: usize = 6;
 
-/// How many copies a pair of buckets holds in each table.
+/// How many copies a pair of buckets holds.
 const SLOTS_OF_PAIR: usize = 4;
 
 /// How many copies of each key are in the filter.
@@ -31,7 +30,7 @@ enum Operation {
     Contains(usize, bool),
     Remove(usize, bool),
     Count(usize, usize),
-    /// Whether the filter loaded from a snapshot has the key, and whether inserts of its look-alike were under way
+    /// Whether the filter loaded from a snapshot has the key, and whether inserts of it were under way
     /// when the save began. The snapshot may contain those, whenever they take effect.
     Saved {
         key: usize,
@@ -40,10 +39,7 @@ enum Operation {
     },
 }
 
-/// The specification of the filter: a multiset of keys.
-///
-/// If a key is in, its copy must be found. If only its look-alike is in, either answer is right, because it depends
-/// on which table has the copy.
+/// The specification of the filter: a multiset of classes.
 struct Multiset;
 
 impl Specification for Multiset {
@@ -57,12 +53,11 @@ impl Specification for Multiset {
     fn apply(operation: &Operation, &before: &Copies) -> (bool, Copies) {
         let (mut more, mut less) = (before, before);
         let is_in = |key: usize| before[key] > 0;
-        let alike = |key: usize| usize::from(before[key]) + usize::from(before[key ^ 1]);
         let all: usize = before.iter().copied().map(usize::from).sum();
-        // Every slot of a pair of buckets of the newest table is taken, by copies of this class or of any.
+        // Every slot of a pair of buckets is taken, by copies of this class or of any.
         let refusal_is_due = |key, error| match error {
-            InsertError::TooManyCopies { .. } => alike(key) >= SLOTS_OF_PAIR,
-            InsertError::Full { .. } => all >= SLOTS_OF_PAIR,
+            InsertError::TooManyCopies { .. } => usize::from(before[key]) >= SLOTS_OF_PAIR,
+            InsertError::Full { .. } | InsertError::MaxCapacity { .. } => all >= SLOTS_OF_PAIR,
             _ => false,
         };
         match *operation {
@@ -73,15 +68,15 @@ impl Specification for Multiset {
             }
             Operation::Insert(key, Err(error)) => (refusal_is_due(key, error), before),
             Operation::InsertIfAbsent(key, Err(error)) => (!is_in(key) && refusal_is_due(key, error), before),
-            Operation::InsertIfAbsent(key, Ok(false)) | Operation::Contains(key, true) => (alike(key) > 0, before),
+            Operation::InsertIfAbsent(key, Ok(false)) | Operation::Contains(key, true) => (is_in(key), before),
             Operation::Contains(key, false) => (!is_in(key), before),
             Operation::Remove(key, true) => {
                 less[key] = less[key].saturating_sub(1);
                 (is_in(key), less)
             }
             Operation::Remove(key, false) => (!is_in(key), before),
-            Operation::Count(key, count) => ((usize::from(before[key])..=alike(key)).contains(&count), before),
-            Operation::Saved { key, found: true, under_way } => (under_way || alike(key) > 0, before),
+            Operation::Count(key, count) => (count == usize::from(before[key]), before),
+            Operation::Saved { key, found: true, under_way } => (under_way || is_in(key), before),
             Operation::Saved { key, found: false, .. } => (!is_in(key), before),
         }
     }
@@ -92,36 +87,33 @@ enum Ask {
     Insert,
     InsertIfAbsent,
     Contains,
-    /// Remove one of the thread's own keys.
     Remove,
     Count,
     InsertBatch,
     ContainsBatch,
     RemoveBatch,
     Save,
+    BeginGrowth,
+    Grow,
+    Shrink,
 }
 
-/// What a thread asks, about which key, and whether about the one that tries its buckets in the opposite order.
+/// What a thread asks, and about which key.
 #[derive(Clone, Copy)]
 struct Question {
     ask: Ask,
     key: usize,
-    twin: bool,
 }
 
-/// An initial filter, which thread owns which of its keys, and what each thread asks.
+/// An initial filter, and what each thread asks.
 struct Growing {
     keys: [GrowableKey; KEYS],
     filter: Growable,
     given: Copies,
-    threads: Vec<(Vec<usize>, Vec<Question>)>,
+    threads: Vec<((), Vec<Question>)>,
 }
 
 impl Growing {
-    fn key(&self, key: usize, twin: bool) -> GrowableKey {
-        if twin { self.keys[key].twin() } else { self.keys[key] }
-    }
-
     /// Three keys, starting with this one.
     fn several(&self, key: usize) -> [(usize, GrowableKey); 3] {
         [0, 1, 2].map(|more| ((key + more) % KEYS, self.keys[(key + more) % KEYS]))
@@ -132,23 +124,22 @@ impl World for Growing {
     type Operation = Operation;
     type Specification = Multiset;
     type Question = Question;
-    type Thread = Vec<usize>;
+    type Thread = ();
 
     fn new(seed: u64) -> Self {
         let random = &mut SmallRng::seed_from_u64(seed);
-        let keys = std::array::from_fn(|key| GrowableKey::new(key as u64 % 2, key / 2));
+        let keys = std::array::from_fn(|key| GrowableKey::new(key % 2, 4 + key / 2 % 2, key / 4));
         let filter = Growable::new();
-        // Most worlds are narrow: one or two keys that look alike, in two tables or soon in two, and few questions.
+        // Most worlds are narrow: one or two classes, and few questions.
         let narrow = random.random_ratio(3, 4);
         let used = if narrow { random.random_range(1..=2) } else { random.random_range(1..=KEYS) };
         let number = random.random_range(2..=4);
-        let mut threads = vec![(Vec::new(), Vec::new()); number];
+        let mut threads = vec![((), Vec::new()); number];
         let mut given = [0; KEYS];
         for _ in 0..random.random_range(if narrow { 3..6 } else { 0..8 }) {
             let key = random.random_range(0..used);
             if filter.insert(keys[key]).is_ok() {
                 given[key] += 1;
-                threads[random.random_range(0..number)].0.push(key);
             }
         }
         use Ask::*;
@@ -169,12 +160,16 @@ impl World for Growing {
             ContainsBatch,
             RemoveBatch,
             Save,
+            BeginGrowth,
+            BeginGrowth,
+            Grow,
+            Shrink,
+            Shrink,
         ];
         for (_, questions) in &mut threads {
             questions.extend((0..if narrow { 9 } else { 24 } / number).map(|_| Question {
                 ask: *asked.choose(random).expect("not empty"),
                 key: random.random_range(0..used),
-                twin: random.random(),
             }));
         }
         Self { keys, filter, given, threads }
@@ -184,61 +179,48 @@ impl World for Growing {
         Operation::Given(self.given)
     }
 
-    fn threads(&self) -> Vec<(Vec<usize>, Vec<Question>)> {
+    fn threads(&self) -> Vec<((), Vec<Question>)> {
         self.threads.clone()
     }
 
-    fn ask(&self, Question { ask, key, twin }: Question, own: &mut Vec<usize>, diary: &mut Diary<Operation>) {
-        let of_key = self.key(key, twin);
+    fn ask(&self, Question { ask, key }: Question, (): &mut (), diary: &mut Diary<Operation>) {
+        let (filter, of_key, several) = (&self.filter, self.keys[key], self.several(key));
+        let keys = several.map(|(_, key)| key);
         match ask {
-            Ask::Insert => diary.write(|| {
-                let result = self.filter.insert(of_key);
-                own.extend(result.is_ok().then_some(key));
-                Operation::Insert(key, result)
-            }),
-            Ask::InsertIfAbsent => diary.write(|| {
-                let result = self.filter.insert_if_absent(of_key);
-                own.extend((result == Ok(true)).then_some(key));
-                Operation::InsertIfAbsent(key, result)
-            }),
-            Ask::Contains => diary.write(|| Operation::Contains(key, self.filter.contains(of_key))),
-            Ask::Remove => {
-                if let Some(key) = own.pop() {
-                    diary.write(|| Operation::Remove(key, self.filter.remove(self.key(key, twin))));
-                }
-            }
-            Ask::Count => diary.write(|| Operation::Count(key, self.filter.count(of_key))),
+            Ask::Insert => diary.write(|| Operation::Insert(key, filter.insert(of_key))),
+            Ask::InsertIfAbsent => diary.write(|| Operation::InsertIfAbsent(key, filter.insert_if_absent(of_key))),
+            Ask::Contains => diary.write(|| Operation::Contains(key, filter.contains(of_key))),
+            Ask::Remove => diary.write(|| Operation::Remove(key, filter.remove(of_key))),
+            Ask::Count => diary.write(|| Operation::Count(key, filter.count(of_key))),
             Ask::InsertBatch => {
                 _ = diary.write_all(|| {
-                    let keys = self.several(key);
-                    let (inserted, error) = self.filter.insert_batch(&keys.map(|(_, key)| key));
-                    own.extend(keys[..inserted].iter().map(|&(key, _)| key));
-                    let results = keys.into_iter().zip((0..inserted).map(|_| Ok(())).chain(error.map(Err)));
+                    let (inserted, error) = filter.insert_batch(&keys);
+                    let results = several.into_iter().zip((0..inserted).map(|_| Ok(())).chain(error.map(Err)));
                     results.map(|((key, _), result)| Operation::Insert(key, result))
                 })
             }
             Ask::ContainsBatch => {
                 _ = diary.write_all(|| {
-                    let keys = self.several(key);
-                    let answers = self.filter.contains_batch(&keys.map(|(_, key)| key));
-                    keys.into_iter().zip(answers).map(|((key, _), answer)| Operation::Contains(key, answer))
+                    let answers = several.into_iter().zip(filter.contains_batch(&keys));
+                    answers.map(|((key, _), answer)| Operation::Contains(key, answer))
                 })
             }
             Ask::RemoveBatch => {
                 _ = diary.write_all(|| {
-                    let keys = own.split_off(own.len().saturating_sub(2));
-                    let hashes: Vec<_> = keys.iter().map(|&key| self.key(key, twin)).collect();
-                    let answers = self.filter.remove_batch(&hashes);
-                    keys.into_iter().zip(answers).map(|(key, answer)| Operation::Remove(key, answer))
+                    let answers = several.into_iter().zip(filter.remove_batch(&keys));
+                    answers.map(|((key, _), answer)| Operation::Remove(key, answer))
                 })
             }
             Ask::Save => {
-                let (loaded, until_begun) = diary.save(|begun| self.filter.save_and_load(begun));
+                let (loaded, until_begun) = diary.save(|begun| filter.save_and_load(begun));
                 for key in 0..KEYS {
-                    let found = loaded.contains(self.key(key, twin));
+                    let found = loaded.contains(self.keys[key]);
                     diary.add(until_begun(Operation::Saved { key, found, under_way: false }));
                 }
             }
+            Ask::BeginGrowth => filter.begin_growth_if_possible(),
+            Ask::Grow => filter.grow_if_possible(),
+            Ask::Shrink => filter.shrink_if_possible(),
         }
     }
 
@@ -256,7 +238,7 @@ impl World for Growing {
             let Operation::Saved { key, under_way, .. } = &mut event.operation else { continue };
             *under_way = all.iter().any(|other| match other.operation {
                 Operation::Insert(inserted, Ok(())) | Operation::InsertIfAbsent(inserted, Ok(true)) => {
-                    inserted / 2 == *key / 2 && other.overlaps(&during)
+                    inserted == *key && other.overlaps(&during)
                 }
                 _ => false,
             });
@@ -278,11 +260,6 @@ impl World for Growing {
         if len != inserted - removed {
             return Err(format!("{inserted} inserted, {removed} removed, len {len}"));
         }
-        // For each further table, a pair of the previous table was full.
-        let tables = self.filter.tables();
-        if (tables - 1) * SLOTS_OF_PAIR > inserted {
-            return Err(format!("{tables} tables for {inserted} inserted keys"));
-        }
         Ok(())
     }
 }
@@ -301,11 +278,10 @@ fn histories_under_random_schedules_are_linearizable() {
 
 without! {
     random_schedules, in at most 40_000 worlds:
-    CountWithoutGate, GrowWithoutLock, GrowWithoutRecheck, InsertIfAbsentWithoutGate, PublishBeforeSet, RemoveOldestFirst
+    SplitMarksFirst, SplitOverwrites, SplitWithoutLock, WriterBringsNothing, LookupTooEarly, LookupIgnoresNext,
+    SwitchesTooSoon
 }
 without! {
     real_threads, in at most 1_000_000 worlds:
-    GrowWithoutLock, GrowWithoutRecheck, InsertIfAbsentWithoutGate, PublishBeforeSet, RemoveOldestFirst,
-    #[ignore = "takes minutes: three threads must pause at exactly the right steps"]
-    LookupOldestFirst
+    SplitMarksFirst, SplitWithoutLock, LookupIgnoresNext, SwitchesTooSoon
 }

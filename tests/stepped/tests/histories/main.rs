@@ -11,7 +11,7 @@
 //! - `one_table`: the filter of one table is a multiset of classes;
 //! - `values`: the table whose slots carry values is a multiset of pairs of a class and a value;
 //! - `expiring`: the table whose entries expire is a multiset of pairs of a class and an end, with a clock;
-//! - `growable`: the filter of several tables is a multiset of keys, some of which look alike in its oldest table;
+//! - `growable`: the filter that grows and shrinks in place is a multiset of classes;
 //! - `room`: the buckets of worlds of one table, and which inserts may be refused;
 //! - `history`: what a history is, and how it is made and checked.
 //!

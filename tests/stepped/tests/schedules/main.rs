@@ -6,7 +6,7 @@
 //! - `full_tables`: inserts into the last slots;
 //! - `copies`: keys whose copies several threads add, remove and move;
 //! - `saves`: saves among other operations;
-//! - `saves_of_several`: a save of a filter of several tables, while a key changes from one table to the other;
+//! - `saves_of_several`: a filter that grows and shrinks in place, and saves of it;
 //! - `values`: values that come and go while they are looked up;
 //! - `scene`: what a scene is, and how it runs.
 //!

@@ -1,0 +1,35 @@
+//! How fast a table is doubled by `reserve`, and halved by `shrink_to_fit`, on one thread that nobody disturbs.
+
+use std::time::{Duration, Instant};
+
+use crate::filters::{double, fill, of_size};
+use crate::support::clock::own_time;
+use crate::support::report::Spread;
+
+pub(crate) fn table(bytes: usize, length: Duration) -> Vec<Vec<String>> {
+    let head = ["nine tenths of its capacity", "doubled", "halved", "milliseconds to double", "to halve"];
+    let filter = of_size(bytes, 1);
+    let entries = filter.capacity() * 9 / 10;
+    fill(&filter, 0..entries as u64);
+    let (slots, start) = (filter.slots(), Instant::now());
+    let (mut doubled, mut halved) = (Vec::new(), Vec::new());
+    let time = |work: &dyn Fn()| {
+        let start = own_time();
+        work();
+        (own_time() - start) as f64
+    };
+    while start.elapsed() < length || doubled.is_empty() {
+        doubled.push(time(&|| double(&filter)));
+        assert!(filter.slots() > slots, "it has doubled");
+        halved.push(time(&|| filter.shrink_to_fit()));
+        assert_eq!(filter.slots(), slots, "it is as large as before");
+    }
+    let [doubled, halved] = [doubled, halved].map(|times| Spread::of(times).median);
+    let speed = |time: f64| format!("{:.1}", entries as f64 * 1e3 / time);
+    let milliseconds = |time: f64| format!("{:.2}", time / 1e6);
+    let keys = format!("{entries} keys");
+    vec![
+        head.map(String::from).to_vec(),
+        vec![keys, speed(doubled), speed(halved), milliseconds(doubled), milliseconds(halved)],
+    ]
+}

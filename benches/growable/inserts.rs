@@ -1,0 +1,61 @@
+//! Inserts into an empty filter that grows to the number of keys, beside those into a fixed filter of the final size.
+
+use crate::filters::{Fixed, Growable, builder};
+use crate::support::clock::{Times, own_time};
+use crate::support::keys::key;
+use crate::support::ours;
+use crate::support::report::Spread;
+
+fn growable() -> Growable {
+    builder().build().expect("a valid filter")
+}
+
+fn fixed(capacity: usize) -> Fixed {
+    ours::builder().capacity(capacity).build().expect("a valid filter")
+}
+
+/// Nanoseconds an insert. A fixed filter's memory is touched for the first time while the clock runs, as a growable
+/// one's is.
+fn time(keys: u64, insert: impl Fn(u64)) -> f64 {
+    let start = own_time();
+    (0..keys).for_each(|number| insert(key(number)));
+    (own_time() - start) as f64 / keys as f64
+}
+
+pub(crate) fn speed(keys: u64, rounds: usize) -> Vec<Vec<String>> {
+    let (mut of_growable, mut of_fixed) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let filter = growable();
+        of_growable.push(time(keys, |key| filter.insert(&key).expect("it grows")));
+        let capacity = filter.capacity();
+        drop(filter);
+        let start = own_time();
+        let filter = fixed(capacity);
+        let built = (own_time() - start) as f64 / keys as f64;
+        of_fixed.push(built + time(keys, |key| filter.insert(&key).expect("there is room")));
+    }
+    let ratio = Spread::of_ratios(&of_growable, &of_fixed).show();
+    let [of_fixed, of_growable] = [of_fixed, of_growable].map(|times| format!("{:.1}", Spread::of(times).median));
+    let head = ["", "fixed filter", "growable", "growable over fixed"].map(String::from).to_vec();
+    vec![head, vec!["insert".to_owned(), of_fixed, of_growable, ratio]]
+}
+
+/// The clocks take longer than most inserts. The row `nothing` is their own time.
+pub(crate) fn longest(keys: u64) -> Vec<Vec<String>> {
+    let each = |insert: &dyn Fn(u64)| {
+        let mut times = Times::default();
+        (0..keys).for_each(|number| times.time(|| insert(key(number))));
+        times
+    };
+    let filter = growable();
+    let of_growable = each(&|key| filter.insert(&key).expect("it grows"));
+    let capacity = filter.capacity();
+    drop(filter);
+    let filter = fixed(capacity);
+    let of_fixed = each(&|key| filter.insert(&key).expect("there is room"));
+    let of_nothing = each(&|_| ());
+    let head = [""].into_iter().chain(Times::HEAD).map(String::from).collect();
+    let rows = [("growable", of_growable), ("fixed filter", of_fixed), ("nothing", of_nothing)];
+    let rows = rows.map(|(name, times)| [name.to_owned()].into_iter().chain(times.row()).collect());
+    [vec![head], rows.to_vec()].concat()
+}

@@ -1,0 +1,125 @@
+//! CONCURRENT: images of a filter that grows, and copies that come from them.
+
+use std::io;
+use std::sync::Arc;
+
+#[cfg(feature = "snapshot")]
+use crate::error::kind::FilterKind;
+#[cfg(feature = "snapshot")]
+use crate::error::load::LoadError;
+use crate::growth::growth::Growth;
+use crate::growth::level::Level;
+#[cfg(feature = "snapshot")]
+use crate::growth::plan::Plan;
+#[cfg(feature = "snapshot")]
+use crate::snapshot::format::{Head, Saved};
+#[cfg(feature = "snapshot")]
+use crate::snapshot::parts::{wanted_number, wanted_of_number};
+#[cfg(feature = "snapshot")]
+use crate::snapshot::source::Source;
+use crate::table::image::absorb::{Absorbed, Image, Stopped};
+use crate::table::image::images::{Imaged, Images, Kept, TableImage};
+
+/// A level as it was at a moment that is past.
+#[derive(Debug)]
+pub(crate) struct LevelImage {
+    level: Arc<Level>,
+    image: TableImage<'static>,
+}
+
+impl Growth {
+    /// The table as it is at this moment.
+    ///
+    /// First ends a resize that is under way, so there is one table. A resize that begins later moves no entry out of a
+    /// bucket before its word is set aside: whoever moves it has seen, by the lock, that the save has begun.
+    pub(crate) fn image(&self) -> io::Result<LevelImage> {
+        let (_resizing, ended) = self.at_rest();
+        if !ended {
+            let message = "the filter can neither end nor undo a resize, because it is full; remove some keys";
+            return Err(io::Error::other(message));
+        }
+        let level = self.current_level();
+        let image = TableImage::begin(Kept::Shared(Arc::clone(&level) as Arc<_>))?;
+        Ok(LevelImage { level, image })
+    }
+
+    /// Adds all copies of a filter that is alike, whatever its level was.
+    pub(crate) fn absorb_image(&self, LevelImage { level, image }: &LevelImage) -> Absorbed {
+        let (mut start, mut copies, mut refused) = (0, 0, None);
+        let result = image.read(&mut |words| {
+            let added = level.each_hash(start, words, &mut |hash| {
+                self.insert(hash)?;
+                copies += 1;
+                Ok(())
+            });
+            start += words.len();
+            added.map_err(|error| {
+                refused = Some(error);
+                io::ErrorKind::Other.into()
+            })
+        });
+        let stopped = result.err().map(|_| refused.map_or(Stopped::OutOfMemory, Stopped::Refused));
+        Absorbed { copies, stopped }
+    }
+}
+
+#[cfg(ccf_model)]
+impl LevelImage {
+    /// Calls `each` with a hash of the class of each copy.
+    pub(crate) fn each_hash(&self, mut each: impl FnMut(u64)) {
+        let mut start = 0;
+        let read = self.image.read(&mut |words| {
+            let result = self.level.each_hash(start, words, &mut |hash| {
+                each(hash);
+                Ok(())
+            });
+            start += words.len();
+            result.map_err(io::Error::other)
+        });
+        read.expect("a model has memory");
+    }
+}
+
+impl Imaged for Growth {
+    fn begin_save(&self) -> io::Result<Images<'_>> {
+        let mut tables = Vec::new();
+        tables.try_reserve_exact(1)?;
+        tables.push(self.image()?.image);
+        Ok(Images { tables })
+    }
+}
+
+#[cfg(feature = "snapshot")]
+impl Saved for Growth {
+    const KIND: FilterKind = FilterKind::Growable;
+
+    fn head(&self, images: &Images<'_>) -> Head {
+        let buckets = images.tables[0].table().buckets();
+        let level = (0..=self.plan.doublings).find(|&level| self.plan.buckets(level) == buckets);
+        let level = level.expect("the image is of one of the filter's levels");
+        let [base, doublings, level] = [self.plan.base_bits(), self.plan.doublings, level].map(|number| number as u8);
+        let mut head = [0; 12];
+        head[..4].copy_from_slice(&[wanted_number(self.plan.encoding), base, doublings, level]);
+        head[4..].copy_from_slice(&(self.plan.buckets(0) as u64).to_le_bytes());
+        Head::of(&head)
+    }
+
+    fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
+        let [encoding, base_bits, doublings, level] = source.take()?;
+        let buckets = u64::from_le_bytes(source.take()?);
+        source.header_seal()?;
+        let encoding = wanted_of_number(encoding).ok_or(LoadError::UnknownEncoding { encoding })?;
+        let plan = Plan::stated(buckets, base_bits.into(), doublings.into(), encoding);
+        let plan = plan.filter(|plan| u32::from(level) <= plan.doublings);
+        let plan = plan.ok_or(LoadError::InvalidLevels { buckets, base_bits, doublings, level })?;
+        let plan = Plan { memory_limit: source.limit(), memory_of_caller, ..plan };
+        let level = level.into();
+        source.expect_tables(1, plan.buckets(level), 0)?;
+        let bytes = Self::memory_at(&plan, level);
+        source.reserve(bytes)?;
+        source.known_header(plan.shape(level), plan.buckets(level))?;
+        let mut growth = Self::at_level(plan, level).map_err(|_| LoadError::OutOfMemory { bytes })?;
+        source.words(growth.only_table())?;
+        Ok(growth)
+    }
+}

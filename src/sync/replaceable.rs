@@ -1,0 +1,166 @@
+//! A value that is replaced while threads read it, and freed when none reads it any more. With `machine/arch.rs`, one of
+//! the two modules with `unsafe` code.
+//!
+//! A reader announces which value it reads, in a place that only it writes (a *hazard pointer*: Michael, *Hazard Pointers*,
+//! 2004). It takes no lock, and it waits for nobody. Whoever has replaced a value frees it when no place names it. So a
+//! thread that is stopped while it reads a value delays the freeing of that value, and of nothing else. (With epochs it
+//! would delay the freeing of all that is replaced later.)
+//!
+//! # Why no value is freed while it is read
+//! A reader announces the value, and then reads the pointer again. If that still names the value, it has it. The other
+//! thread replaces the pointer, and then looks at all places. Between the two steps of each there is a barrier
+//! (`sync/readers.rs`): so either the reader sees the new pointer, or the other thread sees the announcement. If the
+//! reader has the value, the second is the case, until the reader takes the announcement back. (Or the value is a later
+//! one at the same address, which the pointer names again. Then that one has not been replaced.) It takes it back with a
+//! release store, which the look that no longer finds it acquires. So all that the reader has done with the value comes
+//! before the freeing.
+#![allow(
+    unsafe_code,
+    reason = "a pointer that others replace cannot be read without it; each block has its SAFETY note"
+)]
+
+use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
+use core::ops::Deref;
+use core::ptr;
+use std::sync::Arc;
+
+use crate::sync::fault::{self, Fault};
+use crate::sync::readers::{Announced, Registry, latest};
+use crate::sync::{AtomicPtr, Ordering};
+
+/// A value, or none, that can be replaced.
+#[derive(Debug)]
+pub(crate) struct Replaceable<T> {
+    /// From [`Arc::into_raw`], or null.
+    pointer: AtomicPtr<T>,
+    owns: PhantomData<Arc<T>>,
+}
+
+/// A value that is being read. It is not freed meanwhile.
+#[derive(Debug)]
+pub(crate) struct Held<'a, T> {
+    value: &'a T,
+    /// Taken back when this is dropped.
+    _announced: Announced<'a>,
+}
+
+/// A value that was replaced, and that readers may still have. Where this is dropped, the value is never freed.
+#[derive(Debug)]
+#[must_use = "the value is freed by `free` alone"]
+pub(crate) struct Retired<T>(ManuallyDrop<Arc<T>>);
+
+fn raw<T>(value: Option<Arc<T>>) -> *mut T {
+    value.map_or(ptr::null_mut(), |value| Arc::into_raw(value).cast_mut())
+}
+
+impl<T> Replaceable<T> {
+    pub(crate) fn new(value: Option<Arc<T>>) -> Self {
+        Self { pointer: AtomicPtr::new(raw(value)), owns: PhantomData }
+    }
+
+    /// Whether there is a value.
+    #[inline(always)]
+    pub(crate) fn is_some(&self) -> bool {
+        // SeqCst: see `growth/mod.rs`.
+        !self.pointer.load(Ordering::SeqCst).is_null()
+    }
+
+    /// Whether this is the value.
+    pub(crate) fn is(&self, value: &T) -> bool {
+        // Acquire: a thread that has seen a copy leave the value sees what has replaced it.
+        ptr::eq(self.pointer.load(Ordering::Acquire), value)
+    }
+
+    /// The value, if there is one.
+    #[inline(always)]
+    pub(crate) fn hold<'a>(&'a self, registry: &'a Registry) -> Option<Held<'a, T>> {
+        // Relaxed: what counts is the second read.
+        let mut pointer = self.pointer.load(Ordering::Relaxed);
+        loop {
+            if pointer.is_null() {
+                return None;
+            }
+            let announced = registry.announce(pointer.cast());
+            // SeqCst: see `growth/mod.rs`. It acquires the value.
+            let now = latest(&self.pointer, Ordering::SeqCst);
+            if now == pointer || fault::injected(Fault::HoldWithoutRecheck) {
+                // SAFETY: the pointer is from `Arc::into_raw`, and this `Replaceable` had that count when the pointer was
+                // read again. The count is given up in `Retired::free`, which asks all readers first, or in `drop`, which
+                // has the only reference to `self`, and `Held` has another. By the argument above the value lives until
+                // `Held` has taken the announcement back.
+                return Some(Held { value: unsafe { &*pointer }, _announced: announced });
+            }
+            pointer = now;
+        }
+    }
+
+    /// The value, as one of its owners.
+    pub(crate) fn get(&self, registry: &Registry) -> Option<Arc<T>> {
+        let held = self.hold(registry)?;
+        let pointer = ptr::from_ref(held.value);
+        // SAFETY: the pointer is from `Arc::into_raw`, and while it is held the value has an owner: see `hold`. (`value`
+        // was made from that pointer, so it may be turned back.)
+        Some(unsafe {
+            Arc::increment_strong_count(pointer);
+            Arc::from_raw(pointer)
+        })
+    }
+
+    /// The value, if there is one and it has no other owner.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
+        // Relaxed: nobody else has a reference to `self`.
+        let pointer = self.pointer.load(Ordering::Relaxed);
+        if pointer.is_null() {
+            return None;
+        }
+        // SAFETY: the pointer is from `Arc::into_raw`, and this `Replaceable` has its count. The `Arc` is not dropped, so it
+        // keeps it.
+        let mut value = ManuallyDrop::new(unsafe { Arc::from_raw(pointer.cast_const()) });
+        let value = Arc::get_mut(&mut value)?;
+        // SAFETY: the value has no other owner, and no reader, since a reader has a reference to `self`, which is borrowed
+        // mutably for as long as this one lives.
+        Some(unsafe { &mut *ptr::from_mut(value) })
+    }
+
+    /// Puts another value in the place of this one, which may have readers yet.
+    pub(crate) fn replace(&self, value: Option<Arc<T>>) -> Option<Retired<T>> {
+        // SeqCst: this is `R`.
+        let old = self.pointer.swap(raw(value), Ordering::SeqCst);
+        // SAFETY: the pointer is from `Arc::into_raw`, and the exchange has given this thread its count.
+        (!old.is_null()).then(|| Retired(ManuallyDrop::new(unsafe { Arc::from_raw(old) })))
+    }
+}
+
+impl<T> Drop for Replaceable<T> {
+    fn drop(&mut self) {
+        if let Some(Retired(value)) = self.replace(None) {
+            // Nobody else has a reference to `self`, so nobody has a `Held` of it.
+            drop(ManuallyDrop::into_inner(value));
+        }
+    }
+}
+
+impl<T> Retired<T> {
+    /// Returns the value if no reader has it: then it can be freed.
+    pub(crate) fn free(self, registry: &Registry) -> Result<Arc<T>, Self> {
+        let pointer = Arc::as_ptr(&self.0).cast_mut();
+        if registry.is_announced(pointer.cast()) && !fault::injected(Fault::FreesWhileRead) {
+            return Err(self);
+        }
+        Ok(ManuallyDrop::into_inner(self.0))
+    }
+}
+
+impl<T> Deref for Held<'_, T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        self.value
+    }
+}
+#[cfg(test)]
+#[path = "replaceable_tests.rs"]
+mod tests;
