@@ -3,6 +3,7 @@
 //! | page | what it answers |
 //! |---|---|
 //! | [`choosing_parameters`] | Which type, which capacity, which rate, which layout? |
+//! | [`growth`] | How does a growable filter grow and shrink, and what does it take? |
 //! | [`consistency`] | What may a thread rely on while others change the filter? What does each operation cost? |
 //! | [`in_front_of_a_database`] | In which order do writes go to the database and the filter? Who may remove? How is it rebuilt? |
 //! | [`several_places`] | How is a maplet kept right while keys move between segments, shards or nodes? |
@@ -17,6 +18,9 @@
 
 #[doc = include_str!("choosing_parameters.md")]
 pub mod choosing_parameters {}
+
+#[doc = include_str!("growth.md")]
+pub mod growth {}
 
 #[doc = include_str!("consistency.md")]
 pub mod consistency {}
