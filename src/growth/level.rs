@@ -177,7 +177,7 @@ impl Level {
         while self.claimed.load(Ordering::Relaxed) < self.buckets() as u64 {
             self.split_some(AT_ONCE, next);
         }
-        if self.split.load(Ordering::Acquire) < self.buckets() as u64 {
+        if !self.split_some(0, next) {
             // Some thread has yet to split what it has claimed. It need not be waited for.
             (0..self.buckets()).for_each(|bucket| self.split_bucket(bucket, next));
         }
