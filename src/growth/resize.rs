@@ -1,4 +1,4 @@
-//! CONCURRENT: how a filter that grows gets another table. `growth/growth.rs` has the reasoning.
+//! CONCURRENT: how a filter that grows gets another table. `growth/mod.rs` has the reasoning.
 
 use std::sync::Arc;
 
@@ -69,9 +69,9 @@ impl Growth {
         if needed > limit {
             return Grown::Refused(InsertError::MemoryLimit { len: self.len(), needed, limit });
         }
-        let source = Some(Arc::downgrade(&level));
-        let next = new_level(&self.plan, from.number() + 1, &self.common, &self.registry, source);
-        let Some(next) = next else { return Grown::Refused(InsertError::OutOfMemory { bytes: memory }) };
+        let Some(next) = self.table_after(&level, from.number() + 1) else {
+            return Grown::Refused(InsertError::OutOfMemory { bytes: memory });
+        };
         self.begin(from, next);
         drop(resizing);
         Grown::Done
@@ -82,8 +82,7 @@ impl Growth {
     pub(crate) fn begin_growth(&self) {
         let _resizing = self.resizing.lock();
         let from = self.current_level();
-        let source = Some(Arc::downgrade(&from));
-        let next = new_level(&self.plan, from.number() + 1, &self.common, &self.registry, source);
+        let next = self.table_after(&from, from.number() + 1);
         self.begin(&from, next.expect("a model has memory"));
     }
 
@@ -98,7 +97,7 @@ impl Growth {
     #[cfg(ccf_model)]
     pub(crate) fn begin_shrink(&self) {
         let level = self.current_level();
-        let next = new_level(&self.plan, level.number() - 1, &self.common, &self.registry, None);
+        let next = self.table_after(&level, level.number() - 1);
         self.begin(&level, next.expect("a model has memory"));
     }
 
@@ -119,8 +118,7 @@ impl Growth {
             let _ = self.shrink_to_level(&mut resizing, number);
             return;
         }
-        let source = Some(Arc::downgrade(&level));
-        let next = new_level(&self.plan, number, &self.common, &self.registry, source);
+        let next = self.table_after(&level, number);
         self.begin(&level, next.expect("a model has memory"));
         drop(level);
         if end {
@@ -145,6 +143,13 @@ impl Growth {
         let next = level.next.get(&self.registry).expect("it has begun");
         move_all(&level, &next).expect("there is room in both");
         self.undo(&mut resizing, &level, &next);
+    }
+
+    /// An empty table to which everything will be moved from this one, or `None` if there is no memory for it. A larger
+    /// one gets each bucket before it is used.
+    fn table_after(&self, level: &Arc<Level>, number: u32) -> Option<Arc<Level>> {
+        let source = (number > level.number()).then(|| Arc::downgrade(level));
+        new_level(&self.plan, number, &self.common, &self.registry, source)
     }
 
     /// Announces the table to which everything is being moved.
@@ -280,19 +285,16 @@ impl Growth {
         }
         // While the last doubling is under way, there are two tables.
         let bytes = memory_for(self.plan.buckets(target));
-        let before = if target == now + 1 { 0 } else { memory_for(self.plan.buckets(target - 1)) };
-        let of_current = if target == now + 1 { self.current().memory() } else { 0 };
-        let needed = self.own_memory().saturating_add(bytes).saturating_add(before).saturating_add(of_current);
+        let before = memory_for(self.plan.buckets(target - 1));
+        let needed = self.own_memory().saturating_add(bytes).saturating_add(before);
         let limit = self.plan.memory_limit;
         if needed > limit {
             return Err(ReserveError::MemoryLimit { additional, needed, limit });
         }
         for number in now + 1..=target {
             let level = self.current_level();
-            let source = Some(Arc::downgrade(&level));
             let bytes = memory_for(self.plan.buckets(number));
-            let next = new_level(&self.plan, number, &self.common, &self.registry, source)
-                .ok_or(ReserveError::OutOfMemory { bytes })?;
+            let next = self.table_after(&level, number).ok_or(ReserveError::OutOfMemory { bytes })?;
             self.begin(&level, next);
             drop(level);
             self.finish(&mut resizing);
@@ -322,7 +324,7 @@ impl Growth {
             return false;
         }
         let level = self.current_level();
-        let Some(next) = new_level(&self.plan, number, &self.common, &self.registry, None) else { return false };
+        let Some(next) = self.table_after(&level, number) else { return false };
         self.begin(&level, Arc::clone(&next));
         if move_all(&level, &next).is_ok() {
             self.switch(resizing, next);

@@ -158,7 +158,7 @@ impl<L: Layout, const SLOTS: u32, const BITS: u32> LevelTable for Shaped<L, Doub
     }
 
     fn add(&self, hash: u64) -> bool {
-        let added = self.table.add_slow(self.table.item(hash));
+        let added = self.add_moved(hash);
         self.table.common.counters.add_len(i64::from(added));
         added
     }
@@ -253,7 +253,9 @@ impl<L: Layout, const SLOTS: u32, const BITS: u32> LevelTable for Shaped<L, Doub
     }
 
     fn unmark(&self, bucket: usize) {
-        let _ = self.table.exchange(bucket, self.table.layout.mark(), Bucket::default(), Fault::SplitOverwrites);
+        let mark = self.table.layout.mark();
+        // In as many steps as it takes: an exchange may fail although nothing has changed.
+        self.table.change(bucket, mark, Fault::SplitOverwrites, |seen| (seen == mark).then(Bucket::default));
     }
 
     #[cfg(ccf_model)]
