@@ -182,7 +182,6 @@ model! {
 fn after_a_removal_beside_a_split(ask: fn(&Growable, GrowableKey), left: usize) -> Model {
     let [x] = keys();
     let filter = filter(0, &[x], &[]);
-    filter.begin_growth();
     let remover = role(move |filter| {
         assert!(filter.remove(x), "a present key was missed");
         ask(filter, x);
@@ -190,7 +189,7 @@ fn after_a_removal_beside_a_split(ask: fn(&Growable, GrowableKey), left: usize) 
     let finally = role(move |filter| {
         assert_eq!((filter.count(x), filter.len()), (left, left), "an item was lost or doubled");
     });
-    (Arc::new(filter), vec![helper(), remover], finally)
+    (Arc::new(filter), vec![grower(1), remover], finally)
 }
 
 fn lookup_after_a_removal() -> Model {
@@ -321,7 +320,7 @@ fn lookup_beside_a_shrink_that_is_undone() -> Model {
 model! {
     lookup_beside_a_shrink_that_is_undone, at least 20, preemptions 3,
     fails with "a present key was missed"
-    for [MoveWithoutBump, MoveBumpsLate, LookupIgnoresNext, UndoWithoutTurn]
+    for [MoveWithoutBump, MoveBumpsLate, LookupIgnoresNext, UndoEndsTooSoon]
 }
 
 fn remove_beside_a_shrink_that_is_undone() -> Model {
@@ -332,7 +331,7 @@ fn remove_beside_a_shrink_that_is_undone() -> Model {
 model! {
     remove_beside_a_shrink_that_is_undone, at least 20, preemptions 2,
     fails with "a present key was missed"
-    for [UndoWithoutTurn]
+    for [UndoEndsTooSoon]
 }
 
 /// After that it is moved to yet another table. A removal does not take that for the one that was given up.

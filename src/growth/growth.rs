@@ -7,10 +7,12 @@ use crossbeam_utils::CachePadded;
 use crate::error::build::BuildError;
 use crate::growth::level::{Level, memory_for, new_level};
 use crate::growth::plan::Plan;
+use crate::sync::fault::{self, Fault};
 use crate::sync::readers::Registry;
 use crate::sync::replaceable::{Held, Replaceable, Retired};
 use crate::sync::{AtomicU64, Mutex, Ordering, Tally};
 use crate::table::face::traits::AnyTable;
+use crate::table::stripe::Stripe;
 use crate::table::table::Common;
 
 /// Values of [`Growth::pending`].
@@ -41,16 +43,16 @@ impl Refusal {
 #[derive(Debug)]
 pub(crate) struct Growth {
     pub(super) current: Replaceable<Level>,
-    /// How often a resize was undone.
-    pub(super) turns: AtomicU64,
+    /// How often a resize has begun or ended. It is odd while there may be two tables.
+    phase: AtomicU64,
     /// What inserts have to help with: `NOTHING`, `FREEING` or `RESIZING`.
     pub(super) pending: AtomicU64,
     pub(crate) plan: Plan,
-    pub(super) registry: Arc<Registry>,
+    pub(crate) registry: Arc<Registry>,
     pub(super) common: Arc<Common>,
     /// Held while a table is made and announced, while it takes the place of the current one, and by those that keep
     /// others from doing so. On cache lines apart from what lookups read.
-    pub(super) resizing: CachePadded<Mutex<Resizing>>,
+    pub(crate) resizing: CachePadded<Mutex<Resizing>>,
     /// How many inserts were refused.
     pub(super) refused: CachePadded<Tally>,
     /// How many inserts could have helped to free a table.
@@ -59,11 +61,33 @@ pub(crate) struct Growth {
 
 /// What only the thread has that changes the tables.
 #[derive(Debug, Default)]
-pub(super) struct Resizing {
+pub(crate) struct Resizing {
     /// Tables that were replaced, and that readers may still have.
     pub(super) retired: Vec<Retired<Level>>,
     /// Those that no reader has any more, and how many of their buckets were given back.
     pub(super) leaving: Vec<(Arc<Level>, usize)>,
+}
+
+/// The tables that there were when an operation looked for them.
+pub(super) struct Tables<'a> {
+    pub(super) growth: &'a Growth,
+    phase: u64,
+    pub(super) level: &'a Level,
+    /// That to which the first one's buckets are being moved, if there is one.
+    pub(super) next: Option<&'a Level>,
+}
+
+impl Tables<'_> {
+    /// Whether no resize has begun or ended since then.
+    pub(super) fn are_all(&self, ignored: Fault) -> bool {
+        self.growth.is_still(self.phase) || fault::injected(ignored)
+    }
+}
+
+/// Whether there may be two tables in this phase.
+#[inline(always)]
+pub(super) fn is_amid(phase: u64) -> bool {
+    phase % 2 == 1
 }
 
 impl Growth {
@@ -101,7 +125,7 @@ impl Growth {
         common.make_newest(level.serial());
         Self {
             current: Replaceable::new(Some(level)),
-            turns: AtomicU64::new(0),
+            phase: AtomicU64::new(0),
             pending: AtomicU64::new(NOTHING),
             plan,
             registry,
@@ -118,18 +142,39 @@ impl Growth {
         self.current.hold(&self.registry).expect("there is always a table")
     }
 
-    /// What [`was_alone`](Self::was_alone) compares.
+    /// What an operation reads before it looks for its tables.
     #[inline(always)]
-    pub(super) fn turn(&self) -> u64 {
-        // Acquire, with `undo`: whoever sees that a resize was undone sees all that was moved back.
-        self.turns.load(Ordering::Acquire)
+    pub(super) fn phase(&self) -> u64 {
+        // Acquire: whoever sees that a resize has begun or ended sees its tables. SeqCst: see `growth/mod.rs`.
+        self.phase.load(Ordering::SeqCst)
     }
 
-    /// Whether this was the only table all the time since `turn`.
+    /// Whether no resize has begun or ended since this phase.
     #[inline(always)]
-    pub(super) fn was_alone(&self, level: &Level, turn: u64) -> bool {
-        // Relaxed: whoever sees, before this, that there is no other table any more sees that it was counted.
-        !level.next.is_some() && self.turns.load(Ordering::Relaxed) == turn
+    pub(super) fn is_still(&self, phase: u64) -> bool {
+        // Relaxed: whoever sees, before this, a copy leave its table sees that the resize has begun.
+        self.phase.load(Ordering::Relaxed) == phase
+    }
+
+    /// A resize has begun or ended.
+    pub(super) fn begin_phase(&self) {
+        // Release: its tables come before. SeqCst: see `growth/mod.rs`.
+        self.phase.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Calls `of` with the tables that there are.
+    #[inline(always)]
+    pub(super) fn with_tables<R>(&self, of: impl FnOnce(&Tables<'_>) -> R) -> R {
+        let phase = self.phase();
+        let level = self.current();
+        let next = if is_amid(phase) { level.next.hold(&self.registry) } else { None };
+        of(&Tables { growth: self, phase, level: &level, next: next.as_deref() })
+    }
+
+    /// The stripe of the class, at all levels.
+    #[inline(always)]
+    pub(super) fn stripe(&self, hash: u64) -> &Stripe {
+        self.common.stripe(self.plan.geometry.sum_of(hash))
     }
 
     /// The current table, for longer.

@@ -1,5 +1,6 @@
 //! CONCURRENT: a table at one level, and the one that takes its place.
 
+use core::hint::select_unpredictable;
 use core::ops::Deref;
 use std::sync::{Arc, Weak};
 
@@ -12,7 +13,9 @@ use crate::table::face::dyn_table::Shaped;
 use crate::table::face::level::LevelTable;
 use crate::table::face::plan::pages_for;
 use crate::table::face::traits::{AnyTable, OneTable};
-use crate::table::table::{Common, Source, Table};
+use crate::table::stripe::Stripe;
+use crate::table::table::{Common, Source, Table, load};
+use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Doubled, Geometry};
 use crate::word::layout::{Encoding, Plain, SemiSorted};
 
@@ -31,14 +34,19 @@ enum AnyEncoding {
 pub(crate) struct Level {
     table: AnyEncoding,
     number: u32,
+    geometry: Doubled,
+    /// What a bucket holds that was moved.
+    mark: Bucket,
     serial: u64,
     made_for: usize,
     /// The table that takes this one's place: a larger or a smaller one. Its buckets are being moved there.
-    pub(super) next: Replaceable<Level>,
+    pub(crate) next: Replaceable<Level>,
     /// How many buckets have been claimed by those that split them, in order. It may be more than there are.
     claimed: AtomicU64,
     /// How many of those were split by the thread that claimed them.
     split: AtomicU64,
+    /// All buckets up to this one are marked.
+    marked: AtomicU64,
     /// Each bucket has one of these locks. A thread that splits it holds that.
     splitting: [Mutex<()>; SPLIT_LOCKS],
     registry: Arc<Registry>,
@@ -63,23 +71,30 @@ pub(super) fn new_level(
             AnyEncoding::SemiSorted(Shaped { table: Table::next(pages, shape, geometry, common, place)? })
         }
     };
-    let level = Level {
+    let mark = match &table {
+        AnyEncoding::Plain(shaped) => shaped.table.layout.mark(),
+        AnyEncoding::SemiSorted(shaped) => shaped.table.layout.mark(),
+    };
+    let level = Arc::new(Level {
         table,
         number,
+        geometry,
         serial,
         made_for: plan.capacity(number),
         next: Replaceable::new(None),
         claimed: AtomicU64::new(0),
         split: AtomicU64::new(0),
+        marked: AtomicU64::new(0),
+        mark,
         splitting: core::array::from_fn(|_| Mutex::new(())),
         registry: Arc::clone(registry),
-    };
+    });
     if cfg!(ccf_model = "loom") {
         // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value of a
         // `SeqCst` exchange correctly.
         level.clear();
     }
-    Some(Arc::new(level))
+    Some(level)
 }
 
 /// How many bytes a level takes: its words and itself, without what all levels have in common.
@@ -101,7 +116,7 @@ impl Deref for Level {
 }
 
 impl Level {
-    pub(super) fn number(&self) -> u32 {
+    pub(crate) fn number(&self) -> u32 {
         self.number
     }
 
@@ -146,9 +161,81 @@ impl Level {
     }
 
     /// Splits both buckets of a class.
-    pub(super) fn split_pair(&self, hash: u64, next: &Level) {
+    pub(crate) fn split_pair(&self, hash: u64, next: &Level) {
         if !fault::injected(Fault::WriterBringsNothing) {
-            self.pair(hash).into_iter().for_each(|bucket| self.split_bucket(bucket, next));
+            self.geometry.pair(hash).into_iter().for_each(|bucket| self.split_bucket(bucket, next));
+        }
+    }
+
+    /// Whether a copy is in this table or in the next one, to which its buckets are being moved. `stripe` is that of the
+    /// class. `None` if a writer has disturbed the look.
+    #[cfg_attr(not(ccf_model), inline(always))]
+    pub(super) fn look_in_both(&self, next: &Self, stripe: &Stripe, hash: u64) -> Option<bool> {
+        let version = stripe.version();
+        let found = match self.look_in_one(next, hash) {
+            Some(found) => found,
+            None => self.look_everywhere(next, hash),
+        };
+        (found || stripe.is_still(version) || fault::injected(Fault::LookupWithoutVersion)).then_some(found)
+    }
+
+    /// The same in a growth, where one word of each bucket shows it: that of the next table for those that are known to
+    /// be marked, and else that of this one. `None` if this is a shrink, or one of the other buckets is marked.
+    #[cfg_attr(not(ccf_model), inline(always))]
+    fn look_in_one(&self, next: &Self, hash: u64) -> Option<bool> {
+        if next.number < self.number {
+            return None;
+        }
+        // Acquire, with `split_some`: the new words of these buckets come before.
+        let marked = self.marked.load(Ordering::Acquire) as usize;
+        let pair = next.geometry.pair(hash);
+        let are_moved = pair.map(|bucket| bucket / 2 < marked);
+        // Without a branch on what is as good as random.
+        let (old_words, new_words) = (self.words(), next.words());
+        let [first, second] = [0, 1].map(|nth| {
+            let words = select_unpredictable(are_moved[nth], new_words, old_words);
+            load(words, pair[nth] >> u32::from(!are_moved[nth]))
+        });
+        let only = |moved: bool| {
+            let empty = Bucket::default();
+            let first = select_unpredictable(are_moved[0] == moved, first, empty);
+            [first, select_unpredictable(are_moved[1] == moved, second, empty)]
+        };
+        let (here, there) = (only(false), only(true));
+        let found = self.either_holds(here, hash) | next.either_holds(there, hash);
+        (found || !here.contains(&self.mark) && !fault::injected(Fault::LookupTooEarly)).then_some(found)
+    }
+
+    /// The same, in any case: reads both buckets of both tables.
+    #[inline(never)]
+    fn look_everywhere(&self, next: &Self, hash: u64) -> bool {
+        let grows = next.number > self.number;
+        let [here, there] = [self, next].map(|level| level.geometry.pair(hash).map(|bucket| (level, bucket)));
+        let here = here.map(|(level, bucket)| load(level.words(), bucket));
+        let mut there = there.map(|(level, bucket)| load(level.words(), bucket));
+        for (old, new) in here.into_iter().zip(&mut there) {
+            // A larger table's bucket has its copies once the old one is marked. Until then, the thread that splits that
+            // one may have stored copies that were taken out meanwhile.
+            if grows && old != self.mark && !fault::injected(Fault::LookupTooEarly) {
+                *new = Bucket::default();
+            }
+        }
+        self.either_holds(here, hash) || next.either_holds(there, hash)
+    }
+
+    #[cfg_attr(not(ccf_model), inline(always))]
+    fn either_holds(&self, pair: [Bucket; 2], hash: u64) -> bool {
+        match &self.table {
+            AnyEncoding::Plain(table) => table.either_holds(pair, hash),
+            AnyEncoding::SemiSorted(table) => table.either_holds(pair, hash),
+        }
+    }
+
+    #[cfg_attr(not(ccf_model), inline(always))]
+    fn words(&self) -> &[AtomicU64] {
+        match &self.table {
+            AnyEncoding::Plain(shaped) => &shaped.table.words,
+            AnyEncoding::SemiSorted(shaped) => &shaped.table.words,
         }
     }
 
@@ -164,11 +251,15 @@ impl Level {
                 self.split_bucket(bucket as usize, next);
             }
             if start < end {
-                // Release, with the load below: whoever sees all splits counted sees all buckets marked.
-                self.split.fetch_add(end - start, Ordering::Release);
+                // Acquire and release: all that is counted here was claimed, and marked, before what follows.
+                let split = self.split.fetch_add(end - start, Ordering::AcqRel) + (end - start);
+                if self.claimed.load(Ordering::Relaxed).min(count) == split {
+                    // Release, with the loads: whoever sees this sees the buckets marked.
+                    self.marked.fetch_max(split, Ordering::Release);
+                }
             }
         }
-        self.split.load(Ordering::Acquire) == count || fault::injected(Fault::SwitchesTooSoon)
+        self.marked.load(Ordering::Acquire) == count || fault::injected(Fault::SwitchesTooSoon)
     }
 
     /// Splits all buckets.

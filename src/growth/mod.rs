@@ -12,13 +12,15 @@
 //! # The rules
 //! 1. One resize is under way at a time: it begins, and it ends, under the lock `resizing`. It begins under all locks of
 //!    the stripes too. From then on no copy is relocated within the old table: each relocation asks, under its lock,
-//!    whether its table is still the newest.
+//!    whether its table is still the newest. The *phase* counts each beginning and each end. It is odd while there may be
+//!    two tables: it becomes odd after the old table has its pointer to the next one and before anything is moved. It
+//!    becomes even after everything is in one table, and that is the current one.
 //! 2. **Growth.** A bucket becomes two neighbours in the larger table. To *split* it, a thread computes their words from
 //!    the old word `v`, stores them, and then changes the old word from `v` to the *mark* by one compare-exchange. If that
 //!    fails, it begins again from the new `v`. A thread that splits a bucket holds the bucket's lock for that, so there is
 //!    one at a time. Any other thread that would change one of the new words makes sure first that the old one is marked.
-//!    So nobody reads or writes the new words before the mark. A lookup asks, too, after it has read the old word. What
-//!    it would read too early may be a copy that was taken out of the old word meanwhile.
+//!    So nobody writes the new words before the mark, and nobody counts what they hold. (A lookup that did may find a copy
+//!    that was taken out of the old word meanwhile.)
 //! 3. **Shrink.** The entries are moved one by one, like a relocation: a copy is put into the smaller table by an ordinary
 //!    insert, then the version is bumped, then the copy is taken out of the larger one, all under the lock of its class.
 //!    A bucket that is empty is marked. If the smaller table has no room for a copy, everything is moved back in the same
@@ -27,8 +29,8 @@
 //!    anything there.
 //! 5. When all buckets are marked, the next table becomes the current one. The old table keeps its mark in each bucket,
 //!    and its pointer to the next one. It is freed when no thread reads it (`sync/replaceable.rs`).
-//! 6. An operation that finds what it looks for in one table is done. One that does not, asks whether there was another
-//!    table meanwhile, and goes on in both.
+//! 6. An operation reads the phase, and then looks for its tables: one if the phase is even, else both. One that has found
+//!    what it looks for is done. Any other reads the phase again. If that has changed, it begins again.
 //!
 //! # Why a split changes nothing
 //! Let the *contents* of a bucket of the larger table be its own word if the old one is marked, and else its half of the
@@ -37,24 +39,26 @@
 //! step, and it needs no bump: it moves nothing between the two buckets of a class.
 //!
 //! # Why no lookup misses a copy that was there throughout
-//! *With one table.* A lookup reads a number that counts the resizes that were undone, then finds nothing in the current
-//! table. Then it asks whether that has a next table, and reads the number again. If there is none, and the number is the
-//! same, then all copies were in the current table from the first reading to that question. For only an undone resize
-//! takes the next table away, after it was counted, and it is counted after everything is back. (A resize that has ended
-//! leaves its next table in the old one, so that a lookup in an old table sees it too.) So what holds for one table holds
-//! here.
+//! *With one table.* The phase is even when a lookup begins, and the same when it has found nothing. It has seen no copy
+//! leave the table for another one: else it would have seen that a resize has begun, and the phase would have changed. So
+//! what holds for one table holds here. The same is true if the phase is odd, but the current table has no next one: the
+//! resize has ended then, and the next one would change the phase.
 //!
-//! *With two.* A lookup reads the version, both buckets in the old table, both in the next one, and the version again. (In a
-//! growth it leaves out a bucket of the larger table if the old one is not marked.) Then it asks whether these are still
-//! all: the next table is still that of the old one, and has no next table itself. Suppose that it found no copy, and that
-//! the version is the same.
-//! - A growth has moved a copy only by marks, so from a word of the old table to one of the larger one, which is read
-//!   later. If the lookup read the old word before the mark, it saw the copy there. If it read the mark, it saw the new
-//!   word as it was at the mark or later. If it left the new word out, that one had no copies yet when it read the old one.
+//! *With two.* A lookup reads the version, each bucket of the class in the old table and then in the next one, the version
+//! again, and the phase again. (In a growth one word shows a bucket: the old one, or if that is marked, the new one. The
+//! lookup leaves out the old words of the first buckets: `Level::marked` says how many are marked by now.) Suppose that it
+//! found no copy, and that version and phase are the same.
+//! - A growth has moved a copy only by marks, so from a word of the old table to one of the larger one. If the lookup read
+//!   the old word before the mark, it saw the copy there. If it read the mark, or knew of it, it saw the new word as it
+//!   was at the mark or later.
 //! - A relocation, a removal or the move of a shrink bumps before it takes the copy. So the argument of `table/stripe.rs`
 //!   holds: a section that the lookup has seen a take of would have changed the version.
-//! - A further resize has moved no copy out of the next table before the lookup has read it, since the lookup saw later
-//!   that none had begun.
+//! - It has seen no copy leave the next table for a further one. Else it would have seen that a further resize has begun,
+//!   and the phase would have changed. Nor has it missed one that came back to the old table because the shrink was undone:
+//!   that moves copies as the shrink does.
+//!
+//! The reads of the phase and of the words are `SeqCst`, and so are their changes: in their one order (`table/stripe.rs`,
+//! *Across keys*), an operation sees each resize into which an earlier one has put a copy.
 //!
 //! A lookup looks again only if a writer has taken a step meanwhile: a bump, or the beginning or the end of a resize. So it
 //! is lock-free.
@@ -63,7 +67,7 @@
 //! An operation under the lock of a class (a removal, `count`, `insert_if_absent`) takes effect as in one table: the lock
 //! excludes all others that take or move copies of the class, except splits. Amid a growth it splits both buckets of the
 //! class first, so all copies are in the larger table, and no split moves them. After it has read, it asks as above whether
-//! there is a further table; if so, it begins again. `insert_if_absent` asks that before it adds: from then on a copy of
+//! the phase is the same; if not, it begins again. `insert_if_absent` asks that before it adds: from then on a copy of
 //! the class could only come into a further table by a split of a word in which it has seen none.
 //!
 //! A plain insert is one compare-exchange on a word that is not marked, in whatever table. So it takes effect there, at

@@ -3,7 +3,7 @@
 
 use crate::error::insert::{InsertBatchError, InsertError};
 use crate::error::kind::FilterKind;
-use crate::growth::growth::{Growth, NOTHING, RESIZING};
+use crate::growth::growth::{Growth, NOTHING, RESIZING, Tables, is_amid};
 use crate::growth::level::Level;
 use crate::growth::resize::Grown;
 use crate::plan::batch::{BLOCK, Hashes, each_ahead};
@@ -21,102 +21,85 @@ impl Growth {
     /// Whether a copy is in. Lock-free.
     #[inline(always)]
     pub(crate) fn contains(&self, hash: u64) -> bool {
-        let (turn, level) = (self.turn(), self.current());
-        if level.contains(hash) {
-            return true;
+        let phase = self.phase();
+        if !is_amid(phase) {
+            let level = self.current();
+            if level.contains(hash) {
+                return true;
+            }
+            if self.is_still(phase) || fault::injected(Fault::LookupIgnoresNext) {
+                return false;
+            }
         }
-        if self.was_alone(&level, turn) || fault::injected(Fault::LookupIgnoresNext) {
-            return false;
-        }
-        drop(level);
         self.contains_amid(hash)
     }
 
-    /// `contains` where the table is being replaced.
-    #[cold]
+    /// `contains` where there may be two tables.
     #[inline(never)]
     fn contains_amid(&self, hash: u64) -> bool {
-        loop {
-            let (turn, level) = (self.turn(), self.current());
-            let Some(next) = level.next.hold(&self.registry) else {
-                if level.contains(hash) {
-                    return true;
-                }
-                if self.was_alone(&level, turn) {
-                    return false;
-                }
-                continue;
-            };
-            let stripe = level.stripe(hash);
-            let version = stripe.version();
-            if level.either_holds(hash, [true; 2]) || next.either_holds(hash, filled(&level, &next, hash)) {
-                return true;
-            }
-            let are_all = are_all(&level, &next, Fault::LookupIgnoresLaterNext);
-            if are_all && (stripe.is_still(version) || fault::injected(Fault::LookupWithoutVersion)) {
-                return false;
-            }
-            self.common.counters.lookup_retried();
-        }
+        self.settled(Fault::LookupIgnoresLaterNext, |tables| {
+            let found = tables.contain(hash);
+            (found, found)
+        })
     }
 
     /// How many copies are in.
     pub(crate) fn count(&self, hash: u64) -> usize {
-        loop {
-            let (turn, level) = (self.turn(), self.current());
-            let Some(next) = level.next.hold(&self.registry) else {
-                let copies = level.count(hash);
-                if self.was_alone(&level, turn) {
-                    return copies;
-                }
-                continue;
-            };
-            let _guard = level.lock(hash);
-            prepare(&level, &next, hash);
-            let copies = level.copies(hash) + next.copies(hash);
-            if are_all(&level, &next, Fault::WriterIgnoresLaterNext) {
-                return copies;
-            }
-        }
+        self.settled(Fault::WriterIgnoresLaterNext, |tables| {
+            let Some(next) = tables.next else { return (tables.level.count(hash), false) };
+            let _guard = self.lock(hash);
+            tables.prepare(hash);
+            (tables.level.copies(hash) + next.copies(hash), false)
+        })
     }
 
     /// Removes a copy, if there is one.
     pub(crate) fn remove(&self, hash: u64) -> bool {
-        let (turn, level) = (self.turn(), self.current());
-        if level.remove(hash) {
-            return true;
-        }
-        if self.was_alone(&level, turn) {
-            return false;
-        }
-        drop(level);
-        self.remove_amid(hash)
-    }
-
-    /// `remove` where the table is being replaced.
-    #[cold]
-    #[inline(never)]
-    fn remove_amid(&self, hash: u64) -> bool {
-        loop {
-            let (turn, level) = (self.turn(), self.current());
-            let Some(next) = level.next.hold(&self.registry) else {
-                if level.remove(hash) {
-                    return true;
-                }
-                if self.was_alone(&level, turn) {
-                    return false;
-                }
-                continue;
-            };
-            let guard = level.lock(hash);
-            prepare(&level, &next, hash);
-            if level.take(&guard, hash) || next.take(&guard, hash) {
+        let phase = self.phase();
+        if !is_amid(phase) {
+            if self.current().remove(hash) {
                 return true;
             }
-            if are_all(&level, &next, Fault::WriterIgnoresLaterNext) {
+            if self.is_still(phase) {
                 return false;
             }
         }
+        self.remove_amid(hash)
+    }
+
+    /// `remove` where there may be two tables.
+    #[inline(never)]
+    fn remove_amid(&self, hash: u64) -> bool {
+        self.settled(Fault::WriterIgnoresLaterNext, |tables| {
+            let Some(next) = tables.next else {
+                let removed = tables.level.remove(hash);
+                return (removed, removed);
+            };
+            let guard = self.lock(hash);
+            tables.prepare(hash);
+            let removed = tables.level.take(&guard, hash) || next.take(&guard, hash);
+            (removed, removed)
+        })
+    }
+
+    /// Asks the tables, until the answer is certain or they were all tables there were. `ask` returns its answer, and
+    /// whether that is certain.
+    #[inline(always)]
+    fn settled<R>(&self, ignored: Fault, ask: impl Fn(&Tables<'_>) -> (R, bool)) -> R {
+        loop {
+            let answer = self.with_tables(|tables| {
+                let (answer, is_certain) = ask(tables);
+                (is_certain || tables.are_all(ignored)).then_some(answer)
+            });
+            if let Some(answer) = answer {
+                return answer;
+            }
+        }
+    }
+
+    /// The lock of the class, at all levels.
+    fn lock(&self, hash: u64) -> Guard<'_> {
+        self.stripe(hash).lock(&self.common.counters)
     }
 
     /// Adds a copy.
@@ -138,13 +121,13 @@ impl Growth {
         if self.contains(hash) {
             return Ok(false);
         }
-        let level = self.current();
-        let added = level.add_if_absent(hash, &|| level.next.is_some());
-        drop(level);
-        match added {
-            Some(added) => Ok(added),
-            None => self.insert_slow(hash, Purpose::InsertIfAbsent),
+        let phase = self.phase();
+        if !is_amid(phase)
+            && let Some(added) = self.current().add_if_absent(hash, &|| !self.is_still(phase))
+        {
+            return Ok(added);
         }
+        self.insert_slow(hash, Purpose::InsertIfAbsent)
     }
 
     /// What there is to help with. Inserts ask this first.
@@ -181,39 +164,35 @@ impl Growth {
 
     /// One attempt to add a copy. `None` if it is to be repeated.
     fn insert_once(&self, hash: u64, purpose: Purpose) -> Result<Option<bool>, InsertError> {
-        let level = self.current();
-        if let Some(next) = level.next.hold(&self.registry) {
-            return self.insert_amid(&level, &next, hash, purpose);
-        }
-        let absent = purpose == Purpose::InsertIfAbsent;
-        let attempt = |_: &Guard<'_>| {
-            if absent && level.copies(hash) > 0 {
-                return Some(Added::No);
-            }
-            if level.next.is_some() {
-                return Some(Added::Moved);
-            }
-            level.add(hash).then_some(Added::Yes)
-        };
+        self.with_tables(|tables| match tables.next {
+            Some(next) => self.insert_amid(tables, next, hash, purpose),
+            None => self.insert_alone(tables, hash, purpose),
+        })
+    }
+
+    /// The same where there is one table.
+    fn insert_alone(&self, tables: &Tables<'_>, hash: u64, purpose: Purpose) -> Result<Option<bool>, InsertError> {
+        let (level, absent) = (tables.level, purpose == Purpose::InsertIfAbsent);
+        let attempt = |_: &Guard<'_>| tables.attempt(level, hash, absent);
         if self.len() < level.made_for() {
             match level.until_added(hash, purpose, absent, &attempt) {
                 Err(InsertError::Full { .. }) => {}
                 settled => return settled.map(answer),
             }
         } else {
-            let guard = level.lock(hash);
+            let guard = self.lock(hash);
             if let Some(added) = attempt(&guard) {
                 return Ok(answer(added));
             }
         }
-        let refused = match self.grow(&level) {
+        let refused = match self.grow(level) {
             Grown::Done => return Ok(None),
             Grown::UnderWay => None,
             Grown::Refused(error) => Some(error),
         };
         // As long as there is any room, no thread waits for a table and none is refused.
         match (level.until_added(hash, purpose, absent, &attempt), refused) {
-            (Err(_), _) if level.next.is_some() => Ok(None),
+            (Err(_), _) if !tables.are_all(Fault::WriterIgnoresLaterNext) => Ok(None),
             (Err(InsertError::Full { .. }), Some(error)) => Err(error),
             (Err(InsertError::Full { .. }), None) => {
                 drop(self.resizing.lock());
@@ -226,38 +205,28 @@ impl Growth {
     /// The same where the table is being replaced.
     fn insert_amid(
         &self,
-        level: &Level,
+        tables: &Tables<'_>,
         next: &Level,
         hash: u64,
         purpose: Purpose,
     ) -> Result<Option<bool>, InsertError> {
         next.prefetch(&[hash]);
-        let absent = purpose == Purpose::InsertIfAbsent;
-        let shrinks = next.number() < level.number();
-        prepare(level, next, hash);
-        let attempt = |to: &Level| {
-            if absent && level.copies(hash) + next.copies(hash) > 0 {
-                return Some(Added::No);
-            }
-            if !are_all(level, next, Fault::WriterIgnoresLaterNext) {
-                return Some(Added::Moved);
-            }
-            to.add(hash).then_some(Added::Yes)
-        };
-        if shrinks {
+        let (level, absent) = (tables.level, purpose == Purpose::InsertIfAbsent);
+        tables.prepare(hash);
+        if next.number() < level.number() {
             // If the smaller table has to be given up, all must fit in the larger one. So a further copy of a key waits.
-            let _guard = level.lock(hash);
+            let _guard = self.lock(hash);
             let is_first = absent || level.copies(hash) + next.copies(hash) == 0;
             if is_first
                 && self.len() < level.made_for()
-                && let Some(added) = attempt(next).or_else(|| attempt(level))
+                && let Some(added) = tables.attempt(next, hash, absent).or_else(|| tables.attempt(level, hash, absent))
             {
                 return Ok(answer(added));
             }
         } else {
-            match next.until_added(hash, purpose, absent, &|_| attempt(next)) {
+            match next.until_added(hash, purpose, absent, &|_| tables.attempt(next, hash, absent)) {
                 Ok(added) => return Ok(answer(added)),
-                Err(_) if !are_all(level, next, Fault::WriterIgnoresLaterNext) => return Ok(None),
+                Err(_) if !tables.are_all(Fault::WriterIgnoresLaterNext) => return Ok(None),
                 Err(error @ InsertError::TooManyCopies { .. }) => return Err(error),
                 Err(_) => {}
             }
@@ -265,16 +234,6 @@ impl Growth {
         let (_resizing, ended) = self.at_rest();
         let full = InsertError::Full { filter: FilterKind::Growable, len: self.len(), capacity: level.made_for() };
         if ended { Ok(None) } else { Err(full) }
-    }
-
-    /// Moves a copy from the first of its two buckets to the second, or `back`. Amid a growth it does so in the larger
-    /// table.
-    #[cfg(ccf_model)]
-    pub(crate) fn relocate(&self, hash: u64, back: bool) -> bool {
-        let level = self.current();
-        let Some(next) = level.next.hold(&self.registry) else { return level.relocate(hash, back) };
-        prepare(&level, &next, hash);
-        next.relocate(hash, back)
     }
 
     /// `contains` for many.
@@ -295,35 +254,52 @@ impl Growth {
             if len == 0 {
                 return;
             }
-            let is_over = {
-                let (turn, level) = (self.turn(), self.current());
-                let (mut taken, mut answered) = (0, 0);
-                let mut next = |block: &mut [u64; BLOCK]| {
-                    let count = BLOCK.min(len - taken);
-                    block[..count].copy_from_slice(&buffer[taken..][..count]);
-                    taken += count;
-                    count
-                };
-                level.contains_batch(&mut next, &mut |answers| {
-                    found[answered..answered + answers.len()].copy_from_slice(answers);
-                    answered += answers.len();
-                });
-                self.was_alone(&level, turn) || fault::injected(Fault::LookupIgnoresNext)
-            };
-            if !is_over {
-                for (found, hashes) in found.chunks_mut(BLOCK).zip(buffer[..len].chunks(BLOCK)) {
-                    {
-                        let level = self.current();
-                        if let Some(next) = level.next.hold(&self.registry) {
-                            next.prefetch(hashes);
-                        }
-                    }
-                    for (found, &hash) in found.iter_mut().zip(hashes).filter(|(found, _)| !**found) {
-                        *found = self.contains_amid(hash);
-                    }
-                }
+            if !self.contains_all_at_rest(&buffer[..len], &mut found[..len]) {
+                self.contains_all_amid(&buffer[..len], &mut found[..len]);
             }
             answers(&found[..len]);
+        }
+    }
+
+    /// Whether each of these is in, if there is one table. Else returns `false`; those that it has found are in all the
+    /// same.
+    fn contains_all_at_rest(&self, hashes: &[u64], found: &mut [bool]) -> bool {
+        found.fill(false);
+        let phase = self.phase();
+        if is_amid(phase) {
+            return false;
+        }
+        let mut blocks = hashes.chunks(BLOCK);
+        let mut next = |block: &mut [u64; BLOCK]| {
+            let hashes = blocks.next().unwrap_or_default();
+            block[..hashes.len()].copy_from_slice(hashes);
+            hashes.len()
+        };
+        let mut answered = 0;
+        self.current().contains_batch(&mut next, &mut |answers| {
+            found[answered..answered + answers.len()].copy_from_slice(answers);
+            answered += answers.len();
+        });
+        self.is_still(phase) || fault::injected(Fault::LookupIgnoresNext)
+    }
+
+    /// The same where there may be two tables, for those that were not found yet.
+    fn contains_all_amid(&self, hashes: &[u64], found: &mut [bool]) {
+        let are_all = self.with_tables(|tables| {
+            let mut ahead = hashes.chunks(BLOCK);
+            tables.prefetch(ahead.next().unwrap_or_default());
+            for (found, hashes) in found.chunks_mut(BLOCK).zip(hashes.chunks(BLOCK)) {
+                tables.prefetch(ahead.next().unwrap_or_default());
+                for (found, &hash) in found.iter_mut().zip(hashes) {
+                    *found = *found || tables.contain(hash);
+                }
+            }
+            tables.are_all(Fault::LookupIgnoresLaterNext)
+        });
+        if !are_all {
+            for (found, &hash) in found.iter_mut().zip(hashes) {
+                *found = *found || self.contains_amid(hash);
+            }
         }
     }
 
@@ -332,11 +308,8 @@ impl Growth {
         let (mut inserted, mut refused) = (0, None);
         let ahead = |hashes: &[u64]| self.current().prefetch(hashes);
         each_ahead(hashes, ahead, |hashes| {
-            let level = self.current();
             for &hash in hashes {
-                if (self.pending() != NOTHING || !level.add_in_one_step(hash))
-                    && let Err(error) = self.insert_slow(hash, Purpose::Insert)
-                {
+                if let Err(error) = self.insert(hash) {
                     refused = Some(error);
                     return false;
                 }
@@ -352,11 +325,8 @@ impl Growth {
         let ahead = |hashes: &[u64]| self.current().prefetch(hashes);
         each_ahead(hashes, ahead, |hashes| {
             let mut removed = [false; BLOCK];
-            {
-                let (turn, level) = (self.turn(), self.current());
-                for (&hash, removed) in hashes.iter().zip(&mut removed) {
-                    *removed = level.remove(hash) || !self.was_alone(&level, turn) && self.remove_amid(hash);
-                }
+            for (&hash, removed) in hashes.iter().zip(&mut removed) {
+                *removed = self.remove(hash);
             }
             answers(&removed[..hashes.len()]);
             true
@@ -374,24 +344,49 @@ impl Growth {
     }
 }
 
-/// Makes sure that copies of the class are where the caller may change them: in the larger one of two tables, or in
-/// either.
-fn prepare(level: &Level, next: &Level, hash: u64) {
-    if next.number() > level.number() {
-        level.split_pair(hash, next);
+impl Tables<'_> {
+    /// Whether a copy is in.
+    #[cfg_attr(not(ccf_model), inline(always))]
+    fn contain(&self, hash: u64) -> bool {
+        let Some(next) = self.next else { return self.level.contains(hash) };
+        let stripe = self.growth.stripe(hash);
+        loop {
+            if let Some(found) = self.level.look_in_both(next, stripe, hash) {
+                return found;
+            }
+            self.growth.common.counters.lookup_retried();
+        }
     }
-}
 
-/// Which of a class's two buckets in `next` have what they are to get. A larger table's bucket has it once the old one is
-/// marked. Until then, the thread that splits that one may have stored copies that were taken out meanwhile.
-fn filled(level: &Level, next: &Level, hash: u64) -> [bool; 2] {
-    let grows = next.number() > level.number() && !fault::injected(Fault::LookupTooEarly);
-    level.pair(hash).map(|bucket| !grows || level.is_marked(bucket))
-}
+    /// Prefetches the buckets of these.
+    fn prefetch(&self, hashes: &[u64]) {
+        self.level.prefetch(hashes);
+        if let Some(next) = self.next {
+            next.prefetch(hashes);
+        }
+    }
 
-/// Whether these two are all tables: the resize was not undone, and no further one has begun.
-fn are_all(level: &Level, next: &Level, ignored: Fault) -> bool {
-    level.next.is(next) && !next.next.is_some() || fault::injected(ignored)
+    /// Makes sure that copies of the class are where the caller may change them: in the larger one of two tables, or in
+    /// either.
+    fn prepare(&self, hash: u64) {
+        if let Some(next) = self.next
+            && next.number() > self.level.number()
+        {
+            self.level.split_pair(hash, next);
+        }
+    }
+
+    /// Adds a copy to one of the tables if either bucket has room; if it is to be `absent`, unless there is one. `None` if
+    /// there is no room.
+    fn attempt(&self, to: &Level, hash: u64, absent: bool) -> Option<Added> {
+        if absent && self.level.copies(hash) + self.next.map_or(0, |next| next.copies(hash)) > 0 {
+            return Some(Added::No);
+        }
+        if !self.are_all(Fault::WriterIgnoresLaterNext) {
+            return Some(Added::Moved);
+        }
+        to.add(hash).then_some(Added::Yes)
+    }
 }
 
 /// The answer to an insert; `None` if it is to be repeated.

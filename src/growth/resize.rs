@@ -77,88 +77,21 @@ impl Growth {
         Grown::Done
     }
 
-    /// In a model: begins to grow, whether or not there is room.
-    #[cfg(ccf_model)]
-    pub(crate) fn begin_growth(&self) {
-        let _resizing = self.resizing.lock();
-        let from = self.current_level();
-        let next = self.table_after(&from, from.number() + 1);
-        self.begin(&from, next.expect("a model has memory"));
-    }
-
-    #[cfg(ccf_model)]
-    pub(crate) fn grow_by_a_level(&self) {
-        drop(self.at_rest());
-        self.begin_growth();
-        drop(self.at_rest());
-    }
-
-    /// Begins to shrink by a level.
-    #[cfg(ccf_model)]
-    pub(crate) fn begin_shrink(&self) {
-        let level = self.current_level();
-        let next = self.table_after(&level, level.number() - 1);
-        self.begin(&level, next.expect("a model has memory"));
-    }
-
-    /// Goes to another level, or only begins to, if that is possible and no resize is under way. Ends one first if it is to
-    /// `end` this one too.
-    #[cfg(ccf_model)]
-    pub(crate) fn resize_if_possible(&self, to: impl FnOnce(u32) -> u32, end: bool) {
-        let mut resizing = self.resizing.lock();
-        if end && !self.finish(&mut resizing) {
-            return;
-        }
-        let level = self.current_level();
-        let number = to(level.number());
-        if level.next.is_some() || number > self.plan.doublings {
-            return;
-        }
-        if number < level.number() {
-            let _ = self.shrink_to_level(&mut resizing, number);
-            return;
-        }
-        let next = self.table_after(&level, number);
-        self.begin(&level, next.expect("a model has memory"));
-        drop(level);
-        if end {
-            self.finish(&mut resizing);
-        }
-    }
-
-    /// Shrinks by a level.
-    #[cfg(ccf_model)]
-    pub(crate) fn shrink_by_a_level(&self) {
-        let (mut resizing, _) = self.at_rest();
-        let below = self.current().number() - 1;
-        assert!(self.shrink_to_level(&mut resizing, below), "a model shrinks where there is room");
-    }
-
-    /// Shrinks by a level and, when everything is moved, undoes it.
-    #[cfg(ccf_model)]
-    pub(crate) fn shrink_in_vain(&self) {
-        let (mut resizing, _) = self.at_rest();
-        self.begin_shrink();
-        let level = self.current_level();
-        let next = level.next.get(&self.registry).expect("it has begun");
-        move_all(&level, &next).expect("there is room in both");
-        self.undo(&mut resizing, &level, &next);
-    }
-
     /// An empty table to which everything will be moved from this one, or `None` if there is no memory for it. A larger
     /// one gets each bucket before it is used.
-    fn table_after(&self, level: &Arc<Level>, number: u32) -> Option<Arc<Level>> {
+    pub(crate) fn table_after(&self, level: &Arc<Level>, number: u32) -> Option<Arc<Level>> {
         let source = (number > level.number()).then(|| Arc::downgrade(level));
         new_level(&self.plan, number, &self.common, &self.registry, source)
     }
 
     /// Announces the table to which everything is being moved.
-    fn begin(&self, from: &Level, to: Arc<Level>) {
+    pub(crate) fn begin(&self, from: &Level, to: Arc<Level>) {
         // Under all locks: no relocation is under way, and the later ones know.
         from.under_all_locks(&mut || {
             self.common.make_newest(to.serial());
             // There was none before.
             let _ = from.next.replace(Some(Arc::clone(&to)));
+            self.begin_phase();
         });
         self.pending.store(RESIZING, Ordering::Relaxed);
     }
@@ -193,6 +126,7 @@ impl Growth {
     /// Makes `next` the current table. All buckets of the one before are marked.
     fn switch(&self, resizing: &mut Resizing, next: Arc<Level>) {
         resizing.retired.extend(self.current.replace(Some(next)));
+        self.begin_phase();
     }
 
     /// Frees the tables that no reader has any more.
@@ -245,13 +179,13 @@ impl Growth {
 
     /// Ends a resize that is under way. From here on the caller is the only one that may begin another. `false` if a
     /// resize to a smaller table can neither be ended nor undone for want of room.
-    pub(super) fn at_rest(&self) -> (MutexGuard<'_, Resizing>, bool) {
+    pub(crate) fn at_rest(&self) -> (MutexGuard<'_, Resizing>, bool) {
         let mut resizing = self.resizing.lock();
         let ended = self.finish(&mut resizing);
         (resizing, ended)
     }
 
-    fn finish(&self, resizing: &mut Resizing) -> bool {
+    pub(crate) fn finish(&self, resizing: &mut Resizing) -> bool {
         let level = self.current_level();
         let ended = match level.next.get(&self.registry) {
             Some(next) if next.number() > level.number() => {
@@ -318,7 +252,7 @@ impl Growth {
     }
 
     /// Moves everything to the table of a lower level. Returns whether that was possible.
-    fn shrink_to_level(&self, resizing: &mut Resizing, number: u32) -> bool {
+    pub(crate) fn shrink_to_level(&self, resizing: &mut Resizing, number: u32) -> bool {
         let memory = memory_for(self.plan.buckets(number));
         if self.memory_usage().saturating_add(memory) > self.plan.memory_limit {
             return false;
@@ -339,17 +273,19 @@ impl Growth {
     }
 
     /// Moves everything back from a smaller table, which has no room for all of it.
-    fn undo(&self, resizing: &mut Resizing, level: &Arc<Level>, next: &Arc<Level>) -> bool {
+    pub(crate) fn undo(&self, resizing: &mut Resizing, level: &Arc<Level>, next: &Arc<Level>) -> bool {
         level.under_all_locks(&mut || self.common.make_newest(level.serial()));
+        if fault::injected(Fault::UndoEndsTooSoon) {
+            self.begin_phase();
+        }
         (0..level.buckets()).for_each(|bucket| level.unmark(bucket));
         if move_all(next, level).is_err() {
             return false;
         }
-        if !fault::injected(Fault::UndoWithoutTurn) {
-            // Before the table is alone again: see `Growth::was_alone`. Release, with `Growth::turn`.
-            self.turns.fetch_add(1, Ordering::Release);
-        }
         resizing.retired.extend(level.next.replace(None));
+        if !fault::injected(Fault::UndoEndsTooSoon) {
+            self.begin_phase();
+        }
         true
     }
 
@@ -375,7 +311,7 @@ impl Growth {
 ///
 /// # Errors
 /// If the other table has no room for one.
-fn move_all(from: &Level, to: &Level) -> Result<(), InsertError> {
+pub(crate) fn move_all(from: &Level, to: &Level) -> Result<(), InsertError> {
     for bucket in 0..from.buckets() {
         while let Some(hash) = from.any_or_mark(bucket) {
             to.until_added(hash, Purpose::Insert, true, &|guard| {

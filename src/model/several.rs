@@ -7,6 +7,7 @@ use crate::error::insert::{InsertBatchError, InsertError};
 use crate::growth::growth::Growth;
 use crate::growth::image::LevelImage;
 use crate::growth::plan::Plan;
+use crate::growth::resize::move_all;
 use crate::plan::batch::BLOCK;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::format::Saved;
@@ -62,7 +63,8 @@ impl Growable {
 
     /// Begins to grow, whether or not there is room. What is in is yet to be moved.
     pub fn begin_growth(&self) {
-        self.0.begin_growth();
+        let _resizing = self.0.resizing.lock();
+        self.begin(|level| level + 1);
     }
 
     /// Does what an insert does that finds no room.
@@ -77,37 +79,66 @@ impl Growable {
 
     /// Ends a resize that is under way. Then grows by a level.
     pub fn grow(&self) {
-        self.0.grow_by_a_level();
+        drop(self.0.at_rest());
+        self.begin_growth();
+        drop(self.0.at_rest());
     }
 
     /// Begins to shrink by a level.
     pub fn begin_shrink(&self) {
-        self.0.begin_shrink();
+        let _resizing = self.0.resizing.lock();
+        self.begin(|level| level - 1);
     }
 
     /// Shrinks by a level, even if that is not made for so many keys.
     pub fn shrink(&self) {
-        self.0.shrink_by_a_level();
+        let (mut resizing, _) = self.0.at_rest();
+        let below = self.0.current_level().number() - 1;
+        assert!(self.0.shrink_to_level(&mut resizing, below), "a model shrinks where there is room");
     }
 
     /// The same, but gives up when everything is moved, as if that had failed.
     pub fn shrink_in_vain(&self) {
-        self.0.shrink_in_vain();
+        let (mut resizing, _) = self.0.at_rest();
+        self.begin(|level| level - 1);
+        let level = self.0.current_level();
+        let next = level.next.get(&self.0.registry).expect("it has begun");
+        move_all(&level, &next).expect("there is room in both");
+        self.0.undo(&mut resizing, &level, &next);
     }
 
     /// Begins to grow, unless a resize is under way or the table is the largest.
     pub fn begin_growth_if_possible(&self) {
-        self.0.resize_if_possible(|level| level + 1, false);
+        let _resizing = self.0.resizing.lock();
+        if self.0.tables() == 1 && self.0.current_level().number() < self.0.plan.doublings {
+            self.begin(|level| level + 1);
+        }
     }
 
     /// Grows by a level, unless the table is the largest.
     pub fn grow_if_possible(&self) {
-        self.0.resize_if_possible(|level| level + 1, true);
+        let (mut resizing, ended) = self.0.at_rest();
+        if ended && self.0.current_level().number() < self.0.plan.doublings {
+            self.begin(|level| level + 1);
+            self.0.finish(&mut resizing);
+        }
     }
 
     /// Shrinks by a level, unless the table is the smallest or the smaller one has no room.
     pub fn shrink_if_possible(&self) {
-        self.0.resize_if_possible(|level| level.wrapping_sub(1), true);
+        let (mut resizing, ended) = self.0.at_rest();
+        if let Some(below) = self.0.current_level().number().checked_sub(1)
+            && ended
+        {
+            self.0.shrink_to_level(&mut resizing, below);
+        }
+    }
+
+    /// Begins to move everything to another level. The caller has the lock for that.
+    fn begin(&self, to: impl FnOnce(u32) -> u32) {
+        let level = self.0.current_level();
+        let next = self.0.table_after(&level, to(level.number())).expect("a model has memory");
+        self.0.begin(&level, next);
     }
 
     /// Begins a save.
@@ -118,7 +149,10 @@ impl Growable {
     /// Moves a copy from the first of its two buckets to the second, or `back`. Amid a growth it does so in the larger
     /// table.
     pub fn relocate(&self, key: GrowableKey, back: bool) -> bool {
-        self.0.relocate(key.0, back)
+        let level = self.0.current_level();
+        let Some(next) = level.next.get(&self.0.registry) else { return level.relocate(key.0, back) };
+        level.split_pair(key.0, &next);
+        next.relocate(key.0, back)
     }
 
     /// [`GrowableCuckooFilter::contains`](crate::GrowableCuckooFilter::contains)
@@ -183,10 +217,11 @@ impl Growable {
         answers(|answers| self.0.remove_batch(&mut one_block(&hashes(keys)), answers))
     }
 
-    /// Saves it and loads the snapshot. Calls `begun` when the moment of the save is past.
+    /// Saves it and loads the snapshot. Calls `begun` when the moment of the save is past. `None` if the save is refused,
+    /// because a shrink can be neither ended nor undone.
     #[cfg(feature = "snapshot")]
-    pub fn save_and_load(&self, begun: impl FnOnce()) -> Self {
-        Self(there_and_back(&self.0, begun))
+    pub fn save_and_load(&self, begun: impl FnOnce()) -> Option<Self> {
+        there_and_back(&self.0, begun).map(Self)
     }
 }
 
@@ -276,10 +311,11 @@ fn inserted(result: Result<usize, InsertBatchError>) -> (usize, Option<InsertErr
     }
 }
 
-/// Saves a filter and loads the snapshot. Calls `begun` when the moment of the save is past.
+/// Saves a filter and loads the snapshot. Calls `begun` when the moment of the save is past. `None` if the save is
+/// refused.
 #[cfg(feature = "snapshot")]
-fn there_and_back<T: Saved>(filter: &T, begun: impl FnOnce()) -> T {
-    let save = filter.begin_save().expect("a model has memory");
+fn there_and_back<T: Saved>(filter: &T, begun: impl FnOnce()) -> Option<T> {
+    let save = filter.begin_save().ok()?;
     begun();
     let mut snapshot = Vec::new();
     Save::new(T::KIND, 0, "".into(), filter.head(&save), save).write_to(&mut snapshot).expect("a model has memory");
@@ -288,5 +324,5 @@ fn there_and_back<T: Saved>(filter: &T, begun: impl FnOnce()) -> T {
     source.header(T::KIND, "", 0).expect("it is a snapshot");
     let loaded = T::load(&mut source, 0).expect("it is a snapshot");
     source.end().expect("it is a snapshot");
-    loaded
+    Some(loaded)
 }

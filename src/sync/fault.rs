@@ -125,7 +125,7 @@ pub enum Fault {
     SearchBringsNothing,
     /// Copies are relocated within a table that is being replaced.
     RelocateOutdated,
-    /// A lookup that found nothing does not ask whether a resize is under way.
+    /// A lookup that found nothing in one table does not ask whether a resize has begun.
     LookupIgnoresNext,
     /// A lookup amid a growth counts what is in a bucket of the larger table before the old one is marked.
     LookupTooEarly,
@@ -137,8 +137,8 @@ pub enum Fault {
     MoveWithoutBump,
     /// A copy is moved to the smaller table, and the version is bumped after it was taken out of the larger one.
     MoveBumpsLate,
-    /// A resize that is undone is not counted.
-    UndoWithoutTurn,
+    /// A resize that is undone counts as over before everything is moved back.
+    UndoEndsTooSoon,
     /// A resize begins without the lock for it.
     ResizeWithoutLock,
     /// A resize counts as over before all buckets are marked.

@@ -62,21 +62,16 @@ impl<T> Replaceable<T> {
     /// Whether there is a value.
     #[inline(always)]
     pub(crate) fn is_some(&self) -> bool {
-        // SeqCst: see `growth/mod.rs`.
-        !self.pointer.load(Ordering::SeqCst).is_null()
-    }
-
-    /// Whether this is the value.
-    pub(crate) fn is(&self, value: &T) -> bool {
-        // Acquire: a thread that has seen a copy leave the value sees what has replaced it.
-        ptr::eq(self.pointer.load(Ordering::Acquire), value)
+        // Relaxed: for figures, and for callers that keep others from replacing it.
+        !self.pointer.load(Ordering::Relaxed).is_null()
     }
 
     /// The value, if there is one.
     #[inline(always)]
     pub(crate) fn hold<'a>(&'a self, registry: &'a Registry) -> Option<Held<'a, T>> {
-        // Relaxed: what counts is the second read.
-        let mut pointer = self.pointer.load(Ordering::Relaxed);
+        // Acquire: whoever sees that there is no value any more sees what was done before. Of a value, the second read
+        // counts.
+        let mut pointer = self.pointer.load(Ordering::Acquire);
         loop {
             if pointer.is_null() {
                 return None;

@@ -88,6 +88,11 @@ macro_rules! atomic {
                 self.0.fetch_sub(value, ordering)
             }
 
+            pub(crate) fn fetch_max(&self, value: $value, ordering: Ordering) -> $value {
+                about_to(Step::Write);
+                self.0.fetch_max(value, ordering)
+            }
+
             pub(crate) fn compare_exchange_weak(
                 &self,
                 current: $value,

@@ -69,6 +69,18 @@ impl Common {
         Some(Self { stripes, counters, newest: AtomicU64::new(0) })
     }
 
+    /// The stripe of the classes whose pair has this sum.
+    #[inline(always)]
+    pub(crate) fn stripe(&self, sum: usize) -> &Stripe {
+        Stripes { all: &self.stripes, mask: self.stripe_mask() }.get(sum)
+    }
+
+    /// The bits of a pair's sum that choose the pair's stripe.
+    #[inline(always)]
+    fn stripe_mask(&self) -> usize {
+        (self.stripes.len() - 1) * BUCKETS_PER_STRIPE
+    }
+
     /// From here on, the table with this serial number is the newest one. The caller holds the locks of all stripes.
     pub(crate) fn make_newest(&self, serial: u64) {
         // Relaxed: the locks order it.
@@ -173,7 +185,7 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
             layout: L::try_of(shape)?,
             buckets: geometry,
             words,
-            stripe_mask: (common.stripes.len() - 1) * BUCKETS_PER_STRIPE,
+            stripe_mask: common.stripe_mask(),
             common,
             saving: boxed_slice(1, Saving::new)?.try_into().ok()?,
             clock: None,
@@ -537,7 +549,7 @@ fn bump_and(guard: &Guard<'_>, faults: TakeFaults, take: impl FnOnce() -> bool) 
 
 /// What the bucket holds.
 #[inline(always)]
-pub(super) fn load(words: &[AtomicU64], bucket: usize) -> Bucket {
+pub(crate) fn load(words: &[AtomicU64], bucket: usize) -> Bucket {
     // Acquire: a thread that sees a copy gone sees the bump that announced it, and a thread that sees a copy sees
     // what its inserter saw. SeqCst: see `table/stripe.rs`, *Across keys*.
     Bucket(at(words, bucket).load(Ordering::SeqCst))

@@ -293,9 +293,11 @@ pub(crate) struct Doubled {
     count: u64,
     /// Half of the buckets that there are at level 0.
     half: u64,
-    level: u32,
     /// How many bits a slot stores.
     stored_bits: u32,
+    /// Where `c` begins in a bucket's number, less the bit that says whether it is odd; and that bit.
+    coarse_from: u32,
+    odd: u64,
     /// The bits of a bucket's number that are its `d`.
     fine: u64,
     /// The bits of a hash that are fingerprint at level 0.
@@ -313,13 +315,18 @@ impl Doubled {
         assert!((NEVER_ZERO..=32 - doublings).contains(&base_bits), "a fingerprint has up to 32 bits");
         let (base, stored_bits) = (u32::MAX >> (u32::BITS - base_bits), base_bits + doublings);
         let (count, fingerprint) = (buckets as u64, u64::MAX >> (u64::BITS - stored_bits));
-        Self { count, half: count / 2, level: 0, stored_bits, fine: 0, fingerprint, base }
+        Self { count, half: count / 2, stored_bits, coarse_from: 1, odd: 1, fine: 0, fingerprint, base }
     }
 
     /// The geometry at this level.
     pub(crate) fn at(self, level: u32) -> Self {
-        let stored_bits = self.stored_bits + self.level - level;
-        Self { count: self.half << (level + 1), level, stored_bits, fine: (1 << level) - 1, ..self }
+        let stored_bits = self.stored_bits + self.level() - level;
+        let odd = 1 << level;
+        Self { count: self.half * 2 * odd, stored_bits, coarse_from: level + 1, odd, fine: odd - 1, ..self }
+    }
+
+    fn level(self) -> u32 {
+        self.coarse_from - 1
     }
 
     /// How many bits a slot stores.
@@ -327,17 +334,51 @@ impl Doubled {
         self.stored_bits
     }
 
+    /// The two buckets of this hash's class. At a lower level they have the same numbers without the last bits.
+    #[inline(always)]
+    pub(crate) fn pair(self, hash: u64) -> [usize; 2] {
+        self.pair_of(hash, self.sum_of(hash))
+    }
+
+    /// The same for a caller that has the sum.
+    #[inline(always)]
+    fn pair_of(self, hash: u64, sum: usize) -> [usize; 2] {
+        let (coarse, fine) = self.parts(hash);
+        [(coarse | fine) as usize, self.opposite(sum, coarse, fine)]
+    }
+
+    /// The sum of the pair of this hash's class, which is the same at all levels.
+    #[inline(always)]
+    pub(crate) fn sum_of(self, hash: u64) -> usize {
+        self.sum(Fingerprint(hash as u32))
+    }
+
     /// `s(b)`, followed by the first bits of `g(b)`.
     #[inline(always)]
     fn scaled(self, sum: usize) -> u64 {
-        scale_half(sum as u32, self.count) | (self.fine + 1)
+        scale_half(sum as u32, self.count) | self.odd
     }
 
-    /// The bucket of this hash's class that has an even `c`.
+    /// The bucket of this hash's class that has an even `c`: the part that is `c`, and the part that is `d`.
     #[inline(always)]
-    fn even(self, hash: u64) -> u64 {
+    fn parts(self, hash: u64) -> (u64, u64) {
         let coarse = scale_half((hash >> 32) as u32, self.half);
-        coarse << (self.level + 1) | (hash & self.fingerprint) >> self.stored_bits
+        (coarse << self.coarse_from, (hash & self.fingerprint) >> self.stored_bits)
+    }
+
+    /// The other bucket of a pair with this sum.
+    #[inline(always)]
+    fn opposite(self, sum: usize, coarse: u64, fine: u64) -> usize {
+        // The lowest bits are those of `scaled`, since the subtraction borrows nothing from them.
+        let (difference, borrow) = self.scaled(sum).overflowing_sub(coarse);
+        (select_unpredictable(borrow, difference.wrapping_add(self.count), difference) ^ fine) as usize
+    }
+
+    /// What a slot stores of this hash's class: only bits of the hash, since [`doubling`] has made sure that these are
+    /// not all 0.
+    #[inline(always)]
+    pub(crate) fn fingerprint<L: Layout>(layout: L, hash: u64) -> Fingerprint {
+        Fingerprint(hash as u32 & layout.lanes().fingerprint_mask)
     }
 
     /// In which of the two buckets of the next level, that with 0 or with 1 at the end of its number, a fingerprint
@@ -345,9 +386,9 @@ impl Doubled {
     #[inline(always)]
     pub(crate) fn split(self, bucket: usize, fingerprint: Fingerprint) -> (usize, Fingerprint) {
         let at = self.stored_bits - 1;
-        let is_odd = bucket >> self.level & 1;
-        let next = self.at(self.level + 1);
-        let turn = next.scaled(self.sum(fingerprint)) as usize & is_odd;
+        let is_odd = usize::from(bucket as u64 & self.odd != 0);
+        // The next bit of `g(b)`.
+        let turn = scale_half(self.sum(fingerprint) as u32, 2 * self.count) as usize & is_odd;
         (fingerprint.0 as usize >> at ^ turn, Fingerprint(fingerprint.0 & !(1 << at)))
     }
 
@@ -357,11 +398,11 @@ impl Doubled {
     pub(crate) fn hash_of(self, bucket: usize, fingerprint: Fingerprint) -> u64 {
         let sum = self.sum(fingerprint);
         // Of the class's two buckets, that with an even `c`. There, `d` is the first bits of `D`.
-        let odd = bucket >> self.level & 1 == 1;
-        let even = if odd { self.other(sum, bucket) } else { bucket } as u64;
+        let is_odd = bucket as u64 & self.odd != 0;
+        let even = if is_odd { self.other(sum, bucket) } else { bucket } as u64;
         let bits = (even & self.fine) << self.stored_bits | u64::from(fingerprint.0);
         // The least number that `scale_half` takes to this `c`.
-        let top = (even >> (self.level + 1) << 32).div_ceil(self.half);
+        let top = (even >> self.coarse_from << 32).div_ceil(self.half);
         top << 32 | bits
     }
 }
@@ -387,19 +428,23 @@ impl Geometry for Doubled {
         for (sum, &fingerprint) in sums.iter_mut().zip(&*fingerprints) {
             *sum = self.sum(Fingerprint(fingerprint)) as u32;
         }
-        for (first, &hash) in firsts.iter_mut().zip(hashes) {
-            *first = self.even(hash) as u32;
-        }
-        for ((second, &first), &sum) in seconds.iter_mut().zip(&*firsts).zip(&*sums) {
-            *second = self.other(sum as usize, first as usize) as u32;
+        for (((first, second), &sum), &hash) in firsts.iter_mut().zip(seconds).zip(&*sums).zip(hashes) {
+            [*first, *second] = self.pair_of(hash, sum as usize).map(|bucket| bucket as u32);
         }
     }
 
     #[inline(always)]
     fn first<L: Layout>(self, layout: L, hash: u64) -> (Fingerprint, usize) {
-        // Only bits of the hash, since [`doubling`] has made sure that these are not all 0.
-        let fingerprint = Fingerprint(hash as u32 & layout.lanes().fingerprint_mask);
-        (fingerprint, self.even(hash) as usize)
+        let (coarse, fine) = self.parts(hash);
+        (Self::fingerprint(layout, hash), (coarse | fine) as usize)
+    }
+
+    #[inline(always)]
+    fn item<L: Layout>(self, layout: L, hash: u64) -> Item {
+        let fingerprint = Self::fingerprint(layout, hash);
+        let sum = self.sum(fingerprint);
+        let [first, second] = self.pair_of(hash, sum);
+        Item { entry: layout.entry(fingerprint, 0), first, second, sum }
     }
 
     /// The same at all levels.
@@ -410,11 +455,7 @@ impl Geometry for Doubled {
 
     #[inline(always)]
     fn other(self, sum: usize, bucket: usize) -> usize {
-        let (scaled, bucket) = (self.scaled(sum), bucket as u64);
-        // The lowest bits are those of `scaled`, since the subtraction borrows nothing from them.
-        let (difference, borrow) = scaled.overflowing_sub(bucket & !self.fine);
-        let difference = select_unpredictable(borrow, difference.wrapping_add(self.count), difference);
-        (difference ^ bucket & self.fine) as usize
+        self.opposite(sum, bucket as u64 & !self.fine, bucket as u64 & self.fine)
     }
 
     #[inline(always)]

@@ -7,7 +7,7 @@ use crate::sync::fault::{self, Fault};
 use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::FilterTable;
 use crate::table::relocate::Purpose;
-use crate::table::stripe::{Guard, Stripe};
+use crate::table::stripe::Guard;
 use crate::table::table::TakeFaults;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Doubled;
@@ -36,20 +36,11 @@ pub(crate) enum Added {
 /// A table at one level of a filter that grows. Keys are passed as hashes, which `geometry::doubling` has made, and
 /// which name the same classes at all levels.
 pub(crate) trait LevelTable: FilterTable {
-    /// The two buckets of this hash's class.
-    fn pair(&self, hash: u64) -> [usize; 2];
-
-    /// The stripe of this hash's class, which is the same for all levels.
-    fn stripe(&self, hash: u64) -> &Stripe;
-
-    /// Its lock.
-    fn lock(&self, hash: u64) -> Guard<'_>;
-
     /// Calls `work` with the locks of all stripes.
     fn under_all_locks(&self, work: &mut dyn FnMut());
 
-    /// Whether either bucket, if it is to be read, holds a copy. Without a look at the version.
-    fn either_holds(&self, hash: u64, read: [bool; 2]) -> bool;
+    /// Whether either of these two, as buckets of this table, holds a copy of the class.
+    fn either_holds(&self, pair: [Bucket; 2], hash: u64) -> bool;
 
     /// How many copies of the class there are. The caller holds its lock.
     fn copies(&self, hash: u64) -> usize;
@@ -121,28 +112,14 @@ pub(crate) trait LevelTable: FilterTable {
 }
 
 impl<L: Layout, const SLOTS: u32, const BITS: u32> LevelTable for Shaped<L, Doubled, SLOTS, BITS> {
-    fn pair(&self, hash: u64) -> [usize; 2] {
-        let item = self.table.item(hash);
-        [item.first, item.second]
-    }
-
-    fn stripe(&self, hash: u64) -> &Stripe {
-        self.table.stripe(self.table.item(hash).sum)
-    }
-
-    fn lock(&self, hash: u64) -> Guard<'_> {
-        self.stripe(hash).lock(&self.table.common.counters)
-    }
-
     fn under_all_locks(&self, work: &mut dyn FnMut()) {
         self.table.under_all_locks(Fault::ResizeWithoutLock, work);
     }
 
-    fn either_holds(&self, hash: u64, read: [bool; 2]) -> bool {
-        let (table, item) = (&self.table, self.table.item(hash));
-        let load = |bucket, read| if read { table.load(bucket) } else { Bucket::default() };
-        let (first, second) = (load(item.first, read[0]), load(item.second, read[1]));
-        table.layout.either_holds(first, second, table.layout.fingerprint_of(item.entry))
+    #[inline]
+    fn either_holds(&self, [first, second]: [Bucket; 2], hash: u64) -> bool {
+        let layout = self.table.layout();
+        layout.either_holds(first, second, Doubled::fingerprint(layout, hash))
     }
 
     fn copies(&self, hash: u64) -> usize {

@@ -213,6 +213,7 @@ impl World for Growing {
             }
             Ask::Save => {
                 let (loaded, until_begun) = diary.save(|begun| filter.save_and_load(begun));
+                let Some(loaded) = loaded else { return };
                 for key in 0..KEYS {
                     let found = loaded.contains(self.keys[key]);
                     diary.add(until_begun(Operation::Saved { key, found, under_way: false }));
