@@ -335,12 +335,15 @@ impl Growth {
 
     /// Removes all copies that are there when it begins. The table stays.
     pub(crate) fn clear(&self) {
-        let (_resizing, _) = self.at_rest();
+        let (mut resizing, _) = self.at_rest();
         let level = self.current_level();
         if let Some(next) = level.next.get(&self.registry) {
             next.clear();
         }
         level.clear();
+        drop(level);
+        // A shrink that could not be undone now can.
+        self.finish(&mut resizing);
     }
 }
 

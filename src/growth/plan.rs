@@ -73,7 +73,7 @@ impl Plan {
         let Wanted { capacity, max_capacity, rate, encoding } = wanted;
         let base = base_bits(rate, encoding).ok_or_else(|| Unable::RateTooLow { lowest: lowest_rate(encoding) })?;
         let last = Shape::doubled(base, encoding);
-        let largest = sizing::capacity_of(last, sizing::LARGEST_ALONE);
+        let largest = sizing::capacity_of(last, sizing::LARGEST);
         let asked = max_capacity.unwrap_or(0).max(capacity);
         if asked > largest {
             return Err(Unable::CapacityTooLarge { capacity: asked, largest });
@@ -95,7 +95,7 @@ impl Plan {
             doublings += 1;
         }
         // The first table may be so large that its doublings would not fit.
-        while first(doublings) << doublings > sizing::LARGEST_ALONE {
+        while first(doublings) << doublings > sizing::LARGEST {
             doublings -= 1;
         }
         Ok(Self::of(Doubled::new(first(doublings), base, doublings), doublings, encoding))
@@ -111,7 +111,7 @@ impl Plan {
     pub(crate) fn stated(buckets: u64, base_bits: u32, doublings: u32, encoding: Option<Encoding>) -> Option<Self> {
         let possible = (NEVER_ZERO + 1..=u32::BITS).contains(&base_bits)
             && doublings <= u32::BITS - base_bits
-            && (1..=sizing::LARGEST_ALONE as u64 >> doublings).contains(&buckets)
+            && (1..=sizing::LARGEST as u64 >> doublings).contains(&buckets)
             && buckets.is_multiple_of(2);
         possible.then(|| Self::of(Doubled::new(buckets as usize, base_bits, doublings), doublings, encoding))
     }

@@ -54,7 +54,7 @@ fn the_first_and_the_largest_capacity_are_kept() {
     for_each_plan(|wanted, plan| {
         let Wanted { capacity, max_capacity, .. } = wanted;
         assert!(plan.capacity(0) >= capacity, "{wanted:?}: only {}", plan.capacity(0));
-        let largest = sizing::capacity_of(plan.shape(plan.doublings), sizing::LARGEST_ALONE);
+        let largest = sizing::capacity_of(plan.shape(plan.doublings), sizing::LARGEST);
         let reach = match max_capacity {
             Some(most) => most,
             // For this alone, a first table has at most a mebibyte.

@@ -208,7 +208,7 @@ impl Growth {
         }
         let (mut resizing, ended) = self.at_rest();
         if !ended {
-            return Err(ReserveError::CapacityTooLarge { additional, largest: self.len() });
+            return Err(ReserveError::Full { len: self.len() });
         }
         let wanted = self.len().saturating_add(additional);
         let too_large = ReserveError::CapacityTooLarge { additional, largest: self.plan.max_capacity() };

@@ -109,19 +109,11 @@ pub(crate) fn buckets_for(shape: Shape, capacity: usize) -> usize {
     2 * enough
 }
 
-/// The most buckets that fit in the address space; even.
-pub(crate) const LARGEST: usize = isize::MAX as usize / size_of::<u64>() / 2 * 2;
-
-/// The most buckets of a table that is not one of several with nested classes; even. On 64-bit machines its buckets
-/// take 32 GiB.
-pub(crate) const LARGEST_ALONE: usize = if LARGEST < Buckets::MOST { LARGEST } else { Buckets::MOST / 2 * 2 };
-
-/// The largest capacity of each of so many tables that fit in the address space together, and that may have up to
-/// `most` buckets.
-pub(crate) fn largest_capacity(shape: Shape, tables: usize, most: usize) -> usize {
-    // A table of one bucket fits in any case.
-    capacity_of(shape, (LARGEST / tables / 2 * 2).clamp(1, most))
-}
+/// The most buckets of a table; even. On 64-bit machines they take 32 GiB, elsewhere all that an allocation can have.
+pub(crate) const LARGEST: usize = {
+    let addressable = isize::MAX as usize / size_of::<u64>();
+    (if addressable < Buckets::MOST { addressable } else { Buckets::MOST }) / 2 * 2
+};
 
 #[cfg(test)]
 #[path = "sizing_tests.rs"]

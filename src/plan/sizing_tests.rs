@@ -14,7 +14,7 @@ use crate::word::layout::SHAPES;
 #[cfg_attr(miri, ignore = "arithmetic alone, and much of it")]
 fn the_smallest_table_that_is_large_enough_is_chosen() {
     for shape in SHAPES {
-        for capacity in (0..2000).chain([10_000, 123_457, 10_000_000, usize::MAX >> 24]) {
+        for capacity in (0..2000).chain([10_000, 123_457, 10_000_000, LARGEST]) {
             let buckets = buckets_for(shape, capacity);
             assert!(buckets == 1 || buckets.is_multiple_of(2), "{shape:?}, {capacity}: {buckets} buckets");
             assert!(capacity_of(shape, buckets) >= capacity, "{shape:?}, {capacity}: {buckets} buckets");
@@ -22,9 +22,8 @@ fn the_smallest_table_that_is_large_enough_is_chosen() {
                 assert!(capacity_of(shape, buckets - 2) < capacity, "{shape:?}, {capacity}: {buckets} buckets");
             }
         }
-        assert!(buckets_for(shape, largest_capacity(shape, 1, LARGEST)) <= LARGEST);
-        let alone = buckets_for(shape, largest_capacity(shape, 1, LARGEST_ALONE));
-        assert!((LARGEST_ALONE - 2..=LARGEST_ALONE).contains(&alone), "{shape:?}: {alone}");
+        let largest = buckets_for(shape, capacity_of(shape, LARGEST));
+        assert!((LARGEST - 2..=LARGEST).contains(&largest), "{shape:?}: {largest}");
     }
 }
 
@@ -45,23 +44,6 @@ fn capacities_are_those_of_the_formula() {
     for (shape, capacities) in capacities {
         assert_eq!(BUCKETS.map(|buckets| capacity_of(shape, buckets)), capacities, "{shape:?}");
     }
-}
-
-/// In a message of an error this number is the limit.
-#[test]
-fn the_largest_capacity_is_that_of_the_largest_tables() {
-    let shape = Shape::semi_sorted(5, 14);
-    for tables in [1, 3, 100] {
-        let largest = largest_capacity(shape, tables, LARGEST);
-        let buckets = buckets_for(shape, largest);
-        assert!(buckets <= LARGEST / tables, "{tables} tables of {buckets} buckets don't fit");
-        // Floating-point numbers of this size are 2,048 apart.
-        assert!(buckets + 8192 > LARGEST / tables, "{tables} tables of more than {buckets} buckets fit too");
-    }
-    assert_eq!(largest_capacity(shape, usize::MAX, LARGEST), 5, "one bucket each");
-    // No allocation has more bytes than this.
-    let [most, of_largest, of_larger] = [isize::MAX as u128, LARGEST as u128 * 8, (LARGEST as u128 + 2) * 8];
-    assert!(of_largest <= most && most < of_larger, "{LARGEST}");
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn load<T>(
     beside: usize,
     table: impl FnOnce(TablePlan) -> Option<T>,
 ) -> Result<T, LoadError> {
-    let plan = source.table_header(payload_bits, sizing::LARGEST_ALONE)?;
+    let plan = source.table_header(payload_bits, sizing::LARGEST)?;
     source.expect_tables(1, plan.buckets, TABLE_HEADER)?;
     source.reserve(plan.memory_usage().saturating_add(memory_of_caller).saturating_add(beside))?;
     table(plan).ok_or_else(|| LoadError::OutOfMemory { bytes: memory_for(plan.buckets) + beside })

@@ -194,7 +194,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             for word in &self.words {
                 // As in `exchange`.
                 let removed = Bucket(word.swap(0, Ordering::SeqCst));
-                copies += self.layout.occupied(removed);
+                let is_marked = G::GROWS && removed == self.layout.mark();
+                copies += if is_marked { 0 } else { self.layout.occupied(removed) };
             }
             self.common.counters.add_len(-(copies as i64));
         });

@@ -45,27 +45,17 @@ impl Settings {
     pub(in crate::filter) fn plan(&self, capacity: usize) -> Result<TablePlan, BuildError> {
         let shape = Shape::cheapest(self.rate, self.encoding, self.payload_bits)
             .ok_or_else(|| self.rate_too_low(Shape::lowest_rate(self.encoding, self.payload_bits)))?;
-        Ok(TablePlan::new(shape, self.buckets_for(shape, capacity, 1)?, self.pages))
+        let largest = sizing::capacity_of(shape, sizing::LARGEST);
+        if capacity > largest {
+            return Err(BuildError::CapacityTooLarge { filter: self.filter, capacity, largest });
+        }
+        let buckets = sizing::buckets_for(shape, capacity).max(shape.least_buckets());
+        Ok(TablePlan::new(shape, buckets, self.pages))
     }
 
     pub(in crate::filter) fn rate_too_low(&self, lowest: f64) -> BuildError {
         let &Self { filter, encoding, payload_bits: value_bits, rate, .. } = self;
         BuildError::RateTooLow { filter, encoding, value_bits, rate, lowest }
-    }
-
-    /// The number of buckets for that capacity, if tables can be that large, and that many fit in the address space.
-    pub(in crate::filter) fn buckets_for(
-        &self,
-        shape: Shape,
-        capacity: usize,
-        tables: usize,
-    ) -> Result<usize, BuildError> {
-        let most = if self.filter == FilterKind::Growable { sizing::LARGEST } else { sizing::LARGEST_ALONE };
-        let largest = sizing::largest_capacity(shape, tables, most);
-        if capacity > largest {
-            return Err(BuildError::CapacityTooLarge { filter: self.filter, capacity, largest });
-        }
-        Ok(sizing::buckets_for(shape, capacity).max(shape.least_buckets()))
     }
 }
 
