@@ -17,7 +17,7 @@ use crate::snapshot::format::{Head, Saved};
 use crate::snapshot::parts::{wanted_number, wanted_of_number};
 #[cfg(feature = "snapshot")]
 use crate::snapshot::source::Source;
-use crate::table::image::absorb::{Absorbed, Image, Stopped};
+use crate::table::image::absorb::{Absorbed, read};
 use crate::table::image::images::{Imaged, Images, Kept, TableImage};
 
 /// A level as it was at a moment that is past.
@@ -45,21 +45,13 @@ impl Growth {
 
     /// Adds all copies of a filter that is alike, whatever its level was.
     pub(crate) fn absorb_image(&self, LevelImage { level, image }: &LevelImage) -> Absorbed {
-        let (mut start, mut copies, mut refused) = (0, 0, None);
-        let result = image.read(&mut |words| {
-            let added = level.each_hash(start, words, &mut |hash| {
+        read(image, |start, words, copies| {
+            level.each_hash(start, words, &mut |hash| {
                 self.insert(hash)?;
-                copies += 1;
+                *copies += 1;
                 Ok(())
-            });
-            start += words.len();
-            added.map_err(|error| {
-                refused = Some(error);
-                io::ErrorKind::Other.into()
             })
-        });
-        let stopped = result.err().map(|_| refused.map_or(Stopped::OutOfMemory, Stopped::Refused));
-        Absorbed { copies, stopped }
+        })
     }
 }
 
@@ -67,16 +59,13 @@ impl Growth {
 impl LevelImage {
     /// Calls `each` with a hash of the class of each copy.
     pub(crate) fn each_hash(&self, mut each: impl FnMut(u64)) {
-        let mut start = 0;
-        let read = self.image.read(&mut |words| {
-            let result = self.level.each_hash(start, words, &mut |hash| {
+        let absorbed = read(&self.image, |start, words, _| {
+            self.level.each_hash(start, words, &mut |hash| {
                 each(hash);
                 Ok(())
-            });
-            start += words.len();
-            result.map_err(io::Error::other)
+            })
         });
-        read.expect("a model has memory");
+        assert!(absorbed.stopped.is_none(), "a model has memory");
     }
 }
 

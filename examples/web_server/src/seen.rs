@@ -27,8 +27,7 @@ impl Seen {
     /// Whether the identifier comes for the first time in the window. It is one step: of many requests with one
     /// identifier, even at the same time, one gets `true`. An error means that there is no room.
     pub fn is_first(&self, id: &str) -> Result<bool, InsertError> {
-        let now = (self.clock)() / self.tick;
-        self.filter.advance_to(now);
-        self.filter.insert_if_absent_until(id, now + self.filter.longest_lifetime())
+        self.filter.advance_to((self.clock)() / self.tick);
+        self.filter.insert_if_absent(id)
     }
 }

@@ -126,12 +126,6 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> FilterTable for 
         self.table.remove(self.layout(), hash, 0)
     }
 
-    fn prefetch(&self, hashes: &[u64]) {
-        for &hash in hashes {
-            self.table.prefetch(self.table.item(hash));
-        }
-    }
-
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
         self.table.insert_all(hashes, (), false, |table, item, ()| {
             if table.add(Self::layout_of(table), item) { Ok(()) } else { table.insert_item_slow(item) }

@@ -1,11 +1,11 @@
-//! PURE: what a filter that grows asks of its tables beside `FilterTable`. Its tables differ in the number of their
+//! PURE: what a filter that grows asks of its tables beside `AnyTable`. Its tables differ in the number of their
 //! buckets and in their layouts, and copies are moved from one to the other (`growth/mod.rs`).
 
 use crate::error::insert::InsertError;
 use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
 use crate::table::face::dyn_table::Shaped;
-use crate::table::face::traits::FilterTable;
+use crate::table::face::traits::AnyTable;
 use crate::table::relocate::Purpose;
 use crate::table::stripe::Guard;
 use crate::table::table::TakeFaults;
@@ -35,7 +35,11 @@ pub(crate) enum Added {
 
 /// A table at one level of a filter that grows. Keys are passed as hashes, which `geometry::doubling` has made, and
 /// which name the same classes at all levels.
-pub(crate) trait LevelTable: FilterTable {
+pub(crate) trait LevelTable: AnyTable {
+    fn count(&self, hash: u64) -> usize;
+
+    fn remove(&self, hash: u64) -> bool;
+
     /// Calls `work` with the locks of all stripes.
     fn under_all_locks(&self, work: &mut dyn FnMut());
 
@@ -112,6 +116,14 @@ pub(crate) trait LevelTable: FilterTable {
 }
 
 impl<L: Layout, const SLOTS: u32, const BITS: u32> LevelTable for Shaped<L, Doubled, SLOTS, BITS> {
+    fn count(&self, hash: u64) -> usize {
+        self.table.count_class(self.table.item(hash))
+    }
+
+    fn remove(&self, hash: u64) -> bool {
+        self.table.remove(self.table.layout(), hash, 0)
+    }
+
     fn under_all_locks(&self, work: &mut dyn FnMut()) {
         self.table.under_all_locks(Fault::ResizeWithoutLock, work);
     }

@@ -131,8 +131,6 @@ pub(crate) trait FilterTable: AnyTable {
     fn insert(&self, hash: u64) -> Result<(), InsertError>;
     fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError>;
     fn remove(&self, hash: u64) -> bool;
-    /// Prefetches the buckets of these hashes.
-    fn prefetch(&self, hashes: &[u64]);
     fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError>;
     fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
 }
