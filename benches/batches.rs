@@ -157,6 +157,7 @@ fn insert_batches(filter: &impl Subject, keys: &[u64]) {
 macro_rules! changes {
     ($name:expr, $filter:expr, $len:expr, $length:expr) => {{
         let (filter, mut inserts, mut removals) = ($filter, Row::new($name, "insert"), Row::new($name, "remove"));
+        let mut additions = Row::new($name, "insert_if_absent of absent keys");
         let mut removed = Vec::with_capacity(BATCH);
         let mut keys = Window { first: 0, next: $len };
         rounds($length, || {
@@ -172,8 +173,21 @@ macro_rules! changes {
             let (one, other) = (keys.new_keys(), keys.new_keys());
             inserts.single.push(time(|| insert_all(filter, &one)));
             inserts.batched.push(time(|| insert_batches(filter, &other)));
+            for _ in 0..2 {
+                filter.remove_batch(&keys.old_keys(), &mut removed);
+            }
+            let (one, other) = (keys.new_keys(), keys.new_keys());
+            additions.single.push(time(|| {
+                black_box(one.iter().filter(|key| filter.insert_if_absent(key).expect("there is room")).count());
+            }));
+            additions.batched.push(time(|| {
+                for keys in other.chunks(BATCH) {
+                    removed.clear();
+                    black_box(filter.insert_if_absent_batch(keys, &mut removed).expect("there is room"));
+                }
+            }));
         });
-        [inserts, removals]
+        [inserts, removals, additions]
     }};
 }
 

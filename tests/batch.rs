@@ -8,7 +8,9 @@ use std::error::Error;
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, InsertError};
+use concurrent_cuckoo_filter::{
+    ConcurrentCuckooFilter, ConcurrentCuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter, InsertError,
+};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use support::{LAYOUTS, Layout, Raw, build, hashes, scattered};
@@ -61,6 +63,81 @@ fn a_batch_is_so_many_operations_on_single_keys() {
             assert!(keys.iter().all(|key| single.count(key) == batch.count(key)));
         }
     }
+}
+
+/// Of equal keys, the first is added. Keys that are in are not, and those that are taken for others are not either.
+#[test]
+fn a_batch_adds_absent_keys_as_single_calls_do() {
+    for (encoding, rate, ..) in layouts() {
+        for size in sizes() {
+            let [single, batch] = [0, 1].map(|_| build(size as u64 * 3 / 2 + 10, encoding, rate));
+            let mut keys: Vec<Raw> = hashes(0, size).collect();
+            (5..size).step_by(5).for_each(|i| keys[i] = keys[i - 3]);
+            for filter in [&single, &batch] {
+                keys.iter().step_by(7).for_each(|key| filter.insert(key).unwrap());
+            }
+            let expected: Vec<bool> = keys.iter().map(|key| single.insert_if_absent(key).unwrap()).collect();
+            let mut added = vec![true];
+            let count = batch.insert_if_absent_batch(&keys, &mut added).unwrap();
+            assert_eq!(added[1..], expected);
+            assert_eq!(count, expected.iter().filter(|&&added| added).count());
+            assert_eq!(batch.len(), single.len());
+            assert!(keys.iter().all(|key| batch.count(key) == single.count(key)));
+        }
+    }
+}
+
+#[test]
+fn a_refused_batch_of_absent_keys_has_answered_for_those_before() {
+    for (encoding, rate, ..) in layouts() {
+        let [single, batch] = [0, 1].map(|_| build(30, encoding, rate));
+        let keys: Vec<Raw> = hashes(0, single.slots() + 200).collect();
+        let (mut expected, mut added) = (Vec::new(), Vec::new());
+        let refusal = keys.iter().find_map(|key| match single.insert_if_absent(key) {
+            Ok(is_new) => {
+                expected.push(is_new);
+                None
+            }
+            Err(error) => Some(error),
+        });
+        let error = batch.insert_if_absent_batch(&keys, &mut added).unwrap_err();
+        assert_eq!((&added, Some(error.error)), (&expected, refusal), "as if they had come one by one");
+        assert_eq!((error.inserted, batch.len()), (single.len(), single.len()));
+    }
+}
+
+/// The other types have it too.
+#[test]
+fn every_type_adds_absent_keys_by_batches() {
+    let keys: Vec<u64> = (0..1000).map(|key| key % 600).collect();
+    let is_first: Vec<bool> = (0..1000).map(|nth| nth < 600).collect();
+
+    let growable = GrowableCuckooFilter::<u64>::builder().capacity(10).false_positive_rate(1e-6).build().unwrap();
+    let mut added = Vec::new();
+    assert_eq!(growable.insert_if_absent_batch(&keys, &mut added), Ok(600));
+    assert_eq!((&added, growable.len()), (&is_first, 600));
+
+    let builder = ExpiringCuckooFilter::<u64>::builder().capacity(1000).false_positive_rate(1e-6);
+    let expiring = builder.lifetime_in_ticks(15).build().unwrap();
+    added.clear();
+    let error = expiring.insert_if_absent_batch(&keys, &mut added).unwrap_err();
+    assert!(matches!(error.error, InsertError::ClockNotSet { .. }) && added.is_empty(), "{error}");
+    expiring.advance_to(100);
+    assert_eq!(expiring.insert_if_absent_batch(&keys, &mut added), Ok(600));
+    assert_eq!((&added, expiring.len()), (&is_first, 600));
+    expiring.advance_to(114);
+    assert!(keys.iter().all(|key| expiring.contains(key)), "they have the whole lifetime");
+
+    let builder = ConcurrentCuckooMaplet::<u64>::builder().capacity(1000).false_positive_rate(1e-6);
+    let maplet = builder.value_bits(4).build().unwrap();
+    let mut had = Vec::new();
+    let pairs = keys.iter().map(|key| (key, if *key == 500 { 16 } else { 3 }));
+    let error = maplet.insert_if_absent_batch(pairs, |values| had.push(values)).unwrap_err();
+    assert!(matches!(error.error, InsertError::ValueTooLarge { value: 16, .. }), "{error}");
+    assert_eq!((error.inserted, had.len(), maplet.len()), (500, 500, 500));
+    let pairs = keys.iter().map(|key| (key, 5));
+    assert_eq!(maplet.insert_if_absent_batch(pairs, |values| had.push(values)), Ok(100));
+    assert!(had[500..1000].iter().all(|values| values.contains(3)) && had[1000..1100].iter().all(|had| had.is_empty()));
 }
 
 /// Tables of one bucket and of a few, in which many fingerprints are nearly that of another key. Most lookups that
@@ -245,6 +322,12 @@ fn a_batch_that_is_interrupted_has_done_a_first_part() {
             assert_eq!(filter.len(), KEYS - removed.len());
             assert!(keys[removed.len()..].iter().all(|key| filter.remove(key)), "those that are out are the first");
             assert!(filter.is_empty() && !keys.iter().any(|key| filter.contains(key)));
+
+            let mut added = Vec::new();
+            interrupted(&keys, at, by_hash, |keys| _ = filter.insert_if_absent_batch(keys, &mut added));
+            check(added.len(), "added");
+            assert_eq!(filter.len(), added.iter().filter(|&&added| added).count());
+            assert!(keys[..added.len()].iter().all(|key| filter.contains(key)));
         }
     }
 }

@@ -5,7 +5,6 @@ use core::ops::Deref;
 use std::sync::{Arc, Weak};
 
 use crate::growth::plan::Plan;
-use crate::machine::arch::prefetch;
 use crate::sync::fault::{self, Fault};
 use crate::sync::readers::Registry;
 use crate::sync::replaceable::Replaceable;
@@ -159,13 +158,6 @@ impl Level {
         }
         let _lock = (!fault::injected(Fault::SplitWithoutLock)).then(|| self.splitting[bucket % SPLIT_LOCKS].lock());
         self.split(bucket, &**next);
-    }
-
-    /// Prefetches the buckets of these hashes' classes.
-    pub(super) fn prefetch(&self, hashes: &[u64]) {
-        for bucket in hashes.iter().flat_map(|&hash| self.geometry.pair(hash)) {
-            prefetch(self.words(), bucket);
-        }
     }
 
     /// Splits both buckets of a class.

@@ -303,34 +303,45 @@ impl Growth {
         }
     }
 
+    /// Prefetches the buckets of these.
+    pub(crate) fn prefetch(&self, hashes: &[u64]) {
+        self.current().prefetch(hashes);
+    }
+
     /// `insert` for many, in their order.
     pub(crate) fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
         let (mut inserted, mut refused) = (0, None);
-        let ahead = |hashes: &[u64]| self.current().prefetch(hashes);
-        each_ahead(hashes, ahead, |hashes| {
-            for &hash in hashes {
-                if let Err(error) = self.insert(hash) {
-                    refused = Some(error);
-                    return false;
+        each_ahead(
+            hashes,
+            |hashes| self.prefetch(hashes),
+            |hashes| {
+                for &hash in hashes {
+                    if let Err(error) = self.insert(hash) {
+                        refused = Some(error);
+                        return false;
+                    }
+                    inserted += 1;
                 }
-                inserted += 1;
-            }
-            true
-        });
+                true
+            },
+        );
         refused.map_or(Ok(inserted), |error| Err(InsertBatchError { inserted, error }))
     }
 
     /// `remove` for many, in their order.
     pub(crate) fn remove_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        let ahead = |hashes: &[u64]| self.current().prefetch(hashes);
-        each_ahead(hashes, ahead, |hashes| {
-            let mut removed = [false; BLOCK];
-            for (&hash, removed) in hashes.iter().zip(&mut removed) {
-                *removed = self.remove(hash);
-            }
-            answers(&removed[..hashes.len()]);
-            true
-        });
+        each_ahead(
+            hashes,
+            |hashes| self.prefetch(hashes),
+            |hashes| {
+                let mut removed = [false; BLOCK];
+                for (&hash, removed) in hashes.iter().zip(&mut removed) {
+                    *removed = self.remove(hash);
+                }
+                answers(&removed[..hashes.len()]);
+                true
+            },
+        );
     }
 
     /// Removes all copies that are there when it begins. The table stays.

@@ -7,7 +7,7 @@ use crate::error::insert::InsertBatchError;
 use crate::error::kind::FilterKind;
 use crate::filter::batch_key::BatchKey;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
-use crate::filter::shared::batches::{blocks, blocks_of_pairs};
+use crate::filter::shared::batches::{add_absent, blocks, blocks_of_pairs};
 use crate::plan::batch::BLOCK;
 
 /// The operations on many keys at a time.
@@ -54,6 +54,30 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// ```
     pub fn insert_batch<K: BatchKey<T>>(&self, keys: impl IntoIterator<Item = K>) -> Result<usize, InsertBatchError> {
         self.insert_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)))
+    }
+
+    /// [`insert_if_absent`](Self::insert_if_absent) for many keys, in their order: appends to `added`, for each key,
+    /// whether it was added. Returns how many were.
+    ///
+    /// # Errors
+    /// [`InsertBatchError`] if a key is refused. The keys before it have their answers in `added`; the error says how many
+    /// of them were added.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
+    /// nonces.advance_to(100);
+    /// let mut added = Vec::new();
+    /// assert_eq!(nonces.insert_if_absent_batch(["a", "b", "a"], &mut added)?, 2);
+    /// assert_eq!(added, [true, true, false]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn insert_if_absent_batch<K: BatchKey<T>>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+        added: &mut impl Extend<bool>,
+    ) -> Result<usize, InsertBatchError> {
+        self.insert_hash_if_absent_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), added)
     }
 
     /// [`insert_until`](Self::insert_until) for many pairs of a key and the tick at which it expires, in their order. Returns
@@ -119,6 +143,26 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Those of `insert_batch`.
     pub fn insert_hash_batch(&self, hashes: impl IntoIterator<Item = u64>) -> Result<usize, InsertBatchError> {
         self.core.insert_until_batch(&mut blocks(hashes.into_iter()), None).map_err(of_this_kind)
+    }
+
+    /// [`insert_if_absent_batch`](Self::insert_if_absent_batch) by hashes.
+    ///
+    /// # Errors
+    /// Those of `insert_if_absent_batch`.
+    pub fn insert_hash_if_absent_batch(
+        &self,
+        hashes: impl IntoIterator<Item = u64>,
+        added: &mut impl Extend<bool>,
+    ) -> Result<usize, InsertBatchError> {
+        add_absent(
+            hashes.into_iter().map(|hash| (hash, ())),
+            |hashes| self.core.prefetch(hashes),
+            |hash, ()| {
+                let is_new = self.insert_hash_if_absent(hash)?;
+                added.extend([is_new]);
+                Ok(is_new)
+            },
+        )
     }
 
     /// [`insert_until_batch`](Self::insert_until_batch) by hashes.

@@ -8,7 +8,7 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::insert::{InsertBatchError, InsertError, ReserveError};
 use crate::filter::batch_key::BatchKey;
-use crate::filter::shared::batches::{batches, blocks};
+use crate::filter::shared::batches::{add_absent, batches, blocks};
 use crate::filter::shared::operations::{operation_on_a_key, operations_on_hashes, operations_on_keys, properties};
 use crate::filter::stats::Stats;
 use crate::growth::growth::Growth;

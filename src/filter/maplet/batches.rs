@@ -7,7 +7,7 @@ use crate::error::insert::InsertBatchError;
 use crate::error::kind::FilterKind;
 use crate::filter::batch_key::BatchKey;
 use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
-use crate::filter::shared::batches::{blocks, blocks_of_pairs};
+use crate::filter::shared::batches::{add_absent, blocks, blocks_of_pairs};
 use crate::plan::batch::BLOCK;
 use crate::word::values::Values;
 
@@ -79,6 +79,30 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         self.insert_hash_batch(pairs.into_iter().map(|(key, value)| (key.hash_by(&self.hasher), value)))
     }
 
+    /// [`insert_if_absent`](Self::insert_if_absent) for many pairs, in their order: calls `answer` with the values that
+    /// each key had. Returns how many values were added.
+    ///
+    /// # Errors
+    /// [`InsertBatchError`] if a pair is refused. The pairs before it have had their answers; the error says how many of
+    /// their values were added.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// let owners = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
+    /// let mut taken = Vec::new();
+    /// assert_eq!(owners.insert_if_absent_batch([("job-1", 3), ("job-1", 9)], |had| taken.push(!had.is_empty()))?, 1);
+    /// assert_eq!(taken, [false, true]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn insert_if_absent_batch<K: BatchKey<T>>(
+        &self,
+        pairs: impl IntoIterator<Item = (K, u16)>,
+        answer: impl FnMut(Values),
+    ) -> Result<usize, InsertBatchError> {
+        let hashed = pairs.into_iter().map(|(key, value)| (key.hash_by(&self.hasher), value));
+        self.insert_hash_if_absent_batch(hashed, answer)
+    }
+
     /// [`remove`](Self::remove) for many pairs, in their order: appends to `removed`, for each pair, whether there
     /// was one.
     ///
@@ -133,6 +157,26 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
                 Err(InsertBatchError { inserted, error: error.of(FilterKind::Maplet) })
             }
         }
+    }
+
+    /// [`insert_if_absent_batch`](Self::insert_if_absent_batch) by hashes.
+    ///
+    /// # Errors
+    /// Those of `insert_if_absent_batch`.
+    pub fn insert_hash_if_absent_batch(
+        &self,
+        pairs: impl IntoIterator<Item = (u64, u16)>,
+        mut answer: impl FnMut(Values),
+    ) -> Result<usize, InsertBatchError> {
+        add_absent(
+            pairs.into_iter(),
+            |hashes| self.core.prefetch(hashes),
+            |hash, value| {
+                let had = self.insert_hash_if_absent(hash, value)?;
+                answer(had);
+                Ok(had.is_empty())
+            },
+        )
     }
 
     /// [`remove_batch`](Self::remove_batch) by hashes.

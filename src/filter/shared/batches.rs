@@ -2,6 +2,7 @@
 
 use core::cell::Cell;
 
+use crate::error::insert::{InsertBatchError, InsertError};
 use crate::plan::batch::BLOCK;
 
 /// The operations on many keys, and on many hashes.
@@ -51,9 +52,9 @@ macro_rules! batches {
 
             /// [`insert`](Self::insert) for many keys, in their order. Returns how many there were.
             ///
-            /// It adds a copy for each key. If the keys may repeat, call [`insert_if_absent`](Self::insert_if_absent)
-            /// for each: there is no batch of it. While a batch runs, [`len`](Self::len) counts its keys by 32 at a
-            /// time.
+            /// It adds a copy for each key. If the keys may repeat, use
+            /// [`insert_if_absent_batch`](Self::insert_if_absent_batch). While a batch runs, [`len`](Self::len) may count
+            /// its keys by 32 at a time.
             ///
             /// # Errors
             /// Fails if one of the keys is refused. The error says how many keys went in before it, and no other key
@@ -84,6 +85,29 @@ macro_rules! batches {
                 keys: impl IntoIterator<Item = K>,
             ) -> Result<usize, InsertBatchError> {
                 self.insert_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)))
+            }
+
+            /// [`insert_if_absent`](Self::insert_if_absent) for many keys, in their order: appends to `added`, for each
+            /// key, whether it was added. Returns how many were.
+            ///
+            /// # Errors
+            /// Fails if one of the keys is refused. The keys before it have their answers in `added`; the error says how
+            /// many of them were added. Later keys may have been taken from the iterator, but were not inserted.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
+            #[doc = concat!("let seen = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
+            /// let mut added = Vec::new();
+            /// assert_eq!(seen.insert_if_absent_batch(["a", "b", "a"], &mut added)?, 2);
+            /// assert_eq!(added, [true, true, false]);
+            /// # Ok::<(), InsertBatchError>(())
+            /// ```
+            pub fn insert_if_absent_batch<K: BatchKey<T>>(
+                &self,
+                keys: impl IntoIterator<Item = K>,
+                added: &mut impl Extend<bool>,
+            ) -> Result<usize, InsertBatchError> {
+                self.insert_hash_if_absent_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), added)
             }
         }
 
@@ -116,6 +140,23 @@ macro_rules! batches {
                 hashes: impl IntoIterator<Item = u64>,
             ) -> Result<usize, InsertBatchError> {
                 self.core.insert_batch(&mut blocks(hashes.into_iter().map(Self::prepared)))
+            }
+
+            /// [`insert_if_absent_batch`](Self::insert_if_absent_batch) by hashes.
+            ///
+            /// # Errors
+            /// As for `insert_if_absent_batch`.
+            pub fn insert_hash_if_absent_batch(
+                &self,
+                hashes: impl IntoIterator<Item = u64>,
+                added: &mut impl Extend<bool>,
+            ) -> Result<usize, InsertBatchError> {
+                let hashes = hashes.into_iter().map(|hash| (Self::prepared(hash), ()));
+                add_absent(hashes, |hashes| self.core.prefetch(hashes), |hash, ()| {
+                    let is_new = self.core.insert_if_absent(hash)?;
+                    added.extend([is_new]);
+                    Ok(is_new)
+                })
             }
         }
     };
@@ -176,6 +217,35 @@ pub(in crate::filter) fn blocks(mut hashes: impl Iterator<Item = u64>) -> impl F
         }
         len
     }
+}
+
+/// Calls `add` for each hash, in their order, with what belongs to it. Prefetches those to come. Returns how many it has
+/// added.
+pub(in crate::filter) fn add_absent<P: Copy + Default>(
+    mut pairs: impl Iterator<Item = (u64, P)>,
+    prefetch: impl Fn(&[u64]),
+    mut add: impl FnMut(u64, P) -> Result<bool, InsertError>,
+) -> Result<usize, InsertBatchError> {
+    let others = Cell::default();
+    let mut blocks = blocks_of_pairs(&mut pairs, &others);
+    let mut block = || {
+        let mut hashes = [0; BLOCK];
+        let len = blocks(&mut hashes);
+        prefetch(&hashes[..len]);
+        (hashes, others.get(), len)
+    };
+    let (mut inserted, mut coming) = (0, block());
+    while coming.2 > 0 {
+        let (hashes, others, len) = coming;
+        coming = block();
+        for (&hash, other) in hashes[..len].iter().zip(others) {
+            match add(hash, other) {
+                Ok(is_new) => inserted += usize::from(is_new),
+                Err(error) => return Err(InsertBatchError { inserted, error }),
+            }
+        }
+    }
+    Ok(inserted)
 }
 
 /// Passes on the hashes a block at a time, and what belongs to them.

@@ -63,6 +63,10 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> AnyTable for Sha
         self.table.contains(self.layout(), hash)
     }
 
+    fn prefetch(&self, hashes: &[u64]) {
+        hashes.iter().for_each(|&hash| self.table.prefetch(self.table.item(hash)));
+    }
+
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
         self.table.look_up_all::<Contains>(hashes, answers);
     }

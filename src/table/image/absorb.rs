@@ -70,7 +70,10 @@ impl Rest {
 
 /// Reads an image, a chunk at a time. `each` takes in a chunk, which begins at this bucket. It counts the copies that
 /// it has added, even if it stops.
-pub(crate) fn read(image: &dyn Image, mut each: impl FnMut(usize, &[u64], &mut u64) -> Result<(), InsertError>) -> Absorbed {
+pub(crate) fn read(
+    image: &dyn Image,
+    mut each: impl FnMut(usize, &[u64], &mut u64) -> Result<(), InsertError>,
+) -> Absorbed {
     let (mut start, mut copies, mut refused) = (0, 0, None);
     let result = image.read(&mut |words| {
         if let Err(error) = each(start, words, &mut copies) {
