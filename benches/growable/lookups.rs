@@ -32,9 +32,9 @@ fn half_doubled(filter: &Growable) -> u64 {
     while filter.tables() == 1 {
         insert();
     }
-    // The new table has twice the buckets, and an insert moves four of the old ones.
+    // The new table has twice the buckets, and an insert moves sixteen of the old ones.
     let old_buckets = (filter.memory_usage() - at_first) / size_of::<u64>() / 2;
-    (0..old_buckets / 8).for_each(|_| insert());
+    (0..old_buckets / 32).for_each(|_| insert());
     assert_eq!(filter.tables(), 2, "it is still being doubled");
     len
 }

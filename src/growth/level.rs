@@ -5,6 +5,7 @@ use core::ops::Deref;
 use std::sync::{Arc, Weak};
 
 use crate::growth::plan::Plan;
+use crate::machine::arch::prefetch;
 use crate::sync::fault::{self, Fault};
 use crate::sync::readers::Registry;
 use crate::sync::replaceable::Replaceable;
@@ -179,23 +180,41 @@ impl Level {
         (found || stripe.is_still(version) || fault::injected(Fault::LookupWithoutVersion)).then_some(found)
     }
 
-    /// The same in a growth, where one word of each bucket shows it: that of the next table for those that are known to
-    /// be marked, and else that of this one. `None` if this is a shrink, or one of the other buckets is marked.
+    /// In a growth, the word that shows each of the class's two buckets: its list, its place, and whether it is one of the
+    /// next table. It is for those that are known to be marked.
+    #[cfg_attr(not(ccf_model), inline(always))]
+    fn places<'a>(&'a self, next: &'a Self, hash: u64) -> [(&'a [AtomicU64], usize, bool); 2] {
+        // Acquire, with `split_some`: the new words of these buckets come before.
+        let marked = self.marked.load(Ordering::Acquire) as usize;
+        let (old_words, new_words) = (self.words(), next.words());
+        next.geometry.pair(hash).map(|bucket| {
+            let is_moved = bucket / 2 < marked;
+            // Without a branch on what is as good as random.
+            (select_unpredictable(is_moved, new_words, old_words), bucket >> u32::from(!is_moved), is_moved)
+        })
+    }
+
+    /// Prefetches what a look in both tables will read.
+    pub(super) fn prefetch_in_both(&self, next: &Self, hashes: &[u64]) {
+        if next.number < self.number {
+            self.prefetch(hashes);
+            return next.prefetch(hashes);
+        }
+        for (words, at, _) in hashes.iter().flat_map(|&hash| self.places(next, hash)) {
+            prefetch(words, at);
+        }
+    }
+
+    /// The same in a growth, if one word shows each of the buckets. `None` if this is a shrink, or if one that was not
+    /// known to be marked is.
     #[cfg_attr(not(ccf_model), inline(always))]
     fn look_in_one(&self, next: &Self, hash: u64) -> Option<bool> {
         if next.number < self.number {
             return None;
         }
-        // Acquire, with `split_some`: the new words of these buckets come before.
-        let marked = self.marked.load(Ordering::Acquire) as usize;
-        let pair = next.geometry.pair(hash);
-        let are_moved = pair.map(|bucket| bucket / 2 < marked);
-        // Without a branch on what is as good as random.
-        let (old_words, new_words) = (self.words(), next.words());
-        let [first, second] = [0, 1].map(|nth| {
-            let words = select_unpredictable(are_moved[nth], new_words, old_words);
-            load(words, pair[nth] >> u32::from(!are_moved[nth]))
-        });
+        let places = self.places(next, hash);
+        let [first, second] = places.map(|(words, at, _)| load(words, at));
+        let are_moved = places.map(|(.., is_moved)| is_moved);
         let only = |moved: bool| {
             let empty = Bucket::default();
             let first = select_unpredictable(are_moved[0] == moved, first, empty);

@@ -374,9 +374,9 @@ impl Tables<'_> {
 
     /// Prefetches the buckets of these.
     fn prefetch(&self, hashes: &[u64]) {
-        self.level.prefetch(hashes);
-        if let Some(next) = self.next {
-            next.prefetch(hashes);
+        match self.next {
+            Some(next) => self.level.prefetch_in_both(next, hashes),
+            None => self.level.prefetch(hashes),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::table::relocate::Purpose;
 
 /// How many buckets an insert splits while a larger table is being filled. With two to seven slots in a bucket, the old
 /// table is split before a tenth as many keys as it holds have come in.
-const SPLITS_PER_INSERT: usize = if cfg!(ccf_model) { 1 } else { 4 };
+const SPLITS_PER_INSERT: usize = if cfg!(ccf_model) { 1 } else { 16 };
 
 /// The part of its capacity that the table must hold before the filter grows.
 ///
