@@ -156,10 +156,13 @@ impl Growth {
         self.phase.load(Ordering::Relaxed) == phase
     }
 
-    /// A resize has begun or ended.
-    pub(super) fn begin_phase(&self) {
+    /// A resize has begun, or ended. The caller has the lock for that.
+    pub(super) fn begin_phase(&self, is_amid: bool) {
+        // Relaxed: the lock orders it.
+        let now = self.phase.load(Ordering::Relaxed);
+        let next = if is_amid { (now + 1) | 1 } else { (now | 1) + 1 };
         // Release: its tables come before. SeqCst: see `growth/mod.rs`.
-        self.phase.fetch_add(1, Ordering::SeqCst);
+        self.phase.swap(next, Ordering::SeqCst);
     }
 
     /// Calls `of` with the tables that there are.

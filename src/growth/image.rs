@@ -27,6 +27,13 @@ pub(crate) struct LevelImage {
     image: TableImage<'static>,
 }
 
+impl LevelImage {
+    /// How many copies there are by now.
+    pub(crate) fn len(&self) -> usize {
+        self.level.len()
+    }
+}
+
 impl Growth {
     /// The table as it is at this moment.
     ///

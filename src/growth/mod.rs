@@ -28,7 +28,8 @@
 //! 4. A mark is full, and no fingerprint is like it. So no insert adds to a bucket that is marked, and no lookup finds
 //!    anything there.
 //! 5. When all buckets are marked, the next table becomes the current one. The old table keeps its mark in each bucket,
-//!    and its pointer to the next one. It is freed when no thread reads it (`sync/replaceable.rs`).
+//!    and its pointer to the next one until that is replaced too. It is freed when no thread reads it
+//!    (`sync/replaceable.rs`).
 //! 6. An operation reads the phase, and then looks for its tables: one if the phase is even, else both. One that has found
 //!    what it looks for is done. Any other reads the phase again. If that has changed, it begins again.
 //!
@@ -41,8 +42,8 @@
 //! # Why no lookup misses a copy that was there throughout
 //! *With one table.* The phase is even when a lookup begins, and the same when it has found nothing. It has seen no copy
 //! leave the table for another one: else it would have seen that a resize has begun, and the phase would have changed. So
-//! what holds for one table holds here. The same is true if the phase is odd, but the current table has no next one: the
-//! resize has ended then, and the next one would change the phase.
+//! what holds for one table holds here. The same is true if the phase is odd, but the table has no next one: the
+//! resize has ended then. (Or the table was replaced long ago. Then the phase has changed.)
 //!
 //! *With two.* A lookup reads the version, each bucket of the class in the old table and then in the next one, the version
 //! again, and the phase again. (In a growth one word shows a bucket: the old one, or if that is marked, the new one. The

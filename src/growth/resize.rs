@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use crate::error::insert::{InsertError, ReserveError};
 use crate::error::kind::FilterKind;
-use crate::growth::growth::{FREEING, Growth, NOTHING, RESIZING, Resizing};
+use crate::growth::growth::{FREEING, Growth, NOTHING, RESIZING, Resizing, is_amid};
 use crate::growth::level::{Level, memory_for, new_level};
 use crate::sync::fault::{self, Fault};
+use crate::sync::replaceable::Retired;
 use crate::sync::{MutexGuard, Ordering};
 use crate::table::face::level::Added;
 use crate::table::relocate::Purpose;
@@ -52,6 +53,7 @@ impl Growth {
         let level = self.current_level();
         let is_current = core::ptr::eq(&*level, from) && !from.next.is_some();
         if !is_current && !fault::injected(Fault::ResizeWithoutLock) {
+            self.go_on(&level);
             return Grown::Done;
         }
         if (self.len() as f64) < from.made_for() as f64 * LEAST_LOAD {
@@ -91,24 +93,29 @@ impl Growth {
             self.common.make_newest(to.serial());
             // There was none before.
             let _ = from.next.replace(Some(Arc::clone(&to)));
-            self.begin_phase();
+            self.begin_phase(true);
         });
         self.pending.store(RESIZING, Ordering::Relaxed);
+    }
+
+    /// Makes sure that others know of a resize that has begun. They do, unless the thread that began it died just before
+    /// it told them.
+    fn go_on(&self, level: &Level) {
+        if level.next.is_some() && !is_amid(self.phase()) {
+            self.begin_phase(true);
+        }
     }
 
     /// Does a part of what is pending. Inserts call it.
     #[cold]
     #[inline(never)]
     pub(crate) fn help(&self) {
-        {
-            let level = self.current();
-            if let Some(next) = level.next.hold(&self.registry) {
-                if next.number() < level.number() || !level.split_some(SPLITS_PER_INSERT, &next) {
-                    return;
-                }
-            } else if !self.passed_by.fetch_add(1, Ordering::Relaxed).is_multiple_of(INSERTS_PER_RELEASE) {
-                return;
-            }
+        let is_done = self.with_tables(|tables| match tables.next {
+            Some(next) => next.number() > tables.level.number() && tables.level.split_some(SPLITS_PER_INSERT, next),
+            None => self.passed_by.fetch_add(1, Ordering::Relaxed).is_multiple_of(INSERTS_PER_RELEASE),
+        });
+        if !is_done {
+            return;
         }
         if let Some(mut resizing) = crate::sync::try_lock(&self.resizing) {
             let level = self.current_level();
@@ -125,8 +132,13 @@ impl Growth {
 
     /// Makes `next` the current table. All buckets of the one before are marked.
     fn switch(&self, resizing: &mut Resizing, next: Arc<Level>) {
+        // A table that is still read keeps no later one alive, only the one that takes its place now. (That is the current
+        // one until then, and afterwards it is on this list.) Who reads an earlier one begins again in any case.
+        for table in &resizing.retired {
+            drop(table.next.replace(None).map(Retired::into_inner));
+        }
         resizing.retired.extend(self.current.replace(Some(next)));
-        self.begin_phase();
+        self.begin_phase(false);
     }
 
     /// Frees the tables that no reader has any more.
@@ -171,7 +183,11 @@ impl Growth {
     fn let_go(&self, resizing: &mut Resizing, mut each: impl FnMut(Arc<Level>)) {
         for table in core::mem::take(&mut resizing.retired) {
             match table.free(&self.registry) {
-                Ok(level) => each(level),
+                Ok(level) => {
+                    // A save may keep it, but not the one that has taken its place too.
+                    drop(level.next.replace(None).map(Retired::into_inner));
+                    each(level);
+                }
                 Err(table) => resizing.retired.push(table),
             }
         }
@@ -187,6 +203,7 @@ impl Growth {
 
     pub(crate) fn finish(&self, resizing: &mut Resizing) -> bool {
         let level = self.current_level();
+        self.go_on(&level);
         let ended = match level.next.get(&self.registry) {
             Some(next) if next.number() > level.number() => {
                 level.split_all(&next);
@@ -276,7 +293,7 @@ impl Growth {
     pub(crate) fn undo(&self, resizing: &mut Resizing, level: &Arc<Level>, next: &Arc<Level>) -> bool {
         level.under_all_locks(&mut || self.common.make_newest(level.serial()));
         if fault::injected(Fault::UndoEndsTooSoon) {
-            self.begin_phase();
+            self.begin_phase(false);
         }
         (0..level.buckets()).for_each(|bucket| level.unmark(bucket));
         if move_all(next, level).is_err() {
@@ -284,7 +301,7 @@ impl Growth {
         }
         resizing.retired.extend(level.next.replace(None));
         if !fault::injected(Fault::UndoEndsTooSoon) {
-            self.begin_phase();
+            self.begin_phase(false);
         }
         true
     }
@@ -298,12 +315,6 @@ impl Growth {
             }
             std::thread::yield_now();
         }
-    }
-
-    /// Drops the tables that were retired: nobody reads them any more.
-    pub(super) fn free_all(&mut self) {
-        let mut resizing = core::mem::take(&mut *self.resizing.lock());
-        self.free_retired(&mut resizing);
     }
 }
 
@@ -331,6 +342,8 @@ pub(crate) fn move_all(from: &Level, to: &Level) -> Result<(), InsertError> {
 
 impl Drop for Growth {
     fn drop(&mut self) {
-        self.free_all();
+        // Nobody else has the filter, so nobody reads its tables.
+        let Resizing { retired, .. } = core::mem::take(&mut *self.resizing.lock());
+        retired.into_iter().for_each(|table| drop(table.into_inner()));
     }
 }

@@ -48,10 +48,10 @@ impl<T> Mutex<T> {
     }
 }
 
-/// Locks if the lock is free. (In a model it waits for the lock, since a failed try only adds a step of no interest.)
+/// Locks if the lock is free. (Under loom it waits for the lock, since a failed try only adds a step of no interest.)
 #[inline(always)]
 pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    if cfg!(ccf_model) { Some(mutex.lock()) } else { mutex.try_lock() }
+    if cfg!(ccf_model = "loom") { Some(mutex.lock()) } else { mutex.try_lock() }
 }
 
 /// Locks. It calls `wait` first if the lock is not free. (Not in a model, where a try only adds a step of no

@@ -138,6 +138,11 @@ impl<T> Drop for Replaceable<T> {
 }
 
 impl<T> Retired<T> {
+    /// The value, for a caller that knows that no reader has it, or that another owner keeps it until none has.
+    pub(crate) fn into_inner(self) -> Arc<T> {
+        ManuallyDrop::into_inner(self.0)
+    }
+
     /// Returns the value if no reader has it: then it can be freed.
     pub(crate) fn free(self, registry: &Registry) -> Result<Arc<T>, Self> {
         let pointer = Arc::as_ptr(&self.0).cast_mut();
@@ -145,6 +150,14 @@ impl<T> Retired<T> {
             return Err(self);
         }
         Ok(ManuallyDrop::into_inner(self.0))
+    }
+}
+
+impl<T> Deref for Retired<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
     }
 }
 

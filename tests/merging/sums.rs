@@ -239,6 +239,23 @@ fn growable_filters_of_any_sizes_are_put_together() {
     }
 }
 
+/// The copies of a large table come in its order. So the first ones go to few buckets of a small table, which does not grow
+/// for so few keys.
+#[test]
+fn a_small_growable_filter_absorbs_a_large_one() {
+    for (rate, first, most, keys) in
+        [(0.001, 500, 100_000, 50_000), (0.03, 100, 1_000_000, 20_000), (0.3, 1_000, 1_000_000, 50_000)]
+    {
+        let builder = Growable::builder_with_hasher(Hasher::default()).capacity(first).max_capacity(most);
+        let large = builder.false_positive_rate(rate).build().unwrap();
+        large.reserve(most).unwrap();
+        hashes(0, keys).for_each(|key| large.insert(&key).unwrap());
+        let small = large.empty_like().unwrap();
+        assert_eq!(small.absorb(&large), Ok(keys as u64), "rate {rate}");
+        assert_eq!(small.digest().unwrap(), large.digest().unwrap());
+    }
+}
+
 /// Other first or largest capacities, rates or encodings lead to other classes.
 #[test]
 fn growable_filters_with_other_settings_are_told_apart() {

@@ -3,6 +3,7 @@
 //!
 //! - `one_table`: a `ConcurrentCuckooFilter`;
 //! - `growable`: a `GrowableCuckooFilter`;
+//! - `spikes`: a `GrowableCuckooFilter` that grows to a million keys and shrinks again, over and over;
 //! - `expiring`, `expiring_worker`: an `ExpiringCuckooFilter`;
 //! - `maplet`, `maplet_worker`: a `ConcurrentCuckooMaplet`;
 //! - `removable`: helpers that the first two share;
@@ -24,6 +25,7 @@ mod maplet_worker;
 mod one_table;
 mod removable;
 mod rounds;
+mod spikes;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -39,6 +41,12 @@ fn soak_one_table() {
 #[ignore = "as long as CCF_SOAK_SECONDS, 60 by default; run it in release mode with --nocapture"]
 fn soak_growable() {
     soak::<growable::Round>();
+}
+
+#[test]
+#[ignore = "as long as CCF_SOAK_SECONDS, 60 by default; run it in release mode with --nocapture"]
+fn soak_spikes() {
+    soak::<spikes::Round>();
 }
 
 #[test]
@@ -59,6 +67,7 @@ fn soak_maplet() {
 fn a_sample_of_each_soak() {
     sample::<one_table::Round>(6);
     sample::<growable::Round>(6);
+    sample::<spikes::Round>(1);
     sample::<expiring::Round>(6);
     sample::<maplet::Round>(6);
 }

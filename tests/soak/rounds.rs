@@ -193,6 +193,10 @@ pub(crate) struct Tally {
     pub(crate) ticks: u64,
     /// Snapshots that were written, loaded and compared.
     pub(crate) saves: u64,
+    /// Digests of a filter that others change.
+    pub(crate) digests: u64,
+    /// Filters that another one has absorbed.
+    pub(crate) merges: u64,
 }
 
 impl Tally {
@@ -213,19 +217,28 @@ impl Tally {
         self.replacements += other.replacements;
         self.ticks += other.ticks;
         self.saves += other.saves;
+        self.digests += other.digests;
+        self.merges += other.merges;
     }
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rounds, lookups, inserts, refused, removals, counts, replacements, ticks, saves } = self;
+        let Self { rounds, lookups, inserts, refused, removals, counts, replacements, ticks, saves, digests, merges } =
+            self;
         let operations = lookups + inserts + removals + counts + replacements;
         write!(
             f,
             "{rounds:6} rounds, {operations:12} operations: {lookups} lookups, {inserts} inserts ({refused} refused), \
              {removals} removals, {counts} counts"
         )?;
-        let more = [(replacements, "replacements"), (ticks, "ticks"), (saves, "saves")];
+        let more = [
+            (replacements, "replacements"),
+            (ticks, "ticks"),
+            (saves, "saves"),
+            (digests, "digests"),
+            (merges, "merges"),
+        ];
         for (number, name) in more {
             if *number > 0 {
                 write!(f, ", {number} {name}")?;

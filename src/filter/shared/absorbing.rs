@@ -1,7 +1,7 @@
 //! Filters that are merged: one takes in another, or is built from parts.
 
 use core::hash::BuildHasher;
-use std::thread;
+use std::{io, thread};
 
 use crate::error::absorb::{AbsorbError, TableLayout};
 use crate::error::build::BuildError;
@@ -11,6 +11,7 @@ use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::growable::filter::GrowableCuckooFilter;
 use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
 use crate::growth::growth::{Growth, Refusal};
+use crate::growth::image::LevelImage;
 use crate::growth::plan::Plan;
 use crate::hasher::probe::probe;
 use crate::machine::memory::Pages;
@@ -118,7 +119,13 @@ impl Absorbing for Growth {
             }
         }
         let images = others.iter().map(|other| other.image()).collect::<Result<Vec<_>, _>>();
-        let images = images.map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
+        let images = images.map_err(|error| match error.kind() {
+            io::ErrorKind::OutOfMemory => AbsorbError::OutOfMemory { absorbed: 0 },
+            _ => AbsorbError::Unreadable,
+        })?;
+        // The copies come in the order of the buckets, so some buckets would be full long before the table is. If there
+        // cannot be so much room, an insert says why.
+        let _ = self.reserve(images.iter().map(LevelImage::len).sum());
         sum_of(in_parallel(images.iter().map(|image| || self.absorb_image(image))), FilterKind::Growable)
     }
 }

@@ -1,9 +1,10 @@
-//! Lookups that are disturbed before chosen steps. A look is counted if it has to be repeated, and only then.
+//! Lookups that are disturbed before chosen steps. A look is counted if it has to be repeated, and only then. And how many
+//! steps the operations of a filter take that grows and shrinks.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
-use ccf_steps::model::{AnyLayout, Key, Smallest, Table, Usual, before_each_step};
+use ccf_steps::model::{AnyLayout, Growable, GrowableKey, Key, Smallest, Step, Table, Usual, before_each_step};
 
 /// All keys of a table of two buckets have this pair, and so the same stripe.
 const BUCKETS: usize = 2;
@@ -61,4 +62,110 @@ fn each_disturbed_look_is_counted_plain() {
 #[test]
 fn each_disturbed_look_is_counted_semi_sorted() {
     each_disturbed_look_is_counted::<Usual>();
+}
+
+/// How many of these steps an operation takes.
+fn count(step: Step, operation: impl FnOnce()) -> usize {
+    let steps = Rc::new(Cell::new(0));
+    let counter = Rc::clone(&steps);
+    before_each_step(Some(Rc::new(move |taken| counter.set(counter.get() + usize::from(taken == step)))));
+    operation();
+    before_each_step(None);
+    steps.get()
+}
+
+/// Keys of different classes, all with the first of four buckets and the third.
+fn growing(nth: usize) -> GrowableKey {
+    GrowableKey::new(0, 4, nth)
+}
+
+/// A filter of four buckets with the first key.
+fn at_rest() -> Growable {
+    let filter = Growable::new();
+    filter.grow();
+    filter.insert(growing(0)).expect("there is room");
+    filter
+}
+
+/// The same while it grows. Inserts have split this many buckets.
+fn amid_a_growth(splits: usize) -> Growable {
+    let filter = at_rest();
+    filter.begin_growth();
+    (0..splits).for_each(|_| filter.help());
+    filter
+}
+
+fn amid_a_shrink() -> Growable {
+    let filter = at_rest();
+    filter.begin_shrink();
+    filter
+}
+
+#[test]
+fn what_a_lookup_reads() {
+    let loads = |filter: &Growable, nth| {
+        let lookup = || assert_eq!(filter.contains(growing(nth)), nth == 0);
+        count(Step::Load, lookup)
+    };
+    let loads_of = |filter: &Growable, key| count(Step::Load, || assert!(!filter.contains(key)));
+    let [present, absent] = [0, 1].map(|nth| move |filter: &Growable| loads(filter, nth));
+    let fixed = Table::<Smallest>::new(BUCKETS);
+    assert_eq!(count(Step::Load, || assert!(!fixed.contains(key::<Smallest>(0)))), 4, "the look");
+    // The phase, the pointer to the table, twice, and the look.
+    assert_eq!(present(&at_rest()), 3 + 4);
+    // And the phase again.
+    assert_eq!(absent(&at_rest()), 3 + 4 + 1);
+
+    // The phase, twice, the pointers to both tables, twice each, and the version.
+    let begin = 2 + 4 + 1;
+    // The version and the phase again.
+    let end = 2;
+    // Amid a growth, how many buckets are marked, and one word for each bucket, whichever those are.
+    for splits in 0..4 {
+        assert_eq!(present(&amid_a_growth(splits)), begin + 1 + 2);
+        assert_eq!(absent(&amid_a_growth(splits)), begin + 1 + 2 + end);
+    }
+    // An insert has split its two buckets, the last ones, and the first. So a lookup meets marks, and reads all words.
+    let filter = amid_a_growth(0);
+    filter.insert(GrowableKey::new(2, 6, 1)).expect("there is room");
+    assert_eq!(loads_of(&filter, GrowableKey::new(2, 6, 2)), begin + 1 + 2 + 4 + end);
+    // Amid a shrink it reads both words of both tables.
+    assert_eq!(present(&amid_a_shrink()), begin + 4);
+    assert_eq!(absent(&amid_a_shrink()), begin + 4 + end);
+}
+
+/// Each bucket that an operation splits takes a lock. An insert splits the two buckets of its key, and as many more as
+/// `growth/resize.rs` says, which is one in models. Others have split what is marked already.
+#[test]
+fn what_an_operation_splits() {
+    let (odd, even) = (GrowableKey::new(2, 6, 0), growing(1));
+    let inserts = |filter: &Growable, key| count(Step::Lock, || filter.insert(key).expect("there is room"));
+    assert_eq!(inserts(&at_rest(), even), 0, "at rest an insert takes no lock");
+    assert_eq!(inserts(&amid_a_shrink(), even), 1, "that of the key");
+    // The insert splits the buckets 1 and 3, and the first that nobody has claimed.
+    assert_eq!([0, 1, 2].map(|splits| inserts(&amid_a_growth(splits), odd)), [3, 2, 2]);
+    // It splits the buckets 0 and 2, and that one.
+    assert_eq!([0, 1, 2].map(|splits| inserts(&amid_a_growth(splits), even)), [2, 2, 1]);
+    // The last bucket, for either reason, and the lock to end the growth.
+    for key in [odd, even] {
+        let filter = amid_a_growth(3);
+        assert_eq!((inserts(&filter, key), filter.tables()), (2, 1));
+    }
+    // A removal and a count split the two buckets of their key, and take its lock. A lookup splits nothing.
+    let filter = amid_a_growth(0);
+    assert_eq!(count(Step::Lock, || assert!(!filter.contains(odd))), 0);
+    assert_eq!(count(Step::Lock, || assert_eq!(filter.count(odd), 0)), 3);
+    assert_eq!(count(Step::Lock, || assert!(!filter.remove(odd))), 1, "nothing is left to split");
+}
+
+/// However the keys are, a growth ends when as many inserts have come as there are buckets to split, or fewer.
+#[test]
+fn how_many_inserts_end_a_growth() {
+    let filter = amid_a_growth(0);
+    let ended = (0..4).any(|_| {
+        filter.insert(growing(1)).expect("there is room");
+        assert!(filter.remove(growing(1)));
+        filter.tables() == 1
+    });
+    assert!(ended, "there are four buckets to split");
 }

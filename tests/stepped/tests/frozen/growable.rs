@@ -1,0 +1,259 @@
+//! Threads that stop amid an operation on a filter that grows and shrinks, at rest and amid a resize.
+
+use std::cell::Cell;
+
+use ccf_steps::model::{Fault, Growable, GrowableKey};
+
+use crate::{Act, Stop, waits};
+
+/// A filter, of four buckets at rest: of two slots, as all its buckets. In the smaller table all keys have both buckets.
+struct Scene {
+    filter: Growable,
+    /// Always in the filter. The last one is in twice, and once while it is removed and put back.
+    present: Vec<GrowableKey>,
+    /// Never in the filter.
+    absent: GrowableKey,
+    /// Is inserted by the thread that is stopped.
+    own: GrowableKey,
+    /// Is inserted by another one.
+    others: GrowableKey,
+}
+
+/// Keys of different classes.
+fn keys<const N: usize>(first: usize, second: usize) -> [GrowableKey; N] {
+    std::array::from_fn(|nth| GrowableKey::new(first, second, nth))
+}
+
+impl Scene {
+    fn new(filter: Growable, present: Vec<GrowableKey>) -> Self {
+        present.iter().chain(present.last()).for_each(|&key| filter.insert(key).expect("there is room"));
+        let [absent, own, others] = keys(2, 7);
+        Self { filter, present, absent, own, others }
+    }
+
+    fn at_rest() -> Self {
+        let filter = Growable::new();
+        filter.grow();
+        let [x] = keys(0, 4);
+        let [y] = keys(2, 6);
+        Self::new(filter, vec![x, y])
+    }
+
+    /// In the smaller table, without room for one more.
+    fn full() -> Self {
+        let ([x, z], [y]) = (keys(0, 4), keys(2, 6));
+        Self::new(Growable::new(), vec![x, z, y])
+    }
+
+    fn amid_a_growth() -> Self {
+        let scene = Self::at_rest();
+        scene.filter.begin_growth();
+        scene
+    }
+
+    fn amid_a_shrink() -> Self {
+        let scene = Self::at_rest();
+        scene.filter.begin_shrink();
+        scene
+    }
+
+    /// What a lookup must answer, whatever step the stopped thread was about to take.
+    fn look(&self) {
+        assert!(self.present.iter().all(|&key| self.filter.contains(key)), "a present key was missed");
+        assert!(!self.filter.contains(self.absent), "an absent key was found");
+        let [x, y] = [self.present[0], self.twice()];
+        assert_eq!(self.filter.contains_batch(&[x, self.absent, y]), [true, false, true], "a batch was wrong");
+    }
+
+    /// Inserts, counts and removes a key.
+    fn change(&self) {
+        self.filter.insert(self.others).expect("there is room");
+        assert!(self.filter.contains(self.others), "a present key was missed");
+        assert_eq!(self.filter.count(self.others), 1, "miscounted");
+        assert!(self.filter.remove(self.others), "a present key was not removed");
+        assert_eq!(self.filter.insert_if_absent(self.present[0]), Ok(false), "a present key was added");
+    }
+
+    /// Removes one of two copies, and counts the other.
+    fn remove_and_count(&self) {
+        assert_eq!(self.filter.count(self.twice()), 2, "miscounted");
+        assert!(self.filter.remove(self.twice()), "a present key was not removed");
+        assert_eq!(self.filter.count(self.twice()), 1, "miscounted");
+        assert_eq!(self.filter.insert_if_absent(self.twice()), Ok(false), "a present key was added");
+    }
+
+    fn save(&self) {
+        let loaded = self.filter.save_and_load(|| ()).expect("a table can be saved");
+        assert!(self.present.iter().all(|&key| loaded.contains(key)), "a present key is not in the snapshot");
+    }
+
+    /// Checks that each key is in as often as it should, if no thread has died, and that nothing else is in.
+    fn end(&self, own: usize) {
+        self.look();
+        let copies = (1..).map(|nth| if nth == self.present.len() { 2 } else { 1 });
+        for (&key, copies) in self.present.iter().zip(copies) {
+            assert_eq!(self.filter.count(key), copies, "an item was lost or doubled");
+        }
+        assert_eq!(self.filter.count(self.own), own, "an item was lost or doubled");
+        assert_eq!(self.filter.len(), self.present.len() + 1 + own, "an item was lost or doubled");
+    }
+
+    fn twice(&self) -> GrowableKey {
+        self.present[self.present.len() - 1]
+    }
+}
+
+const fn act(scene: fn() -> Scene, operation: fn(&Scene)) -> Act<Scene> {
+    Act { scene, operation }
+}
+
+const LOOKUP: fn(&Scene) = |scene| assert!(!scene.filter.contains(scene.absent), "an absent key was found");
+const BATCH: fn(&Scene) = |scene| {
+    let found = scene.filter.contains_batch(&[scene.present[0], scene.absent]);
+    assert_eq!(found, [true, false], "a batch was wrong");
+};
+const LOOKUPS: [Act<Scene>; 6] = [
+    act(Scene::at_rest, LOOKUP),
+    act(Scene::amid_a_growth, LOOKUP),
+    act(Scene::amid_a_shrink, LOOKUP),
+    act(Scene::at_rest, BATCH),
+    act(Scene::amid_a_growth, BATCH),
+    act(Scene::amid_a_shrink, BATCH),
+];
+
+const INSERT: fn(&Scene) = |scene| scene.filter.insert(scene.own).expect("there is room");
+/// With the insert that finds no room, and begins to grow.
+const INSERTS: [Act<Scene>; 4] = [
+    act(Scene::at_rest, INSERT),
+    act(Scene::full, INSERT),
+    act(Scene::amid_a_growth, INSERT),
+    act(Scene::amid_a_shrink, INSERT),
+];
+
+/// Removes a key, and puts it back.
+const REMOVE: fn(&Scene) = |scene| {
+    assert!(scene.filter.remove(scene.twice()), "a present key was not removed");
+    scene.filter.insert(scene.twice()).expect("there is room");
+};
+const COUNT: fn(&Scene) = |scene| assert_eq!(scene.filter.count(scene.twice()), 2, "miscounted");
+const OTHERS: [Act<Scene>; 4] = [
+    act(Scene::amid_a_growth, REMOVE),
+    act(Scene::amid_a_shrink, REMOVE),
+    act(Scene::amid_a_growth, COUNT),
+    act(Scene::amid_a_shrink, COUNT),
+];
+
+/// A thread that grows the filter holds the lock for that all the time.
+const GROWTHS: [Act<Scene>; 2] = [
+    act(Scene::at_rest, |scene| scene.filter.grow_if_possible()),
+    act(Scene::amid_a_shrink, |scene| scene.filter.grow_if_possible()),
+];
+/// So does one that shrinks it.
+const SHRINKS: [Act<Scene>; 2] = [
+    act(Scene::at_rest, |scene| scene.filter.shrink_if_possible()),
+    act(Scene::at_rest, |scene| scene.filter.shrink_in_vain()),
+];
+
+#[test]
+fn no_operation_waits_for_a_stopped_lookup() {
+    for act in LOOKUPS {
+        let all = |_, scene: &Scene| {
+            let all = || {
+                scene.look();
+                scene.change();
+                scene.save();
+                scene.filter.grow_if_possible();
+                scene.change();
+                scene.filter.shrink_if_possible();
+                scene.change();
+                scene.save();
+            };
+            assert!(!waits(all), "an operation waited for a lookup");
+            scene.end(0);
+        };
+        act.stopped(&[], all, |scene| scene.end(0));
+    }
+}
+
+#[test]
+fn lookups_never_wait() {
+    for act in INSERTS.into_iter().chain(OTHERS).chain(GROWTHS).chain(SHRINKS) {
+        act.stopped(&[], |_, scene| assert!(!waits(|| scene.look()), "a lookup waited"), |scene| scene.look());
+    }
+}
+
+/// The control.
+#[test]
+#[should_panic(expected = "a present key was missed")]
+fn a_split_that_stops_with_the_entries_in_hand_is_noticed() {
+    act(Scene::amid_a_growth, INSERT).stopped(&[Fault::SplitMarksFirst], |_, scene| scene.look(), |_| ());
+}
+
+/// A writer holds up others only from a step that takes a lock to the step that releases it.
+#[test]
+fn no_operation_waits_for_a_writer_that_stopped_without_a_lock() {
+    let all = |stop: Stop, scene: &Scene| {
+        let all = || {
+            scene.change();
+            scene.save();
+            scene.filter.grow_if_possible();
+            scene.change();
+        };
+        assert!(stop.locks > 0 || !waits(all), "an operation waited: {stop:?}");
+    };
+    INSERTS.iter().for_each(|act| act.stopped(&[], all, |scene| scene.end(1)));
+    OTHERS.iter().for_each(|act| act.stopped(&[], all, |scene| scene.end(0)));
+}
+
+/// A resize that is stopped holds up what needs one table. All others wait only while it holds one more lock.
+///
+/// (An insert may find that a growth can be ended, or a table freed. The real one passes by if the lock for that is
+/// taken. In models it waits: `sync::try_lock`.)
+#[test]
+fn only_what_needs_one_table_waits_for_a_stopped_resize() {
+    for (act, shrinks) in GROWTHS.map(|act| (act, false)).into_iter().chain(SHRINKS.map(|act| (act, true))) {
+        let stops = Cell::new(0);
+        let all = |stop: Stop, scene: &Scene| {
+            stops.set(stops.get() + usize::from(stop.locks == 1));
+            assert_eq!(waits(|| scene.save()), stop.locks > 0, "a save: {stop:?}");
+            let all = || {
+                scene.remove_and_count();
+                if shrinks && scene.filter.tables() == 2 {
+                    scene.change();
+                }
+            };
+            assert!(stop.locks > 1 || !waits(all), "an operation waited: {stop:?}");
+        };
+        act.stopped(&[], all, |scene| scene.look());
+        assert!(stops.get() > 10, "it has many steps under no other lock");
+    }
+}
+
+/// No step of the real library can panic or be cancelled. If one could, this would be the only damage: an item may
+/// be counted twice or not at all, and an item that was being moved may have two copies.
+#[test]
+fn a_thread_that_dies_loses_no_item_and_holds_no_lock() {
+    let is_well = |stop: Stop, scene: &Scene| {
+        let filter = &scene.filter;
+        let use_all = || {
+            scene.look();
+            filter.insert(scene.others).expect("there is room");
+            filter.grow_if_possible();
+            assert_eq!(filter.tables(), 1, "the resize has ended");
+            scene.look();
+            for &key in scene.present.iter().chain([&scene.others]) {
+                assert!(filter.count(key) > 0, "an item was lost");
+                assert!(filter.remove(key), "a present key was not removed");
+            }
+            filter.clear();
+            let keys = || scene.present.iter().chain([&scene.others, &scene.own]);
+            assert!(keys().all(|&key| filter.count(key) == 0 && !filter.contains(key)), "an item outlived `clear`");
+            keys().for_each(|&key| filter.insert(key).expect("there is room"));
+            scene.look();
+        };
+        assert!(!waits(use_all), "a lock is still held: {stop:?}");
+    };
+    for act in LOOKUPS.into_iter().chain(INSERTS).chain(OTHERS).chain(GROWTHS).chain(SHRINKS) {
+        act.dies(is_well);
+    }
+}
