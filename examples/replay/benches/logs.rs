@@ -1,0 +1,124 @@
+//! Measures this log and `quinn`'s own: tokens checked and recorded a second, on one thread and on two.
+//!
+//! ```text
+//! cargo bench -p replay
+//! cargo bench -p replay -- 10000000
+//! ```
+//!
+//! The number is the tokens of one lifetime, a million by default. 99.9 % of the tokens are new, and each thousandth is
+//! the one before it, once more. Each log lives through two lifetimes: one unmeasured, and one measured. So what is
+//! measured includes what each log does to forget expired tokens. The logs take turns.
+
+use std::f64::consts::LOG2_E;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use quinn::{BloomTokenLog, TokenLog, TokenReuseError};
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+use replay::{UsedOnce, unix_seconds};
+
+const DAYS: u32 = 14;
+const DAY: Duration = Duration::from_secs(86_400);
+/// The rate of wrongly refused tokens that the log is built for.
+const RATE: f64 = 0.001;
+/// A figure is the median of so many rounds.
+const ROUNDS: usize = 5;
+/// Every so many tokens, one comes again.
+const REPLAY: usize = 1000;
+
+/// A token that was issued after now makes the log believe that now is then: the clock runs ahead with the tokens. The
+/// log still reads the system's clock for each token, as a server's does.
+struct Ahead(UsedOnce<u128>);
+
+impl TokenLog for Ahead {
+    fn check_and_insert(&self, nonce: u128, issued: SystemTime, _: Duration) -> Result<(), TokenReuseError> {
+        let issued = unix_seconds(issued);
+        self.0.try_use(&nonce, issued, unix_seconds(SystemTime::now()).max(issued)).map_err(|_| TokenReuseError)
+    }
+}
+
+type NewLog<'a> = &'a dyn Fn() -> Box<dyn TokenLog>;
+
+/// What a round has shown. `refused` counts the new tokens that were refused.
+struct Round {
+    per_second: f64,
+    refused: usize,
+}
+
+fn main() {
+    let tokens = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(1_000_000);
+    let ours = || UsedOnce::new(DAYS * DAY, tokens, RATE).expect("a log of so many tokens");
+    let our_bytes = ours().filter().memory_usage();
+    // Two Bloom filters, of which each has room for the tokens of a lifetime: log2(e) * log2(1 / rate) bits a token.
+    let same_rate = (2.0 * LOG2_E * -RATE.log2() * tokens as f64 / 8.0) as usize;
+    let quinns = |bytes| BloomTokenLog::new_expected_items(bytes, tokens as u64);
+    let logs: [(&str, usize, NewLog<'_>); 4] = [
+        ("this log", our_bytes, &|| Box::new(Ahead(ours()))),
+        ("quinn's, same memory", our_bytes, &|| Box::new(quinns(our_bytes))),
+        ("quinn's, built for 0.1 %", same_rate, &|| Box::new(quinns(same_rate))),
+        ("quinn's, default", 20 << 20, &|| Box::new(BloomTokenLog::default())),
+    ];
+
+    println!("{tokens} tokens in a lifetime; million a second, and how many times as many this log takes\n");
+    println!("| log | MB | new tokens refused | 1 thread | this log's ratio | 2 threads | this log's ratio |");
+    println!("|---|---|---|---|---|---|---|");
+    let mut rounds: [[Vec<Round>; 2]; 4] = Default::default();
+    for _ in 0..ROUNDS {
+        for threads in [1, 2] {
+            for ((_, _, new_log), rounds) in logs.iter().zip(&mut rounds) {
+                rounds[threads - 1].push(round(&*new_log(), threads, tokens));
+            }
+        }
+    }
+    for ((name, bytes, _), of_log) in logs.iter().zip(&rounds) {
+        let refused: usize = of_log.iter().flatten().map(|round| round.refused).sum();
+        let percent = 100.0 * refused as f64 / (2 * ROUNDS * tokens) as f64;
+        print!("| {name} | {:.1} | {percent:.3} % |", *bytes as f64 / 1e6);
+        for (rounds, ours) in of_log.iter().zip(&rounds[0]) {
+            let ratio = median(ours.iter().zip(rounds).map(|(ours, round)| ours.per_second / round.per_second));
+            print!(" {:.2} | {ratio:.2} |", median(rounds.iter().map(|round| round.per_second)) / 1e6);
+        }
+        println!();
+    }
+}
+
+/// Two lifetimes of a new log. The threads meet at the beginning of each day.
+fn round(log: &dyn TokenLog, threads: usize, tokens: usize) -> Round {
+    let (day, start) = (Barrier::new(threads), SystemTime::now());
+    let of_a_day = tokens / DAYS as usize / threads;
+    let run = |seed| {
+        let mut random = SmallRng::seed_from_u64(seed);
+        let (mut refused, mut begin) = (0, Instant::now());
+        for today in 0..2 * DAYS {
+            day.wait();
+            if today == DAYS {
+                (refused, begin) = (0, Instant::now());
+            }
+            let check = |nonce| log.check_and_insert(nonce, start + today * DAY, DAYS * DAY).is_ok();
+            let mut last = 0;
+            for i in 1..=of_a_day {
+                if i % REPLAY == 0 {
+                    assert!(!check(last), "a token was used twice");
+                } else {
+                    last = random.random();
+                    refused += usize::from(!check(last));
+                }
+            }
+        }
+        (begin.elapsed(), refused)
+    };
+    let ends: Vec<_> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|seed| scope.spawn(move || run(seed as u64))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a thread has panicked")).collect()
+    });
+    let slowest = ends.iter().map(|(time, _)| time.as_secs_f64()).fold(0.0, f64::max);
+    let checked = of_a_day * threads * DAYS as usize;
+    Round { per_second: checked as f64 / slowest, refused: ends.iter().map(|(_, refused)| refused).sum() }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<_> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
