@@ -29,9 +29,14 @@ pub fn check(token: &str) -> Result<(), String> {
 
 /// The token of `Authorization: Bearer TOKEN`.
 pub fn bearer(headers: &HeaderMap) -> Result<&str, NoToken> {
-    let value = headers
-        .get(header::AUTHORIZATION)
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let value = values
+        .next()
         .ok_or(NoToken::Unauthorized("there is no token; send the header `Authorization: Bearer TOKEN`"))?;
+    // A proxy and a service that each decide by another one could be played off against each other.
+    if values.next().is_some() {
+        return Err(NoToken::Malformed("there is more than one header Authorization; send one".into()));
+    }
     let token = value
         .to_str()
         .ok()
@@ -53,4 +58,19 @@ pub fn is_of_administrator(headers: &HeaderMap, wanted: Option<&str>) -> Result<
         return Ok(());
     }
     Err(NoToken::Unauthorized("this is for administrators; send `Authorization: Bearer` with their token"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_headers_are_one_too_many() {
+        let mut headers = HeaderMap::new();
+        assert!(matches!(bearer(&headers), Err(NoToken::Unauthorized(_))));
+        headers.append(header::AUTHORIZATION, "Bearer alice".parse().unwrap());
+        assert_eq!(bearer(&headers), Ok("alice"));
+        headers.append(header::AUTHORIZATION, "Bearer alice".parse().unwrap());
+        assert!(matches!(bearer(&headers), Err(NoToken::Malformed(why)) if why.contains("more than one")));
+    }
 }
