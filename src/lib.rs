@@ -41,7 +41,7 @@
 //!
 //! # What you can rely on
 //!
-//! - **A key that is present throughout a lookup is found**, whatever other threads do. There are no false negatives.
+//! - **A key that is present throughout a lookup is found**, as long as only keys that are in are removed.
 //! - A lookup takes no lock and never waits for another thread. Unless a writer disturbs it, it writes no shared
 //!   memory.
 //! - Each operation on a key takes effect at one moment of its call (it is *linearizable*). `clear` and `len` are
@@ -90,7 +90,8 @@
 //! # Guide
 //!
 //! The module [`guide`] has a page for each question that comes up between this example and production:
-//! [choosing parameters](guide::choosing_parameters), [growth](guide::growth),
+//! [choosing parameters](guide::choosing_parameters), [migrating from other filters](guide::migrating),
+//! [growth](guide::growth),
 //! [consistency and cost](guide::consistency),
 //! [a filter in front of a database](guide::in_front_of_a_database),
 //! [a maplet over several places](guide::several_places),

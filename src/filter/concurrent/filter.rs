@@ -19,8 +19,8 @@ use crate::word::layout::Encoding;
 
 /// A cuckoo filter that many threads share: an approximate, concurrent multiset of keys of type `T`.
 ///
-/// A lookup answers "definitely absent" or "probably present". The filter takes 8 to 40 bits a key, whatever the
-/// key's size. The [crate's documentation](crate) says what such a filter is good for. The page
+/// A lookup answers "definitely absent" or "probably present". The filter takes 13 bits a key by default (8 to
+/// 40 by the rate, in large tables), whatever the key's size. The [crate's documentation](crate) says what such a filter is good for. The page
 /// [`consistency`](crate::guide::consistency) says what concurrent callers may observe.
 ///
 /// The filter takes keys by reference, hashes them and does not keep them. As in a
@@ -75,7 +75,7 @@ operations_on_keys! {
     /// # Errors
     /// [`InsertError::Full`] if no free slot is within reach, and [`InsertError::TooManyCopies`] if copies of this key,
     /// or of look-alikes, fill its two buckets. Nothing has changed then. The work of other threads is never the
-    /// reason. A refusal is slow, some 40 to 100 µs in a full table: the search goes to its limit
+    /// reason. A refusal is slow, some 36 to 170 µs in a full table: the search goes to its limit
     /// twice, and the insert goes through all stripes after each search. If other threads disturb that, it locks all
     /// stripes and searches again.
     ///

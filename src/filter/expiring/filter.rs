@@ -93,8 +93,8 @@ use crate::table::face::traits::ExpiringTable;
 /// }
 ///
 /// fn main() -> Result<(), Box<dyn std::error::Error>> {
-///     // One new nonce in a million may be taken for a replay: its client tries again with another.
-///     let builder = ExpiringCuckooFilter::<str>::builder().capacity(100_000).false_positive_rate(1e-6);
+///     // One new nonce in 43,000 may be taken for a replay: its client tries again with another.
+///     let builder = ExpiringCuckooFilter::<str>::builder().capacity(100_000).false_positive_rate(2.3e-5);
 ///     let nonces = builder.lifetime(WINDOW, TICK).build()?;
 ///     let (made, second) = (SystemTime::now(), Duration::from_secs(1));
 ///     assert!(is_fresh(&nonces, "nonce-1", made, made + second)?);
