@@ -52,7 +52,8 @@
 //!    therefore visible to it. Each was taken by a section before `n`, or by section `n` itself, which then is a
 //!    `remove` (or `clear`) of this class.
 //!
-//! Hence the lookup would have seen a copy that was in the filter throughout: the answer *false* is never wrong. This
+//! Hence the lookup would have seen a copy that was in the filter throughout: the answer *false* is never wrong.
+//! (`tests/proof` has this, and more, checked by a prover for any number of threads, with all accesses in one order.) This
 //! also covers a move that is no relocation. Let `y` be a second key of the class of `x`. Then `insert(y)` into one
 //! bucket and `remove(y)` from the other together carry the only copy from one bucket to the other. This is why
 //! `remove` bumps: otherwise two such moves could hide `x` from a lookup during which they happen.
