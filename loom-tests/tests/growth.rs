@@ -125,6 +125,20 @@ model! {
     for [LookupIgnoresLaterNext]
 }
 
+/// A helper has looked for its tables just before one growth ends and another one begins. It moves nothing before others
+/// know of that.
+fn helper_beside_a_further_growth() -> Model {
+    let [x] = keys();
+    let filter = filter(0, &[x], &[]);
+    filter.begin_growth();
+    (Arc::new(filter), vec![role(Growable::finish_and_begin_growth), helper(), finds(x)], ends_with([x]))
+}
+model! {
+    helper_beside_a_further_growth, at least 20, preemptions 2,
+    fails with "a present key was missed"
+    for [SplitsTooEarly]
+}
+
 /// The same for each operation that changes a class, or counts its copies.
 fn writer_beside_a_further_growth(ask: fn(&Growable, GrowableKey)) -> Model {
     let [x] = keys();

@@ -157,21 +157,23 @@ impl Growth {
     }
 
     /// A resize has begun, or ended. The caller has the lock for that.
-    pub(super) fn begin_phase(&self, is_amid: bool) {
-        // Relaxed: the lock orders it.
-        let now = self.phase.load(Ordering::Relaxed);
-        let next = if is_amid { (now + 1) | 1 } else { (now | 1) + 1 };
+    pub(super) fn begin_phase(&self) {
         // Release: its tables come before. SeqCst: see `growth/mod.rs`.
-        self.phase.swap(next, Ordering::SeqCst);
+        self.phase.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Calls `of` with the tables that there are.
     #[inline(always)]
     pub(super) fn with_tables<R>(&self, of: impl FnOnce(&Tables<'_>) -> R) -> R {
-        let phase = self.phase();
-        let level = self.current();
-        let next = if is_amid(phase) { level.next.hold(&self.registry) } else { None };
-        of(&Tables { growth: self, phase, level: &level, next: next.as_deref() })
+        loop {
+            let phase = self.phase();
+            let level = self.current();
+            let next = if is_amid(phase) { level.next.hold(&self.registry) } else { None };
+            // Else it may be that of a later resize, of which others do not know yet: nothing may be moved there.
+            if next.is_none() || self.is_still(phase) || fault::injected(Fault::SplitsTooEarly) {
+                return of(&Tables { growth: self, phase, level: &level, next: next.as_deref() });
+            }
+        }
     }
 
     /// The stripe of the class, at all levels.

@@ -30,8 +30,9 @@
 //! 5. When all buckets are marked, the next table becomes the current one. The old table keeps its mark in each bucket,
 //!    and its pointer to the next one until that is replaced too. It is freed when no thread reads it
 //!    (`sync/replaceable.rs`).
-//! 6. An operation reads the phase, and then looks for its tables: one if the phase is even, else both. One that has found
-//!    what it looks for is done. Any other reads the phase again. If that has changed, it begins again.
+//! 6. An operation reads the phase, and then looks for its tables: one if the phase is even, else both. If it has found a
+//!    next table, it reads the phase again before it uses that: else it might be that of a later resize, of which nobody
+//!    knows yet. An operation that has found what it looks for is done. Any other reads the phase again. If that has changed, it begins again.
 //!
 //! # Why a split changes nothing
 //! Let the *contents* of a bucket of the larger table be its own word if the old one is marked, and else its half of the

@@ -90,10 +90,14 @@ impl Growth {
     pub(crate) fn begin(&self, from: &Level, to: Arc<Level>) {
         // Under all locks: no relocation is under way, and the later ones know.
         from.under_all_locks(&mut || {
+            // The thread that ended the resize before may have died before it told others.
+            if is_amid(self.phase()) {
+                self.begin_phase();
+            }
             self.common.make_newest(to.serial());
             // There was none before.
             let _ = from.next.replace(Some(Arc::clone(&to)));
-            self.begin_phase(true);
+            self.begin_phase();
         });
         self.pending.store(RESIZING, Ordering::Relaxed);
     }
@@ -102,7 +106,7 @@ impl Growth {
     /// it told them.
     fn go_on(&self, level: &Level) {
         if level.next.is_some() && !is_amid(self.phase()) {
-            self.begin_phase(true);
+            self.begin_phase();
         }
     }
 
@@ -138,7 +142,7 @@ impl Growth {
             drop(table.next.replace(None).map(Retired::into_inner));
         }
         resizing.retired.extend(self.current.replace(Some(next)));
-        self.begin_phase(false);
+        self.begin_phase();
     }
 
     /// Frees the tables that no reader has any more.
@@ -293,7 +297,7 @@ impl Growth {
     pub(crate) fn undo(&self, resizing: &mut Resizing, level: &Arc<Level>, next: &Arc<Level>) -> bool {
         level.under_all_locks(&mut || self.common.make_newest(level.serial()));
         if fault::injected(Fault::UndoEndsTooSoon) {
-            self.begin_phase(false);
+            self.begin_phase();
         }
         (0..level.buckets()).for_each(|bucket| level.unmark(bucket));
         if move_all(next, level).is_err() {
@@ -301,7 +305,7 @@ impl Growth {
         }
         resizing.retired.extend(level.next.replace(None));
         if !fault::injected(Fault::UndoEndsTooSoon) {
-            self.begin_phase(false);
+            self.begin_phase();
         }
         true
     }

@@ -79,9 +79,14 @@ impl Growable {
 
     /// Ends a resize that is under way. Then grows by a level.
     pub fn grow(&self) {
+        self.finish_and_begin_growth();
+        drop(self.0.at_rest());
+    }
+
+    /// Ends a resize that is under way, and begins to grow.
+    pub fn finish_and_begin_growth(&self) {
         drop(self.0.at_rest());
         self.begin_growth();
-        drop(self.0.at_rest());
     }
 
     /// Begins to shrink by a level.

@@ -115,6 +115,8 @@ pub enum Fault {
     SplitMarksFirst,
     /// A bucket that is split is marked even if it has changed since it was read.
     SplitOverwrites,
+    /// A thread moves buckets to a table before the phase counts the beginning of that resize.
+    SplitsTooEarly,
     /// Two threads split a bucket at the same time.
     SplitWithoutLock,
     /// A split does not set aside, for a save, the word that it marks.

@@ -10,8 +10,7 @@ from prover import And, If, Implies, Not, Or, one_if
 PROMISE = "amid growth, shrink and undo no copy is lost or doubled, and a lookup's answers are right"
 CONTROLS = "SplitMarksFirst SplitOverwrites SplitWithoutLock WriterBringsNothing SearchBringsNothing".split()
 CONTROLS += "RelocateOutdated LookupIgnoresNext LookupTooEarly LookupIgnoresLaterNext WriterIgnoresLaterNext".split()
-CONTROLS += "MoveWithoutBump MoveBumpsLate UndoEndsTooSoon SwitchesTooSoon LookupWithoutVersion".split()
-BUGS = ["SplitsTooEarly"]  # seen in the source: `README.md`
+CONTROLS += "SplitsTooEarly MoveWithoutBump MoveBumpsLate UndoEndsTooSoon SwitchesTooSoon LookupWithoutVersion".split()
 CELLS = A1, A2, B1, B2, E = "A1 A2 B1 B2 E".split()
 NUMBER = {cell: number for number, cell in enumerate(CELLS)}
 A, B = (A1, A2), (B1, B2)
@@ -33,7 +32,7 @@ def steps(s, fault):
     h, pc, V, N, writes, both, odd, phase = s.h, s.pc, s.V, s.N, s.writes, s.both, s.odd, s.phase
     amid = And(s.next == NEXT, h != BEGINNING)
     grows, shrinks = And(amid, s.grows), And(amid, Not(s.grows), Not(s.over))
-    may_split = And(s.next == NEXT, s.grows) if fault in BUGS else grows
+    may_split = And(s.next == NEXT, s.grows) if fault == "SplitsTooEarly" else grows
     split = And(s.mA1, s.mA2)
     brought = Or(Not(s.grows), split)  # before they use the larger table
     usable_b = And(amid, True if fault == "WriterBringsNothing" else brought)
@@ -103,7 +102,7 @@ def steps(s, fault):
     yield "lookup: read the phase", pc == OUT, dict(pc=PHASE, writes=False, both=False, p0=phase, odd0=odd)
     yield "writer: read the phase", pc == OUT, dict(pc=PHASE, writes=True, both=False, p0=phase, odd0=odd)
     yield "read the current table", pc == PHASE, dict(pc=If(s.odd0, HOLDS, TABLES))
-    yield "read the next table: none", And(pc == HOLDS, s.next == NONE), dict(pc=TABLES)
+    yield "read the next table: none", And(pc == HOLDS, Or(s.next == NONE, And(s.over, phase > s.p0))), dict(pc=TABLES)
     yield "read the next table", And(pc == HOLDS, s.next == NEXT), dict(pc=TABLES, both=True)
     yield "lookup: read the version", And(pc == TABLES, Not(writes)), dict(pc=BEGUN, v0=V)
     looks = dict(pc=BEGUN, h=LOOKING, least=N, most=N, seen=0)
