@@ -116,8 +116,8 @@ fn what_a_lookup_reads() {
     // And the phase again.
     assert_eq!(absent(&at_rest()), 3 + 4 + 1);
 
-    // The phase, twice, the pointers to both tables, twice each, and the version.
-    let begin = 2 + 4 + 1;
+    // The phase, twice, the pointers to both tables, twice each, the phase, and the version.
+    let begin = 2 + 4 + 1 + 1;
     // The version and the phase again.
     let end = 2;
     // Amid a growth, how many buckets are marked, and one word for each bucket, whichever those are.
