@@ -65,7 +65,7 @@ pub(crate) struct Resizing {
     /// Tables that were replaced, and that readers may still have.
     pub(super) retired: Vec<Retired<Level>>,
     /// Those that no reader has any more, and how many of their buckets were given back.
-    pub(super) leaving: Vec<(Arc<Level>, usize)>,
+    pub(super) leaving: Vec<(Level, usize)>,
 }
 
 /// The tables that there were when an operation looked for them.

@@ -46,7 +46,7 @@ pub(crate) struct Level {
     claimed: AtomicU64,
     /// How many of those were split by the thread that claimed them.
     split: AtomicU64,
-    /// All buckets up to this one are marked.
+    /// All buckets below this one are marked.
     marked: AtomicU64,
     /// Each bucket has one of these locks. A thread that splits it holds that.
     splitting: [Mutex<()>; SPLIT_LOCKS],
@@ -181,7 +181,7 @@ impl Level {
     }
 
     /// In a growth, the word that shows each of the class's two buckets: its list, its place, and whether it is one of the
-    /// next table. It is for those that are known to be marked.
+    /// next table, as it is for a bucket that is known to be marked.
     #[cfg_attr(not(ccf_model), inline(always))]
     fn places<'a>(&'a self, next: &'a Self, hash: u64) -> [(&'a [AtomicU64], usize, bool); 2] {
         // Acquire, with `split_some`: the new words of these buckets come before.
@@ -302,6 +302,10 @@ impl OneTable for Level {
 
 impl Source for Level {
     fn bring(&self, bucket: usize) {
+        // Before the next table is held: a thread that has two already would need a third place (`sync/readers.rs`).
+        if self.is_marked(bucket / 2) {
+            return;
+        }
         if let Some(next) = self.next.hold(&self.registry) {
             self.split_bucket(bucket / 2, &next);
         }

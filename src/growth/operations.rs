@@ -177,6 +177,7 @@ impl Growth {
         if self.len() < level.made_for() {
             match level.until_added(hash, purpose, absent, &attempt) {
                 Err(InsertError::Full { .. }) => {}
+                Err(_) if !tables.are_all(Fault::WriterIgnoresLaterNext) => return Ok(None),
                 settled => return settled.map(answer),
             }
         } else {

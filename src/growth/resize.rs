@@ -156,17 +156,16 @@ impl Growth {
     fn free_some(&self, resizing: &mut Resizing) {
         let Resizing { leaving, .. } = resizing;
         if let Some((level, given_back)) = leaving.last_mut() {
-            // A save may have it too. Then that frees it.
-            match Arc::get_mut(level).filter(|level| *given_back < level.buckets()) {
-                Some(level) => {
-                    level.release(*given_back, RELEASED_PER_INSERT);
-                    *given_back += RELEASED_PER_INSERT;
-                }
-                None => _ = leaving.pop(),
+            if *given_back < level.buckets() {
+                level.release(*given_back, RELEASED_PER_INSERT);
+                *given_back += RELEASED_PER_INSERT;
+            } else {
+                leaving.pop();
             }
         }
         let mut more = Vec::new();
-        self.let_go(resizing, |level| more.push((level, 0)));
+        // A save may have it too. Then that frees it.
+        self.let_go(resizing, |level| more.extend(Arc::into_inner(level).map(|level| (level, 0))));
         resizing.leaving.extend(more);
         self.tell(resizing);
     }

@@ -45,9 +45,10 @@ pub(crate) struct Held<'a, T> {
     _announced: Announced<'a>,
 }
 
-/// A value that was replaced, and that readers may still have. Where this is dropped, the value is never freed.
+/// A value that was replaced, and that readers may still have. Where this is dropped, the value is never freed:
+/// `free`, or `into_inner`, is for that.
 #[derive(Debug)]
-#[must_use = "the value is freed by `free` alone"]
+#[must_use = "a value that is dropped here is never freed"]
 pub(crate) struct Retired<T>(ManuallyDrop<Arc<T>>);
 
 fn raw<T>(value: Option<Arc<T>>) -> *mut T {
@@ -81,9 +82,10 @@ impl<T> Replaceable<T> {
             let now = latest(&self.pointer, Ordering::SeqCst);
             if now == pointer || fault::injected(Fault::HoldWithoutRecheck) {
                 // SAFETY: the pointer is from `Arc::into_raw`, and this `Replaceable` had that count when the pointer was
-                // read again. The count is given up in `Retired::free`, which asks all readers first, or in `drop`, which
-                // has the only reference to `self`, and `Held` has another. By the argument above the value lives until
-                // `Held` has taken the announcement back.
+                // read again. The count is given up in `Retired::free`, which asks all readers first; in `drop`, which has
+                // the only reference to `self`, and `Held` has another; or in `Retired::into_inner`, whose caller knows that
+                // another count is kept until `free` has asked all readers for it. By the argument above the value lives
+                // until `Held` has taken the announcement back.
                 return Some(Held { value: unsafe { &*pointer }, _announced: announced });
             }
             pointer = now;
@@ -138,7 +140,9 @@ impl<T> Drop for Replaceable<T> {
 }
 
 impl<T> Retired<T> {
-    /// The value, for a caller that knows that no reader has it, or that another owner keeps it until none has.
+    /// The value, for a caller that knows that no reader has it, or that another `Replaceable` or `Retired` has a count of
+    /// the same value, which is given up by `free` alone. (A value that two `Replaceable`s name is announced by its address,
+    /// whichever of them a reader has read.)
     pub(crate) fn into_inner(self) -> Arc<T> {
         ManuallyDrop::into_inner(self.0)
     }

@@ -346,7 +346,9 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// 256 KiB each that all semi-sorted filters share, and the name of a schema that the caller has given, up to 255
     /// bytes.
     ///
-    /// The memory is never more than [the limit](crate::GrowableBuilder::memory_limit), if one was set. The page
+    /// A table that was replaced does not count while it is being freed: that takes some inserts, or until a stopped reader
+    /// goes on. Apart from that the memory is never more than [the limit](crate::GrowableBuilder::memory_limit), if one was
+    /// set. The page
     /// [`growth`](crate::guide::growth#memory) has the bits a key at each size.
     ///
     /// ```
