@@ -229,9 +229,9 @@ impl Level {
     #[inline(never)]
     fn look_everywhere(&self, next: &Self, hash: u64) -> bool {
         let grows = next.number > self.number;
-        let [here, there] = [self, next].map(|level| level.geometry.pair(hash).map(|bucket| (level, bucket)));
-        let here = here.map(|(level, bucket)| load(level.words(), bucket));
-        let mut there = there.map(|(level, bucket)| load(level.words(), bucket));
+        let words = |level: &Self| level.geometry.pair(hash).map(|bucket| load(level.words(), bucket));
+        let here = words(self);
+        let mut there = words(next);
         for (old, new) in here.into_iter().zip(&mut there) {
             // A larger table's bucket has its copies once the old one is marked. Until then, the thread that splits that
             // one may have stored copies that were taken out meanwhile.

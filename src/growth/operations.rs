@@ -315,7 +315,7 @@ impl Growth {
         each_ahead(
             hashes,
             |hashes| self.prefetch(hashes),
-            |hashes| {
+            |hashes, ()| {
                 for &hash in hashes {
                     if let Err(error) = self.insert(hash) {
                         refused = Some(error);
@@ -334,7 +334,7 @@ impl Growth {
         each_ahead(
             hashes,
             |hashes| self.prefetch(hashes),
-            |hashes| {
+            |hashes, ()| {
                 let mut removed = [false; BLOCK];
                 for (&hash, removed) in hashes.iter().zip(&mut removed) {
                     *removed = self.remove(hash);

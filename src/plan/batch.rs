@@ -91,22 +91,26 @@ pub(crate) fn for_each_block<S: Steps>(hashes: Hashes<'_>, steps: &mut S) {
     }
 }
 
-/// Calls `act` with all hashes, in order and a block at a time, until it returns `false`. `ahead` has seen each
-/// some [`AHEAD`] blocks earlier.
-pub(crate) fn each_ahead(hashes: Hashes<'_>, ahead: impl Fn(&[u64]), act: impl FnMut(&[u64]) -> bool) {
+/// Calls `act` with all hashes, in order and a block at a time, until it returns `false`. `ahead` has seen each some
+/// [`AHEAD`] blocks earlier, right after it was taken, and has returned what goes with the block.
+pub(crate) fn each_ahead<P: Copy + Default>(
+    hashes: Hashes<'_>,
+    ahead: impl Fn(&[u64]) -> P,
+    act: impl FnMut(&[u64], P) -> bool,
+) {
     struct Ahead<A, F>(A, F);
 
-    impl<A: Fn(&[u64]), F: FnMut(&[u64]) -> bool> Steps for Ahead<A, F> {
-        type Prepared = ();
+    impl<P: Copy + Default, A: Fn(&[u64]) -> P, F: FnMut(&[u64], P) -> bool> Steps for Ahead<A, F> {
+        type Prepared = P;
 
-        fn prepare(&self, hashes: &[u64; BLOCK], len: usize, (): &mut ()) {
-            (self.0)(&hashes[..len]);
+        fn prepare(&self, hashes: &[u64; BLOCK], len: usize, prepared: &mut P) {
+            *prepared = (self.0)(&hashes[..len]);
         }
 
-        fn prefetch_block(&self, (): &()) {}
+        fn prefetch_block(&self, _: &P) {}
 
-        fn act(&mut self, block: Block<'_, ()>, (): &()) -> bool {
-            (self.1)(&block.hashes[..block.len])
+        fn act(&mut self, block: Block<'_, P>, _: &P) -> bool {
+            (self.1)(&block.hashes[..block.len], *block.prepared)
         }
     }
 

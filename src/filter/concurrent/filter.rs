@@ -19,9 +19,9 @@ use crate::word::layout::Encoding;
 
 /// A cuckoo filter that many threads share: an approximate, concurrent multiset of keys of type `T`.
 ///
-/// A lookup answers "definitely absent" or "probably present". The filter takes 13 bits a key by default (8 to
-/// 40 by the rate, in large tables), whatever the key's size. The [crate's documentation](crate) says what such a filter is good for. The page
-/// [`consistency`](crate::guide::consistency) says what concurrent callers may observe.
+/// A lookup answers "definitely absent" or "probably present". The filter takes 13 bits a key by default (8 to 40 by
+/// the rate, in large tables), whatever the key's size. The [crate's documentation](crate) says what such a filter is
+/// good for. The page [`consistency`](crate::guide::consistency) says what concurrent callers may observe.
 ///
 /// The filter takes keys by reference, hashes them and does not keep them. As in a
 /// [`HashSet`](std::collections::HashSet), a filter of `String` can be asked for a `&str`, and a filter of `u32`

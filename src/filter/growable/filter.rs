@@ -348,8 +348,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     ///
     /// A table that was replaced does not count while it is being freed: that takes some inserts, or until a stopped reader
     /// goes on. Apart from that the memory is never more than [the limit](crate::GrowableBuilder::memory_limit), if one was
-    /// set. The page
-    /// [`growth`](crate::guide::growth#memory) has the bits a key at each size.
+    /// set. The page [`growth`](crate::guide::growth#memory) has the bits a key at each size.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};

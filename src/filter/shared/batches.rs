@@ -3,7 +3,7 @@
 use core::cell::Cell;
 
 use crate::error::insert::{InsertBatchError, InsertError};
-use crate::plan::batch::BLOCK;
+use crate::plan::batch::{BLOCK, each_ahead};
 
 /// The operations on many keys, and on many hashes.
 macro_rules! batches {
@@ -222,30 +222,29 @@ pub(in crate::filter) fn blocks(mut hashes: impl Iterator<Item = u64>) -> impl F
 /// Calls `add` for each hash, in their order, with what belongs to it. Prefetches those to come. Returns how many it has
 /// added.
 pub(in crate::filter) fn add_absent<P: Copy + Default>(
-    mut pairs: impl Iterator<Item = (u64, P)>,
+    pairs: impl Iterator<Item = (u64, P)>,
     prefetch: impl Fn(&[u64]),
     mut add: impl FnMut(u64, P) -> Result<bool, InsertError>,
 ) -> Result<usize, InsertBatchError> {
     let others = Cell::default();
-    let mut blocks = blocks_of_pairs(&mut pairs, &others);
-    let mut block = || {
-        let mut hashes = [0; BLOCK];
-        let len = blocks(&mut hashes);
-        prefetch(&hashes[..len]);
-        (hashes, others.get(), len)
+    let (mut inserted, mut refused) = (0, None);
+    let ahead = |hashes: &[u64]| {
+        prefetch(hashes);
+        others.get()
     };
-    let (mut inserted, mut coming) = (0, block());
-    while coming.2 > 0 {
-        let (hashes, others, len) = coming;
-        coming = block();
-        for (&hash, other) in hashes[..len].iter().zip(others) {
+    each_ahead(&mut blocks_of_pairs(pairs, &others), ahead, |hashes, others| {
+        for (&hash, other) in hashes.iter().zip(others) {
             match add(hash, other) {
                 Ok(is_new) => inserted += usize::from(is_new),
-                Err(error) => return Err(InsertBatchError { inserted, error }),
+                Err(error) => {
+                    refused = Some(error);
+                    return false;
+                }
             }
         }
-    }
-    Ok(inserted)
+        true
+    });
+    refused.map_or(Ok(inserted), |error| Err(InsertBatchError { inserted, error }))
 }
 
 /// Passes on the hashes a block at a time, and what belongs to them.
