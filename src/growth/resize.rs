@@ -147,7 +147,7 @@ impl Growth {
 
     /// Frees the tables that no reader has any more.
     fn free_retired(&self, resizing: &mut Resizing) {
-        resizing.leaving.clear();
+        resizing.leaving = Vec::new();
         self.let_go(resizing, |_| ());
         self.tell(resizing);
     }
@@ -161,6 +161,7 @@ impl Growth {
                 *given_back += RELEASED_PER_INSERT;
             } else {
                 leaving.pop();
+                leaving.shrink_to_fit();
             }
         }
         let mut more = Vec::new();
