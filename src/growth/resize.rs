@@ -33,7 +33,7 @@ const RELEASED_PER_INSERT: usize = (512 << 10) / size_of::<u64>();
 
 /// The result of an attempt at growth.
 pub(crate) enum Grown {
-    /// There is a larger table, whichever thread has made it.
+    /// There is another table now, whichever thread has made it.
     Done,
     /// Another thread is at it.
     UnderWay,

@@ -15,7 +15,7 @@ use crossbeam_utils::CachePadded;
 use crate::sync::thread::thread_number;
 use crate::sync::{AtomicPtr, AtomicU64, Ordering};
 
-/// How many values a thread reads at a time at most: a table, and the one that takes its place.
+/// How many values a thread can announce at a time: a table, and the one that takes its place. A further one is counted.
 const AT_ONCE: usize = 2;
 
 /// The places where one thread announces what it reads.

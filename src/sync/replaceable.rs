@@ -123,7 +123,7 @@ impl<T> Replaceable<T> {
 
     /// Puts another value in the place of this one, which may have readers yet.
     pub(crate) fn replace(&self, value: Option<Arc<T>>) -> Option<Retired<T>> {
-        // SeqCst: this is `R`.
+        // SeqCst: in the order of all such steps it comes before the look at the places.
         let old = self.pointer.swap(raw(value), Ordering::SeqCst);
         // SAFETY: the pointer is from `Arc::into_raw`, and the exchange has given this thread its count.
         (!old.is_null()).then(|| Retired(ManuallyDrop::new(unsafe { Arc::from_raw(old) })))

@@ -209,7 +209,7 @@ impl<L: Layout, const SLOTS: u32, const BITS: u32> LevelTable for Shaped<L, Doub
     fn fill(&self, bucket: usize, fingerprints: &Fingerprints) {
         let mut entries = fingerprints.list.map(|fingerprint| Entry(fingerprint.0));
         let word = self.table.layout.of_entries(&mut entries[..fingerprints.len]);
-        // Relaxed: nobody reads it before the mark, which releases it.
+        // Relaxed: the mark releases it, and nobody uses what he has read here before he has seen the mark.
         self.table.words[bucket].store(word.0, Ordering::Relaxed);
     }
 
