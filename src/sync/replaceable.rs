@@ -40,7 +40,9 @@ pub(crate) struct Replaceable<T> {
 /// A value that is being read. It is not freed meanwhile.
 #[derive(Debug)]
 pub(crate) struct Held<'a, T> {
-    value: &'a T,
+    /// From [`Arc::into_raw`]. (A reference could not be turned back into an `Arc`: the counts are not a part of the value.)
+    pointer: *const T,
+    lives: PhantomData<&'a T>,
     /// Taken back when this is dropped.
     _announced: Announced<'a>,
 }
@@ -81,12 +83,7 @@ impl<T> Replaceable<T> {
             // SeqCst: see `growth/mod.rs`. It acquires the value.
             let now = latest(&self.pointer, Ordering::SeqCst);
             if now == pointer || fault::injected(Fault::HoldWithoutRecheck) {
-                // SAFETY: the pointer is from `Arc::into_raw`, and this `Replaceable` had that count when the pointer was
-                // read again. The count is given up in `Retired::free`, which asks all readers first; in `drop`, which has
-                // the only reference to `self`, and `Held` has another; or in `Retired::into_inner`, whose caller knows that
-                // another count is kept until `free` has asked all readers for it. By the argument above the value lives
-                // until `Held` has taken the announcement back.
-                return Some(Held { value: unsafe { &*pointer }, _announced: announced });
+                return Some(Held { pointer, lives: PhantomData, _announced: announced });
             }
             pointer = now;
         }
@@ -95,12 +92,10 @@ impl<T> Replaceable<T> {
     /// The value, as one of its owners.
     pub(crate) fn get(&self, registry: &Registry) -> Option<Arc<T>> {
         let held = self.hold(registry)?;
-        let pointer = ptr::from_ref(held.value);
-        // SAFETY: the pointer is from `Arc::into_raw`, and while it is held the value has an owner: see `hold`. (`value`
-        // was made from that pointer, so it may be turned back.)
+        // SAFETY: the pointer is from `Arc::into_raw`, and while it is held the value has an owner: see `Held::deref`.
         Some(unsafe {
-            Arc::increment_strong_count(pointer);
-            Arc::from_raw(pointer)
+            Arc::increment_strong_count(held.pointer);
+            Arc::from_raw(held.pointer)
         })
     }
 
@@ -170,7 +165,12 @@ impl<T> Deref for Held<'_, T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        self.value
+        // SAFETY: the pointer is from `Arc::into_raw`, and its `Replaceable` had that count when `hold` read the pointer
+        // again. The count is given up in `Retired::free`, which asks all readers first; in `drop`, which has the only
+        // reference to the `Replaceable`, and this has another; or in `Retired::into_inner`, whose caller knows that another
+        // count is kept until `free` has asked all readers for it. By the argument above the value lives until the
+        // announcement is taken back, which is when this is dropped.
+        unsafe { &*self.pointer }
     }
 }
 #[cfg(test)]
