@@ -162,6 +162,7 @@ pub use snapshot::save::Save;
 #[cfg(feature = "serde")]
 pub use snapshot::serde::SameByDefault;
 pub use table::expiring::clock::{Advance, WhenFull};
+pub use table::face::filter_plan::FilterPlan;
 pub use word::layout::Encoding;
 pub use word::values::{Values, ValuesIter};
 

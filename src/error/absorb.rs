@@ -5,7 +5,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::error::insert::InsertError;
-use crate::word::layout::Encoding;
+use crate::word::layout::{Encoding, Shape};
 
 /// How the table of a filter is laid out. Filters that are built with the same settings have the same layout.
 ///
@@ -33,6 +33,13 @@ pub struct TableLayout {
     /// How many bits a slot has beside the fingerprint: those of a value, or of the end of an entry; 0 in a filter
     /// without either.
     pub payload_bits: u32,
+}
+
+impl TableLayout {
+    pub(crate) fn of(shape: Shape, buckets: usize) -> Self {
+        let Shape { encoding, slots, fingerprint_bits, payload_bits } = shape;
+        Self { buckets, encoding, slots_per_bucket: slots as usize, fingerprint_bits, payload_bits }
+    }
 }
 
 /// For example "1000 buckets of 5 slots with 14 bits, semi-sorted".

@@ -4,13 +4,17 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
+use crate::error::absorb::TableLayout;
 use crate::error::build::BuildError;
+use crate::error::kind::FilterKind;
 use crate::growth::level::{Level, memory_for, new_level};
 use crate::growth::plan::Plan;
 use crate::sync::fault::{self, Fault};
 use crate::sync::readers::Registry;
 use crate::sync::replaceable::{Held, Replaceable, Retired};
 use crate::sync::{AtomicU64, Mutex, Ordering, Tally};
+use crate::table::face::filter_plan::FilterPlan;
+use crate::table::face::plan::TablePlan;
 use crate::table::face::traits::AnyTable;
 use crate::table::stripe::Stripe;
 use crate::table::table::Common;
@@ -98,16 +102,33 @@ impl Growth {
 
     /// An empty table of this level.
     pub(super) fn at_level(plan: Plan, number: u32) -> Result<Self, Refusal> {
-        let needed = Self::memory_at(&plan, number);
-        let bytes = needed - plan.memory_of_caller;
-        if needed > plan.memory_limit {
-            return Err(Refusal::MemoryLimit { needed, limit: plan.memory_limit });
-        }
-        let out_of_memory = Refusal::OutOfMemory { bytes };
+        let out_of_memory = Refusal::OutOfMemory { bytes: Self::within_limit(&plan, number)? };
         let common = Arc::new(Common::of_levels(plan.buckets(plan.doublings)).ok_or(out_of_memory)?);
         let registry = Arc::new(Registry::new());
         let level = new_level(&plan, number, &common, &registry, None).ok_or(out_of_memory)?;
         Ok(Self::of(plan, level, common, registry))
+    }
+
+    /// How many bytes a filter at this level asks for, if that is within the limit.
+    fn within_limit(plan: &Plan, number: u32) -> Result<usize, Refusal> {
+        let (needed, limit) = (Self::memory_at(plan, number), plan.memory_limit);
+        if needed > limit { Err(Refusal::MemoryLimit { needed, limit }) } else { Ok(needed - plan.memory_of_caller) }
+    }
+
+    /// What is planned for a filter at this level, if that is within the limit.
+    pub(crate) fn filter_plan(plan: &Plan, number: u32) -> Result<FilterPlan, Refusal> {
+        Self::within_limit(plan, number)?;
+        let table = |level| TablePlan::new(plan.shape(level), plan.buckets(level), plan.pages);
+        let layout = |level| TableLayout::of(plan.shape(level), plan.buckets(level));
+        Ok(FilterPlan {
+            memory_usage: Self::memory_at(plan, number),
+            max_false_positive_rate: plan.shape(number).doubled_false_positive_rate(1.0),
+            max_capacity: Some(plan.max_capacity()),
+            max_memory_usage: Some(Self::memory_at(plan, plan.doublings)),
+            first: layout(0),
+            largest: layout(plan.doublings),
+            ..FilterPlan::of_table(FilterKind::Growable, table(number), plan.memory_of_caller)
+        })
     }
 
     /// In bytes, of a filter at this level, including the caller's own memory.

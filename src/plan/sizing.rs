@@ -109,6 +109,13 @@ pub(crate) fn buckets_for(shape: Shape, capacity: usize) -> usize {
     2 * enough
 }
 
+/// The expected rate of a table while the share `load` of all slots is taken.
+pub(crate) fn false_positive_rate(shape: Shape, buckets: usize, load: f64) -> f64 {
+    // Only a table of one bucket has items with one bucket.
+    let buckets_of_an_item = buckets.min(2) as f64;
+    shape.false_positive_rate(load * buckets_of_an_item / 2.0)
+}
+
 /// The most buckets of a table; even. On 64-bit machines they take 32 GiB, elsewhere all that an allocation can have.
 pub(crate) const LARGEST: usize = {
     let addressable = isize::MAX as usize / size_of::<u64>();

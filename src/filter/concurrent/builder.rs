@@ -8,6 +8,7 @@ use crate::error::kind::FilterKind;
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::shared::settings::{Settings, constructors, setting_of_encoding, settings_of_all};
 use crate::hasher::default::DefaultHashBuilder;
+use crate::table::face::filter_plan::FilterPlan;
 use crate::table::table::memory_for;
 use crate::word::layout::Encoding;
 
@@ -37,7 +38,7 @@ pub struct Builder<T: ?Sized, S = DefaultHashBuilder> {
     key: PhantomData<fn(&T)>,
 }
 
-settings_of_all!(Builder);
+settings_of_all!(Builder with "");
 setting_of_encoding!(Builder);
 
 impl<T: ?Sized, S> Builder<T, S> {
@@ -123,9 +124,13 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// # Ok::<(), BuildError>(())
     /// ```
     pub fn build(self) -> Result<ConcurrentCuckooFilter<T, S>, BuildError> {
-        let capacity = self.settings.checked()?;
-        let plan = self.settings.plan(capacity)?;
+        let plan = self.settings.plan(self.settings.checked()?)?;
         let table = plan.table().ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(plan.buckets) })?;
         Ok(ConcurrentCuckooFilter::from_parts(table, self.hasher, self.settings.schema))
+    }
+
+    fn filter_plan(&self) -> Result<FilterPlan, BuildError> {
+        let table = self.settings.plan(self.settings.checked()?)?;
+        Ok(FilterPlan::of_table(FilterKind::Concurrent, table, size_of::<ConcurrentCuckooFilter<T, S>>()))
     }
 }

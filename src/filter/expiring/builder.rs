@@ -10,6 +10,8 @@ use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::shared::settings::{Settings, settings_of_all};
 use crate::hasher::default::DefaultHashBuilder;
 use crate::table::expiring::clock::{Clock, WhenFull, ticks_for};
+use crate::table::face::filter_plan::FilterPlan;
+use crate::table::face::plan::TablePlan;
 use crate::table::table::memory_for;
 use crate::word::ring::{MOST_RING_BITS, Ring};
 
@@ -92,7 +94,7 @@ enum Lifetime {
     InTicks(u64),
 }
 
-settings_of_all!(ExpiringBuilder);
+settings_of_all!(ExpiringBuilder with ".lifetime_in_ticks(15)");
 
 impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     fn with_hasher(hasher: S) -> Self {
@@ -261,17 +263,27 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// let error = ExpiringCuckooFilter::<str>::builder().capacity(1000).build().unwrap_err();
     /// assert_eq!(error, BuildError::LifetimeMissing);
     /// ```
-    pub fn build(mut self) -> Result<ExpiringCuckooFilter<T, S>, BuildError> {
+    pub fn build(self) -> Result<ExpiringCuckooFilter<T, S>, BuildError> {
+        let (plan, clock) = self.table_plan()?;
+        let table = plan.table_with_clock(clock);
+        let bytes = memory_for(plan.buckets) + size_of::<Clock>();
+        let table = table.ok_or(BuildError::OutOfMemory { bytes })?;
+        Ok(ExpiringCuckooFilter::from_parts(table, self.hasher, self.settings.schema))
+    }
+
+    fn table_plan(&self) -> Result<(TablePlan, Clock), BuildError> {
         let capacity = self.settings.checked()?;
         let (ticks, resolution) = self.own.lifetime.ok_or(BuildError::LifetimeMissing)?.in_ticks()?;
         let most = Ring::new(MOST_RING_BITS).longest();
         let ring = Ring::for_lifetime(ticks).filter(|_| ticks > 0).ok_or(BuildError::InvalidTicks { ticks, most })?;
-        self.settings.payload_bits = ring.bits();
-        let plan = self.settings.plan(capacity)?;
-        let table = plan.table_with_clock(Clock::new(ring, ticks, resolution, self.own.when_full));
-        let bytes = memory_for(plan.buckets) + size_of::<Clock>();
-        let table = table.ok_or(BuildError::OutOfMemory { bytes })?;
-        Ok(ExpiringCuckooFilter::from_parts(table, self.hasher, self.settings.schema))
+        let plan = Settings { payload_bits: ring.bits(), ..self.settings.clone() }.plan(capacity)?;
+        Ok((plan, Clock::new(ring, ticks, resolution, self.own.when_full)))
+    }
+
+    fn filter_plan(&self) -> Result<FilterPlan, BuildError> {
+        let (table, clock) = self.table_plan()?;
+        let of_value = size_of::<ExpiringCuckooFilter<T, S>>();
+        Ok(FilterPlan::of_table(FilterKind::Expiring, table, of_value).with_clock(&clock))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::filter::shared::settings::{Settings, constructors, setting_of_encodin
 use crate::growth::growth::{Growth, Refusal};
 use crate::growth::plan::{Plan, Unable, Wanted};
 use crate::hasher::default::DefaultHashBuilder;
+use crate::table::face::filter_plan::FilterPlan;
 use crate::word::layout::Encoding;
 
 /// The first capacity if none is given.
@@ -57,13 +58,14 @@ struct Own {
     memory_limit: usize,
 }
 
-settings_of_all!(GrowableBuilder);
+settings_of_all!(GrowableBuilder with "");
 setting_of_encoding!(GrowableBuilder);
 
 impl<T: ?Sized, S> GrowableBuilder<T, S> {
     fn with_hasher(hasher: S) -> Self {
         let own = Own { max_capacity: None, memory_limit: usize::MAX };
-        Self { settings: Settings::new(FilterKind::Growable), own, hasher, key: PhantomData }
+        let settings = Settings { capacity: Some(FIRST_CAPACITY), ..Settings::new(FilterKind::Growable) };
+        Self { settings, own, hasher, key: PhantomData }
     }
 
     /// Sets how many keys the filter can hold before it grows for the first time. It is 1,000 if not called, and 0 is
@@ -160,19 +162,25 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// # Ok::<(), BuildError>(())
     /// ```
     pub fn build(self) -> Result<GrowableCuckooFilter<T, S>, BuildError> {
-        let Self { mut settings, own: Own { max_capacity, memory_limit }, hasher, .. } = self;
-        settings.capacity.get_or_insert(FIRST_CAPACITY);
-        let (capacity, filter) = (settings.checked()?, settings.filter);
-        let Settings { rate, encoding, pages, .. } = settings;
+        let growth = Growth::new(self.growth_plan()?).map_err(Refusal::to_build)?;
+        Ok(GrowableCuckooFilter::from_parts(growth, self.hasher, self.settings.schema))
+    }
+
+    fn growth_plan(&self) -> Result<Plan, BuildError> {
+        let Own { max_capacity, memory_limit } = self.own;
+        let capacity = self.settings.checked()?;
+        let Settings { filter, rate, encoding, pages, .. } = self.settings;
         let plan = Plan::new(Wanted { capacity, max_capacity, rate, encoding }).map_err(|unable| match unable {
-            Unable::RateTooLow { lowest } => settings.rate_too_low(lowest),
+            Unable::RateTooLow { lowest } => self.settings.rate_too_low(lowest),
             Unable::CapacityTooLarge { capacity, largest } => {
                 BuildError::CapacityTooLarge { filter, capacity, largest }
             }
         })?;
         let memory_of_caller = size_of::<GrowableCuckooFilter<T, S>>();
-        let plan = Plan { pages, memory_limit, memory_of_caller, ..plan };
-        let growth = Growth::new(plan).map_err(Refusal::to_build)?;
-        Ok(GrowableCuckooFilter::from_parts(growth, hasher, settings.schema))
+        Ok(Plan { pages, memory_limit, memory_of_caller, ..plan })
+    }
+
+    fn filter_plan(&self) -> Result<FilterPlan, BuildError> {
+        Growth::filter_plan(&self.growth_plan()?, 0).map_err(Refusal::to_build)
     }
 }

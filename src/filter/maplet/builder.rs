@@ -8,6 +8,8 @@ use crate::error::kind::FilterKind;
 use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
 use crate::filter::shared::settings::{Settings, settings_of_all};
 use crate::hasher::default::DefaultHashBuilder;
+use crate::table::face::filter_plan::FilterPlan;
+use crate::table::face::plan::TablePlan;
 use crate::table::table::memory_for;
 use crate::word::layout::MOST_PAYLOAD_BITS;
 
@@ -81,7 +83,7 @@ struct Own {
     value_bits: Option<u32>,
 }
 
-settings_of_all!(MapletBuilder);
+settings_of_all!(MapletBuilder with ".value_bits(4)");
 
 impl<T: ?Sized, S> MapletBuilder<T, S> {
     fn with_hasher(hasher: S) -> Self {
@@ -170,16 +172,24 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// let error = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).build().unwrap_err();
     /// assert_eq!(error, BuildError::ValueBitsMissing);
     /// ```
-    pub fn build(mut self) -> Result<ConcurrentCuckooMaplet<T, S>, BuildError> {
+    pub fn build(self) -> Result<ConcurrentCuckooMaplet<T, S>, BuildError> {
+        let plan = self.table_plan()?;
+        let table = plan.table_with_payload();
+        let table = table.ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(plan.buckets) })?;
+        Ok(ConcurrentCuckooMaplet::from_parts(table, self.hasher, self.settings.schema))
+    }
+
+    fn table_plan(&self) -> Result<TablePlan, BuildError> {
         let capacity = self.settings.checked()?;
         let value_bits = self.own.value_bits.ok_or(BuildError::ValueBitsMissing)?;
         if !(1..=MOST_PAYLOAD_BITS).contains(&value_bits) {
             return Err(BuildError::InvalidValueBits { value_bits });
         }
-        self.settings.payload_bits = value_bits;
-        let plan = self.settings.plan(capacity)?;
-        let table = plan.table_with_payload();
-        let table = table.ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(plan.buckets) })?;
-        Ok(ConcurrentCuckooMaplet::from_parts(table, self.hasher, self.settings.schema))
+        Settings { payload_bits: value_bits, ..self.settings.clone() }.plan(capacity)
+    }
+
+    fn filter_plan(&self) -> Result<FilterPlan, BuildError> {
+        let of_value = size_of::<ConcurrentCuckooMaplet<T, S>>();
+        Ok(FilterPlan::of_table(FilterKind::Maplet, self.table_plan()?, of_value))
     }
 }

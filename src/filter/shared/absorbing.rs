@@ -20,7 +20,6 @@ use crate::table::face::traits::{AnyTable, ExpiringTable, FilterTable, MapletTab
 use crate::table::image::absorb::{Absorbed, Stopped};
 use crate::table::image::images::{Imaged, Images, TableImage};
 use crate::table::table::memory_for;
-use crate::word::layout::Shape;
 
 /// A core that another one of its kind can be added to.
 trait Absorbing: Sized {
@@ -149,16 +148,11 @@ fn sum_of(attempts: impl IntoIterator<Item = Absorbed>, kind: FilterKind) -> Res
 }
 
 fn layout_of(table: &dyn AnyTable) -> TableLayout {
-    layout(table.shape(), table.buckets())
+    TableLayout::of(table.shape(), table.buckets())
 }
 
 fn layout_at(plan: &Plan, level: u32) -> TableLayout {
-    layout(plan.shape(level), plan.buckets(level))
-}
-
-fn layout(shape: Shape, buckets: usize) -> TableLayout {
-    let Shape { encoding, slots, fingerprint_bits, payload_bits } = shape;
-    TableLayout { buckets, encoding, slots_per_bucket: slots as usize, fingerprint_bits, payload_bits }
+    TableLayout::of(plan.shape(level), plan.buckets(level))
 }
 
 impl AbsorbingTable for Box<dyn FilterTable> {

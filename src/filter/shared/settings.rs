@@ -87,7 +87,7 @@ pub(in crate::filter) use setting_of_encoding;
 
 /// The settings that have the same words in all builders.
 macro_rules! settings_of_all {
-    ($Builder:ident) => {
+    ($Builder:ident with $own:literal) => {
         impl<T: ?Sized, S> $Builder<T, S> {
             /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is on if not called.
             ///
@@ -155,6 +155,26 @@ macro_rules! settings_of_all {
             pub fn hasher<S2>(self, hasher: S2) -> $Builder<T, S2> {
                 let Self { settings, own, .. } = self;
                 $Builder { settings, own, hasher, key: PhantomData }
+            }
+        }
+
+        /// What would be built.
+        impl<T: ?Sized, S> $Builder<T, S> {
+            /// Returns what [`build`](Self::build) would build: its memory, capacity, layout and rate. It allocates no
+            /// table, so it tells whether settings are valid, and what they would take.
+            ///
+            /// # Errors
+            /// Those of [`build`](Self::build), except `OutOfMemory`.
+            ///
+            /// ```
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Builder), ";")]
+            #[doc = concat!("let builder = ", stringify!($Builder), "::<str>::default().capacity(1_000_000)", $own, ";")]
+            /// let (plan, filter) = (builder.plan()?, builder.build()?);
+            /// assert_eq!((plan.capacity, plan.memory_usage), (filter.capacity(), filter.memory_usage()));
+            /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+            /// ```
+            pub fn plan(&self) -> Result<FilterPlan, BuildError> {
+                self.filter_plan()
             }
         }
 

@@ -5,9 +5,7 @@ use crate::machine::memory::Pages;
 use crate::table::expiring::clock::Clock;
 use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
-use crate::table::table::Table;
-#[cfg(feature = "snapshot")]
-use crate::table::table::memory_for;
+use crate::table::table::{Table, memory_for};
 use crate::word::geometry::Buckets;
 use crate::word::layout::{Encoding, Plain, SHAPES, SemiSorted, Shape, WithPayload};
 
@@ -36,7 +34,6 @@ macro_rules! by_shape_for_payload {
 }
 
 /// The same where only the encoding matters.
-#[cfg(feature = "snapshot")]
 macro_rules! by_encoding {
     ($shape:expr, $Layout:ident => $body:expr) => {
         match $shape.encoding {
@@ -82,11 +79,10 @@ pub(crate) fn with_clock(pages: Pages, shape: Shape, buckets: usize, clock: Cloc
 }
 
 /// What `AnyTable::memory_usage` of a table that is not one of several will be.
-#[cfg(feature = "snapshot")]
 pub(crate) fn memory_usage(shape: Shape, buckets: usize) -> usize {
     let own = by_encoding!(shape, L => match shape.payload_bits {
         0 => size_of::<Table<L>>(),
         _ => size_of::<Table<WithPayload<L>>>(),
     });
-    memory_for(buckets) + own
+    memory_for(buckets).saturating_add(own)
 }

@@ -39,8 +39,7 @@ impl TablePlan {
         by_layout::with_clock(self.pages, self.shape, self.buckets, clock)
     }
 
-    /// What `AnyTable::memory_usage` of such a table will be.
-    #[cfg(feature = "snapshot")]
+    /// What `AnyTable::memory_usage` of such a table will be, without a clock.
     pub(crate) fn memory_usage(self) -> usize {
         by_layout::memory_usage(self.shape, self.buckets)
     }

@@ -98,9 +98,8 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
 
     /// The expected rate while the share `load` of all slots is taken.
     fn false_positive_rate(&self, load: f64) -> f64 {
-        // Only a table of one bucket has items with one bucket.
-        let buckets_of_an_item = self.buckets().min(2) as f64;
-        self.shape().false_positive_rate(load * buckets_of_an_item / 2.0)
+        let Facts { shape, buckets, .. } = self.facts();
+        sizing::false_positive_rate(shape, buckets, load)
     }
 }
 

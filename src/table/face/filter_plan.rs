@@ -1,0 +1,134 @@
+//! PURE: what a filter is by its settings alone: what a builder would build, and what a snapshot is of.
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::error::absorb::TableLayout;
+use crate::error::kind::FilterKind;
+use crate::plan::sizing;
+use crate::table::expiring::clock::{Clock, WhenFull};
+use crate::table::face::plan::TablePlan;
+
+/// What a filter is by its settings alone, without its keys. A builder's `plan` returns what it would build, and
+/// [`SnapshotInfo`](crate::SnapshotInfo) what a snapshot is of.
+///
+/// Its `Display` names what `Loader::expect` compares.
+///
+/// ```
+/// use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+///
+/// let builder = ConcurrentCuckooFilter::<str>::builder().capacity(1_000_000_000);
+/// let plan = builder.plan()?; // allocates nothing
+/// assert!(plan.capacity >= 1_000_000_000 && plan.max_false_positive_rate <= 0.001);
+/// println!("{plan}: {} MB, {} bits a slot", plan.memory_usage / 1_000_000, plan.bits_per_slot());
+/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct FilterPlan {
+    /// The type of the filter.
+    pub filter: FilterKind,
+    /// How many keys the table is made for (pairs in a maplet, entries in an expiring filter): at least as many as
+    /// were asked for.
+    pub capacity: usize,
+    /// How the table is laid out: of a growable filter, that with which it begins, or that of the snapshot.
+    pub layout: TableLayout,
+    /// What the filter's `memory_usage` will be, in bytes. The plan of a snapshot leaves out the value of the filter
+    /// itself, whose size depends on the hasher: `size_of` tells it.
+    pub memory_usage: usize,
+    /// The false-positive rate with every slot of this table taken.
+    pub max_false_positive_rate: f64,
+    /// How many keys a growable filter is made for at its largest size. `None` for others.
+    pub max_capacity: Option<usize>,
+    /// How many bytes a growable filter takes at its largest size (up to half as much again while it grows to it).
+    /// `None` for others.
+    pub max_memory_usage: Option<usize>,
+    /// The longest lifetime of an entry in ticks. `None` for filters without a clock, also below.
+    pub longest_lifetime: Option<u64>,
+    /// How long a tick is, if the builder was told so.
+    pub resolution: Option<Duration>,
+    /// What an expiring filter does when it is full.
+    pub when_full: Option<WhenFull>,
+    /// The smallest and the largest table that the filter can have.
+    pub(crate) first: TableLayout,
+    pub(crate) largest: TableLayout,
+}
+
+impl FilterPlan {
+    /// Of a filter of one table whose value takes so many bytes.
+    pub(crate) fn of_table(filter: FilterKind, table: TablePlan, of_value: usize) -> Self {
+        let TablePlan { shape, buckets, .. } = table;
+        let layout = TableLayout::of(shape, buckets);
+        Self {
+            filter,
+            capacity: sizing::capacity_of(shape, buckets),
+            layout,
+            memory_usage: table.memory_usage().saturating_add(of_value),
+            max_false_positive_rate: sizing::false_positive_rate(shape, buckets, 1.0),
+            max_capacity: None,
+            max_memory_usage: None,
+            longest_lifetime: None,
+            resolution: None,
+            when_full: None,
+            first: layout,
+            largest: layout,
+        }
+    }
+
+    /// The same with this clock.
+    pub(crate) fn with_clock(self, clock: &Clock) -> Self {
+        Self {
+            memory_usage: self.memory_usage.saturating_add(size_of_val(clock)),
+            longest_lifetime: Some(clock.longest()),
+            resolution: clock.resolution(),
+            when_full: Some(clock.when_full()),
+            ..self
+        }
+    }
+
+    /// Returns how many slots the table has. It can never hold more.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let builder = ConcurrentCuckooFilter::<str>::builder().capacity(1000);
+    /// assert_eq!(builder.plan()?.slots(), builder.build()?.slots());
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.layout.buckets * self.layout.slots_per_bucket
+    }
+
+    /// Returns how many bits of the table a slot takes. A key takes more, because some slots stay free:
+    /// `8 · memory_usage / capacity`.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
+    /// let plan = ConcurrentCuckooFilter::<str>::builder().capacity(1000).plan()?;
+    /// assert_eq!(plan.bits_per_slot(), 12.8); // five slots in 64 bits
+    /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn bits_per_slot(&self) -> f64 {
+        f64::from(u64::BITS) / self.layout.slots_per_bucket as f64
+    }
+}
+
+/// For example "ConcurrentCuckooFilter for 1001 keys (222 buckets of 5 slots with 14 bits, semi-sorted)".
+impl fmt::Display for FilterPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { filter, capacity, layout, first, largest, .. } = self;
+        match self.max_capacity {
+            Some(most) => write!(f, "{filter} for up to {most} keys (from {first} to {largest})")?,
+            None => write!(f, "{filter} for {capacity} keys ({layout})")?,
+        }
+        if let (Some(longest), Some(when_full)) = (self.longest_lifetime, self.when_full) {
+            write!(f, ", lifetime {longest} ticks")?;
+            if let Some(resolution) = self.resolution {
+                write!(f, " of {resolution:?}")?;
+            }
+            write!(f, ", WhenFull::{when_full:?}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,153 @@
+//! What builders say that they would build, beside what they build.
+
+mod support;
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use concurrent_cuckoo_filter::{
+    BuildError, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, Encoding, ExpiringCuckooFilter, FilterPlan,
+    GrowableCuckooFilter, WhenFull,
+};
+use support::{LAYOUTS, MAPLET_LAYOUTS};
+
+/// The figures that a plan and a filter both have.
+macro_rules! figures {
+    ($filter:expr) => {{
+        let filter = &$filter;
+        (
+            (filter.capacity(), filter.slots(), filter.memory_usage(), filter.max_false_positive_rate()),
+            (filter.encoding(), filter.slots_per_bucket(), filter.fingerprint_bits()),
+        )
+    }};
+}
+
+type Figures = ((usize, usize, usize, f64), (Encoding, usize, u32));
+
+fn planned(plan: &FilterPlan) -> Figures {
+    let layout = plan.layout;
+    (
+        (plan.capacity, plan.slots(), plan.memory_usage, plan.max_false_positive_rate),
+        (layout.encoding, layout.slots_per_bucket, layout.fingerprint_bits),
+    )
+}
+
+/// From one bucket to tables with all stripes.
+const CAPACITIES: [usize; 5] = [0, 3, 1000, 12_345, 300_000];
+
+#[test]
+fn a_plan_has_the_figures_of_the_filter() {
+    for capacity in CAPACITIES {
+        for (encoding, rate, slots, bits) in LAYOUTS {
+            let builder = ConcurrentCuckooFilter::<str>::builder().capacity(capacity).false_positive_rate(rate);
+            let builder = builder.encoding(encoding);
+            let plan = builder.plan().unwrap();
+            assert_eq!((plan.layout.slots_per_bucket, plan.layout.fingerprint_bits), (slots, bits));
+            assert_eq!(plan.bits_per_slot(), 64.0 / slots as f64);
+            assert_eq!(planned(&plan), figures!(builder.build().unwrap()));
+
+            let builder = GrowableCuckooFilter::<str>::builder().capacity(capacity).false_positive_rate(rate.max(1e-6));
+            let builder = builder.encoding(encoding);
+            let plan = builder.plan().unwrap();
+            let filter = builder.build().unwrap();
+            assert_eq!(
+                (plan.capacity, plan.slots(), plan.memory_usage),
+                (filter.capacity(), filter.slots(), filter.memory_usage())
+            );
+            assert_eq!(plan.max_false_positive_rate, filter.max_false_positive_rate());
+            assert_eq!(plan.max_capacity, Some(filter.max_capacity()));
+        }
+        for (payload_bits, rate, slots, bits) in MAPLET_LAYOUTS {
+            let builder = ConcurrentCuckooMaplet::<str>::builder().capacity(capacity).false_positive_rate(rate);
+            let builder = builder.value_bits(payload_bits);
+            let plan = builder.plan().unwrap();
+            let layout = plan.layout;
+            assert_eq!(
+                (layout.slots_per_bucket, layout.fingerprint_bits, layout.payload_bits),
+                (slots, bits, payload_bits)
+            );
+            assert_eq!(planned(&plan), figures!(builder.build().unwrap()));
+
+            let builder = ExpiringCuckooFilter::<str>::builder().capacity(capacity).false_positive_rate(rate);
+            let builder = builder.lifetime_in_ticks((1 << payload_bits) - 1).when_full(WhenFull::ForgetOldest);
+            let plan = builder.plan().unwrap();
+            let filter = builder.build().unwrap();
+            assert_eq!(planned(&plan), figures!(filter));
+            assert_eq!(plan.layout.payload_bits, filter.end_bits());
+            assert_eq!((plan.longest_lifetime, plan.resolution), (Some(filter.longest_lifetime()), None));
+            assert_eq!(plan.when_full, Some(WhenFull::ForgetOldest));
+        }
+    }
+}
+
+#[test]
+fn the_largest_size_of_a_growable_filter_takes_what_its_plan_says() {
+    let builder = GrowableCuckooFilter::<u64>::builder().capacity(100).max_capacity(50_000);
+    let (plan, filter) = (builder.plan().unwrap(), builder.build().unwrap());
+    filter.reserve(filter.max_capacity()).unwrap();
+    assert_eq!(plan.max_memory_usage, Some(filter.memory_usage()));
+    assert!(plan.memory_usage < filter.memory_usage());
+}
+
+#[test]
+fn a_plan_counts_the_hasher() {
+    let plan = ConcurrentCuckooFilter::<str, _>::builder_with_hasher([0; 100]).capacity(1000).plan().unwrap();
+    let other = ConcurrentCuckooFilter::<str, _>::builder_with_hasher([0; 200]).capacity(1000).plan().unwrap();
+    assert_eq!(other.memory_usage - plan.memory_usage, 400);
+}
+
+#[test]
+#[cfg(target_pointer_width = "64")]
+fn a_plan_for_more_than_the_machine_has_allocates_nothing() {
+    let plan = ConcurrentCuckooFilter::<str>::builder().capacity(20_000_000_000).plan().unwrap();
+    assert!(plan.memory_usage > 30 << 30, "{plan}");
+    let plan = GrowableCuckooFilter::<str>::builder().capacity(8_000_000_000).plan().unwrap();
+    assert!(plan.memory_usage > 16 << 30, "{plan}");
+}
+
+#[test]
+fn invalid_settings_have_the_error_that_building_has() {
+    fn same<F: Debug>(plan: Result<FilterPlan, BuildError>, built: Result<F, BuildError>) -> BuildError {
+        let error = built.unwrap_err();
+        // Errors compare by `PartialEq`, except for a rate that is not a number.
+        assert_eq!(format!("{:?}", plan.unwrap_err()), format!("{error:?}"));
+        error
+    }
+    macro_rules! same {
+        ($builder:expr, $pattern:pat) => {{
+            let builder = $builder;
+            let error = same(builder.plan(), builder.build());
+            assert!(matches!(error, $pattern), "{error:?}");
+        }};
+    }
+    let one_table = || ConcurrentCuckooFilter::<u64>::builder();
+    same!(one_table(), BuildError::CapacityMissing { .. });
+    same!(one_table().capacity(usize::MAX), BuildError::CapacityTooLarge { .. });
+    for rate in [0.0, 1.0, -1.0, f64::NAN, f64::INFINITY] {
+        same!(one_table().capacity(10).false_positive_rate(rate), BuildError::InvalidRate { .. });
+    }
+    same!(one_table().capacity(10).false_positive_rate(1e-12), BuildError::RateTooLow { .. });
+    same!(
+        one_table().capacity(10).false_positive_rate(1e-8).encoding(Encoding::SemiSorted),
+        BuildError::RateTooLow { encoding: Some(Encoding::SemiSorted), .. }
+    );
+    #[cfg(feature = "snapshot")]
+    same!(one_table().capacity(10).schema("x".repeat(256)), BuildError::SchemaTooLong { len: 256, .. });
+
+    let growable = || GrowableCuckooFilter::<u64>::builder();
+    same!(growable().false_positive_rate(1e-12), BuildError::RateTooLow { .. });
+    same!(growable().max_capacity(usize::MAX), BuildError::CapacityTooLarge { .. });
+    same!(growable().memory_limit(100), BuildError::MemoryLimit { limit: 100, .. });
+    assert!(growable().plan().is_ok(), "the capacity may be left out");
+
+    let maplet = || ConcurrentCuckooMaplet::<u64>::builder().capacity(10);
+    same!(maplet(), BuildError::ValueBitsMissing);
+    same!(maplet().value_bits(17), BuildError::InvalidValueBits { value_bits: 17, .. });
+    same!(maplet().value_bits(8).false_positive_rate(1e-9), BuildError::RateTooLow { value_bits: 8, .. });
+
+    let expiring = || ExpiringCuckooFilter::<u64>::builder().capacity(10);
+    same!(expiring(), BuildError::LifetimeMissing);
+    same!(expiring().lifetime(Duration::ZERO, Duration::from_secs(1)), BuildError::InvalidLifetime { .. });
+    same!(expiring().lifetime_in_ticks(1 << 16), BuildError::InvalidTicks { .. });
+    same!(expiring().lifetime_in_ticks(1 << 14).false_positive_rate(1e-9), BuildError::RateTooLow { .. });
+}
