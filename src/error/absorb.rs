@@ -40,6 +40,12 @@ impl TableLayout {
         let Shape { encoding, slots, fingerprint_bits, payload_bits } = shape;
         Self { buckets, encoding, slots_per_bucket: slots as usize, fingerprint_bits, payload_bits }
     }
+
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn shape(self) -> Shape {
+        let Self { encoding, slots_per_bucket, fingerprint_bits, payload_bits, .. } = self;
+        Shape { encoding, slots: slots_per_bucket as u32, fingerprint_bits, payload_bits }
+    }
 }
 
 /// For example "1000 buckets of 5 slots with 14 bits, semi-sorted".

@@ -102,44 +102,38 @@ impl Growth {
 
     /// An empty table of this level.
     pub(super) fn at_level(plan: Plan, number: u32) -> Result<Self, Refusal> {
-        let out_of_memory = Refusal::OutOfMemory { bytes: Self::within_limit(&plan, number)? };
+        Self::check_limit(&plan, number)?;
+        let out_of_memory = Refusal::OutOfMemory { bytes: Self::memory_at(&plan, number) - plan.memory_of_caller };
         let common = Arc::new(Common::of_levels(plan.buckets(plan.doublings)).ok_or(out_of_memory)?);
         let registry = Arc::new(Registry::new());
         let level = new_level(&plan, number, &common, &registry, None).ok_or(out_of_memory)?;
         Ok(Self::of(plan, level, common, registry))
     }
 
-    /// How many bytes a filter at this level asks for, if that is within the limit.
-    fn within_limit(plan: &Plan, number: u32) -> Result<usize, Refusal> {
+    /// Whether a filter at this level is within the limit.
+    pub(crate) fn check_limit(plan: &Plan, number: u32) -> Result<(), Refusal> {
         let (needed, limit) = (Self::memory_at(plan, number), plan.memory_limit);
-        if needed > limit { Err(Refusal::MemoryLimit { needed, limit }) } else { Ok(needed - plan.memory_of_caller) }
+        if needed > limit { Err(Refusal::MemoryLimit { needed, limit }) } else { Ok(()) }
     }
 
-    /// What is planned for a filter at this level, if that is within the limit.
-    pub(crate) fn filter_plan(plan: &Plan, number: u32) -> Result<FilterPlan, Refusal> {
-        Self::within_limit(plan, number)?;
-        let table = |level| TablePlan::new(plan.shape(level), plan.buckets(level), plan.pages);
+    /// What a filter at this level is by its settings.
+    pub(crate) fn filter_plan(plan: &Plan, number: u32) -> FilterPlan {
+        let table = TablePlan::new(plan.shape(number), plan.buckets(number), plan.pages);
         let layout = |level| TableLayout::of(plan.shape(level), plan.buckets(level));
-        Ok(FilterPlan {
+        FilterPlan {
             memory_usage: Self::memory_at(plan, number),
             max_false_positive_rate: plan.shape(number).doubled_false_positive_rate(1.0),
             max_capacity: Some(plan.max_capacity()),
             max_memory_usage: Some(Self::memory_at(plan, plan.doublings)),
             first: layout(0),
             largest: layout(plan.doublings),
-            ..FilterPlan::of_table(FilterKind::Growable, table(number), plan.memory_of_caller)
-        })
+            ..FilterPlan::of_table(FilterKind::Growable, table, plan.memory_of_caller)
+        }
     }
 
     /// In bytes, of a filter at this level, including the caller's own memory.
     pub(super) fn memory_at(plan: &Plan, number: u32) -> usize {
         Self::own_memory_of(plan).saturating_add(memory_for(plan.buckets(number)))
-    }
-
-    /// The table, before other threads have the filter.
-    #[cfg(feature = "snapshot")]
-    pub(super) fn only_table(&mut self) -> &mut dyn AnyTable {
-        self.current.get_mut().expect("nobody else has the new filter").table_mut()
     }
 
     fn of(plan: Plan, level: Arc<Level>, common: Arc<Common>, registry: Arc<Registry>) -> Self {

@@ -17,6 +17,8 @@ use crate::snapshot::format::{Head, Saved};
 use crate::snapshot::parts::{wanted_number, wanted_of_number};
 #[cfg(feature = "snapshot")]
 use crate::snapshot::source::Source;
+#[cfg(feature = "snapshot")]
+use crate::table::face::filter_plan::FilterPlan;
 use crate::table::image::absorb::{Absorbed, read};
 use crate::table::image::images::{Imaged, Images, Kept, TableImage};
 
@@ -83,11 +85,18 @@ impl Imaged for Growth {
         tables.push(self.image()?.image);
         Ok(Images { tables })
     }
+
+    fn fill_from(&self, start: usize, words: &[u64]) {
+        self.current().fill_from(start, words);
+    }
 }
 
 #[cfg(feature = "snapshot")]
 impl Saved for Growth {
     const KIND: FilterKind = FilterKind::Growable;
+
+    /// The sizes and the level.
+    type Stated = (Plan, u32);
 
     fn head(&self, images: &Images<'_>) -> Head {
         let buckets = images.tables[0].table().buckets();
@@ -100,7 +109,7 @@ impl Saved for Growth {
         Head::of(&head)
     }
 
-    fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
+    fn stated(source: &mut Source<'_>) -> Result<(Plan, u32), LoadError> {
         let [encoding, base_bits, doublings, level] = source.take()?;
         let buckets = u64::from_le_bytes(source.take()?);
         source.header_seal()?;
@@ -108,14 +117,16 @@ impl Saved for Growth {
         let plan = Plan::stated(buckets, base_bits.into(), doublings.into(), encoding);
         let plan = plan.filter(|plan| u32::from(level) <= plan.doublings);
         let plan = plan.ok_or(LoadError::InvalidLevels { buckets, base_bits, doublings, level })?;
-        let plan = Plan { memory_limit: source.limit(), memory_of_caller, ..plan };
         let level = level.into();
-        source.expect_tables(1, plan.buckets(level), 0)?;
-        let bytes = Self::memory_at(&plan, level);
-        source.reserve(bytes)?;
         source.known_header(plan.shape(level), plan.buckets(level))?;
-        let mut growth = Self::at_level(plan, level).map_err(|_| LoadError::OutOfMemory { bytes })?;
-        source.words(growth.only_table())?;
-        Ok(growth)
+        Ok((plan, level))
+    }
+
+    fn plan((plan, level): &(Plan, u32)) -> FilterPlan {
+        Self::filter_plan(plan, *level)
+    }
+
+    fn empty((plan, level): (Plan, u32), memory_limit: usize, memory_of_caller: usize) -> Option<Self> {
+        Self::at_level(Plan { memory_limit, memory_of_caller, ..plan }, level).ok()
     }
 }

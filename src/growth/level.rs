@@ -143,15 +143,6 @@ impl Level {
         memory_for(self.buckets())
     }
 
-    /// The table, for a caller that has the only reference.
-    #[cfg(feature = "snapshot")]
-    pub(super) fn table_mut(&mut self) -> &mut dyn AnyTable {
-        match &mut self.table {
-            AnyEncoding::Plain(table) => table,
-            AnyEncoding::SemiSorted(table) => table,
-        }
-    }
-
     /// Moves the bucket's entries to the next level, which is larger, unless that was done before.
     pub(super) fn split_bucket(&self, bucket: usize, next: &Level) {
         if self.is_marked(bucket) {

@@ -71,17 +71,46 @@
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::snapshot::source::Source;
+use crate::table::face::filter_plan::FilterPlan;
 use crate::table::image::images::{Imaged, Images};
 
 /// What all kinds of snapshots have in common, and how they differ.
 pub(crate) trait Saved: Imaged + Sized {
     const KIND: FilterKind;
 
+    /// What a snapshot states of such a filter, beside its keys.
+    type Stated;
+
     /// What the snapshot states beside the tables of a save that has begun.
     fn head(&self, images: &Images<'_>) -> Head;
 
-    /// Reads what follows the header, for a caller that itself takes up `memory_of_caller` bytes.
-    fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError>;
+    /// Reads and checks all that comes between the header and the buckets.
+    fn stated(source: &mut Source<'_>) -> Result<Self::Stated, LoadError>;
+
+    /// What a filter is of which this is stated, without the memory of its caller.
+    fn plan(stated: &Self::Stated) -> FilterPlan;
+
+    /// The caller's tick that is stated, if there is one.
+    fn now(_: &Self::Stated) -> Option<u64> {
+        None
+    }
+
+    /// An empty filter of which this is stated, for a caller that takes up `memory_of_caller` bytes. `None` if there is no
+    /// memory for it.
+    fn empty(stated: Self::Stated, memory_limit: usize, memory_of_caller: usize) -> Option<Self>;
+
+    /// Reads what follows the header.
+    fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
+        let stated = Self::stated(source)?;
+        let plan = Self::plan(&stated);
+        source.expect_table(&plan)?;
+        let bytes = plan.memory_usage;
+        source.reserve(bytes.saturating_add(memory_of_caller))?;
+        let empty = Self::empty(stated, source.limit(), memory_of_caller);
+        let filter = empty.ok_or(LoadError::OutOfMemory { bytes })?;
+        source.words(&plan, &mut |start, words| filter.fill_from(start, words))?;
+        Ok(filter)
+    }
 }
 
 /// What a kind of filter states beside its tables.

@@ -1,56 +1,73 @@
-//! Saving and loading a filter of one table.
+//! What the snapshot of a filter of one table states.
 
 use std::time::Duration;
 
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
-use crate::plan::sizing;
 use crate::snapshot::format::{Head, Saved};
-use crate::snapshot::source::{Source, TABLE_HEADER};
+use crate::snapshot::source::Source;
 use crate::table::expiring::clock::{Clock, Reading, WhenFull};
+use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
 use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::image::images::Images;
-use crate::table::table::memory_for;
 use crate::word::layout::MOST_PAYLOAD_BITS;
 use crate::word::ring::Ring;
 
 impl Saved for Box<dyn FilterTable> {
     const KIND: FilterKind = FilterKind::Concurrent;
 
+    type Stated = TablePlan;
+
     fn head(&self, _: &Images<'_>) -> Head {
         Head::NONE
     }
 
-    fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
-        let mut table = load(source, 0, memory_of_caller, 0, TablePlan::table)?;
-        source.words(&mut *table)?;
-        Ok(table)
+    fn stated(source: &mut Source<'_>) -> Result<TablePlan, LoadError> {
+        source.table_header(0)
+    }
+
+    fn plan(&table: &TablePlan) -> FilterPlan {
+        FilterPlan::of_table(Self::KIND, table, 0)
+    }
+
+    fn empty(table: TablePlan, _: usize, _: usize) -> Option<Self> {
+        table.table()
     }
 }
 
 impl Saved for Box<dyn MapletTable> {
     const KIND: FilterKind = FilterKind::Maplet;
 
+    type Stated = TablePlan;
+
     fn head(&self, _: &Images<'_>) -> Head {
         Head::of(&[self.shape().payload_bits as u8])
     }
 
-    fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
+    fn stated(source: &mut Source<'_>) -> Result<TablePlan, LoadError> {
         let [value_bits] = source.take()?;
         source.header_seal()?;
         let most = MOST_PAYLOAD_BITS as u8;
         if !(1..=most).contains(&value_bits) {
             return Err(LoadError::InvalidValueBits { value_bits, most });
         }
-        let mut table = load(source, value_bits.into(), memory_of_caller, 0, TablePlan::table_with_payload)?;
-        source.words(&mut *table)?;
-        Ok(table)
+        source.table_header(value_bits.into())
+    }
+
+    fn plan(&table: &TablePlan) -> FilterPlan {
+        FilterPlan::of_table(Self::KIND, table, 0)
+    }
+
+    fn empty(table: TablePlan, _: usize, _: usize) -> Option<Self> {
+        table.table_with_payload()
     }
 }
 
 impl Saved for Box<dyn ExpiringTable> {
     const KIND: FilterKind = FilterKind::Expiring;
+
+    type Stated = (TablePlan, Clock);
 
     fn head(&self, images: &Images<'_>) -> Head {
         let clock = self.clock();
@@ -75,7 +92,7 @@ impl Saved for Box<dyn ExpiringTable> {
         Head::of(&head)
     }
 
-    fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
+    fn stated(source: &mut Source<'_>) -> Result<(TablePlan, Clock), LoadError> {
         let [end_bits] = source.take()?;
         let longest = u32::from_le_bytes(source.take()?).into();
         let (seconds, nanoseconds) = (u64::from_le_bytes(source.take()?), u32::from_le_bytes(source.take()?));
@@ -106,24 +123,18 @@ impl Saved for Box<dyn ExpiringTable> {
         let when_full = if forgets { WhenFull::ForgetOldest } else { WhenFull::Refuse };
         let clock = Clock::new(ring, longest, resolution, when_full);
         let clock = if is_known { clock.at(now, ahead, place, lag) } else { clock };
-        let of_clock = size_of_val(&clock);
-        let mut table = load(source, end_bits.into(), memory_of_caller, of_clock, |plan| plan.table_with_clock(clock))?;
-        source.words(&mut *table)?;
-        Ok(table)
+        Ok((source.table_header(end_bits.into())?, clock))
     }
-}
 
-/// The empty table that the header of its section describes, with that many payload bits. The filter takes up
-/// `beside` bytes beside the table, and its caller takes up `memory_of_caller` bytes.
-fn load<T>(
-    source: &mut Source<'_>,
-    payload_bits: u32,
-    memory_of_caller: usize,
-    beside: usize,
-    table: impl FnOnce(TablePlan) -> Option<T>,
-) -> Result<T, LoadError> {
-    let plan = source.table_header(payload_bits, sizing::LARGEST)?;
-    source.expect_tables(1, plan.buckets, TABLE_HEADER)?;
-    source.reserve(plan.memory_usage().saturating_add(memory_of_caller).saturating_add(beside))?;
-    table(plan).ok_or_else(|| LoadError::OutOfMemory { bytes: memory_for(plan.buckets) + beside })
+    fn plan((table, clock): &(TablePlan, Clock)) -> FilterPlan {
+        FilterPlan::of_table(Self::KIND, *table, 0).with_clock(clock)
+    }
+
+    fn now((_, clock): &(TablePlan, Clock)) -> Option<u64> {
+        clock.now()
+    }
+
+    fn empty((table, clock): (TablePlan, Clock), _: usize, _: usize) -> Option<Self> {
+        table.table_with_clock(clock)
+    }
 }

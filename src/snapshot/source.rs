@@ -6,10 +6,12 @@ use std::io::{ErrorKind, Read};
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::machine::memory::Pages;
+use crate::plan::sizing;
 use crate::snapshot::parts::{MAGIC, MAX_ATTACHMENT, VERSION, encoding_number};
 use crate::snapshot::schema::MAX_SCHEMA;
+use crate::table::face::by_layout;
+use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
-use crate::table::face::traits::AnyTable;
 use crate::table::image::save::CHUNK;
 use crate::word::layout::Shape;
 
@@ -20,7 +22,7 @@ const SECTION: u64 = 23;
 const LEAST: u64 = 41 + SECTION + 8 + END;
 
 /// The header of a section alone.
-pub(crate) const TABLE_HEADER: u64 = 15;
+const TABLE_HEADER: u64 = 15;
 
 /// The last seal.
 const END: u64 = 4;
@@ -30,6 +32,24 @@ const END: u64 = 4;
 pub(crate) struct Label {
     pub(crate) position: Option<u64>,
     pub(crate) attachment: Vec<u8>,
+}
+
+/// What every header begins with. It is as stated, and nothing of it is checked but its seal.
+#[derive(Debug)]
+pub(crate) struct AnyHeader {
+    pub(crate) kind: u8,
+    probe: u64,
+    schema: [u8; MAX_SCHEMA],
+    schema_len: u8,
+    has_position: u8,
+    position: u64,
+    attached: u32,
+}
+
+impl AnyHeader {
+    pub(crate) fn schema(&self) -> &[u8] {
+        &self.schema[..usize::from(self.schema_len)]
+    }
 }
 
 /// Where a snapshot is read from.
@@ -139,6 +159,22 @@ impl<'a> Source<'a> {
         if len > most {
             return Err(LoadError::SchemaTooLong { len, most });
         }
+        let header = self.any_header()?;
+        if header.kind != kind.number() {
+            return Err(LoadError::WrongKind { kind: header.kind, expected: kind });
+        }
+        if header.schema() != schema.as_bytes() {
+            let stated = String::from_utf8_lossy(header.schema()).into_owned();
+            return Err(LoadError::OtherSchema { schema: stated, expected: schema.to_owned() });
+        }
+        if header.probe != probe {
+            return Err(LoadError::OtherHasher);
+        }
+        self.label(&header)
+    }
+
+    /// Reads a header, whatever it is of, up to its first seal.
+    pub(crate) fn any_header(&mut self) -> Result<AnyHeader, LoadError> {
         // Byte by byte: input that is too short for a snapshot, but begins differently, is not a snapshot.
         for expected in MAGIC {
             if self.take()? != [expected] {
@@ -149,27 +185,22 @@ impl<'a> Source<'a> {
         if version != VERSION {
             return Err(LoadError::UnsupportedVersion { version, supported: VERSION });
         }
-        let [stated_kind] = self.take()?;
-        let stated_probe = u64::from_le_bytes(self.take()?);
+        let [kind] = self.take()?;
+        let probe = u64::from_le_bytes(self.take()?);
         let [schema_len] = self.take()?;
-        let mut stated_schema = [0; u8::MAX as usize];
-        let stated_schema = &mut stated_schema[..usize::from(schema_len)];
+        let mut schema = [0; MAX_SCHEMA];
         self.expected += u64::from(schema_len);
-        self.fill(stated_schema)?;
+        self.fill(&mut schema[..usize::from(schema_len)])?;
         let [has_position] = self.take()?;
         let position = u64::from_le_bytes(self.take()?);
         let attached = u32::from_le_bytes(self.take()?);
         self.header_seal()?;
-        if stated_kind != kind.number() {
-            return Err(LoadError::WrongKind { kind: stated_kind, expected: kind });
-        }
-        if stated_schema != schema.as_bytes() {
-            let stated = String::from_utf8_lossy(stated_schema).into_owned();
-            return Err(LoadError::OtherSchema { schema: stated, expected: schema.to_owned() });
-        }
-        if stated_probe != probe {
-            return Err(LoadError::OtherHasher);
-        }
+        Ok(AnyHeader { kind, probe, schema, schema_len, has_position, position, attached })
+    }
+
+    /// Reads what the caller has added, after what the header says about it.
+    pub(crate) fn label(&mut self, header: &AnyHeader) -> Result<Label, LoadError> {
+        let &AnyHeader { has_position, position, attached, .. } = header;
         if has_position > 1 {
             return Err(LoadError::UnknownFlags { flags: has_position });
         }
@@ -203,9 +234,9 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// Reads the header of a section: the plan of its table, with that many payload bits and at most `largest` buckets.
-    pub(crate) fn table_header(&mut self, payload_bits: u32, largest: usize) -> Result<TablePlan, LoadError> {
-        let largest = largest as u64;
+    /// Reads the header of a section: the plan of its table, with that many payload bits.
+    pub(crate) fn table_header(&mut self, payload_bits: u32) -> Result<TablePlan, LoadError> {
+        let largest = sizing::LARGEST as u64;
         let [encoding, slots, fingerprint_bits] = self.take()?;
         let buckets = u64::from_le_bytes(self.take()?);
         self.header_seal()?;
@@ -224,12 +255,11 @@ impl<'a> Source<'a> {
         Ok(TablePlan::new(shape, buckets, Pages::DEFAULT))
     }
 
-    /// Checks that what has yet to be read can hold `tables` tables of `buckets` buckets in all, and expects them
-    /// from here on. `read_of_first` bytes of the first table's section have already been read.
-    pub(crate) fn expect_tables(&mut self, tables: usize, buckets: usize, read_of_first: u64) -> Result<(), LoadError> {
-        let sections = SECTION.saturating_mul(tables as u64) - read_of_first;
-        let words = (buckets as u64).saturating_mul(size_of::<u64>() as u64);
-        self.expected = self.read.saturating_add(sections).saturating_add(words).saturating_add(END);
+    /// Checks that what has yet to be read can hold the buckets of this table, whose section's header has been read, and
+    /// expects them from here on.
+    pub(crate) fn expect_table(&mut self, plan: &FilterPlan) -> Result<(), LoadError> {
+        let words = (plan.layout.buckets as u64).saturating_mul(size_of::<u64>() as u64);
+        self.expected = self.read.saturating_add(words).saturating_add(SECTION - TABLE_HEADER + END);
         match self.available {
             Some(available) if available < self.expected => {
                 Err(LoadError::Truncated { available, expected: self.expected })
@@ -237,6 +267,11 @@ impl<'a> Source<'a> {
             None if self.collects => self.collect(),
             _ => Ok(()),
         }
+    }
+
+    /// How many bytes the snapshot has. It is known once its table is expected.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.expected
     }
 
     /// Reads everything that is expected.
@@ -255,19 +290,26 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// Reads what follows the header of a section, into an empty table.
-    pub(crate) fn words(&mut self, table: &mut dyn AnyTable) -> Result<(), LoadError> {
-        let mut bytes = [[0; 8]; CHUNK];
-        let counted = table.load(&mut |words| {
-            let bytes = &mut bytes[..words.len()];
+    /// Reads what follows the header of a section, and passes the words to `put`, in order and a chunk at a time. Returns
+    /// how many copies are in them.
+    pub(crate) fn words(&mut self, plan: &FilterPlan, put: &mut dyn FnMut(usize, &[u64])) -> Result<u64, LoadError> {
+        let (shape, buckets, doubles) = (plan.layout.shape(), plan.layout.buckets, plan.filter == FilterKind::Growable);
+        let (mut bytes, mut words) = ([[0; 8]; CHUNK], [0; CHUNK]);
+        let mut counted = 0;
+        for start in (0..buckets).step_by(CHUNK) {
+            let len = CHUNK.min(buckets - start);
+            let (bytes, words) = (&mut bytes[..len], &mut words[..len]);
             self.fill(bytes.as_flattened_mut())?;
             for (word, &mut bytes) in words.iter_mut().zip(bytes) {
                 *word = u64::from_le_bytes(bytes);
             }
-            Ok(())
-        })?;
+            let copies = by_layout::copies_in(shape, doubles, words);
+            let copies = copies.ok_or(LoadError::OutOfMemory { bytes: plan.memory_usage })?;
+            counted += copies.map_err(|nth| LoadError::DamagedBucket { bucket: start + nth })?;
+            put(start, words);
+        }
         let stated = u64::from_le_bytes(self.take()?);
-        if stated == counted { Ok(()) } else { Err(LoadError::WrongCount { stated, counted }) }
+        if stated == counted { Ok(counted) } else { Err(LoadError::WrongCount { stated, counted }) }
     }
 
     /// Reads the last seal. If the number of bytes is known, nothing may follow it.
@@ -276,9 +318,14 @@ impl<'a> Source<'a> {
         if stated != computed {
             return Err(LoadError::WrongChecksum { stated, computed });
         }
+        self.nothing_follows()
+    }
+
+    /// If the number of bytes is known, nothing may follow the snapshot.
+    pub(crate) fn nothing_follows(&self) -> Result<(), LoadError> {
         match self.available {
-            Some(available) if available > self.read => {
-                Err(LoadError::TrailingBytes { snapshot: self.read, available })
+            Some(available) if available > self.expected => {
+                Err(LoadError::TrailingBytes { snapshot: self.expected, available })
             }
             _ => Ok(()),
         }

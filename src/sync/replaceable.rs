@@ -99,23 +99,6 @@ impl<T> Replaceable<T> {
         })
     }
 
-    /// The value, if there is one and it has no other owner.
-    #[cfg(feature = "snapshot")]
-    pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
-        // Relaxed: nobody else has a reference to `self`.
-        let pointer = self.pointer.load(Ordering::Relaxed);
-        if pointer.is_null() {
-            return None;
-        }
-        // SAFETY: the pointer is from `Arc::into_raw`, and this `Replaceable` has its count. The `Arc` is not dropped, so it
-        // keeps it.
-        let mut value = ManuallyDrop::new(unsafe { Arc::from_raw(pointer.cast_const()) });
-        let value = Arc::get_mut(&mut value)?;
-        // SAFETY: the value has no other owner, and no reader, since a reader has a reference to `self`, which is borrowed
-        // mutably for as long as this one lives.
-        Some(unsafe { &mut *ptr::from_mut(value) })
-    }
-
     /// Puts another value in the place of this one, which may have readers yet.
     pub(crate) fn replace(&self, value: Option<Arc<T>>) -> Option<Retired<T>> {
         // SeqCst: in the order of all such steps it comes before the look at the places.

@@ -181,6 +181,8 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     }
 
     fn filter_plan(&self) -> Result<FilterPlan, BuildError> {
-        Growth::filter_plan(&self.growth_plan()?, 0).map_err(Refusal::to_build)
+        let plan = self.growth_plan()?;
+        Growth::check_limit(&plan, 0).map_err(Refusal::to_build)?;
+        Ok(Growth::filter_plan(&plan, 0))
     }
 }

@@ -6,8 +6,12 @@ use crate::table::expiring::clock::Clock;
 use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::table::{Table, memory_for};
+#[cfg(feature = "snapshot")]
+use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::Buckets;
 use crate::word::layout::{Encoding, Plain, SHAPES, SemiSorted, Shape, WithPayload};
+#[cfg(feature = "snapshot")]
+use crate::word::layout::{Layout, OfShape};
 
 /// Expands to `$body` with `$Layout` as the type of this shape's encoding, for each of these shapes with its slots
 /// and bits as `$SLOTS` and `$BITS`.
@@ -85,4 +89,27 @@ pub(crate) fn memory_usage(shape: Shape, buckets: usize) -> usize {
         _ => size_of::<Table<WithPayload<L>>>(),
     });
     memory_for(buckets).saturating_add(own)
+}
+
+/// How many copies words of this shape hold, in a table that doubles if `doubles`; or the place of the first that no such
+/// table can hold. `None` if there is no memory for the layout's decode table.
+#[cfg(feature = "snapshot")]
+pub(crate) fn copies_in(shape: Shape, doubles: bool, words: &[u64]) -> Option<Result<u64, usize>> {
+    Some(by_encoding!(shape, L => match shape.payload_bits {
+        0 => copies_in_words(L::try_of(shape)?, doubles, words),
+        _ => copies_in_words(WithPayload::<L>::try_of(shape)?, doubles, words),
+    }))
+}
+
+#[cfg(feature = "snapshot")]
+fn copies_in_words<L: Layout>(layout: L, doubles: bool, words: &[u64]) -> Result<u64, usize> {
+    let mut copies = 0;
+    for (nth, &word) in words.iter().enumerate() {
+        let word = Bucket(word);
+        if !layout.is_valid(word) || doubles && !layout.is_doubled(word) {
+            return Err(nth);
+        }
+        copies += layout.occupied(word) as u64;
+    }
+    Ok(copies)
 }

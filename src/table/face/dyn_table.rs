@@ -1,8 +1,6 @@
 //! PURE: the traits of `table/face/traits.rs` for a table of one layout.
 
 use crate::error::insert::{InsertBatchError, InsertError};
-#[cfg(feature = "snapshot")]
-use crate::error::load::LoadError;
 use crate::plan::batch::Hashes;
 use crate::table::counters::Counters;
 use crate::table::expiring::clock::{Advance, Clock, Reading, Until};
@@ -107,9 +105,8 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> AnyTable for Sha
         self.table.absorb(image)
     }
 
-    #[cfg(feature = "snapshot")]
-    fn load(&mut self, next: &mut dyn FnMut(&mut [u64]) -> Result<(), LoadError>) -> Result<u64, LoadError> {
-        self.table.fill(next)
+    fn fill_from(&self, start: usize, words: &[u64]) {
+        self.table.fill_from(start, words);
     }
 }
 

@@ -7,8 +7,6 @@ use core::cell::Cell;
 use core::fmt::Debug;
 
 use crate::error::insert::{InsertBatchError, InsertError};
-#[cfg(feature = "snapshot")]
-use crate::error::load::LoadError;
 use crate::plan::batch::{BLOCK, Hashes};
 use crate::plan::sizing;
 use crate::table::counters::Counters;
@@ -57,10 +55,8 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     fn digest(&self, save: SaveNumber) -> std::io::Result<u64>;
     /// Adds all copies of a table that is alike: see `table/image/absorb.rs`.
     fn absorb(&self, image: &dyn Image) -> Absorbed;
-    /// Fills an empty table with words, which `next` provides in order and a chunk at a time. Returns how many copies
-    /// are in them.
-    #[cfg(feature = "snapshot")]
-    fn load(&mut self, next: &mut dyn FnMut(&mut [u64]) -> Result<(), LoadError>) -> Result<u64, LoadError>;
+    /// Stores the words of an image from this bucket on, in an empty table that no other thread has yet.
+    fn fill_from(&self, start: usize, words: &[u64]);
 
     fn len(&self) -> usize {
         self.counters().len()

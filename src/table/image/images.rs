@@ -15,6 +15,9 @@ use crate::word::ring::Moment;
 pub(crate) trait Imaged {
     /// Begins a save of each table, at this moment.
     fn begin_save(&self) -> io::Result<Images<'_>>;
+
+    /// Stores the words of an image from this bucket on, in an empty core that no other thread has yet.
+    fn fill_from(&self, start: usize, words: &[u64]);
 }
 
 /// The images of a filter's tables, of one moment.
@@ -117,5 +120,9 @@ impl<'a> Images<'a> {
 impl<C: OneTable> Imaged for C {
     fn begin_save(&self) -> io::Result<Images<'_>> {
         Images::new([self.table()].into_iter())
+    }
+
+    fn fill_from(&self, start: usize, words: &[u64]) {
+        self.table().fill_from(start, words);
     }
 }

@@ -1,10 +1,9 @@
-//! CONCURRENT: how the image of a table is read, and how a table is filled from one. `table/image/save.rs` has the
+//! CONCURRENT: how the image of a table is read, and how a table gets one. `table/image/save.rs` has the
 //! reasoning.
 
 use std::io;
 
-#[cfg(feature = "snapshot")]
-use crate::error::load::LoadError;
+use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
 use crate::table::expiring::clock::Clock;
 use crate::table::image::save::{CHUNK, SaveNumber, SetAside};
@@ -65,28 +64,14 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Fills the table with the words of an image. The table is empty and no other thread has it yet. Returns how
-    /// many copies are in it.
-    ///
-    /// # Errors
-    /// Those of `next`, and `DamagedBucket` for the first word that no table of this layout can hold.
-    #[cfg(feature = "snapshot")]
-    pub(crate) fn fill(&mut self, next: &mut dyn FnMut(&mut [u64]) -> Result<(), LoadError>) -> Result<u64, LoadError> {
-        let mut chunk = [0; CHUNK];
+    /// Stores the words of an image from this bucket on. The table is empty and no other thread has it yet.
+    pub(crate) fn fill_from(&self, start: usize, words: &[u64]) {
         let mut copies = 0;
-        for start in (0..self.words.len()).step_by(CHUNK) {
-            let words = &mut self.words[start..];
-            let chunk = &mut chunk[..CHUNK.min(words.len())];
-            next(chunk)?;
-            for (nth, (word, &mut read)) in words.iter_mut().zip(chunk).enumerate() {
-                if !self.layout.is_valid(Bucket(read)) || G::GROWS && !self.layout.is_doubled(Bucket(read)) {
-                    return Err(LoadError::DamagedBucket { bucket: start + nth });
-                }
-                copies += self.layout.occupied(Bucket(read)) as u64;
-                *word.get_mut() = read;
-            }
+        for (word, &put) in self.words[start..].iter().zip(words) {
+            copies += self.layout.occupied(Bucket(put)) as i64;
+            // Relaxed: whoever gets the table later gets its words with it.
+            word.store(put, Ordering::Relaxed);
         }
-        self.common.counters.add_len(copies as i64);
-        Ok(copies)
+        self.common.counters.add_len(copies);
     }
 }
