@@ -151,6 +151,8 @@ pub use filter::growable::builder::GrowableBuilder;
 pub use filter::growable::filter::GrowableCuckooFilter;
 pub use filter::maplet::builder::MapletBuilder;
 pub use filter::maplet::filter::ConcurrentCuckooMaplet;
+#[cfg(feature = "snapshot")]
+pub use filter::snapshot_info::SnapshotInfo;
 pub use filter::stats::Stats;
 pub use hasher::default::{DefaultHashBuilder, DefaultHasher};
 #[cfg(feature = "stable-hash")]

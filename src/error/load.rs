@@ -58,6 +58,13 @@ pub enum LoadError {
         /// The type that was to be loaded.
         expected: FilterKind,
     },
+    /// The snapshot is of a type of filter that this library does not have, and was asked what it is
+    /// ([`SnapshotInfo`](crate::SnapshotInfo)). Loading it is [`WrongKind`](Self::WrongKind).
+    #[non_exhaustive]
+    UnknownKind {
+        /// The number of the type.
+        kind: u8,
+    },
     /// The snapshot is of other keys, or of keys in another form: it has another [schema](crate::Builder::schema).
     ///
     /// Its fingerprints mean nothing to the filter that was to be loaded, which would answer "definitely absent" to
@@ -247,7 +254,7 @@ impl fmt::Display for LoadError {
                 "a header of the snapshot is damaged: its checksum is {computed:#010x}, and should be \
                  {stated:#010x}; fetch it again, or rebuild the filter"
             ),
-            Self::WrongKind { kind: 3, .. } => write!(
+            Self::WrongKind { kind: 3, .. } | Self::UnknownKind { kind: 3 } => write!(
                 f,
                 "the snapshot is of a RotatingCuckooFilter, a type that is gone; build an ExpiringCuckooFilter in its \
                  place, and insert the keys of the last periods again (the page `expiry` of the documentation says how \
@@ -268,6 +275,16 @@ impl fmt::Display for LoadError {
                      {expected} was expected; load it with the version of the library that saved it"
                 ),
             },
+            Self::UnknownKind { kind: FilterKind::CHAIN } => write!(
+                f,
+                "the snapshot is of a GrowableCuckooFilter that was a chain of tables, which this library cannot read; \
+                 rebuild the filter from the source of truth"
+            ),
+            Self::UnknownKind { kind } => write!(
+                f,
+                "the snapshot is of a type of filter that this library does not have (number {kind}); read it with the \
+                 version of the library that saved it"
+            ),
             Self::OtherSchema { schema, expected } => write!(
                 f,
                 "the snapshot is of keys with the schema {schema:?}, and {expected:?} was expected; load it as a \

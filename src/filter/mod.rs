@@ -7,6 +7,8 @@ pub(crate) mod concurrent;
 pub(crate) mod expiring;
 pub(crate) mod growable;
 pub(crate) mod maplet;
+#[cfg(feature = "snapshot")]
+pub(crate) mod snapshot_info;
 pub(crate) mod stats;
 
 pub(crate) mod batch_key;

@@ -126,7 +126,9 @@ impl Saved for Growth {
         Self::filter_plan(plan, *level)
     }
 
-    fn empty((plan, level): (Plan, u32), memory_limit: usize, memory_of_caller: usize) -> Option<Self> {
-        Self::at_level(Plan { memory_limit, memory_of_caller, ..plan }, level).ok()
+    fn empty((plan, level): (Plan, u32), memory_limit: usize, memory_of_caller: usize) -> Result<Self, LoadError> {
+        let plan = Plan { memory_limit, memory_of_caller, ..plan };
+        let bytes = Self::memory_at(&plan, level);
+        Self::at_level(plan, level).map_err(|_| LoadError::OutOfMemory { bytes })
     }
 }

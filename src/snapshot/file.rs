@@ -18,6 +18,14 @@ const ABANDONED: Duration = Duration::from_secs(600);
 /// How many symbolic links are followed; the same as on Linux.
 const MAX_LINKS: usize = 40;
 
+/// Opens a file to read it. Returns also how many bytes it has, unless it is one whose length says nothing, as a pipe.
+pub(crate) fn open(path: &Path) -> io::Result<(File, Option<u64>)> {
+    let file = File::open(path)
+        .map_err(|error| io::Error::new(error.kind(), format!("{} can't be opened: {error}", path.display())))?;
+    let metadata = file.metadata()?;
+    Ok((file, metadata.is_file().then_some(metadata.len())))
+}
+
 /// Replaces the file with what `write` writes.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let path = target_of(path);

@@ -95,19 +95,17 @@ pub(crate) trait Saved: Imaged + Sized {
         None
     }
 
-    /// An empty filter of which this is stated, for a caller that takes up `memory_of_caller` bytes. `None` if there is no
-    /// memory for it.
-    fn empty(stated: Self::Stated, memory_limit: usize, memory_of_caller: usize) -> Option<Self>;
+    /// An empty filter of which this is stated, for a caller that takes up `memory_of_caller` bytes. The only error is
+    /// `OutOfMemory`.
+    fn empty(stated: Self::Stated, memory_limit: usize, memory_of_caller: usize) -> Result<Self, LoadError>;
 
     /// Reads what follows the header.
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
         let stated = Self::stated(source)?;
         let plan = Self::plan(&stated);
         source.expect_table(&plan)?;
-        let bytes = plan.memory_usage;
-        source.reserve(bytes.saturating_add(memory_of_caller))?;
-        let empty = Self::empty(stated, source.limit(), memory_of_caller);
-        let filter = empty.ok_or(LoadError::OutOfMemory { bytes })?;
+        source.reserve(plan.memory_usage.saturating_add(memory_of_caller))?;
+        let filter = Self::empty(stated, source.limit(), memory_of_caller)?;
         source.words(&plan, &mut |start, words| filter.fill_from(start, words))?;
         Ok(filter)
     }

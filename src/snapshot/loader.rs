@@ -2,11 +2,11 @@
 
 use core::fmt;
 use core::marker::PhantomData;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::Path;
 
 use crate::error::load::LoadError;
+use crate::snapshot::file;
 use crate::snapshot::schema::Schema;
 use crate::snapshot::source::{Label, Source};
 
@@ -133,12 +133,8 @@ impl<F: FromSnapshot<S>, S> Loader<F, S> {
     /// assert!(matches!(error, LoadError::Io(_)));
     /// ```
     pub fn read_path(self, path: impl AsRef<Path>) -> Result<Loaded<F>, LoadError> {
-        let path = path.as_ref();
-        let mut file = File::open(path)
-            .map_err(|error| io::Error::new(error.kind(), format!("{} can't be opened: {error}", path.display())))?;
-        let metadata = file.metadata()?;
-        // The length of a pipe says nothing.
-        self.read_of(&mut file, metadata.is_file().then_some(metadata.len()))
+        let (mut file, available) = file::open(path.as_ref())?;
+        self.read_of(&mut file, available)
     }
 
     /// Reads a snapshot from a sequence of numbers of unknown length.

@@ -3,7 +3,7 @@
 pub(crate) mod schema;
 
 #[cfg(feature = "snapshot")]
-mod file;
+pub(crate) mod file;
 #[cfg(feature = "snapshot")]
 pub(crate) mod format;
 #[cfg(feature = "snapshot")]

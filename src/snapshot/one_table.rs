@@ -11,6 +11,7 @@ use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
 use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
 use crate::table::image::images::Images;
+use crate::table::table::memory_for;
 use crate::word::layout::MOST_PAYLOAD_BITS;
 use crate::word::ring::Ring;
 
@@ -31,8 +32,8 @@ impl Saved for Box<dyn FilterTable> {
         FilterPlan::of_table(Self::KIND, table, 0)
     }
 
-    fn empty(table: TablePlan, _: usize, _: usize) -> Option<Self> {
-        table.table()
+    fn empty(table: TablePlan, _: usize, _: usize) -> Result<Self, LoadError> {
+        table.table().ok_or_else(|| out_of_memory(table, 0))
     }
 }
 
@@ -59,8 +60,8 @@ impl Saved for Box<dyn MapletTable> {
         FilterPlan::of_table(Self::KIND, table, 0)
     }
 
-    fn empty(table: TablePlan, _: usize, _: usize) -> Option<Self> {
-        table.table_with_payload()
+    fn empty(table: TablePlan, _: usize, _: usize) -> Result<Self, LoadError> {
+        table.table_with_payload().ok_or_else(|| out_of_memory(table, 0))
     }
 }
 
@@ -134,7 +135,13 @@ impl Saved for Box<dyn ExpiringTable> {
         clock.now()
     }
 
-    fn empty((table, clock): (TablePlan, Clock), _: usize, _: usize) -> Option<Self> {
-        table.table_with_clock(clock)
+    fn empty((table, clock): (TablePlan, Clock), _: usize, _: usize) -> Result<Self, LoadError> {
+        let of_clock = size_of_val(&clock);
+        table.table_with_clock(clock).ok_or_else(|| out_of_memory(table, of_clock))
     }
+}
+
+/// The error for a table whose memory, and so many bytes beside it, was refused.
+fn out_of_memory(table: TablePlan, beside: usize) -> LoadError {
+    LoadError::OutOfMemory { bytes: memory_for(table.buckets) + beside }
 }

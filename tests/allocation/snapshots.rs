@@ -65,6 +65,16 @@ fn a_header_that_claims_34_gb_is_refused_without_allocation() {
     assert!(matches!(loaded, Err(LoadError::InvalidBuckets { buckets: 0x1_0000_0000, .. })), "{loaded:?}");
 }
 
+#[test]
+fn a_snapshot_is_verified_in_constant_memory() {
+    for keys in [100, 300_000] {
+        let bytes = saved(&filter(LAYOUTS[5], keys));
+        let (info, peak) = peak_of(|| concurrent_cuckoo_filter::SnapshotInfo::verify(&bytes[..]));
+        assert_eq!(info.unwrap().len, Some(keys));
+        assert!(peak < 100, "{peak} bytes for {keys} keys: the schema");
+    }
+}
+
 /// In JSON the length is not known beforehand, and there is no limit. Nothing is allocated before the bytes have
 /// arrived.
 #[cfg(feature = "serde")]

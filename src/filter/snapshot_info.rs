@@ -1,0 +1,155 @@
+//! What a snapshot is, without loading it.
+
+use std::io::Read;
+use std::path::Path;
+
+use crate::error::kind::FilterKind;
+use crate::error::load::LoadError;
+use crate::growth::growth::Growth;
+use crate::snapshot::file;
+use crate::snapshot::format::Saved;
+use crate::snapshot::parts::VERSION;
+use crate::snapshot::source::{Label, Source};
+use crate::table::face::filter_plan::FilterPlan;
+use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
+
+/// What a snapshot is: of which filter, of which keys, up to which position. Needs the feature `snapshot`.
+///
+/// [`read`](Self::read) reads the header only. [`verify`](Self::verify) reads all, and checks all that loading checks
+/// except hasher, schema and memory. Both need neither the hasher nor the type of the keys. `cargo run --features
+/// snapshot --example inspect -- FILE` prints it.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, FilterKind, SnapshotInfo};
+///
+/// let revoked = ConcurrentCuckooFilter::<str>::builder().capacity(1000).schema("token, version 2").build()?;
+/// revoked.insert("token-17")?;
+/// let mut snapshot = Vec::new(); // or a file
+/// revoked.begin_save()?.position(17).write_to(&mut snapshot)?;
+///
+/// let info = SnapshotInfo::read(&snapshot[..])?;
+/// assert_eq!((info.plan.filter, info.plan.capacity), (FilterKind::Concurrent, revoked.capacity()));
+/// assert_eq!((&*info.schema, info.position), ("token, version 2", Some(17)));
+/// assert_eq!(SnapshotInfo::verify(&snapshot[..])?.len, Some(1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SnapshotInfo {
+    /// The version of the format.
+    pub version: u16,
+    /// The filter that would be loaded: its type, capacity, layout, memory and settings.
+    pub plan: FilterPlan,
+    /// The [schema](crate::Builder::schema): what the keys are.
+    pub schema: String,
+    /// The [position](crate::Save::position), if there is one.
+    pub position: Option<u64>,
+    /// The [attachment](crate::Save::attachment), empty if there is none.
+    pub attachment: Vec<u8>,
+    /// The tick of an expiring filter's clock, if it had been set. `None` for other filters.
+    pub now: Option<u64>,
+    /// How many bytes the whole snapshot has.
+    pub bytes: u64,
+    /// How many keys there are, as the filter's `len` counts them. It stands at the end of a snapshot, so only
+    /// [`verify`](Self::verify) knows it.
+    pub len: Option<u64>,
+}
+
+impl SnapshotInfo {
+    /// Reads what a snapshot is. Leaves what follows its header unread, and so unchecked.
+    ///
+    /// Cost: some 50 bytes, the schema and the attachment, in small pieces.
+    ///
+    /// # Errors
+    /// The [`LoadError`] that loading would have, or [`LoadError::UnknownKind`].
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{LoadError, SnapshotInfo};
+    /// assert!(matches!(SnapshotInfo::read(&b"something else"[..]), Err(LoadError::NotASnapshot)));
+    /// ```
+    pub fn read(mut from: impl Read) -> Result<Self, LoadError> {
+        Self::of(Source::new(&mut from, usize::MAX, None), false)
+    }
+
+    /// Reads what the snapshot in a file is, and checks the length of the file.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read). A file that is too short is [`LoadError::Truncated`], and one that is too long
+    /// [`LoadError::TrailingBytes`].
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{LoadError, SnapshotInfo};
+    /// assert!(matches!(SnapshotInfo::read_path("no such file"), Err(LoadError::Io(_))));
+    /// ```
+    pub fn read_path(path: impl AsRef<Path>) -> Result<Self, LoadError> {
+        let (mut file, available) = file::open(path.as_ref())?;
+        Self::of(Source::new(&mut file, usize::MAX, available), false)
+    }
+
+    /// Reads a whole snapshot, and checks its checksums, its buckets and the number of its keys. What passes can be
+    /// loaded with the right hasher and schema, if there is the memory.
+    ///
+    /// Cost: one pass in pieces of 8 KiB, and some 20 KiB of memory (beside the attachment, and the decode table that
+    /// filters share).
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read), and those of loading.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, LoadError, SnapshotInfo};
+    /// let mut snapshot = Vec::new();
+    /// ConcurrentCuckooFilter::<str>::with_capacity(1000).save(&mut snapshot)?;
+    /// assert_eq!(SnapshotInfo::verify(&snapshot[..])?.bytes, snapshot.len() as u64);
+    /// *snapshot.last_mut().unwrap() ^= 1;
+    /// assert!(matches!(SnapshotInfo::verify(&snapshot[..]), Err(LoadError::WrongChecksum { .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn verify(mut from: impl Read) -> Result<Self, LoadError> {
+        Self::of(Source::new(&mut from, usize::MAX, None), true)
+    }
+
+    /// [Verifies](Self::verify) the snapshot in a file. Nothing may follow it.
+    ///
+    /// # Errors
+    /// As for [`verify`](Self::verify) and [`read_path`](Self::read_path).
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{LoadError, SnapshotInfo};
+    /// assert!(matches!(SnapshotInfo::verify_path("no such file"), Err(LoadError::Io(_))));
+    /// ```
+    pub fn verify_path(path: impl AsRef<Path>) -> Result<Self, LoadError> {
+        let (mut file, available) = file::open(path.as_ref())?;
+        Self::of(Source::new(&mut file, usize::MAX, available), true)
+    }
+
+    fn of(mut source: Source<'_>, verify: bool) -> Result<Self, LoadError> {
+        let header = source.any_header()?;
+        let kind = FilterKind::of_number(header.kind).ok_or(LoadError::UnknownKind { kind: header.kind })?;
+        let schema = String::from_utf8_lossy(header.schema()).into_owned();
+        let Label { position, attachment } = source.label(&header)?;
+        let (plan, now) = match kind {
+            FilterKind::Concurrent => stated::<Box<dyn FilterTable>>(&mut source)?,
+            FilterKind::Growable => stated::<Growth>(&mut source)?,
+            FilterKind::Maplet => stated::<Box<dyn MapletTable>>(&mut source)?,
+            FilterKind::Expiring => stated::<Box<dyn ExpiringTable>>(&mut source)?,
+        };
+        source.expect_table(&plan)?;
+        source.nothing_follows()?;
+        let bytes = source.bytes();
+        let len = if verify { Some(verified(source, &plan)?) } else { None };
+        Ok(Self { version: VERSION, plan, schema, position, attachment, now, bytes, len })
+    }
+}
+
+/// The plan of a filter with this core, and its tick.
+fn stated<C: Saved>(source: &mut Source<'_>) -> Result<(FilterPlan, Option<u64>), LoadError> {
+    let stated = C::stated(source)?;
+    Ok((C::plan(&stated), C::now(&stated)))
+}
+
+/// How many keys there are, in a snapshot whose words have yet to be read.
+fn verified(mut source: Source<'_>, plan: &FilterPlan) -> Result<u64, LoadError> {
+    let len = source.words(plan, &mut |_, _| ())?;
+    source.end()?;
+    Ok(len)
+}

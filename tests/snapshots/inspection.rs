@@ -1,0 +1,205 @@
+//! What a snapshot is can be told without loading it, for the same reasons refused.
+
+use std::time::Duration;
+use std::{env, fs, process};
+
+use concurrent_cuckoo_filter::{
+    Encoding, FilterKind, FilterPlan, GrowableCuckooFilter, LoadError, SnapshotInfo, StableHashBuilder, WhenFull,
+};
+
+use crate::filters::{
+    builder, expiring_builder, load, maplet_builder, saved, saved_expiring, saved_maplet, small_expiring,
+    small_filters, small_maplets, small_snapshots, state,
+};
+use crate::forged::{Forged, ForgedClock, assert_refused};
+
+type Growable = GrowableCuckooFilter<u64, StableHashBuilder>;
+
+/// A filter that has grown, so that its table is not the first.
+fn small_growable() -> Growable {
+    let builder = Growable::builder_with_hasher(state()).capacity(10).max_capacity(5000);
+    let filter = builder.encoding(Encoding::SemiSorted).build().unwrap();
+    (0..300).for_each(|key| filter.insert(&key).unwrap());
+    filter
+}
+
+fn saved_growable(filter: &Growable) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    filter.save(&mut bytes).unwrap();
+    bytes
+}
+
+/// The plan of a whole snapshot, in which so many keys are.
+fn plan_of(bytes: &[u8], len: usize) -> FilterPlan {
+    let mut rest = bytes;
+    let info = SnapshotInfo::read(&mut rest).unwrap();
+    assert!(rest.len() >= 8 * info.plan.layout.buckets, "only the header is read");
+    assert_eq!((info.version, info.bytes, info.len), (3, bytes.len() as u64, None));
+    assert_eq!((&*info.schema, info.position, &*info.attachment), ("u64", None, &[][..]));
+    let mut followed = bytes.to_vec();
+    followed.push(7);
+    let mut rest = &followed[..];
+    let verified = SnapshotInfo::verify(&mut rest).unwrap();
+    assert_eq!(rest, [7], "what follows is left");
+    assert_eq!((verified.plan, verified.len, verified.bytes), (info.plan, Some(len as u64), info.bytes));
+    info.plan
+}
+
+#[test]
+fn each_kind_of_snapshot_says_what_it_is() {
+    for filter in small_filters() {
+        let plan = plan_of(&saved(&filter), filter.len());
+        assert_eq!(
+            (plan.filter, plan.capacity, plan.slots()),
+            (FilterKind::Concurrent, filter.capacity(), filter.slots())
+        );
+        assert_eq!(plan.memory_usage + size_of_val(&filter), filter.memory_usage());
+        assert_eq!(plan.max_false_positive_rate, filter.max_false_positive_rate());
+    }
+    for maplet in small_maplets() {
+        let plan = plan_of(&saved_maplet(&maplet), maplet.len());
+        assert_eq!((plan.filter, plan.capacity, plan.slots()), (FilterKind::Maplet, maplet.capacity(), maplet.slots()));
+        assert_eq!(plan.layout.payload_bits, maplet.value_bits());
+        assert_eq!(plan.memory_usage + size_of_val(&maplet), maplet.memory_usage());
+    }
+    for filter in small_expiring() {
+        let bytes = saved_expiring(&filter);
+        let plan = plan_of(&bytes, filter.len());
+        assert_eq!(
+            (plan.filter, plan.capacity, plan.slots()),
+            (FilterKind::Expiring, filter.capacity(), filter.slots())
+        );
+        assert_eq!(plan.memory_usage + size_of_val(&filter), filter.memory_usage());
+        assert_eq!((plan.longest_lifetime, plan.resolution), (Some(filter.longest_lifetime()), None));
+        assert_eq!(SnapshotInfo::read(&bytes[..]).unwrap().now, Some(28_500_000));
+    }
+    let filter = small_growable();
+    let plan = plan_of(&saved_growable(&filter), filter.len());
+    assert_eq!((plan.filter, plan.capacity, plan.slots()), (FilterKind::Growable, filter.capacity(), filter.slots()));
+    assert_eq!(plan.memory_usage + size_of_val(&filter), filter.memory_usage());
+    assert_eq!(plan.max_capacity, Some(filter.max_capacity()));
+}
+
+#[test]
+fn a_snapshot_says_the_plan_of_its_builder() {
+    let same = |built: FilterPlan, bytes: Vec<u8>, of_value: usize| {
+        let info = SnapshotInfo::read(&bytes[..]).unwrap();
+        assert_eq!(info.plan.memory_usage + of_value, built.memory_usage);
+        assert_eq!(info.plan.to_string(), built.to_string());
+    };
+    let builder = builder().capacity(12_345).false_positive_rate(1e-5);
+    let filter = builder.clone().build().unwrap();
+    same(builder.plan().unwrap(), saved(&filter), size_of_val(&filter));
+    let builder = maplet_builder().capacity(12_345).value_bits(5);
+    let maplet = builder.clone().build().unwrap();
+    same(builder.plan().unwrap(), saved_maplet(&maplet), size_of_val(&maplet));
+    let builder = expiring_builder().capacity(12_345).lifetime(Duration::from_secs(3600), Duration::from_secs(60));
+    let builder = builder.when_full(WhenFull::ForgetOldest);
+    let expiring = builder.clone().build().unwrap();
+    same(builder.plan().unwrap(), saved_expiring(&expiring), size_of_val(&expiring));
+    assert_eq!(SnapshotInfo::read(&saved_expiring(&expiring)[..]).unwrap().now, None);
+    let builder = Growable::builder_with_hasher(state()).capacity(12_345);
+    let growable = builder.clone().build().unwrap();
+    same(builder.plan().unwrap(), saved_growable(&growable), size_of_val(&growable));
+}
+
+#[test]
+fn what_the_caller_has_added_is_told() {
+    let filter = builder().capacity(10).schema("user, version 2").build().unwrap();
+    let mut bytes = Vec::new();
+    filter.begin_save().unwrap().position(0).attachment(*b"eu-west").write_to(&mut bytes).unwrap();
+    let info = SnapshotInfo::read(&bytes[..]).unwrap();
+    assert_eq!((&*info.schema, info.position, &*info.attachment), ("user, version 2", Some(0), &b"eu-west"[..]));
+    assert_eq!(info.bytes, bytes.len() as u64);
+}
+
+/// Whatever bit is flipped and wherever the bytes end, the reason is that of loading. What is read from a header alone
+/// is no other than what it was.
+#[test]
+fn damage_is_refused_as_by_loading() {
+    let growable = saved_growable(&small_growable());
+    let load_growable = |bytes: &[u8]| Growable::load(bytes, state(), 1 << 30).map(drop);
+    let others = small_snapshots().step_by(if cfg!(miri) { 7 } else { 1 });
+    let others =
+        others.map(|small| (small.bytes, Box::new(move |bytes: &[u8]| (small.load)(bytes, 1 << 30)) as Box<_>));
+    type Load<'a> = Box<dyn Fn(&[u8]) -> Result<(), LoadError> + 'a>;
+    let all: Vec<(Vec<u8>, Load<'_>)> = others.chain([(growable, Box::new(load_growable) as Box<_>)]).collect();
+    for (bytes, load) in all {
+        let genuine = format!("{:?}", SnapshotInfo::read(&bytes[..]).unwrap());
+        let check = |damaged: &[u8], how: &str| {
+            let (loading, verifying) = (load(damaged).unwrap_err(), SnapshotInfo::verify(damaged).unwrap_err());
+            assert_eq!(format!("{verifying:?}"), format!("{loading:?}"), "{how}");
+            match SnapshotInfo::read(damaged) {
+                Ok(info) => assert_eq!(format!("{info:?}"), genuine, "{how}"),
+                Err(error) => assert_eq!(format!("{error:?}"), format!("{loading:?}"), "{how}"),
+            }
+        };
+        for bit in (0..8 * bytes.len()).step_by(if bytes.len() > 1000 { 13 } else { 1 }) {
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            check(&damaged, &format!("bit {bit}"));
+        }
+        (0..bytes.len()).for_each(|len| check(&bytes[..len], &format!("{len} bytes")));
+    }
+}
+
+#[test]
+fn a_forged_snapshot_is_refused_for_its_reason() {
+    SnapshotInfo::verify(&Forged::new().bytes()[..]).expect("nothing is wrong with this one");
+    let info = |change: &dyn Fn(&mut Forged)| {
+        let mut forged = Forged::new();
+        change(&mut forged);
+        SnapshotInfo::read(&forged.bytes()[..])
+    };
+    let refusal = |change: &dyn Fn(&mut Forged)| info(change).unwrap_err();
+    assert_refused!(
+        refusal(&|it| it.version = 4),
+        LoadError::UnsupportedVersion { version: 4, supported: 3, .. },
+        names "version 4", "only version 3"
+    );
+    assert_refused!(refusal(&|it| it.kind = 2), LoadError::UnknownKind { kind: 2, .. }, names "a chain of tables", "rebuild");
+    assert_refused!(refusal(&|it| it.kind = 3), LoadError::UnknownKind { kind: 3, .. }, names "RotatingCuckooFilter");
+    assert_refused!(refusal(&|it| it.kind = 99), LoadError::UnknownKind { kind: 99, .. }, names "number 99");
+    assert_refused!(refusal(&|it| it.flag = 2), LoadError::UnknownFlags { flags: 2, .. }, names "0x02");
+    assert_refused!(refusal(&|it| it.attached = 65_537), LoadError::AttachmentTooLong { .. }, names 65_537);
+    assert_refused!(refusal(&|it| it.layout = [2, 5, 14]), LoadError::UnknownLayout { encoding: 2, .. }, names "encoding 2");
+    assert_refused!(refusal(&|it| it.buckets = 3), LoadError::InvalidBuckets { buckets: 3, .. }, names 3);
+    let odd_clock = Forged::of_expiring(&ForgedClock { longest: 16, ..ForgedClock::known() });
+    assert_refused!(SnapshotInfo::read(&odd_clock.bytes()[..]).unwrap_err(), LoadError::InvalidClock { .. }, names 16);
+
+    // Neither the hasher nor the schema is known, so none is another one.
+    assert_eq!(info(&|it| it.probe ^= 1).unwrap().schema, "u64");
+    assert_eq!(info(&|it| it.schema = b"x\xff".to_vec()).unwrap().schema, "x\u{fffd}");
+
+    // A header says nothing of the words.
+    let changes: [&dyn Fn(&mut Forged); 2] = [&|it| it.count = 1, &|it| it.words[1] = 1];
+    for change in changes {
+        info(change).unwrap();
+        let mut forged = Forged::new();
+        change(&mut forged);
+        let (verifying, loading) = (SnapshotInfo::verify(&forged.bytes()[..]), load(&forged.bytes()));
+        assert_eq!(format!("{:?}", verifying.unwrap_err()), format!("{:?}", loading.unwrap_err()));
+    }
+}
+
+#[test]
+fn a_file_of_another_length_is_refused() {
+    let path = env::temp_dir().join(format!("inspected-{}.ccf", process::id()));
+    let bytes = saved(&builder().capacity(1000).build().unwrap());
+    for (bytes, expected) in [
+        (&bytes[..], None),
+        (&bytes[..bytes.len() - 1], Some("Truncated")),
+        (&[&bytes[..], b"x"].concat(), Some("TrailingBytes")),
+    ] {
+        fs::write(&path, bytes).unwrap();
+        for info in [SnapshotInfo::read_path(&path), SnapshotInfo::verify_path(&path)] {
+            let name = info.err().map(|error| format!("{error:?}"));
+            assert!(
+                name.as_deref().zip(expected).is_none_or(|(name, expected)| name.starts_with(expected))
+                    && name.is_some() == expected.is_some(),
+                "{name:?}"
+            );
+        }
+    }
+    fs::remove_file(&path).unwrap();
+}
