@@ -76,6 +76,14 @@ pub enum LoadError {
         /// The expected schema.
         expected: String,
     },
+    /// The snapshot is of a filter with other settings than [`Loader::expect`](crate::Loader::expect) was given.
+    #[non_exhaustive]
+    OtherSettings {
+        /// The filter of the snapshot: the `Display` of its [`FilterPlan`](crate::FilterPlan).
+        snapshot: String,
+        /// The expected filter.
+        expected: String,
+    },
     /// The snapshot was made with another hasher, or with a hasher whose output has changed with its version, the
     /// processor or the process. The fingerprints of the snapshot mean nothing to this hasher.
     OtherHasher,
@@ -289,6 +297,11 @@ impl fmt::Display for LoadError {
                 f,
                 "the snapshot is of keys with the schema {schema:?}, and {expected:?} was expected; load it as a \
                  filter of those keys, name its schema (Loader::schema), or rebuild the filter"
+            ),
+            Self::OtherSettings { snapshot, expected } => write!(
+                f,
+                "the snapshot has other settings: {snapshot}; expected: {expected}; rebuild the filter with the new \
+                 settings, or load it with the old ones"
             ),
             Self::OtherHasher => write!(
                 f,

@@ -9,6 +9,7 @@ use crate::error::load::LoadError;
 use crate::snapshot::file;
 use crate::snapshot::schema::Schema;
 use crate::snapshot::source::{Label, Source};
+use crate::table::face::filter_plan::FilterPlan;
 
 /// The settings for loading a filter of the type `F`: its hasher `S`, its schema, and how large it may be. Needs
 /// the feature `snapshot`.
@@ -19,7 +20,7 @@ use crate::snapshot::source::{Label, Source};
 /// page [`beyond_one_process`](crate::guide::beyond_one_process) says what to do with snapshots.
 ///
 /// The loaded filter has the settings of the saved one: its capacity, rate and layout, and for a filter with a clock
-/// its lifetime and resolution. If your configuration may have changed, compare them.
+/// its lifetime and resolution. If your configuration may have changed, [expect](Self::expect) what it says now.
 ///
 /// ```
 /// # #[cfg(feature = "stable-hash")] {
@@ -47,6 +48,7 @@ pub struct Loader<F, S> {
     hasher: S,
     memory_limit: usize,
     schema: Schema,
+    plan: Option<FilterPlan>,
     filter: PhantomData<fn() -> F>,
 }
 
@@ -69,7 +71,7 @@ impl<F, S> Loader<F, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn new(hasher: S, memory_limit: usize) -> Self {
-        Self { hasher, memory_limit, schema: Schema::default(), filter: PhantomData }
+        Self { hasher, memory_limit, schema: Schema::default(), plan: None, filter: PhantomData }
     }
 
     /// The schema that the snapshot must have, as [`Builder::schema`](crate::Builder::schema) has set it. The
@@ -88,6 +90,35 @@ impl<F, S> Loader<F, S> {
     /// ```
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = Schema::named(schema.into());
+        self
+    }
+
+    /// What the snapshot must be of: a filter with these settings. Other settings are
+    /// [`LoadError::OtherSettings`], and nothing is allocated for the filter then. If not called, a snapshot of any
+    /// settings is loaded.
+    ///
+    /// What the builder would build is compared, not the numbers that it was given. So a snapshot of a filter from the
+    /// same settings always passes, at whatever size a growable filter was saved, and also one from other settings that
+    /// make the same filter. It compares the layout and the number of buckets (and so capacity, rate, value bits), for
+    /// growable filters those of the smallest and the largest size, for expiring ones also lifetime, resolution and
+    /// [`WhenFull`](crate::WhenFull). The limit of the memory, huge pages and the schema are not in it.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError, Loader};
+    /// type Filter = ConcurrentCuckooFilter<str>;
+    /// let hasher = DefaultHashBuilder::new();
+    /// let configured = Filter::builder_with_hasher(hasher.clone()).capacity(1_000_000);
+    /// let mut snapshot = Vec::new();
+    /// configured.clone().build()?.save(&mut snapshot)?;
+    ///
+    /// let loader = Loader::<Filter, _>::new(hasher, 64 << 20);
+    /// loader.clone().expect(configured.plan()?).read(&snapshot[..])?;
+    /// let error = loader.expect(configured.capacity(2_000_000).plan()?).read(&snapshot[..]).unwrap_err();
+    /// assert!(matches!(error, LoadError::OtherSettings { .. }), "{error}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn expect(mut self, plan: FilterPlan) -> Self {
+        self.plan = Some(plan);
         self
     }
 }
@@ -140,20 +171,21 @@ impl<F: FromSnapshot<S>, S> Loader<F, S> {
     /// Reads a snapshot from a sequence of numbers of unknown length.
     #[cfg(feature = "serde")]
     pub(crate) fn read_sequence(self, from: &mut dyn Read) -> Result<Loaded<F>, LoadError> {
-        let source = Source::new(from, self.memory_limit, None);
+        let source = Source::new(from, self.memory_limit, None).expecting(self.plan);
         let source = if self.memory_limit == usize::MAX { source.collecting() } else { source };
         F::from_snapshot(source, self.hasher, self.schema)
     }
 
     pub(crate) fn read_of(self, from: &mut dyn Read, available: Option<u64>) -> Result<Loaded<F>, LoadError> {
-        F::from_snapshot(Source::new(from, self.memory_limit, available), self.hasher, self.schema)
+        let source = Source::new(from, self.memory_limit, available).expecting(self.plan);
+        F::from_snapshot(source, self.hasher, self.schema)
     }
 }
 
 impl<F, S: Clone> Clone for Loader<F, S> {
     fn clone(&self) -> Self {
-        let Self { hasher, memory_limit, schema, filter } = self;
-        Self { hasher: hasher.clone(), memory_limit: *memory_limit, schema: schema.clone(), filter: *filter }
+        let &Self { ref hasher, memory_limit, ref schema, plan, filter } = self;
+        Self { hasher: hasher.clone(), memory_limit, schema: schema.clone(), plan, filter }
     }
 }
 
@@ -163,6 +195,7 @@ impl<F, S> fmt::Debug for Loader<F, S> {
         f.debug_struct("Loader")
             .field("memory_limit", &self.memory_limit)
             .field("schema", &self.schema)
+            .field("plan", &self.plan)
             .finish_non_exhaustive()
     }
 }

@@ -66,6 +66,8 @@ pub struct Source<'a> {
     /// are there.
     collects: bool,
     collected: VecDeque<u8>,
+    /// The settings that the filter must have, if any.
+    settings: Option<FilterPlan>,
     /// How many bytes the filter may take up, and how many it takes up so far.
     limit: usize,
     needed: usize,
@@ -82,9 +84,15 @@ impl<'a> Source<'a> {
             available,
             collects: false,
             collected: VecDeque::new(),
+            settings: None,
             limit,
             needed: 0,
         }
+    }
+
+    /// The same source, for a filter that must have these settings.
+    pub(crate) fn expecting(self, settings: Option<FilterPlan>) -> Self {
+        Self { settings, ..self }
     }
 
     /// The same source, for bytes that come one by one and of unknown number. It reads them all before anything is
@@ -255,9 +263,12 @@ impl<'a> Source<'a> {
         Ok(TablePlan::new(shape, buckets, Pages::DEFAULT))
     }
 
-    /// Checks that what has yet to be read can hold the buckets of this table, whose section's header has been read, and
-    /// expects them from here on.
+    /// Checks that this is the filter that was expected, and that what has yet to be read can hold its buckets, and
+    /// expects them from here on. All before them has been read.
     pub(crate) fn expect_table(&mut self, plan: &FilterPlan) -> Result<(), LoadError> {
+        if let Some(expected) = self.settings.filter(|expected| !plan.has_settings_of(expected)) {
+            return Err(LoadError::OtherSettings { snapshot: plan.to_string(), expected: expected.to_string() });
+        }
         let words = (plan.layout.buckets as u64).saturating_mul(size_of::<u64>() as u64);
         self.expected = self.read.saturating_add(words).saturating_add(SECTION - TABLE_HEADER + END);
         match self.available {

@@ -4,12 +4,13 @@ use std::time::Duration;
 use std::{env, fs, process};
 
 use concurrent_cuckoo_filter::{
-    Encoding, FilterKind, FilterPlan, GrowableCuckooFilter, LoadError, SnapshotInfo, StableHashBuilder, WhenFull,
+    Encoding, FilterKind, FilterPlan, GrowableCuckooFilter, LoadError, Loader, SnapshotInfo, StableHashBuilder,
+    WhenFull,
 };
 
 use crate::filters::{
-    builder, expiring_builder, load, maplet_builder, saved, saved_expiring, saved_maplet, small_expiring,
-    small_filters, small_maplets, small_snapshots, state,
+    Expiring, Filter, Maplet, builder, expiring_builder, load, maplet_builder, saved, saved_expiring, saved_maplet,
+    small_expiring, small_filters, small_maplets, small_snapshots, state,
 };
 use crate::forged::{Forged, ForgedClock, assert_refused};
 
@@ -101,6 +102,91 @@ fn a_snapshot_says_the_plan_of_its_builder() {
     let builder = Growable::builder_with_hasher(state()).capacity(12_345);
     let growable = builder.clone().build().unwrap();
     same(builder.plan().unwrap(), saved_growable(&growable), size_of_val(&growable));
+}
+
+/// A loader that expects the plan takes the snapshot, or refuses it by an error that has these words.
+macro_rules! expect {
+    ($filter:ty: $bytes:expr, $builder:expr, names $($named:expr),*) => {
+        let loader = Loader::<$filter, _>::new(state(), 1 << 30).expect($builder.plan().unwrap());
+        assert_refused!(loader.read(&$bytes[..]).unwrap_err(), LoadError::OtherSettings { .. }, names $($named),*);
+    };
+    ($filter:ty: $bytes:expr, $builder:expr) => {
+        let loader = Loader::<$filter, _>::new(state(), 1 << 30).expect($builder.plan().unwrap());
+        loader.clone().read(&$bytes[..]).unwrap();
+        loader.read(&$bytes[..]).unwrap();
+    };
+}
+
+#[test]
+fn only_a_snapshot_of_the_expected_settings_is_loaded() {
+    // A filter for 1,000,000 keys says 1,000,001 or so.
+    let one = || builder().capacity(1_000_000);
+    let bytes = saved(&one().build().unwrap());
+    expect!(Filter: bytes, one());
+    expect!(Filter: bytes, one().false_positive_rate(0.0008)); // the same layout
+    let (planned, larger) = (one().plan().unwrap(), one().capacity(1_100_000));
+    expect!(Filter: bytes, larger, names planned.capacity, planned.layout.buckets, larger.plan().unwrap().capacity);
+    expect!(Filter: bytes, one().false_positive_rate(1e-5), names "5 slots with 14 bits", "3 slots");
+    expect!(Filter: bytes, one().encoding(Encoding::Plain), names "semi-sorted", "plain");
+    expect!(Filter: bytes, maplet_builder().capacity(1_000_000).value_bits(4), names "ConcurrentCuckooMaplet");
+
+    let maplet = || maplet_builder().capacity(1000).value_bits(4);
+    let bytes = saved_maplet(&maplet().build().unwrap());
+    expect!(Maplet: bytes, maplet());
+    expect!(Maplet: bytes, maplet().value_bits(3), names "13 + 4 bits", "+ 3 bits");
+
+    let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
+    let expiring = || expiring_builder().capacity(1000).lifetime(hour, minute);
+    let filter = expiring().build().unwrap();
+    filter.advance_to(17);
+    let bytes = saved_expiring(&filter);
+    expect!(Expiring: bytes, expiring());
+    // Lifetimes whose ends take as many bits, so that the layout is the same.
+    expect!(Expiring: bytes, expiring().lifetime(hour - minute, minute), names "61 ticks of 60s", "60 ticks of 60s");
+    expect!(Expiring: bytes, expiring().lifetime(2 * hour, 2 * minute), names "61 ticks of 60s", "61 ticks of 120s");
+    expect!(Expiring: bytes, expiring().lifetime_in_ticks(61), names "61 ticks of 60s", "61 ticks,");
+    expect!(Expiring: bytes, expiring().when_full(WhenFull::ForgetOldest), names "Refuse", "ForgetOldest");
+    expect!(Expiring: bytes, expiring().capacity(1010), names "1003 keys", "1014 keys");
+
+    let growable = || Growable::builder_with_hasher(state()).capacity(1000).max_capacity(50_000);
+    let filter = growable().build().unwrap();
+    for level in 0..3 {
+        let bytes = saved_growable(&filter);
+        expect!(Growable: bytes, growable());
+        expect!(Growable: bytes, growable().memory_limit(1 << 20));
+        expect!(Growable: bytes, growable().capacity(2000), names "from 408 buckets", "from 788 buckets");
+        expect!(Growable: bytes, growable().max_capacity(100_000), names "up to");
+        expect!(Growable: bytes, growable().false_positive_rate(1e-5), names "5 slots", "3 slots");
+        assert_eq!(SnapshotInfo::read(&bytes[..]).unwrap().plan.slots(), filter.slots(), "level {level}");
+        filter.reserve(filter.capacity() + 1).unwrap();
+    }
+}
+
+/// Nothing is read or allocated for a filter of other settings, and other reasons to refuse it come as they would.
+#[test]
+fn settings_are_compared_before_the_buckets_are_read() {
+    let bytes = saved(&builder().capacity(100_000).build().unwrap());
+    let loader = |limit| Loader::<Filter, _>::new(state(), limit).expect(builder().capacity(10).plan().unwrap());
+    assert!(matches!(loader(1000).read(&bytes[..200]), Err(LoadError::OtherSettings { .. })));
+    let other = loader(1 << 30).schema("user");
+    assert!(matches!(other.read(&bytes[..]), Err(LoadError::OtherSchema { .. })));
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn settings_are_compared_in_formats_of_serde_too() {
+    use serde::de::DeserializeSeed;
+
+    let filter = builder().capacity(100).build().unwrap();
+    let json = serde_json::to_string(&filter).unwrap();
+    let binary = postcard::to_stdvec(&filter).unwrap();
+    let loader =
+        |capacity| Loader::<Filter, _>::new(state(), 1 << 20).expect(builder().capacity(capacity).plan().unwrap());
+    for capacity in [100, 1000] {
+        let from_json = loader(capacity).deserialize(&mut serde_json::Deserializer::from_str(&json));
+        let from_binary = loader(capacity).deserialize(&mut postcard::Deserializer::from_bytes(&binary));
+        assert_eq!((from_json.is_ok(), from_binary.is_ok()), (capacity == 100, capacity == 100));
+    }
 }
 
 #[test]

@@ -86,6 +86,15 @@ impl FilterPlan {
         }
     }
 
+    /// Whether a filter with this plan, at whatever size, can be one with the other plan.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn has_settings_of(&self, other: &Self) -> bool {
+        let settings = |plan: &Self| {
+            (plan.filter, plan.first, plan.largest, plan.longest_lifetime, plan.resolution, plan.when_full)
+        };
+        settings(self) == settings(other)
+    }
+
     /// Returns how many slots the table has. It can never hold more.
     ///
     /// ```
