@@ -19,6 +19,7 @@ use crate::snapshot::parts::{wanted_number, wanted_of_number};
 use crate::snapshot::source::Source;
 #[cfg(feature = "snapshot")]
 use crate::table::face::filter_plan::FilterPlan;
+use crate::table::face::traits::AnyTable;
 use crate::table::image::absorb::{Absorbed, read};
 use crate::table::image::images::{Imaged, Images, Kept, TableImage};
 
@@ -78,6 +79,19 @@ impl LevelImage {
     }
 }
 
+impl Growth {
+    /// The level of this table of the filter.
+    fn level_of(&self, table: &dyn AnyTable) -> u32 {
+        let level = (0..=self.plan.doublings).find(|&level| self.plan.buckets(level) == table.buckets());
+        level.expect("the table is at one of the filter's levels")
+    }
+
+    /// An empty filter with the same settings, at the level of this table. `None` if there is no memory for it.
+    pub(crate) fn another_for(&self, table: &dyn AnyTable) -> Option<Self> {
+        Self::at_level(self.plan, self.level_of(table)).ok()
+    }
+}
+
 impl Imaged for Growth {
     fn begin_save(&self) -> io::Result<Images<'_>> {
         let mut tables = Vec::new();
@@ -99,9 +113,7 @@ impl Saved for Growth {
     type Stated = (Plan, u32);
 
     fn head(&self, images: &Images<'_>) -> Head {
-        let buckets = images.tables[0].table().buckets();
-        let level = (0..=self.plan.doublings).find(|&level| self.plan.buckets(level) == buckets);
-        let level = level.expect("the image is of one of the filter's levels");
+        let level = self.level_of(images.tables[0].table());
         let [base, doublings, level] = [self.plan.base_bits(), self.plan.doublings, level].map(|number| number as u8);
         let mut head = [0; 12];
         head[..4].copy_from_slice(&[wanted_number(self.plan.encoding), base, doublings, level]);

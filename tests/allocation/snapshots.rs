@@ -75,6 +75,28 @@ fn a_snapshot_is_verified_in_constant_memory() {
     }
 }
 
+#[test]
+fn a_copy_that_is_refused_memory_is_an_error_and_changes_nothing() {
+    fn check<F>(filter: &F, memory: usize, try_clone: impl Fn(&F) -> io::Result<F>, digest: impl Fn(&F) -> u64) {
+        drop(try_clone(filter).unwrap()); // the list of running saves keeps its memory
+        let before = (in_use(), digest(filter));
+        let (copy, requests) = watch(|| try_clone(filter).unwrap());
+        assert!(requests.bytes + size_of::<F>() >= memory, "it has all that the filter has");
+        assert_eq!(digest(&copy), before.1);
+        drop(copy);
+        // Except for the last request: the box around the table cannot be refused.
+        for nth in 1..requests.count {
+            let error = refuse(nth, || try_clone(filter).map(drop)).expect_err("refused");
+            assert_eq!(error.kind(), io::ErrorKind::OutOfMemory, "{error}");
+        }
+        assert_eq!((in_use(), digest(filter)), before);
+    }
+    let filter = filter(LAYOUTS[5], 3000);
+    check(&filter, filter.memory_usage(), Filter::try_clone, |filter| filter.digest().unwrap());
+    let maplet = maplet(MAPLET_LAYOUTS[2], 3000);
+    check(&maplet, maplet.memory_usage(), Maplet::try_clone, |maplet| maplet.digest().unwrap());
+}
+
 /// In JSON the length is not known beforehand, and there is no limit. Nothing is allocated before the bytes have
 /// arrived.
 #[cfg(feature = "serde")]

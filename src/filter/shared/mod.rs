@@ -10,4 +10,5 @@ pub(super) mod settings;
 mod snapshots;
 
 mod absorbing;
+mod cloning;
 mod digests;
