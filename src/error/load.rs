@@ -163,11 +163,12 @@ pub enum LoadError {
         /// The position, which should be 0.
         position: u64,
     },
-    /// A table does not match what the snapshot says about the filter, or about the tables before it.
+    /// The snapshot of a filter whose entries expire says that no tick is known, and yet has entries. Such a filter
+    /// takes none before its first tick.
     #[non_exhaustive]
-    UnexpectedTable {
-        /// Its number: 0, since a filter has one table.
-        number: usize,
+    EntriesWithoutClock {
+        /// How many entries it has.
+        entries: usize,
     },
     /// No growable filter can be built with such an encoding.
     #[non_exhaustive]
@@ -344,10 +345,10 @@ impl fmt::Display for LoadError {
             Self::UnexpectedPosition { position } => {
                 write!(f, "the snapshot states no position, but also the position {position}; rebuild the filter")
             }
-            Self::UnexpectedTable { number } => write!(
+            Self::EntriesWithoutClock { entries } => write!(
                 f,
-                "table {number} of the snapshot does not fit the filter that the snapshot describes; rebuild the \
-                 filter"
+                "the snapshot has {entries} entries, and states that its clock was not set, so that none of them could \
+                 expire; rebuild the filter"
             ),
             Self::UnknownEncoding { encoding } => write!(
                 f,

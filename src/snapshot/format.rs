@@ -27,7 +27,7 @@
 //! | 1 | the bits of an end |
 //! | 4 | the longest lifetime, in ticks |
 //! | 8, 4 | how long a tick is, in seconds and nanoseconds; 0 if that is not known |
-//! | 1 | 1 if a tick is known; if not, 0, and the next three are 0. And 2 more if the filter forgets what is oldest when it is full |
+//! | 1 | 1 if a tick is known; if not, 0, the next three are 0, and no slot is taken. And 2 more if the filter forgets what is oldest when it is full |
 //! | 8 | the tick that is now |
 //! | 2 | the place on the ring of the last tick that has ended: that of now, or of the last one that was ended early |
 //! | 4 | by how many ticks the sweep lags behind |
@@ -99,6 +99,11 @@ pub(crate) trait Saved: Imaged + Sized {
     /// `OutOfMemory`.
     fn empty(stated: Self::Stated, memory_limit: usize, memory_of_caller: usize) -> Result<Self, LoadError>;
 
+    /// Whether what was loaded fits what is stated.
+    fn check(&self) -> Result<(), LoadError> {
+        Ok(())
+    }
+
     /// Reads what follows the header.
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
         let stated = Self::stated(source)?;
@@ -107,6 +112,7 @@ pub(crate) trait Saved: Imaged + Sized {
         source.reserve(plan.memory_usage.saturating_add(memory_of_caller))?;
         let filter = Self::empty(stated, source.limit(), memory_of_caller)?;
         source.words(&plan, &mut |start, words| filter.fill_from(start, words))?;
+        filter.check()?;
         Ok(filter)
     }
 }

@@ -244,6 +244,7 @@ fn use_expiring(filter: &Expiring) {
             assert_eq!((filter.len(), filter.stats().oldest_unswept), (live, None));
         }
         None => {
+            assert!(filter.is_empty(), "nothing can have an end yet");
             assert_eq!(filter.insert_hash_until(1, 8), Err(InsertError::ClockNotSet));
             assert_eq!(filter.advance_to(7), Advance::Origin);
         }

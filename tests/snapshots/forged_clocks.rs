@@ -137,6 +137,22 @@ fn a_table_that_does_not_fit_the_clock_is_refused() {
     assert_refused!(entry.refusal(), LoadError::DamagedBucket { bucket: 1, .. }, names "bucket 1");
 }
 
+/// Without a tick nothing expires: such entries would be found, and would outlive the first tick.
+#[test]
+fn entries_without_a_clock_are_refused() {
+    let forgets = ForgedClock { flags: 2, ahead: Some(0), ..ForgedClock::unknown() };
+    for clock in [ForgedClock::unknown(), forgets] {
+        let entries = Forged { words: vec![1 << 40; 2], count: 2, ..forged(&clock) };
+        assert_refused!(
+            entries.refusal(),
+            LoadError::EntriesWithoutClock { entries: 2, .. },
+            names "2 entries", "clock was not set"
+        );
+    }
+    let entries = Forged { words: vec![1 << 40; 2], count: 2, ..forged(&ForgedClock::known()) };
+    assert_eq!(load_expiring(&entries.bytes()).expect("with a clock, it may have them").len(), 2);
+}
+
 #[test]
 fn an_expiring_filter_is_told_from_a_filter_and_a_maplet() {
     for filter in small_expiring() {

@@ -8,6 +8,7 @@ use crate::filters::{
     build, build_expiring, build_maplet, builder, expiring_builder, saved, saved_expiring, small_expiring,
     small_maplets, state, value_of,
 };
+use crate::forged::{Forged, ForgedClock};
 use crate::support::{LAYOUTS, MAPLET_LAYOUTS};
 
 /// The mode of a seed: how much the fuzzer repairs, whether it expects the key type's schema, which kind of filter
@@ -106,6 +107,9 @@ fn writes_seeds() {
     bytes.clear();
     filter.save(&mut bytes).unwrap();
     each("expiring-forgetful", 4, &bytes);
+    // Entries, though no tick is known.
+    let forged = Forged { words: vec![1 << 40; 2], count: 2, ..Forged::of_expiring(&ForgedClock::unknown()) };
+    each("expiring-without-clock", 4, &forged.bytes());
 
     // Snapshots with a position and an attachment. One has a schema of its own, which a loader for the key type's
     // schema refuses.
