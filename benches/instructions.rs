@@ -112,7 +112,7 @@ fn expiring(slots: usize) -> Expiring {
 fn expiring_at_90(from: u64) -> &'static Subject<Expiring> {
     let filter = expiring(4 * OPERATIONS);
     let len = filter.slots() as u64 * 9 / 10;
-    (0..len).for_each(|index| filter.insert_until(&key(index), END).expect("room"));
+    (0..len).for_each(|index| _ = filter.insert_until(&key(index), END).expect("room"));
     let mut order = Shuffled::new(from..from + len, 0.0);
     Subject::new(filter, (0..).map(|_| order.next()))
 }

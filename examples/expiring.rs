@@ -21,8 +21,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // The tick after the expiry: up to five minutes too long, and never too short. A request may come twice.
     let revoke = |token: &str, exp: u64| revoked.keep_until(token, exp.div_ceil(TICK));
-    revoke("token of alice", now + 900)?;
-    revoke("token of bob", now + 3600)?;
+    assert!(revoke("token of alice", now + 900)?);
+    assert!(revoke("token of bob", now + 3600)?);
+    assert!(!revoke("token of dave", now - TICK)?, "it has expired, so it is not kept");
     // An expiry in milliseconds is a mistake that the filter refuses.
     assert!(matches!(revoke("token of carol", now * 1000), Err(InsertError::LifetimeTooLong { .. })));
 

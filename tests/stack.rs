@@ -266,7 +266,7 @@ const OPERATIONS: [Operation; 52] = [
     ("expiring: insert that takes dead entries out", || {
         on_each(full_of_dead(), |filter| {
             let swept = filter.stats().expired;
-            new().take(KEYS as usize / 4).for_each(|key| filter.insert_until(&key, 14).unwrap());
+            new().take(KEYS as usize / 4).for_each(|key| _ = filter.insert_until(&key, 14).unwrap());
             assert!(filter.stats().expired > swept);
         })
     }),
@@ -283,7 +283,7 @@ const OPERATIONS: [Operation; 52] = [
         })
     }),
     ("expiring: keep_until", || {
-        on_each(full_of_dead(), |filter| (0..99).for_each(|key| filter.keep_until(&key, 15).unwrap()))
+        on_each(full_of_dead(), |filter| (0..99).for_each(|key| _ = filter.keep_until(&key, 15).unwrap()))
     }),
     ("expiring: contains", || on_each(full_of_dead(), |filter| assert!(filter.contains(&1)))),
     ("expiring: remove", || {

@@ -31,7 +31,7 @@ struct Cost {
 impl Cost {
     /// Each slice is timed or counted, because counting takes longer than inserting.
     fn add(&mut self, filter: &Expiring, new: &[Clocked], timed: bool) {
-        let insert = |(key, end): &Clocked| filter.insert_until(key, *end).expect("room");
+        let insert = |(key, end): &Clocked| _ = filter.insert_until(key, *end).expect("room");
         if timed {
             let start = own_time();
             new.iter().for_each(insert);

@@ -168,7 +168,7 @@ model! {
 
 /// An entry is added while it dies.
 fn insert_of_the_dying() -> Model {
-    let inserter = role(|table| table.insert_until(key(0), 11).expect("there is room"));
+    let inserter = role(|table| _ = table.insert_until(key(0), 11).expect("there is room"));
     let clock = role(|table| {
         table.advance_to(11);
         table.advance_to(11);
@@ -183,7 +183,7 @@ model! {
 
 /// The end of an entry is put off while the entry dies.
 fn extension_of_the_dying() -> Model {
-    let keeper = role(|table| table.keep_until(key(0), 12).expect("there is room"));
+    let keeper = role(|table| _ = table.keep_until(key(0), 12).expect("there is room"));
     let clock = role(|table| {
         table.advance_to(11);
         table.advance_to(11);
@@ -288,7 +288,7 @@ model! {
 /// The clock leaps ahead while an entry is added.
 fn insert_beside_a_leap() -> Model {
     let inserter = role(|table| match table.insert_until(key(0), 101) {
-        Ok(()) => assert!(table.contains_live(key(0)), "no order explains this: added and not found"),
+        Ok(kept) => assert!(kept && table.contains_live(key(0)), "no order explains this: added and not found"),
         Err(error) => {
             assert!(matches!(error, InsertError::LifetimeTooLong { now: 10, .. }), "no order explains this: {error}");
         }
@@ -325,7 +325,7 @@ model! {
 
 /// Two inserts find no room. What ends first makes room for both, and nothing else goes.
 fn two_that_find_no_room() -> Model {
-    let inserter = |nth| role(move |table: &Table| table.insert_until(key(nth), 13).expect("a tick makes room"));
+    let inserter = |nth| role(move |table: &Table| _ = table.insert_until(key(nth), 13).expect("a tick makes room"));
     let finally = role(|table| {
         assert!(table.contains_live(key(2)) && table.contains_live(key(3)), "it was forgotten without need");
         assert_eq!((table.live_len(), table.ahead(), table.now()), (4, 1, 10));

@@ -63,8 +63,8 @@ impl<L: AnyLayout> Table<L> {
     }
 
     /// [`ExpiringCuckooFilter::insert_until`](crate::ExpiringCuckooFilter::insert_until)
-    pub fn insert_until(&self, key: Key, expires_at: u64) -> Result<(), InsertError> {
-        self.0.add_until(key.hash(), Until::Tick(expires_at), IfPresent::Add).map(|_| ())
+    pub fn insert_until(&self, key: Key, expires_at: u64) -> Result<bool, InsertError> {
+        self.0.add_until(key.hash(), Until::Tick(expires_at), IfPresent::Add)
     }
 
     /// [`ExpiringCuckooFilter::insert_if_absent_until`](crate::ExpiringCuckooFilter::insert_if_absent_until)
@@ -73,8 +73,8 @@ impl<L: AnyLayout> Table<L> {
     }
 
     /// [`ExpiringCuckooFilter::keep_until`](crate::ExpiringCuckooFilter::keep_until)
-    pub fn keep_until(&self, key: Key, expires_at: u64) -> Result<(), InsertError> {
-        self.0.add_until(key.hash(), Until::Tick(expires_at), IfPresent::Extend).map(|_| ())
+    pub fn keep_until(&self, key: Key, expires_at: u64) -> Result<bool, InsertError> {
+        self.0.add_until(key.hash(), Until::Tick(expires_at), IfPresent::Extend)
     }
 
     /// [`ExpiringCuckooFilter::keep`](crate::ExpiringCuckooFilter::keep)

@@ -265,7 +265,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let Some(clock) = self.clock() else {
             return self.in_buckets_of(item, |bucket| self.layout.count(bucket, fingerprint));
         };
-        let moment = clock.moment();
+        self.copies_at(item, clock, clock.moment())
+    }
+
+    /// The same at a moment of the table's clock.
+    pub(super) fn copies_at(&self, item: Item, clock: &Clock, moment: Moment) -> usize {
+        let fingerprint = self.layout.fingerprint_of(item.entry);
         self.in_buckets_of(item, |bucket| {
             self.layout.count_with(bucket, fingerprint, |end| clock.ring.is_live(moment, end))
         })

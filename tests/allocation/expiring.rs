@@ -25,7 +25,7 @@ fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
             assert!((0..held).all(|key| filter.contains(&key)));
             (held..held + 100).for_each(|key| _ = filter.insert_if_absent_until(&key, 8));
             (0..100).for_each(|key| assert!(filter.remove(&key, end(key))));
-            (0..100).for_each(|key| filter.keep_until(&key, 7 + longest).unwrap());
+            (0..100).for_each(|key| _ = filter.keep_until(&key, 7 + longest).unwrap());
             // More copies than there is room for, lifetimes that are too long, and entries that are dead already.
             (0..30).for_each(|_| _ = filter.insert_until(&held, 8));
             assert!(filter.insert_until(&held, 8 + longest).is_err() && filter.insert_until(&held, 7).is_ok());
@@ -110,7 +110,7 @@ mod saved {
                 let state = || StableHashBuilder::with_key([5; 16]);
                 let filter = builder(layout, keys as usize).hasher(state()).build().unwrap();
                 filter.advance_to(7);
-                (0..keys).for_each(|key| filter.insert_until(&key, 8).unwrap());
+                (0..keys).for_each(|key| _ = filter.insert_until(&key, 8).unwrap());
                 let mut bytes = Vec::new();
                 filter.save(&mut bytes).unwrap();
                 assert_allocates_no_more(&bytes, filter.memory_usage(), size_of::<Filter>(), |bytes| {
@@ -139,7 +139,7 @@ mod saved {
     fn memory_refused_to_a_sweep_fails_only_the_save() {
         let filter = builder(MAPLET_LAYOUTS[2], 100_000).build().unwrap();
         filter.advance_to(7);
-        (0..100_000).for_each(|key| filter.insert_until(&key, 8 + key % 2).unwrap());
+        (0..100_000).for_each(|key| _ = filter.insert_until(&key, 8 + key % 2).unwrap());
         let act = || assert_eq!(refuse(1, || filter.advance_to(30)), Advance::Forward { ticks: 23 });
         let error = filter.save(First(Some(act))).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);

@@ -33,7 +33,7 @@ fn a_jump_has_everything_expire_at_once_and_for_good() {
     for jump in [15, 16, 17, 31, 32, 33, 1000, 1 << 40, u64::MAX - 5000] {
         let filter = filter(100, 15, 1e-6);
         filter.advance_to(1000);
-        (0..30).for_each(|key| filter.insert_until(&key, 1001 + key % 15).expect("there is room"));
+        (0..30).for_each(|key| _ = filter.insert_until(&key, 1001 + key % 15).expect("there is room"));
         assert_eq!(filter.advance_to(1000 + jump), Advance::Forward { ticks: jump });
         assert_eq!((filter.live_len(), filter.stats().clock_jumps), (0, 1), "a jump of {jump}");
         for now in 1000 + jump..1000 + jump + 40 {
@@ -53,7 +53,7 @@ fn a_new_clock_leaves_the_rest_of_each_lifetime() {
     for start in [0, 3, 1000, 1 << 63, u64::MAX - 100] {
         let filter = filter(100, 15, 1e-6);
         filter.advance_to(28_500_000);
-        (1..=15).for_each(|left| filter.insert_until(&left, 28_500_000 + left).expect("there is room"));
+        (1..=15).for_each(|left| _ = filter.insert_until(&left, 28_500_000 + left).expect("there is room"));
         filter.advance_to(28_500_002);
         filter.restart_clock(start);
         assert_eq!(filter.now(), Some(start));

@@ -46,8 +46,8 @@ fn whole_ticks_go_and_the_earliest_first() {
             let end = now + random.random_range(1..=longest);
             let last_gone = ends.values().copied().filter(|&end| end > gone).max();
             match filter.insert_until(&key, end) {
-                Ok(()) => {
-                    assert!(end > gone, "what was given up is not taken");
+                Ok(kept) => {
+                    assert!(kept && end > gone, "what was given up is not taken");
                     let lost = ends.iter().filter(|&(key, &end)| end > gone && !filter.contains(key));
                     gone = lost.map(|(_, &end)| end).max().unwrap_or(gone);
                     assert!(gone < end, "what ends first is forgotten first");
@@ -93,7 +93,7 @@ fn whole_ticks_go_and_the_earliest_first() {
 fn what_was_forgotten_does_not_end_again_and_others_keep_their_ends() {
     let filter = forgetful(1000, 15);
     let later = filter.capacity() as u64 / 2;
-    (0..later).for_each(|key| filter.insert_until(&key, 1010).unwrap());
+    (0..later).for_each(|key| _ = filter.insert_until(&key, 1010).unwrap());
     let next = fill(&filter, later, 1004); // refused: nothing ends before that
     assert!(filter.stats().forgotten_early_by == 0 && filter.stats().inserts_refused == 1);
     filter.insert(&next).expect("those of tick 1004 go");
@@ -131,9 +131,9 @@ fn an_end_that_was_given_up_is_refused_and_nothing_is_lost_in_silence() {
         assert_eq!((filter.insert_if_absent_until(&7, end), filter.keep_until(&7, end)), (Err(error), Err(error)));
         assert!(!filter.remove(&0, end), "it has gone already");
         // A key that lives longer needs nothing.
-        assert_eq!((filter.insert_if_absent_until(&next, end), filter.keep_until(&next, end)), (Ok(false), Ok(())));
+        assert_eq!((filter.insert_if_absent_until(&next, end), filter.keep_until(&next, end)), (Ok(false), Ok(true)));
     }
-    assert_eq!(filter.insert_until(&7, 1000), Ok(()), "what has ended by the clock is no error");
+    assert_eq!(filter.insert_until(&7, 1000), Ok(false), "what has ended by the clock is no error");
     assert_eq!(filter.insert_until_batch([(&8, 1004), (&9, 1003), (&10, 1004)]).unwrap_err().inserted, 1);
     assert!(filter.stats().inserts_refused >= 10);
 }
@@ -155,7 +155,7 @@ fn a_burst_within_the_last_tick_is_refused_until_the_clock_goes_on() {
 #[test]
 fn many_entries_of_one_key_make_nobody_else_go() {
     let filter = forgetful(1000, 15);
-    (1..=900).for_each(|key| filter.insert_until(&key, 1001).unwrap());
+    (1..=900).for_each(|key| _ = filter.insert_until(&key, 1001).unwrap());
     let copies = (0..15).take_while(|nth| filter.insert_until(&0, 1001 + nth).is_ok()).count();
     let error = filter.insert_until(&0, 1015).unwrap_err();
     assert!(matches!(error, InsertError::TooManyCopies { .. }), "{error}");
@@ -167,7 +167,7 @@ fn many_entries_of_one_key_make_nobody_else_go() {
 fn a_filter_that_is_half_empty_forgets_nothing() {
     let refused = (0..100).find_map(|_| {
         let filter = forgetful(1000, 15);
-        (1 << 40..1 << 40 | 10).for_each(|key: u64| filter.insert_until(&key, 1001).unwrap());
+        (1 << 40..1 << 40 | 10).for_each(|key: u64| _ = filter.insert_until(&key, 1001).unwrap());
         let copies = 2 * filter.slots_per_bucket() - 1;
         let key = (0..400).map(|nth| nth / copies as u64).find(|key| filter.insert_until(key, 1008).is_err())?;
         // All that is in the way would end before this one.
@@ -211,7 +211,7 @@ fn a_new_clock_a_clear_and_a_jump_keep_what_was_given_up() {
 fn filters_that_have_forgotten_can_be_absorbed() {
     let small = |keys: std::ops::Range<u64>| {
         let filter = forgetful(1000, 15).empty_like().unwrap();
-        keys.for_each(|key| filter.insert_until(&key, 1006).unwrap());
+        keys.for_each(|key| _ = filter.insert_until(&key, 1006).unwrap());
         filter
     };
     let forgetting = small(0..0);
@@ -229,7 +229,7 @@ fn filters_that_have_forgotten_can_be_absorbed() {
     assert_eq!(forgetting.stats().forgotten, forgotten + 1);
     // What is to come is counted by the ends, before anything is added.
     let full = forgetting.empty_like().unwrap();
-    (1..full.capacity() as u64).for_each(|key| full.insert_until(&(1 << 40 | key), 1014).unwrap());
+    (1..full.capacity() as u64).for_each(|key| _ = full.insert_until(&(1 << 40 | key), 1014).unwrap());
     full.advance_to(1002);
     let refused = full.absorb(&forgetting);
     assert!(matches!(refused, Err(AbsorbError::TooMany { .. })), "{refused:?}");
@@ -259,7 +259,7 @@ fn what_was_not_forgotten_is_found_whatever_others_do() {
                     let now = tick.load(Ordering::SeqCst);
                     // Beyond what any other thread may have asked for by now: its tick goes last.
                     match filter.insert_until(&key, now + 1 + nth % 7) {
-                        Ok(()) => own.push((key, now + 1 + nth % 7)),
+                        Ok(_) => own.push((key, now + 1 + nth % 7)),
                         Err(InsertError::Full { .. } | InsertError::Forgotten { .. }) => (),
                         Err(error) => assert!(matches!(error, InsertError::LifetimeTooLong { .. }), "{error}"),
                     }

@@ -12,7 +12,7 @@ fn a_removal_takes_no_lookalike_with_it() {
     assert!(filter.fingerprint_bits() <= 8, "{filter:?}");
     filter.advance_to(100);
     let end = |key: u64| 101 + key % 15;
-    (0..3000).for_each(|key| filter.insert_until(&key, end(key)).expect("there is room"));
+    (0..3000).for_each(|key| _ = filter.insert_until(&key, end(key)).expect("there is room"));
     for key in (0..3000).step_by(2) {
         assert!(filter.remove(&key, end(key)), "each key has an entry of its own");
     }
@@ -44,7 +44,7 @@ fn relocations_and_sweeps_change_no_lifetime() {
     for now in 0..60 {
         filter.advance_to(now);
         let keys = now * 2000..(now + 1) * 2000;
-        keys.clone().for_each(|key| filter.insert_until(&key, end(key)).expect("there is room"));
+        keys.clone().for_each(|key| _ = filter.insert_until(&key, end(key)).expect("there is room"));
         for key in keys.start.saturating_sub(2000 * 16)..keys.end {
             assert_eq!(filter.contains(&key), end(key) > now, "{key} at {now}");
         }

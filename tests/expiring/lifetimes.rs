@@ -31,8 +31,12 @@ impl Model {
         }
     }
 
+    fn has_passed(&self, expires_at: u64) -> bool {
+        self.now.is_some_and(|now| expires_at <= now)
+    }
+
     fn add(&mut self, key: u64, expires_at: u64) {
-        if self.now.is_some_and(|now| expires_at > now) {
+        if !self.has_passed(expires_at) {
             self.ends.entry(key).or_default().push(expires_at);
         }
     }
@@ -107,7 +111,9 @@ fn compare(filter: &ExpiringCuckooFilter<u64>, operations: &[Operation]) {
         match *operation {
             Operation::Insert(key, offset) => {
                 let end = at(offset);
-                if checked(end, filter.insert_until(&key, end).err()) {
+                let kept = filter.insert_until(&key, end);
+                if checked(end, kept.err()) {
+                    assert_eq!(kept, Ok(!model.has_passed(end)));
                     model.add(key, end);
                 }
             }
@@ -115,7 +121,7 @@ fn compare(filter: &ExpiringCuckooFilter<u64>, operations: &[Operation]) {
                 let end = at(offset);
                 let added = filter.insert_if_absent_until(&key, end);
                 if checked(end, added.err()) {
-                    assert_eq!(added, Ok(!model.live(key)));
+                    assert_eq!(added, Ok(!model.live(key) && !model.has_passed(end)));
                     if !model.live(key) {
                         model.add(key, end);
                     }
@@ -123,7 +129,9 @@ fn compare(filter: &ExpiringCuckooFilter<u64>, operations: &[Operation]) {
             }
             Operation::KeepUntil(key, offset) => {
                 let end = at(offset);
-                if checked(end, filter.keep_until(&key, end).err()) {
+                let kept = filter.keep_until(&key, end);
+                if checked(end, kept.err()) {
+                    assert_eq!(kept, Ok(!model.has_passed(end)));
                     match model.ends.get_mut(&key).and_then(|ends| ends.iter_mut().max()) {
                         Some(latest) => *latest = end.max(*latest),
                         None => model.add(key, end),
@@ -198,7 +206,7 @@ fn in_a_full_table_too() {
         for n in 0..4 {
             let (key, end) = (now * 4 + n, now + 1 + (now * 7 + n * 5) % 15);
             match filter.insert_until(&key, end) {
-                Ok(()) => assert_eq!(model.insert(key, end), None),
+                Ok(kept) => assert_eq!((kept, model.insert(key, end)), (true, None)),
                 Err(_) => refused += 1,
             }
         }

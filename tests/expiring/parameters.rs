@@ -105,12 +105,13 @@ fn a_full_filter_says_so_and_is_as_it_was() {
     assert!(error.to_string().starts_with("the ExpiringCuckooFilter is full"), "{error}");
     assert!((0..refused).all(|key| filter.contains(&key)));
     assert_eq!(filter.live_len() as u64, refused);
-    // An entry whose lifetime has ended needs no room.
-    assert_eq!((filter.insert_until(&refused, 0), filter.insert_if_absent_until(&refused, 0)), (Ok(()), Ok(true)));
+    // An entry whose end has passed needs no room, and is not kept.
+    assert_eq!((filter.insert_until(&refused, 0), filter.insert_if_absent_until(&refused, 0)), (Ok(false), Ok(false)));
+    assert_eq!((filter.keep_until(&refused, 0), filter.keep_until(&0, 0)), (Ok(false), Ok(false)));
 
     let copies = 2 * filter.slots_per_bucket();
     filter.clear();
-    (0..copies).for_each(|_| filter.insert_until(&1, 10).expect("there is room for as many"));
+    (0..copies).for_each(|_| _ = filter.insert_until(&1, 10).expect("there is room for as many"));
     let error = filter.insert_until(&1, 10).expect_err("there is no room for more");
     assert!(error.to_string().contains("live entries of this key"), "{error}");
     filter.keep_until(&1, 12).expect("that needs no room");

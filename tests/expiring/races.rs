@@ -41,7 +41,7 @@ fn what_lives_is_found_and_what_is_dead_is_not() {
                         while own.len() < 900 {
                             let end = now.load(Ordering::SeqCst) + 1 + next % ticks;
                             match filter.insert_until(&next, end) {
-                                Ok(()) => own.push((next, end)),
+                                Ok(_) => own.push((next, end)),
                                 Err(_) => break,
                             }
                             next += 1;
@@ -79,7 +79,7 @@ fn what_is_kept_on_is_always_found() {
         let filter = filter(400, ticks, 1e-6);
         filter.advance_to(0);
         let keys: Vec<u64> = (0..100).collect();
-        keys.iter().for_each(|key| filter.keep_until(key, ticks).expect("there is room"));
+        keys.iter().for_each(|key| _ = filter.keep_until(key, ticks).expect("there is room"));
         let done = AtomicBool::new(false);
         thread::scope(|threads| {
             let (filter, keys, done) = (&filter, &keys, &done);
@@ -87,7 +87,7 @@ fn what_is_kept_on_is_always_found() {
                 let (start, mut now) = (Instant::now(), 0);
                 while start.elapsed() < LENGTH {
                     // Before the tick at which the first of them would die.
-                    keys.iter().for_each(|key| filter.keep_until(key, now + 2).expect("it has an entry"));
+                    keys.iter().for_each(|key| _ = filter.keep_until(key, now + 2).expect("it has an entry"));
                     now += 1;
                     filter.advance_to(now);
                 }

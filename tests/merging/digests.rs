@@ -156,8 +156,8 @@ fn the_dead_that_were_not_swept_do_not_count() -> Result {
     for filter in [&one, &other] {
         filter.advance_to(10);
     }
-    hashes(0, 100_000).try_for_each(|key| one.insert_until(&key, 11))?;
-    hashes(500_000, 1000).try_for_each(|key| one.insert_until(&key, 20).and(other.insert_until(&key, 20)))?;
+    hashes(0, 100_000).try_for_each(|key| one.insert_until(&key, 11).map(drop))?;
+    hashes(500_000, 1000).try_for_each(|key| one.insert_until(&key, 20).and(other.insert_until(&key, 20)).map(drop))?;
     assert_ne!(one.digest()?, other.digest()?);
     one.advance_to(11);
     assert!(one.len() > 50_000, "without unswept entries the test shows nothing");
@@ -225,7 +225,7 @@ fn what_was_loaded_has_the_digest_of_what_was_saved() -> Result {
     there_and_back!(Maplet, maplet);
     let expiring = expiring(100, 14);
     expiring.advance_to(100);
-    hashes(0, 80).try_for_each(|key| expiring.insert_until(&key, 101 + key.0 % 14))?;
+    hashes(0, 80).try_for_each(|key| expiring.insert_until(&key, 101 + key.0 % 14).map(drop))?;
     expiring.advance_to(105);
     there_and_back!(Expiring, expiring);
     let growable = growable(100);

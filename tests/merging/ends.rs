@@ -125,14 +125,14 @@ fn the_live_alone_must_fit() {
     for filter in [&sum, &other] {
         filter.advance_to(10);
     }
-    hashes(0, 900).for_each(|key| sum.insert_until(&key, 11).unwrap());
-    hashes(2000, 900).for_each(|key| other.insert_until(&key, 11).unwrap());
-    hashes(4000, 50).for_each(|key| other.insert_until(&key, 20).unwrap());
+    hashes(0, 900).for_each(|key| _ = sum.insert_until(&key, 11).unwrap());
+    hashes(2000, 900).for_each(|key| _ = other.insert_until(&key, 11).unwrap());
+    hashes(4000, 50).for_each(|key| _ = other.insert_until(&key, 20).unwrap());
     let error = sum.absorb(&other).unwrap_err();
     assert!(matches!(error, AbsorbError::TooMany { len: 900, coming: 950, .. }), "{error}");
     let full = expiring(1000, 14);
     full.advance_to(11);
-    hashes(6000, full.capacity() - 40).for_each(|key| full.insert_until(&key, 20).unwrap());
+    hashes(6000, full.capacity() - 40).for_each(|key| _ = full.insert_until(&key, 20).unwrap());
     let error = full.absorb(&other).unwrap_err();
     assert!(matches!(error, AbsorbError::TooMany { coming: 50, .. }), "those that live by this clock: {error}");
     sum.advance_to(11);

@@ -62,7 +62,7 @@ fn what_was_in_stays_and_no_part_is_no_change() {
 
     let whole = expiring(100, 14);
     whole.advance_to(10);
-    let fill = |_, part: &crate::Expiring| -> Result<(), Failure> { Ok(part.insert_until(&Raw(1), 20)?) };
+    let fill = |_, part: &crate::Expiring| -> Result<(), Failure> { Ok(part.insert_until(&Raw(1), 20).map(drop)?) };
     assert_eq!(whole.fill_in_parts(2, fill), Ok(2), "parts have the tick of the whole");
     whole.advance_to(19);
     assert!(whole.contains(&Raw(1)));

@@ -20,11 +20,11 @@ fn what_is_saved_is_loaded_in_every_layout_with_every_end() {
             let (keys, longest) = (filter.capacity() as u64, filter.longest_lifetime());
             let end = |key| NOW + 1 + u64::from(value_of(key, end_bits)) % longest;
             filter.advance_to(NOW);
-            (0..keys).for_each(|key| filter.insert_until(&key, end(key)).unwrap());
+            (0..keys).for_each(|key| _ = filter.insert_until(&key, end(key)).unwrap());
             (0..keys / 3).for_each(|key| assert!(filter.remove(&key, end(key))));
             // Keys with a second entry.
             let more = keys / 2..keys / 2 + 10.min(keys / 8);
-            more.clone().for_each(|key| filter.insert_until(&key, end(key + 1)).unwrap());
+            more.clone().for_each(|key| _ = filter.insert_until(&key, end(key + 1)).unwrap());
             let bytes = saved_expiring(&filter);
             assert_eq!(bytes.len(), 107 + 8 * filter.slots() / slots);
 
@@ -51,7 +51,7 @@ fn what_is_saved_is_loaded_in_every_layout_with_every_end() {
                 assert_eq!(loaded.live_len(), filter.live_len());
             }
             assert_eq!(loaded.live_len(), 0);
-            (0..keys).for_each(|key| loaded.insert_until(&key, NOW + longest + 1).unwrap());
+            (0..keys).for_each(|key| _ = loaded.insert_until(&key, NOW + longest + 1).unwrap());
             (0..keys).for_each(|key| assert!(loaded.remove(&key, NOW + longest + 1)));
         }
     }
@@ -83,7 +83,7 @@ fn resolution_position_attachment_and_schema_come_back() {
     assert_eq!((loaded.resolution(), loaded.longest_lifetime(), loaded.end_bits()), (None, 9, 4));
     assert_eq!(loaded.insert_for(&1, hour), Err(InsertError::ResolutionUnknown));
     assert!(matches!(loaded.insert_until(&1, 17), Err(InsertError::LifetimeTooLong { now: 7, longest: 9, .. })));
-    assert_eq!(loaded.insert_until(&1, 16), Ok(()));
+    assert_eq!(loaded.insert_until(&1, 16), Ok(true));
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_filter_that_was_saved_before_its_first_tick_waits_for_it() {
         assert_eq!((loaded.now(), saved_expiring(&loaded)), (None, bytes.clone()));
         assert_eq!(loaded.insert_until(&1, first + 5), Err(InsertError::ClockNotSet));
         assert_eq!(loaded.advance_to(first), Advance::Origin);
-        (1..=15).for_each(|end| loaded.insert_until(&end, first + end).unwrap());
+        (1..=15).for_each(|end| _ = loaded.insert_until(&end, first + end).unwrap());
         let loaded = load_expiring(&saved_expiring(&loaded)).unwrap();
         for ahead in 0..=15 {
             loaded.advance_to(first + ahead);
@@ -110,7 +110,7 @@ fn a_clock_behind_is_said_and_a_new_one_keeps_lifetimes() {
     for saved_at in [1, 5, 16, NOW, u64::MAX - 15] {
         let filter = expiring_builder().capacity(100).lifetime_in_ticks(15).build().unwrap();
         filter.advance_to(saved_at - 1);
-        (1..=15).for_each(|end| filter.insert_until(&end, saved_at - 1 + end).unwrap());
+        (1..=15).for_each(|end| _ = filter.insert_until(&end, saved_at - 1 + end).unwrap());
         filter.advance_to(saved_at);
         let bytes = saved_expiring(&filter);
 
@@ -158,7 +158,7 @@ fn what_died_and_was_not_swept_when_it_was_saved_stays_dead() {
         filter.advance_to(NOW);
         let keys = distinct_keys(&filter, 50_000);
         let end = |nth: usize| NOW + 1 + nth as u64 * 7 % longest;
-        (0..keys.len()).for_each(|nth| filter.insert_until(&keys[nth], end(nth)).unwrap());
+        (0..keys.len()).for_each(|nth| _ = filter.insert_until(&keys[nth], end(nth)).unwrap());
         let mut lagged = 0;
         for tick in [NOW + 1, NOW + 1, NOW + 2, NOW + 3, NOW + 4, NOW + 4] {
             filter.advance_to(tick);

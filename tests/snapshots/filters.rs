@@ -112,7 +112,9 @@ pub(crate) fn small_expiring() -> impl Iterator<Item = Expiring> {
     MAPLET_LAYOUTS.into_iter().map(|layout| {
         let filter = build_expiring(layout, 20);
         filter.advance_to(28_500_000);
-        (0..15).for_each(|key| filter.insert_until(&key, 28_500_001 + u64::from(value_of(key, layout.0) / 2)).unwrap());
+        (0..15).for_each(|key| {
+            _ = filter.insert_until(&key, 28_500_001 + u64::from(value_of(key, layout.0) / 2)).unwrap()
+        });
         filter.insert_until(&1, 28_500_001).unwrap();
         filter
     })

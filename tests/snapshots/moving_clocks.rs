@@ -25,8 +25,8 @@ fn each_entry_that_lives_is_in_the_snapshot_whatever_moves() {
     for round in 0..6 {
         let begun = filter.now().unwrap();
         let last = begun + LONGEST;
-        (0..).zip(&stay).for_each(|(nth, key)| filter.insert_until(key, last - nth % 8).unwrap());
-        extended.iter().chain(&leave).for_each(|key| filter.insert_until(key, last - 10).unwrap());
+        (0..).zip(&stay).for_each(|(nth, key)| _ = filter.insert_until(key, last - nth % 8).unwrap());
+        extended.iter().chain(&leave).for_each(|key| _ = filter.insert_until(key, last - 10).unwrap());
         let (clock, ended) = (AtomicU64::new(begun), AtomicBool::new(false));
         let (mut bytes, writes) = (Vec::new(), AtomicUsize::new(0));
         thread::scope(|scope| {
@@ -156,11 +156,11 @@ fn the_clock_of_a_snapshot_is_that_of_its_moment() {
         let keys = distinct_keys(&filter, 20_000);
         let (old, new) = keys.split_at(10_000);
         let end = |nth: usize| 71 + nth as u64 % 15;
-        (0..).zip(old).for_each(|(nth, key)| filter.insert_until(key, end(nth)).unwrap());
+        (0..).zip(old).for_each(|(nth, key)| _ = filter.insert_until(key, end(nth)).unwrap());
         let act = || {
             filter.advance_to(500);
             filter.restart_clock(3);
-            (0..).zip(new).for_each(|(nth, key)| filter.insert_until(key, 4 + nth % 15).unwrap());
+            (0..).zip(new).for_each(|(nth, key)| _ = filter.insert_until(key, 4 + nth % 15).unwrap());
             Ok(())
         };
         let mut bytes = Vec::new();

@@ -81,7 +81,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     }
 
     /// [`insert_until`](Self::insert_until) for many pairs of a key and the tick at which it expires, in their order. Returns
-    /// how many pairs there were, including those that had already expired.
+    /// how many pairs there were, including those that had already expired and were not kept.
     ///
     /// # Errors
     /// [`InsertBatchError`] if a pair is refused. The error says how many went in before it; no others did. Pairs

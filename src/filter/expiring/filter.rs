@@ -197,9 +197,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// Each pair is removed, or expires, on its own. To make one entry live longer, use
     /// [`keep_until`](Self::keep_until).
     ///
-    /// An entry that has already expired by the clock of the filter is not kept, and that is no error. (If your
-    /// clock may be behind the filter's, compare it with [`now`](Self::now): entries that you believe to be live
-    /// would not be kept.)
+    /// Returns whether it was kept: `false` if the entry has already expired by the clock of the filter. (Your clock
+    /// may be behind the filter's: compare it with [`now`](Self::now).)
     ///
     /// Cost: as a rule two cache lines read and one of them written, with one stripe locked for a few instructions.
     /// Where both buckets of the key are full, it costs as much as a
@@ -220,7 +219,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
     /// let blocked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// blocked.advance_to(1000);
-    /// blocked.insert_until("198.51.100.7", 1010)?;
+    /// assert!(blocked.insert_until("198.51.100.7", 1010)?);
+    /// assert!(!blocked.insert_until("198.51.100.9", 1000)?, "that is over");
     /// let error = blocked.insert_until("198.51.100.8", 1016).unwrap_err();
     /// assert!(matches!(error, InsertError::LifetimeTooLong { now: 1000, longest: 15, .. }), "{error}");
     /// blocked.advance_to(1009);
@@ -230,7 +230,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn insert_until<Q>(&self, key: &Q, expires_at: u64) -> Result<(), InsertError>
+    pub fn insert_until<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, InsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
@@ -296,7 +296,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.insert_hash_if_absent(self.hash_one(key))
     }
 
-    /// Adds an entry for the key unless the key has a live one. Returns `true` if the key had no live entry.
+    /// Adds an entry for the key unless the key has a live one. Returns `true` if it was added: `false` if the key has
+    /// a live entry, or if `expires_at` is not after now.
     ///
     /// It is one step: of many threads that race to add one absent key, exactly one gets `true`. An entry that is
     /// there stays as it is and keeps its end.
@@ -304,9 +305,6 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// The filter mistakes a share of the absent keys, the [false-positive rate](Self::false_positive_rate), for
     /// others, and does not add them. If that would lose something, build it with a lower rate. And don't mix this
     /// with [`remove`](Self::remove), unless losing an entry now and then does no harm.
-    ///
-    /// If `expires_at` is not after now, nothing is added. The answer is still `true` if the key is absent, in every
-    /// such call.
     ///
     /// Cost: that of an [`insert_until`](Self::insert_until).
     ///
@@ -358,11 +356,11 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     }
 
     /// Makes sure that the key is found until at least the tick `expires_at`, without a second entry where one is
-    /// enough.
+    /// enough. Returns `false`, and changes nothing, if `expires_at` is not after now.
     ///
     /// If the key has live entries, the one with the latest end is extended to `expires_at`, or left as it is
-    /// if it already lives longer. If the key has none, one is added, unless `expires_at` has passed. Use this for
-    /// what is seen again and again and lives on each time: sessions, leases, blocked addresses.
+    /// if it already lives longer. If the key has none, one is added. Use this for what is seen again and again and
+    /// lives on each time: sessions, leases, blocked addresses.
     ///
     /// **Don't [`remove`](Self::remove) from a filter in which entries are kept in this way.** A look-alike of this
     /// key shares the one entry with it, so removing either key removes both.
@@ -384,7 +382,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn keep_until<Q>(&self, key: &Q, expires_at: u64) -> Result<(), InsertError>
+    pub fn keep_until<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, InsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
@@ -492,8 +490,8 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// # Errors
     /// Those of `insert_until`.
     #[inline]
-    pub fn insert_hash_until(&self, hash: u64, expires_at: u64) -> Result<(), InsertError> {
-        self.add(hash, Until::Tick(expires_at), IfPresent::Add).map(|_| ())
+    pub fn insert_hash_until(&self, hash: u64, expires_at: u64) -> Result<bool, InsertError> {
+        self.add(hash, Until::Tick(expires_at), IfPresent::Add)
     }
 
     /// [`insert_if_absent`](Self::insert_if_absent) by hash.
@@ -528,8 +526,8 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// # Errors
     /// Those of `keep_until`.
     #[inline]
-    pub fn keep_hash_until(&self, hash: u64, expires_at: u64) -> Result<(), InsertError> {
-        self.add(hash, Until::Tick(expires_at), IfPresent::Extend).map(|_| ())
+    pub fn keep_hash_until(&self, hash: u64, expires_at: u64) -> Result<bool, InsertError> {
+        self.add(hash, Until::Tick(expires_at), IfPresent::Extend)
     }
 
     /// [`contains`](Self::contains) by hash.

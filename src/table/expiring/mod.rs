@@ -96,9 +96,9 @@
 //! |---|---|
 //! | `advance_to` | when the moment is published. All that dies by it is out at once, whenever a pass gets there. If nothing was due: at its look at the clock |
 //! | lookups | as in `table/maplet.rs` |
-//! | `insert`, `keep_until` | at their compare-exchange. An entry that has died by then has no effect, so any moment will do. If the end that `keep_until` puts off has passed by then, `keep_until` has added an entry |
+//! | `insert`, `keep_until` | *false*, since the end has passed: at its look at the clock. *true*: at its compare-exchange; or, if the end has passed by then, just before it passed. If only the end that `keep_until` puts off has passed by then, `keep_until` has added an entry |
 //! | `remove` | at its compare-exchange; or, if the end has passed by then, just before it passed: the entry was there, for the lock was held |
-//! | `insert_if_absent` | *false*: at its look. *true*: at its compare-exchange; under the lock, no other thread has added an entry of the class |
+//! | `insert_if_absent` | *false*: at its look, by the moment of the clock by which it also judges the end. *true*: as `insert`; under the lock, no other thread has added an entry of the class |
 //! | an insert that is refused for its lifetime | at its look at the clock |
 //! | an insert that is refused for lack of room | at the moment without room that `table/relocate.rs` describes. Dead entries count as room there: the search leaves them out, by one moment of the clock for all buckets, and its result does not count if the clock has gone on. At last the insert checks whether its own entry would still be live. If so, it was live at that moment |
 //!
@@ -159,10 +159,10 @@ pub(crate) enum IfPresent {
 
 /// The result of an attempt to add an entry.
 enum Attempt {
-    /// It was added, or is dead already.
-    Added,
-    /// There was an entry that serves instead.
-    NotNeeded,
+    /// The key is found until then: the entry was added, or an entry of the key serves instead.
+    Kept,
+    /// Nothing was to be added: the entry is dead already, or the key has one.
+    NotKept,
     /// A pass must come first.
     NotYet,
     /// Its end was given up. The slow way says what that means.
@@ -298,7 +298,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Adds an entry of the class that expires at `until`; returns whether it was added.
+    /// Adds an entry of the class that expires at `until`, or makes one of the class live until then. `false` if the
+    /// entry is dead already, or if the class has one and that is not to be extended.
     #[inline(always)]
     pub(in crate::table) fn add_until(
         &self,
@@ -314,8 +315,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             if self.is_being_saved() { self.add_while_saved(item) } else { self.add(layout, item) }
         };
         match self.add_until_locked(layout, &guard, class, (until, if_present), add, || Ok(Attempt::Forgotten))? {
-            Attempt::Added => Ok(true),
-            Attempt::NotNeeded => Ok(false),
+            Attempt::Kept => Ok(true),
+            Attempt::NotKept => Ok(false),
             attempt => {
                 drop(guard);
                 self.add_until_slow(class, until, if_present, attempt)
@@ -356,8 +357,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let mut refused = None;
         loop {
             match attempt {
-                Attempt::Added => return Ok(true),
-                Attempt::NotNeeded => return Ok(false),
+                Attempt::Kept => return Ok(true),
+                Attempt::NotKept => return Ok(false),
                 Attempt::Forgotten => (),
                 Attempt::NotYet => self.wait_for_sweep(self.own_clock()),
                 Attempt::NoRoom => {
@@ -404,23 +405,23 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let clock = self.own_clock();
         let reading = clock.read();
         let admission = clock.admit(reading, until)?;
-        if if_present == IfPresent::Refuse && self.copies(class) > 0 {
-            return Ok(Attempt::NotNeeded);
+        if if_present == IfPresent::Refuse && self.copies_at(class, clock, reading.moment) > 0 {
+            return Ok(Attempt::NotKept);
         }
         let end = match admission {
-            Admission::Dead => return Ok(Attempt::Added),
+            Admission::Dead => return Ok(Attempt::NotKept),
             Admission::NotYet => return Ok(Attempt::NotYet),
             Admission::Forgotten => return forgotten(),
             Admission::At { end } => end,
         };
         if if_present == IfPresent::Extend && self.extend(guard, clock, reading.moment, class, end) {
-            return Ok(Attempt::NotNeeded);
+            return Ok(Attempt::Kept);
         }
         let item = class.with(layout, clock.ring.place(end));
         self.bump_to_add(guard, Fault::AddValueWithoutBump);
         if add(item) {
             self.common.counters.add_len(1);
-            return Ok(Attempt::Added);
+            return Ok(Attempt::Kept);
         }
         Ok(Attempt::NoRoom)
     }
@@ -429,7 +430,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     fn refuse_forgotten(&self, class: Item, until: Until, if_present: IfPresent) -> Result<Attempt, InsertError> {
         // Another live entry lives longer.
         if if_present == IfPresent::Extend && self.copies(class) > 0 {
-            return Ok(Attempt::NotNeeded);
+            return Ok(Attempt::Kept);
         }
         self.common.counters.insert_refused();
         Err(self.own_clock().forgotten(until))

@@ -154,7 +154,7 @@ pub(crate) trait ExpiringTable: AnyTable {
     fn advance_to(&self, tick: u64) -> Advance;
     fn restart_clock(&self, tick: u64);
     fn contains_live(&self, hash: u64) -> bool;
-    /// Whether the entry was added.
+    /// Whether the entry was added, or the key's entry was made to live that long.
     fn add_until(&self, hash: u64, until: Until, if_present: IfPresent) -> Result<bool, InsertError>;
     fn remove_until(&self, hash: u64, expires_at: u64) -> bool;
     /// How many entries will be live in this many ticks.

@@ -135,10 +135,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                         Err(InsertError::Forgotten { .. }) => {
                             _ = clock.tallies.forgotten.fetch_add(1, Ordering::Relaxed)
                         }
-                        added => {
-                            added?;
-                            *copies += 1;
-                        }
+                        added => *copies += u64::from(added?),
                     }
                 }
                 Ok(())

@@ -29,9 +29,9 @@ struct State {
 /// What a thread asked about a class of keys, mostly with an end, and the answer.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
-    Insert(u64, Result<(), InsertError>),
+    Insert(u64, Result<bool, InsertError>),
     InsertIfAbsent(u64, Result<bool, InsertError>),
-    KeepUntil(u64, Result<(), InsertError>),
+    KeepUntil(u64, Result<bool, InsertError>),
     Contains(bool),
     Remove(u64, bool),
     /// What is in the way of an entry with this end was ended early: how many ticks.
@@ -112,16 +112,17 @@ impl Specification for Multiset {
             error => matches!(ticks(end), Some(1..)) && room.refuses(class, copies, error),
         };
         let holds = match answer {
-            Answer::Insert(end, Ok(())) => add(left, end),
+            Answer::Insert(end, Ok(kept)) => add(left, end) && kept == (ticks(end) > Some(0)),
             Answer::Insert(end, Err(error)) => refusal_is_due(end, error),
-            Answer::InsertIfAbsent(end, Ok(true)) => !is_in && add(left, end),
-            Answer::InsertIfAbsent(end, Ok(false)) => is_in && ticks(end).is_some(),
+            Answer::InsertIfAbsent(end, Ok(true)) => !is_in && add(left, end) && ticks(end) > Some(0),
+            Answer::InsertIfAbsent(end, Ok(false)) => ticks(end).is_some_and(|ticks| is_in || ticks == 0),
             Answer::InsertIfAbsent(end, Err(error)) => match error {
                 InsertError::LifetimeTooLong { .. } => refusal_is_due(end, error),
                 _ => !is_in && refusal_is_due(end, error),
             },
-            Answer::KeepUntil(end, Ok(())) => match (ticks(end), left.iter().rposition(|&copies| copies > 0)) {
-                (Some(0), _) => true,
+            Answer::KeepUntil(end, Ok(kept)) => match (ticks(end), left.iter().rposition(|&copies| copies > 0)) {
+                (Some(0), _) => !kept,
+                _ if !kept => false,
                 (Some(_), Some(_)) if gone(end) => true,
                 (Some(ticks), Some(longest)) => {
                     left[longest] -= 1;
