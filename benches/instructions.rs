@@ -267,7 +267,7 @@ mod counted {
         expiring_batched_lookup_hit: expiring_at_90(0) => live_in_batch, ALL;
         expiring_batched_lookup_miss: expiring_at_90(ABSENT) => live_in_batch, NONE;
         expiring_insert_to_half: expiring_to_half() => each_of(|filter: &Expiring, key| filter.insert_until(key, END).is_ok()), ALL;
-        expiring_remove: expiring_at_90(0) => each_of(|filter: &Expiring, key| filter.remove(key, END)), ALL;
+        expiring_remove: expiring_at_90(0) => each_of(|filter: &Expiring, key| filter.remove_until(key, END)), ALL;
     }
 
     // No caches are simulated: only instructions are needed.

@@ -287,7 +287,7 @@ const OPERATIONS: [Operation; 52] = [
     }),
     ("expiring: contains", || on_each(full_of_dead(), |filter| assert!(filter.contains(&1)))),
     ("expiring: remove", || {
-        on_each(full_of_ends(), |filter| assert!((0..99).all(|key| filter.remove(&key, end_of(key)))))
+        on_each(full_of_ends(), |filter| assert!((0..99).all(|key| filter.remove_until(&key, end_of(key)))))
     }),
     ("expiring: clear", || on_each(full_of_dead(), Expiring::clear)),
     ("expiring: the clock", || {
@@ -302,7 +302,7 @@ const OPERATIONS: [Operation; 52] = [
     ("expiring: insert_batch and remove_batch", || {
         on_each(full_of_ends(), |filter| {
             let (keys, mut removed): (Vec<u64>, _) = ((0..1000).collect(), Vec::new());
-            filter.remove_batch(keys.iter().map(|key| (key, end_of(*key))), &mut removed);
+            filter.remove_until_batch(keys.iter().map(|key| (key, end_of(*key))), &mut removed);
             assert!(removed.len() == 1000 && removed.iter().all(|&removed| removed));
             let keys: Vec<u64> = new().collect();
             assert!(filter.insert_until_batch(keys.iter().map(|key| (key, 14))).is_err());

@@ -137,7 +137,7 @@ impl Held for Expiring {
     }
 
     fn remove(&self, entries: &[Clocked]) -> Option<usize> {
-        Some(number(entries, |(key, end)| self.remove(key, *end)))
+        Some(number(entries, |(key, end)| self.remove_until(key, *end)))
     }
 }
 

@@ -82,11 +82,12 @@ pub enum InsertError {
         /// The last tick that was forgotten.
         up_to: u64,
     },
-    /// A lifetime was given as a [`Duration`](core::time::Duration), but the
+    /// A [`Duration`](core::time::Duration) was given or asked for, but the
     /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) was built [by
     /// ticks](crate::ExpiringBuilder::lifetime_in_ticks), so it does not know how long a tick is.
     ///
-    /// Use [`insert_until`](crate::ExpiringCuckooFilter::insert_until), or build the filter with a
+    /// Use ticks ([`insert_until`](crate::ExpiringCuckooFilter::insert_until),
+    /// [`expires_at`](crate::ExpiringCuckooFilter::expires_at)), or build the filter with a
     /// [`lifetime`](crate::ExpiringBuilder::lifetime).
     ResolutionUnknown,
     /// The filter already holds as many copies of this key as the key's two buckets have slots.
@@ -201,9 +202,9 @@ impl fmt::Display for InsertError {
             ),
             Self::ResolutionUnknown => write!(
                 f,
-                "a lifetime was given as a duration, but the ExpiringCuckooFilter was built with lifetime_in_ticks \
-                 and does not know how long a tick is; give the tick at which the entry expires, or build the filter \
-                 with lifetime"
+                "a duration was given or asked for, but the ExpiringCuckooFilter was built with lifetime_in_ticks \
+                 and does not know how long a tick is; use ticks (insert_until, expires_at), or build the filter with \
+                 lifetime"
             ),
             Self::TooManyCopies { filter: FilterKind::Expiring, copies } => write!(
                 f,

@@ -94,9 +94,19 @@ impl<L: AnyLayout> Table<L> {
         self.clock().ahead()
     }
 
-    /// [`ExpiringCuckooFilter::remove`](crate::ExpiringCuckooFilter::remove)
+    /// [`ExpiringCuckooFilter::remove_until`](crate::ExpiringCuckooFilter::remove_until)
     pub fn remove_until(&self, key: Key, expires_at: u64) -> bool {
         self.0.remove_until(key.hash(), expires_at)
+    }
+
+    /// [`ExpiringCuckooFilter::remove`](crate::ExpiringCuckooFilter::remove)
+    pub fn remove_first(&self, key: Key) -> bool {
+        self.0.remove_first(key.hash())
+    }
+
+    /// [`ExpiringCuckooFilter::expires_at`](crate::ExpiringCuckooFilter::expires_at)
+    pub fn expires_at(&self, key: Key) -> Option<u64> {
+        self.0.last_end(key.hash()).map(|(now, ticks)| now + ticks)
     }
 
     /// One hop of a plan, for an entry of the key with this end.

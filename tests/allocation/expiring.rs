@@ -24,7 +24,7 @@ fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
             let held = (0..).find(|&key| filter.insert_until(&key, end(key)).is_err()).unwrap();
             assert!((0..held).all(|key| filter.contains(&key)));
             (held..held + 100).for_each(|key| _ = filter.insert_if_absent_until(&key, 8));
-            (0..100).for_each(|key| assert!(filter.remove(&key, end(key))));
+            (0..100).for_each(|key| assert!(filter.remove_until(&key, end(key))));
             (0..100).for_each(|key| _ = filter.keep_until(&key, 7 + longest).unwrap());
             // More copies than there is room for, lifetimes that are too long, and entries that are dead already.
             (0..30).for_each(|_| _ = filter.insert_until(&held, 8));
@@ -46,7 +46,7 @@ fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
             let entries = || keys.iter().map(|key| (key, end));
             let held = filter.insert_until_batch(entries()).unwrap_err().inserted;
             filter.contains_batch(&keys, &mut answers);
-            filter.remove_batch(entries().take(held), &mut answers);
+            filter.remove_until_batch(entries().take(held), &mut answers);
             assert!(filter.is_empty());
         });
         assert_eq!(requests.count, 0, "{filter:?}");

@@ -103,10 +103,11 @@ fn what_was_forgotten_does_not_end_again_and_others_keep_their_ends() {
     for now in 1001..=1009 {
         assert_eq!(filter.advance_to(now), Advance::Forward { ticks: 1 });
         assert_eq!((filter.now(), filter.live_len() as u64), (Some(now), later + 1));
+        assert_eq!(filter.expires_at(&next), Some(1015), "whether the clock is ahead or not");
         // Ends are given up until the clock has reached them.
         let taken = filter.insert_until(&(1 << 40 | now), now + 1);
         assert_eq!(taken.is_ok(), now >= 1004, "{taken:?}");
-        assert_eq!(filter.remove(&(1 << 40 | now), now + 1), taken.is_ok());
+        assert_eq!(filter.remove_until(&(1 << 40 | now), now + 1), taken.is_ok());
     }
     filter.advance_to(1010);
     assert_eq!(filter.live_len(), 1);
@@ -129,7 +130,7 @@ fn an_end_that_was_given_up_is_refused_and_nothing_is_lost_in_silence() {
         assert!(matches!(error, InsertError::Forgotten { up_to: 1003, .. }), "{error}");
         assert!(error.to_string().contains(&format!("tick {end}")) && error.to_string().contains("1003"), "{error}");
         assert_eq!((filter.insert_if_absent_until(&7, end), filter.keep_until(&7, end)), (Err(error), Err(error)));
-        assert!(!filter.remove(&0, end), "it has gone already");
+        assert!(!filter.remove_until(&0, end), "it has gone already");
         // A key that lives longer needs nothing.
         assert_eq!((filter.insert_if_absent_until(&next, end), filter.keep_until(&next, end)), (Ok(false), Ok(true)));
     }
@@ -219,7 +220,7 @@ fn filters_that_have_forgotten_can_be_absorbed() {
     forgetting.insert_until(&next, 1008).unwrap();
     let all = forgetting.empty_like().unwrap();
     assert_eq!(all.absorb(&forgetting), Ok(1));
-    assert!(all.contains(&next) && all.remove(&next, 1008), "it has its end");
+    assert!(all.contains(&next) && all.remove_until(&next, 1008), "it has its end");
     let other = forgetting.empty_like().unwrap();
     other.insert_until(&1, 1002).unwrap();
     other.insert_until(&2, 1004).unwrap();

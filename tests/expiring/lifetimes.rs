@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::time::Duration;
 
 use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, InsertError};
 use proptest::prelude::*;
@@ -66,7 +67,8 @@ enum Operation {
     Insert(u64, i64),
     InsertIfAbsent(u64, i64),
     KeepUntil(u64, i64),
-    Remove(u64, i64),
+    Remove(u64),
+    RemoveUntil(u64, i64),
     Advance(i64),
     Restart(u64),
     Clear,
@@ -81,7 +83,8 @@ fn operation(longest: u64) -> impl Strategy<Value = Operation> {
         6 => (key.clone(), lifetime.clone()).prop_map(|(key, lifetime)| Operation::Insert(key, lifetime)),
         2 => (key.clone(), lifetime.clone()).prop_map(|(key, lifetime)| Operation::InsertIfAbsent(key, lifetime)),
         2 => (key.clone(), lifetime.clone()).prop_map(|(key, lifetime)| Operation::KeepUntil(key, lifetime)),
-        4 => (key, lifetime).prop_map(|(key, lifetime)| Operation::Remove(key, lifetime)),
+        2 => key.clone().prop_map(Operation::Remove),
+        4 => (key, lifetime).prop_map(|(key, lifetime)| Operation::RemoveUntil(key, lifetime)),
         6 => ticks.prop_map(Operation::Advance),
         1 => prop_oneof![0..100u64, Just(u64::MAX - 70_000), any::<u64>()].prop_map(Operation::Restart),
         1 => Just(Operation::Clear),
@@ -138,10 +141,17 @@ fn compare(filter: &ExpiringCuckooFilter<u64>, operations: &[Operation]) {
                     }
                 }
             }
-            Operation::Remove(key, offset) => {
+            Operation::Remove(key) => {
+                assert_eq!(filter.remove(&key), model.live(key), "{operation:?}");
+                if let Some(ends) = model.ends.get_mut(&key) {
+                    ends.sort_unstable();
+                    ends.drain(..ends.len().min(1));
+                }
+            }
+            Operation::RemoveUntil(key, offset) => {
                 let end = at(offset);
                 let place = model.ends.get(&key).and_then(|ends| ends.iter().position(|&one| one == end));
-                assert_eq!(filter.remove(&key, end), place.is_some(), "{operation:?}");
+                assert_eq!(filter.remove_until(&key, end), place.is_some(), "{operation:?}");
                 if let Some(place) = place {
                     model.ends.get_mut(&key).expect("it was found").swap_remove(place);
                 }
@@ -166,6 +176,8 @@ fn compare(filter: &ExpiringCuckooFilter<u64>, operations: &[Operation]) {
         assert!(filter.len() >= filter.live_len());
         for key in 0..6 {
             assert_eq!(filter.contains(&key), model.live(key), "{key} after {operation:?}");
+            let last = model.ends.get(&key).and_then(|ends| ends.iter().copied().max());
+            assert_eq!(filter.expires_at(&key), last, "{key} after {operation:?}");
         }
         let mut found = Vec::new();
         filter.contains_batch(&[0, 1, 2, 3, 4, 5], &mut found);
@@ -252,7 +264,12 @@ fn a_batch_answers_as_single_operations_do() {
         batched.contains_batch(entries.iter().map(|(key, _)| key), &mut found);
         assert_eq!(found, entries.iter().map(|&(_, end)| end > now).collect::<Vec<_>>());
         let (some, mut removed) = (entries.iter().filter(|(key, _)| key % 100 == now), Vec::new());
-        batched.remove_batch(some.clone().map(|(key, end)| (key, *end)), &mut removed);
+        if now % 2 == 0 {
+            // Each key has one entry, so that is the one.
+            batched.remove_batch(some.clone().map(|(key, _)| key), &mut removed);
+        } else {
+            batched.remove_until_batch(some.clone().map(|(key, end)| (key, *end)), &mut removed);
+        }
         assert_eq!(removed, some.clone().map(|&(_, end)| end > now).collect::<Vec<_>>());
         for (key, end) in some {
             batched.insert_until(key, *end).expect("there is room again");
@@ -266,4 +283,31 @@ fn a_batch_answers_as_single_operations_do() {
         .expect_err("one of them lives too long");
     assert_eq!(refused.inserted, 70);
     assert!(matches!(refused.error, InsertError::LifetimeTooLong { expires_at: 1010, now: 25, longest: 15, .. }));
+}
+
+/// What `remaining` says is never too short, wherever in a tick an entry was added, and at most one resolution too long.
+#[test]
+fn what_remains_is_rounded_up() {
+    let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
+    let filter = ExpiringCuckooFilter::<u64>::builder().capacity(100).lifetime(hour, minute).build().unwrap();
+    assert_eq!((filter.remaining(&1), filter.expires_at(&1), filter.remove(&1)), (Ok(None), None, false));
+    filter.advance_to(1000);
+    filter.insert_for(&1, 5 * minute).unwrap();
+    // For at least five minutes from any moment of tick 1000.
+    assert_eq!((filter.remaining(&1), filter.expires_at(&1)), (Ok(Some(6 * minute)), Some(1006)));
+    filter.insert_for(&1, 9 * minute).unwrap();
+    filter.advance_to(1002);
+    assert_eq!(filter.remaining(&1), Ok(Some(8 * minute)), "of the longer one");
+    filter.restart_clock(7);
+    assert_eq!((filter.remaining(&1), filter.expires_at(&1)), (Ok(Some(8 * minute)), Some(15)));
+    assert!(filter.remove(&1));
+    assert_eq!(filter.expires_at(&1), Some(15), "the one that ends first is gone");
+    filter.advance_to(15);
+    assert_eq!((filter.remaining(&1), filter.remove(&1)), (Ok(None), false));
+
+    let by_ticks = ExpiringCuckooFilter::<u64>::builder().capacity(100).lifetime_in_ticks(9).build().unwrap();
+    by_ticks.advance_to(u64::MAX - 3);
+    by_ticks.insert(&1).unwrap();
+    assert_eq!(by_ticks.remaining(&1), Err(InsertError::ResolutionUnknown));
+    assert_eq!(by_ticks.expires_at(&1), Some(u64::MAX), "there is no later tick");
 }

@@ -60,7 +60,7 @@ fn what_cannot_be_built_says_why() {
 #[test]
 fn what_cannot_be_inserted_says_why() {
     let by_ticks = filter(100, 15, 0.001);
-    assert_eq!((by_ticks.now(), by_ticks.contains(&1), by_ticks.remove(&1, 5)), (None, false, false));
+    assert_eq!((by_ticks.now(), by_ticks.contains(&1), by_ticks.remove_until(&1, 5)), (None, false, false));
     let early = by_ticks.insert_until(&1, 5).expect_err("no tick is known");
     assert!(early.to_string().contains("call advance_to"), "{early}");
     assert_eq!(by_ticks.insert_if_absent_until(&1, 5), Err(InsertError::ClockNotSet));

@@ -56,7 +56,7 @@ fn what_lives_is_found_and_what_is_dead_is_not() {
                         });
                         checks.fetch_add(own.len() as u64, Ordering::Relaxed);
                         for (key, end) in own.drain(..own.len() / 3) {
-                            let removed = filter.remove(&key, end);
+                            let removed = filter.remove_until(&key, end);
                             assert!(removed || told.load(Ordering::SeqCst) >= end, "{key} lived until {end}");
                         }
                     }

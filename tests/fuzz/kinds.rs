@@ -259,11 +259,11 @@ fn use_expiring(filter: &Expiring) {
         let end = now + 1 + number % longest;
         if filter.insert_hash_until(hash, end).is_ok() {
             assert!(filter.contains_hash(hash) && filter.live_len() == live + 1);
-            assert!(filter.remove_hash(hash, end));
+            assert!(filter.remove_hash_until(hash, end));
         }
         assert_eq!((filter.contains_hash(hash), filter.live_len()), (was_in, live));
         match filter.insert_hash_if_absent_until(hash, end) {
-            Ok(added) => assert!(added != was_in && (!added || filter.remove_hash(hash, end))),
+            Ok(added) => assert!(added != was_in && (!added || filter.remove_hash_until(hash, end))),
             Err(_) => assert!(!was_in),
         }
         assert_eq!(filter.insert_hash_until(hash, now), Ok(false), "it is dead already");
@@ -272,7 +272,7 @@ fn use_expiring(filter: &Expiring) {
         let batch = [(hash, end), (hash, now + longest)];
         let mut removed = Vec::new();
         let inserted = filter.insert_hash_until_batch(batch).unwrap_or_else(|error| error.inserted);
-        filter.remove_hash_batch(batch.into_iter().take(inserted), &mut removed);
+        filter.remove_hash_until_batch(batch.into_iter().take(inserted), &mut removed);
         assert!(removed.len() == inserted && removed.iter().all(|&removed| removed));
     }
     as_before();

@@ -43,7 +43,7 @@ fn the_live_come_along_with_their_ends() {
     other.advance_to(5);
     other.insert_until(&key, 12).unwrap();
     assert_eq!(sum.absorb(&other), Ok(1));
-    assert!(sum.remove(&key, 12) && !sum.contains(&key));
+    assert!(sum.remove_until(&key, 12) && !sum.contains(&key));
 }
 
 /// A clock that is behind gets an error. This filter's clock may be ahead while the other's stands still.

@@ -74,7 +74,7 @@ fn of_entries_that_expire() {
             filter.advance_to(now);
             let end = |hash: u64| now + 1 + hash % longest;
             hashes(seed, 150).for_each(|hash| _ = filter.insert_hash_until(hash, end(hash)).unwrap());
-            hashes(seed, 10).for_each(|hash| assert!(filter.remove_hash(hash, end(hash))));
+            hashes(seed, 10).for_each(|hash| assert!(filter.remove_hash_until(hash, end(hash))));
             now += longest.div_ceil(4);
         }
         filter.digest().unwrap()

@@ -21,7 +21,7 @@ fn what_is_saved_is_loaded_in_every_layout_with_every_end() {
             let end = |key| NOW + 1 + u64::from(value_of(key, end_bits)) % longest;
             filter.advance_to(NOW);
             (0..keys).for_each(|key| _ = filter.insert_until(&key, end(key)).unwrap());
-            (0..keys / 3).for_each(|key| assert!(filter.remove(&key, end(key))));
+            (0..keys / 3).for_each(|key| assert!(filter.remove_until(&key, end(key))));
             // Keys with a second entry.
             let more = keys / 2..keys / 2 + 10.min(keys / 8);
             more.clone().for_each(|key| _ = filter.insert_until(&key, end(key + 1)).unwrap());
@@ -36,7 +36,7 @@ fn what_is_saved_is_loaded_in_every_layout_with_every_end() {
             assert_eq!(saved_expiring(&loaded), bytes, "{filter:?}");
             let absent = || keys..2 * keys;
             assert!(absent().all(|key| loaded.contains(&key) == filter.contains(&key)), "{filter:?}");
-            assert!(absent().all(|key| !loaded.remove(&key, NOW)), "what has expired can't be removed");
+            assert!(absent().all(|key| !loaded.remove_until(&key, NOW)), "what has expired can't be removed");
 
             // From here on both filters forget the same keys, each at its tick.
             let steps = (0..longest - 1).step_by(1.max(longest as usize / 40)).chain([longest - 1, longest]);
@@ -52,7 +52,7 @@ fn what_is_saved_is_loaded_in_every_layout_with_every_end() {
             }
             assert_eq!(loaded.live_len(), 0);
             (0..keys).for_each(|key| _ = loaded.insert_until(&key, NOW + longest + 1).unwrap());
-            (0..keys).for_each(|key| assert!(loaded.remove(&key, NOW + longest + 1)));
+            (0..keys).for_each(|key| assert!(loaded.remove_until(&key, NOW + longest + 1)));
         }
     }
 }
@@ -129,7 +129,10 @@ fn a_clock_behind_is_said_and_a_new_one_keeps_lifetimes() {
                 // The same holds after a save with the new clock.
                 loaded = load_expiring(&saved_expiring(&loaded)).unwrap();
                 assert_eq!(loaded.now(), Some(began + ahead));
-                assert!(ahead == 14 || loaded.remove(&(ahead + 2), began + ahead + 1), "its end has another number");
+                assert!(
+                    ahead == 14 || loaded.remove_until(&(ahead + 2), began + ahead + 1),
+                    "its end has another number"
+                );
                 loaded.insert_until(&(ahead + 2), began + ahead + 1).unwrap();
                 assert_eq!(loaded.advance_to(began + ahead + 1), Advance::Forward { ticks: 1 });
             }

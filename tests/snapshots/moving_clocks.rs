@@ -42,7 +42,7 @@ fn each_entry_that_lives_is_in_the_snapshot_whatever_moves() {
                         for key in passing {
                             filter.keep_until(key, now + 2).unwrap();
                         }
-                        passing.iter().step_by(5).for_each(|key| _ = filter.remove(key, now + 2));
+                        passing.iter().step_by(5).for_each(|key| _ = filter.remove_until(key, now + 2));
                     }
                 });
             }
@@ -60,7 +60,7 @@ fn each_entry_that_lives_is_in_the_snapshot_whatever_moves() {
                     thread::yield_now();
                 }
                 for (nth, key) in leave.iter().enumerate() {
-                    assert!(filter.remove(key, last - 10));
+                    assert!(filter.remove_until(key, last - 10));
                     filter.keep_until(&extended[nth], last).unwrap();
                     filter.insert_until(&come[nth], last - 1).unwrap();
                 }
@@ -116,7 +116,7 @@ fn a_snapshot_is_exactly_what_the_filter_was_at_its_position() {
                             *end = if *end <= now { now + lifetime } else { *end };
                         }
                         _ => {
-                            assert_eq!(filter.remove(key, *end), *end > now);
+                            assert_eq!(filter.remove_until(key, *end), *end > now);
                             *end = 0;
                         }
                     }

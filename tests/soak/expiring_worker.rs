@@ -249,7 +249,7 @@ impl<'a> Worker<'a> {
             _ => self.some_end(),
         };
         let place = self.own[nth].ends.iter().position(|&known| known == end);
-        let (removed, ticks) = self.timed(|| self.round.filter.remove(&self.own[nth].key, end));
+        let (removed, ticks) = self.timed(|| self.round.filter.remove_until(&self.own[nth].key, end));
         self.tally.removals += 1;
         match place {
             Some(_) if removed => assert!(end > ticks.before, "an entry was removed that had expired"),
@@ -310,7 +310,8 @@ impl<'a> Worker<'a> {
             }
         };
         let mut removed = Vec::new();
-        let ((), ticks) = self.timed(|| filter.remove_batch(entries.iter().copied().take(inserted), &mut removed));
+        let ((), ticks) =
+            self.timed(|| filter.remove_until_batch(entries.iter().copied().take(inserted), &mut removed));
         assert_eq!(removed.len(), inserted);
         assert!(end <= ticks.after || removed.iter().all(|&removed| removed), "a live entry was not removed");
         self.tally.inserts += inserted as u64;

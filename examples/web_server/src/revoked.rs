@@ -112,7 +112,7 @@ impl Revoked {
         // If this fails, the change may be on disk all the same. So the token stays in the filter.
         change.commit()?;
         if let Some(before) = before {
-            self.filter.remove(token, self.end(before));
+            self.filter.remove_until(token, self.end(before));
         }
         Ok(Outcome::New(until.time))
     }
@@ -124,7 +124,7 @@ impl Revoked {
         let Some(until) = until else { return Ok(false) };
         change.commit()?;
         // Only what the store had, and with the same end. Otherwise another token might lose its entry.
-        self.filter.remove(token, self.end(until));
+        self.filter.remove_until(token, self.end(until));
         Ok(until > self.now())
     }
 

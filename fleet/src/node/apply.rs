@@ -62,7 +62,7 @@ fn remove(filter: &Filter, changes: &[Change], removed: &mut Vec<bool>) -> Resul
         _ => None,
     });
     removed.clear();
-    filter.remove_hash_batch(entries, removed);
+    filter.remove_hash_until_batch(entries, removed);
     if removed.contains(&false) {
         return Err("the filter does not have an entry that the log takes out".into());
     }

@@ -105,8 +105,25 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.insert_hash_until_batch(hashed)
     }
 
-    /// [`remove`](Self::remove) for many pairs, in their order: appends to `removed`, for each pair, whether there
-    /// was one.
+    /// [`remove`](Self::remove) for many keys, in their order: appends to `removed`, for each key, whether it had an
+    /// entry.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
+    /// sessions.advance_to(100);
+    /// sessions.insert("a")?;
+    /// let mut removed = Vec::new();
+    /// sessions.remove_batch(["a", "a"], &mut removed);
+    /// assert_eq!(removed, [true, false]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn remove_batch<K: BatchKey<T>>(&self, keys: impl IntoIterator<Item = K>, removed: &mut impl Extend<bool>) {
+        self.remove_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), removed);
+    }
+
+    /// [`remove_until`](Self::remove_until) for many pairs, in their order: appends to `removed`, for each pair,
+    /// whether there was one.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
@@ -114,17 +131,17 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// revoked.advance_to(100);
     /// revoked.insert_until("token-1", 105)?;
     /// let mut removed = Vec::new();
-    /// revoked.remove_batch([("token-1", 105), ("token-1", 105)], &mut removed);
+    /// revoked.remove_until_batch([("token-1", 105), ("token-1", 105)], &mut removed);
     /// assert_eq!(removed, [true, false]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn remove_batch<K: BatchKey<T>>(
+    pub fn remove_until_batch<K: BatchKey<T>>(
         &self,
         entries: impl IntoIterator<Item = (K, u64)>,
         removed: &mut impl Extend<bool>,
     ) {
         let hashed = entries.into_iter().map(|(key, expires_at)| (key.hash_by(&self.hasher), expires_at));
-        self.remove_hash_batch(hashed, removed);
+        self.remove_hash_until_batch(hashed, removed);
     }
 }
 
@@ -179,7 +196,18 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     }
 
     /// [`remove_batch`](Self::remove_batch) by hashes.
-    pub fn remove_hash_batch(&self, entries: impl IntoIterator<Item = (u64, u64)>, removed: &mut impl Extend<bool>) {
+    pub fn remove_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, removed: &mut impl Extend<bool>) {
+        self.core.remove_first_batch(&mut blocks(hashes.into_iter()), &mut |answers| {
+            removed.extend(answers.iter().copied());
+        });
+    }
+
+    /// [`remove_until_batch`](Self::remove_until_batch) by hashes.
+    pub fn remove_hash_until_batch(
+        &self,
+        entries: impl IntoIterator<Item = (u64, u64)>,
+        removed: &mut impl Extend<bool>,
+    ) {
         let ends = Cell::new([0; BLOCK]);
         self.core.remove_until_batch(&mut blocks_of_pairs(entries.into_iter(), &ends), &ends, &mut |answers| {
             removed.extend(answers.iter().copied());

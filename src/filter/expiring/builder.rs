@@ -177,7 +177,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     ///
     /// Until the clock has reached a tick that was forgotten, an entry that would expire at that tick or earlier is
     /// refused with [`InsertError::Forgotten`](crate::InsertError::Forgotten), and
-    /// [`remove`](ExpiringCuckooFilter::remove) finds none. Entries of the longest lifetime never get this error. Some
+    /// [`remove_until`](ExpiringCuckooFilter::remove_until) finds none. Entries of the longest lifetime never get this error. Some
     /// inserts are refused all the same:
     ///
     /// - with `Full`, if all that is in the way expires at the new entry's tick or later. To forget that tick too would

@@ -65,7 +65,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     ///
     /// Use it for a filter that was loaded from a snapshot, or whose clock was wrong, and that another clock drives
     /// from now on. No thread should bring ticks of the old clock any more. The end of an entry then has another
-    /// number, which [`remove`](Self::remove) must be given.
+    /// number, which [`remove_until`](Self::remove_until) must be given.
     ///
     /// Cost: it locks all stripes, after waiting for a sweep that is under way.
     ///

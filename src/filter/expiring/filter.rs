@@ -419,12 +419,37 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.contains_hash(self.hash_one(key))
     }
 
+    /// Removes one live entry of the key: of several, the one that ends first. Returns `true` if there was one.
+    ///
+    /// **Remove only what was inserted and has not expired yet**, once for each insert. Otherwise a look-alike may have
+    /// an entry, and would then lose it. If you cannot know whether the entry has expired, use
+    /// [`remove_until`](Self::remove_until), which does nothing then. (If a look-alike's entry ends sooner, the call
+    /// removes that one, and the look-alike lives as long as your entry. So no live key is missed.)
+    ///
+    /// Cost: two cache lines read and one written, with one stripe locked for a few instructions.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// sessions.advance_to(1000);
+    /// sessions.insert("session-17")?;
+    /// assert!(sessions.remove("session-17"));
+    /// assert!(!sessions.contains("session-17") && !sessions.remove("session-17"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn remove<Q>(&self, key: &Q) -> bool
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.remove_hash(self.hash_one(key))
+    }
+
     /// Removes one live entry of the key that expires at this tick. Returns `true` if there was one.
     ///
-    /// **Remove only what was inserted**, with the same end, once for each insert. (So use
-    /// [`insert_until`](Self::insert_until), which tells you the end, for what is to be removed.) A look-alike may have an entry
-    /// with this end, and would then lose it. An entry that has already expired can't be removed, so the answer is
-    /// `false`.
+    /// **Remove only what was inserted**, with the same end, once for each insert. A look-alike may have an entry with
+    /// this end, and would then lose it. An entry that has already expired can't be removed, so the answer is `false`.
     ///
     /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions.
     ///
@@ -433,18 +458,80 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(1000);
     /// revoked.insert_until("token-17", 1010)?;
-    /// assert!(!revoked.remove("token-17", 1009), "it has no such end");
-    /// assert!(revoked.remove("token-17", 1010));
+    /// assert!(!revoked.remove_until("token-17", 1009), "it has no such end");
+    /// assert!(revoked.remove_until("token-17", 1010));
     /// assert!(!revoked.contains("token-17"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn remove<Q>(&self, key: &Q, expires_at: u64) -> bool
+    pub fn remove_until<Q>(&self, key: &Q, expires_at: u64) -> bool
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.remove_hash(self.hash_one(key), expires_at)
+        self.remove_hash_until(self.hash_one(key), expires_at)
+    }
+
+    /// The tick at which the last live entry of the key expires; `None` if the key is definitely absent.
+    ///
+    /// It is never before the end of an entry of the key. It may be later: a look-alike's entry counts too. And a share
+    /// of the absent keys, the [false-positive rate](Self::false_positive_rate), has an answer.
+    ///
+    /// Cost: two cache lines, with one stripe locked.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let blocked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+    /// blocked.advance_to(1000);
+    /// blocked.insert_until("198.51.100.7", 1005)?;
+    /// blocked.insert_until("198.51.100.7", 1010)?;
+    /// assert_eq!(blocked.expires_at("198.51.100.7"), Some(1010));
+    /// assert_eq!(blocked.expires_at("198.51.100.8"), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn expires_at<Q>(&self, key: &Q) -> Option<u64>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.expires_at_hash(self.hash_one(key))
+    }
+
+    /// How long the key is still found, at most; `None` if it is definitely absent.
+    ///
+    /// It is the time from the *beginning* of the present tick to [`expires_at`](Self::expires_at), in whole
+    /// resolutions. So it is never too short, and up to one resolution too long, because the filter does not know how
+    /// much of the present tick is over.
+    ///
+    /// Cost: that of `expires_at`.
+    ///
+    /// # Errors
+    /// [`InsertError::ResolutionUnknown`] if the filter was built [by
+    /// ticks](crate::ExpiringBuilder::lifetime_in_ticks).
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
+    /// let blocked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
+    /// blocked.advance_to(28_500_000);
+    /// blocked.insert_until("198.51.100.7", 28_500_005)?;
+    /// assert_eq!(blocked.remaining("198.51.100.7")?, Some(5 * minute)); // for example, for `Retry-After`
+    /// blocked.advance_to(28_500_004);
+    /// assert_eq!(blocked.remaining("198.51.100.7")?, Some(minute));
+    /// blocked.advance_to(28_500_005);
+    /// assert_eq!(blocked.remaining("198.51.100.7")?, None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn remaining<Q>(&self, key: &Q) -> Result<Option<Duration>, InsertError>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.remaining_hash(self.hash_one(key))
     }
 
     /// The hash of a key, for the operations on hashes. Two filters with the same hasher give the same hash.
@@ -539,8 +626,32 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
 
     /// [`remove`](Self::remove) by hash.
     #[inline]
-    pub fn remove_hash(&self, hash: u64, expires_at: u64) -> bool {
+    pub fn remove_hash(&self, hash: u64) -> bool {
+        self.core.remove_first(hash)
+    }
+
+    /// [`remove_until`](Self::remove_until) by hash.
+    #[inline]
+    pub fn remove_hash_until(&self, hash: u64, expires_at: u64) -> bool {
         self.core.remove_until(hash, expires_at)
+    }
+
+    /// [`expires_at`](Self::expires_at) by hash.
+    #[inline]
+    #[must_use]
+    pub fn expires_at_hash(&self, hash: u64) -> Option<u64> {
+        // An end beyond the largest tick is one that the clock does not reach.
+        self.core.last_end(hash).map(|(now, ticks)| now.saturating_add(ticks))
+    }
+
+    /// [`remaining`](Self::remaining) by hash.
+    ///
+    /// # Errors
+    /// Those of `remaining`.
+    #[inline]
+    pub fn remaining_hash(&self, hash: u64) -> Result<Option<Duration>, InsertError> {
+        let resolution = self.core.clock().resolution().ok_or(InsertError::ResolutionUnknown)?;
+        Ok(self.core.last_end(hash).map(|(_, ticks)| resolution.saturating_mul(ticks as u32)))
     }
 
     fn whole_lifetime(&self) -> Until {

@@ -98,6 +98,8 @@
 //! | lookups | as in `table/maplet.rs` |
 //! | `insert`, `keep_until` | *false*, since the end has passed: at its look at the clock. *true*: at its compare-exchange; or, if the end has passed by then, just before it passed. If only the end that `keep_until` puts off has passed by then, `keep_until` has added an entry |
 //! | `remove` | at its compare-exchange; or, if the end has passed by then, just before it passed: the entry was there, for the lock was held |
+//! | `remove` without an end | as `remove` of the end that it finds. *false*: at any moment under the lock |
+//! | `expires_at` | at its look at the clock |
 //! | `insert_if_absent` | *false*: at its look, by the moment of the clock by which it also judges the end. *true*: as `insert`; under the lock, no other thread has added an entry of the class |
 //! | an insert that is refused for its lifetime | at its look at the clock |
 //! | an insert that is refused for lack of room | at the moment without room that `table/relocate.rs` describes. Dead entries count as room there: the search leaves them out, by one moment of the clock for all buckets, and its result does not count if the clock has gone on. At last the insert checks whether its own entry would still be live. If so, it was live at that moment |
@@ -135,14 +137,14 @@ use core::hint::select_unpredictable;
 use crate::error::insert::InsertError;
 use crate::plan::batch::BLOCK;
 use crate::sync::fault::Fault;
-use crate::table::expiring::clock::{Admission, Clock, Until, WhenFull};
+use crate::table::expiring::clock::{Admission, Clock, Reading, Until, WhenFull};
 use crate::table::lookup::{Block, Lookup, Pairs};
 use crate::table::relocate::Purpose;
 use crate::table::stripe::Guard;
 use crate::table::table::Table;
 use crate::word::bucket::{BucketOps, Place, choose};
 use crate::word::geometry::{Geometry, Item};
-use crate::word::layout::Layout;
+use crate::word::layout::{Entry, Layout};
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Moment;
 
@@ -438,15 +440,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Makes the class's entry that lives longest live until `end` at least; returns whether it has a live entry.
     fn extend(&self, guard: &Guard<'_>, clock: &Clock, moment: Moment, class: Item, end: u64) -> bool {
-        let fingerprint = self.layout.fingerprint_of(class.entry);
-        let latest = [class.first, class.second]
-            .into_iter()
-            .flat_map(|bucket| self.layout.entries(self.load(bucket)).map(move |entry| (bucket, entry)))
-            .filter(|&(_, entry)| self.layout.fingerprint_of(entry) == fingerprint)
-            .map(|(bucket, entry)| (bucket, entry, self.layout.payload_of(entry)))
-            .filter(|&(.., payload)| clock.ring.is_live(moment, payload))
-            .map(|(bucket, entry, payload)| (clock.end_of(moment, payload), bucket, entry))
-            .max_by_key(|&(end, ..)| end);
+        let latest = self.live_entries(clock, moment, class).max_by_key(|&(end, ..)| end);
         let Some((latest, bucket, old)) = latest else {
             return false;
         };
@@ -456,6 +450,19 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let new = class.with(self.layout(), clock.ring.place(end)).entry;
         self.set_aside(bucket, Fault::ReplaceSetsNothingAside);
         self.replace_entry(guard, bucket, self.load(bucket), old, new)
+    }
+
+    /// The class's entries that are live at the moment: the end of each, its bucket, and the entry. The caller holds the
+    /// lock of the class's stripe, and has read the moment since.
+    fn live_entries(&self, clock: &Clock, moment: Moment, class: Item) -> impl Iterator<Item = (u64, usize, Entry)> {
+        let fingerprint = self.layout.fingerprint_of(class.entry);
+        [class.first, class.second]
+            .into_iter()
+            .flat_map(|bucket| self.layout.entries(self.load(bucket)).map(move |entry| (bucket, entry)))
+            .filter(move |&(_, entry)| self.layout.fingerprint_of(entry) == fingerprint)
+            .map(|(bucket, entry)| (bucket, entry, self.layout.payload_of(entry)))
+            .filter(move |&(.., payload)| clock.ring.is_live(moment, payload))
+            .map(move |(bucket, entry, payload)| (clock.end_of(moment, payload), bucket, entry))
     }
 
     /// Takes out an entry of the class, which is that of this hash, that ends at this tick of the caller, if a live
@@ -479,6 +486,26 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         };
         let item = class.with(layout, clock.ring.place(end));
         self.remove_locked(layout, guard, item, hash, counts)
+    }
+
+    /// Takes out the class's live entry that ends first, if there is one. `counts` says whether to count the removal.
+    pub(in crate::table) fn remove_first(&self, class: Item, counts: bool) -> bool {
+        // As in `remove`.
+        self.prefetch(class);
+        let clock = self.own_clock();
+        let guard = self.stripe(class.sum).lock_unless(Fault::RemoveWithoutLock, &self.common.counters);
+        let first = self.live_entries(clock, clock.moment(), class).min_by_key(|&(end, ..)| end);
+        first.is_some_and(|(end, ..)| self.take_any(&guard, class.with(self.layout(), clock.ring.place(end)), counts))
+    }
+
+    /// The caller's tick, and how many ticks later the class's live entry that lives longest ends; `None` if there is no
+    /// live one.
+    pub(in crate::table) fn last_end(&self, class: Item) -> Option<(u64, u64)> {
+        let clock = self.own_clock();
+        let _guard = self.stripe(class.sum).lock_unless(Fault::CountWithoutLock, &self.common.counters);
+        let Reading { now, moment, ahead } = clock.read();
+        let end = self.live_entries(clock, moment, class).map(|(end, ..)| end).max()?;
+        Some((now?, end - moment.now() + ahead))
     }
 
     /// How many entries will be live in this many ticks of the caller, by a look at every bucket.

@@ -207,6 +207,14 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable fo
         self.table.remove_until(self.layout(), self.item(hash), hash, expires_at, true)
     }
 
+    fn remove_first(&self, hash: u64) -> bool {
+        self.table.remove_first(self.item(hash), true)
+    }
+
+    fn last_end(&self, hash: u64) -> Option<(u64, u64)> {
+        self.table.last_end(self.item(hash))
+    }
+
     fn live_in(&self, ticks: u64) -> usize {
         self.table.live_in(ticks)
     }
@@ -228,5 +236,9 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable fo
     fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool])) {
         let remove = |table: &Table<L, G>, item, hash, end| table.remove_until(table.layout(), item, hash, end, false);
         self.table.remove_all(hashes, ends, remove, answers);
+    }
+
+    fn remove_first_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        self.table.remove_all(hashes, (), |table, item, _, ()| table.remove_first(item, false), answers);
     }
 }

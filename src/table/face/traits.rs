@@ -157,6 +157,10 @@ pub(crate) trait ExpiringTable: AnyTable {
     /// Whether the entry was added, or the key's entry was made to live that long.
     fn add_until(&self, hash: u64, until: Until, if_present: IfPresent) -> Result<bool, InsertError>;
     fn remove_until(&self, hash: u64, expires_at: u64) -> bool;
+    /// Removes the live entry that ends first.
+    fn remove_first(&self, hash: u64) -> bool;
+    /// The caller's tick, and how many ticks later the last live entry ends.
+    fn last_end(&self, hash: u64) -> Option<(u64, u64)>;
     /// How many entries will be live in this many ticks.
     fn live_in(&self, ticks: u64) -> usize;
     fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
@@ -164,6 +168,7 @@ pub(crate) trait ExpiringTable: AnyTable {
     fn insert_until_batch(&self, hashes: Hashes<'_>, ends: Option<&BlockOfEnds>) -> Result<usize, InsertBatchError>;
     /// `hashes` puts the ends that go with a block into `ends`.
     fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool]));
+    fn remove_first_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
 }
 
 /// The ends that go with a block of hashes, in the caller's ticks.

@@ -34,6 +34,9 @@ enum Answer {
     KeepUntil(u64, Result<bool, InsertError>),
     Contains(bool),
     Remove(u64, bool),
+    /// Without an end.
+    RemoveFirst(bool),
+    ExpiresAt(Option<u64>),
     /// What is in the way of an entry with this end was ended early: how many ticks.
     Forget(u64, Option<u64>),
 }
@@ -161,6 +164,16 @@ impl Specification for Multiset {
                 }
             }
             Answer::Contains(found) => found == is_in,
+            Answer::RemoveFirst(removed) => {
+                if removed && let Some(first) = left.iter().position(|&copies| copies > 0) {
+                    left[first] -= 1;
+                }
+                removed == is_in
+            }
+            Answer::ExpiresAt(last) => {
+                let left = left.iter().rposition(|&copies| copies > 0);
+                last == left.map(|ticks| before.now + ticks as u64)
+            }
             Answer::Remove(end, removed) => {
                 let has = matches!(ticks(end), Some(ticks @ 1..) if left[ticks] > 0);
                 if has && removed {
@@ -304,7 +317,10 @@ impl<L: AnyLayout + 'static> World for TableWithClock<L> {
                 diary.write(|| asked(Answer::InsertIfAbsent(end, table.insert_if_absent_until(key, end))))
             }
             Ask::KeepUntil => diary.write(|| asked(Answer::KeepUntil(end, table.keep_until(key, end)))),
+            Ask::Contains if ticks == 0 => diary.write(|| asked(Answer::ExpiresAt(table.expires_at(key)))),
             Ask::Contains => diary.write(|| asked(Answer::Contains(table.contains_live(key)))),
+            // Nothing ends by now, so that question would be of no use.
+            Ask::Remove if ticks == 0 => diary.write(|| asked(Answer::RemoveFirst(table.remove_first(key)))),
             Ask::Remove => diary.write(|| asked(Answer::Remove(end, table.remove_until(key, end)))),
             Ask::Forget => diary.write(|| asked(Answer::Forget(end, table.forget_for(key, end)))),
             Ask::Advance => diary.write(|| Operation::AdvanceTo(end, table.advance_to(end))),
