@@ -137,12 +137,21 @@ pub enum InsertError {
 }
 
 impl InsertError {
-    /// [`Full`](Self::Full), as a table reports it: it does not know to which filter it belongs.
-    pub(crate) fn full(len: usize, capacity: usize) -> Self {
-        Self::Full { filter: FilterKind::Concurrent, len, capacity }
+    /// [`Full`](Self::Full), for tests of your own: the error of a filter of this type with `len` keys. The page
+    /// [`faq`](crate::guide::faq#how-do-i-test-what-my-code-does-when-an-insert-fails) has an example.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{FilterKind, InsertError};
+    ///
+    /// let error = InsertError::full(FilterKind::Expiring, 1000, 1000);
+    /// assert!(matches!(error, InsertError::Full { len: 1000, .. }), "{error}");
+    /// ```
+    #[must_use]
+    pub const fn full(filter: FilterKind, len: usize, capacity: usize) -> Self {
+        Self::Full { filter, len, capacity }
     }
 
-    /// [`TooManyCopies`](Self::TooManyCopies), as a table reports it.
+    /// [`TooManyCopies`](Self::TooManyCopies), as a table reports it: it does not know to which filter it belongs.
     pub(crate) fn too_many(copies: usize) -> Self {
         Self::TooManyCopies { filter: FilterKind::Concurrent, copies }
     }
@@ -418,14 +427,15 @@ mod tests {
     /// A filter below its capacity has no room only for keys that collide. More capacity would not help.
     #[test]
     fn the_advice_for_a_full_filter_depends_on_how_full_it_is() {
-        let text = |len| InsertError::full(len, 100).to_string();
+        let text = |len| InsertError::full(FilterKind::Concurrent, len, 100).to_string();
         assert!(text(99).contains("only 99 keys") && text(99).contains("insert_if_absent"), "{}", text(99));
         assert!(text(100).contains("holds 100 keys") && text(100).contains("build a larger one"), "{}", text(100));
     }
 
     #[test]
     fn a_refused_batch_tells_how_far_it_came_and_why() {
-        let error = InsertBatchError { inserted: 7, error: InsertError::full(100, 100) }.to_string();
+        let error =
+            InsertBatchError { inserted: 7, error: InsertError::full(FilterKind::Concurrent, 100, 100) }.to_string();
         assert!(error.contains("first 7 keys") && error.contains("is full"), "{error}");
     }
 }

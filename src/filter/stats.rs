@@ -12,6 +12,8 @@ use crate::table::face::traits::AnyTable;
 /// call may or may not be counted. The fields are read one after the other, so fields that change meanwhile are not
 /// all of the same moment. With the feature `serde`, the figures can be serialized.
 ///
+/// `Stats::default()` has zeros only. Its fields can be set, for tests of your own dashboards and alarms.
+///
 /// ```
 /// use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
 ///
@@ -23,9 +25,12 @@ use crate::table::face::traits::AnyTable;
 /// let stats = filter.stats();
 /// assert_eq!((stats.len, stats.inserts_refused), (1, 0));
 /// assert_eq!(stats.observed_false_positive_rate(), Some(1.0 / 991.0));
+///
+/// let mut full = concurrent_cuckoo_filter::Stats::default();
+/// (full.len, full.capacity, full.inserts_refused) = (1000, 1000, 7);
 /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Stats {

@@ -42,6 +42,7 @@
 use core::cell::Cell;
 
 use crate::error::insert::InsertError;
+use crate::error::kind::FilterKind;
 use crate::plan::path::{self, Hop, Outcome};
 use crate::sync::fault::{self, Fault};
 use crate::table::stripe::{Guard, Stripe};
@@ -240,7 +241,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         if copies == self.slots_of(item) {
             InsertError::too_many(copies)
         } else {
-            InsertError::full(self.common.counters.len(), self.capacity())
+            InsertError::full(FilterKind::Concurrent, self.common.counters.len(), self.capacity())
         }
     }
 
