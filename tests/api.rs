@@ -7,9 +7,11 @@ use std::hash::{BuildHasher, BuildHasherDefault};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
-    Builder, ConcurrentCuckooFilter, Encoding, ExpiringBuilder, ExpiringCuckooFilter, GrowableCuckooFilter, InsertError,
+    Builder, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, Encoding, ExpiringBuilder, ExpiringCuckooFilter,
+    GrowableCuckooFilter, InsertError,
 };
 use support::{Identity, Raw};
 
@@ -154,6 +156,97 @@ fn the_documented_rates_lead_to_the_documented_layouts() {
             assert!((at_capacity / rate - 1.0).abs() < 0.04, "{at_capacity} for {rate}");
         }
     }
+}
+
+/// The cells of the table in the documentation of `false_positive_rate`, row by row, without its head.
+fn documented_steps(builder: &str) -> Vec<Vec<&str>> {
+    let rows = builder.split("pub fn false_positive_rate").next().unwrap().lines();
+    let rows = rows.filter_map(|line| line.trim().strip_prefix("/// |")?.strip_suffix('|'));
+    let rows: Vec<Vec<_>> = rows.map(|row| row.split('|').map(str::trim).collect()).collect();
+    assert!(rows[1].iter().all(|cell| *cell == "---"), "{rows:?}");
+    rows
+}
+
+/// A rate as the tables have it; `None` if there is none.
+fn documented_rate(cell: &str) -> Option<f64> {
+    let cell = cell.replace(" · 10⁻⁶", "e-6").replace("10⁻⁹", "1e-9");
+    match cell.strip_suffix(" %") {
+        _ if cell == "–" => None,
+        Some(percent) => Some(percent.parse::<f64>().unwrap() / 100.0),
+        None => Some(cell.parse().unwrap()),
+    }
+}
+
+/// The steps of the rate in the documentation of the builders. A rate is rounded there by 6 % at most.
+#[test]
+#[cfg_attr(miri, ignore = "builds large tables")]
+fn the_steps_of_the_rate_are_those_of_the_documentation() {
+    const KEYS: usize = 4_000_000;
+    let is = |bits: f64, documented: &str| (bits / documented.parse::<f64>().unwrap() - 1.0).abs() < 0.005;
+
+    let rows = documented_steps(include_str!("../src/filter/concurrent/builder.rs"));
+    let bits = |rate| {
+        let filter = Filter::<u64>::builder().capacity(KEYS).false_positive_rate(rate).build().unwrap();
+        (filter.slots() / filter.slots_per_bucket() * 64) as f64 / filter.capacity() as f64
+    };
+    for (row, next) in rows[2..].iter().zip(rows[3..].iter().map(Some).chain([None])) {
+        let (from, to) = (documented_rate(row[0]).unwrap(), documented_rate(row[1]).unwrap());
+        assert!(
+            is(bits(from * 0.94), row[2]) && is(bits(to), row[2]),
+            "{row:?}: {} to {}",
+            bits(from * 0.94),
+            bits(to)
+        );
+        if let Some(next) = next {
+            assert_eq!(next[0], row[1]);
+            assert!(is(bits(to * 0.94), next[2]), "{next:?}: {}", bits(to * 0.94));
+        }
+    }
+
+    type Bits = fn(usize, f64) -> Option<f64>;
+    let maplet: Bits = |value_bits, rate| {
+        let builder = ConcurrentCuckooMaplet::<u64>::builder().capacity(KEYS).value_bits(value_bits as u32);
+        let maplet = builder.false_positive_rate(rate).build().ok()?;
+        Some((maplet.slots() / maplet.slots_per_bucket() * 64) as f64 / maplet.capacity() as f64)
+    };
+    let expiring: Bits = |resolutions, rate| {
+        let builder = ExpiringCuckooFilter::<u64>::builder().capacity(KEYS).false_positive_rate(rate);
+        let filter = builder.lifetime(Duration::from_secs(resolutions as u64), Duration::from_secs(1)).build().ok()?;
+        Some((filter.slots() / filter.slots_per_bucket() * 64) as f64 / filter.capacity() as f64)
+    };
+    for (builder, bits, first_rate) in [
+        (include_str!("../src/filter/maplet/builder.rs"), maplet, 1),
+        (include_str!("../src/filter/expiring/builder.rs"), expiring, 2),
+    ] {
+        let rows = documented_steps(builder);
+        for row in &rows[2..] {
+            let payload = row[0].split(' ').next().unwrap().replace(',', "").parse().unwrap();
+            for (cell, head) in row.iter().zip(&rows[0]).skip(first_rate) {
+                let documented = head.split(' ').next().unwrap();
+                let Some(rate) = documented_rate(cell) else { continue };
+                let just_met = bits(payload, rate * 1.06).expect("there is such a layout");
+                assert!(is(just_met, documented), "{row:?}: {just_met} at {rate}, not {documented}");
+                assert!(
+                    bits(payload, rate * 0.94).is_none_or(|more| more > just_met + 1.0),
+                    "{row:?}: less than {rate}"
+                );
+            }
+        }
+    }
+}
+
+/// The sizes in the documentation of the builders.
+#[test]
+fn capacity_0_builds_the_smallest_filter() {
+    let filter = Filter::<u64>::with_capacity(0);
+    assert_eq!((filter.slots(), filter.capacity()), (5, 5));
+    let growable = GrowableCuckooFilter::<u64>::with_capacity(0);
+    assert_eq!(growable.capacity(), 7);
+    let maplet = ConcurrentCuckooMaplet::<u64>::builder().capacity(0).value_bits(4).build().unwrap();
+    assert_eq!((maplet.slots(), maplet.capacity()), (8, 8));
+    let minute = Duration::from_secs(60);
+    let expiring = ExpiringCuckooFilter::<u64>::builder().capacity(0).lifetime(14 * minute, minute).build().unwrap();
+    assert_eq!((expiring.slots(), expiring.capacity()), (8, 8));
 }
 
 #[test]

@@ -66,13 +66,13 @@ pub enum BuildError {
         /// The largest possible number.
         most: u64,
     },
-    /// The false-positive rate is not strictly between 0 and 1, or not a number.
+    /// The false-positive rate is negative, or 1 or more, or not a number.
     #[non_exhaustive]
     InvalidRate {
         /// The rate asked for.
         rate: f64,
     },
-    /// No bucket layout has so low a false-positive rate.
+    /// No bucket layout has so low a false-positive rate. The error names the lowest rate that can be had.
     #[non_exhaustive]
     RateTooLow {
         /// The type of the filter.
@@ -159,8 +159,8 @@ impl fmt::Display for BuildError {
             ),
             Self::InvalidRate { rate } => write!(
                 f,
-                "the false-positive rate was {rate:?}; it must be more than 0 and less than 1 (0.001 is one in a \
-                 thousand)"
+                "the false-positive rate was {rate:?}; it is a share, more than 0 and less than 1 (0.001 is 0.1 %, one \
+                 in a thousand)"
             ),
             Self::RateTooLow { filter, encoding, value_bits, rate, lowest } => {
                 write!(f, "a false-positive rate of {rate:e} is too low: the lowest that type {filter} ")?;

@@ -46,7 +46,8 @@ impl<T: ?Sized, S> Builder<T, S> {
         Self { settings: Settings::new(FilterKind::Concurrent), own: (), hasher, key: PhantomData }
     }
 
-    /// Sets how many keys the filter must be able to hold. This is required; 0 is allowed.
+    /// Sets how many keys the filter must be able to hold. This is required. 0 builds the smallest filter: one bucket,
+    /// which takes five keys at the default rate.
     ///
     /// Any number works and is not rounded to a power of two. [`ConcurrentCuckooFilter::capacity`] says what the
     /// number promises.
@@ -104,8 +105,9 @@ impl<T: ?Sized, S> Builder<T, S> {
     ///
     /// # Errors
     /// - [`BuildError::CapacityMissing`] if [`capacity`](Self::capacity) was not called.
-    /// - [`BuildError::InvalidRate`] for a rate that is not a number between 0 and 1, both excluded.
-    /// - [`BuildError::RateTooLow`] for a rate that no layout can meet, or none of the encoding that was asked for.
+    /// - [`BuildError::InvalidRate`] for a rate that is negative, or 1 or more, or not a number.
+    /// - [`BuildError::RateTooLow`] for a rate that no layout can meet, or none of the encoding that was asked for. The
+    ///   error names the lowest rate.
     /// - [`BuildError::CapacityTooLarge`] for a table of 2³² buckets or more, or one that would not fit in the
     ///   address space.
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`).

@@ -102,7 +102,8 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     }
 
     /// How many entries the filter must be able to hold at a time, including those that have just expired.
-    /// Required; 0 is allowed.
+    /// Required. 0 builds the smallest filter: two buckets, which take eight entries with lifetimes of up to 14
+    /// resolutions at the default rate.
     ///
     /// Any number works, without rounding to powers of two. [`ExpiringCuckooFilter::capacity`] says what it
     /// promises. If entries arrive evenly and live equally long, ask for as many as arrive in
@@ -224,7 +225,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     ///
     /// | longest lifetime | bits of an end | 11.0 bits an entry | 13.2 | 16.8 | 23.2 | 38.6 |
     /// |---|---|---|---|---|---|---|
-    /// | 2 resolutions | 2 | 1.2 % | 0.25 % | 0.024 % | 0.0006 % | 4e-9 |
+    /// | 2 resolutions | 2 | 1.2 % | 0.25 % | 0.024 % | 0.0006 % | 3.8e-9 |
     /// | 14 | 4 | 5.1 % | 1.0 % | 0.098 % | 0.0023 % | 1.5e-8 |
     /// | 62 | 6 | – | 4.3 % | 0.39 % | 0.0092 % | 6e-8 |
     /// | 254 | 8 | – | – | 1.7 % | 0.037 % | 2.4e-7 |
@@ -250,7 +251,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     ///   [`lifetime`](Self::lifetime) was not called;
     /// - [`BuildError::InvalidLifetime`] for a lifetime or a resolution of 0;
     /// - [`BuildError::InvalidTicks`] for a lifetime of 0 ticks, or more than 65,535;
-    /// - [`BuildError::InvalidRate`] for a rate that is not strictly between 0 and 1, or not a number;
+    /// - [`BuildError::InvalidRate`] for a rate that is negative, or 1 or more, or not a number;
     /// - [`BuildError::RateTooLow`] for a rate that no layout can meet with ends of that many bits;
     /// - [`BuildError::CapacityTooLarge`] for a table of 2³² buckets or more, or one that would not fit in the
     ///   address space;

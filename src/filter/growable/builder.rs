@@ -68,8 +68,8 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         Self { settings, own, hasher, key: PhantomData }
     }
 
-    /// Sets how many keys the filter can hold before it grows for the first time. It is 1,000 if not called, and 0 is
-    /// allowed.
+    /// Sets how many keys the filter can hold before it grows for the first time. It is 1,000 if not called. 0
+    /// builds the smallest filter, which takes seven keys before it grows.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
@@ -144,7 +144,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// Builds the filter, with its first table.
     ///
     /// # Errors
-    /// - [`BuildError::InvalidRate`] for a rate that is not a number between 0 and 1, both excluded.
+    /// - [`BuildError::InvalidRate`] for a rate that is negative, or 1 or more, or not a number.
     /// - [`BuildError::RateTooLow`] for a rate that leaves no room for eight doublings. The error names the lowest rate.
     /// - [`BuildError::CapacityTooLarge`] for a largest size that has no table.
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`).

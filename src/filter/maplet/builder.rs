@@ -90,10 +90,11 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
         Self { settings: Settings::new(FilterKind::Maplet), own: Own::default(), hasher, key: PhantomData }
     }
 
-    /// How many (key, value) pairs the maplet must be able to hold. Required; 0 is allowed.
+    /// How many (key, value) pairs the maplet must be able to hold. Required.
     ///
     /// Any number works, without rounding to powers of two. [`ConcurrentCuckooMaplet::capacity`] says what it
-    /// promises. A key with three values counts as three pairs. A maplet has at least two buckets.
+    /// promises. A key with three values counts as three pairs. 0 builds the smallest maplet: two buckets, which
+    /// take eight pairs with 4-bit values at the default rate.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
@@ -133,8 +134,8 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     ///
     /// | value bits | 11.0 bits a key | 13.2 | 16.8 | 23.2 | 38.6 |
     /// |---|---|---|---|---|---|
-    /// | 1 | 0.59 % | 0.12 % | 0.012 % | 0.0003 % | 2e-9 |
-    /// | 2 | 1.2 % | 0.25 % | 0.024 % | 0.0006 % | 4e-9 |
+    /// | 1 | 0.59 % | 0.12 % | 0.012 % | 0.0003 % | 1.9e-9 |
+    /// | 2 | 1.2 % | 0.25 % | 0.024 % | 0.0006 % | 3.8e-9 |
     /// | 4 | 5.1 % | 1.0 % | 0.098 % | 0.0023 % | 1.5e-8 |
     /// | 6 | – | 4.3 % | 0.39 % | 0.0092 % | 6e-8 |
     /// | 8 | – | – | 1.7 % | 0.037 % | 2.4e-7 |
@@ -159,7 +160,7 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// - [`BuildError::CapacityMissing`] and [`BuildError::ValueBitsMissing`] if [`capacity`](Self::capacity) or
     ///   [`value_bits`](Self::value_bits) was not called;
     /// - [`BuildError::InvalidValueBits`] for values of 0 bits or more than 16;
-    /// - [`BuildError::InvalidRate`] for a rate that is not strictly between 0 and 1, or not a number;
+    /// - [`BuildError::InvalidRate`] for a rate that is negative, or 1 or more, or not a number;
     /// - [`BuildError::RateTooLow`] for a rate that no layout can meet with that many value bits;
     /// - [`BuildError::CapacityTooLarge`] for a table of 2³² buckets or more, or one that would not fit in the
     ///   address space;

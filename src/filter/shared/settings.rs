@@ -33,7 +33,8 @@ impl Settings {
     /// The capacity, if one was given and if every other setting is valid by itself.
     pub(in crate::filter) fn checked(&self) -> Result<usize, BuildError> {
         let capacity = self.capacity.ok_or(BuildError::CapacityMissing { filter: self.filter })?;
-        if !(self.rate > 0.0 && self.rate < 1.0) {
+        // 0 is a rate that is too low, and that error names the lowest one.
+        if !(0.0..1.0).contains(&self.rate) {
             return Err(BuildError::InvalidRate { rate: self.rate });
         }
         #[cfg(feature = "snapshot")]
