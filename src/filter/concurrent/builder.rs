@@ -7,7 +7,7 @@ use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::shared::settings::{Settings, constructors, setting_of_encoding, settings_of_all};
-use crate::hasher::default::DefaultHashBuilder;
+use crate::hasher::default::{DefaultHashBuilder, Is};
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::table::memory_for;
 use crate::word::layout::Encoding;

@@ -8,7 +8,7 @@ use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::shared::settings::{Settings, settings_of_all};
-use crate::hasher::default::DefaultHashBuilder;
+use crate::hasher::default::{DefaultHashBuilder, Is};
 use crate::table::expiring::clock::{Clock, WhenFull, ticks_for};
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
@@ -16,7 +16,7 @@ use crate::table::table::memory_for;
 use crate::word::ring::{MOST_RING_BITS, Ring};
 
 /// Construction with the default hasher, which has random keys of its own for each builder.
-impl<T: ?Sized> ExpiringCuckooFilter<T> {
+impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// A builder with the default hasher. A clone of the builder has the same hasher, and so has every filter that
     /// is built from either.
     ///
@@ -29,8 +29,11 @@ impl<T: ?Sized> ExpiringCuckooFilter<T> {
     /// assert!(filter.is_empty());
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
-    pub fn builder() -> ExpiringBuilder<T> {
-        ExpiringBuilder::with_hasher(DefaultHashBuilder::new())
+    pub fn builder() -> ExpiringBuilder<T, S>
+    where
+        DefaultHashBuilder: Is<S>,
+    {
+        ExpiringBuilder::with_hasher(DefaultHashBuilder::new().itself())
     }
 }
 

@@ -9,7 +9,7 @@ use crate::filter::growable::filter::GrowableCuckooFilter;
 use crate::filter::shared::settings::{Settings, constructors, setting_of_encoding, settings_of_all};
 use crate::growth::growth::{Growth, Refusal};
 use crate::growth::plan::{Plan, Unable, Wanted};
-use crate::hasher::default::DefaultHashBuilder;
+use crate::hasher::default::{DefaultHashBuilder, Is};
 use crate::table::face::filter_plan::FilterPlan;
 use crate::word::layout::Encoding;
 

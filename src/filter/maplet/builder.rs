@@ -7,14 +7,14 @@ use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
 use crate::filter::shared::settings::{Settings, settings_of_all};
-use crate::hasher::default::DefaultHashBuilder;
+use crate::hasher::default::{DefaultHashBuilder, Is};
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
 use crate::table::table::memory_for;
 use crate::word::layout::MOST_PAYLOAD_BITS;
 
 /// Construction with the default hasher, which has random keys of its own for each builder.
-impl<T: ?Sized> ConcurrentCuckooMaplet<T> {
+impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
     /// A builder with the default hasher. A clone of the builder has the same hasher, and so has every maplet that
     /// is built from either.
     ///
@@ -27,8 +27,11 @@ impl<T: ?Sized> ConcurrentCuckooMaplet<T> {
     /// assert!(maplet.is_empty());
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
-    pub fn builder() -> MapletBuilder<T> {
-        MapletBuilder::with_hasher(DefaultHashBuilder::new())
+    pub fn builder() -> MapletBuilder<T, S>
+    where
+        DefaultHashBuilder: Is<S>,
+    {
+        MapletBuilder::with_hasher(DefaultHashBuilder::new().itself())
     }
 }
 

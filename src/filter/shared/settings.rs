@@ -208,11 +208,17 @@ macro_rules! settings_of_all {
 }
 pub(in crate::filter) use settings_of_all;
 
-/// How a filter is made: the constructors, which are the same for all types.
+/// How a filter is made: the constructors of the types without values and ends.
 macro_rules! constructors {
     ($Filter:ident by $Builder:ident: $(#[$capacity:meta])*) => {
         /// Construction with the default hasher, which is keyed at random for each filter and each builder.
-        impl<T: ?Sized> $Filter<T> {
+        ///
+        /// A type that names another hasher, such as
+        #[doc = concat!("`type F = ", stringify!($Filter), "<str, StableHashBuilder>`,")]
+        /// has [`builder_with_hasher`](Self::builder_with_hasher) and
+        /// [`with_capacity_and_hasher`](Self::with_capacity_and_hasher) instead. (Rust does not infer a hasher that is
+        /// not named, so these functions cannot make any.)
+        impl<T: ?Sized, S> $Filter<T, S> {
             $(#[$capacity])*
             ///
             /// [`builder`](Self::builder) has the other settings, and returns an error where this function panics.
@@ -229,8 +235,11 @@ macro_rules! constructors {
             /// ```
             #[must_use]
             #[track_caller]
-            pub fn with_capacity(capacity: usize) -> Self {
-                Self::with_capacity_and_hasher(capacity, DefaultHashBuilder::new())
+            pub fn with_capacity(capacity: usize) -> Self
+            where
+                DefaultHashBuilder: Is<S>,
+            {
+                Self::with_capacity_and_hasher(capacity, DefaultHashBuilder::new().itself())
             }
 
             /// Returns a builder with the default hasher, for all other settings. A clone of the builder has the same
@@ -243,12 +252,11 @@ macro_rules! constructors {
             /// assert_eq!(today.hash_one("a"), yesterday.hash_one("a"));
             /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
             /// ```
-            ///
-            /// For a type that names another hasher, such as
-            #[doc = concat!("`type F = ", stringify!($Filter), "<str, StableHashBuilder>`,")]
-            /// there is [`builder_with_hasher`](Self::builder_with_hasher).
-            pub fn builder() -> $Builder<T> {
-                $Builder::with_hasher(DefaultHashBuilder::new())
+            pub fn builder() -> $Builder<T, S>
+            where
+                DefaultHashBuilder: Is<S>,
+            {
+                $Builder::with_hasher(DefaultHashBuilder::new().itself())
             }
         }
 
