@@ -168,7 +168,7 @@ pub enum LoadError {
     #[non_exhaustive]
     EntriesWithoutClock {
         /// How many entries it has.
-        entries: usize,
+        entries: u64,
     },
     /// No growable filter can be built with such an encoding.
     #[non_exhaustive]

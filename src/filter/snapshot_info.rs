@@ -7,7 +7,7 @@ use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::growth::growth::Growth;
 use crate::snapshot::file;
-use crate::snapshot::format::Saved;
+use crate::snapshot::format::{Saved, check_clock};
 use crate::snapshot::parts::VERSION;
 use crate::snapshot::source::{Label, Source};
 use crate::table::face::filter_plan::FilterPlan;
@@ -136,7 +136,7 @@ impl SnapshotInfo {
         source.expect_table(&plan)?;
         source.nothing_follows()?;
         let bytes = source.bytes();
-        let len = if verify { Some(verified(source, &plan)?) } else { None };
+        let len = if verify { Some(verified(source, &plan, now)?) } else { None };
         Ok(Self { version: VERSION, plan, schema, position, attachment, now, bytes, len })
     }
 }
@@ -148,8 +148,9 @@ fn stated<C: Saved>(source: &mut Source<'_>) -> Result<(FilterPlan, Option<u64>)
 }
 
 /// How many keys there are, in a snapshot whose words have yet to be read.
-fn verified(mut source: Source<'_>, plan: &FilterPlan) -> Result<u64, LoadError> {
+fn verified(mut source: Source<'_>, plan: &FilterPlan, now: Option<u64>) -> Result<u64, LoadError> {
     let len = source.words(plan, &mut |_, _| ())?;
+    check_clock(plan, now, len)?;
     source.end()?;
     Ok(len)
 }

@@ -99,22 +99,25 @@ pub(crate) trait Saved: Imaged + Sized {
     /// `OutOfMemory`.
     fn empty(stated: Self::Stated, memory_limit: usize, memory_of_caller: usize) -> Result<Self, LoadError>;
 
-    /// Whether what was loaded fits what is stated.
-    fn check(&self) -> Result<(), LoadError> {
-        Ok(())
-    }
-
     /// Reads what follows the header.
     fn load(source: &mut Source<'_>, memory_of_caller: usize) -> Result<Self, LoadError> {
         let stated = Self::stated(source)?;
-        let plan = Self::plan(&stated);
+        let (plan, now) = (Self::plan(&stated), Self::now(&stated));
         source.expect_table(&plan)?;
         source.reserve(plan.memory_usage.saturating_add(memory_of_caller))?;
         let filter = Self::empty(stated, source.limit(), memory_of_caller)?;
-        source.words(&plan, &mut |start, words| filter.fill_from(start, words))?;
-        filter.check()?;
+        let len = source.words(&plan, &mut |start, words| filter.fill_from(start, words))?;
+        check_clock(&plan, now, len)?;
         Ok(filter)
     }
+}
+
+/// A filter whose entries expire takes none before its first tick.
+pub(crate) fn check_clock(plan: &FilterPlan, now: Option<u64>, entries: u64) -> Result<(), LoadError> {
+    if plan.longest_lifetime.is_some() && now.is_none() && entries > 0 {
+        return Err(LoadError::EntriesWithoutClock { entries });
+    }
+    Ok(())
 }
 
 /// What a kind of filter states beside its tables.

@@ -139,13 +139,6 @@ impl Saved for Box<dyn ExpiringTable> {
         let of_clock = size_of_val(&clock);
         table.table_with_clock(clock).ok_or_else(|| out_of_memory(table, of_clock))
     }
-
-    fn check(&self) -> Result<(), LoadError> {
-        match self.len() {
-            entries if entries > 0 && self.clock().now().is_none() => Err(LoadError::EntriesWithoutClock { entries }),
-            _ => Ok(()),
-        }
-    }
 }
 
 /// The error for a table whose memory, and so many bytes beside it, was refused.

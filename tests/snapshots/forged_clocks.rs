@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{FilterKind, InsertError, LoadError};
+use concurrent_cuckoo_filter::{FilterKind, InsertError, LoadError, SnapshotInfo};
 
 use crate::filters::{
     Expiring, load, load_expiring, load_maplet, saved, saved_expiring, saved_maplet, small_expiring, small_filters,
@@ -143,11 +143,14 @@ fn entries_without_a_clock_are_refused() {
     let forgets = ForgedClock { flags: 2, ahead: Some(0), ..ForgedClock::unknown() };
     for clock in [ForgedClock::unknown(), forgets] {
         let entries = Forged { words: vec![1 << 40; 2], count: 2, ..forged(&clock) };
-        assert_refused!(
-            entries.refusal(),
-            LoadError::EntriesWithoutClock { entries: 2, .. },
-            names "2 entries", "clock was not set"
-        );
+        let verified = SnapshotInfo::verify(&entries.bytes()[..]).unwrap_err();
+        for refusal in [entries.refusal(), verified] {
+            assert_refused!(
+                refusal,
+                LoadError::EntriesWithoutClock { entries: 2, .. },
+                names "2 entries", "clock was not set"
+            );
+        }
     }
     let entries = Forged { words: vec![1 << 40; 2], count: 2, ..forged(&ForgedClock::known()) };
     assert_eq!(load_expiring(&entries.bytes()).expect("with a clock, it may have them").len(), 2);
