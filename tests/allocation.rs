@@ -75,7 +75,7 @@ fn watch<R>(work: impl FnOnce() -> R) -> (R, Requests) {
 }
 
 /// The result of `work`, and how many more bytes than before were in use at once while it ran.
-#[cfg(feature = "serde")]
+#[cfg(all(feature = "snapshot", feature = "stable-hash"))]
 fn peak_of<R>(work: impl FnOnce() -> R) -> (R, usize) {
     let before = IN_USE.get();
     PEAK.set(before);
