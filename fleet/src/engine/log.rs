@@ -52,7 +52,13 @@ impl Log for RedisEngine {
 
     async fn concerns(&self) -> Result<Vec<String>, EngineError> {
         let mut command = redis::cmd("CONFIG");
-        command.arg("GET").arg("appendonly").arg("appendfsync").arg("no-appendfsync-on-rewrite").arg("maxmemory*");
+        command
+            .arg("GET")
+            .arg("appendonly")
+            .arg("appendfsync")
+            .arg("no-appendfsync-on-rewrite")
+            .arg("aof-load-truncated")
+            .arg("maxmemory*");
         let asked = self.inner.link.ask(Question::Command(&command)).await;
         let settings: HashMap<String, String> = match asked {
             // The engine does not allow the question. Most hosted engines do not.
@@ -68,6 +74,13 @@ impl Log for RedisEngine {
             concerns.push(format!("appendfsync is not always, so {lost}; set it with CONFIG SET appendfsync always"));
         } else if !is("no-appendfsync-on-rewrite", "no") {
             concerns.push(format!("no-appendfsync-on-rewrite is not no, so {lost}; set it with CONFIG SET"));
+        } else if !is("aof-load-truncated", "no") {
+            concerns.push(
+                "aof-load-truncated is not no, so a part of a change can come back after the engine was killed in a \
+                 write, and the fleet then waits for an operator; set it with CONFIG SET aof-load-truncated no, and run \
+                 redis-check-aof before each start (see RUNBOOK.md)"
+                    .to_owned(),
+            );
         }
         if !is("maxmemory", "0") && !is("maxmemory-policy", "noeviction") {
             concerns.push(

@@ -136,23 +136,44 @@ impl Server {
     /// The same without waiting. While the server reads its log, it answers that it is loading.
     pub fn restart_without_waiting(&mut self) -> Result<(), ServerError> {
         self.kill();
+        self.mend()?;
         let said = File::create(self.folder.join("said.txt"))?;
         let mut command = Command::new(&self.program);
         command.args(["--bind", "127.0.0.1", "--port", &self.port.to_string(), "--dir"]).arg(&self.folder);
-        command.args(["--appendonly", "yes", "--appendfsync", "always", "--save", ""]).args(&self.options);
+        command.args(["--appendonly", "yes", "--appendfsync", "always", "--aof-load-truncated", "no", "--save", ""]);
+        command.args(&self.options);
         command.stdin(Stdio::null()).stderr(said.try_clone()?).stdout(said);
         self.child = Some(command.spawn()?);
         Ok(())
     }
 
+    /// The end of its append-only file.
+    pub fn log_file(&self) -> PathBuf {
+        self.folder.join("appendonlydir/appendonly.aof.1.incr.aof")
+    }
+
+    /// Removes what a write that was not finished has left at the end of the log, as the RUNBOOK says.
+    fn mend(&self) -> io::Result<()> {
+        let manifest = self.folder.join("appendonlydir/appendonly.aof.manifest");
+        if !manifest.exists() || self.options.iter().any(|option| option == "--aof-load-truncated") {
+            return Ok(());
+        }
+        let mut command = Command::new(self.program.replace("-server", "-check-aof"));
+        command.arg("--fix").arg(manifest).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        // It asks only if it has found something, and may have ended by now.
+        _ = child.stdin.take().map(|mut stdin| stdin.write_all(b"y\n"));
+        child.wait().map(drop)
+    }
+
     /// Waits until it answers.
     pub fn wait(&mut self) -> Result<(), ServerError> {
         let deadline = Instant::now() + START;
-        // An answer may come from another server on that port. In that case this one has ended by itself.
+        // An answer may come from another server on that port. In that case this one ends by itself.
+        let ours = format!("process_id:{}\r\n", self.process().unwrap_or_default());
         while !self.has_ended() && Instant::now() < deadline {
-            if self.say("PING").is_ok_and(|answer| answer == "+PONG" || answer.starts_with("-NOAUTH"))
-                && !self.has_ended()
-            {
+            let is_loaded = self.say("PING").is_ok_and(|answer| answer == "+PONG" || answer.starts_with("-NOAUTH"));
+            if is_loaded && self.info("server").is_ok_and(|said| said.contains(&ours) || said.starts_with("-NOAUTH")) {
                 return Ok(());
             }
             std::thread::sleep(Duration::from_millis(10));
@@ -172,10 +193,10 @@ impl Server {
         Ok(answer.trim_end().to_owned())
     }
 
-    /// What it says about its replication.
-    pub fn info(&self) -> io::Result<String> {
+    /// What it says about itself, such as its `replication`.
+    pub fn info(&self, section: &str) -> io::Result<String> {
         let mut stream = TcpStream::connect_timeout(&self.address(), Duration::from_secs(1))?;
-        stream.write_all(b"INFO replication\r\nQUIT\r\n")?;
+        stream.write_all(format!("INFO {section}\r\nQUIT\r\n").as_bytes())?;
         io::read_to_string(stream)
     }
 

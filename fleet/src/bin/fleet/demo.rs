@@ -69,7 +69,7 @@ pub(crate) fn run() -> Result<(), String> {
     let replica = Server::start_with(&folder.path().join("replica"), &["--replicaof", "127.0.0.1", &port])
         .map_err(|error| error.to_string())?;
     demo.until("the replica to have a copy", || {
-        Ok(replica.info().is_ok_and(|info| info.contains("master_link_status:up")))
+        Ok(replica.info("replication").is_ok_and(|info| info.contains("master_link_status:up")))
     })?;
     demo.to_b.lead_to(replica.address());
     replica.say("REPLICAOF 127.0.0.1 1").map_err(|error| error.to_string())?;

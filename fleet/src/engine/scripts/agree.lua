@@ -26,11 +26,7 @@ if lost and tonumber(ARGV[10]) > tonumber(redis.call('HGET', FLEET, 'accepted') 
     redis.call('HSET', FLEET, 'suspected',
         string.format('%.0f', math.max(tonumber(ARGV[10]), tonumber(redis.call('HGET', FLEET, 'suspected') or 0))))
 end
-if waits and ARGV[11] == '1' then
-    redis.call('HSET', FLEET, 'accepted', redis.call('HGET', FLEET, 'suspected'))
-    redis.call('HDEL', FLEET, 'waits')
-    waits = false
-end
+if waits and ARGV[11] == '1' then accept() end
 if waits then return {'waits', waits} end
 advance()
 save()

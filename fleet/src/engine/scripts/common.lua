@@ -15,21 +15,29 @@ local LOG, ENDS, COUNTS, OVER = PREFIX .. 'log', PREFIX .. 'ends', PREFIX .. 'li
 
 local time = redis.call('TIME')
 local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local epoch, head, chain, tick, live, at, capacity, resolution, longest, waits, foreign
+local epoch, head, chain, tick, live, at, capacity, resolution, longest, waits, foreign, begun, done
 -- The clock, but never before what the log has seen already.
 local now = clock
 
 local function load()
     local f = redis.call('HMGET', FLEET, 'epoch', 'head', 'chain', 'tick', 'live', 'at', 'capacity', 'resolution', 'longest',
-        'waits', 'foreign')
+        'waits', 'foreign', 'begun', 'done')
     epoch, chain, waits = f[1], f[3], f[10]
     head, tick, live, at = tonumber(f[2]), tonumber(f[4]), tonumber(f[5]), tonumber(f[6])
     capacity, resolution, longest, foreign = tonumber(f[7]), tonumber(f[8]), tonumber(f[9]), tonumber(f[11])
     now = math.max(clock, at or 0)
+    -- A server that is killed in a write and loads the file with `aof-load-truncated yes` can leave a part of that
+    -- script's writes there. When it loads the file the next time, this part runs before what came later. Then one more
+    -- message was begun than the scripts have counted.
+    begun, done = tonumber(f[12]) or 0, tonumber(f[13]) or 0
+    if begun ~= done then
+        waits = 'the engine was killed in a write, and its file has kept a part of it (aof-load-truncated is yes)'
+    end
 end
 
 local function save()
-    redis.call('HSET', FLEET, 'head', head, 'chain', chain, 'tick', tick, 'live', live, 'at', at, 'foreign', foreign)
+    redis.call('HSET', FLEET, 'head', head, 'chain', chain, 'tick', tick, 'live', live, 'at', at, 'foreign', foreign,
+        'done', begun)
 end
 
 local function id(position)
@@ -90,6 +98,8 @@ end
 -- The number is always the next one, whoever appends: this makes numbers dense. The field's name is the epoch. The
 -- value begins with the hash of the rest and of the hash before.
 local function publish(changes)
+    -- The first write, and the only one that counts twice if it runs twice.
+    begun = redis.call('HINCRBY', FLEET, 'begun', 1)
     local body = struct.pack('<I8', now) .. changes
     local next_chain = string.sub(redis.sha1hex(chain .. body), 1, 16)
     local done = redis.pcall('XADD', LOG, id(head + 1), epoch, next_chain .. body)
@@ -113,6 +123,34 @@ local function advance()
     end
     redis.call('ZREMRANGEBYSCORE', ENDS, '-inf', tick)
     return true
+end
+
+-- Goes on with what there is, whatever any node knew when it told of a loss.
+local function accept()
+    redis.call('HSET', FLEET, 'accepted', redis.call('HGET', FLEET, 'suspected') or 0)
+    redis.call('HDEL', FLEET, 'waits')
+    waits = false
+    if begun == done then return end
+    -- The log may have a message that is not the one that was acknowledged. The record has what was acknowledged. So no
+    -- message is left, one number is left out, and every node sees a gap and rebuilds its filter from the record.
+    local counts = {}
+    live = 0
+    for _, key in ipairs(redis.call('KEYS', PREFIX .. 'token:*')) do
+        local value = redis.call('GET', key)
+        local term = string.sub(value, 1, 8) == epoch and struct.unpack('<I4', value, 17) or 0
+        if term > tick then
+            counts[term] = (counts[term] or 0) + 1
+            live = live + 1
+        end
+    end
+    redis.call('DEL', LOG, ENDS, COUNTS)
+    for term, count in pairs(counts) do
+        redis.call('HSET', COUNTS, term, count)
+        redis.call('ZADD', ENDS, term, term)
+    end
+    head = head + 1
+    publish('T' .. struct.pack('<I4', tick))
+    save()
 end
 
 -- Until when a record is needed: an hour longer than its token and its entry, because clocks differ.

@@ -123,6 +123,74 @@ fn an_engine_without_a_file_loses_what_it_acknowledged() {
     assert_another(killed_in_a_storm(&engine, 1));
 }
 
+/// The server is killed in the write of a change, after this part of it, and loads its file with `aof-load-truncated
+/// yes`. Another change is acknowledged. When the server loads its file once more, the part of the first change comes
+/// before the second one: the log has a message that nobody acknowledged, in place of the one that was.
+///
+/// Returns what the place of the acknowledged change is worth then.
+fn half_a_change(last: &[u8], left_out: &[Step]) -> Option<Result<(), String>> {
+    let engine = Engine::start(&["--aof-load-truncated", "yes"])?;
+    let client = RedisEngine::edited(engine.settings(), left_out, false).unwrap();
+    let subject = Subject { engine: Arc::clone(&engine), client };
+    let head = subject.agree_with(&large(), None, false).unwrap();
+    let (end, file) = (head.tick + 1000, engine.server().log_file());
+    subject.send(head.place, &[revoke(1, end), revoke(2, end), revoke(5, end)]);
+    subject.send(head.place, &[revoke(3, end), restore(1)]);
+    engine.server().kill();
+    let bytes = std::fs::read(&file).unwrap();
+    // Some bytes into the last such command.
+    let cut = bytes.windows(last.len()).rposition(|some| some == last).unwrap() + last.len() / 2;
+    std::fs::write(&file, &bytes[..cut]).unwrap();
+    engine.server().restart().unwrap();
+    // The first token is still revoked, so this changes nothing. But it is acknowledged.
+    let same = subject.send(head.place, &[revoke(1, end)]).outcomes;
+    assert!(matches!(same[..], [Outcome::AlreadyRevoked { .. }]), "{same:?}");
+    let known = subject.send(head.place, &[revoke(4, end), restore(5)]).place;
+    engine.server().kill();
+    engine.server().restart().unwrap();
+    let is_as_acknowledged = |head: Head| {
+        let is_revoked = |number| subject.revoked_until(head.place, number).unwrap().is_some();
+        let untils = [2, 4, 5].map(is_revoked);
+        if untils == [true, true, false] { Ok(()) } else { Err(format!("{untils:?}")) }
+    };
+    let waits = match subject.word(known) {
+        Ok(head) => {
+            let messages = changes(&subject.read(before(head.place.epoch), SHORT).map_err(|_| ()).unwrap_or_default());
+            return Some(if messages.contains(&insert(4, end)) {
+                is_as_acknowledged(head)
+            } else {
+                Err("lost".into())
+            });
+        }
+        waits => waits,
+    };
+    assert!(matches!(&waits, Err(EngineError::Waits(why)) if why.contains("killed in a write")), "{waits:?}");
+    assert!(matches!(subject.agree_with(&large(), None, false), Err(EngineError::Waits(_))));
+    assert!(matches!(subject.append(known, fresh(), &[]), Err(EngineError::Waits(_))));
+    // Once it is accepted, nobody goes on from the old log, and the record counts.
+    assert!(done(subject.client.accept()).unwrap().is_some());
+    assert!(matches!(subject.word(known), Err(EngineError::Gap { .. })));
+    let memory = Some(Memory { place: known, at: head.now });
+    let head = subject.agree_with(&large(), memory, false).unwrap();
+    let gap = subject.read(known, SHORT);
+    assert!(matches!(gap, Err(EngineError::Gap { .. })), "{gap:?}");
+    let records = done(subject.client.records(head.place, 0)).unwrap().1;
+    assert_eq!(records.len() as u64, head.live);
+    assert_eq!(subject.send(head.place, &[revoke(6, end)]).place.position, head.place.position + 1);
+    assert_eq!(subject.word(head.place).unwrap().live, head.live + 1);
+    Some(is_as_acknowledged(head))
+}
+
+#[test]
+fn a_part_of_a_change_that_comes_back_is_noticed() {
+    // In the first command, in one between, and in the last one.
+    for last in ["XADD", "DEL\r\n", "RPUSH", "EXEC"] {
+        assert!(matches!(half_a_change(last.as_bytes(), &[]), None | Some(Ok(()))), "{last}");
+    }
+    let control = half_a_change(b"RPUSH", &[Step::Begun]);
+    assert!(matches!(control, None | Some(Err(_))), "{control:?}");
+}
+
 /// A client that uses the real clock.
 fn unedited(engine: &Arc<Engine>) -> Subject {
     Subject { engine: Arc::clone(engine), client: RedisEngine::edited(engine.settings(), &[], false).unwrap() }

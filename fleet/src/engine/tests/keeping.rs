@@ -74,6 +74,7 @@ fn settings_that_can_lose_something_are_told() {
     told(&["--appendonly", "no"], "appendonly is not yes");
     told(&["--appendfsync", "everysec"], "appendfsync is not always");
     told(&["--no-appendfsync-on-rewrite", "yes"], "no-appendfsync-on-rewrite is not no");
+    told(&["--aof-load-truncated", "yes"], "aof-load-truncated is not no");
     told(&["--maxmemory", "1gb", "--maxmemory-policy", "allkeys-lru"], "maxmemory-policy is not noeviction");
     // If an engine does not allow the question, that is not the node's concern.
     assert_eq!(concerns(&["--rename-command", "CONFIG", "", "--appendonly", "no"]), Some(Vec::new()));

@@ -67,6 +67,8 @@ pub(crate) enum Step {
     Waits,
     /// To check who has the lease.
     Lease,
+    /// To see that a part of a change has come back.
+    Begun,
     /// To compare a message's number with the next one.
     NextNumber,
     /// To compare epochs.
@@ -94,6 +96,7 @@ fn edits(step: Step) -> &'static [(&'static str, &'static str)] {
         Step::Waits => &[("if lost and tonumber(ARGV[10])", "if false and tonumber(ARGV[10])")],
         Step::Lease => &[("if holder and holder ~= ARGV[1] then return 0 end", "")],
         Step::Epoch => &[("epoch ~= ARGV[1] or", ""), ("if found ~= ARGV[3] then", "if false then")],
+        Step::Begun => &[("if begun ~= done then\n", "if false then\n")],
         Step::NextNumber => &[],
     }
 }
@@ -138,6 +141,7 @@ fn every_edit_changes_a_script() {
         Step::Waits,
         Step::Lease,
         Step::Epoch,
+        Step::Begun,
     ];
     for (from, _) in steps.iter().flat_map(|step| edits(*step)) {
         assert!(all.contains(from), "{from}");
