@@ -12,11 +12,13 @@
 //! - `network`: connections that go dead, answers that get lost, an engine that is loading;
 //! - `pauses`: nodes that sleep;
 //! - `store`: snapshots that were damaged;
+//! - `long`: all of these at random, for as long as one likes;
 //! - `requests`: the answer to each request;
 //! - `nodes`, `storm`, `support`: what these share.
 #![cfg(unix)] // For signals.
 
 mod crashes;
+mod long;
 mod network;
 mod nodes;
 mod pauses;

@@ -22,7 +22,7 @@ const OPTIONS: [&str; 20] = [
     "--key",
     "000102030405060708090a0b0c0d0e0f",
     "--capacity",
-    "100_000",
+    "300_000",
     "--resolution",
     "1",
     "--longest-lifetime",

@@ -4,14 +4,18 @@ use crate::nodes::{Fleet, Node};
 use crate::storm::Storm;
 use crate::support::{Chance, Client, LONGEST, has_engine, wait_for};
 
-/// The names and positions of the snapshots, the newest first.
-fn snapshots(redis: &mut redis::Connection) -> Vec<(u64, String)> {
-    let names: Vec<String> = redis::cmd("HKEYS").arg("{revoked}:snapshots").query(redis).unwrap();
-    let position = |name: &String| name.split(':').next().unwrap().parse().unwrap();
-    let mut snapshots: Vec<_> = names.into_iter().map(|name| (position(&name), name)).collect();
-    snapshots.sort();
-    snapshots.reverse();
-    snapshots
+/// Changes a bit of the newest snapshot, if there are three.
+pub(crate) fn damage_newest(fleet: &Fleet) -> Option<()> {
+    let mut redis = redis::Client::open(fleet.url.clone()).unwrap().get_connection().ok()?;
+    let names: Vec<String> = redis::cmd("HKEYS").arg("{revoked}:snapshots").query(&mut redis).ok()?;
+    let position = |name: &&String| name.split(':').next().unwrap().parse::<u64>().unwrap();
+    let newest = names.iter().max_by_key(position).filter(|_| names.len() == 3)?;
+    let key = format!("{{revoked}}:snapshot:{newest}");
+    let chunk: Option<Vec<u8>> = redis::cmd("HGET").arg(&key).arg(0).query(&mut redis).ok()?;
+    let mut chunk = chunk?;
+    let middle = chunk.len() / 2;
+    chunk[middle] ^= 4;
+    redis::cmd("HSET").arg(&key).arg(0).arg(chunk).query(&mut redis).ok()
 }
 
 #[test]
@@ -22,19 +26,9 @@ fn a_damaged_snapshot_is_passed_over_for_the_one_before() {
     let mut chance = Chance::new();
     let (fleet, _proxy) = Fleet::start(&[]);
     Storm::rage(&fleet, &mut chance, |storm| {
-        let mut redis = redis::Client::open(fleet.url.clone()).unwrap().get_connection().unwrap();
         // A new snapshot may be written between the damage and the joining. Then the test tries again.
         wait_for("a node to pass over a damaged snapshot", || {
-            let newest = wait_for("three snapshots", || {
-                let snapshots = snapshots(&mut redis);
-                (snapshots.len() == 3).then(|| snapshots[0].1.clone())
-            });
-            let key = format!("{{revoked}}:snapshot:{newest}");
-            let chunk: Option<Vec<u8>> = redis::cmd("HGET").arg(&key).arg(0).query(&mut redis).unwrap();
-            let mut chunk = chunk?;
-            let middle = chunk.len() / 2;
-            chunk[middle] ^= 4;
-            let () = redis::cmd("HSET").arg(&key).arg(0).arg(chunk).query(&mut redis).unwrap();
+            wait_for("three snapshots", || damage_newest(&fleet));
             let node = Node::start(&fleet.url, "d", &[]);
             let health = wait_for("it to join", || {
                 let health = Client::new(LONGEST).get(&format!("{}/healthz", node.address)).unwrap().json();

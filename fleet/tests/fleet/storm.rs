@@ -24,6 +24,8 @@ pub(crate) struct Storm {
     restored: Mutex<Vec<String>>,
     violations: Mutex<Vec<String>>,
     probes: AtomicU64,
+    /// How long a writer rests after each change.
+    rest: Duration,
     is_over: AtomicBool,
 }
 
@@ -32,7 +34,13 @@ impl Storm {
     /// all nodes must be ready and alike.
     #[track_caller]
     pub(crate) fn rage(fleet: &Fleet, chance: &mut Chance, happening: impl FnOnce(&Self)) {
-        let storm = Self::blow(fleet, chance, happening);
+        Self::rage_slowly(fleet, chance, Duration::ZERO, happening);
+    }
+
+    /// The same with writers that rest, so that a long storm does not fill the fleet.
+    #[track_caller]
+    pub(crate) fn rage_slowly(fleet: &Fleet, chance: &mut Chance, rest: Duration, happening: impl FnOnce(&Self)) {
+        let storm = Self::blow(fleet, chance, rest, happening);
         assert_eq!(*storm.violations.lock().unwrap(), Vec::<String>::new());
         fleet.wait_until_alike();
         storm.check(fleet);
@@ -41,11 +49,11 @@ impl Storm {
     /// The violations that the probers found.
     #[track_caller]
     pub(crate) fn violations(fleet: &Fleet, chance: &mut Chance, happening: impl FnOnce(&Self)) -> Vec<String> {
-        Self::blow(fleet, chance, happening).violations.into_inner().unwrap()
+        Self::blow(fleet, chance, Duration::ZERO, happening).violations.into_inner().unwrap()
     }
 
-    fn blow(fleet: &Fleet, chance: &mut Chance, happening: impl FnOnce(&Self)) -> Self {
-        let storm = Self::default();
+    fn blow(fleet: &Fleet, chance: &mut Chance, rest: Duration, happening: impl FnOnce(&Self)) -> Self {
+        let storm = Self { rest, ..Self::default() };
         thread::scope(|scope| {
             for writer in 0..3 {
                 let (storm, chance) = (&storm, chance.branch());
@@ -88,6 +96,7 @@ impl Storm {
             if self.is_over() {
                 return;
             }
+            thread::sleep(self.rest);
             let node = chance.below(fleet.nodes.len());
             let address = fleet.address(node);
             if chance.below(4) == 0 && !mine.is_empty() {
@@ -104,7 +113,7 @@ impl Storm {
             // Tokens that are restored have another name, so that probers leave them alone.
             let is_kept = chance.below(3) > 0;
             let token = format!("{}-{writer}-{number}", if is_kept { "kept" } else { "passing" });
-            let url = format!("{address}/revoked/{token}?exp={}", now() + 1000);
+            let url = format!("{address}/revoked/{token}?exp={}", now() + 3000);
             match client.ask("PUT", &url, None, "").map(|answer| answer.status) {
                 Some(201) if is_kept => {
                     self.acknowledged.lock().unwrap().push(Acknowledged { token, by: node, at: Instant::now() });
