@@ -5,15 +5,13 @@ use std::time::Duration;
 
 use crate::nodes::Fleet;
 use crate::storm::Storm;
-use crate::support::{Chance, has_engine};
+use crate::support::{Chance, needs_engine};
 
 #[test]
 fn nodes_that_are_killed_in_a_storm_come_back_alike() {
-    if !has_engine() {
-        return;
-    }
+    needs_engine!();
     let mut chance = Chance::new();
-    let (fleet, _proxy) = Fleet::start(&[]);
+    let (fleet, _proxy) = Fleet::start("");
     let mut when = chance.branch();
     Storm::rage(&fleet, &mut chance, |_| {
         for _ in 0..8 {
@@ -25,11 +23,9 @@ fn nodes_that_are_killed_in_a_storm_come_back_alike() {
 
 #[test]
 fn an_engine_that_is_killed_and_comes_back_has_all_that_was_acknowledged() {
-    if !has_engine() {
-        return;
-    }
+    needs_engine!();
     let mut chance = Chance::new();
-    let (fleet, _proxy) = Fleet::start(&[]);
+    let (fleet, _proxy) = Fleet::start("");
     let mut when = chance.branch();
     Storm::rage(&fleet, &mut chance, |storm| {
         for _ in 0..3 {

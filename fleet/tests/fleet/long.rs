@@ -11,17 +11,15 @@ use rustix::process::Signal;
 use crate::nodes::Fleet;
 use crate::store::damage_newest;
 use crate::storm::Storm;
-use crate::support::{Chance, has_engine};
+use crate::support::{Chance, needs_engine};
 
 #[test]
 #[ignore = "takes as many seconds as FLEET_STORM says, or a minute"]
 fn a_long_storm_of_all_faults() {
-    if !has_engine() {
-        return;
-    }
+    needs_engine!();
     let seconds = env::var("FLEET_STORM").ok().and_then(|seconds| seconds.parse().ok()).unwrap_or(60);
     let mut chance = Chance::new();
-    let (fleet, proxy) = Fleet::start(&[]);
+    let (fleet, proxy) = Fleet::start("");
     let master = fleet.engine.lock().unwrap().address();
     let folder = tempfile::tempdir().unwrap();
     let port = master.port().to_string();

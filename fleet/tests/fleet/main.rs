@@ -8,6 +8,7 @@
 //! Without `redis-server` these tests print one line about it and pass. With `FLEET_ENGINE=required` in the
 //! environment they fail.
 //!
+//! - `faults`: chosen faults;
 //! - `crashes`: nodes and the engine are killed;
 //! - `network`: connections that go dead, answers that get lost, an engine that is loading;
 //! - `pauses`: nodes that sleep;
@@ -18,6 +19,7 @@
 #![cfg(unix)] // For signals.
 
 mod crashes;
+mod faults;
 mod long;
 mod network;
 mod nodes;

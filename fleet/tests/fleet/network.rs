@@ -7,15 +7,13 @@ use fleet::testing::proxy::Mode;
 
 use crate::nodes::{Fleet, STALE_AFTER};
 use crate::storm::Storm;
-use crate::support::{Chance, has_engine, wait_for};
+use crate::support::{Chance, has_engine, needs_engine, wait_for};
 
 #[test]
 fn a_connection_that_goes_dead_without_closing_makes_a_node_stale() {
-    if !has_engine() {
-        return;
-    }
+    needs_engine!();
     let mut chance = Chance::new();
-    let (fleet, proxy) = Fleet::start(&[]);
+    let (fleet, proxy) = Fleet::start("");
     Storm::rage(&fleet, &mut chance, |storm| {
         proxy.set(Mode::Swallow);
         wait_for("the node to be stale and say why", || {
@@ -33,11 +31,9 @@ fn a_connection_that_goes_dead_without_closing_makes_a_node_stale() {
 
 #[test]
 fn answers_that_get_lost_have_messages_delivered_and_changes_sent_again() {
-    if !has_engine() {
-        return;
-    }
+    needs_engine!();
     let mut chance = Chance::new();
-    let (fleet, proxy) = Fleet::start(&[]);
+    let (fleet, proxy) = Fleet::start("");
     let mut when = chance.branch();
     Storm::rage(&fleet, &mut chance, |storm| {
         for _ in 0..4 {
@@ -50,7 +46,7 @@ fn answers_that_get_lost_have_messages_delivered_and_changes_sent_again() {
 }
 
 /// The answer of a node that restores a token when the engine does so and its answer is lost.
-fn restored_without_an_answer(options: &[&str]) -> u16 {
+fn restored_without_an_answer(options: &str) -> u16 {
     let (fleet, proxy) = Fleet::start(options);
     assert_eq!(fleet.put(0, "alice").status, 201);
     proxy.set(Mode::SwallowAnswers);
@@ -70,24 +66,22 @@ fn restored_without_an_answer(options: &[&str]) -> u16 {
 #[test]
 fn a_change_whose_acknowledgement_is_lost_is_done_once_and_acknowledged() {
     if has_engine() {
-        assert_eq!(restored_without_an_answer(&[]), 204);
+        assert_eq!(restored_without_an_answer(""), 204);
     }
 }
 
 #[test]
 fn control_under_another_identifier_it_is_told_that_there_was_nothing_to_do() {
     if has_engine() {
-        assert_eq!(restored_without_an_answer(&["--leave-out", "same-identifier"]), 404);
+        assert_eq!(restored_without_an_answer("--leave-out same-identifier"), 404);
     }
 }
 
 #[test]
 fn an_engine_that_is_loading_is_waited_for() {
-    if !has_engine() {
-        return;
-    }
+    needs_engine!();
     let mut chance = Chance::new();
-    let (fleet, proxy) = Fleet::start(&[]);
+    let (fleet, proxy) = Fleet::start("");
     Storm::rage(&fleet, &mut chance, |_| {
         proxy.set(Mode::Answer(b"-LOADING Redis is loading the dataset in memory\r\n".to_vec()));
         wait_for("the node to be stale and say why", || {
@@ -102,11 +96,9 @@ fn an_engine_that_is_loading_is_waited_for() {
 
 #[test]
 fn control_the_probers_see_a_token_pass_on_a_node_without_a_lease() {
-    if !has_engine() {
-        return;
-    }
+    needs_engine!();
     let mut chance = Chance::new();
-    let (fleet, proxy) = Fleet::start(&["--leave-out", "lease"]);
+    let (fleet, proxy) = Fleet::start("--leave-out lease");
     let violations = Storm::violations(&fleet, &mut chance, |storm| {
         proxy.set(Mode::Swallow);
         storm.wait_for_violation();
@@ -116,7 +108,7 @@ fn control_the_probers_see_a_token_pass_on_a_node_without_a_lease() {
 }
 
 /// The answer of a node that is cut off, about a token that another node has revoked long enough ago.
-fn cut_off(options: &[&str]) -> u16 {
+fn cut_off(options: &str) -> u16 {
     let (fleet, proxy) = Fleet::start(options);
     proxy.set(Mode::Cut);
     assert_eq!(fleet.put(1, "alice").status, 201);
@@ -131,13 +123,13 @@ fn cut_off(options: &[&str]) -> u16 {
 #[test]
 fn a_node_that_is_cut_off_does_not_let_pass_what_others_have_revoked() {
     if has_engine() {
-        assert_eq!(cut_off(&[]), 503);
+        assert_eq!(cut_off(""), 503);
     }
 }
 
 #[test]
 fn control_without_a_lease_it_does() {
     if has_engine() {
-        assert_eq!(cut_off(&["--leave-out", "lease"]), 200);
+        assert_eq!(cut_off("--leave-out lease"), 200);
     }
 }

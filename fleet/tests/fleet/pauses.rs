@@ -7,15 +7,13 @@ use rustix::process::Signal;
 
 use crate::nodes::{Fleet, STALE_AFTER};
 use crate::storm::Storm;
-use crate::support::{Chance, Client, LONGEST, has_engine, wait_for};
+use crate::support::{Chance, Client, LONGEST, has_engine, needs_engine, wait_for};
 
 #[test]
 fn a_node_that_sleeps_until_the_log_is_trimmed_past_it_joins_anew() {
-    if !has_engine() {
-        return;
-    }
+    needs_engine!();
     let mut chance = Chance::new();
-    let (fleet, _proxy) = Fleet::start(&[]);
+    let (fleet, _proxy) = Fleet::start("");
     Storm::rage(&fleet, &mut chance, |storm| {
         let position = fleet.health(2).unwrap()["position"].as_u64().unwrap();
         fleet.signal(2, Signal::STOP);
@@ -51,7 +49,7 @@ fn first_position(range: &redis::Value) -> Option<u64> {
 
 /// The first answer of a node that has slept while another node revoked the token. The question waits until the
 /// node wakes up.
-fn first_answer_after_sleep(options: &[&str]) -> u16 {
+fn first_answer_after_sleep(options: &str) -> u16 {
     let (fleet, _proxy) = Fleet::start(options);
     fleet.signal(0, Signal::STOP);
     assert_eq!(fleet.put(1, "alice").status, 201);
@@ -72,6 +70,6 @@ fn first_answer_after_sleep(options: &[&str]) -> u16 {
 fn the_first_answer_of_a_node_that_has_slept_is_not_from_its_old_filter() {
     if has_engine() {
         // From the record, or the node can't tell.
-        assert!(matches!(first_answer_after_sleep(&[]), 401 | 503));
+        assert!(matches!(first_answer_after_sleep(""), 401 | 503));
     }
 }

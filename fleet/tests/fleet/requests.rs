@@ -3,27 +3,25 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::nodes::{Fleet, Node};
-use crate::support::{Client, LONGEST, has_engine, now, wait_for};
+use fleet::testing::server::Server;
+use tempfile::TempDir;
+
+use crate::nodes::{Fleet, Node, TICKING};
+use crate::support::{needs_engine, now, wait_for};
 
 /// A small fleet of one node.
-fn one(options: &[&str]) -> (fleet::testing::server::Server, Node, tempfile::TempDir) {
+fn one(options: &str) -> (Server, Node, TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let server = fleet::testing::server::Server::start(folder.path()).unwrap();
-    let node = Node::start(&server.url(), "one", options);
-    wait_for("it to be ready", || {
-        let health = Client::new(LONGEST).get(&format!("{}/healthz", node.address))?;
-        (health.status == 200).then_some(())
-    });
+    let server = Server::start(folder.path()).unwrap();
+    let node = Node::start(&server.url(), &format!("{TICKING} --node one {options}"));
+    wait_for("it to be ready", || node.is_ready().then_some(()));
     (server, node, folder)
 }
 
 #[test]
 fn a_revocation_says_until_when_and_at_which_position_and_all_nodes_refuse_the_token() {
-    if !has_engine() {
-        return;
-    }
-    let (fleet, _proxy) = Fleet::start(&[]);
+    needs_engine!();
+    let (fleet, _proxy) = Fleet::start("");
     let answer = fleet.put(0, "alice");
     assert_eq!(answer.status, 201);
     let body = answer.json();
@@ -37,13 +35,11 @@ fn a_revocation_says_until_when_and_at_which_position_and_all_nodes_refuse_the_t
         });
         assert_eq!(fleet.protected(node, "alice"), 401);
         assert_eq!(fleet.protected(node, "bob"), 200);
-        let url = format!("{}/revoked/alice", fleet.address(node));
-        let told = Client::new(LONGEST).get(&url).unwrap().json();
+        let told = fleet.ask(node, "GET", "/revoked/alice", &[]).json();
         assert_eq!((&told["revoked"], &told["until"]), (&true.into(), &body["until"]));
     }
     // Once more, for a shorter time, on another node.
-    let url = format!("{}/revoked/alice?exp={}", fleet.address(1), now() + 10);
-    let again = Client::new(LONGEST).ask("PUT", &url, None, "").unwrap();
+    let again = fleet.ask(1, "PUT", &format!("/revoked/alice?exp={}", now() + 10), &[]);
     assert_eq!((again.status, &again.json()["until"]), (200, &body["until"]));
     assert_eq!(fleet.delete(2, "alice").status, 204);
     assert_eq!(fleet.delete(1, "alice").status, 404);
@@ -53,22 +49,17 @@ fn a_revocation_says_until_when_and_at_which_position_and_all_nodes_refuse_the_t
 
 #[test]
 fn of_two_nodes_that_revoke_the_same_token_at_the_same_time_one_does_it() {
-    if !has_engine() {
-        return;
-    }
-    let (fleet, _proxy) = Fleet::start(&[]);
+    needs_engine!();
+    let (fleet, _proxy) = Fleet::start("");
     for token in 0..20 {
         let token = format!("token-{token}");
         let mut statuses = thread::scope(|scope| {
             let threads = [0, 1, 2].map(|node| {
                 let (fleet, token) = (&fleet, &token);
                 scope.spawn(move || {
-                    let url = format!(
-                        "{}/revoked/{token}?exp={}",
-                        fleet.address(node),
-                        2_000_000_000u64.min(now() / 100 * 100 + 1000)
-                    );
-                    Client::new(LONGEST).ask("PUT", &url, None, "").unwrap().status
+                    // The same expiry from all of them.
+                    let path = format!("/revoked/{token}?exp={}", now() / 100 * 100 + 1000);
+                    fleet.ask(node, "PUT", &path, &[]).status
                 })
             });
             threads.map(|thread| thread.join().unwrap())
@@ -89,10 +80,8 @@ fn of_two_nodes_that_revoke_the_same_token_at_the_same_time_one_does_it() {
 
 #[test]
 fn a_change_that_comes_again_after_its_identifier_is_forgotten_has_no_second_effect() {
-    if !has_engine() {
-        return;
-    }
-    let (fleet, _proxy) = Fleet::start(&["--patience", "0.4", "--remember", "1"]);
+    needs_engine!();
+    let (fleet, _proxy) = Fleet::start("--patience 0.4 --remember 1");
     assert_eq!(fleet.put(0, "alice").status, 201);
     let head = |node: usize| fleet.health(node).unwrap()["head"].as_u64().unwrap();
     thread::sleep(Duration::from_millis(1100));
@@ -107,13 +96,10 @@ fn a_change_that_comes_again_after_its_identifier_is_forgotten_has_no_second_eff
 
 #[test]
 fn what_is_wrong_is_refused_by_name() {
-    if !has_engine() {
-        return;
-    }
-    let (_server, node, _folder) = one(&["--capacity", "2", "--leeway", "60"]);
-    let client = Client::new(LONGEST);
+    needs_engine!();
+    let (_server, node, _folder) = one("--capacity 2 --leeway 60");
     let ask = |method: &str, path: &str, body: &str| {
-        let answer = client.ask(method, &format!("{}{path}", node.address), None, body).unwrap();
+        let answer = node.ask(method, path, &[], body);
         (answer.status, answer.body)
     };
     for (path, body, named) in [
@@ -135,7 +121,7 @@ fn what_is_wrong_is_refused_by_name() {
     let (status, answer) = ask("PUT", "/revoked/3", "");
     assert_eq!(status, 507, "{answer}");
     assert!(["\"len\":2", "\"capacity\":2", "remedy"].iter().all(|named| answer.contains(named)), "{answer}");
-    assert_eq!(client.protected(&node.address, "3"), Some(200));
+    assert_eq!(node.protected("3"), 200);
 
     assert_eq!(ask("GET", "/protected", "").0, 401);
     assert!(node.end(), "it ends well");
@@ -143,39 +129,33 @@ fn what_is_wrong_is_refused_by_name() {
 
 #[test]
 fn only_administrators_revoke_where_there_is_a_token_for_them() {
-    if !has_engine() {
-        return;
-    }
-    let (server, node, _folder) = one(&["--admin-token", "sesame"]);
-    let client = Client::new(LONGEST);
-    let url = format!("{}/revoked/alice", node.address);
-    assert_eq!(client.ask("PUT", &url, None, "").unwrap().status, 401);
-    assert_eq!(client.ask("PUT", &url, Some("open"), "").unwrap().status, 401);
-    assert_eq!(client.ask("PUT", &url, Some("sesame"), "").unwrap().status, 201);
-    assert_eq!(client.protected(&node.address, "alice"), Some(401));
-    let said = Node::fails(&server.url(), "two", &["--listen", "0.0.0.0:0"]);
+    needs_engine!();
+    let (server, node, _folder) = one("--admin-token sesame");
+    let put = |tokens: &[&str]| node.ask("PUT", "/revoked/alice", tokens, "");
+    assert_eq!(put(&[]).status, 401);
+    assert_eq!(put(&["open"]).status, 401);
+    assert_eq!(put(&["sesame"]).status, 201);
+    assert_eq!(node.protected("alice"), 401);
+    let said = Node::fails(&server.url(), &format!("{TICKING} --listen 0.0.0.0:0"));
     assert!(said.contains("FLEET_ADMIN_TOKEN"), "{said}");
 }
 
 #[test]
 fn a_node_says_how_it_is() {
-    if !has_engine() {
-        return;
-    }
-    let (_server, node, _folder) = one(&[]);
-    let client = Client::new(LONGEST);
-    assert_eq!(client.ask("PUT", &format!("{}/revoked/alice", node.address), None, "").unwrap().status, 201);
-    assert_eq!(client.protected(&node.address, "alice"), Some(401));
-    assert_eq!(client.protected(&node.address, "bob"), Some(200));
+    needs_engine!();
+    let (_server, node, _folder) = one("");
+    assert_eq!(node.ask("PUT", "/revoked/alice", &[], "").status, 201);
+    assert_eq!(node.protected("alice"), 401);
+    assert_eq!(node.protected("bob"), 200);
     let health = wait_for("a digest and a snapshot", || {
-        let health = client.get(&format!("{}/healthz", node.address))?.json();
+        let health = node.health();
         (health["digest"].is_object() && health["snapshot"].is_object()).then_some(health)
     });
     assert_eq!(health["state"], "ready");
     assert!(health["head"].as_u64() >= health["position"].as_u64());
     assert!(health["lag"]["messages"].is_u64() && health["lag"]["seconds"].as_f64().unwrap() < 1.0, "{health}");
     assert!(health["since"].as_f64().unwrap() > 1.7e9, "{health}");
-    let page = client.get(&format!("{}/metrics", node.address)).unwrap().body;
+    let page = node.ask("GET", "/metrics", &[], "").body;
     for line in [
         "fleet_state{state=\"ready\"} 1",
         "fleet_state{state=\"stale\"} 0",
@@ -202,24 +182,20 @@ fn a_node_says_how_it_is() {
 
 #[test]
 fn a_node_with_another_key_or_too_much_patience_does_not_start() {
-    if !has_engine() {
-        return;
-    }
-    let (server, _node, _folder) = one(&[]);
-    let said = Node::fails(&server.url(), "two", &["--key", "ffffffffffffffffffffffffffffffff"]);
+    needs_engine!();
+    let (server, _node, _folder) = one("");
+    let said = Node::fails(&server.url(), &format!("{TICKING} --key ffffffffffffffffffffffffffffffff"));
     assert!(said.contains("has agreed on other settings"), "{said}");
-    let said = Node::fails(&server.url(), "two", &["--capacity", "99"]);
+    let said = Node::fails(&server.url(), &format!("{TICKING} --capacity 99"));
     assert!(said.contains("format 2") && said.contains("settings and version"), "{said}");
-    let said = Node::fails(&server.url(), "two", &["--patience", "10", "--remember", "20"]);
+    let said = Node::fails(&server.url(), &format!("{TICKING} --patience 10 --remember 20"));
     assert!(said.contains("--remember 20"), "{said}");
 }
 
 #[test]
 fn a_fleet_of_another_format_is_refused_and_left_as_it_is() {
-    if !has_engine() {
-        return;
-    }
-    let (server, node, _folder) = one(&[]);
+    needs_engine!();
+    let (server, node, _folder) = one("");
     drop(node);
     // What the first version has written.
     let mut redis = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
@@ -228,7 +204,7 @@ fn a_fleet_of_another_format_is_refused_and_left_as_it_is() {
     assert_ne!(older, agreed);
     let () = redis::cmd("HSET").arg("{revoked}:fleet").arg("agreed").arg(&older).query(&mut redis).unwrap();
     let before: Vec<Vec<u8>> = redis::cmd("HGETALL").arg("{revoked}:fleet").query(&mut redis).unwrap();
-    let said = Node::fails(&server.url(), "two", &[]);
+    let said = Node::fails(&server.url(), TICKING);
     assert!(said.contains("format 2") && said.contains("another fleet name"), "{said}");
     let after: Vec<Vec<u8>> = redis::cmd("HGETALL").arg("{revoked}:fleet").query(&mut redis).unwrap();
     assert_eq!(before, after);
@@ -236,9 +212,7 @@ fn a_fleet_of_another_format_is_refused_and_left_as_it_is() {
 
 #[test]
 fn a_key_is_asked_for_and_lands_only_where_it_is_told_to() {
-    if !has_engine() {
-        return;
-    }
+    needs_engine!();
     let folder = tempfile::tempdir().unwrap();
     let run = |options: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_fleet"));
@@ -254,25 +228,22 @@ fn a_key_is_asked_for_and_lands_only_where_it_is_told_to() {
 /// By the command line, as an operator does it.
 #[test]
 fn after_a_loss_the_operator_accepts_it() {
-    if !has_engine() {
-        return;
-    }
-    let (server, node, _folder) = one(&[]);
-    let client = Client::new(LONGEST);
-    let url = format!("{}/revoked/alice", node.address);
-    assert_eq!(client.ask("PUT", &url, None, "").unwrap().status, 201);
+    needs_engine!();
+    let (server, node, _folder) = one("");
+    let put = |tokens: &[&str]| node.ask("PUT", "/revoked/alice", tokens, "");
+    assert_eq!(put(&[]).status, 201);
     assert_eq!(server.say("FLUSHALL").unwrap(), "+OK");
     let why = |node: &Node| {
-        let health = client.get(&format!("{}/healthz", node.address))?;
-        (health.status == 503).then(|| health.json()["why"].as_str().unwrap().to_owned())
+        let health = node.health();
+        (health["state"] != "ready").then(|| health["why"].as_str().unwrap().to_owned())
     };
     wait_for("it to wait", || why(&node).filter(|why| why.contains("fleet accept")));
-    assert_eq!(client.protected(&node.address, "alice"), Some(503));
-    assert!(client.ask("PUT", &url, None, "").unwrap().body.contains("fleet accept"));
+    assert_eq!(node.protected("alice"), 503);
+    assert!(put(&[]).body.contains("fleet accept"));
     let mut accept = std::process::Command::new(env!("CARGO_BIN_EXE_fleet"));
     let accepted = accept.args(["accept", "--engine", &server.url()]).output().unwrap();
     let said = String::from_utf8_lossy(&accepted.stdout).into_owned();
     assert!(accepted.status.success() && said.contains("node one"), "{said}");
-    wait_for("it to be ready", || (client.get(&format!("{}/healthz", node.address))?.status == 200).then_some(()));
-    assert_eq!(client.protected(&node.address, "alice"), Some(200), "what the engine forgets, the fleet forgets");
+    wait_for("it to be ready", || node.is_ready().then_some(()));
+    assert_eq!(node.protected("alice"), 200, "what the engine forgets, the fleet forgets");
 }

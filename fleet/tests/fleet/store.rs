@@ -1,8 +1,8 @@
 //! Snapshots that were damaged in the engine.
 
-use crate::nodes::{Fleet, Node};
+use crate::nodes::{Fleet, Node, TICKING};
 use crate::storm::Storm;
-use crate::support::{Chance, Client, LONGEST, has_engine, wait_for};
+use crate::support::{Chance, needs_engine, wait_for};
 
 /// Changes a bit of the newest snapshot, if there are three.
 pub(crate) fn damage_newest(fleet: &Fleet) -> Option<()> {
@@ -20,22 +20,17 @@ pub(crate) fn damage_newest(fleet: &Fleet) -> Option<()> {
 
 #[test]
 fn a_damaged_snapshot_is_passed_over_for_the_one_before() {
-    if !has_engine() {
-        return;
-    }
+    needs_engine!();
     let mut chance = Chance::new();
-    let (fleet, _proxy) = Fleet::start(&[]);
+    let (fleet, _proxy) = Fleet::start("");
     Storm::rage(&fleet, &mut chance, |storm| {
         // A new snapshot may be written between the damage and the joining. Then the test tries again.
         wait_for("a node to pass over a damaged snapshot", || {
             wait_for("three snapshots", || damage_newest(&fleet));
-            let node = Node::start(&fleet.url, "d", &[]);
-            let health = wait_for("it to join", || {
-                let health = Client::new(LONGEST).get(&format!("{}/healthz", node.address)).unwrap().json();
-                (health["state"] == "ready").then_some(health)
-            });
+            let node = Node::start(&fleet.url, TICKING);
+            wait_for("it to join", || node.is_ready().then_some(()));
             let said = node.said();
-            assert!(node.end(), "{health}");
+            assert!(node.end());
             said.contains("is passed over").then_some(())
         });
         storm.wait_for_more(20);

@@ -101,7 +101,7 @@ impl Storm {
             let address = fleet.address(node);
             if chance.below(4) == 0 && !mine.is_empty() {
                 let token = mine.swap_remove(chance.below(mine.len()));
-                let answer = client.ask("DELETE", &format!("{address}/revoked/{token}"), None, "");
+                let answer = client.ask("DELETE", &format!("{address}/revoked/{token}"), &[], "");
                 // 404 would be possible if another process had done this before; there is none here.
                 match answer.map(|answer| answer.status) {
                     Some(204) => self.restored.lock().unwrap().push(token),
@@ -114,7 +114,7 @@ impl Storm {
             let is_kept = chance.below(3) > 0;
             let token = format!("{}-{writer}-{number}", if is_kept { "kept" } else { "passing" });
             let url = format!("{address}/revoked/{token}?exp={}", now() + 3000);
-            match client.ask("PUT", &url, None, "").map(|answer| answer.status) {
+            match client.ask("PUT", &url, &[], "").map(|answer| answer.status) {
                 Some(201) if is_kept => {
                     self.acknowledged.lock().unwrap().push(Acknowledged { token, by: node, at: Instant::now() });
                 }

@@ -33,6 +33,16 @@ pub(crate) fn has_engine() -> bool {
     false
 }
 
+/// Ends a test that needs an engine if there is none.
+macro_rules! needs_engine {
+    () => {
+        if !crate::support::has_engine() {
+            return;
+        }
+    };
+}
+pub(crate) use needs_engine;
+
 /// SplitMix64: random numbers that are the same for the same seed.
 pub(crate) struct Chance(u64);
 
@@ -86,10 +96,10 @@ impl Client {
         Self(Agent::config_builder().http_status_as_error(false).timeout_global(Some(timeout)).build().into())
     }
 
-    /// Returns `None` if there is no answer.
-    pub(crate) fn ask(&self, method: &str, url: &str, bearer: Option<&str>, body: &str) -> Option<Answer> {
+    /// Each of the tokens has a header of its own. Returns `None` if there is no answer.
+    pub(crate) fn ask(&self, method: &str, url: &str, bearers: &[&str], body: &str) -> Option<Answer> {
         let mut request = ureq::http::Request::builder().method(method).uri(url);
-        if let Some(token) = bearer {
+        for token in bearers {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         let mut response = self.0.run(request.body(body.as_bytes()).unwrap()).ok()?;
@@ -98,13 +108,9 @@ impl Client {
         Some(Answer { status, body })
     }
 
-    pub(crate) fn get(&self, url: &str) -> Option<Answer> {
-        self.ask("GET", url, None, "")
-    }
-
     /// The status for a request with this token.
     pub(crate) fn protected(&self, node: &str, token: &str) -> Option<u16> {
-        self.ask("GET", &format!("{node}/protected"), Some(token), "").map(|answer| answer.status)
+        self.ask("GET", &format!("{node}/protected"), &[token], "").map(|answer| answer.status)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Strange messages, a log without its beginning, an engine that lost everything. The fleet goes on by itself, or
 //! waits for an operator where acknowledged revocations are lost.
 
-use crate::engine::Redis;
-use crate::support::{LOG, Node, SECOND, SNAPSHOTS, fleet, nothing_passes, wait_for_operator, wait_until_well};
+use super::engine::Redis;
+use super::support::{LOG, QUICK, SECOND, SNAPSHOTS, fleet, nothing_passes, wait_for_operator, wait_until_well};
+use crate::nodes::Node;
 
 /// `id` is made from the number of the last message.
 /// Before: for each `id`, no revocation was acknowledged within 20 s, and the nodes joined again and again.
@@ -12,7 +13,7 @@ fn a_foreign_message_is_stepped_over(id: impl Fn(u64) -> String) {
     engine.ask(&format!("XADD {LOG} {} who somebody", id(nodes[0].head()))).unwrap();
     nothing_passes(SECOND, &nodes, &tokens);
     wait_until_well(&nodes, &tokens);
-    wait_until_well(&[Node::start(&engine.url(), "")], &tokens);
+    wait_until_well(&[Node::start(&engine.url(), QUICK)], &tokens);
 }
 
 tests! {
@@ -39,7 +40,7 @@ tests! {
         drop(nodes);
         engine.ask(&format!("XTRIM {LOG} MAXLEN 0")).unwrap();
         engine.delete(SNAPSHOTS);
-        let nodes = [(); 2].map(|()| Node::start(&engine.url(), ""));
+        let nodes = [(); 2].map(|()| Node::start(&engine.url(), QUICK));
         nothing_passes(SECOND, &nodes, &tokens);
         wait_until_well(&nodes, &tokens);
     }

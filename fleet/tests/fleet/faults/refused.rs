@@ -3,17 +3,16 @@
 use std::process::Command;
 use std::sync::atomic::Ordering;
 
-use crate::engine::Redis;
-use crate::link::Link;
-use crate::support::{
-    NAME, Node, PROGRAM, SECOND, TICKING, fleet, nothing_passes, wait_for, wait_until_known, wait_until_ready,
-};
+use super::engine::Redis;
+use super::link::Link;
+use super::support::{QUICK, SECOND, fleet, nothing_passes, revoke_all, wait_for, wait_until_known, wait_until_ready};
+use crate::nodes::{Node, PROGRAM, TICKING};
 
 /// `program` starts two nodes with these options. One of their filters is damaged, and comparing digests must find it.
 fn damage_is_found(program: &[&str], options: [&str; 2]) {
     let engine = Redis::start("");
     let link = Link::to(engine.address());
-    let start = |url: &str, options| Node::spawn(program, url, &format!("{TICKING} {options}")).listening();
+    let start = |url: &str, options| Node::spawn(program, url, &format!("{TICKING} {QUICK} {options}")).listening();
     let node = start(&engine.url(), options[0]).unwrap();
     // A second node of the same name may be refused.
     let other = match start(&link.url(), options[1]) {
@@ -22,12 +21,12 @@ fn damage_is_found(program: &[&str], options: [&str; 2]) {
     };
     let nodes = [node, other];
     wait_until_ready(&nodes);
-    wait_until_known(&nodes, &nodes[0].revoke_all(5));
+    wait_until_known(&nodes, &revoke_all(&nodes[0], 5));
     link.way.damages.store(true, Ordering::SeqCst);
-    let damaged = nodes[0].revoke_all(1);
+    let damaged = revoke_all(&nodes[0], 1);
     wait_for("the message to be damaged", || !link.way.damages.load(Ordering::SeqCst));
     // Otherwise the other node compares the last message that it has read.
-    nodes[0].revoke_all(3);
+    revoke_all(&nodes[0], 3);
     wait_for("the damage to be found", || nodes[1].protected(&damaged[0]) != 200);
     nothing_passes(SECOND, &nodes[1..], &damaged);
 }
@@ -36,7 +35,7 @@ fn damage_is_found(program: &[&str], options: [&str; 2]) {
 fn says(user: &str, words: &[&str]) {
     let engine = Redis::start("");
     engine.ask("CONFIG SET requirepass sesame").unwrap();
-    let node = Node::spawn(&[PROGRAM], &engine.url().replace("//", &format!("//{user}")), "");
+    let node = Node::spawn(&[PROGRAM], &engine.url().replace("//", &format!("//{user}")), QUICK);
     wait_for(&format!("the word \"password\", and one of {words:?}"), || {
         let said = node.said().to_lowercase();
         said.contains("password") && words.iter().any(|word| said.contains(word))
@@ -47,7 +46,7 @@ fn says(user: &str, words: &[&str]) {
 tests! {
     /// Before: the damaged node was ready for 20 s, and let the token pass.
     fn two_nodes_with_one_name_find_that_their_filters_differ() {
-        damage_is_found(&[PROGRAM], [&format!("{NAME} one"); 2])
+        damage_is_found(&[PROGRAM], ["--node one"; 2])
     }
 
     /// In containers, both nodes have the process number 1 and the same `--listen`. Before: the same.
@@ -61,7 +60,7 @@ tests! {
 
     /// Before: it was found at the next tick.
     fn control_two_nodes_with_two_names_find_that_their_filters_differ() {
-        damage_is_found(&[PROGRAM], [&format!("{NAME} one"), &format!("{NAME} two")])
+        damage_is_found(&[PROGRAM], ["--node one", "--node two"])
     }
 
     /// Before: [200, 401, 200].
@@ -70,7 +69,7 @@ tests! {
         let ([node], revoked) = fleet([engine.url()], 1);
         let alice = revoked[0].as_str();
         let answers = [["bob", alice], [alice, "bob"], ["bob", "bob"]];
-        assert_eq!(answers.map(|tokens| node.ask("GET", "/protected", &tokens).0), [400; 3]);
+        assert_eq!(answers.map(|tokens| node.ask("GET", "/protected", &tokens, "").status), [400; 3]);
     }
 
     /// Before: "the engine refuses: ResponseError: Protocol error: unauthenticated multibulk length".

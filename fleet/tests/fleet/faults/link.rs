@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{READS, damage};
+use super::support::{READS, damage};
 
 const LOOK: Duration = Duration::from_millis(5);
 

@@ -3,11 +3,13 @@
 use std::thread;
 use std::time::Instant;
 
-use crate::engine::Redis;
-use crate::link::Link;
-use crate::support::{
-    KNOWN, Node, SECOND, fleet, nothing_passes, wait_for, wait_for_operator, wait_until_known, wait_until_well,
+use super::engine::Redis;
+use super::link::Link;
+use super::support::{
+    KNOWN, QUICK, SECOND, fleet, nothing_passes, revoke_all, wait_for, wait_for_operator, wait_until_known,
+    wait_until_well,
 };
+use crate::nodes::Node;
 
 /// The first node stays with the master. The second one is led to the replica, or stays with a master that becomes
 /// one. A third one starts at the replica.
@@ -23,8 +25,8 @@ fn a_node_at_a_replica_is_not_ready(master_changes: bool) {
     // A replica without its master keeps what it has, and answers questions. Open connections stay open.
     replica.ask("REPLICAOF 127.0.0.1 1").unwrap();
     links[usize::from(!master_changes)].lead_to(new.address(), false);
-    let late = [Node::start(&replica.url(), "")];
-    tokens.extend(nodes[0].revoke_all(44));
+    let late = [Node::start(&replica.url(), QUICK)];
+    tokens.extend(revoke_all(&nodes[0], 44));
     thread::sleep(KNOWN);
     nothing_passes(SECOND, &nodes[1..], &tokens);
     nothing_passes(SECOND / 10, &late, &tokens);
@@ -63,10 +65,10 @@ fn a_log_that_went_back_is_seen(more: usize, is_hidden: bool) {
     let link = Link::to(engine.address());
     let (nodes, _) = fleet([(); 2].map(|()| link.url()), 5);
     let copy = engine.copy();
-    let lost = nodes[0].revoke_all(20);
+    let lost = revoke_all(&nodes[0], 20);
     wait_until_known(&nodes, &lost);
     let copy = copy();
-    let other = Node::start(&copy.url(), "");
+    let other = Node::start(&copy.url(), QUICK);
     // If this node refuses to write to a copy, that is fine. Then the log is shorter than the others know.
     let start = Instant::now();
     while !other.is_ready() && start.elapsed() < 5 * SECOND {}

@@ -1,14 +1,12 @@
 //! A `redis-server` in a folder of its own.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::process::{Command, Stdio, id};
-use std::sync::atomic::{AtomicU16, Ordering};
-use std::{env, fs};
+use std::fs;
+use std::net::SocketAddr;
+use std::process::Command;
 
+use fleet::testing::server::Server;
 use redis::{RedisResult, Value, from_redis_value};
 use tempfile::{TempDir, tempdir};
-
-use crate::support::{Process, wait_for};
 
 /// Takes the place of a server's clock: as many seconds ahead as the file `ahead` says. (The tool `faketime` does the
 /// same, but a server with jemalloc does not start under it.)
@@ -26,23 +24,8 @@ const CLOCK: &str = r#"
         return 0;
     }"#;
 
-fn program() -> String {
-    env::var("FLEET_REDIS_SERVER").unwrap_or_else(|_| "redis-server".into())
-}
-
-/// Whether there is an engine to test with.
-pub(crate) fn has_engine() -> bool {
-    let is_there = Command::new(program()).arg("--version").stdout(Stdio::null()).status().is_ok();
-    if !is_there {
-        assert_ne!(env::var("FLEET_ENGINE").as_deref(), Ok("required"), "redis-server is not installed");
-        eprintln!("skipped: redis-server is not installed");
-    }
-    is_there
-}
-
 pub(crate) struct Redis {
-    port: u16,
-    _process: Process,
+    server: Server,
     folder: TempDir,
 }
 
@@ -52,18 +35,8 @@ impl Redis {
     }
 
     fn start_in(folder: TempDir, options: &str) -> Self {
-        let port = free_port();
-        let ours = format!("--bind 127.0.0.1 --port {port} --appendonly yes --appendfsync always");
-        let mut command = Command::new(program());
-        command.args(ours.split(' ')).args(["--save", "", "--repl-diskless-sync-delay", "0"]);
-        command.args(options.split_whitespace()).current_dir(&folder).stdout(Stdio::null());
-        let clock = folder.path().join("clock.so");
-        if clock.exists() {
-            command.env("LD_PRELOAD", clock);
-        }
-        let redis = Self { port, _process: Process(command.spawn().unwrap()), folder };
-        wait_for("redis-server to answer", || redis.ask("PING").is_ok());
-        redis
+        let options: Vec<_> = options.split_whitespace().chain(["--repl-diskless-sync-delay", "0"]).collect();
+        Self { server: Server::start_with(folder.path(), &options).unwrap(), folder }
     }
 
     /// A server that starts with the data that this one has now.
@@ -94,11 +67,11 @@ impl Redis {
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
-        (Ipv4Addr::LOCALHOST, self.port).into()
+        self.server.address()
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("redis://{}", self.address())
+        self.server.url()
     }
 
     /// Sends a command, on a connection of its own.
@@ -111,12 +84,4 @@ impl Redis {
         let keys: Vec<String> = from_redis_value(self.ask(&format!("KEYS {pattern}")).unwrap()).unwrap();
         self.ask(&format!("DEL none {}", keys.join(" "))).unwrap();
     }
-}
-
-/// A port on which no process listens, below the ports that systems give to clients.
-fn free_port() -> u16 {
-    static TRIED: AtomicU16 = AtomicU16::new(0);
-    let tried = (id() as u16).wrapping_mul(7919).wrapping_add(TRIED.fetch_add(1, Ordering::Relaxed));
-    let port = 20_000 + tried % 10_000;
-    if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() { port } else { free_port() }
 }
