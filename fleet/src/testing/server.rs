@@ -12,9 +12,6 @@ use std::time::{Duration, Instant};
 /// The longest time to start, with a log to be read, also on a busy machine.
 const START: Duration = Duration::from_secs(60);
 
-/// The longest time to end by itself.
-const END: Duration = Duration::from_secs(20);
-
 /// Below the ports that systems give to clients, so that a port stays free while the server is down.
 const PORTS: std::ops::Range<u16> = 20_000..30_000;
 
@@ -114,16 +111,6 @@ impl Server {
             _ = child.kill();
             _ = child.wait();
         }
-    }
-
-    /// Ends it as a service manager does.
-    pub fn shut_down(&mut self) {
-        _ = self.say("SHUTDOWN NOSAVE");
-        let deadline = Instant::now() + END;
-        while !self.has_ended() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        self.kill();
     }
 
     /// Starts it again, in the same folder and on the same port, and waits until it answers. If it still runs, it

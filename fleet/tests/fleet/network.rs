@@ -78,23 +78,6 @@ fn control_under_another_identifier_it_is_told_that_there_was_nothing_to_do() {
 }
 
 #[test]
-fn an_engine_that_is_loading_is_waited_for() {
-    needs_engine!();
-    let mut chance = Chance::new();
-    let (fleet, proxy) = Fleet::start("");
-    Storm::rage(&fleet, &mut chance, |_| {
-        proxy.set(Mode::Answer(b"-LOADING Redis is loading the dataset in memory\r\n".to_vec()));
-        wait_for("the node to be stale and say why", || {
-            let health = fleet.health(0)?;
-            (health["state"] == "stale" && health["why"].as_str()?.contains("is loading the dataset")).then_some(())
-        });
-        assert_eq!(fleet.protected(0, "anybody"), 503);
-        proxy.set(Mode::Forward);
-        fleet.wait_until(0, "ready");
-    });
-}
-
-#[test]
 fn control_the_probers_see_a_token_pass_on_a_node_without_a_lease() {
     needs_engine!();
     let mut chance = Chance::new();

@@ -1,7 +1,6 @@
 //! The answer to each request.
 
 use std::thread;
-use std::time::Duration;
 
 use fleet::testing::server::Server;
 use tempfile::TempDir;
@@ -76,22 +75,6 @@ fn of_two_nodes_that_revoke_the_same_token_at_the_same_time_one_does_it() {
     for token in 0..20 {
         assert_eq!([0, 1, 2].map(|node| fleet.protected(node, &format!("token-{token}"))), [200; 3]);
     }
-}
-
-#[test]
-fn a_change_that_comes_again_after_its_identifier_is_forgotten_has_no_second_effect() {
-    needs_engine!();
-    let (fleet, _proxy) = Fleet::start("--patience 0.4 --remember 1");
-    assert_eq!(fleet.put(0, "alice").status, 201);
-    let head = |node: usize| fleet.health(node).unwrap()["head"].as_u64().unwrap();
-    thread::sleep(Duration::from_millis(1100));
-    let answer = fleet.put(0, "alice");
-    // This has a later expiry, so the revocation is made longer: still one entry.
-    assert!(matches!(answer.status, 200 | 201), "{answer:?}");
-    assert!(head(0) > 0);
-    assert_eq!(fleet.delete(1, "alice").status, 204);
-    fleet.wait_until_alike();
-    assert_eq!([0, 1, 2].map(|node| fleet.protected(node, "alice")), [200; 3]);
 }
 
 #[test]

@@ -215,22 +215,3 @@ fn a_reader_goes_on_where_it_was_when_the_engine_is_back() {
         assert_eq!(place, end);
     }
 }
-
-#[test]
-fn the_server_is_killed_with_its_owner_and_keeps_what_it_had() {
-    let Some(engine) = Engine::start(&[]) else { return };
-    let mut server = engine.server();
-    assert_eq!(server.say("SET kept 1").unwrap(), "+OK");
-    server.shut_down();
-    assert!(server.process().is_none() && server.say("PING").is_err());
-    for _ in 0..2 {
-        server.restart().unwrap();
-        assert_eq!(server.say("STRLEN kept").unwrap(), ":1");
-        server.kill();
-    }
-    server.restart().unwrap();
-    let address = server.address();
-    drop(server);
-    drop(engine);
-    assert!(std::net::TcpStream::connect(address).is_err());
-}

@@ -8,7 +8,7 @@ use super::super::life::Answer;
 use super::super::settings::{Settings, tests::quick};
 use super::super::state::State;
 use super::super::step::Step;
-use super::support::{BEGIN, Engine, Member, alike, engine, wait_for};
+use super::support::{BEGIN, Engine, Member, engine, wait_for};
 use crate::change::Outcome;
 
 /// Revokes a token while messages are on their way to the node. Returns whether the change is acknowledged before
@@ -46,30 +46,6 @@ fn a_revocation_is_acknowledged_when_this_node_refuses_the_token() {
 fn control_without_waiting_a_revocation_is_acknowledged_and_the_token_passes() {
     let Some(engine) = engine() else { return };
     assert_eq!(acknowledged_before_it_is_applied(&engine, &[Step::Wait]), (true, Answer::Absent));
-}
-
-/// Restores a token whose acknowledgement is lost twice. Returns the outcome, and how many messages of it are in
-/// the log.
-fn lost_acknowledgement(left_out: &[Step]) -> Option<(Outcome, u64)> {
-    let engine = engine()?;
-    let a = Member::ready("a", &engine, left_out);
-    a.revoke("alice", 100);
-    let before = a.health().position.unwrap();
-    a.client.loses_answers.store(2, Ordering::SeqCst);
-    let outcome = a.restore("alice");
-    assert_eq!(a.answer("alice"), Answer::Absent);
-    assert!(a.node().tallies.retries.get() >= 2);
-    Some((outcome, a.health().position.unwrap() - before))
-}
-
-#[test]
-fn a_retry_after_a_lost_acknowledgement_has_the_first_answer_and_no_second_effect() {
-    assert!(matches!(lost_acknowledgement(&[]), None | Some((Outcome::Restored, 1))));
-}
-
-#[test]
-fn control_under_another_identifier_a_retry_is_told_that_there_is_nothing_to_restore() {
-    assert!(matches!(lost_acknowledgement(&[Step::SameIdentifier]), None | Some((Outcome::NotRevoked, 1))));
 }
 
 #[test]
@@ -131,29 +107,6 @@ fn a_change_whose_node_can_not_apply_it_is_not_acknowledged() {
 }
 
 #[test]
-fn two_nodes_that_revoke_the_same_token_at_the_same_time_add_one_entry() {
-    let Some(engine) = engine() else { return };
-    let (a, b) = (Member::ready("a", &engine, &[]), Member::ready("b", &engine, &[]));
-    for token in 0..50 {
-        let token = format!("token-{token}");
-        let outcomes = thread::scope(|scope| {
-            let threads = [&a, &b].map(|member| scope.spawn(|| member.revoke(&token, 100)));
-            threads.map(|thread| thread.join().unwrap())
-        });
-        let until = BEGIN + 100;
-        assert!(outcomes.contains(&Outcome::Revoked { until }), "{outcomes:?}");
-        assert!(outcomes.contains(&Outcome::AlreadyRevoked { until }), "{outcomes:?}");
-    }
-    alike(&engine, &[&a, &b]);
-    for member in [&a, &b] {
-        assert_eq!(member.node().life.load().as_ref().unwrap().filter.live_len(), 50);
-    }
-    assert_eq!(a.restore("token-7"), Outcome::Restored);
-    assert_eq!(b.restore("token-7"), Outcome::NotRevoked);
-    assert_eq!(b.answer("token-7"), Answer::Absent);
-}
-
-#[test]
 fn proposals_of_many_threads_go_in_few_messages() {
     let Some(engine) = engine() else { return };
     let a = Member::ready("a", &engine, &[]);
@@ -174,45 +127,6 @@ fn proposals_of_many_threads_go_in_few_messages() {
 }
 
 #[test]
-fn a_revocation_is_made_longer_and_never_shorter() {
-    let Some(engine) = engine() else { return };
-    let (a, b) = (Member::ready("a", &engine, &[]), Member::ready("b", &engine, &[]));
-    a.revoke("alice", 3);
-    assert_eq!(b.revoke("alice", 50), Outcome::Revoked { until: BEGIN + 50 });
-    assert_eq!(a.revoke("alice", 7), Outcome::AlreadyRevoked { until: BEGIN + 50 });
-    super::support::pass(&engine, 10, &[&a, &b]);
-    for member in [&a, &b] {
-        assert_eq!(member.answer("alice"), Answer::Perhaps);
-        assert_eq!(member.revoked_until("alice").unwrap(), Some(BEGIN + 50));
-    }
-    alike(&engine, &[&a, &b]);
-}
-
-#[test]
-fn a_full_fleet_says_so_and_takes_more_when_entries_have_expired() {
-    let Some(engine) = engine() else { return };
-    let members = ["a", "b"].map(|name| {
-        let settings = Settings { capacity: 3, ..quick(name) };
-        let member = Member::start_with(settings, &engine, engine.client(), &[]);
-        member.wait_until(State::Ready);
-        member
-    });
-    let [a, b] = &members;
-    for token in ["1", "2", "3"] {
-        assert_eq!(a.revoke(token, 2), Outcome::Revoked { until: BEGIN + 2 });
-    }
-    for member in [a, b] {
-        assert_eq!(member.revoke("4", 2), Outcome::Full { live: 3, capacity: 3 });
-        assert_eq!(member.answer("4"), Answer::Absent);
-    }
-    // A token that is revoked already can be made longer without room.
-    assert_eq!(b.revoke("1", 100), Outcome::Revoked { until: BEGIN + 100 });
-    super::support::pass(&engine, 7, &[a, b]);
-    assert_eq!(b.revoke("4", 100), Outcome::Revoked { until: BEGIN + 100 });
-    alike(&engine, &[a, b]);
-}
-
-#[test]
 fn control_a_fleet_that_does_not_count_fills_the_filters() {
     let Some(engine) = engine() else { return };
     let client = engine.without(&[crate::engine::tests::Step::Count]);
@@ -227,16 +141,4 @@ fn control_a_fleet_that_does_not_count_fills_the_filters() {
     // The node knows that its filter is not what it should be, and does not trust it.
     wait_for("the filter to refuse an entry", || a.node().tallies.differences.get() > 0);
     assert!(a.was(State::Joining).unwrap().contains("refused"));
-}
-
-#[test]
-fn a_token_that_would_live_for_too_long_or_not_at_all_is_refused() {
-    let Some(engine) = engine() else { return };
-    let a = Member::ready("a", &engine, &[]);
-    let latest = quick("a").longest();
-    assert!(matches!(a.revoke("alice", 10_000), Outcome::TooLate { latest: told } if told == BEGIN as u32 + latest));
-    assert_eq!(a.revoke("bob", 0), Outcome::Revoked { until: BEGIN }, "within the margin");
-    super::support::pass(&engine, 6, &[&a]);
-    assert_eq!(a.revoke("carol", 0), Outcome::Expired);
-    assert_eq!(["alice", "bob", "carol"].map(|token| a.answer(token)), [Answer::Absent; 3]);
 }

@@ -6,7 +6,7 @@ use super::super::life::Answer;
 use super::super::settings::{Settings, tests::quick};
 use super::super::state::State;
 use super::super::step::Step;
-use super::support::{BEGIN, Engine, Member, alike, done, engine, pass, wait_for};
+use super::support::{BEGIN, Engine, Member, alike, done, engine, wait_for};
 use crate::change::Outcome;
 use crate::log::Log;
 
@@ -91,74 +91,6 @@ fn a_tick_in_the_log_that_a_node_does_not_believe_is_not_applied() {
     alike(&engine, &[&a, &b]);
 }
 
-/// The engine goes back to a copy of itself, and then on to the same number, or further.
-fn go_back(engine: &Engine, members: &[&Member], further: u64) {
-    let a = members[0];
-    let fields: Vec<String> = ["head", "chain", "live"].map(|f| engine.say(&format!("HGET {{test}}:fleet {f}"))).into();
-    let before = a.node().known_place().unwrap();
-    a.revoke("alice", 1000);
-    wait_for("all to have it", || members.iter().all(|member| member.answer("alice") == Answer::Perhaps));
-    members.iter().for_each(|member| member.client.is_deaf(true));
-    std::thread::sleep(Duration::from_millis(50));
-    // The record of the token, its message, and what the fleet knows of it are gone.
-    let tokens: Vec<Vec<u8>> = engine.say("KEYS {test}:token:*");
-    let restored = format!("HSET {{test}}:fleet head {} chain {} live {}", fields[0], fields[1], fields[2]);
-    let last = before.position + 1;
-    let script = format!(
-        "redis.call('DEL', ARGV[1]) redis.call('XDEL', '{{test}}:log', '{last}-0') \
-         redis.call('XSETID', '{{test}}:log', '{}-0') redis.call(unpack(cjson.decode(ARGV[2])))",
-        before.position
-    );
-    let words = serde_json::to_vec(&restored.split(' ').collect::<Vec<_>>()).unwrap();
-    engine.server.command::<()>(&[b"EVAL", script.as_bytes(), b"0", &tokens[0], &words]);
-    // Somebody who knows only the place before goes on from there.
-    for token in 0..further {
-        let token = crate::change::TokenId([token as u8; 16]);
-        let until = BEGIN + 500;
-        let proposal = crate::change::Proposal::Revoke { token, hash: 7, until, end: until as u32 };
-        let id = crate::log::MessageId(token.0);
-        done(a.client.engine.append(before, id, &[proposal], u64::MAX >> 11, u64::MAX >> 11)).unwrap();
-    }
-    members.iter().for_each(|member| member.client.is_deaf(false));
-}
-
-#[test]
-fn a_log_that_has_gone_back_is_noticed_at_any_number_and_waits_for_an_operator() {
-    for further in [0, 1, 3] {
-        let Some(engine) = engine() else { return };
-        let (a, b) = (Member::ready("a", &engine, &[]), Member::ready("b", &engine, &[]));
-        go_back(&engine, &[&a, &b], further);
-        for member in [&a, &b] {
-            member.wait_until(State::Gap);
-            wait_for("it to wait for an operator", || member.health().why.contains("fleet accept"));
-            // It does not let the token pass that it had acknowledged, nor any other.
-            let why = member.revoked_until("alice").unwrap_err().to_string();
-            assert!(why.contains("fleet accept"), "{why}");
-        }
-        let c = Member::start("c", &engine, &[]);
-        wait_for("c to wait, too", || c.state() == State::Gap);
-        let accepted = done(a.client.engine.accept()).unwrap().unwrap();
-        assert!(accepted.contains("knew position"), "{accepted}");
-        for member in [&a, &b, &c] {
-            member.wait_until(State::Ready);
-            // What the engine forgets, the fleet forgets. The README says so.
-            assert_eq!(member.revoked_until("alice").unwrap(), None);
-        }
-        alike(&engine, &[&a, &b, &c]);
-    }
-}
-
-#[test]
-fn control_without_the_hash_a_node_does_not_notice_and_stays_ready() {
-    let Some(engine) = engine() else { return };
-    let client = engine.without(&[crate::engine::tests::Step::Chain]);
-    let a = Member::start_with(quick("a"), &engine, client, &[Step::Chain, Step::Compare]);
-    a.wait_until(State::Ready);
-    go_back(&engine, &[&a], 1);
-    std::thread::sleep(Duration::from_millis(200));
-    assert_eq!((a.state(), a.joins()), (State::Ready, 1));
-}
-
 #[test]
 fn after_everything_is_lost_the_fleet_waits_unless_it_is_told_not_to() {
     for accepts_loss in [false, true] {
@@ -226,20 +158,4 @@ fn two_nodes_of_one_name_are_two_and_a_difference_between_them_is_seen() {
     });
     alike(&engine, &[&a, &b]);
     assert_eq!([&a, &b].map(|member| member.answer("alice")), [Answer::Perhaps; 2]);
-}
-
-#[test]
-fn messages_of_others_in_the_log_stop_nobody_and_are_told() {
-    let Some(engine) = engine() else { return };
-    let (a, b) = (Member::ready("a", &engine, &[]), Member::ready("b", &engine, &[]));
-    engine.say::<String>("XADD {test}:log * hello world");
-    a.revoke("alice", 1000);
-    wait_for("b to apply it", || b.answer("alice") == Answer::Perhaps);
-    engine.say::<String>("XADD {test}:log * hello world");
-    for member in [&a, &b] {
-        wait_for("it to be told", || member.health().foreign == 2);
-        assert_eq!((member.state(), member.joins()), (State::Ready, 1));
-    }
-    pass(&engine, 1, &[&a, &b]);
-    alike(&engine, &[&a, &b]);
 }

@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use super::super::life::{Answer, pause};
-use super::super::settings::{Settings, tests::quick};
+use super::super::settings::tests::quick;
 use super::super::state::State;
 use super::super::step::Step;
 use super::support::{BEGIN, Engine, Member, alike, engine, pass, wait_for};
 use crate::change::Outcome;
 use crate::engine::tests::Step as EngineStep;
 
-const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[test]
@@ -95,13 +94,6 @@ fn a_node_that_is_cut_off_is_stale_and_says_that_it_can_not_tell() {
 }
 
 #[test]
-fn control_without_a_lease_a_node_that_is_cut_off_lets_a_revoked_token_pass() {
-    let Some(engine) = engine() else { return };
-    let (_a, b) = cut_off(&engine, &[Step::Lease]);
-    assert_eq!(b.revoked_until("alice").unwrap(), None);
-}
-
-#[test]
 fn a_stale_node_asks_the_record() {
     let Some(engine) = engine() else { return };
     let (_a, b) = cut_off(&engine, &[]);
@@ -112,33 +104,6 @@ fn a_stale_node_asks_the_record() {
     assert_eq!(b.answer("alice"), Answer::Unsure);
     assert_eq!(b.revoked_until("alice").unwrap(), Some(BEGIN + 3700));
     assert_eq!(b.revoked_until("bob").unwrap(), None);
-}
-
-/// The first answer of a node that was paused for a minute while a token was revoked elsewhere. Only the question
-/// wakes the node.
-fn paused(left_out: &[Step]) -> Option<Answer> {
-    let engine = engine()?;
-    let a = Member::ready("a", &engine, &[]);
-    // Its threads do nothing, as if they were paused: the watcher gets no answer, and the applier gets no messages.
-    let settings = Settings { stale_after: MINUTE, ..quick("b") };
-    let b = Member::start_with(settings, &engine, engine.client(), left_out);
-    b.wait_until(State::Ready);
-    b.client.hold_messages(true);
-    b.client.hangs.store(true, std::sync::atomic::Ordering::SeqCst);
-    std::thread::sleep(Duration::from_millis(150));
-    a.revoke("alice", 100);
-    b.clock.pass(2 * MINUTE);
-    Some(b.answer("alice"))
-}
-
-#[test]
-fn the_first_answer_after_a_pause_is_not_from_the_old_filter() {
-    assert!(matches!(paused(&[]), None | Some(Answer::Unsure)));
-}
-
-#[test]
-fn control_without_a_lease_the_first_answer_after_a_pause_is_wrong() {
-    assert!(matches!(paused(&[Step::Lease]), None | Some(Answer::Absent)));
 }
 
 /// Two nodes. The second one sleeps while the log is trimmed past it. Then it wakes up.
@@ -249,15 +214,4 @@ fn control_a_node_that_does_not_apply_ticks_keeps_it() {
     // (With the comparison, it would differ and leave.)
     let found = found_after_its_end(&[Step::Ticks, Step::Compare]);
     assert!(matches!(found, None | Some([Answer::Absent, Answer::Perhaps])), "{found:?}");
-}
-
-#[test]
-fn a_node_with_other_settings_does_not_start() {
-    let Some(engine) = engine() else { return };
-    let _a = Member::ready("a", &engine, &[]);
-    let others = [Settings { key: [1; 16], ..quick("b") }, Settings { capacity: 999, ..quick("b") }];
-    for settings in others {
-        let error = Member::try_start(settings, &engine, engine.client(), &[]).err().expect("it does not start");
-        assert!(error.contains("has agreed on other settings"), "{error}");
-    }
 }

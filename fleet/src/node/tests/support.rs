@@ -93,8 +93,6 @@ pub(super) struct Client {
     pub(super) loses_answers: AtomicUsize,
     /// Its reader gets no messages, as if they were on their way.
     holds_messages: AtomicBool,
-    /// Its watcher gets no answer, and waits for it.
-    pub(super) hangs: AtomicBool,
     /// Its appends stay on their way until [`arrive`](Self::arrive) is called.
     pub(super) delays_appends: AtomicBool,
     delayed: Mutex<Vec<Delayed>>,
@@ -113,7 +111,6 @@ impl Client {
             fails: AtomicBool::new(false),
             loses_answers: AtomicUsize::new(0),
             holds_messages: AtomicBool::new(false),
-            hangs: AtomicBool::new(false),
             delays_appends: AtomicBool::new(false),
             delayed: Mutex::default(),
             amid_records: Mutex::default(),
@@ -127,12 +124,6 @@ impl Client {
         for (known, id, proposals, before, latest) in std::mem::take(&mut *lock(&self.delayed)) {
             let _ = done(self.engine.append(known, id, &proposals, before, latest));
         }
-    }
-
-    /// It hears nothing of the engine, neither words nor messages.
-    pub(super) fn is_deaf(&self, deaf: bool) {
-        self.hangs.store(deaf, Ordering::SeqCst);
-        self.hold_messages(deaf);
     }
 
     pub(super) fn hold_messages(&self, holds: bool) {
@@ -164,9 +155,6 @@ impl Log for Client {
 
     async fn word(&self, known: Place, latest: u64) -> Result<Head, EngineError> {
         self.reach()?;
-        while self.hangs.load(Ordering::SeqCst) {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
         self.engine.word(known, latest).await
     }
 
@@ -275,7 +263,6 @@ impl Snapshots for Client {
 pub(super) struct Member {
     node: Node,
     pub(super) client: Arc<Client>,
-    pub(super) clock: Clock,
 }
 
 impl Member {
@@ -297,8 +284,8 @@ impl Member {
         *clock.fixed.lock().unwrap() = Some(engine.time() * 1000);
         lock(&engine.clocks).push(clock.clone());
         let dyn_client = Arc::clone(&client) as Arc<_>;
-        let starting = Node::start_with(settings, dyn_client, LeftOut(left_out.to_vec()), clock.clone());
-        Ok(Self { node: done(starting)?, client, clock })
+        let starting = Node::start_with(settings, dyn_client, LeftOut(left_out.to_vec()), clock);
+        Ok(Self { node: done(starting)?, client })
     }
 
     /// A node that is ready.
