@@ -3,13 +3,15 @@
 //!
 //! # Why a lookup never answers "not revoked" from a filter that is too old
 //!
-//! A lookup first looks into the filter. Afterwards it compares the clock with the lease of *that* filter. It
-//! answers "not revoked" only if the lease was not over then.
+//! A lookup reads the lease of a filter, looks into that filter, and then compares the clock with that lease, and with
+//! what the lease is by then. It answers "not revoked" only if neither was over.
 //!
 //! - *The thread or the whole process is paused before the lookup, during it, or before the clock is read*: the
 //!   clock is read afterwards and goes on meanwhile, so the lease is over. (If the clock were read first, a pause
 //!   between the two would hide the age of the filter.) A pause after the clock was read only delays an answer that
 //!   was true when it was made.
+//! - *The filter catches up after such a pause, and its lease is renewed, before the lookup reads the clock*: what was
+//!   found is from before. So the new lease says nothing about it, and the one from before the lookup is over.
 //! - *The node joins again while a lookup runs*: the old filter has a lease of its own. This lease ends before the
 //!   new filter is there, and is never renewed. A lookup that still holds the old filter finds its lease over. With
 //!   one lease for all filters, it would find the new filter's lease.
@@ -108,25 +110,31 @@ impl Life {
     /// What the filter says about a token, and whether it may be trusted. Takes no lock and never waits.
     #[inline]
     pub(crate) fn answer(&self, hash: u64, clock: &Clock) -> Answer {
-        let trusted_before = self.left_out.has(Step::LeaseAfterLookup) && self.is_trusted(clock);
+        // Before the filter, and once more after it: a lease that began in between says nothing about what was found.
+        let begun = self.lease.load(Ordering::Acquire);
+        let trusted_before = self.left_out.has(Step::LeaseAfterLookup) && self.is_trusted(clock, begun);
         #[cfg(test)]
-        pause::here();
+        pause::here(pause::Point::Before);
         let found = self.filter.contains_hash(hash);
+        #[cfg(test)]
+        pause::here(pause::Point::After);
         // The clock is read after the filter, and so is the lease.
         fence(Ordering::Acquire);
+        let begun = if self.left_out.has(Step::LeaseBeforeLookup) { u64::MAX } else { begun };
         if found {
             Answer::Perhaps
-        } else if trusted_before || self.is_trusted(clock) {
+        } else if trusted_before || self.is_trusted(clock, begun) {
             Answer::Absent
         } else {
             Answer::Unsure
         }
     }
 
+    /// Whether a lookup may be trusted that began with this lease.
     #[inline]
-    fn is_trusted(&self, clock: &Clock) -> bool {
+    fn is_trusted(&self, clock: &Clock, begun: u64) -> bool {
         let now = clock.now();
-        self.left_out.has(Step::Lease) || now.0 < self.lease.load(Ordering::Acquire)
+        self.left_out.has(Step::Lease) || now.0 < begun.min(self.lease.load(Ordering::Acquire))
     }
 
     /// The last message that is in the filter.
@@ -243,24 +251,31 @@ impl Life {
     }
 }
 
-/// A place where a test stops a lookup.
+/// Where a test stops a lookup.
 #[cfg(test)]
 pub(crate) mod pause {
     use std::cell::RefCell;
 
-    type Once = Option<Box<dyn FnOnce()>>;
+    /// It holds the filter, and has not looked into it yet, or has.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum Point {
+        Before,
+        After,
+    }
+
+    type Once = Option<(Point, Box<dyn FnOnce()>)>;
 
     thread_local! {
         static NEXT: RefCell<Once> = const { RefCell::new(None) };
     }
 
-    /// This thread's next lookup runs this action when it holds the filter and has not looked into it yet.
-    pub(crate) fn next(action: impl FnOnce() + 'static) {
-        NEXT.set(Some(Box::new(action)));
+    /// This thread's next lookup runs this action there.
+    pub(crate) fn next(point: Point, action: impl FnOnce() + 'static) {
+        NEXT.set(Some((point, Box::new(action))));
     }
 
-    pub(crate) fn here() {
-        if let Some(action) = NEXT.take() {
+    pub(crate) fn here(point: Point) {
+        if let Some((_, action)) = NEXT.with_borrow_mut(|next| next.take_if(|(at, _)| *at == point)) {
             action();
         }
     }
@@ -363,7 +378,7 @@ mod tests {
         life.word(clock.now(), place(10));
         assert_eq!(life.answer(1, &clock), Answer::Absent);
         let passing = clock.clone();
-        pause::next(move || passing.pass(Duration::from_secs(60)));
+        pause::next(pause::Point::Before, move || passing.pass(Duration::from_secs(60)));
         life.answer(1, &clock)
     }
 
@@ -375,6 +390,30 @@ mod tests {
     #[test]
     fn control_the_lease_before_the_lookup_is_not_enough() {
         assert_eq!(paused_lookup(&[Step::LeaseAfterLookup]), Answer::Absent);
+    }
+
+    /// The answer of a lookup in a stale filter, which is stopped until the node has caught up.
+    fn lookup_before_the_filter_has_caught_up(left_out: &[Step]) -> Answer {
+        let (life, clock) = life(left_out);
+        let life = std::sync::Arc::new(life);
+        let inner = std::sync::Arc::clone(&life);
+        let (sent, word) = (clock.now(), place(11));
+        pause::next(pause::Point::After, move || {
+            inner.filter.insert_hash_until(1, 1010).unwrap();
+            to(&inner, 11);
+            inner.word(sent, word);
+        });
+        life.answer(1, &clock)
+    }
+
+    #[test]
+    fn a_lookup_before_the_filter_has_caught_up_is_not_sure() {
+        assert_eq!(lookup_before_the_filter_has_caught_up(&[]), Answer::Unsure);
+    }
+
+    #[test]
+    fn control_the_lease_after_the_lookup_is_not_enough() {
+        assert_eq!(lookup_before_the_filter_has_caught_up(&[Step::LeaseBeforeLookup]), Answer::Absent);
     }
 
     #[test]

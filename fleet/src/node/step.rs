@@ -7,6 +7,8 @@ pub enum Step {
     Lease,
     /// To do so after the lookup, and not before.
     LeaseAfterLookup,
+    /// To do so before the lookup, too.
+    LeaseBeforeLookup,
     /// To have a lease of its own for each time that a node joins.
     OwnLease,
     /// To catch up with the engine before a lease begins.

@@ -161,7 +161,7 @@ fn lookup_across_a_rejoin(left_out: &[Step]) -> Option<Answer> {
     let engine = engine()?;
     let a = std::sync::Arc::new(Member::ready("a", &engine, left_out));
     let inner = std::sync::Arc::clone(&a);
-    pause::next(move || {
+    pause::next(pause::Point::Before, move || {
         let life = inner.node().life.load_full().unwrap();
         life.lose(super::super::life::Loss::Differs("a test says so".into()));
         drop(life);

@@ -5,32 +5,25 @@
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use super::support::{READS, damage};
-
 const LOOK: Duration = Duration::from_millis(5);
 
-pub(crate) struct Way {
-    /// The server, and a number: connections of an earlier number are closed.
-    to: Mutex<(SocketAddr, usize)>,
-    /// Whether to change some bits in the next message that a node reads.
-    pub(crate) damages: AtomicBool,
-}
+/// The server, and a number: connections of an earlier number are closed.
+type Way = Mutex<(SocketAddr, usize)>;
 
 pub(crate) struct Link {
     address: SocketAddr,
-    pub(crate) way: Arc<Way>,
+    way: Arc<Way>,
 }
 
 impl Link {
     pub(crate) fn to(to: SocketAddr) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let way = Arc::new(Way { to: Mutex::new((to, 0)), damages: AtomicBool::new(false) });
+        let way = Arc::new(Mutex::new((to, 0)));
         let link = Self { address, way: Arc::clone(&way) };
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
@@ -47,20 +40,20 @@ impl Link {
 
     /// Leads to another server. If it is not hidden, all connections are closed.
     pub(crate) fn lead_to(&self, to: SocketAddr, is_hidden: bool) {
-        let mut way = self.way.to.lock().unwrap();
+        let mut way = self.way.lock().unwrap();
         *way = (to, way.1 + usize::from(!is_hidden));
     }
 }
 
 fn serve(client: &TcpStream, way: &Way) -> io::Result<()> {
-    let (_, begin) = *way.to.lock().unwrap();
+    let (_, begin) = *way.lock().unwrap();
     let mut questions = BufReader::new(client);
     let mut server: Option<(SocketAddr, BufReader<TcpStream>)> = None;
     loop {
         let mut question = Vec::new();
         frame(&mut questions, &mut question)?;
-        let mut answer = loop {
-            let (to, number) = *way.to.lock().unwrap();
+        let answer = loop {
+            let (to, number) = *way.lock().unwrap();
             if number != begin {
                 return Ok(());
             }
@@ -73,10 +66,6 @@ fn serve(client: &TcpStream, way: &Way) -> io::Result<()> {
             }
             thread::sleep(LOOK);
         };
-        let reads = question.windows(READS.len()).any(|word| word == READS);
-        if reads && way.damages.load(Ordering::SeqCst) {
-            way.damages.store(!damage(&mut answer), Ordering::SeqCst);
-        }
         (&mut &*client).write_all(&answer)?;
     }
 }
@@ -85,7 +74,7 @@ fn serve(client: &TcpStream, way: &Way) -> io::Result<()> {
 fn ask(stream: &mut BufReader<TcpStream>, question: &[u8], to: SocketAddr, way: &Way) -> io::Result<Vec<u8>> {
     stream.get_ref().write_all(question)?;
     stream.get_ref().set_read_timeout(Some(LOOK))?;
-    let has_changed = || way.to.lock().unwrap().0 != to;
+    let has_changed = || way.lock().unwrap().0 != to;
     while let Err(error) = stream.fill_buf() {
         if error.kind() != ErrorKind::WouldBlock || has_changed() {
             return Err(error);

@@ -9,10 +9,9 @@ use crate::nodes::Node;
 
 /// Nodes with these options do not wait for long.
 pub(crate) const QUICK: &str = "--patience 2";
-/// The stream of a fleet that has no other name, its snapshots, and the command that reads the stream.
+/// The stream of a fleet that has no other name, and its snapshots.
 pub(crate) const LOG: &str = "{revoked}:log";
 pub(crate) const SNAPSHOTS: &str = "{revoked}:snapshot*";
-pub(crate) const READS: &[u8] = b"XREAD";
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 /// All ready nodes know of an acknowledged revocation after this time: `--stale-after`, and a little.
@@ -92,10 +91,4 @@ pub(crate) fn wait_for_operator(nodes: &[Node], tokens: &[String]) {
         assert!(nodes.iter().all(|node| !node.is_ready()), "a node does not wait for an operator");
         nothing_passes(SECOND / 10, nodes, tokens);
     }
-}
-
-/// Changes the hash of the token in the last message of an answer. Returns whether there is one.
-pub(crate) fn damage(answer: &mut [u8]) -> bool {
-    let insert = answer.len().checked_sub(15).filter(|at| answer[*at] == b'I');
-    insert.is_some_and(|at| answer[at + 1..at + 5].iter_mut().map(|byte| *byte ^= 0xff).count() > 0)
 }
