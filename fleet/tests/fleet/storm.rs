@@ -149,7 +149,13 @@ impl Storm {
             let age = at.elapsed();
             self.probes.fetch_add(1, Ordering::Relaxed);
             if client.protected(&address, &token) == Some(200) {
-                self.violation(format!("{token}, acknowledged by node {by}, has passed on node {node} after {age:?}"));
+                let took = at.elapsed() - age;
+                let (again, health) = (client.protected(&address, &token), fleet.health(node));
+                self.violation(format!(
+                    "{token}, acknowledged by node {by}, has passed on node {node} after {age:?} and {took:?}; then \
+                     {again:?} at {}, {health:?}",
+                    now()
+                ));
             }
         }
     }
