@@ -159,3 +159,24 @@ fn two_nodes_of_one_name_are_two_and_a_difference_between_them_is_seen() {
     alike(&engine, &[&a, &b]);
     assert_eq!([&a, &b].map(|member| member.answer("alice")), [Answer::Perhaps; 2]);
 }
+
+#[test]
+fn after_a_part_of_a_change_has_come_back_the_nodes_wait_and_then_rebuild_their_filters() {
+    let Some(engine) = engine() else { return };
+    let members = ["a", "b"].map(|name| Member::ready(name, &engine, &[]));
+    let [a, b] = &members;
+    a.revoke("alice", 1000);
+    // The first write of a change. The engine's own tests cut its file.
+    engine.say::<u64>("HINCRBY {test}:fleet begun 1");
+    for member in &members {
+        wait_for("it to wait for an operator", || member.health().why.contains("killed in a write"));
+        assert!(member.revoked_until("alice").is_err() && member.try_revoke("bob", 1000).is_err());
+    }
+    assert!(done(a.client.engine.accept()).unwrap().is_some());
+    for member in &members {
+        member.wait_until(State::Ready);
+        assert_eq!((member.node().tallies.rebuilt.get(), member.answer("alice")), (1, Answer::Perhaps));
+    }
+    assert_eq!(b.revoke("bob", 1000), Outcome::Revoked { until: BEGIN + 1000 });
+    alike(&engine, &[a, b]);
+}
