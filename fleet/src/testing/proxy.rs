@@ -16,8 +16,8 @@ pub enum Mode {
     /// Forwards them.
     #[default]
     Forward,
-    /// Takes them and sends nothing, in both directions, like a cable that is cut. A connection that has lost
-    /// something this way stays silent until it is closed.
+    /// Takes them and sends nothing, in both directions, like a cable that is cut. A direction of a
+    /// connection that has lost something this way stays silent until the connection is closed.
     Swallow,
     /// The same for the answers alone: the engine does what is asked, and the node never hears of it.
     SwallowAnswers,
@@ -128,8 +128,8 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 /// What the two directions of a connection share.
 #[derive(Debug, Default)]
 struct Connection {
-    /// The connection has lost something, and stays silent.
-    silent: AtomicBool,
+    /// Whether questions or answers were lost. That direction stays silent.
+    silent: [AtomicBool; 2],
     /// The engine has not answered the last request yet.
     waits: AtomicBool,
 }
@@ -188,14 +188,18 @@ fn carry(
         if read == 0 {
             continue;
         }
-        if state.silent.load(Ordering::Relaxed) {
+        let silent = &state.silent[usize::from(is_answer)];
+        let is_silent = silent.load(Ordering::Relaxed);
+        if is_answer || !is_silent {
+            state.waits(!is_answer, shared);
+        }
+        if is_silent {
             continue;
         }
-        state.waits(!is_answer, shared);
         match mode {
             Mode::Forward | Mode::Cut => to.write_all(&buffer[..read])?,
-            Mode::Swallow => state.silent.store(true, Ordering::Relaxed),
-            Mode::SwallowAnswers if is_answer => state.silent.store(true, Ordering::Relaxed),
+            Mode::Swallow => silent.store(true, Ordering::Relaxed),
+            Mode::SwallowAnswers if is_answer => silent.store(true, Ordering::Relaxed),
             Mode::SwallowAnswers => to.write_all(&buffer[..read])?,
             Mode::Delay(time) => {
                 thread::sleep(time);
