@@ -70,7 +70,7 @@ const REMOVE: Act<Scene> = act(|scene| {
     assert!(scene.table.remove(scene.present[2]), "a present key was not removed");
 });
 const COUNT: Act<Scene> = act(|scene| assert_eq!(scene.table.count(scene.present[2]), 1, "miscounted"));
-const FORGET: Act<Scene> = act(|scene| scene.forgetful.insert_until(of_clock(4), 13).expect("a tick makes room"));
+const FORGET: Act<Scene> = act(|scene| _ = scene.forgetful.insert_until(of_clock(4), 13).expect("a tick makes room"));
 const ACTS: [Act<Scene>; 4] = [INSERT, INSERT_IF_ABSENT, REMOVE, COUNT];
 
 #[test]
