@@ -10,7 +10,7 @@ use crate::table::expiring::clock::{Clock, WhenFull};
 use crate::table::face::plan::TablePlan;
 
 /// What a filter is by its settings alone, without its keys. A builder's `plan` returns what it would build, and
-/// [`SnapshotInfo`](crate::SnapshotInfo) what a snapshot is of.
+/// `SnapshotInfo` what a snapshot is of.
 ///
 /// Its `Display` names what `Loader::expect` compares.
 ///
