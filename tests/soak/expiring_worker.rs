@@ -58,6 +58,15 @@ struct Ticks {
     after: u64,
 }
 
+impl Ticks {
+    /// Checks that an entry with this end was kept, or was not, for a reason.
+    #[track_caller]
+    fn check_kept(self, end: u64, kept: bool) {
+        let right = if kept { end > self.before } else { end <= self.after };
+        assert!(right, "kept: {kept}, with the end {end} between the ticks {} and {}", self.before, self.after);
+    }
+}
+
 impl<'a> Worker<'a> {
     pub(crate) fn new(round: &'a Round, id: u64, keys: &[Raw], tally: &'a mut Tally) -> Self {
         let new = |keys: &[Raw]| keys.iter().map(|&key| Own::new(key, Vec::new())).collect();
@@ -205,7 +214,8 @@ impl<'a> Worker<'a> {
             return;
         }
         let (inserted, ticks) = self.timed(|| self.round.filter.insert_until(key, end));
-        if self.taken(nth, end, ticks, inserted).is_some() {
+        if let Some(kept) = self.taken(nth, end, ticks, inserted) {
+            ticks.check_kept(end, kept);
             self.remember(nth, end);
         }
     }
@@ -214,20 +224,23 @@ impl<'a> Worker<'a> {
         let (nth, end) = (self.some(), self.some_end());
         let (added, ticks) = self.timed(|| self.round.filter.insert_if_absent_until(&self.own[nth].key, end));
         let added = self.taken(nth, end, ticks, added);
-        if let Some(added) = added {
-            self.check(nth, ticks, !added);
-        }
-        if added == Some(true) {
-            self.remember(nth, end);
+        match added {
+            Some(true) => {
+                ticks.check_kept(end, true);
+                self.check(nth, ticks, false);
+                self.remember(nth, end);
+            }
+            // If its end may have passed, that may be the reason.
+            Some(false) if end > ticks.after => self.check(nth, ticks, true),
+            _ => (),
         }
     }
 
     fn keep(&mut self) {
         let (nth, end) = (self.some(), self.some_end());
         let (kept, ticks) = self.timed(|| self.round.filter.keep_until(&self.own[nth].key, end));
-        if self.taken(nth, end, ticks, kept).is_none() {
-            return;
-        }
+        let Some(kept) = self.taken(nth, end, ticks, kept) else { return };
+        ticks.check_kept(end, kept);
         let own = &mut self.own[nth];
         match own.ends.iter_mut().max() {
             // It was live throughout, so its end has been put off.
