@@ -7,6 +7,7 @@ use core::time::Duration;
 
 use crate::error::insert::InsertError;
 use crate::error::kind::FilterKind;
+use crate::filter::shared::operations::operation_on_a_key;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
 use crate::table::expiring::IfPresent;
@@ -155,40 +156,35 @@ pub struct ExpiringCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
 
 /// The operations on keys.
 impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
-    /// Adds an entry for the key, which is found for the whole [lifetime](Self::longest_lifetime) of the filter's
-    /// entries: until the tick `now + longest_lifetime`, by the clock at the moment when the entry is added.
-    ///
-    /// It adds one even if the key has one already: see [`insert_until`](Self::insert_until), which takes an end of the
-    /// entry's own. For keys that come again, use [`insert_if_absent`](Self::insert_if_absent) or
-    /// [`keep`](Self::keep).
-    ///
-    /// Cost: that of an `insert_until`.
-    ///
-    /// # Errors
-    /// [`InsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called; [`InsertError::Full`] or
-    /// [`InsertError::TooManyCopies`] if there is no room. (With [`WhenFull::ForgetOldest`](crate::WhenFull), the
-    /// [builder](crate::ExpiringBuilder::when_full) says when.) After an error nothing has changed.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-    /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
-    /// let seen = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
-    /// seen.advance_to(28_000_000);
-    /// seen.insert("203.0.113.7")?;
-    /// seen.advance_to(28_000_060);
-    /// assert!(seen.contains("203.0.113.7"), "some part of the first minute may have been over");
-    /// seen.advance_to(28_000_061);
-    /// assert!(!seen.contains("203.0.113.7"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn insert<Q>(&self, key: &Q) -> Result<(), InsertError>
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.insert_hash(self.hash_one(key))
+    operation_on_a_key! {
+        insert
+        /// Adds an entry for the key, which is found for the whole [lifetime](Self::longest_lifetime) of the filter's
+        /// entries: until the tick `now + longest_lifetime`, by the clock at the moment when the entry is added.
+        ///
+        /// It adds one even if the key has one already: see [`insert_until`](Self::insert_until), which takes an end of the
+        /// entry's own. For keys that come again, use [`insert_if_absent`](Self::insert_if_absent) or
+        /// [`keep`](Self::keep).
+        ///
+        /// Cost: that of an `insert_until`.
+        ///
+        /// # Errors
+        /// [`InsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called; [`InsertError::Full`] or
+        /// [`InsertError::TooManyCopies`] if there is no room. (With [`WhenFull::ForgetOldest`](crate::WhenFull), the
+        /// [builder](crate::ExpiringBuilder::when_full) says when.) After an error nothing has changed.
+        ///
+        /// ```
+        /// # use std::time::Duration;
+        /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+        /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
+        /// let seen = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
+        /// seen.advance_to(28_000_000);
+        /// seen.insert("203.0.113.7")?;
+        /// seen.advance_to(28_000_060);
+        /// assert!(seen.contains("203.0.113.7"), "some part of the first minute may have been over");
+        /// seen.advance_to(28_000_061);
+        /// assert!(!seen.contains("203.0.113.7"));
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
     }
 
     /// Adds an entry for the key, which is found until the tick `expires_at`.
@@ -270,30 +266,25 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.add(self.hash_one(key), Until::After(ticks), IfPresent::Add).map(|_| ())
     }
 
-    /// Adds an entry for the key unless the key has a live one: [`insert_if_absent_until`](Self::insert_if_absent_until)
-    /// with the whole [lifetime](Self::longest_lifetime). Returns `true` if the key had no live entry.
-    ///
-    /// # Errors
-    /// As for [`insert`](Self::insert).
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-    /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// nonces.advance_to(1000);
-    /// assert!(nonces.insert_if_absent("nonce-1")?);
-    /// nonces.advance_to(1014);
-    /// assert!(!nonces.insert_if_absent("nonce-1")?, "a replay");
-    /// nonces.advance_to(1015);
-    /// assert!(nonces.insert_if_absent("nonce-1")?, "forgotten");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn insert_if_absent<Q>(&self, key: &Q) -> Result<bool, InsertError>
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.insert_hash_if_absent(self.hash_one(key))
+    operation_on_a_key! {
+        insert_if_absent
+        /// Adds an entry for the key unless the key has a live one:
+        /// [`insert_if_absent_until`](Self::insert_if_absent_until) with the whole [lifetime](Self::longest_lifetime). Returns `true` if the key had no live entry.
+        ///
+        /// # Errors
+        /// As for [`insert`](Self::insert).
+        ///
+        /// ```
+        /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+        /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+        /// nonces.advance_to(1000);
+        /// assert!(nonces.insert_if_absent("nonce-1")?);
+        /// nonces.advance_to(1014);
+        /// assert!(!nonces.insert_if_absent("nonce-1")?, "a replay");
+        /// nonces.advance_to(1015);
+        /// assert!(nonces.insert_if_absent("nonce-1")?, "forgotten");
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
     }
 
     /// Adds an entry for the key unless the key has a live one. Returns `true` if it was added: `false` if the key has
@@ -390,60 +381,49 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.keep_hash_until(self.hash_one(key), expires_at)
     }
 
-    /// Whether the key has a live entry: `false` is certain; `true` is wrong for a share of the absent keys, the
-    /// [false-positive rate](Self::false_positive_rate).
-    ///
-    /// An entry that is live throughout the call is found, whatever other threads do. The call is lock-free: it
-    /// takes no lock, writes no shared memory and waits for nobody. It looks again only if another thread has just
-    /// changed something in the same stripe, or the clock has moved.
-    ///
-    /// Cost: two cache lines of the table, one of the stripes and one of the clock. The last two stay in the cache.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-    /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// revoked.advance_to(1000);
-    /// revoked.insert_until("token-17", 1001)?;
-    /// assert!(revoked.contains("token-17"));
-    /// revoked.advance_to(1001);
-    /// assert!(!revoked.contains("token-17"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn contains<Q>(&self, key: &Q) -> bool
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.contains_hash(self.hash_one(key))
+    operation_on_a_key! {
+        contains
+        /// Whether the key has a live entry: `false` is certain; `true` is wrong for a share of the absent keys, the
+        /// [false-positive rate](Self::false_positive_rate).
+        ///
+        /// An entry that is live throughout the call is found, whatever other threads do. The call is lock-free: it
+        /// takes no lock, writes no shared memory and waits for nobody. It looks again only if another thread has just
+        /// changed something in the same stripe, or the clock has moved.
+        ///
+        /// Cost: two cache lines of the table, one of the stripes and one of the clock. The last two stay in the cache.
+        ///
+        /// ```
+        /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+        /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+        /// revoked.advance_to(1000);
+        /// revoked.insert_until("token-17", 1001)?;
+        /// assert!(revoked.contains("token-17"));
+        /// revoked.advance_to(1001);
+        /// assert!(!revoked.contains("token-17"));
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
     }
 
-    /// Removes one live entry of the key: of several, the one that ends first. Returns `true` if there was one.
-    ///
-    /// **Remove only what was inserted and has not expired yet**, once for each insert. Otherwise a look-alike may have
-    /// an entry, and would then lose it. If you cannot know whether the entry has expired, use
-    /// [`remove_until`](Self::remove_until), which does nothing then. (If a look-alike's entry ends sooner, the call
-    /// removes that one, and the look-alike lives as long as your entry. So no live key is missed.)
-    ///
-    /// Cost: two cache lines read and one written, with one stripe locked for a few instructions.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
-    /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// sessions.advance_to(1000);
-    /// sessions.insert("session-17")?;
-    /// assert!(sessions.remove("session-17"));
-    /// assert!(!sessions.contains("session-17") && !sessions.remove("session-17"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn remove<Q>(&self, key: &Q) -> bool
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.remove_hash(self.hash_one(key))
+    operation_on_a_key! {
+        remove
+        /// Removes one live entry of the key: of several, the one that ends first. Returns `true` if there was one.
+        ///
+        /// **Remove only what was inserted and has not expired yet**, once for each insert. Otherwise a look-alike may have
+        /// an entry, and would then lose it. If you cannot know whether the entry has expired, use
+        /// [`remove_until`](Self::remove_until), which does nothing then. (If a look-alike's entry ends sooner, the call
+        /// removes that one, and the look-alike lives as long as your entry. So no live key is missed.)
+        ///
+        /// Cost: two cache lines read and one written, with one stripe locked for a few instructions.
+        ///
+        /// ```
+        /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+        /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+        /// sessions.advance_to(1000);
+        /// sessions.insert("session-17")?;
+        /// assert!(sessions.remove("session-17"));
+        /// assert!(!sessions.contains("session-17") && !sessions.remove("session-17"));
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
     }
 
     /// Removes one live entry of the key that expires at this tick. Returns `true` if there was one.

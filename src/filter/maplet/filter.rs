@@ -6,6 +6,7 @@ use core::marker::PhantomData;
 
 use crate::error::insert::{InsertError, ValueTooLarge};
 use crate::error::kind::FilterKind;
+use crate::filter::shared::operations::operation_on_a_key;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
 use crate::table::face::traits::MapletTable;
@@ -153,27 +154,21 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         self.values_hash(self.hash_one(key))
     }
 
-    /// Whether the key is in, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
-    /// the [false-positive rate](Self::false_positive_rate).
-    ///
-    /// It behaves like [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), and costs the
-    /// same. One thing differs: inserts of other threads can make it look again too.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
-    /// shards.insert(&17, 5)?;
-    /// assert!(shards.contains(&17));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn contains<Q>(&self, key: &Q) -> bool
-    where
-        T: Borrow<Q>,
-        Q: Hash + ?Sized,
-    {
-        self.contains_hash(self.hash_one(key))
+    operation_on_a_key! {
+        contains
+        /// Whether the key is in, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
+        /// the [false-positive rate](Self::false_positive_rate).
+        ///
+        /// It behaves like [`ConcurrentCuckooFilter::contains`](crate::ConcurrentCuckooFilter::contains), and costs the
+        /// same. One thing differs: inserts of other threads can make it look again too.
+        ///
+        /// ```
+        /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+        /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
+        /// shards.insert(&17, 5)?;
+        /// assert!(shards.contains(&17));
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
     }
 
     /// Removes one copy of the value from the key. Returns `true` if the key had one.

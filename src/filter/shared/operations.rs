@@ -1,5 +1,5 @@
 //! The operations of the filters of keys alone, written once. (Those of maplets and of filters whose entries expire are
-//! in their own files, since each also takes a value or an end.)
+//! in their own files, since most also take a value or an end.)
 //!
 //! Each macro below is an `impl` block that leaves the filter's name open. Documentation that has the same words for
 //! all filters is in this file. Where filters differ in what an operation does or costs, its documentation is in the
