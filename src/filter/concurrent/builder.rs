@@ -126,13 +126,13 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// # Ok::<(), BuildError>(())
     /// ```
     pub fn build(self) -> Result<ConcurrentCuckooFilter<T, S>, BuildError> {
-        let plan = self.settings.plan(self.settings.checked()?)?;
+        let plan = self.settings.plan(self.settings.checked()?, 0)?;
         let table = plan.table().ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(plan.buckets) })?;
         Ok(ConcurrentCuckooFilter::from_parts(table, self.hasher, self.settings.schema))
     }
 
     fn filter_plan(&self) -> Result<FilterPlan, BuildError> {
-        let table = self.settings.plan(self.settings.checked()?)?;
+        let table = self.settings.plan(self.settings.checked()?, 0)?;
         Ok(FilterPlan::of_table(FilterKind::Concurrent, table, size_of::<ConcurrentCuckooFilter<T, S>>()))
     }
 }

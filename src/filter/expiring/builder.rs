@@ -181,8 +181,8 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     ///
     /// Until the clock has reached a tick that was forgotten, an entry that would expire at that tick or earlier is
     /// refused with [`InsertError::Forgotten`](crate::InsertError::Forgotten), and
-    /// [`remove_until`](ExpiringCuckooFilter::remove_until) finds none. Entries of the longest lifetime never get this error. Some
-    /// inserts are refused all the same:
+    /// [`remove_until`](ExpiringCuckooFilter::remove_until) finds none. Entries of the longest lifetime never get this
+    /// error. Some inserts are refused all the same:
     ///
     /// - with `Full`, if all that is in the way expires at the new entry's tick or later. To forget that tick too would
     ///   empty the filter. So choose a resolution with which the entries of a few ticks fit: at the latest when the
@@ -280,7 +280,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
         let (ticks, resolution) = self.own.lifetime.ok_or(BuildError::LifetimeMissing)?.in_ticks()?;
         let most = Ring::new(MOST_RING_BITS).longest();
         let ring = Ring::for_lifetime(ticks).filter(|_| ticks > 0).ok_or(BuildError::InvalidTicks { ticks, most })?;
-        let plan = Settings { payload_bits: ring.bits(), ..self.settings.clone() }.plan(capacity)?;
+        let plan = self.settings.plan(capacity, ring.bits())?;
         Ok((plan, Clock::new(ring, ticks, resolution, self.own.when_full)))
     }
 

@@ -171,7 +171,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         let capacity = self.settings.checked()?;
         let Settings { filter, rate, encoding, pages, .. } = self.settings;
         let plan = Plan::new(Wanted { capacity, max_capacity, rate, encoding }).map_err(|unable| match unable {
-            Unable::RateTooLow { lowest } => self.settings.rate_too_low(lowest),
+            Unable::RateTooLow { lowest } => self.settings.rate_too_low(lowest, 0),
             Unable::CapacityTooLarge { capacity, largest } => {
                 BuildError::CapacityTooLarge { filter, capacity, largest }
             }

@@ -189,7 +189,7 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
         if !(1..=MOST_PAYLOAD_BITS).contains(&value_bits) {
             return Err(BuildError::InvalidValueBits { value_bits });
         }
-        Settings { payload_bits: value_bits, ..self.settings.clone() }.plan(capacity)
+        self.settings.plan(capacity, value_bits)
     }
 
     fn filter_plan(&self) -> Result<FilterPlan, BuildError> {

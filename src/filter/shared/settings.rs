@@ -20,14 +20,12 @@ pub(in crate::filter) struct Settings {
     pub(in crate::filter) encoding: Option<Encoding>,
     pub(in crate::filter) pages: Pages,
     pub(in crate::filter) schema: Schema,
-    /// 0 in a filter.
-    pub(in crate::filter) payload_bits: u32,
 }
 
 impl Settings {
     pub(in crate::filter) fn new(filter: FilterKind) -> Self {
         let (pages, schema) = (Pages::DEFAULT, Schema::default());
-        Self { filter, capacity: None, rate: DEFAULT_RATE, encoding: None, pages, schema, payload_bits: 0 }
+        Self { filter, capacity: None, rate: DEFAULT_RATE, encoding: None, pages, schema }
     }
 
     /// The capacity, if one was given and if every other setting is valid by itself.
@@ -42,10 +40,11 @@ impl Settings {
         Ok(capacity)
     }
 
-    /// The plan of a table with this capacity. If none exists, the error says why.
-    pub(in crate::filter) fn plan(&self, capacity: usize) -> Result<TablePlan, BuildError> {
-        let shape = Shape::cheapest(self.rate, self.encoding, self.payload_bits)
-            .ok_or_else(|| self.rate_too_low(Shape::lowest_rate(self.encoding, self.payload_bits)))?;
+    /// The plan of a table with this capacity and this many payload bits (0 in a filter). If none exists, the error says
+    /// why.
+    pub(in crate::filter) fn plan(&self, capacity: usize, payload_bits: u32) -> Result<TablePlan, BuildError> {
+        let shape = Shape::cheapest(self.rate, self.encoding, payload_bits)
+            .ok_or_else(|| self.rate_too_low(Shape::lowest_rate(self.encoding, payload_bits), payload_bits))?;
         let largest = sizing::capacity_of(shape, sizing::LARGEST);
         if capacity > largest {
             return Err(BuildError::CapacityTooLarge { filter: self.filter, capacity, largest });
@@ -54,8 +53,8 @@ impl Settings {
         Ok(TablePlan::new(shape, buckets, self.pages))
     }
 
-    pub(in crate::filter) fn rate_too_low(&self, lowest: f64) -> BuildError {
-        let &Self { filter, encoding, payload_bits: value_bits, rate, .. } = self;
+    pub(in crate::filter) fn rate_too_low(&self, lowest: f64, value_bits: u32) -> BuildError {
+        let &Self { filter, encoding, rate, .. } = self;
         BuildError::RateTooLow { filter, encoding, value_bits, rate, lowest }
     }
 }
