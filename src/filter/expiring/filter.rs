@@ -269,7 +269,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     operation_on_a_key! {
         insert_if_absent
         /// Adds an entry for the key unless the key has a live one:
-        /// [`insert_if_absent_until`](Self::insert_if_absent_until) with the whole [lifetime](Self::longest_lifetime). Returns `true` if the key had no live entry.
+        /// [`insert_if_absent_until`](Self::insert_if_absent_until) with the whole [lifetime](Self::longest_lifetime).
+        /// Returns `true` if the key had no live entry.
         ///
         /// # Errors
         /// As for [`insert`](Self::insert).
