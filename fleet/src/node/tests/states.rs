@@ -113,11 +113,12 @@ fn trimmed(engine: &Engine, steps: &[EngineStep], left_out: &[Step]) -> (Member,
     b.wait_until(State::Ready);
     b.client.hold_messages(true);
     std::thread::sleep(Duration::from_millis(20));
+    let slept = b.health().position;
     a.revoke("alice", 1000);
     // Two snapshots with the token are written, and the log is trimmed below them.
     wait_for("the log to be trimmed", || {
         pass(engine, 1, &[&a]);
-        Some(a.first()) > b.health().position.map(|position| position + 2)
+        Some(a.first()) > slept.map(|position| position + 2)
     });
     a.revoke("bob", 1000);
     b.client.hold_messages(false);
@@ -128,7 +129,8 @@ fn trimmed(engine: &Engine, steps: &[EngineStep], left_out: &[Step]) -> (Member,
 fn a_node_that_was_overtaken_by_trimming_says_so_and_joins_anew() {
     let Some(engine) = engine() else { return };
     let (a, b) = trimmed(&engine, &[], &[]);
-    wait_for("b to join anew", || b.joins() == 2);
+    // More than once if the log was trimmed again meanwhile.
+    wait_for("b to join anew", || b.joins() >= 2);
     b.wait_until(State::Ready);
     let why = b.was(State::Gap).expect("it was in the state gap");
     assert!(why.contains("the log begins at"), "{why}");
@@ -165,7 +167,7 @@ fn lookup_across_a_rejoin(left_out: &[Step]) -> Option<Answer> {
         let life = inner.node().life.load_full().unwrap();
         life.lose(super::super::life::Loss::Differs("a test says so".into()));
         drop(life);
-        wait_for("the node to join anew", || inner.joins() == 2);
+        wait_for("the node to join anew", || inner.joins() >= 2);
         inner.wait_until(State::Ready);
         assert_eq!(inner.revoke("alice", 100), Outcome::Revoked { until: BEGIN + 100 });
     });
