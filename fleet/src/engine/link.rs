@@ -59,8 +59,8 @@ impl Link {
     /// Asks the engine. The question is sent once more if the connection turns out to be closed: the engine may have
     /// been restarted since it was used.
     ///
-    /// A question that comes in the very moment in which the client gives a closed connection up waits for its time
-    /// limit: the channel to the connection's task keeps it unread (tokio issue 7714).
+    /// A question that comes in the very moment in which the client gives a closed connection up may wait for its time
+    /// limit: the channel to the connection's task can keep it unread (tokio issue 7714).
     pub(super) async fn ask<T: FromRedisValue>(&self, question: Question<'_>) -> Result<T, EngineError> {
         let mut is_first = true;
         loop {

@@ -203,6 +203,7 @@ fn a_dead_connection_without_a_time_limit_hangs() {
 
 #[test]
 fn a_connection_that_is_cut_is_replaced_at_once() {
+    // While connections are cut, a question may have to wait this long: see `Link::ask`.
     let Some(behind) = Behind::start(Duration::from_secs(10), &[]) else { return };
     behind.assert_well();
     behind.proxy.set(Mode::Cut);
@@ -211,7 +212,7 @@ fn a_connection_that_is_cut_is_replaced_at_once() {
     behind.assert_well();
     // The engine has closed the connections that were kept. No call fails because of that.
     behind.engine.command::<()>(&[b"CLIENT", b"KILL", b"TYPE", b"NORMAL", b"SKIPME", b"yes"]);
-    // Not in the very moment in which the client notices it: see `Link::ask`.
+    // Not in the very moment in which the client notices it, for the same reason.
     thread::sleep(Duration::from_millis(200));
     behind.assert_well();
 }
