@@ -122,7 +122,7 @@ fn the_rate_asked_for_is_met() {
     }
 }
 
-/// The tables in the page on choosing parameters and in `benches/README.md`.
+/// The table in the page on choosing parameters.
 #[test]
 #[cfg_attr(miri, ignore = "builds large tables")]
 fn the_documented_rates_lead_to_the_documented_layouts() {

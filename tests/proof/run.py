@@ -30,7 +30,7 @@ def bodies_of(function, path):
 
 def complaints():
     """What is wrong with the table of steps, and with the names of the faults."""
-    rows = [re.split(r"\s*(?<!\\)\|\s*", line)[1:-1] for line in (HERE / "README.md").read_text().splitlines() if line.startswith("| ")]
+    rows = [re.split(r"\s*(?<!\\)\|\s*", line)[1:-1] for line in (HERE / "steps.md").read_text().splitlines() if line.startswith("| ")]
     rows = [row for row in rows if len(row) == 5][1:]
     faults = re.findall(r"^    (\w+),$", (SOURCE / "sync/fault.rs").read_text(), re.MULTILINE)
     for name, model in MODELS.items():

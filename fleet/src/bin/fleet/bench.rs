@@ -1,5 +1,6 @@
-//! Measures a node beside a server that asks Redis `EXISTS` for each request, in one run: requests a second for tokens that
-//! are not revoked, and for tokens that are. And what a token takes in the engine, and how long a node takes to join.
+//! Measures a node beside a server that asks Redis `EXISTS` for each request, and one that asks nobody, in one run: requests
+//! a second for tokens that are not revoked, and for tokens that are. And what a token takes in the engine, and how long a
+//! node takes to join.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -97,28 +98,46 @@ async fn measure(arguments: &Arguments, server: &Server) -> Result<(), Box<dyn s
     pipe.query_async::<()>(&mut redis).await?;
     let plain = Router::new().route("/protected", get(exists)).with_state(redis);
     let plain = serve(plain).await?;
+    let nobody =
+        serve(Router::new().route("/protected", get(async |headers: HeaderMap| asks_nobody(&headers)))).await?;
     let address = serve(fleet::http::router(Arc::clone(&node), None, Arc::default())).await?;
-    let (mut absent, mut revoked) = (Vec::new(), Vec::new());
-    println!("requests a second, {} clients   EXISTS absent, revoked     node absent, revoked", arguments.clients);
+    let (mut limit, mut absent, mut revoked) = (Vec::new(), Vec::new(), Vec::new());
+    println!(
+        "requests a second, {} clients   EXISTS absent, revoked     node absent, revoked   nobody",
+        arguments.clients
+    );
     for _ in 0..arguments.rounds {
         let mut rates = Vec::new();
-        for (address, token, status) in
-            [(plain, "fine", 200), (plain, "revoked", 401), (address, "fine", 200), (address, "revoked", 401)]
-        {
+        for (address, token, status) in [
+            (plain, "fine", 200),
+            (plain, "revoked", 401),
+            (address, "fine", 200),
+            (address, "revoked", 401),
+            (nobody, "fine", 200),
+        ] {
             rates.push(load(arguments, address, token, status).await?);
         }
-        let [exists_absent, exists_revoked, node_absent, node_revoked] = rates[..] else { continue };
-        println!("{:45.0} {exists_revoked:8.0} {node_absent:15.0} {node_revoked:8.0}", exists_absent);
+        let [exists_absent, exists_revoked, node_absent, node_revoked, asks_nobody] = rates[..] else { continue };
+        println!("{exists_absent:45.0} {exists_revoked:8.0} {node_absent:15.0} {node_revoked:8.0} {asks_nobody:8.0}");
+        limit.push(asks_nobody / exists_absent);
         absent.push(node_absent / exists_absent);
         revoked.push(node_revoked / exists_revoked);
     }
     node.end().await;
-    for (what, ratios) in [("not revoked", &mut absent), ("revoked", &mut revoked)] {
+    for (what, ratios) in
+        [("a server that asks nobody", &mut limit), ("not revoked", &mut absent), ("revoked", &mut revoked)]
+    {
         ratios.sort_by(f64::total_cmp);
         let (median, last) = (ratios[ratios.len() / 2], ratios[ratios.len() - 1]);
         println!("{what}: {median:.2} times EXISTS [{:.2}, {last:.2}]", ratios[0]);
     }
     Ok(())
+}
+
+/// The most that a server can do here.
+fn asks_nobody(headers: &HeaderMap) -> Result<Json<&'static str>, StatusCode> {
+    bearer(headers).map_err(|_| StatusCode::BAD_REQUEST)?;
+    Ok(Json("ok"))
 }
 
 /// The server beside: one question to Redis for each request, on one multiplexed connection.
