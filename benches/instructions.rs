@@ -17,7 +17,7 @@ use std::convert::identity;
 use std::hint::black_box;
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, ExpiringCuckooFilter};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter};
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use support::hash::HASH;
@@ -26,6 +26,7 @@ use support::ours::builder;
 
 type Filter = ConcurrentCuckooFilter<u64, RandomState>;
 type Expiring = ExpiringCuckooFilter<u64, RandomState>;
+type Growable = GrowableCuckooFilter<u64, RandomState>;
 
 /// How many operations each figure is the mean of. (`ci/instructions` reads this line.)
 const OPERATIONS: usize = 10_000;
@@ -120,6 +121,34 @@ fn expiring_at_90(from: u64) -> &'static Subject<Expiring> {
 /// An empty one, and new keys that fill it to half.
 fn expiring_to_half() -> &'static Subject<Expiring> {
     Subject::new(expiring(2 * OPERATIONS), 0..)
+}
+
+/// A filter that can grow, with 90 % of its slots taken or, `amid` a doubling, with half of its buckets moved. And keys with
+/// numbers from `from` on.
+fn growable(amid: bool, from: u64) -> &'static Subject<Growable> {
+    let builder = Growable::builder_with_hasher(HASH).capacity(4 * OPERATIONS);
+    #[cfg(feature = "huge-pages")]
+    let builder = builder.huge_pages(false);
+    let filter = builder.build().expect("a valid filter");
+    let (at_90, buckets) = (filter.slots() as u64 * 9 / 10, filter.memory_usage() / size_of::<u64>());
+    let mut len = 0;
+    let mut insert = || {
+        filter.insert(&key(len)).expect("it grows");
+        len += 1;
+        len
+    };
+    if amid {
+        while filter.tables() == 1 {
+            insert();
+        }
+        // An insert moves sixteen buckets, and at most its own two.
+        (0..buckets / 32).for_each(|_| _ = insert());
+    } else {
+        while insert() < at_90 {}
+    }
+    assert_eq!(filter.tables(), 1 + usize::from(amid));
+    let mut order = Shuffled::new(from..from + len, 0.0);
+    Subject::new(filter, (0..).map(|_| order.next()))
 }
 
 fn fill(filter: &Filter, len: u64) {
@@ -217,18 +246,18 @@ macro_rules! operations {
     };
 }
 
-/// The same for the filter whose entries expire, in its one layout.
-macro_rules! expiring_operations {
-    ($($name:ident: $subject:ident($($from:tt)*) => $operation:expr, $yes:expr;)*) => {
+/// The same for a filter of another type, in one layout.
+macro_rules! operations_of {
+    ($group:ident, $filter:ty, $layout:ident; $($name:ident: $subject:ident($($how:tt)*) => $operation:expr, $yes:expr;)*) => {
         $(
             #[library_benchmark]
-            #[bench::expiring_4x13(identity($subject($($from)*)))]
-            fn $name(subject: &'static Subject<Expiring>) {
+            #[bench::$layout(identity($subject($($how)*)))]
+            fn $name(subject: &'static Subject<$filter>) {
                 let yes: usize = ($operation)(&subject.filter, &subject.keys);
                 assert!(yes.abs_diff($yes) <= OPERATIONS / 100, "{}: {yes} times yes", stringify!($name));
             }
         )*
-        library_benchmark_group!(name = expiring_operations, benchmarks = [$($name),*]);
+        library_benchmark_group!(name = $group, benchmarks = [$($name),*]);
     };
 }
 
@@ -261,7 +290,7 @@ mod counted {
         count: present => each(|filter, key| filter.count(key) == 1), ALL;
     }
 
-    expiring_operations! {
+    operations_of! { expiring_operations, Expiring, expiring_4x13;
         expiring_lookup_hit: expiring_at_90(0) => each_of(|filter: &Expiring, key| filter.contains(key)), ALL;
         expiring_lookup_miss: expiring_at_90(ABSENT) => each_of(|filter: &Expiring, key| filter.contains(key)), NONE;
         expiring_batched_lookup_hit: expiring_at_90(0) => live_in_batch, ALL;
@@ -270,10 +299,18 @@ mod counted {
         expiring_remove: expiring_at_90(0) => each_of(|filter: &Expiring, key| filter.remove_until(key, END)), ALL;
     }
 
+    operations_of! { growable_operations, Growable, growable;
+        growable_lookup_hit: growable(false, 0) => each_of(|filter: &Growable, key| filter.contains(key)), ALL;
+        growable_lookup_miss: growable(false, ABSENT) => each_of(|filter: &Growable, key| filter.contains(key)), NONE;
+        doubling_lookup_hit: growable(true, 0) => each_of(|filter: &Growable, key| filter.contains(key)), ALL;
+        doubling_lookup_miss: growable(true, ABSENT) => each_of(|filter: &Growable, key| filter.contains(key)), NONE;
+        growable_remove: growable(false, 0) => each_of(|filter: &Growable, key| filter.remove(key)), ALL;
+    }
+
     // No caches are simulated: only instructions are needed.
     gungraun::main!(
         config = LibraryBenchmarkConfig::default().tool(Callgrind::with_args(["--cache-sim=no"]));
-        library_benchmark_groups = operations, expiring_operations
+        library_benchmark_groups = operations, expiring_operations, growable_operations
     );
 
     pub(super) fn run() {

@@ -119,7 +119,7 @@ fn no_batch_allocates() {
     let mut answers = Vec::with_capacity(4 * keys.len());
     let ((), requests) = watch(|| {
         // Fills the table completely, so that paths are searched and a key is refused.
-        let held = filter.insert_batch(&keys).unwrap_err().inserted;
+        let held = filter.insert_batch(&keys).unwrap_err().index;
         filter.contains_batch(&keys, &mut answers);
         filter.remove_batch(&keys[..held], &mut answers);
         let hashes = || keys.iter().map(|key| filter.hash_one(key));
@@ -160,7 +160,7 @@ fn no_operation_of_a_maplet_allocates_nor_does_a_batch() {
             );
             maplet.clear();
 
-            let held = maplet.insert_batch(pairs()).unwrap_err().inserted;
+            let held = maplet.insert_batch(pairs()).unwrap_err().index;
             let mut found = 0;
             maplet.values_batch(&keys, |values| found += usize::from(!values.is_empty()));
             assert!(found >= held);

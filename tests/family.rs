@@ -218,8 +218,8 @@ fn a_batch_that_is_refused_tells_how_many_keys_went_in() {
     let keys: Vec<u64> = (0..100_000).collect();
     let error = growable.insert_batch(&keys).unwrap_err();
     assert!(matches!(error.error, InsertError::MemoryLimit { .. }), "{error}");
-    assert_eq!(growable.len(), error.inserted);
-    assert!(keys[..error.inserted].iter().all(|key| growable.contains(key)));
+    assert_eq!(growable.len(), error.index);
+    assert!(keys[..error.index].iter().all(|key| growable.contains(key)));
 }
 
 /// A batch of lookups never misses a key that is in throughout, while another thread makes the filter grow.

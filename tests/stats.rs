@@ -103,7 +103,7 @@ fn each_refused_operation_counts_once_whichever_it_is() {
     assert_eq!(filter.insert_if_absent(&kept[0]), Ok(false));
     assert_eq!(refused(), 2, "there was no need for room");
     filter.remove(&kept[0]);
-    assert_eq!(filter.insert_batch(&keys[..3]).unwrap_err().inserted, 1);
+    assert_eq!(filter.insert_batch(&keys[..3]).unwrap_err().index, 1);
     assert_eq!(refused(), 3, "the second was refused, the third not tried");
 
     filter.clear();

@@ -138,7 +138,7 @@ pub enum InsertError {
 
 impl InsertError {
     /// [`Full`](Self::Full), for tests of your own: the error of a filter of this type with `len` keys. The page
-    /// [`faq`](crate::guide::faq#how-do-i-test-what-my-code-does-when-an-insert-fails) has an example.
+    /// [`faq`](crate::guide::faq#how-do-i-test-code-that-uses-a-filter) has an example.
     ///
     /// ```
     /// use concurrent_cuckoo_filter::{FilterKind, InsertError};
@@ -312,8 +312,8 @@ impl From<ValueTooLarge> for InsertError {
 
 /// Why a batch of inserts ended early, and where.
 ///
-/// The keys before the refused one are in, as many as [`inserted`](Self::inserted) says. The refused key and those
-/// after it are not. To go on without it, insert the keys from `inserted + 1` on.
+/// The keys before the refused one were inserted as they would have been one by one, so those that need none were passed
+/// over. The refused key and those after it were not. To go on without it, insert the keys from `index + 1` on.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
@@ -321,23 +321,48 @@ impl From<ValueTooLarge> for InsertError {
 /// let shards = ConcurrentCuckooMaplet::<str>::builder().capacity(100).value_bits(3).build()?;
 /// let pairs = [("a", 1), ("b", 99), ("c", 3)];
 /// let error = shards.insert_batch(pairs).unwrap_err();
-/// assert_eq!(error.inserted, 1);
-/// shards.insert_batch(pairs[error.inserted + 1..].iter().copied())?;
+/// assert_eq!(error.index, 1);
+/// shards.insert_batch(pairs[error.index + 1..].iter().copied())?;
 /// assert!(shards.contains("a") && shards.contains("c"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InsertBatchError {
-    /// How many keys went in: the first ones, and no others.
-    pub inserted: usize,
-    /// Why the next one was refused.
+    /// The index of the refused key in the batch. So many keys came before it.
+    pub index: usize,
+    /// Why it was refused.
     pub error: InsertError,
+}
+
+impl InsertBatchError {
+    /// The error of a batch whose key with this index was refused, for tests of your own.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{FilterKind, InsertBatchError, InsertError};
+    ///
+    /// let error = InsertBatchError::new(7, InsertError::full(FilterKind::Concurrent, 100, 100));
+    /// assert_eq!(error.index, 7);
+    /// ```
+    #[must_use]
+    pub const fn new(index: usize, error: InsertError) -> Self {
+        Self { index, error }
+    }
+
+    /// Turns the error of a table into that of the filter to which the table belongs.
+    #[cold]
+    pub(crate) fn of(self, kind: FilterKind) -> Self {
+        Self::new(self.index, self.error.of(kind))
+    }
 }
 
 impl fmt::Display for InsertBatchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the first {} keys of the batch went in, and the next one was refused: {}", self.inserted, self.error)
+        write!(
+            f,
+            "the key with index {} in the batch was refused: {}; those before it were not",
+            self.index, self.error
+        )
     }
 }
 
@@ -434,8 +459,7 @@ mod tests {
 
     #[test]
     fn a_refused_batch_tells_how_far_it_came_and_why() {
-        let error =
-            InsertBatchError { inserted: 7, error: InsertError::full(FilterKind::Concurrent, 100, 100) }.to_string();
-        assert!(error.contains("first 7 keys") && error.contains("is full"), "{error}");
+        let error = InsertBatchError::new(7, InsertError::full(FilterKind::Concurrent, 100, 100)).to_string();
+        assert!(error.contains("index 7") && error.contains("is full"), "{error}");
     }
 }

@@ -326,7 +326,7 @@ impl Growth {
                 true
             },
         );
-        refused.map_or(Ok(inserted), |error| Err(InsertBatchError { inserted, error }))
+        refused.map_or(Ok(inserted), |error| Err(InsertBatchError::new(inserted, error)))
     }
 
     /// `remove` for many, in their order.

@@ -312,7 +312,7 @@ fn answers(batch: impl FnOnce(&mut dyn FnMut(&[bool]))) -> Vec<bool> {
 fn inserted(result: Result<usize, InsertBatchError>) -> (usize, Option<InsertError>) {
     match result {
         Ok(inserted) => (inserted, None),
-        Err(InsertBatchError { inserted, error }) => (inserted, Some(error)),
+        Err(InsertBatchError { index, error }) => (index, Some(error)),
     }
 }
 

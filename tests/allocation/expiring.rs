@@ -44,7 +44,7 @@ fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
 
             let end = (1 << 40) + 1;
             let entries = || keys.iter().map(|key| (key, end));
-            let held = filter.insert_until_batch(entries()).unwrap_err().inserted;
+            let held = filter.insert_until_batch(entries()).unwrap_err().index;
             filter.contains_batch(&keys, &mut answers);
             filter.remove_until_batch(entries().take(held), &mut answers);
             assert!(filter.is_empty());

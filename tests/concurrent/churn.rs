@@ -114,7 +114,7 @@ fn churn_by_batches(slots_to_fill: f64, encoding: Encoding, rate: f64, capacity:
                 let batch = own.range(..some.min(outside));
                 let inserted = filter.insert_batch(batch).unwrap_or_else(|error| {
                     refused.fetch_add(1, Ordering::Relaxed);
-                    error.inserted
+                    error.index
                 });
                 own.rotate_left(inserted);
                 inside += inserted;

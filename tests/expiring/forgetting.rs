@@ -135,7 +135,7 @@ fn an_end_that_was_given_up_is_refused_and_nothing_is_lost_in_silence() {
         assert_eq!((filter.insert_if_absent_until(&next, end), filter.keep_until(&next, end)), (Ok(false), Ok(true)));
     }
     assert_eq!(filter.insert_until(&7, 1000), Ok(false), "what has ended by the clock is no error");
-    assert_eq!(filter.insert_until_batch([(&8, 1004), (&9, 1003), (&10, 1004)]).unwrap_err().inserted, 1);
+    assert_eq!(filter.insert_until_batch([(&8, 1004), (&9, 1003), (&10, 1004)]).unwrap_err().index, 1);
     assert!(filter.stats().inserts_refused >= 10);
 }
 

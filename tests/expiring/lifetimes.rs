@@ -281,7 +281,7 @@ fn a_batch_answers_as_single_operations_do() {
     let refused = batched
         .insert_until_batch(too_far.iter().map(|(key, end)| (key, *end)))
         .expect_err("one of them lives too long");
-    assert_eq!(refused.inserted, 70);
+    assert_eq!(refused.index, 70);
     assert!(matches!(refused.error, InsertError::LifetimeTooLong { expires_at: 1010, now: 25, longest: 15, .. }));
 }
 

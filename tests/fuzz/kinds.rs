@@ -214,7 +214,7 @@ fn use_maplet(maplet: &Maplet) {
 
     let pairs = || hashes(40).map(|hash| (hash, hash as u16 & most));
     let (inserted, mut removed) =
-        (maplet.insert_hash_batch(pairs()).unwrap_or_else(|error| error.inserted), Vec::new());
+        (maplet.insert_hash_batch(pairs()).unwrap_or_else(|error| error.index), Vec::new());
     let mut found: Vec<Values> = Vec::new();
     maplet.values_hash_batch(hashes(40), |values| found.push(values));
     assert!(found.iter().copied().eq(hashes(40).map(|hash| maplet.values_hash(hash))));
@@ -271,7 +271,7 @@ fn use_expiring(filter: &Expiring) {
         assert!(matches!(too_long, Err(InsertError::LifetimeTooLong { now: 1000, .. })), "{too_long:?}");
         let batch = [(hash, end), (hash, now + longest)];
         let mut removed = Vec::new();
-        let inserted = filter.insert_hash_until_batch(batch).unwrap_or_else(|error| error.inserted);
+        let inserted = filter.insert_hash_until_batch(batch).unwrap_or_else(|error| error.index);
         filter.remove_hash_until_batch(batch.into_iter().take(inserted), &mut removed);
         assert!(removed.len() == inserted && removed.iter().all(|&removed| removed));
     }

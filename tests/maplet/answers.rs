@@ -197,13 +197,14 @@ fn a_batch_that_is_refused_tells_how_many_pairs_went_in() {
     let maplet = maplet(1000, 4, 0.001);
     let keys: Vec<u64> = (0..100).collect();
     let pairs = keys.iter().map(|key| (key, if *key == 77 { 16 } else { 1 }));
-    let InsertBatchError { inserted, error, .. } = maplet.insert_batch(pairs).unwrap_err();
+    let InsertBatchError { index: inserted, error, .. } = maplet.insert_batch(pairs).unwrap_err();
     assert_eq!(inserted, 77);
     assert!(matches!(error, InsertError::ValueTooLarge { value: 16, .. }), "{error}");
     assert_eq!(maplet.len(), 77);
 
     let many: Vec<u64> = (100..100_000).collect();
-    let InsertBatchError { inserted, error, .. } = maplet.insert_batch(many.iter().map(|key| (key, 2))).unwrap_err();
+    let InsertBatchError { index: inserted, error, .. } =
+        maplet.insert_batch(many.iter().map(|key| (key, 2))).unwrap_err();
     assert!(matches!(error, InsertError::Full { filter: FilterKind::Maplet, .. }), "{error}");
     assert_eq!(maplet.len(), 77 + inserted);
     assert!(many[..inserted].iter().all(|key| maplet.values(key).contains(2)));

@@ -319,7 +319,7 @@ impl<'a> Worker<'a> {
             Ok(inserted) => inserted,
             Err(refused) => {
                 assert!(!matches!(refused.error, InsertError::ClockNotSet | InsertError::LifetimeTooLong { .. }));
-                refused.inserted
+                refused.index
             }
         };
         let mut removed = Vec::new();

@@ -337,8 +337,8 @@ impl Worker<'_> {
             }
             Err(refused) => {
                 let refusal: Option<()> = self.round.taken(Err(refused.error), self.tally);
-                assert!(refusal.is_none() && refused.inserted < keys.len(), "more went in than there were");
-                refused.inserted
+                assert!(refusal.is_none() && refused.index < keys.len(), "more went in than there were");
+                refused.index
             }
         };
         self.tally.inserts += inserted as u64;

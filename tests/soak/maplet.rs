@@ -126,7 +126,7 @@ fn distinct(maplet: &Maplet, seed: u64, count: u64) -> Vec<Raw> {
 /// Gives the key the values 0 and [`FIRST`], if there is room for both.
 fn take_both(maplet: &Maplet, key: &Raw) -> bool {
     let taken = maplet.insert_batch([(key, 0), (key, FIRST)]);
-    if taken.as_ref().is_err_and(|refused| refused.inserted > 0) {
+    if taken.as_ref().is_err_and(|refused| refused.index > 0) {
         assert!(maplet.remove(key, 0), "it was inserted");
     }
     taken.is_ok()

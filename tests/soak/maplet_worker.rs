@@ -228,8 +228,8 @@ impl<'a> Worker<'a> {
             }
             Err(refused) => {
                 taken::<()>(self.tally, Err(refused.error));
-                assert!(refused.inserted < new.len(), "more went in than there were");
-                refused.inserted
+                assert!(refused.index < new.len(), "more went in than there were");
+                refused.index
             }
         };
         self.tally.inserts += inserted as u64;

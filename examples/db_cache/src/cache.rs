@@ -110,7 +110,7 @@ impl Cache {
         // From here to the end, a panic of the store leaves the filter with more than it needs, never less.
         *in_step = false;
         if let Err(refused) = filter.insert_batch(added.iter().copied()) {
-            remove_all(&filter, &added[..refused.inserted]);
+            remove_all(&filter, &added[..refused.index]);
             *in_step = true;
             return Err(WriteError::Full(refused.error));
         }

@@ -142,7 +142,7 @@ impl<'a> Flush<'a> {
         let Some(maplet) = &self.before.maplet else { return Ok(()) };
         let pairs = self.new.iter().map(|key| (&**key, self.segment.slot));
         maplet.insert_batch(pairs.clone()).map_err(|refused| {
-            maplet.remove_batch(pairs.take(refused.inserted), &mut Vec::new());
+            maplet.remove_batch(pairs.take(refused.index), &mut Vec::new());
             refused.error
         })?;
         changed();

@@ -65,7 +65,7 @@ impl Set for Filter {
             (Operation::Find, Calls::Single) => return keys.filter(|key| self.contains(key)).count(),
             (Operation::Remove, Calls::Single) => return keys.filter(|key| self.remove(key)).count(),
             (Operation::Insert, Calls::Batched) => {
-                return self.insert_batch(keys).unwrap_or_else(|refused| refused.inserted);
+                return self.insert_batch(keys).unwrap_or_else(|refused| refused.index);
             }
             (Operation::Find, Calls::Batched) => self.contains_batch(keys, &mut answers),
             (Operation::Remove, Calls::Batched) => self.remove_batch(keys, &mut answers),

@@ -41,7 +41,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// [`insert`](Self::insert) for many keys, in their order. Returns how many there were.
     ///
     /// # Errors
-    /// [`InsertBatchError`] if a key is refused. The error says how many went in before it; no others did.
+    /// [`InsertBatchError`] if a key is refused. The error says which.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
@@ -60,8 +60,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// whether it was added. Returns how many were.
     ///
     /// # Errors
-    /// [`InsertBatchError`] if a key is refused. The keys before it have their answers in `added`; the error says how many
-    /// of them were added.
+    /// [`InsertBatchError`] if a key is refused. The error says which, and the keys before it have their answers in `added`.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
@@ -81,11 +80,11 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     }
 
     /// [`insert_until`](Self::insert_until) for many pairs of a key and the tick at which it expires, in their order. Returns
-    /// how many pairs there were, including those that had already expired and were not kept.
+    /// how many pairs there were, including those that had already expired and were not kept. (`insert_until` says which.)
     ///
     /// # Errors
-    /// [`InsertBatchError`] if a pair is refused. The error says how many went in before it; no others did. Pairs
-    /// after it may have been taken from the iterator, but none of them went in.
+    /// [`InsertBatchError`] if a pair is refused. The error says which. Pairs after it may have been taken from the
+    /// iterator, but none of them went in.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
@@ -94,7 +93,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// assert_eq!(revoked.insert_until_batch([("token-1", 105), ("token-2", 110)])?, 2);
     /// let error = revoked.insert_until_batch([("token-3", 105), ("token-4", 999)]).unwrap_err();
     /// assert!(matches!(error.error, InsertError::LifetimeTooLong { .. }));
-    /// assert_eq!(error.inserted, 1);
+    /// assert_eq!(error.index, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn insert_until_batch<K: BatchKey<T>>(
@@ -159,7 +158,9 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// # Errors
     /// Those of `insert_batch`.
     pub fn insert_hash_batch(&self, hashes: impl IntoIterator<Item = u64>) -> Result<usize, InsertBatchError> {
-        self.core.insert_until_batch(&mut blocks(hashes.into_iter()), None).map_err(of_this_kind)
+        self.core
+            .insert_until_batch(&mut blocks(hashes.into_iter()), None)
+            .map_err(|refused| refused.of(FilterKind::Expiring))
     }
 
     /// [`insert_if_absent_batch`](Self::insert_if_absent_batch) by hashes.
@@ -192,7 +193,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     ) -> Result<usize, InsertBatchError> {
         let ends = Cell::new([0; BLOCK]);
         let hashes = &mut blocks_of_pairs(entries.into_iter(), &ends);
-        self.core.insert_until_batch(hashes, Some(&ends)).map_err(of_this_kind)
+        self.core.insert_until_batch(hashes, Some(&ends)).map_err(|refused| refused.of(FilterKind::Expiring))
     }
 
     /// [`remove_batch`](Self::remove_batch) by hashes.
@@ -213,8 +214,4 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
             removed.extend(answers.iter().copied());
         });
     }
-}
-
-fn of_this_kind(InsertBatchError { inserted, error }: InsertBatchError) -> InsertBatchError {
-    InsertBatchError { inserted, error: error.of(FilterKind::Expiring) }
 }

@@ -41,8 +41,8 @@ use crate::table::face::traits::ExpiringTable;
 /// revoked.advance_to(noon / 300);
 ///
 /// let expiry_of_the_token = noon + 1000; // from the token itself
-/// revoked.insert_until("token-17", u64::div_ceil(expiry_of_the_token, 300))?;
-/// assert!(revoked.contains("token-17"));
+/// let is_kept = revoked.keep_until("token-17", u64::div_ceil(expiry_of_the_token, 300))?; // `false`: it has passed
+/// assert!(is_kept && revoked.contains("token-17"));
 ///
 /// revoked.advance_to((noon + 1200) / 300);
 /// assert!(!revoked.contains("token-17"), "it has expired, so nobody needs to know any more");

@@ -44,7 +44,7 @@ use crate::word::geometry::doubling;
 /// | operation | cost at rest | while the table is replaced |
 /// |---|---|---|
 /// | [`contains`](Self::contains) | two cache lines of the table, and one of the stripes, which stays in the cache. No lock | up to two lines more. No lock |
-/// | [`insert`](Self::insert) | usually two lines and no lock | amid a growth it also moves six buckets, usually; each has a lock |
+/// | [`insert`](Self::insert) | usually two lines and no lock | amid a growth it also moves 16 to 18 buckets; each has a lock |
 /// | [`remove`](Self::remove), [`count`](Self::count) | the lines of a lookup, with one stripe locked | the same lines in both tables |
 /// | [`insert_if_absent`](Self::insert_if_absent) | a lookup if the key is present; otherwise also an insert, with one stripe locked | as `insert`, with one stripe locked |
 ///

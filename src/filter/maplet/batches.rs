@@ -60,8 +60,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// [`insert`](Self::insert) for many pairs, in their order. Returns how many pairs there were.
     ///
     /// # Errors
-    /// [`InsertBatchError`] if a pair is refused. The error says how many went in before it; no others did. Pairs
-    /// after it may have been taken from the iterator, but none of them went in.
+    /// [`InsertBatchError`] if a pair is refused. The error says which. Pairs after it may have been taken from the
+    /// iterator, but none of them went in.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, InsertError};
@@ -69,7 +69,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// assert_eq!(segments.insert_batch([("apple", 3), ("pear", 9)])?, 2);
     /// let error = segments.insert_batch([("plum", 3), ("fig", 16), ("date", 3)]).unwrap_err();
     /// assert!(matches!(error.error, InsertError::ValueTooLarge { value: 16, .. }));
-    /// assert_eq!(error.inserted, 1);
+    /// assert_eq!(error.index, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn insert_batch<K: BatchKey<T>>(
@@ -83,8 +83,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// each key had. Returns how many values were added.
     ///
     /// # Errors
-    /// [`InsertBatchError`] if a pair is refused. The pairs before it have had their answers; the error says how many of
-    /// their values were added.
+    /// [`InsertBatchError`] if a pair is refused. The error says which. The pairs before it have had their answers.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
@@ -151,11 +150,9 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
         });
         let inserted = self.core.insert_values_batch(&mut blocks_of_pairs(checked, &values), &values);
         match (inserted, too_large) {
-            (Ok(inserted), Some(error)) => Err(InsertBatchError { inserted, error: error.into() }),
+            (Ok(inserted), Some(error)) => Err(InsertBatchError::new(inserted, error.into())),
             (Ok(inserted), None) => Ok(inserted),
-            (Err(InsertBatchError { inserted, error }), _) => {
-                Err(InsertBatchError { inserted, error: error.of(FilterKind::Maplet) })
-            }
+            (Err(refused), _) => Err(refused.of(FilterKind::Maplet)),
         }
     }
 

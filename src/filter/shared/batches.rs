@@ -57,8 +57,8 @@ macro_rules! batches {
             /// its keys by 32 at a time.
             ///
             /// # Errors
-            /// Fails if one of the keys is refused. The error says how many keys went in before it, and no other key
-            /// did. Later keys may have been taken from the iterator, but were not inserted.
+            /// Fails if one of the keys is refused. The error says which. Later keys may have been taken from the
+            /// iterator, but were not inserted.
             ///
             /// ```
             #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
@@ -75,7 +75,7 @@ macro_rules! batches {
             #[doc = concat!("# let filter = ", stringify!($Filter), "::<u64>::with_capacity(1000);")]
             /// let keys: Vec<u64> = (0..10_000).collect(); // perhaps too many
             /// if let Err(error) = filter.insert_batch(&keys) {
-            ///     let (inserted, others) = keys.split_at(error.inserted);
+            ///     let (inserted, others) = keys.split_at(error.index);
             ///     assert!(inserted.iter().all(|key| filter.contains(key)));
             ///     println!("{} keys are not in: {error}", others.len());
             /// }
@@ -91,8 +91,8 @@ macro_rules! batches {
             /// key, whether it was added. Returns how many were.
             ///
             /// # Errors
-            /// Fails if one of the keys is refused. The keys before it have their answers in `added`; the error says how
-            /// many of them were added. Later keys may have been taken from the iterator, but were not inserted.
+            /// Fails if one of the keys is refused. The error says which, and the keys before it have their answers in
+            /// `added`. Later keys may have been taken from the iterator, but were not inserted.
             ///
             /// ```
             #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
@@ -134,7 +134,7 @@ macro_rules! batches {
             /// [`insert_batch`](Self::insert_batch) by hashes.
             ///
             /// # Errors
-            /// Fails if one of the hashes is refused. The error says how many went in before it, and no other did.
+            /// Fails if one of the hashes is refused. The error says which.
             pub fn insert_hash_batch(
                 &self,
                 hashes: impl IntoIterator<Item = u64>,
@@ -227,7 +227,7 @@ pub(in crate::filter) fn add_absent<P: Copy + Default>(
     mut add: impl FnMut(u64, P) -> Result<bool, InsertError>,
 ) -> Result<usize, InsertBatchError> {
     let others = Cell::default();
-    let (mut inserted, mut refused) = (0, None);
+    let (mut done, mut added, mut refused) = (0, 0, None);
     let ahead = |hashes: &[u64]| {
         prefetch(hashes);
         others.get()
@@ -235,16 +235,17 @@ pub(in crate::filter) fn add_absent<P: Copy + Default>(
     each_ahead(&mut blocks_of_pairs(pairs, &others), ahead, |hashes, others| {
         for (&hash, other) in hashes.iter().zip(others) {
             match add(hash, other) {
-                Ok(is_new) => inserted += usize::from(is_new),
+                Ok(is_new) => added += usize::from(is_new),
                 Err(error) => {
                     refused = Some(error);
                     return false;
                 }
             }
+            done += 1;
         }
         true
     });
-    refused.map_or(Ok(inserted), |error| Err(InsertBatchError { inserted, error }))
+    refused.map_or(Ok(added), |error| Err(InsertBatchError::new(done, error)))
 }
 
 /// Passes on the hashes a block at a time, and what belongs to them.

@@ -182,7 +182,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         batch::for_each_block(hashes, &mut Change { table: self, beside, act });
         match outcome {
             (inserted, None) => Ok(inserted),
-            (inserted, Some(error)) => Err(InsertBatchError { inserted, error }),
+            (inserted, Some(error)) => Err(InsertBatchError::new(inserted, error)),
         }
     }
 

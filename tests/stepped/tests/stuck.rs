@@ -128,7 +128,7 @@ fn a_further_copy_is_refused_and_changes_nothing() {
     let error = filter.insert(&X).expect_err("there is no room");
     assert!(matches!(error, InsertError::Full { .. } | InsertError::TooManyCopies { .. }), "{error}");
     assert_eq!(filter.insert_if_absent(&X), Ok(false));
-    assert_eq!(filter.insert_batch(&[1, X, 2]).expect_err("there is no room for the second").inserted, 1);
+    assert_eq!(filter.insert_batch(&[1, X, 2]).expect_err("there is no room for the second").index, 1);
     assert_eq!((filter.len(), filter.count(&X), filter.count(&1)), (SLOTS + 2, SLOTS + 1, 1));
     assert_eq!(filter.stats().inserts_refused, 3, "with that of the beginning");
 }
