@@ -213,8 +213,7 @@ fn use_maplet(maplet: &Maplet) {
     assert_eq!(maplet.len(), len);
 
     let pairs = || hashes(40).map(|hash| (hash, hash as u16 & most));
-    let (inserted, mut removed) =
-        (maplet.insert_hash_batch(pairs()).unwrap_or_else(|error| error.index), Vec::new());
+    let (inserted, mut removed) = (maplet.insert_hash_batch(pairs()).unwrap_or_else(|error| error.index), Vec::new());
     let mut found: Vec<Values> = Vec::new();
     maplet.values_hash_batch(hashes(40), |values| found.push(values));
     assert!(found.iter().copied().eq(hashes(40).map(|hash| maplet.values_hash(hash))));

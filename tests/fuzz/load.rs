@@ -18,6 +18,7 @@ mod counting;
 mod kinds;
 mod repair;
 
+use concurrent_cuckoo_filter::SnapshotInfo;
 use counting::peak_of;
 use kinds::{Expiring, Growable, Kind, Maplet, OneTable, Way};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
@@ -50,6 +51,7 @@ fn check<F: Kind>(mode: u8, mut bytes: Vec<u8>) {
     // key type.
     let schema = if mode & 4 == 0 { stated_schema(&bytes) } else { "u64".to_owned() };
 
+    let verified = SnapshotInfo::verify(&bytes[..]);
     let encoded = way.encode(&bytes);
     let (loaded, peak) = peak_of(|| way.load::<F>(&encoded, &schema, limit));
     let most = limit.unwrap_or((FACTOR + COLLECTED) * bytes.len());
@@ -58,6 +60,7 @@ fn check<F: Kind>(mode: u8, mut bytes: Vec<u8>) {
         Ok(loaded) => loaded,
         Err(message) => return assert!(!message.is_empty()),
     };
+    assert!(verified.is_ok(), "what can be loaded was not verified: {verified:?}");
     let snapshot = &bytes[..bytes.len() - left];
     let (position, attachment) = label(snapshot);
     assert!(attachment.len() <= ATTACHMENT);
