@@ -1,4 +1,11 @@
-//! The page `verification` names only tests that exist.
+//! What pages name exists: the tests on the page `verification`, and the code on which `tests/proof` rests.
+
+use std::fs;
+use std::path::Path;
+
+fn read(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
+}
 
 #[test]
 fn every_test_that_the_page_names_exists() {
@@ -6,9 +13,47 @@ fn every_test_that_the_page_names_exists() {
     let names = page.split('`').filter_map(|name| name.split_once(".rs::"));
     let mut checked = 0;
     for (file, test) in names {
-        let source = std::fs::read_to_string(format!("{}/{file}.rs", env!("CARGO_MANIFEST_DIR"))).unwrap();
-        assert!(source.contains(&format!("fn {test}(")), "no {test} in {file}.rs");
+        assert!(read(format!("{file}.rs")).contains(&format!("fn {test}(")), "no {test} in {file}.rs");
         checked += 1;
     }
     assert!(checked > 40, "{checked} names: has their form changed?");
+}
+
+/// The functions with this name, without their last brace.
+fn bodies<'a>(source: &'a str, name: &str) -> Vec<&'a str> {
+    let mut bodies = Vec::new();
+    for (at, found) in source.match_indices(&format!("fn {name}")) {
+        let (before, from) = source.split_at(at);
+        let line = before.lines().next_back().unwrap_or_default();
+        let end = format!("\n{}}}", &line[..line.len() - line.trim_start().len()]);
+        // Not one with a longer name, and none that a trait only declares.
+        if from[found.len()..].starts_with(['(', '<']) && from.find('{') < from.find(";\n") {
+            bodies.push(from.split(&end).next().unwrap_or(from));
+        }
+    }
+    bodies
+}
+
+fn has_in_order(body: &str, lines: &str) -> bool {
+    lines
+        .split(" → ")
+        .try_fold(body, |rest, line| rest.split_once(line.trim_matches('`')).map(|(_, rest)| rest))
+        .is_some()
+}
+
+#[test]
+fn the_code_of_each_proved_step_is_there() {
+    let table = read("tests/proof/steps.md").replace("\\|", "\u{1}");
+    let rows =
+        table.lines().map(|line| line.split('|').map(str::trim).collect::<Vec<_>>()).filter(|row| row.len() == 7);
+    let rows: Vec<_> = rows.skip(2).collect();
+    assert!(rows.len() > 40, "{} rows: has their form changed?", rows.len());
+    for row in rows {
+        let [_, _, step, file, function, lines, _] = row[..] else { unreachable!("it has seven parts") };
+        let (source, lines) = (read(Path::new("src").join(file)), lines.replace('\u{1}', "|"));
+        assert!(
+            bodies(&source, function).iter().any(|body| has_in_order(body, &lines)),
+            "{step}: {function} in {file} has not, in this order: {lines}"
+        );
+    }
 }
