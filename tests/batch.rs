@@ -219,7 +219,10 @@ fn a_batch_goes_on_after_the_key_that_was_refused() {
         assert!(matches!(error.error, InsertError::TooManyCopies { copies: 6, .. }), "{error:?}");
         assert!(error.source().is_none(), "a chain of errors would print the reason twice");
         let text = error.to_string();
-        assert!(text.contains(&format!("index {}", before + 6)) && text.contains(&error.error.to_string()), "{text}");
+        assert!(
+            text.contains(&format!("after {} that were taken", before + 6)) && text.contains(&error.error.to_string()),
+            "{text}"
+        );
         assert_eq!(filter.len(), before + 6);
 
         assert_eq!(filter.insert_batch(&keys[error.index + 1..]), Ok(60));

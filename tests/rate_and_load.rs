@@ -86,6 +86,22 @@ fn a_large_filter_takes_as_many_keys_as_it_is_made_for() {
 }
 
 /// Fills 95 % of the slots with keys of a pattern, and looks up others of the same pattern.
+/// The page `choosing_parameters` has these loads, which hold for ten million keys too.
+#[test]
+#[cfg_attr(miri, ignore = "too many operations")]
+fn copies_fit_up_to_the_documented_loads() {
+    for (slots, loads) in [(5, [0.9, 0.7]), (4, [0.85, 0.5]), (3, [0.7, 0.2]), (2, [0.33, 0.0])] {
+        let layout = LAYOUTS.into_iter().rfind(|layout| layout.2 == slots).unwrap();
+        for (copies, load) in (2..).zip(loads) {
+            let filter = build(1_000_000, layout, copies);
+            let keys = (filter.capacity() as f64 * load) as u64 / copies;
+            for key in 0..keys {
+                (0..copies).for_each(|_| assert!(filter.insert(&key).is_ok(), "{layout:?}: {key} of {keys}"));
+            }
+        }
+    }
+}
+
 fn check_weak_hasher<S: BuildHasher>(name: &str, new: impl Fn() -> S) {
     const KEYS: u64 = 100_000;
     let patterns: [(&str, &dyn Fn(u64) -> u64); 9] = [

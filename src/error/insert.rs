@@ -313,7 +313,8 @@ impl From<ValueTooLarge> for InsertError {
 /// Why a batch of inserts ended early, and where.
 ///
 /// The keys before the refused one were inserted as they would have been one by one, so those that need none were passed
-/// over. The refused key and those after it were not. To go on without it, insert the keys from `index + 1` on.
+/// over. The refused key and those after it were not. To go on, make room and insert the keys from `index` on, or leave this
+/// one out and insert those from `index + 1` on.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
@@ -358,11 +359,7 @@ impl InsertBatchError {
 
 impl fmt::Display for InsertBatchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the key with index {} in the batch was refused: {}; those before it were not",
-            self.index, self.error
-        )
+        write!(f, "a key of the batch was refused, after {} that were taken: {}", self.index, self.error)
     }
 }
 
@@ -460,6 +457,6 @@ mod tests {
     #[test]
     fn a_refused_batch_tells_how_far_it_came_and_why() {
         let error = InsertBatchError::new(7, InsertError::full(FilterKind::Concurrent, 100, 100)).to_string();
-        assert!(error.contains("index 7") && error.contains("is full"), "{error}");
+        assert!(error.contains("after 7 that were taken") && error.contains("is full"), "{error}");
     }
 }

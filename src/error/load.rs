@@ -10,7 +10,7 @@ use crate::error::kind::FilterKind;
 /// Nothing was loaded: there is no filter, and no part of one. Whatever the reason, rebuild the filter from the
 /// source of truth, or keep the one that is in use. Never use an empty filter in its place, because its "definitely
 /// absent" would be wrong (see the page [`beyond_one_process`](crate::guide::beyond_one_process)). The message of
-/// each error (its `Display`) says what to do.
+/// each error (its `Display`) says what to do; what the system said is the `source` of `Io`.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError};

@@ -89,8 +89,14 @@ use crate::table::face::traits::ExpiringTable;
 ///         return Ok(false);
 ///     }
 ///     nonces.advance_to(now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / TICK.as_secs());
+///     let end = nonces.expires_after(WINDOW)?;
 ///     // In one step: of many requests with this nonce, even at the same time, one passes.
-///     nonces.insert_if_absent_until(nonce, nonces.expires_after(WINDOW)?)
+///     let is_new = nonces.insert_if_absent_until(nonce, end)?;
+///     if !is_new {
+///         // Another nonce may look alike, and end sooner. This one must not count as new then: it was refused.
+///         nonces.keep_until(nonce, end)?;
+///     }
+///     Ok(is_new)
 /// }
 ///
 /// fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -19,7 +19,7 @@ const FIRST_CAPACITY: usize = 1000;
 constructors! {
     GrowableCuckooFilter by GrowableBuilder:
     /// Makes an empty filter with room for `capacity` keys before it grows. Its false-positive rate is at most 0.1 % at
-    /// any size. It can grow to 67 million keys, or to 2¹⁶ times `capacity` if that is more.
+    /// any size. It can grow to at least 67 million keys, and 2¹⁶ times `capacity`.
 }
 
 /// Makes an empty filter of the smallest size, which grows with its keys.
@@ -69,7 +69,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     }
 
     /// Sets how many keys the filter can hold before it grows for the first time. It is 1,000 if not called. 0
-    /// builds the smallest filter, which takes seven keys before it grows.
+    /// builds the smallest filter, which takes at least seven keys before it grows.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
@@ -84,8 +84,8 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         self
     }
 
-    /// Sets how many keys the filter must be able to hold at its largest size. If not called, that is 2¹⁶ times
-    /// [`capacity`](Self::capacity) or 67 million, whichever is more. (At some low rates it can be less:
+    /// Sets how many keys the filter must be able to hold at its largest size. If not called, that is at least 2¹⁶ times
+    /// [`capacity`](Self::capacity), and 67 million. (At some low rates it can be less:
     /// [`GrowableCuckooFilter::max_capacity`] tells.)
     ///
     /// The filter has the layout that is best for the rate at this size, so name it if you know it: a filter far below

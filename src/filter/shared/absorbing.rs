@@ -257,8 +257,7 @@ macro_rules! absorbing {
             ///
             /// The capacity is for distinct keys. If nobody inserts meanwhile, distinct keys are practically never
             /// refused below it. If both filters hold the same keys, many keys have several copies in the sum, and
-            /// less fits. With five slots in a bucket, two copies of each key fit up to the capacity, and three
-            /// copies up to 0.8 of it. With two slots, two copies fit up to half of it. If you need all or nothing,
+            /// [less fits](crate::guide::choosing_parameters#capacity). If you need all or nothing,
             /// make a filter with [`empty_like`](Self::empty_like), let it absorb both filters, and use it in their
             /// place.
             pub fn absorb(&self, other: &Self) -> Result<u64, AbsorbError> {

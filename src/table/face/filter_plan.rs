@@ -12,7 +12,8 @@ use crate::table::face::plan::TablePlan;
 /// What a filter is by its settings alone, without its keys. A builder's `plan` returns what it would build, and
 /// `SnapshotInfo` what a snapshot is of.
 ///
-/// Its `Display` names what `Loader::expect` compares.
+/// Its `Display` names what `Loader::expect` compares. To see whether a snapshot fits the settings, use that, not `==`:
+/// the plan of a snapshot leaves out a part of the memory.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
