@@ -20,10 +20,10 @@ use crate::word::values::Values;
 /// which run of an LSM tree, which segment file, shard or node holds it. One lookup here replaces one lookup in a
 /// filter of each place.
 ///
-/// [`values`](Self::values) returns a set. **The value of a key that is in is always in the set.** Values of
-/// other keys appear at the [false-positive rate](Self::false_positive_rate), for absent keys and for present ones, but none
-/// that was never inserted. So the store behind the maplet must be able to answer "not here". While keys move between places, a store also needs an order
-/// of writes: see the page [`several_places`](crate::guide::several_places).
+/// [`values`](Self::values) returns a set. **The value of a key that is in is always in the set.** Values of other keys
+/// appear at the [false-positive rate](Self::false_positive_rate), for absent keys and for present ones, but none that
+/// was never inserted. So the store behind the maplet must be able to answer "not here". While keys move between places,
+/// a store also needs an order of writes: see the page [`several_places`](crate::guide::several_places).
 ///
 /// Keys are hashed and not kept, as in a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter). Its notes on
 /// consistency, hashers and hazards hold here too.

@@ -257,9 +257,8 @@ macro_rules! absorbing {
             ///
             /// The capacity is for distinct keys. If nobody inserts meanwhile, distinct keys are practically never
             /// refused below it. If both filters hold the same keys, many keys have several copies in the sum, and
-            /// [less fits](crate::guide::choosing_parameters#capacity). If you need all or nothing,
-            /// make a filter with [`empty_like`](Self::empty_like), let it absorb both filters, and use it in their
-            /// place.
+            /// [less fits](crate::guide::choosing_parameters#capacity). If you need all or nothing, make a filter with
+            /// [`empty_like`](Self::empty_like), let it absorb both filters, and use it in their place.
             pub fn absorb(&self, other: &Self) -> Result<u64, AbsorbError> {
                 if probe(&self.hasher) != probe(&other.hasher) {
                     return Err(AbsorbError::Hasher);

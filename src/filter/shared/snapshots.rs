@@ -266,9 +266,8 @@ macro_rules! snapshots {
         /// **There is no memory limit, except by the bytes.** No table is allocated before its bytes are there. So
         /// the filter takes up at most 12 times its bytes, and at most twice its bytes from 128 KiB on. Small filters
         /// take the most, because each has a fixed part: the smallest growable one has 519 bytes, which become 5,824.
-        /// While a format without bytes is read, such as JSON, up to three times
-        /// the bytes come on top. A growable filter that was loaded in this way can grow without a limit. If that is
-        /// too much, use a `Loader`, which takes a limit.
+        /// While a format without bytes is read, such as JSON, up to three times the bytes come on top. A growable filter
+        /// that was loaded in this way can grow without a limit. If that is too much, use a `Loader`, which takes a limit.
         #[cfg(feature = "serde")]
         impl<'de, T: ?Sized, S: crate::SameByDefault> serde::Deserialize<'de> for $Filter<T, S> {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
