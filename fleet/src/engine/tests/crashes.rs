@@ -180,7 +180,10 @@ fn half_a_change(last: &[u8], left_out: &[Step]) -> Option<Result<(), String>> {
     assert!(matches!(gap, Err(EngineError::Gap { .. })), "{gap:?}");
     let records = done(subject.client.records(head.place, 0)).unwrap().1;
     assert_eq!(records.len() as u64, head.live);
-    assert_eq!(subject.send(head.place, &[revoke(6, end)]).place.position, head.place.position + 1);
+    let sent = subject.send(head.place, &[revoke(6, end)]).place;
+    // One message, and before it a tick, if one was due.
+    let messages = subject.read(head.place, SHORT).unwrap();
+    assert_eq!((changes(&messages), messages.last().unwrap().place), (vec![insert(6, end)], sent));
     assert_eq!(subject.word(head.place).unwrap().live, head.live + 1);
     Some(is_as_acknowledged(head))
 }
