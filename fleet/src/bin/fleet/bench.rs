@@ -98,8 +98,7 @@ async fn measure(arguments: &Arguments, server: &Server) -> Result<(), Box<dyn s
     pipe.query_async::<()>(&mut redis).await?;
     let plain = Router::new().route("/protected", get(exists)).with_state(redis);
     let plain = serve(plain).await?;
-    let nobody =
-        serve(Router::new().route("/protected", get(async |headers: HeaderMap| asks_nobody(&headers)))).await?;
+    let nobody = serve(Router::new().route("/protected", get(asks_nobody))).await?;
     let address = serve(fleet::http::router(Arc::clone(&node), None, Arc::default())).await?;
     let (mut limit, mut absent, mut revoked) = (Vec::new(), Vec::new(), Vec::new());
     println!(
@@ -135,8 +134,8 @@ async fn measure(arguments: &Arguments, server: &Server) -> Result<(), Box<dyn s
 }
 
 /// The most that a server can do here.
-fn asks_nobody(headers: &HeaderMap) -> Result<Json<&'static str>, StatusCode> {
-    bearer(headers).map_err(|_| StatusCode::BAD_REQUEST)?;
+async fn asks_nobody(headers: HeaderMap) -> Result<Json<&'static str>, StatusCode> {
+    bearer(&headers).map_err(|_| StatusCode::BAD_REQUEST)?;
     Ok(Json("ok"))
 }
 
