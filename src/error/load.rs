@@ -105,27 +105,15 @@ pub enum LoadError {
         /// The largest possible number.
         largest: u64,
     },
-    /// No filter of this type has that many tables, of this size and at this rate.
-    #[non_exhaustive]
-    InvalidTables {
-        /// How many tables.
-        tables: u8,
-        /// The smallest possible number.
-        least: u8,
-        /// The largest possible number.
-        most: u8,
-    },
     /// No filter that grows has such sizes.
     #[non_exhaustive]
-    InvalidLevels {
-        /// The number of buckets at first, an even number.
+    InvalidSizes {
+        /// The number of buckets at first.
         buckets: u64,
-        /// The bits of a fingerprint at the largest size. With one more for each doubling, they are at most 32.
+        /// The bits of a fingerprint at the largest size.
         base_bits: u8,
-        /// How often the number of buckets can double.
+        /// The doublings from one bucket to the largest size.
         doublings: u8,
-        /// How often it has doubled.
-        level: u8,
     },
     /// No maplet has values of that many bits.
     #[non_exhaustive]
@@ -319,14 +307,10 @@ impl fmt::Display for LoadError {
                 "the snapshot states {buckets} buckets; a table has 1, or an even number up to {largest}; rebuild \
                  the filter"
             ),
-            Self::InvalidTables { tables, least, most } => write!(
+            Self::InvalidSizes { buckets, base_bits, doublings } => write!(
                 f,
-                "the snapshot states {tables} tables; such a filter has {least} to {most}; rebuild the filter"
-            ),
-            Self::InvalidLevels { buckets, base_bits, doublings, level } => write!(
-                f,
-                "the snapshot states sizes that no filter has: {buckets} buckets at first, fingerprints of {base_bits} \
-                 bits at the largest size, {doublings} doublings, of which {level} are done; rebuild the filter"
+                "the snapshot declares sizes that no filter has: {buckets} buckets at first, fingerprints of {base_bits} \
+                 bits at the largest size, which is {doublings} doublings of one bucket; rebuild the filter"
             ),
             Self::InvalidValueBits { value_bits, most } => {
                 write!(f, "the snapshot states values of {value_bits} bits, not of 1 to {most}; rebuild the maplet")

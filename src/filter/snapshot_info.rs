@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
-use crate::growth::growth::Growth;
+use crate::growth::table::GrowingTable;
 use crate::snapshot::file;
 use crate::snapshot::format::{Saved, check_clock};
 use crate::snapshot::parts::VERSION;
@@ -129,7 +129,7 @@ impl SnapshotInfo {
         let Label { position, attachment } = source.label(&header)?;
         let (plan, now) = match kind {
             FilterKind::Concurrent => stated::<Box<dyn FilterTable>>(&mut source)?,
-            FilterKind::Growable => stated::<Growth>(&mut source)?,
+            FilterKind::Growable => stated::<GrowingTable>(&mut source)?,
             FilterKind::Maplet => stated::<Box<dyn MapletTable>>(&mut source)?,
             FilterKind::Expiring => stated::<Box<dyn ExpiringTable>>(&mut source)?,
         };

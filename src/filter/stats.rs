@@ -116,7 +116,7 @@ impl Stats {
         for table in tables {
             number += 1;
             capacity += table.capacity();
-            slots += table.buckets() * table.shape().slots as usize;
+            slots += table.slots();
             counts = counts.merge(table.counters().counts());
         }
         Self {

@@ -1,146 +1,232 @@
-//! CONCURRENT: images of a filter that grows, and copies that come from them.
+//! CONCURRENT: images of a table that grows, and what filters ask of it as of any table.
 
 use std::io;
-use std::sync::Arc;
 
+use crate::error::insert::InsertError;
 #[cfg(feature = "snapshot")]
 use crate::error::kind::FilterKind;
 #[cfg(feature = "snapshot")]
 use crate::error::load::LoadError;
-use crate::growth::growth::Growth;
-use crate::growth::level::Level;
 #[cfg(feature = "snapshot")]
 use crate::growth::plan::Plan;
+use crate::growth::table::GrowingTable;
+use crate::plan::batch::Hashes;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::format::{Head, Saved};
 #[cfg(feature = "snapshot")]
 use crate::snapshot::parts::{wanted_number, wanted_of_number};
 #[cfg(feature = "snapshot")]
 use crate::snapshot::source::Source;
-#[cfg(feature = "snapshot")]
+use crate::sync::Ordering;
+use crate::sync::fault::{self, Fault};
+use crate::table::counters::Counters;
+use crate::table::expiring::clock::Reading;
 use crate::table::face::filter_plan::FilterPlan;
-use crate::table::face::traits::AnyTable;
-use crate::table::image::absorb::{Absorbed, read};
-use crate::table::image::images::{Imaged, Images, Kept, TableImage};
+use crate::table::face::traits::{AnyTable, Facts};
+use crate::table::image::absorb::{Absorbed, Image, read};
+#[cfg(feature = "snapshot")]
+use crate::table::image::images::Images;
+use crate::table::image::save::{CHUNK, SaveNumber, SetAside};
+use crate::word::bucket::Bucket;
+use crate::word::classes::{GROUP, State};
+use crate::word::digest;
 
-/// A level as it was at a moment that is past.
-#[derive(Debug)]
-pub(crate) struct LevelImage {
-    level: Arc<Level>,
-    image: TableImage<'static>,
-}
-
-impl LevelImage {
-    /// How many copies there are by now.
-    pub(crate) fn len(&self) -> usize {
-        self.level.len()
+impl GrowingTable {
+    /// Calls `each` with a hash of the class of each copy in an image of so many buckets, of which these are the words from
+    /// `start` on.
+    pub(crate) fn each_hash(
+        &self,
+        buckets: usize,
+        start: usize,
+        words: &[u64],
+        each: &mut dyn FnMut(u64) -> Result<(), InsertError>,
+    ) -> Result<(), InsertError> {
+        let (state, classes) = (State::of_buckets(buckets), self.plan.classes);
+        (start..).zip(words).try_for_each(|(number, &word)| {
+            let depth = state.depth(number);
+            let mut stored = self.layout(depth).stored(Bucket(word)).into_iter();
+            stored.try_for_each(|stored| each(classes.hash(classes.of_stored(number, depth, stored))))
+        })
     }
-}
 
-impl Growth {
-    /// The table as it is at this moment.
-    ///
-    /// First ends a resize that is under way, so there is one table. A resize that begins later moves no entry out of a
-    /// bucket before its word is set aside: whoever moves it has seen, by the lock, that the save has begun.
-    pub(crate) fn image(&self) -> io::Result<LevelImage> {
-        let (_resizing, ended) = self.at_rest();
-        if !ended {
-            let message = "the filter can neither end nor undo a resize, because it is full; remove some keys";
-            return Err(io::Error::other(message));
+    /// Begins a save, at this moment. All gates are held too: so no insert is half done, and no bucket is being moved.
+    fn begin(&self) -> io::Result<SaveNumber> {
+        loop {
+            // Some more, because the table may grow until the locks are held.
+            let set_aside = SetAside::new(self.state().buckets() + 64 * GROUP)?;
+            let mut held = Vec::new();
+            held.try_reserve_exact(self.gates.len())?;
+            let begun = self.under_all_locks(Fault::SaveWithoutLocks, || {
+                if !fault::injected(Fault::SaveWithoutGates) {
+                    held.extend((0..self.gates.len()).map(|number| self.gate(number)));
+                }
+                if self.state().is_moving() && !fault::injected(Fault::SaveWithoutGates) {
+                    return None;
+                }
+                Some(self.saving().begin(set_aside.of_buckets(self.state().buckets())?))
+            });
+            if let Some(begun) = begun {
+                return begun;
+            }
+            let _resizing = self.resizing().lock.lock();
+            self.recover();
         }
-        let level = self.current_level();
-        let image = TableImage::begin(Kept::Shared(Arc::clone(&level) as Arc<_>))?;
-        Ok(LevelImage { level, image })
+    }
+}
+
+impl AnyTable for GrowingTable {
+    fn facts(&self) -> Facts {
+        let state = self.state();
+        Facts { shape: self.plan.shape(state), buckets: state.buckets(), memory_usage: self.memory_usage() }
     }
 
-    /// Adds all copies of a filter that is alike, whatever its level was.
-    pub(crate) fn absorb_image(&self, LevelImage { level, image }: &LevelImage) -> Absorbed {
+    fn capacity(&self) -> usize {
+        self.capacity()
+    }
+
+    fn slots(&self) -> usize {
+        self.slots()
+    }
+
+    fn false_positive_rate(&self, load: f64) -> f64 {
+        self.plan.rate(load * self.slots() as f64)
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn contains(&self, hash: u64) -> bool {
+        self.contains(hash)
+    }
+
+    fn prefetch(&self, hashes: &[u64]) {
+        self.prefetch(hashes);
+    }
+
+    fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        self.contains_batch(hashes, answers);
+    }
+
+    fn clear(&self) {
+        self.clear();
+    }
+
+    fn begin_save(&self) -> io::Result<SaveNumber> {
+        self.begin()
+    }
+
+    fn read_image(&self, save: SaveNumber, chunk: &mut dyn FnMut(&[u64]) -> io::Result<()>) -> io::Result<u64> {
+        let buckets = self.buckets_at(save);
+        let state = State::of_buckets(buckets);
+        let mut words = [0; CHUNK];
+        let mut copies = 0;
+        for start in (0..buckets).step_by(CHUNK) {
+            let words = &mut words[..CHUNK.min(buckets - start)];
+            for (number, word) in (start..).zip(&mut *words) {
+                *word = self.load(number).0;
+            }
+            for (number, word) in self.saving().pass(save, start)? {
+                words[number - start] = word.0;
+            }
+            let occupied = |(number, &word): (usize, &u64)| self.layout(state.depth(number)).occupied(Bucket(word));
+            copies += (start..).zip(&*words).map(occupied).sum::<usize>() as u64;
+            chunk(words)?;
+        }
+        Ok(copies)
+    }
+
+    fn of_classes(&self) -> [u64; 5] {
+        let classes = self.plan.classes;
+        [0, 0, 0, classes.base_bits().into(), classes.side_bits().into()]
+    }
+
+    fn reading(&self, _: SaveNumber) -> Option<Reading> {
+        None
+    }
+
+    fn buckets_at(&self, save: SaveNumber) -> usize {
+        self.saving().buckets(save)
+    }
+
+    fn end_save(&self, save: SaveNumber) {
+        self.saving().end(save);
+    }
+
+    fn digest(&self, save: SaveNumber) -> io::Result<u64> {
+        let (buckets, mut start, mut sum) = (self.buckets_at(save), 0, 0u64);
+        self.read_image(save, &mut |words| {
+            let each = &mut |hash| {
+                sum = sum.wrapping_add(digest::of_copy(hash as u32, hash >> 32, 0));
+                Ok(())
+            };
+            self.each_hash(buckets, start, words, each).expect("it returns no error");
+            start += words.len();
+            Ok(())
+        })?;
+        Ok(sum)
+    }
+
+    fn absorb(&self, image: &dyn Image) -> Absorbed {
+        let buckets = image.buckets();
         read(image, |start, words, copies| {
-            level.each_hash(start, words, &mut |hash| {
+            self.each_hash(buckets, start, words, &mut |hash| {
                 self.insert(hash)?;
                 *copies += 1;
                 Ok(())
             })
         })
     }
-}
-
-#[cfg(ccf_model)]
-impl LevelImage {
-    /// Calls `each` with a hash of the class of each copy.
-    pub(crate) fn each_hash(&self, mut each: impl FnMut(u64)) {
-        let absorbed = read(&self.image, |start, words, _| {
-            self.level.each_hash(start, words, &mut |hash| {
-                each(hash);
-                Ok(())
-            })
-        });
-        assert!(absorbed.stopped.is_none(), "a model has memory");
-    }
-}
-
-impl Growth {
-    /// The level of this table of the filter.
-    fn level_of(&self, table: &dyn AnyTable) -> u32 {
-        let level = (0..=self.plan.doublings).find(|&level| self.plan.buckets(level) == table.buckets());
-        level.expect("the table is at one of the filter's levels")
-    }
-
-    /// An empty filter with the same settings, at the level of this table. `None` if there is no memory for it.
-    pub(crate) fn another_for(&self, table: &dyn AnyTable) -> Option<Self> {
-        Self::at_level(self.plan, self.level_of(table)).ok()
-    }
-}
-
-impl Imaged for Growth {
-    fn begin_save(&self) -> io::Result<Images<'_>> {
-        let mut tables = Vec::new();
-        tables.try_reserve_exact(1)?;
-        tables.push(self.image()?.image);
-        Ok(Images { tables })
-    }
 
     fn fill_from(&self, start: usize, words: &[u64]) {
-        self.current().fill_from(start, words);
+        let (state, mut copies) = (self.state(), 0);
+        for (number, &word) in (start..).zip(words) {
+            copies += self.layout(state.depth(number)).occupied(Bucket(word)) as i64;
+            // Relaxed: whoever gets the table later gets its words with it.
+            self.word(number).store(word, Ordering::Relaxed);
+        }
+        self.counters.add_len(copies);
     }
 }
 
 #[cfg(feature = "snapshot")]
-impl Saved for Growth {
+impl Saved for GrowingTable {
     const KIND: FilterKind = FilterKind::Growable;
 
-    /// The sizes and the level.
-    type Stated = (Plan, u32);
+    /// The sizes, and the number of buckets.
+    type Stated = (Plan, usize);
 
-    fn head(&self, images: &Images<'_>) -> Head {
-        let level = self.level_of(images.tables[0].table());
-        let [base, doublings, level] = [self.plan.base_bits(), self.plan.doublings, level].map(|number| number as u8);
-        let mut head = [0; 12];
-        head[..4].copy_from_slice(&[wanted_number(self.plan.encoding), base, doublings, level]);
-        head[4..].copy_from_slice(&(self.plan.buckets(0) as u64).to_le_bytes());
+    fn head(&self, _: &Images<'_>) -> Head {
+        let classes = self.plan.classes;
+        let mut head = [0; 11];
+        head[0] = wanted_number(self.plan.encoding);
+        head[1] = classes.base_bits() as u8;
+        head[2] = classes.side_bits() as u8;
+        head[3..].copy_from_slice(&(self.plan.first as u64).to_le_bytes());
         Head::of(&head)
     }
 
-    fn stated(source: &mut Source<'_>) -> Result<(Plan, u32), LoadError> {
-        let [encoding, base_bits, doublings, level] = source.take()?;
-        let buckets = u64::from_le_bytes(source.take()?);
+    fn stated(source: &mut Source<'_>) -> Result<(Plan, usize), LoadError> {
+        let [encoding, base_bits, doublings] = source.take()?;
+        let first = u64::from_le_bytes(source.take()?);
         source.header_seal()?;
         let encoding = wanted_of_number(encoding).ok_or(LoadError::UnknownEncoding { encoding })?;
-        let plan = Plan::stated(buckets, base_bits.into(), doublings.into(), encoding);
-        let plan = plan.filter(|plan| u32::from(level) <= plan.doublings);
-        let plan = plan.ok_or(LoadError::InvalidLevels { buckets, base_bits, doublings, level })?;
-        let level = level.into();
-        source.known_header(plan.shape(level), plan.buckets(level))?;
-        Ok((plan, level))
+        let plan = Plan::declared(base_bits.into(), doublings.into(), first, encoding);
+        let plan = plan.ok_or(LoadError::InvalidSizes { buckets: first, base_bits, doublings })?;
+        let is_possible = |buckets: &u64| {
+            (first..=plan.largest() as u64).contains(buckets) && buckets.is_multiple_of(GROUP as u64)
+        };
+        let buckets = source.growing_header(plan.largest(), is_possible, |buckets| plan.shape(State::of_buckets(buckets)))?;
+        Ok((plan, buckets))
     }
 
-    fn plan((plan, level): &(Plan, u32)) -> FilterPlan {
-        Self::filter_plan(plan, *level)
+    fn plan((plan, buckets): &(Plan, usize)) -> FilterPlan {
+        Self::filter_plan(plan, *buckets)
     }
 
-    fn empty((plan, level): (Plan, u32), memory_limit: usize, memory_of_caller: usize) -> Result<Self, LoadError> {
+    fn empty((plan, buckets): (Plan, usize), memory_limit: usize, memory_of_caller: usize) -> Result<Self, LoadError> {
         let plan = Plan { memory_limit, memory_of_caller, ..plan };
-        let bytes = Self::memory_at(&plan, level);
-        Self::at_level(plan, level).map_err(|_| LoadError::OutOfMemory { bytes })
+        let bytes = Self::memory_at(&plan, buckets);
+        Self::of_buckets(plan, buckets).map_err(|_| LoadError::OutOfMemory { bytes })
     }
 }

@@ -29,52 +29,10 @@ pub(crate) fn ask_for_huge_pages<T>(memory: &mut [T]) {
     }
 }
 
-/// Registers this process for [`fence_everywhere`]. Returns whether that is possible.
+/// TEMPORARY
 #[cfg(not(ccf_model))]
-pub(crate) fn prepare_fence_everywhere() -> bool {
-    #[cfg(all(target_os = "linux", not(miri)))]
-    return membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
-    #[cfg(not(all(target_os = "linux", not(miri))))]
-    false
-}
-
-/// Makes every thread of this process execute a fence, between two of its instructions. Returns whether the system has
-/// done so.
-#[cfg(not(ccf_model))]
-pub(crate) fn fence_everywhere() -> bool {
-    #[cfg(all(target_os = "linux", not(miri)))]
-    return membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED);
-    #[cfg(not(all(target_os = "linux", not(miri))))]
-    false
-}
-
-#[cfg(all(target_os = "linux", not(any(miri, ccf_model))))]
-fn membarrier(command: libc::c_int) -> bool {
-    // SAFETY: these commands take no pointers. They order memory accesses, and change nothing else.
-    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
-}
-
-/// Gives the whole pages of this list back to the system. What is in them is lost: they are full of zeros when they are
-/// next read. This is a wish. The caller frees the list in steps by this, since to free a large one at once takes
-/// milliseconds.
-#[cfg(not(ccf_model))]
-pub(crate) fn release(list: &mut [core::sync::atomic::AtomicU64]) {
-    #[cfg(all(target_os = "linux", not(miri)))]
-    {
-        const PAGE: usize = 1 << 12;
-        let skipped = list.as_ptr().addr().wrapping_neg() % PAGE;
-        let len = size_of_val(list).saturating_sub(skipped) / PAGE * PAGE;
-        if len > 0 {
-            let start = list.as_mut_ptr().cast::<libc::c_void>().wrapping_byte_add(skipped);
-            // SAFETY: the pages from `start` on lie within `list`, which this call borrows mutably. They become zeros, or
-            // stay as they are. Both are valid elements. (Where pages are larger than `PAGE`, the system refuses what is not
-            // aligned to them.)
-            let _ = unsafe { libc::madvise(start, len, libc::MADV_DONTNEED) };
-        }
-    }
-    #[cfg(not(all(target_os = "linux", not(miri))))]
-    let _ = list;
-}
+pub(crate) fn release(_: &[core::sync::atomic::AtomicU64]) -> bool { false }
+pub(crate) fn page_size() -> usize { 4096 }
 
 /// So many numbers, all of them 0, or `None` if the allocator refuses the memory. For a large list it asks the system for
 /// pages, and the system clears each when it is first touched. So this takes no time, whatever the length.
@@ -103,6 +61,12 @@ pub(crate) fn prefetch<T>(list: &[T], index: usize) {
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = (list, index);
+}
+
+/// Prefetches the cache line of this value.
+#[inline(always)]
+pub(crate) fn prefetch_line<T>(value: &T) {
+    prefetch(core::slice::from_ref(value), 0);
 }
 
 /// `list[index]`, without comparing the index with the length. Those comparisons would be a tenth of a lookup's

@@ -5,7 +5,7 @@ mod one_table;
 mod several;
 
 pub use one_table::{AnyLayout, Image, Key, Smallest, SmallestOfValues, Table, Usual, UsualOfValues};
-pub use several::{Growable, GrowableImage, GrowableKey, Replaced};
+pub use several::{Growable, GrowableKey};
 
 pub use crate::sync::fault::{Fault, Seeded, inject};
 #[cfg(ccf_model = "steps")]

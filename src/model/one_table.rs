@@ -10,9 +10,9 @@ use crate::table::expiring::clock::Reading;
 use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::{AnyTable, FilterTable, MapletTable};
 use crate::table::image::absorb::{Absorbed, Image as _, Stopped};
-use crate::table::image::images::{Kept, TableImage};
+use crate::table::image::images::TableImage;
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::{Buckets, Fields, Geometry, Item, Own};
+use crate::word::geometry::{Buckets, Geometry, Item};
 use crate::word::layout::{Fingerprint, Layout, OfShape, Plain, SemiSorted, Shape, WithPayload};
 use crate::word::values::Values;
 
@@ -68,7 +68,6 @@ pub(super) struct Named(Buckets);
 
 impl Geometry for Named {
     type Index = u32;
-    type Shared<T: Fields> = Own<T>;
 
     fn count(self) -> usize {
         self.0.count()
@@ -263,7 +262,7 @@ impl<L: AnyLayout> Table<L> {
 
     /// [`ConcurrentCuckooFilter::absorb`](crate::ConcurrentCuckooFilter::absorb); returns how many copies were added.
     pub fn absorb(&self, other: &Self) -> Result<u64, InsertError> {
-        let image = TableImage::begin(Kept::Borrowed(&other.0)).expect("a model has memory");
+        let image = TableImage::begin(&other.0).expect("a model has memory");
         let Absorbed { copies, stopped } = self.0.table.absorb(&image);
         match stopped {
             None => Ok(copies),
@@ -279,14 +278,14 @@ impl<L: AnyLayout> Table<L> {
 
     /// The same, and calls `begun` when the moment of the save is past.
     pub fn save_and_tell(&self, begun: impl FnOnce()) -> Image<L> {
-        let image = TableImage::begin(Kept::Borrowed(&self.0)).expect("a model has memory");
+        let image = TableImage::begin(&self.0).expect("a model has memory");
         begun();
         self.image(&image)
     }
 
     /// Begins a save. [`end_save`](Self::end_save) does the rest.
     pub fn begin_save(&self) {
-        core::mem::forget(TableImage::begin(Kept::Borrowed(&self.0)).expect("a model has memory"));
+        core::mem::forget(TableImage::begin(&self.0).expect("a model has memory"));
     }
 
     /// The rest of a save that has begun, on any thread.

@@ -50,6 +50,50 @@ pub(crate) enum Outcome {
     Nothing { trace: u64 },
 }
 
+/// What a search asks of a table.
+pub(crate) trait Graph {
+    /// How many buckets there are.
+    fn len(&self) -> usize;
+
+    /// What a bucket holds.
+    fn load(&self, bucket: usize) -> Bucket;
+
+    fn has_room(&self, bucket: usize, word: Bucket) -> bool;
+
+    /// The entries in a bucket, each with the other bucket that may hold it.
+    fn hops(&self, bucket: usize, word: Bucket) -> impl Iterator<Item = (Entry, usize)>;
+}
+
+/// A table whose buckets have one layout.
+struct Uniform<L, G, F> {
+    layout: L,
+    buckets: G,
+    load: F,
+}
+
+impl<L: Layout, G: Geometry, F: Fn(usize) -> Bucket> Graph for Uniform<L, G, F> {
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.buckets.count()
+    }
+
+    #[inline(always)]
+    fn load(&self, bucket: usize) -> Bucket {
+        (self.load)(bucket)
+    }
+
+    #[inline(always)]
+    fn has_room(&self, _: usize, word: Bucket) -> bool {
+        self.layout.has_room(word)
+    }
+
+    #[inline(always)]
+    fn hops(&self, bucket: usize, word: Bucket) -> impl Iterator<Item = (Entry, usize)> {
+        let to = move |entry| self.buckets.alternate(bucket, self.layout.fingerprint_of(entry));
+        self.layout.entries(word).map(move |entry| (entry, to(entry)))
+    }
+}
+
 /// Looks for room near the item's two buckets. If it finds some, it gives the hops that bring it there to
 /// `carry_out`, the one at the far end first, until that returns `false`.
 pub(crate) fn find_path<L: Layout, G: Geometry>(
@@ -59,25 +103,28 @@ pub(crate) fn find_path<L: Layout, G: Geometry>(
     load: impl Fn(usize) -> Bucket,
     carry_out: &mut dyn FnMut(Hop) -> bool,
 ) -> Outcome {
-    try_within::<FIRST_BUDGET, L, G>(layout, buckets, item, &load, carry_out)
-        .or_else(|| try_within::<SECOND_BUDGET, L, G>(layout, buckets, item, &load, carry_out))
-        .or_else(|| try_within::<BUDGET, L, G>(layout, buckets, item, &load, carry_out))
+    search(&Uniform { layout, buckets, load }, [item.first, item.second], carry_out)
+}
+
+/// The same from these two buckets of any table.
+pub(crate) fn search<G: Graph>(graph: &G, from: [usize; 2], carry_out: &mut dyn FnMut(Hop) -> bool) -> Outcome {
+    try_within::<FIRST_BUDGET, G>(graph, from, carry_out)
+        .or_else(|| try_within::<SECOND_BUDGET, G>(graph, from, carry_out))
+        .or_else(|| try_within::<BUDGET, G>(graph, from, carry_out))
         .expect("the last try has an outcome")
 }
 
 /// The outcome of a search with a budget of `N` buckets, or `None` if a larger budget may lead further.
 #[inline(never)]
-fn try_within<const N: usize, L: Layout, G: Geometry>(
-    layout: L,
-    buckets: G,
-    item: Item,
-    load: &impl Fn(usize) -> Bucket,
+fn try_within<const N: usize, G: Graph>(
+    graph: &G,
+    from: [usize; 2],
     carry_out: &mut dyn FnMut(Hop) -> bool,
 ) -> Option<Outcome> {
     // The array is here, and not in `Search`: moving it would take up the stack twice.
     let mut nodes = [Node::NONE; N];
     let mut search = Search::new(&mut nodes);
-    if let Some(leaf) = search.run(layout, buckets, item, load) {
+    if let Some(leaf) = search.run(graph, from) {
         search.hand_on(leaf, carry_out);
         return Some(Outcome::Planned);
     }
@@ -125,25 +172,18 @@ impl<'a, const N: usize> Search<'a, N> {
     /// A bucket is looked at when it joins the queue, not when its turn comes. So the alternates are computed for
     /// only one in `b` of the buckets looked at. The loads of a bucket's alternates do not depend on each other, so
     /// they overlap.
-    fn run<L: Layout, G: Geometry>(
-        &mut self,
-        layout: L,
-        buckets: G,
-        item: Item,
-        load: &impl Fn(usize) -> Bucket,
-    ) -> Option<usize> {
-        for bucket in [item.first, item.second] {
-            if self.visit(layout, buckets, Node { bucket, entry: item.entry, parent: ROOT }, load) {
+    fn run(&mut self, graph: &impl Graph, from: [usize; 2]) -> Option<usize> {
+        for bucket in from {
+            if self.visit(graph, Node { bucket, entry: Entry(0), parent: ROOT }) {
                 return Some(self.len - 1);
             }
         }
         let mut next = 0;
         while next < self.len && self.len < N {
             let from = self.nodes[next].bucket;
-            for entry in layout.entries(load(from)) {
-                let bucket = buckets.alternate(from, layout.fingerprint_of(entry));
+            for (entry, bucket) in graph.hops(from, graph.load(from)) {
                 let node = Node { bucket, entry, parent: next as u16 };
-                if self.visit(layout, buckets, node, load) {
+                if self.visit(graph, node) {
                     return Some(self.len - 1);
                 }
             }
@@ -154,19 +194,13 @@ impl<'a, const N: usize> Search<'a, N> {
 
     /// Puts a bucket in the queue, unless it was there before or the queue is full. Returns whether it has room.
     #[inline]
-    fn visit<L: Layout, G: Geometry>(
-        &mut self,
-        layout: L,
-        buckets: G,
-        node: Node,
-        load: &impl Fn(usize) -> Bucket,
-    ) -> bool {
+    fn visit(&mut self, graph: &impl Graph, node: Node) -> bool {
         if self.len == N {
             return false;
         }
         // A larger table is so much larger than the budget that a search hardly ever meets a bucket twice. A plan
         // that does is still safe.
-        if buckets.count() <= BUDGET {
+        if graph.len() <= BUDGET {
             let (word, bit) = (&mut self.seen[node.bucket / 64], 1 << (node.bucket % 64));
             if *word & bit != 0 {
                 return false;
@@ -175,9 +209,9 @@ impl<'a, const N: usize> Search<'a, N> {
         }
         self.nodes[self.len] = node;
         self.len += 1;
-        let bucket = load(node.bucket);
+        let bucket = graph.load(node.bucket);
         self.trace = (self.trace.rotate_left(5) ^ bucket.0).wrapping_mul(0x2545_f491_4f6c_dd1d);
-        layout.has_room(bucket)
+        graph.has_room(node.bucket, bucket)
     }
 
     fn hand_on(&self, leaf: usize, carry_out: &mut dyn FnMut(Hop) -> bool) {

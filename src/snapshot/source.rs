@@ -13,7 +13,9 @@ use crate::table::face::by_layout;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
 use crate::table::image::save::CHUNK;
+use crate::word::classes::State;
 use crate::word::layout::Shape;
+use crate::word::layouts::Layouts;
 
 /// The bytes of a section beside the table's words: the header with a seal, and the count after the words.
 const SECTION: u64 = 23;
@@ -227,19 +229,25 @@ impl<'a> Source<'a> {
         Ok(Label { position: (has_position == 1).then_some(position), attachment })
     }
 
-    /// Reads the header of a table, which must be of this shape and have so many buckets.
-    pub(crate) fn known_header(&mut self, shape: Shape, buckets: usize) -> Result<(), LoadError> {
+    /// Reads the header of a table that grows, with a possible number of buckets and the shape that follows from it. Returns
+    /// the number.
+    pub(crate) fn growing_header(
+        &mut self,
+        largest: usize,
+        is_possible: impl Fn(&u64) -> bool,
+        shape: impl Fn(usize) -> Shape,
+    ) -> Result<usize, LoadError> {
         let [encoding, slots, fingerprint_bits] = self.take()?;
-        let stated = u64::from_le_bytes(self.take()?);
+        let buckets = u64::from_le_bytes(self.take()?);
         self.header_seal()?;
+        let invalid = LoadError::InvalidBuckets { buckets, largest: largest as u64 };
+        let buckets = Some(buckets).filter(is_possible).ok_or(invalid)? as usize;
+        let shape = shape(buckets);
         let expected = (encoding_number(shape.encoding), shape.slots, shape.fingerprint_bits);
         if (encoding, slots.into(), fingerprint_bits.into()) != expected {
             return Err(LoadError::UnknownLayout { encoding, slots, fingerprint_bits });
         }
-        if stated != buckets as u64 {
-            return Err(LoadError::InvalidBuckets { buckets: stated, largest: buckets as u64 });
-        }
-        Ok(())
+        Ok(buckets)
     }
 
     /// Reads the header of a section: the plan of its table, with that many payload bits.
@@ -304,7 +312,16 @@ impl<'a> Source<'a> {
     /// Reads what follows the header of a section, and passes the words to `put`, in order and a chunk at a time. Returns
     /// how many copies are in them.
     pub(crate) fn words(&mut self, plan: &FilterPlan, put: &mut dyn FnMut(usize, &[u64])) -> Result<u64, LoadError> {
-        let (shape, buckets, doubles) = (plan.layout.shape(), plan.layout.buckets, plan.filter == FilterKind::Growable);
+        let (shape, buckets) = (plan.layout.shape(), plan.layout.buckets);
+        let no_memory = || LoadError::OutOfMemory { bytes: plan.memory_usage };
+        let growing = match plan.classes {
+            None => None,
+            Some((classes, encoding)) => {
+                let state = State::of_buckets(buckets);
+                let layouts = Layouts::new(classes, encoding, state.level()).ok_or_else(no_memory)?;
+                Some((classes, state, layouts))
+            }
+        };
         let (mut bytes, mut words) = ([[0; 8]; CHUNK], [0; CHUNK]);
         let mut counted = 0;
         for start in (0..buckets).step_by(CHUNK) {
@@ -314,8 +331,10 @@ impl<'a> Source<'a> {
             for (word, &mut bytes) in words.iter_mut().zip(bytes) {
                 *word = u64::from_le_bytes(bytes);
             }
-            let copies = by_layout::copies_in(shape, doubles, words);
-            let copies = copies.ok_or(LoadError::OutOfMemory { bytes: plan.memory_usage })?;
+            let copies = match &growing {
+                Some((classes, state, layouts)) => layouts.copies_in(*classes, *state, start, words),
+                None => by_layout::copies_in(shape, words).ok_or_else(no_memory)?,
+            };
             counted += copies.map_err(|nth| LoadError::DamagedBucket { bucket: start + nth })?;
             put(start, words);
         }

@@ -111,44 +111,24 @@ pub enum Fault {
     SetsLatestWordAside,
     /// If several saves are running, words are set aside for only one.
     SetsAsideForOneSave,
-    /// A bucket is marked as split before its two new buckets are filled.
-    SplitMarksFirst,
-    /// A bucket that is split is marked even if it has changed since it was read.
-    SplitOverwrites,
-    /// A thread moves buckets to a table before the phase counts the beginning of that resize.
-    SplitsTooEarly,
-    /// Two threads split a bucket at the same time.
-    SplitWithoutLock,
-    /// A split does not set aside, for a save, the word that it marks.
+    /// A split does not set aside, for a save, the words that it changes.
     SplitSetsNothingAside,
-    /// A writer that meets a resize does not split its own two buckets first.
-    WriterBringsNothing,
-    /// A search for room in the larger table reads buckets that are yet to be split.
-    SearchBringsNothing,
-    /// Copies are relocated within a table that is being replaced.
-    RelocateOutdated,
-    /// A lookup that found nothing in one table does not ask whether a resize has begun.
-    LookupIgnoresNext,
-    /// A lookup amid a growth counts what is in a bucket of the larger table before the old one is marked.
-    LookupTooEarly,
-    /// A lookup amid a resize does not ask whether a further one has begun.
-    LookupIgnoresLaterNext,
-    /// A thread that changes a class amid a resize does not ask whether a further one has begun.
-    WriterIgnoresLaterNext,
-    /// A copy is moved to the smaller table without a bump.
-    MoveWithoutBump,
-    /// A copy is moved to the smaller table, and the version is bumped after it was taken out of the larger one.
-    MoveBumpsLate,
-    /// A resize that is undone counts as over before everything is moved back.
-    UndoEndsTooSoon,
-    /// A resize begins without the lock for it.
-    ResizeWithoutLock,
-    /// A resize counts as over before all buckets are marked.
-    SwitchesTooSoon,
-    /// A reader does not check that the value that it has announced is still the current one.
-    HoldWithoutRecheck,
-    /// A value is freed without a look at the readers' announcements.
-    FreesWhileRead,
+    /// The size changes without an announcement that copies are being moved.
+    SplitsUnannounced,
+    /// The same for a merge.
+    MergesUnannounced,
+    /// A lookup reads the words of a bucket that is being moved.
+    LookupIgnoresMoving,
+    /// A lookup that found nothing does not ask whether the size has changed.
+    LookupWithoutEpoch,
+    /// A thread that holds a stripe's lock and reads copies does not ask whether the size has changed.
+    WriterWithoutEpoch,
+    /// A copy is added without the bucket's gate, to the place that it had before.
+    AddsWithoutGate,
+    /// A copy is taken out without the bucket's gate, from the place that it had before.
+    TakesWithoutGate,
+    /// A save of a table that grows begins without the gates.
+    SaveWithoutGates,
 }
 
 /// Whether `fault` is switched on in this model.

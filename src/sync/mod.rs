@@ -3,8 +3,6 @@
 //! the standard library's `OnceLock`, and the number of threads in a standard atomic.)
 
 pub(crate) mod fault;
-pub(crate) mod readers;
-pub(crate) mod replaceable;
 #[cfg(ccf_model = "steps")]
 pub(crate) mod steps;
 pub(crate) mod thread;
@@ -16,17 +14,17 @@ pub(crate) use core::sync::atomic::Ordering;
 pub(crate) use core::sync::atomic::AtomicU64 as Tally;
 
 #[cfg(not(ccf_model))]
-pub(crate) use core::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64};
+pub(crate) use core::sync::atomic::{AtomicI64, AtomicU64};
 #[cfg(not(ccf_model))]
 pub(crate) use parking_lot::{Mutex, MutexGuard};
 
 #[cfg(ccf_model = "steps")]
-pub(crate) use crate::sync::steps::{AtomicI64, AtomicPtr, AtomicU64, Mutex, MutexGuard};
+pub(crate) use crate::sync::steps::{AtomicI64, AtomicU64, Mutex, MutexGuard};
 
 #[cfg(ccf_model = "loom")]
 pub(crate) use loom::sync::MutexGuard;
 #[cfg(ccf_model = "loom")]
-pub(crate) use loom::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64};
+pub(crate) use loom::sync::atomic::{AtomicI64, AtomicU64};
 
 /// loom's mutex behind `parking_lot`'s interface: nothing panics under a lock, so there is no poison to report.
 #[cfg(ccf_model = "loom")]

@@ -107,42 +107,6 @@ macro_rules! atomic {
     };
 }
 
-/// A pointer.
-#[derive(Debug)]
-pub(crate) struct AtomicPtr<T>(atomic::AtomicPtr<T>);
-
-impl<T> AtomicPtr<T> {
-    pub(crate) fn new(pointer: *mut T) -> Self {
-        Self(atomic::AtomicPtr::new(pointer))
-    }
-
-    pub(crate) fn load(&self, ordering: Ordering) -> *mut T {
-        about_to(Step::Load);
-        self.0.load(ordering)
-    }
-
-    pub(crate) fn store(&self, pointer: *mut T, ordering: Ordering) {
-        about_to(Step::Write);
-        self.0.store(pointer, ordering);
-    }
-
-    pub(crate) fn swap(&self, pointer: *mut T, ordering: Ordering) -> *mut T {
-        about_to(Step::Write);
-        self.0.swap(pointer, ordering)
-    }
-
-    pub(crate) fn compare_exchange(
-        &self,
-        current: *mut T,
-        new: *mut T,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<*mut T, *mut T> {
-        about_to(Step::Write);
-        self.0.compare_exchange(current, new, success, failure)
-    }
-}
-
 atomic!(AtomicU64, u64);
 atomic!(AtomicI64, i64);
 

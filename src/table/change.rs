@@ -43,17 +43,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.until_added(item, Purpose::Insert, None, |_| self.add_slow(item).then_some(()))
     }
 
-    /// Adds a copy of the item of this hash in one step. `false` if neither bucket has room, if another thread was faster,
-    /// or if a save is running.
-    #[inline(always)]
-    pub(super) fn add_in_one_step(&self, layout: impl Layout, hash: u64) -> bool {
-        let added = !self.is_being_saved() && self.add(layout, self.buckets.item(layout, hash));
-        if added {
-            self.common.counters.add_len(1);
-        }
-        added
-    }
-
     /// Adds a copy of the item of this hash unless there is one. Returns whether it did.
     #[inline(always)]
     pub(super) fn insert_if_absent(&self, layout: impl Layout, hash: u64) -> Result<bool, InsertError> {
@@ -68,7 +57,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[inline(never)]
     fn insert_absent(&self, layout: impl Layout, hash: u64) -> Result<bool, InsertError> {
         if !self.is_being_saved()
-            && let Some(added) = self.add_if_absent(layout, hash, || false)
+            && let Some(added) = self.add_if_absent(layout, hash)
         {
             return Ok(added);
         }
@@ -76,16 +65,15 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// Adds a copy of the item of this hash unless there is one, in one step under the lock. Returns whether it did, or
-    /// `None` if neither bucket has room, if another thread was faster, or if `moved` says that the item's copies may
-    /// be in another table. No save is running.
+    /// `None` if neither bucket has room, or if another thread was faster. No save is running.
     #[inline(always)]
-    pub(super) fn add_if_absent(&self, layout: impl Layout, hash: u64, moved: impl Fn() -> bool) -> Option<bool> {
+    fn add_if_absent(&self, layout: impl Layout, hash: u64) -> Option<bool> {
         let item = self.buckets.item(layout, hash);
         let _guard = self.stripe(item.sum).lock_unless(Fault::InsertIfAbsentWithoutLock, &self.common.counters);
         if layout.either_holds(self.load(item.first), self.load(item.second), layout.fingerprint_of(item.entry)) {
             return Some(false);
         }
-        if moved() || !self.add(layout, item) {
+        if !self.add(layout, item) {
             return None;
         }
         self.common.counters.add_len(1);
@@ -194,8 +182,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             for word in &self.words {
                 // As in `exchange`.
                 let removed = Bucket(word.swap(0, Ordering::SeqCst));
-                let is_marked = G::GROWS && removed == self.layout.mark();
-                copies += if is_marked { 0 } else { self.layout.occupied(removed) };
+                copies += self.layout.occupied(removed);
             }
             self.common.counters.add_len(-(copies as i64));
         });

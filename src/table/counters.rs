@@ -120,14 +120,16 @@ impl Counters {
         at(&self.shards, (thread_number() * STRIDE) & (self.shards.len() - 1))
     }
 
+    /// Returns what the thread's own shard has counted by now.
     #[inline]
-    pub(crate) fn add_len(&self, change: i64) {
+    pub(crate) fn add_len(&self, change: i64) -> i64 {
         let len = &self.shard().len;
         if fault::injected(Fault::CountDropsUpdates) {
-            len.store(len.load(Ordering::Relaxed) + change, Ordering::Relaxed);
-        } else {
-            len.fetch_add(change, Ordering::Relaxed);
+            let sum = len.load(Ordering::Relaxed) + change;
+            len.store(sum, Ordering::Relaxed);
+            return sum;
         }
+        len.fetch_add(change, Ordering::Relaxed) + change
     }
 
     /// Counts the hops of a path that were carried out.

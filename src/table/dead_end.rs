@@ -65,15 +65,14 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             // A sweep takes copies out without a lock.
             return None;
         }
-        let (source, mut stripes) = (self.source(), StripeSet([0; _]));
+        let mut stripes = StripeSet([0; _]);
         let mut reached = [item.first; FEW];
         reached[1] = item.second;
         let (mut next, mut count) = (0, 2);
         while next < count {
             let bucket = reached[next];
-            self.bring(source.as_deref(), bucket);
             let word = self.load(bucket);
-            if self.layout.has_room(word) || G::GROWS && word == self.layout.mark() {
+            if self.layout.has_room(word) {
                 return None;
             }
             for entry in self.layout.entries(word) {

@@ -203,16 +203,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         relocate: &dyn Fn(Hop) -> bool,
         earliest: Option<&Cell<u64>>,
     ) -> Outcome {
-        if self.is_outdated() {
-            return Outcome::Nothing { trace: 0 };
-        }
-        let (source, moved) = (self.source(), Cell::new(false));
         let load = |bucket| {
-            self.bring(source.as_deref(), bucket);
             let seen = self.load_live(bucket, moment);
-            if G::GROWS && seen == self.layout.mark() {
-                moved.set(true);
-            }
             if let (Some(earliest), Some(clock), Some(moment)) = (earliest, self.clock(), moment) {
                 let ends = self.layout.entries(seen).map(|entry| clock.end_of(moment, self.layout.payload_of(entry)));
                 earliest.set(ends.fold(earliest.get(), u64::min));
@@ -221,15 +213,14 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         };
         let mut hops = 0;
         let outcome = path::find_path(self.layout(), self.buckets, item, load, &mut |hop| {
-            // What was read of a bucket that is marked is no plan.
-            let relocated = !moved.get() && relocate(hop);
+            let relocated = relocate(hop);
             hops += u64::from(relocated);
             relocated
         });
         if hops > 0 {
             self.common.counters.relocated(hops);
         }
-        if moved.get() { Outcome::Nothing { trace: 0 } } else { outcome }
+        outcome
     }
 
     /// The error of an insert that found no room for the item. `copies` is how many copies of its class there are.
@@ -275,9 +266,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         // Read before the look: otherwise the sweep could come in between, and an entry that it took out would be
         // taken for one that ends a round of the ring later.
         let moment = self.moment();
-        if self.is_outdated() {
-            return false;
-        }
         if !self.layout.holds_entry(self.load(from), entry) && !fault::injected(Fault::RelocateWithoutRecheck) {
             return false;
         }

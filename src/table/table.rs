@@ -2,8 +2,6 @@
 //! protocol, its rules and its proof.
 
 use core::hint::select_unpredictable;
-use std::sync::{Arc, Weak};
-
 use crate::machine::arch::{at, at_step};
 use crate::machine::memory::{Pages, boxed_slice, boxed_slice_on};
 use crate::plan::sizing;
@@ -14,7 +12,7 @@ use crate::table::expiring::clock::Clock;
 use crate::table::image::save::Saving;
 use crate::table::stripe::{BUCKETS_PER_STRIPE, Guard, MAX_STRIPES, Stripe};
 use crate::word::bucket::{Bucket, BucketOps};
-use crate::word::geometry::{Buckets, Fields, Geometry, Item};
+use crate::word::geometry::{Buckets, Geometry, Item};
 use crate::word::layout::{Borrowed, Entry, Layout, OfShape, Shape};
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Moment;
@@ -26,7 +24,7 @@ pub(crate) struct Table<L, G: Geometry = Buckets> {
     pub(crate) layout: L,
     pub(super) buckets: G,
     pub(crate) words: Box<[AtomicU64]>,
-    pub(crate) common: G::Shared<Common>,
+    pub(crate) common: Common,
     /// The bits of a pair's sum that choose the pair's stripe.
     stripe_mask: usize,
     /// One, in a box. If an atomic were in this struct itself, the compiler would read the other fields again after
@@ -34,45 +32,23 @@ pub(crate) struct Table<L, G: Geometry = Buckets> {
     saving: Box<[Saving; 1]>,
     /// Only in the table of a filter whose entries expire. In a box for the same reason.
     clock: Option<Box<[Clock; 1]>>,
-    /// Only in a table to which the buckets of a smaller one are moved, each before it is used (`growth/mod.rs`).
-    pub(crate) source: Option<Weak<dyn Source>>,
-    /// Which of the tables of a filter that grows this is.
-    pub(crate) serial: u64,
 }
 
-/// What the tables of a filter that grows have in common. Any other table has it for itself.
+/// What a table has beside its words.
 #[derive(Debug)]
 pub(crate) struct Common {
     /// Their number is a power of two.
     pub(crate) stripes: Box<[Stripe]>,
     pub(crate) counters: Counters,
-    /// The serial number of the newest table.
-    newest: AtomicU64,
 }
 
-impl Fields for Common {}
-
 impl Common {
-    /// For a table of this many buckets, or for several, of which this is the largest. `None` if there is no memory.
+    /// For a table of this many buckets. `None` if there is no memory.
     pub(crate) fn new(buckets: usize) -> Option<Self> {
         Some(Self {
             stripes: boxed_slice(stripes_for(buckets), Stripe::new)?,
             counters: Counters::new(buckets)?,
-            newest: AtomicU64::new(0),
         })
-    }
-
-    /// For a filter that grows to this many buckets: fewer stripes, since a small filter has them too.
-    pub(crate) fn of_levels(most: usize) -> Option<Self> {
-        let (stripes, counters) = Self::sizes_for_levels(most);
-        let (stripes, counters) = (boxed_slice(stripes_for(stripes), Stripe::new)?, Counters::new(counters)?);
-        Some(Self { stripes, counters, newest: AtomicU64::new(0) })
-    }
-
-    /// The stripe of the classes whose pair has this sum.
-    #[inline(always)]
-    pub(crate) fn stripe(&self, sum: usize) -> &Stripe {
-        Stripes { all: &self.stripes, mask: self.stripe_mask() }.get(sum)
     }
 
     /// The bits of a pair's sum that choose the pair's stripe.
@@ -81,38 +57,10 @@ impl Common {
         (self.stripes.len() - 1) * BUCKETS_PER_STRIPE
     }
 
-    /// From here on, the table with this serial number is the newest one. The caller holds the locks of all stripes.
-    pub(crate) fn make_newest(&self, serial: u64) {
-        // Relaxed: the locks order it.
-        self.newest.store(serial, Ordering::Relaxed);
-    }
-
-    /// A serial number for the next table. Only one thread at a time makes a table.
-    pub(crate) fn next_serial(&self) -> u64 {
-        self.newest.load(Ordering::Relaxed) + 1
-    }
-
-    /// The numbers of buckets by which these are sized.
-    fn sizes_for_levels(most: usize) -> (usize, usize) {
-        (most.min(STRIPES_OF_LEVELS * BUCKETS_PER_STRIPE), most.min(1 << 15))
-    }
-
-    /// How many bytes [`of_levels`](Self::of_levels) requests from the allocator.
-    pub(crate) fn memory_for_levels(most: usize) -> usize {
-        let (stripes, counters) = Self::sizes_for_levels(most);
-        stripes_for(stripes) * size_of::<Stripe>() + Counters::memory_for(counters)
-    }
-
     /// How many bytes [`new`](Self::new) requests from the allocator.
     pub(crate) fn memory_for(buckets: usize) -> usize {
         stripes_for(buckets) * size_of::<Stripe>() + Counters::memory_for(buckets)
     }
-}
-
-/// A table whose buckets are being moved to another one.
-pub(crate) trait Source: core::fmt::Debug + Send + Sync {
-    /// Makes sure that a bucket of the other table has what it is to get from this one.
-    fn bring(&self, bucket: usize);
 }
 
 /// The seeded bugs of the operations that take copies out.
@@ -126,14 +74,9 @@ pub(super) struct TakeFaults {
 impl TakeFaults {
     pub(super) const REMOVE: Self = Self { no_bump: Fault::RemoveWithoutBump, late_bump: Some(Fault::RemoveBumpsLate) };
     pub(super) const REPLACE: Self = Self { no_bump: Fault::ReplaceWithoutBump, late_bump: None };
-    /// To another table, which has a copy by then.
-    pub(super) const MOVE: Self = Self { no_bump: Fault::MoveWithoutBump, late_bump: Some(Fault::MoveBumpsLate) };
     pub(super) const RELOCATE: Self =
         Self { no_bump: Fault::RelocateWithoutBump, late_bump: Some(Fault::RelocateBumpsLate) };
 }
-
-/// The most stripes of a filter that grows. All its levels have the same ones, so that each class keeps its stripe.
-const STRIPES_OF_LEVELS: usize = 256;
 
 /// The number of stripes for this many buckets: a power of two.
 fn stripes_for(buckets: usize) -> usize {
@@ -151,36 +94,10 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
     /// An empty table with the layout of this shape and these buckets, or `None` if there is no memory for it.
     pub(crate) fn new(pages: Pages, shape: Shape, geometry: G) -> Option<Self> {
         let words = boxed_slice_on(pages, geometry.count(), || AtomicU64::new(0))?;
-        Self::of(shape, geometry, words, Common::new(geometry.count())?.into())
+        Self::of(shape, geometry, words, Common::new(geometry.count())?)
     }
 
-    /// The same with what it has in common with others, and with words that are cleared when they are first touched.
-    /// `place` are its serial number and its source.
-    pub(crate) fn next(
-        pages: Pages,
-        shape: Shape,
-        geometry: G,
-        common: G::Shared<Common>,
-        place: (u64, Option<Weak<dyn Source>>),
-    ) -> Option<Self> {
-        #[cfg(not(ccf_model))]
-        let words = crate::machine::memory::zeroed_on(pages, geometry.count())?;
-        #[cfg(ccf_model)]
-        let words = boxed_slice_on(pages, geometry.count(), || AtomicU64::new(0))?;
-        let (serial, source) = place;
-        Some(Self { serial, source, ..Self::of(shape, geometry, words, common)? })
-    }
-
-    /// Gives the memory of so many buckets from `start` on back to the system.
-    pub(crate) fn release(&mut self, start: usize, most: usize) {
-        let end = self.words.len().min(start + most);
-        #[cfg(not(ccf_model))]
-        crate::machine::arch::release(&mut self.words[start..end]);
-        #[cfg(ccf_model)]
-        let _ = end;
-    }
-
-    fn of(shape: Shape, geometry: G, words: Box<[AtomicU64]>, common: G::Shared<Common>) -> Option<Self> {
+    fn of(shape: Shape, geometry: G, words: Box<[AtomicU64]>, common: Common) -> Option<Self> {
         Some(Self {
             layout: L::try_of(shape)?,
             buckets: geometry,
@@ -189,8 +106,6 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
             common,
             saving: boxed_slice(1, Saving::new)?.try_into().ok()?,
             clock: None,
-            source: None,
-            serial: 0,
         })
     }
 }
@@ -441,33 +356,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[inline(always)]
     pub(crate) fn load(&self, bucket: usize) -> Bucket {
         load(&self.words, bucket)
-    }
-
-    /// The table whose buckets are being moved to this one, if there is one.
-    #[inline(always)]
-    pub(super) fn source(&self) -> Option<Arc<dyn Source>> {
-        if G::GROWS { self.source.as_ref()?.upgrade() } else { None }
-    }
-
-    /// Whether copies are no longer moved within this table, since they are being moved to another one. The caller holds
-    /// the lock of a stripe.
-    #[inline(always)]
-    pub(super) fn is_outdated(&self) -> bool {
-        // Relaxed: the lock orders it.
-        G::GROWS
-            && self.common.newest.load(Ordering::Relaxed) != self.serial
-            && !fault::injected(Fault::RelocateOutdated)
-    }
-
-    /// Makes sure that the bucket has what it is to get from that table.
-    #[inline(always)]
-    pub(super) fn bring(&self, source: Option<&dyn Source>, bucket: usize) {
-        if G::GROWS
-            && let Some(source) = source
-            && !fault::injected(Fault::SearchBringsNothing)
-        {
-            source.bring(bucket);
-        }
     }
 
     /// The stripe of the classes whose pair has this sum.

@@ -22,7 +22,7 @@
 use core::hint::select_unpredictable;
 
 use crate::machine::arch::{Comparison, at};
-use crate::word::layout::{Entry, Fingerprint, Layout, NEVER_ZERO};
+use crate::word::layout::{Entry, Fingerprint, Layout};
 use crate::word::semisort;
 
 /// A bucket's contents.
@@ -104,6 +104,25 @@ pub(crate) trait BucketOps: Layout {
         core::array::from_fn(|nth| {
             any_zero_lane(self, self.differences(self.decoded_by(words[nth], folded[nth]), pattern))
         })
+    }
+
+    /// The lanes of one bucket, likewise.
+    #[inline(always)]
+    fn lanes_equal(self, word: Bucket, folded: u32, pattern: Pattern) -> u64 {
+        any_zero_lane(self, self.differences(self.decoded_by(word, folded), pattern))
+    }
+
+    /// The lanes in which each bucket holds what its own slots would store.
+    #[inline(always)]
+    fn lanes_in_each(self, words: [Bucket; 2], stored: [u32; 2]) -> [u64; 2] {
+        core::array::from_fn(|nth| self.lanes_equal(words[nth], self.folded(words[nth]), self.pattern(stored[nth])))
+    }
+
+    /// Whether either bucket holds what its own slots would store.
+    #[inline(always)]
+    fn either_holds_each(self, words: [Bucket; 2], stored: [u32; 2]) -> bool {
+        let [first, second] = self.lanes_in_each(words, stored);
+        first | second != 0
     }
 
     /// The low and the high part of an entry, or of a fingerprint, with these bits.
@@ -315,19 +334,6 @@ pub(crate) trait BucketOps: Layout {
         let folded = self.folded(bucket);
         let differences = self.differences_of_entry(self.decoded_by(bucket, folded), self.pattern(entry.0));
         Place { lanes: any_zero_lane(self, differences), bucket, folded }
-    }
-
-    /// In a table that doubles, what is in a bucket whose entries were moved to another table. No other bucket is like it,
-    /// it has no room, and it holds no fingerprint: in each lane, all of the bits that are never all 0 are 0.
-    #[inline(always)]
-    fn mark(self) -> Bucket {
-        Bucket(self.lanes().ones << NEVER_ZERO)
-    }
-
-    /// Whether all entries have the bits that are never all 0, in a table that doubles.
-    #[cfg(feature = "snapshot")]
-    fn is_doubled(self, bucket: Bucket) -> bool {
-        self.entries(bucket).all(|entry| entry.0 & ((1 << NEVER_ZERO) - 1) != 0)
     }
 
     /// Whether additions and removals can lead to this word. No other word has a meaning, and none is ever stored.

@@ -6,32 +6,8 @@
 //!
 //! Where `m` is even, `s(f)` is made odd. Then one of an item's two buckets has an even number and the other an odd
 //! one, and they are never the same. Where `m` is odd, one bucket in `m` is its own alternate.
-//!
-//! # Tables that double
-//! A filter that grows ([`Doubled`], `growth/mod.rs`) has one table, of `m` buckets at first, with `m` even. At *level*
-//! `i` it has been doubled `i` times: it has `m << i` buckets. Each doubling moves one bit of every fingerprint into the
-//! bucket's number. So no information is lost, and a halving moves the bit back.
-//!
-//! A class is `(c, b, D)`: a bucket of level 0, the *base* of the fingerprint, which are the bits that even the last
-//! level stores, and `k` further bits `D`, one for each doubling. At level `i` the number of a bucket is `c` followed by
-//! `i` bits `d`. The first `i` bits of `D` are in `d`, and a slot stores the others above the base.
-//!
-//! A class has two buckets at each level. In one of them `c` is even, and `d` is the first `i` bits of `D`. The other one
-//! has `s(b) - c` in the place of `c`, as in partial-key hashing with the base as the fingerprint. `m` is even and `s(b)`
-//! is odd, so that is odd. Its `d` is the first `i` bits of `D ^ g(b)`, where `g(b)` is another hash of the base. What a
-//! slot stores is the same in both. So a slot shows, in either bucket, to which of the two buckets of the next level it
-//! goes: those two are neighbours, with the bit 0 or 1 at the end of the number.
-//!
-//! `s(b)` is the integer part of a multiple of a hash of `b`, and `g(b)` is its fraction. So `s(b)` and `i` bits of
-//! `g(b)` together are one product.
-//!
-//! All fingerprints must be bits of the hash and nothing else. But a low part of 0 means "empty slot" and becomes 1. And
-//! the width of the low part differs from level to level. So [`doubling`] makes the lowest eight bits not 0 beforehand,
-//! in the hash.
 
 use core::hint::select_unpredictable;
-use core::ops::Deref;
-use std::sync::Arc;
 
 use crate::word::layout::{Encoding, Entry, Fingerprint, Layout, NEVER_ZERO, Shape};
 
@@ -132,12 +108,6 @@ pub(crate) trait Geometry: Copy + core::fmt::Debug + Send + Sync + 'static {
     /// A type that holds every bucket's number.
     type Index: Index;
 
-    /// How a table holds what all tables of a filter that grows share.
-    type Shared<T: Fields>: Deref<Target = T> + From<T> + core::fmt::Debug + Send + Sync;
-
-    /// Whether the table is one of a filter that grows.
-    const GROWS: bool = false;
-
     fn count(self) -> usize;
 
     /// The items of keys with these hashes.
@@ -188,28 +158,6 @@ pub(crate) trait Geometry: Copy + core::fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// What a table has, if it can be shared.
-pub(crate) trait Fields: core::fmt::Debug + Send + Sync {}
-
-/// What a table shares with no other, in the table itself.
-#[derive(Debug)]
-pub(crate) struct Own<T>(T);
-
-impl<T> From<T> for Own<T> {
-    fn from(own: T) -> Self {
-        Self(own)
-    }
-}
-
-impl<T> Deref for Own<T> {
-    type Target = T;
-
-    #[inline(always)]
-    fn deref(&self) -> &T {
-        &self.0
-    }
-}
-
 /// The geometry of a table of a fixed size.
 ///
 /// It multiplies numbers of 32 bits. Vector units can do that too, several at a time (`plan/batch.rs`).
@@ -237,7 +185,6 @@ impl Buckets {
 
 impl Geometry for Buckets {
     type Index = u32;
-    type Shared<T: Fields> = Own<T>;
 
     /// One step after the other for all of them. All steps except the first are vectorized.
     #[inline(always)]
@@ -284,196 +231,10 @@ impl Geometry for Buckets {
     }
 }
 
-/// The geometry of a table that has been doubled. Its hashes are those that [`doubling`] returns.
-///
-/// Each number is kept, and not computed from others: what bounds lookups in a large table is how many of them a
-/// processor has under way at a time, and so how many instructions each takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Doubled {
-    count: u64,
-    /// Half of the buckets that there are at level 0.
-    half: u64,
-    /// How many bits a slot stores.
-    stored_bits: u32,
-    /// Where `c` begins in a bucket's number, less the bit that says whether it is odd; and that bit.
-    coarse_from: u32,
-    odd: u64,
-    /// The bits of a bucket's number that are its `d`.
-    fine: u64,
-    /// The bits of a hash that are fingerprint at level 0.
-    fingerprint: u64,
-    /// The bits of a fingerprint that are the base.
-    base: u32,
-}
-
-impl Doubled {
-    /// Level 0 with this many buckets, an even number. There, a fingerprint has a base of `base_bits`, and one bit more
-    /// for each of the `doublings` that are possible.
-    pub(crate) fn new(buckets: usize, base_bits: u32, doublings: u32) -> Self {
-        assert!(buckets > 0 && buckets.is_multiple_of(2), "an item's two buckets differ at every level");
-        assert!(buckets << doublings <= Buckets::MOST, "`growth::plan` makes no larger table");
-        assert!((NEVER_ZERO..=32 - doublings).contains(&base_bits), "a fingerprint has up to 32 bits");
-        let (base, stored_bits) = (u32::MAX >> (u32::BITS - base_bits), base_bits + doublings);
-        let (count, fingerprint) = (buckets as u64, u64::MAX >> (u64::BITS - stored_bits));
-        Self { count, half: count / 2, stored_bits, coarse_from: 1, odd: 1, fine: 0, fingerprint, base }
-    }
-
-    /// The geometry at this level.
-    pub(crate) fn at(self, level: u32) -> Self {
-        let stored_bits = self.stored_bits + self.level() - level;
-        let odd = 1 << level;
-        Self { count: self.half * 2 * odd, stored_bits, coarse_from: level + 1, odd, fine: odd - 1, ..self }
-    }
-
-    fn level(self) -> u32 {
-        self.coarse_from - 1
-    }
-
-    /// How many bits a slot stores.
-    pub(crate) fn stored_bits(self) -> u32 {
-        self.stored_bits
-    }
-
-    /// The two buckets of this hash's class. At a lower level they have the same numbers without the last bits.
-    #[inline(always)]
-    pub(crate) fn pair(self, hash: u64) -> [usize; 2] {
-        self.pair_of(hash, self.sum_of(hash))
-    }
-
-    /// The same for a caller that has the sum.
-    #[inline(always)]
-    fn pair_of(self, hash: u64, sum: usize) -> [usize; 2] {
-        let (coarse, fine) = self.parts(hash);
-        [(coarse | fine) as usize, self.opposite(sum, coarse, fine)]
-    }
-
-    /// The sum of the pair of this hash's class, which is the same at all levels.
-    #[inline(always)]
-    pub(crate) fn sum_of(self, hash: u64) -> usize {
-        self.sum(Fingerprint(hash as u32))
-    }
-
-    /// `s(b)`, followed by the first bits of `g(b)`.
-    #[inline(always)]
-    fn scaled(self, sum: usize) -> u64 {
-        scale_half(sum as u32, self.count) | self.odd
-    }
-
-    /// The bucket of this hash's class that has an even `c`: the part that is `c`, and the part that is `d`.
-    #[inline(always)]
-    fn parts(self, hash: u64) -> (u64, u64) {
-        let coarse = scale_half((hash >> 32) as u32, self.half);
-        (coarse << self.coarse_from, (hash & self.fingerprint) >> self.stored_bits)
-    }
-
-    /// The other bucket of a pair with this sum.
-    #[inline(always)]
-    fn opposite(self, sum: usize, coarse: u64, fine: u64) -> usize {
-        // The lowest bits are those of `scaled`, since the subtraction borrows nothing from them.
-        let (difference, borrow) = self.scaled(sum).overflowing_sub(coarse);
-        (select_unpredictable(borrow, difference.wrapping_add(self.count), difference) ^ fine) as usize
-    }
-
-    /// What a slot stores of this hash's class: only bits of the hash, since [`doubling`] has made sure that these are
-    /// not all 0.
-    #[inline(always)]
-    pub(crate) fn fingerprint<L: Layout>(layout: L, hash: u64) -> Fingerprint {
-        Fingerprint(hash as u32 & layout.lanes().fingerprint_mask)
-    }
-
-    /// In which of the two buckets of the next level, that with 0 or with 1 at the end of its number, a fingerprint
-    /// belongs that is stored in this bucket; and what it stores there.
-    #[inline(always)]
-    pub(crate) fn split(self, bucket: usize, fingerprint: Fingerprint) -> (usize, Fingerprint) {
-        let at = self.stored_bits - 1;
-        let is_odd = usize::from(bucket as u64 & self.odd != 0);
-        // The next bit of `g(b)`.
-        let turn = scale_half(self.sum(fingerprint) as u32, 2 * self.count) as usize & is_odd;
-        (fingerprint.0 as usize >> at ^ turn, Fingerprint(fingerprint.0 & !(1 << at)))
-    }
-
-    /// A hash of the class of a fingerprint that is stored in `bucket`. It is the same from either bucket and at any
-    /// level.
-    #[inline(always)]
-    pub(crate) fn hash_of(self, bucket: usize, fingerprint: Fingerprint) -> u64 {
-        let sum = self.sum(fingerprint);
-        // Of the class's two buckets, that with an even `c`. There, `d` is the first bits of `D`.
-        let is_odd = bucket as u64 & self.odd != 0;
-        let even = if is_odd { self.other(sum, bucket) } else { bucket } as u64;
-        let bits = (even & self.fine) << self.stored_bits | u64::from(fingerprint.0);
-        // The least number that `scale_half` takes to this `c`.
-        let top = (even >> self.coarse_from << 32).div_ceil(self.half);
-        top << 32 | bits
-    }
-}
-
-impl Geometry for Doubled {
-    type Index = u32;
-    type Shared<T: Fields> = Arc<T>;
-    const GROWS: bool = true;
-
-    #[inline(always)]
-    fn count(self) -> usize {
-        self.count as usize
-    }
-
-    /// One step after the other for all of them, as in [`Buckets`].
-    #[inline(always)]
-    fn items<L: Layout, const N: usize>(self, layout: L, hashes: &[u64; N], items: &mut Items<u32, N>) {
-        let mask = layout.lanes().fingerprint_mask;
-        let Items { entries: fingerprints, firsts, seconds, sums } = items;
-        for (fingerprint, &hash) in fingerprints.iter_mut().zip(hashes) {
-            *fingerprint = hash as u32 & mask;
-        }
-        for (sum, &fingerprint) in sums.iter_mut().zip(&*fingerprints) {
-            *sum = self.sum(Fingerprint(fingerprint)) as u32;
-        }
-        for (((first, second), &sum), &hash) in firsts.iter_mut().zip(seconds).zip(&*sums).zip(hashes) {
-            [*first, *second] = self.pair_of(hash, sum as usize).map(|bucket| bucket as u32);
-        }
-    }
-
-    #[inline(always)]
-    fn first<L: Layout>(self, layout: L, hash: u64) -> (Fingerprint, usize) {
-        let (coarse, fine) = self.parts(hash);
-        (Self::fingerprint(layout, hash), (coarse | fine) as usize)
-    }
-
-    #[inline(always)]
-    fn item<L: Layout>(self, layout: L, hash: u64) -> Item {
-        let fingerprint = Self::fingerprint(layout, hash);
-        let sum = self.sum(fingerprint);
-        let [first, second] = self.pair_of(hash, sum);
-        Item { entry: layout.entry(fingerprint, 0), first, second, sum }
-    }
-
-    /// The same at all levels.
-    #[inline(always)]
-    fn sum(self, fingerprint: Fingerprint) -> usize {
-        spread_half(Fingerprint(fingerprint.0 & self.base)) as usize
-    }
-
-    #[inline(always)]
-    fn other(self, sum: usize, bucket: usize) -> usize {
-        self.opposite(sum, bucket as u64 & !self.fine, bucket as u64 & self.fine)
-    }
-
-    #[inline(always)]
-    fn class(self, fingerprint: Fingerprint, bucket: usize) -> (Fingerprint, usize) {
-        let hash = self.hash_of(bucket, fingerprint);
-        (Fingerprint(hash as u32), (hash >> 32) as usize)
-    }
-
-    /// The same at all levels.
-    fn of_classes(self, _: Shape) -> [u64; 5] {
-        [0, 0, self.fingerprint, self.base.into(), self.half]
-    }
-}
-
-/// The hash for tables that double: mixed, and with eight lowest bits that are not all 0. So every fingerprint is the
-/// low bits of it.
+/// The hash for a table that grows: mixed, and with eight lowest bits that are not all 0. So every fingerprint is the low
+/// bits of it, however many there are.
 #[inline(always)]
-pub(crate) fn doubling(hash: u64) -> u64 {
+pub(crate) fn mixed(hash: u64) -> u64 {
     without_zero(mix(hash))
 }
 

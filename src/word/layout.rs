@@ -85,9 +85,8 @@ const LEAST_LOW_BITS: u32 = 3;
 /// The most bits of a payload.
 pub(crate) const MOST_PAYLOAD_BITS: u32 = 16;
 
-/// How many low bits of a hash `geometry::doubling` never returns as all 0: fewer than the narrowest low part of a
-/// fingerprint has, in tables that double. So a slot with these bits 0, and others not, is none that holds a
-/// fingerprint: that is how `Layout::mark` differs from all buckets.
+/// How many low bits of a hash `geometry::mixed` never returns as all 0: as many as the narrowest low part of a
+/// fingerprint has in a table that grows. So no slot of such a table stores 0.
 pub(crate) const NEVER_ZERO: u32 = 8;
 
 impl Shape {
@@ -146,26 +145,6 @@ impl Shape {
         Self::with(encoding, payload_bits).map(|shape| shape.false_positive_rate(1.0)).fold(1.0, f64::min)
     }
 
-    /// The shape of a table that doubles, with so many bits of a fingerprint in each slot: the one with the most slots.
-    /// Of `encoding`, if one is given and such buckets have as many bits.
-    pub(crate) fn doubled(fingerprint_bits: u32, encoding: Option<Encoding>) -> Self {
-        let fits = |shape: &Self| shape.low_bits() > NEVER_ZERO && shape.bits() <= u64::BITS;
-        let semi_sorted = (3..=5).map(|slots| Self::semi_sorted(slots, fingerprint_bits)).filter(fits);
-        let mut plain = (2..=7).map(|slots| Self::plain(slots, fingerprint_bits)).filter(fits);
-        // The last one of those with the most slots: the plain one, which is faster.
-        let best = match encoding {
-            None => semi_sorted.chain(plain).max_by_key(|shape| shape.slots),
-            Some(Encoding::SemiSorted) => semi_sorted.max_by_key(|shape| shape.slots).or_else(|| plain.next_back()),
-            Some(Encoding::Plain) => plain.next_back(),
-        };
-        best.expect("two slots of 32 bits fit")
-    }
-
-    /// How many bits of a word all slots and the rank take.
-    fn bits(self) -> u32 {
-        let rank = if self.encoding == Encoding::SemiSorted { semisort::rank_bits(self.slots) } else { 0 };
-        self.slots * self.lane_bits() + rank
-    }
 
     /// The shapes of `encoding`, or all, with so many payload bits, by memory per slot.
     pub(crate) fn with(encoding: Option<Encoding>, payload_bits: u32) -> impl Iterator<Item = Self> {
@@ -187,12 +166,6 @@ impl Shape {
     /// except for the low part 1, which is twice as likely as the others.
     pub(crate) fn false_positive_rate(self, load: f64) -> f64 {
         self.rate(load, self.low_bits())
-    }
-
-    /// The same for a table that doubles. There, it is a fixed number of low bits that are never all 0
-    /// (`word/geometry.rs`).
-    pub(crate) fn doubled_false_positive_rate(self, load: f64) -> f64 {
-        self.rate(load, NEVER_ZERO)
     }
 
     /// The rate if this many low bits of a fingerprint are never all 0.
@@ -388,6 +361,12 @@ pub struct Plain {
 pub struct SemiSorted {
     lanes: Lanes,
     unrank: &'static [u32],
+}
+
+impl Plain {
+    pub(crate) const fn new(shape: Shape) -> Self {
+        Self { lanes: Lanes::of(shape) }
+    }
 }
 
 impl Layout for Plain {

@@ -2,9 +2,11 @@
 //! no locks, no input or output. (The decode tables are built once for the whole process.)
 
 pub(crate) mod bucket;
+pub(crate) mod classes;
 pub(crate) mod digest;
 pub(crate) mod geometry;
 pub(crate) mod layout;
+pub(crate) mod layouts;
 pub(crate) mod payloads;
 pub(crate) mod ring;
 pub(crate) mod semisort;

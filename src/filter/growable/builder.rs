@@ -7,8 +7,8 @@ use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::filter::growable::filter::GrowableCuckooFilter;
 use crate::filter::shared::settings::{Settings, constructors, setting_of_encoding, settings_of_all};
-use crate::growth::growth::{Growth, Refusal};
-use crate::growth::plan::{Plan, Unable, Wanted};
+use crate::growth::plan::{Impossible, Plan, Wanted};
+use crate::growth::table::{GrowingTable, Refusal};
 use crate::hasher::default::{DefaultHashBuilder, Is};
 use crate::table::face::filter_plan::FilterPlan;
 use crate::word::layout::Encoding;
@@ -162,17 +162,17 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// # Ok::<(), BuildError>(())
     /// ```
     pub fn build(self) -> Result<GrowableCuckooFilter<T, S>, BuildError> {
-        let growth = Growth::new(self.growth_plan()?).map_err(Refusal::to_build)?;
-        Ok(GrowableCuckooFilter::from_parts(growth, self.hasher, self.settings.schema))
+        let table = GrowingTable::new(self.growth_plan()?).map_err(Refusal::to_build)?;
+        Ok(GrowableCuckooFilter::from_parts(table, self.hasher, self.settings.schema))
     }
 
     fn growth_plan(&self) -> Result<Plan, BuildError> {
         let Own { max_capacity, memory_limit } = self.own;
         let capacity = self.settings.checked()?;
         let Settings { filter, rate, encoding, pages, .. } = self.settings;
-        let plan = Plan::new(Wanted { capacity, max_capacity, rate, encoding }).map_err(|unable| match unable {
-            Unable::RateTooLow { lowest } => self.settings.rate_too_low(lowest, 0),
-            Unable::CapacityTooLarge { capacity, largest } => {
+        let plan = Plan::new(Wanted { capacity, max_capacity, rate, encoding }).map_err(|why| match why {
+            Impossible::RateTooLow { lowest } => self.settings.rate_too_low(lowest, 0),
+            Impossible::CapacityTooLarge { capacity, largest } => {
                 BuildError::CapacityTooLarge { filter, capacity, largest }
             }
         })?;
@@ -182,7 +182,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
 
     fn filter_plan(&self) -> Result<FilterPlan, BuildError> {
         let plan = self.growth_plan()?;
-        Growth::check_limit(&plan, 0).map_err(Refusal::to_build)?;
-        Ok(Growth::filter_plan(&plan, 0))
+        GrowingTable::check_limit(&plan, plan.first).map_err(Refusal::to_build)?;
+        Ok(GrowingTable::filter_plan(&plan, plan.first))
     }
 }

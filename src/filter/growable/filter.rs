@@ -11,10 +11,11 @@ use crate::filter::batch_key::BatchKey;
 use crate::filter::shared::batches::{add_absent, batches, blocks};
 use crate::filter::shared::operations::{operation_on_a_key, operations_on_hashes, operations_on_keys, properties};
 use crate::filter::stats::Stats;
-use crate::growth::growth::Growth;
+use crate::growth::table::GrowingTable;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
-use crate::word::geometry::doubling;
+use crate::table::face::traits::AnyTable;
+use crate::word::geometry::mixed;
 
 /// A cuckoo filter that many threads share, and that grows and shrinks: an approximate, concurrent multiset of any number
 /// of keys of type `T`.
@@ -77,7 +78,7 @@ use crate::word::geometry::doubling;
 ///   fixed multiple of what the keys need. Where others decide how many keys there are, set a
 ///   [memory limit](crate::GrowableBuilder::memory_limit).
 pub struct GrowableCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
-    pub(in crate::filter) core: Growth,
+    pub(in crate::filter) core: GrowingTable,
     pub(in crate::filter) hasher: S,
     #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots state it"))]
     pub(in crate::filter) schema: Schema,
@@ -207,14 +208,14 @@ operations_on_hashes!(GrowableCuckooFilter with removal);
 properties!(GrowableCuckooFilter made by "with_capacity(1000)");
 
 impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
-    pub(in crate::filter) fn from_parts(core: Growth, hasher: S, schema: Schema) -> Self {
+    pub(in crate::filter) fn from_parts(core: GrowingTable, hasher: S, schema: Schema) -> Self {
         Self { core, hasher, schema, key: PhantomData }
     }
 
     /// The core takes hashes that are mixed once for all levels.
     #[inline(always)]
     fn prepared(hash: u64) -> u64 {
-        doubling(hash)
+        mixed(hash)
     }
 
     /// Makes room for `additional` more keys now, so that no insert has to grow the filter for them later.
@@ -328,20 +329,6 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
         self.core.slots()
     }
 
-    /// Returns how many tables there are: one, or two while the table is being replaced.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
-    /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
-    /// filter.reserve(5000)?;
-    /// assert_eq!(filter.tables(), 1, "the doublings have ended");
-    /// # Ok::<(), concurrent_cuckoo_filter::ReserveError>(())
-    /// ```
-    #[must_use]
-    pub fn tables(&self) -> usize {
-        self.core.tables()
-    }
-
     /// Returns the memory that the filter takes up, in bytes. It leaves out two things: the decode tables of up to
     /// 256 KiB each that all semi-sorted filters share, and the name of a schema that the caller has given, up to 255
     /// bytes.
@@ -376,7 +363,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// ```
     #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
-        self.core.false_positive_rate()
+        self.core.expected_rate()
     }
 
     /// Returns the expected false-positive rate with every slot of the present table taken.
@@ -393,7 +380,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// ```
     #[must_use]
     pub fn max_false_positive_rate(&self) -> f64 {
-        self.core.max_false_positive_rate()
+        self.core.max_rate()
     }
 
     /// Returns all figures at once, with counts of what has happened since the filter was made: see
@@ -413,12 +400,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let rates = (self.false_positive_rate(), self.max_false_positive_rate());
-        self.core.stats(|level| Stats {
-            // What one table refused may have gone into the next one.
-            inserts_refused: self.core.inserts_refused(),
-            tables: self.tables(),
-            ..Stats::of([level], self.memory_usage(), rates.0, rates.1)
-        })
+        Stats::of([&self.core as &dyn AnyTable], self.memory_usage(), rates.0, rates.1)
     }
 
     /// Removes all keys that are in the filter when the call begins. The table stays, empty; to free its memory, call
@@ -449,7 +431,6 @@ impl<T: ?Sized, S> fmt::Debug for GrowableCuckooFilter<T, S> {
         f.debug_struct("GrowableCuckooFilter")
             .field("len", &self.len())
             .field("capacity", &self.capacity())
-            .field("tables", &self.tables())
             .field("false_positive_rate", &self.false_positive_rate())
             .field("max_false_positive_rate", &self.max_false_positive_rate())
             .field("memory_usage", &self.memory_usage())

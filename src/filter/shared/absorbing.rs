@@ -1,7 +1,7 @@
 //! Filters that are merged: one takes in another, or is built from parts.
 
 use core::hash::BuildHasher;
-use std::{io, thread};
+use std::thread;
 
 use crate::error::absorb::{AbsorbError, TableLayout};
 use crate::error::build::BuildError;
@@ -10,9 +10,7 @@ use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::growable::filter::GrowableCuckooFilter;
 use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
-use crate::growth::growth::{Growth, Refusal};
-use crate::growth::image::LevelImage;
-use crate::growth::plan::Plan;
+use crate::growth::table::{GrowingTable, Refusal};
 use crate::hasher::probe::probe;
 use crate::machine::memory::Pages;
 use crate::table::face::plan::TablePlan;
@@ -102,30 +100,25 @@ impl<C: AbsorbingTable> Absorbing for C {
     }
 }
 
-impl Absorbing for Growth {
+impl Absorbing for GrowingTable {
     fn another(&self) -> Result<Self, BuildError> {
-        Growth::new(self.plan).map_err(Refusal::to_build)
+        GrowingTable::new(self.plan).map_err(Refusal::to_build)
     }
 
     fn absorb_all(&self, others: &[&Self]) -> Result<u64, AbsorbError> {
         for other in others {
             // Those of the first size and of the largest determine all.
-            for level in [|_: &Plan| 0, |plan: &Plan| plan.doublings] {
-                let [ours, theirs] = [self, *other].map(|core| layout_at(&core.plan, level(&core.plan)));
+            for (ours, theirs) in self.plan.first_and_last().into_iter().zip(other.plan.first_and_last()) {
                 if ours != theirs {
                     return Err(AbsorbError::Layout { ours, theirs });
                 }
             }
         }
-        let images = others.iter().map(|other| other.image()).collect::<Result<Vec<_>, _>>();
-        let images = images.map_err(|error| match error.kind() {
-            io::ErrorKind::OutOfMemory => AbsorbError::OutOfMemory { absorbed: 0 },
-            _ => AbsorbError::Unreadable,
-        })?;
+        let images = others.iter().map(|&other| begin(other)).collect::<Result<Vec<_>, _>>()?;
         // The copies come in the order of the buckets, so some buckets would be full long before the table is. If there
         // cannot be so much room, an insert says why.
-        let _ = self.reserve(images.iter().map(LevelImage::len).sum());
-        sum_of(in_parallel(images.iter().map(|image| || self.absorb_image(image))), FilterKind::Growable)
+        let _ = self.reserve(others.iter().map(|other| other.len()).sum());
+        sum_of(in_parallel(images.iter().map(|image| || AnyTable::absorb(self, &image.tables[0]))), FilterKind::Growable)
     }
 }
 
@@ -149,10 +142,6 @@ fn sum_of(attempts: impl IntoIterator<Item = Absorbed>, kind: FilterKind) -> Res
 
 fn layout_of(table: &dyn AnyTable) -> TableLayout {
     TableLayout::of(table.shape(), table.buckets())
-}
-
-fn layout_at(plan: &Plan, level: u32) -> TableLayout {
-    TableLayout::of(plan.shape(level), plan.buckets(level))
 }
 
 impl AbsorbingTable for Box<dyn FilterTable> {
@@ -270,7 +259,7 @@ macro_rules! absorbing {
                         return Err(AbsorbError::Schema { ours: ours.into_owned(), theirs: theirs.into_owned() });
                     }
                 }
-                self.core.absorb(&other.core)
+                Absorbing::absorb(&self.core, &other.core)
             }
 
             /// An empty filter with the same layout, hasher and schema. This filter can [absorb](Self::absorb) it

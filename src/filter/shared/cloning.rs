@@ -6,7 +6,7 @@ use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::growable::filter::GrowableCuckooFilter;
 use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
-use crate::growth::growth::Growth;
+use crate::growth::table::GrowingTable;
 use crate::machine::memory::Pages;
 use crate::table::face::plan::TablePlan;
 use crate::table::face::traits::{AnyTable, ExpiringTable, FilterTable, MapletTable};
@@ -58,9 +58,9 @@ impl Copied for Box<dyn ExpiringTable> {
     }
 }
 
-impl Copied for Growth {
+impl Copied for GrowingTable {
     fn empty_for(&self, image: &TableImage<'_>) -> Option<Self> {
-        self.another_for(image.table())
+        GrowingTable::of_buckets(self.plan, image.buckets()).ok()
     }
 }
 

@@ -91,22 +91,21 @@ pub(crate) fn memory_usage(shape: Shape, buckets: usize) -> usize {
     memory_for(buckets).saturating_add(own)
 }
 
-/// How many copies words of this shape hold, in a table that doubles if `doubles`; or the place of the first that no such
-/// table can hold. `None` if there is no memory for the layout's decode table.
+/// How many copies words of this shape hold, or the place of the first that no table can hold. `None` if there is no memory for the layout's decode table.
 #[cfg(feature = "snapshot")]
-pub(crate) fn copies_in(shape: Shape, doubles: bool, words: &[u64]) -> Option<Result<u64, usize>> {
+pub(crate) fn copies_in(shape: Shape, words: &[u64]) -> Option<Result<u64, usize>> {
     Some(by_encoding!(shape, L => match shape.payload_bits {
-        0 => copies_in_words(L::try_of(shape)?, doubles, words),
-        _ => copies_in_words(WithPayload::<L>::try_of(shape)?, doubles, words),
+        0 => copies_in_words(L::try_of(shape)?, words),
+        _ => copies_in_words(WithPayload::<L>::try_of(shape)?, words),
     }))
 }
 
 #[cfg(feature = "snapshot")]
-fn copies_in_words<L: Layout>(layout: L, doubles: bool, words: &[u64]) -> Result<u64, usize> {
+fn copies_in_words<L: Layout>(layout: L, words: &[u64]) -> Result<u64, usize> {
     let mut copies = 0;
     for (nth, &word) in words.iter().enumerate() {
         let word = Bucket(word);
-        if !layout.is_valid(word) || doubles && !layout.is_doubled(word) {
+        if !layout.is_valid(word) {
             return Err(nth);
         }
         copies += layout.occupied(word) as u64;

@@ -8,6 +8,8 @@ use crate::error::kind::FilterKind;
 use crate::plan::sizing;
 use crate::table::expiring::clock::{Clock, WhenFull};
 use crate::table::face::plan::TablePlan;
+use crate::word::classes::Classes;
+use crate::word::layout::Encoding;
 
 /// What a filter is by its settings alone, without its keys. A builder's `plan` returns what it would build, and
 /// `SnapshotInfo` what a snapshot is of.
@@ -32,7 +34,8 @@ pub struct FilterPlan {
     /// How many keys the table is made for (pairs in a maplet, entries in an expiring filter): at least as many as
     /// were asked for.
     pub capacity: usize,
-    /// How the table is laid out: of a growable filter, that with which it begins, or that of the snapshot.
+    /// How the table is laid out: of a growable filter, that with which it begins, or that of the snapshot. Some of its
+    /// buckets may have one bit less, and so more slots.
     pub layout: TableLayout,
     /// What the filter's `memory_usage` will be, in bytes. The plan of a snapshot leaves out the value of the filter
     /// itself, whose size depends on the hasher: `size_of` tells it.
@@ -41,7 +44,7 @@ pub struct FilterPlan {
     pub max_false_positive_rate: f64,
     /// How many keys a growable filter is made for at its largest size. `None` for others.
     pub max_capacity: Option<usize>,
-    /// How many bytes a growable filter takes at its largest size (up to half as much again while it grows to it).
+    /// How many bytes a growable filter takes at its largest size .
     /// `None` for others.
     pub max_memory_usage: Option<usize>,
     /// The longest lifetime of an entry in ticks. `None` for filters without a clock, also below.
@@ -53,6 +56,9 @@ pub struct FilterPlan {
     /// The smallest and the largest table that the filter can have.
     pub(crate) first: TableLayout,
     pub(crate) largest: TableLayout,
+    pub(crate) slots: usize,
+    /// Of a growable filter, what determines the layouts of its buckets.
+    pub(crate) classes: Option<(Classes, Option<Encoding>)>,
 }
 
 impl FilterPlan {
@@ -73,6 +79,8 @@ impl FilterPlan {
             when_full: None,
             first: layout,
             largest: layout,
+            slots: buckets * shape.slots as usize,
+            classes: None,
         }
     }
 
@@ -106,7 +114,7 @@ impl FilterPlan {
     /// ```
     #[must_use]
     pub fn slots(&self) -> usize {
-        self.layout.buckets * self.layout.slots_per_bucket
+        self.slots
     }
 
     /// Returns how many bits of the table a slot takes. A key takes more, because some slots stay free:

@@ -4,6 +4,5 @@ pub(in crate::table) mod batch;
 pub(crate) mod by_layout;
 pub(crate) mod dyn_table;
 pub(crate) mod filter_plan;
-pub(crate) mod level;
 pub(crate) mod plan;
 pub(crate) mod traits;

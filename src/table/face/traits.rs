@@ -49,6 +49,10 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     fn of_classes(&self) -> [u64; 5];
     /// The reading of the table's clock at the moment of a save of this table, if it has a clock.
     fn reading(&self, save: SaveNumber) -> Option<Reading>;
+    /// How many buckets the table had at the moment of a save of this table.
+    fn buckets_at(&self, _: SaveNumber) -> usize {
+        self.buckets()
+    }
     /// Ends a save of this table, complete or not.
     fn end_save(&self, save: SaveNumber);
     /// The sum of the digests of all copies at the moment of a save of this table.
@@ -102,6 +106,12 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
 /// The core of a filter that is one table.
 pub(crate) trait OneTable: Debug {
     fn table(&self) -> &dyn AnyTable;
+}
+
+impl OneTable for crate::growth::table::GrowingTable {
+    fn table(&self) -> &dyn AnyTable {
+        self
+    }
 }
 
 impl OneTable for Box<dyn FilterTable> {

@@ -34,6 +34,9 @@ pub(crate) trait Image {
     /// tick.
     fn moment_and_tick(&self) -> Option<(Moment, u64)>;
 
+    /// How many buckets the other table had at that moment.
+    fn buckets(&self) -> usize;
+
     /// Passes the words to `chunk`, in order and a chunk at a time. Returns how many copies are in them.
     fn read(&self, chunk: &mut dyn FnMut(&[u64]) -> io::Result<()>) -> io::Result<u64>;
 }

@@ -1,7 +1,6 @@
 //! Images of a filter's tables that belong together: what saves, digests and `absorb` read.
 
 use std::io;
-use std::sync::Arc;
 
 use crate::error::kind::FilterKind;
 use crate::table::expiring::clock::Reading;
@@ -30,33 +29,24 @@ pub(crate) struct Images<'a> {
 /// A table as it was at a moment that is past: that of a save, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct TableImage<'a> {
-    kept: Kept<'a>,
+    table: &'a dyn AnyTable,
     save: SaveNumber,
-}
-
-/// The table of an image.
-#[derive(Debug)]
-pub(crate) enum Kept<'a> {
-    Borrowed(&'a dyn AnyTable),
-    /// A table that the filter may replace meanwhile.
-    Shared(Arc<dyn OneTable + Send + Sync>),
 }
 
 impl<'a> TableImage<'a> {
     /// Begins a save of the table, at this moment.
-    pub(crate) fn begin(kept: Kept<'a>) -> io::Result<Self> {
-        let save = kept.table().begin_save()?;
-        Ok(Self { kept, save })
+    pub(crate) fn begin(table: &'a dyn AnyTable) -> io::Result<Self> {
+        Ok(Self { table, save: table.begin_save()? })
     }
 
     /// In a model: that of a save that has begun, and whose image was forgotten.
     #[cfg(ccf_model)]
     pub(crate) fn forgotten(table: &'a dyn AnyTable) -> Self {
-        Self { kept: Kept::Borrowed(table), save: SaveNumber::ONLY }
+        Self { table, save: SaveNumber::ONLY }
     }
 
     pub(crate) fn table(&self) -> &dyn AnyTable {
-        self.kept.table()
+        self.table
     }
 
     /// The reading of the table's clock at the moment of the save, if the table has a clock.
@@ -67,15 +57,6 @@ impl<'a> TableImage<'a> {
     /// The sum of the digests of all copies.
     fn digest(&self) -> io::Result<u64> {
         self.table().digest(self.save)
-    }
-}
-
-impl Kept<'_> {
-    fn table(&self) -> &dyn AnyTable {
-        match self {
-            Self::Borrowed(table) => *table,
-            Self::Shared(table) => table.table(),
-        }
     }
 }
 
@@ -90,6 +71,10 @@ impl Image for TableImage<'_> {
         self.reading()?.moment_and_tick()
     }
 
+    fn buckets(&self) -> usize {
+        self.table().buckets_at(self.save)
+    }
+
     fn read(&self, chunk: &mut dyn FnMut(&[u64]) -> io::Result<()>) -> io::Result<u64> {
         self.table().read_image(self.save, chunk)
     }
@@ -101,7 +86,7 @@ impl<'a> Images<'a> {
         let mut images = Vec::new();
         images.try_reserve_exact(tables.len())?;
         for table in tables {
-            images.push(TableImage::begin(Kept::Borrowed(table))?);
+            images.push(TableImage::begin(table)?);
         }
         Ok(Self { tables: images })
     }

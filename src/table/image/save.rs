@@ -103,9 +103,11 @@ pub(crate) struct Saving {
 
 /// The words that were set aside for one save.
 #[derive(Debug)]
-pub(in crate::table) struct SetAside {
+pub(crate) struct SetAside {
     /// The number of the save.
     save: u64,
+    /// How many buckets there were at the moment of the save.
+    buckets: usize,
     /// Buckets below this one have been passed.
     passed: usize,
     /// The words of each chunk that were set aside, in the order of the buckets.
@@ -118,9 +120,14 @@ pub(in crate::table) struct SetAside {
 
 impl SetAside {
     /// No words yet, for a table of this many buckets.
-    pub(in crate::table) fn new(buckets: usize) -> io::Result<Self> {
+    pub(crate) fn new(buckets: usize) -> io::Result<Self> {
         let chunks = boxed_slice(buckets.div_ceil(CHUNK), Vec::new).ok_or_else(out_of_memory)?;
-        Ok(Self { save: 0, passed: 0, chunks, refused: false, reading: None })
+        Ok(Self { save: 0, buckets, passed: 0, chunks, refused: false, reading: None })
+    }
+
+    /// The same for a table that has this many buckets by now. `None` if they are too many.
+    pub(crate) fn of_buckets(self, buckets: usize) -> Option<Self> {
+        (buckets.div_ceil(CHUNK) <= self.chunks.len()).then_some(Self { buckets, ..self })
     }
 
     /// For a save whose moment has this reading.
@@ -130,7 +137,7 @@ impl SetAside {
 
     /// Sets the bucket's word aside, unless that was done before or its chunk has been passed.
     fn set_aside(&mut self, bucket: usize, word: Bucket) {
-        if bucket < self.passed || self.refused {
+        if bucket < self.passed || bucket >= self.buckets || self.refused {
             return;
         }
         let chunk = &mut self.chunks[bucket / CHUNK];
@@ -149,20 +156,20 @@ impl SetAside {
 }
 
 impl Saving {
-    pub(in crate::table) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { running: AtomicU64::new(0), saves: Mutex::new(Vec::new()) }
     }
 
     /// Whether words are to be set aside. For callers that hold a stripe's lock, and for inserts (rule 2).
     #[inline(always)]
-    pub(in crate::table) fn is_running(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         self.running.load(Ordering::Relaxed) != 0
     }
 
     /// Sets the bucket's word aside for each save that is running.
     #[cold]
     #[inline(never)]
-    pub(in crate::table) fn set_aside(&self, bucket: usize, load: impl FnOnce() -> Bucket) {
+    pub(crate) fn set_aside(&self, bucket: usize, load: impl FnOnce() -> Bucket) {
         let mut saves = self.saves.lock();
         let word = load();
         let number = if fault::injected(Fault::SetsAsideForOneSave) { 1 } else { usize::MAX };
@@ -170,7 +177,7 @@ impl Saving {
     }
 
     /// Begins a save, at this moment. The caller holds the locks of all stripes.
-    pub(in crate::table) fn begin(&self, set_aside: SetAside) -> io::Result<SaveNumber> {
+    pub(crate) fn begin(&self, set_aside: SetAside) -> io::Result<SaveNumber> {
         let mut saves = self.saves.lock();
         // No other save that is running has this number.
         let save = saves.iter().map(|running| running.save + 1).max().unwrap_or(0);
@@ -183,12 +190,17 @@ impl Saving {
     }
 
     /// The reading of the table's clock at the moment of a save that is running, if the table has a clock.
-    pub(in crate::table) fn reading(&self, save: SaveNumber) -> Option<Reading> {
+    pub(crate) fn reading(&self, save: SaveNumber) -> Option<Reading> {
         running(&mut self.saves.lock(), save).reading
     }
 
+    /// How many buckets the table had at the moment of a save that is running.
+    pub(crate) fn buckets(&self, save: SaveNumber) -> usize {
+        running(&mut self.saves.lock(), save).buckets
+    }
+
     /// Passes the chunk from this bucket on and returns what was set aside of it.
-    pub(in crate::table) fn pass(&self, save: SaveNumber, start: usize) -> io::Result<Vec<(usize, Bucket)>> {
+    pub(crate) fn pass(&self, save: SaveNumber, start: usize) -> io::Result<Vec<(usize, Bucket)>> {
         let mut saves = self.saves.lock();
         let running = running(&mut saves, save);
         if running.refused {
@@ -200,7 +212,7 @@ impl Saving {
     }
 
     /// Ends a save, complete or not.
-    pub(in crate::table) fn end(&self, save: SaveNumber) {
+    pub(crate) fn end(&self, save: SaveNumber) {
         let ended = {
             let mut saves = self.saves.lock();
             let place = saves.iter().position(|running| running.save == save.0);

@@ -74,98 +74,21 @@ fn count(step: Step, operation: impl FnOnce()) -> usize {
     steps.get()
 }
 
-/// Keys of different classes, all with the first of four buckets and the third.
+/// Keys of different classes, all with the same two buckets.
 fn growing(nth: usize) -> GrowableKey {
-    GrowableKey::new(0, 4, nth)
-}
-
-/// A filter of four buckets with the first key.
-fn at_rest() -> Growable {
-    let filter = Growable::new();
-    filter.grow();
-    filter.insert(growing(0)).expect("there is room");
-    filter
-}
-
-/// The same while it grows. Inserts have split this many buckets.
-fn amid_a_growth(splits: usize) -> Growable {
-    let filter = at_rest();
-    filter.begin_growth();
-    (0..splits).for_each(|_| filter.help());
-    filter
-}
-
-fn amid_a_shrink() -> Growable {
-    let filter = at_rest();
-    filter.begin_shrink();
-    filter
+    GrowableKey::new(0, 5, nth)
 }
 
 #[test]
 fn what_a_lookup_reads() {
-    let loads = |filter: &Growable, nth| {
-        let lookup = || assert_eq!(filter.contains(growing(nth)), nth == 0);
-        count(Step::Load, lookup)
-    };
-    let loads_of = |filter: &Growable, key| count(Step::Load, || assert!(!filter.contains(key)));
-    let [present, absent] = [0, 1].map(|nth| move |filter: &Growable| loads(filter, nth));
     let fixed = Table::<Smallest>::new(BUCKETS);
-    assert_eq!(count(Step::Load, || assert!(!fixed.contains(key::<Smallest>(0)))), 4, "the look");
-    // The phase, the pointer to the table, twice, and the look.
-    assert_eq!(present(&at_rest()), 3 + 4);
-    // And the phase again.
-    assert_eq!(absent(&at_rest()), 3 + 4 + 1);
-
-    // The phase, twice, the pointers to both tables, twice each, the phase, and the version.
-    let begin = 2 + 4 + 1 + 1;
-    // The version and the phase again.
-    let end = 2;
-    // Amid a growth, how many buckets are marked, and one word for each bucket, whichever those are.
-    for splits in 0..4 {
-        assert_eq!(present(&amid_a_growth(splits)), begin + 1 + 2);
-        assert_eq!(absent(&amid_a_growth(splits)), begin + 1 + 2 + end);
+    assert_eq!(count(Step::Load, || assert!(!fixed.contains(key::<Smallest>(0)))), 4, "the attempt");
+    // And the epoch, the state, and the epoch again, whatever the size.
+    for buckets in 2..=8 {
+        let filter = Growable::of_buckets(buckets);
+        filter.insert(growing(0)).expect("there is room");
+        for nth in [0, 1] {
+            assert_eq!(count(Step::Load, || assert_eq!(filter.contains(growing(nth)), nth == 0)), 4 + 3);
+        }
     }
-    // An insert has split its two buckets, the last ones, and the first. So a lookup meets marks, and reads all words.
-    let filter = amid_a_growth(0);
-    filter.insert(GrowableKey::new(2, 6, 1)).expect("there is room");
-    assert_eq!(loads_of(&filter, GrowableKey::new(2, 6, 2)), begin + 1 + 2 + 4 + end);
-    // Amid a shrink it reads both words of both tables.
-    assert_eq!(present(&amid_a_shrink()), begin + 4);
-    assert_eq!(absent(&amid_a_shrink()), begin + 4 + end);
-}
-
-/// Each bucket that an operation splits takes a lock. An insert splits the two buckets of its key, and as many more as
-/// `growth/resize.rs` says, which is one in models. Others have split what is marked already.
-#[test]
-fn what_an_operation_splits() {
-    let (odd, even) = (GrowableKey::new(2, 6, 0), growing(1));
-    let inserts = |filter: &Growable, key| count(Step::Lock, || filter.insert(key).expect("there is room"));
-    assert_eq!(inserts(&at_rest(), even), 0, "at rest an insert takes no lock");
-    assert_eq!(inserts(&amid_a_shrink(), even), 1, "that of the key");
-    // The insert splits the buckets 1 and 3, and the first that nobody has claimed.
-    assert_eq!([0, 1, 2].map(|splits| inserts(&amid_a_growth(splits), odd)), [3, 2, 2]);
-    // It splits the buckets 0 and 2, and that one.
-    assert_eq!([0, 1, 2].map(|splits| inserts(&amid_a_growth(splits), even)), [2, 2, 1]);
-    // The last bucket, for either reason, and the lock to end the growth.
-    for key in [odd, even] {
-        let filter = amid_a_growth(3);
-        assert_eq!((inserts(&filter, key), filter.tables()), (2, 1));
-    }
-    // A removal and a count split the two buckets of their key, and take its lock. A lookup splits nothing.
-    let filter = amid_a_growth(0);
-    assert_eq!(count(Step::Lock, || assert!(!filter.contains(odd))), 0);
-    assert_eq!(count(Step::Lock, || assert_eq!(filter.count(odd), 0)), 3);
-    assert_eq!(count(Step::Lock, || assert!(!filter.remove(odd))), 1, "nothing is left to split");
-}
-
-/// However the keys are, a growth ends when as many inserts have come as there are buckets to split, or fewer.
-#[test]
-fn how_many_inserts_end_a_growth() {
-    let filter = amid_a_growth(0);
-    let ended = (0..4).any(|_| {
-        filter.insert(growing(1)).expect("there is room");
-        assert!(filter.remove(growing(1)));
-        filter.tables() == 1
-    });
-    assert!(ended, "there are four buckets to split");
 }

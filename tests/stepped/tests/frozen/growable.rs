@@ -1,4 +1,4 @@
-//! Threads that stop amid an operation on a filter that grows and shrinks, at rest and amid a resize.
+//! Threads that stop amid an operation on a filter that grows and shrinks.
 
 use std::cell::Cell;
 
@@ -6,7 +6,7 @@ use ccf_steps::model::{Fault, Growable, GrowableKey};
 
 use crate::{Act, Stop, waits};
 
-/// A filter, of four buckets at rest: of two slots, as all its buckets. In the smaller table all keys have both buckets.
+/// A filter of four buckets of two slots. With two buckets, each key has both.
 struct Scene {
     filter: Growable,
     /// Always in the filter. The last one is in twice, and once while it is removed and put back.
@@ -20,41 +20,26 @@ struct Scene {
 }
 
 /// Keys of different classes.
-fn keys<const N: usize>(first: usize, second: usize) -> [GrowableKey; N] {
-    std::array::from_fn(|nth| GrowableKey::new(first, second, nth))
+fn keys<const N: usize>(even: usize, odd: usize) -> [GrowableKey; N] {
+    std::array::from_fn(|nth| GrowableKey::new(even, odd, nth))
 }
 
 impl Scene {
     fn new(filter: Growable, present: Vec<GrowableKey>) -> Self {
         present.iter().chain(present.last()).for_each(|&key| filter.insert(key).expect("there is room"));
-        let [absent, own, others] = keys(2, 7);
+        let [absent, own, others] = keys(4, 5);
         Self { filter, present, absent, own, others }
     }
 
-    fn at_rest() -> Self {
-        let filter = Growable::new();
-        filter.grow();
-        let [x] = keys(0, 4);
-        let [y] = keys(2, 6);
-        Self::new(filter, vec![x, y])
+    fn usual() -> Self {
+        let ([x], [y]) = (keys(0, 1), keys(2, 3));
+        Self::new(Growable::of_buckets(4), vec![x, y])
     }
 
-    /// In the smaller table, without room for one more.
+    /// With two buckets, and without room for one more.
     fn full() -> Self {
-        let ([x, z], [y]) = (keys(0, 4), keys(2, 6));
+        let ([x, z], [y]) = (keys(0, 1), keys(2, 3));
         Self::new(Growable::new(), vec![x, z, y])
-    }
-
-    fn amid_a_growth() -> Self {
-        let scene = Self::at_rest();
-        scene.filter.begin_growth();
-        scene
-    }
-
-    fn amid_a_shrink() -> Self {
-        let scene = Self::at_rest();
-        scene.filter.begin_shrink();
-        scene
     }
 
     /// What a lookup must answer, whatever step the stopped thread was about to take.
@@ -83,7 +68,7 @@ impl Scene {
     }
 
     fn save(&self) {
-        let loaded = self.filter.save_and_load(|| ()).expect("a table can be saved");
+        let loaded = self.filter.save_and_load(|| ());
         assert!(self.present.iter().all(|&key| loaded.contains(key)), "a present key is not in the snapshot");
     }
 
@@ -112,23 +97,11 @@ const BATCH: fn(&Scene) = |scene| {
     let found = scene.filter.contains_batch(&[scene.present[0], scene.absent]);
     assert_eq!(found, [true, false], "a batch was wrong");
 };
-const LOOKUPS: [Act<Scene>; 6] = [
-    act(Scene::at_rest, LOOKUP),
-    act(Scene::amid_a_growth, LOOKUP),
-    act(Scene::amid_a_shrink, LOOKUP),
-    act(Scene::at_rest, BATCH),
-    act(Scene::amid_a_growth, BATCH),
-    act(Scene::amid_a_shrink, BATCH),
-];
+const LOOKUPS: [Act<Scene>; 2] = [act(Scene::usual, LOOKUP), act(Scene::usual, BATCH)];
 
 const INSERT: fn(&Scene) = |scene| scene.filter.insert(scene.own).expect("there is room");
-/// With the insert that finds no room, and begins to grow.
-const INSERTS: [Act<Scene>; 4] = [
-    act(Scene::at_rest, INSERT),
-    act(Scene::full, INSERT),
-    act(Scene::amid_a_growth, INSERT),
-    act(Scene::amid_a_shrink, INSERT),
-];
+/// With the insert that finds no room, and lets the filter grow.
+const INSERTS: [Act<Scene>; 2] = [act(Scene::usual, INSERT), act(Scene::full, INSERT)];
 
 /// Removes a key, and puts it back.
 const REMOVE: fn(&Scene) = |scene| {
@@ -136,22 +109,12 @@ const REMOVE: fn(&Scene) = |scene| {
     scene.filter.insert(scene.twice()).expect("there is room");
 };
 const COUNT: fn(&Scene) = |scene| assert_eq!(scene.filter.count(scene.twice()), 2, "miscounted");
-const OTHERS: [Act<Scene>; 4] = [
-    act(Scene::amid_a_growth, REMOVE),
-    act(Scene::amid_a_shrink, REMOVE),
-    act(Scene::amid_a_growth, COUNT),
-    act(Scene::amid_a_shrink, COUNT),
-];
+const OTHERS: [Act<Scene>; 2] = [act(Scene::usual, REMOVE), act(Scene::usual, COUNT)];
 
-/// A thread that grows the filter holds the lock for that all the time.
-const GROWTHS: [Act<Scene>; 2] = [
-    act(Scene::at_rest, |scene| scene.filter.grow_if_possible()),
-    act(Scene::amid_a_shrink, |scene| scene.filter.grow_if_possible()),
-];
-/// So does one that shrinks it.
-const SHRINKS: [Act<Scene>; 2] = [
-    act(Scene::at_rest, |scene| scene.filter.shrink_if_possible()),
-    act(Scene::at_rest, |scene| scene.filter.shrink_in_vain()),
+/// Each moves the copies of a bucket.
+const RESIZES: [Act<Scene>; 2] = [
+    act(Scene::usual, |scene| _ = scene.filter.split_if_possible()),
+    act(Scene::usual, |scene| _ = scene.filter.merge_if_possible()),
 ];
 
 #[test]
@@ -162,9 +125,9 @@ fn no_operation_waits_for_a_stopped_lookup() {
                 scene.look();
                 scene.change();
                 scene.save();
-                scene.filter.grow_if_possible();
+                scene.filter.split_if_possible();
                 scene.change();
-                scene.filter.shrink_if_possible();
+                scene.filter.merge_if_possible();
                 scene.change();
                 scene.save();
             };
@@ -177,7 +140,7 @@ fn no_operation_waits_for_a_stopped_lookup() {
 
 #[test]
 fn lookups_never_wait() {
-    for act in INSERTS.into_iter().chain(OTHERS).chain(GROWTHS).chain(SHRINKS) {
+    for act in INSERTS.into_iter().chain(OTHERS).chain(RESIZES) {
         act.stopped(&[], |_, scene| assert!(!waits(|| scene.look()), "a lookup waited"), |scene| scene.look());
     }
 }
@@ -186,7 +149,7 @@ fn lookups_never_wait() {
 #[test]
 #[should_panic(expected = "a present key was missed")]
 fn a_split_that_stops_with_the_entries_in_hand_is_noticed() {
-    act(Scene::amid_a_growth, INSERT).stopped(&[Fault::SplitMarksFirst], |_, scene| scene.look(), |_| ());
+    RESIZES[0].stopped(&[Fault::SplitsUnannounced], |_, scene| scene.look(), |_| ());
 }
 
 /// A writer holds up others only from a step that takes a lock to the step that releases it.
@@ -196,7 +159,7 @@ fn no_operation_waits_for_a_writer_that_stopped_without_a_lock() {
         let all = || {
             scene.change();
             scene.save();
-            scene.filter.grow_if_possible();
+            scene.filter.split_if_possible();
             scene.change();
         };
         assert!(stop.locks > 0 || !waits(all), "an operation waited: {stop:?}");
@@ -205,27 +168,23 @@ fn no_operation_waits_for_a_writer_that_stopped_without_a_lock() {
     OTHERS.iter().for_each(|act| act.stopped(&[], all, |scene| scene.end(0)));
 }
 
-/// A resize that is stopped holds up what needs one table. All others wait only while it holds one more lock.
-///
-/// (An insert may find that a growth can be ended, or a table freed. The real one passes by if the lock for that is
-/// taken. In models it waits: `sync::try_lock`.)
+/// A split or a merge that is stopped holds up what changes the size too. Other operations wait only while it holds a
+/// gate, and then only those that change a bucket of that gate.
 #[test]
-fn only_what_needs_one_table_waits_for_a_stopped_resize() {
-    for (act, shrinks) in GROWTHS.map(|act| (act, false)).into_iter().chain(SHRINKS.map(|act| (act, true))) {
+fn only_what_changes_the_size_waits_for_a_stopped_resize() {
+    for act in RESIZES {
         let stops = Cell::new(0);
         let all = |stop: Stop, scene: &Scene| {
-            stops.set(stops.get() + usize::from(stop.locks == 1));
-            assert_eq!(waits(|| scene.save()), stop.locks > 0, "a save: {stop:?}");
-            let all = || {
-                scene.remove_and_count();
-                if shrinks && scene.filter.tables() == 2 {
-                    scene.change();
-                }
+            stops.set(stops.get() + usize::from(stop.locks > 1));
+            assert!(stop.locks > 1 || !waits(|| scene.remove_and_count()), "an operation waited: {stop:?}");
+            let looks = || {
+                scene.look();
+                assert_eq!(scene.filter.count(scene.twice()), 2, "miscounted");
             };
-            assert!(stop.locks > 1 || !waits(all), "an operation waited: {stop:?}");
+            assert!(!waits(looks), "what changes no word waited: {stop:?}");
         };
         act.stopped(&[], all, |scene| scene.look());
-        assert!(stops.get() > 10, "it has many steps under no other lock");
+        assert!(stops.get() > 3, "it has many steps under a gate");
     }
 }
 
@@ -238,8 +197,7 @@ fn a_thread_that_dies_loses_no_item_and_holds_no_lock() {
         let use_all = || {
             scene.look();
             filter.insert(scene.others).expect("there is room");
-            filter.grow_if_possible();
-            assert_eq!(filter.tables(), 1, "the resize has ended");
+            filter.split_if_possible();
             scene.look();
             for &key in scene.present.iter().chain([&scene.others]) {
                 assert!(filter.count(key) > 0, "an item was lost");
@@ -253,7 +211,7 @@ fn a_thread_that_dies_loses_no_item_and_holds_no_lock() {
         };
         assert!(!waits(use_all), "a lock is still held: {stop:?}");
     };
-    for act in LOOKUPS.into_iter().chain(INSERTS).chain(OTHERS).chain(GROWTHS).chain(SHRINKS) {
+    for act in LOOKUPS.into_iter().chain(INSERTS).chain(OTHERS).chain(RESIZES) {
         act.dies(is_well);
     }
 }

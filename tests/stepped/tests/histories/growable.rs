@@ -93,9 +93,8 @@ enum Ask {
     ContainsBatch,
     RemoveBatch,
     Save,
-    BeginGrowth,
-    Grow,
-    Shrink,
+    Split,
+    Merge,
 }
 
 /// What a thread asks, and about which key.
@@ -128,7 +127,7 @@ impl World for Growing {
 
     fn new(seed: u64) -> Self {
         let random = &mut SmallRng::seed_from_u64(seed);
-        let keys = std::array::from_fn(|key| GrowableKey::new(key % 2, 4 + key / 2 % 2, key / 4));
+        let keys = std::array::from_fn(|key| GrowableKey::new(4 * (key % 2), 1 + 4 * (key / 2 % 2), key / 4));
         let filter = Growable::new();
         // Most worlds are narrow: one or two classes, and few questions.
         let narrow = random.random_ratio(3, 4);
@@ -160,11 +159,12 @@ impl World for Growing {
             ContainsBatch,
             RemoveBatch,
             Save,
-            BeginGrowth,
-            BeginGrowth,
-            Grow,
-            Shrink,
-            Shrink,
+            Split,
+            Split,
+            Split,
+            Merge,
+            Merge,
+            Merge,
         ];
         for (_, questions) in &mut threads {
             questions.extend((0..if narrow { 9 } else { 24 } / number).map(|_| Question {
@@ -213,15 +213,13 @@ impl World for Growing {
             }
             Ask::Save => {
                 let (loaded, until_begun) = diary.save(|begun| filter.save_and_load(begun));
-                let Some(loaded) = loaded else { return };
                 for key in 0..KEYS {
                     let found = loaded.contains(self.keys[key]);
                     diary.add(until_begun(Operation::Saved { key, found, under_way: false }));
                 }
             }
-            Ask::BeginGrowth => filter.begin_growth_if_possible(),
-            Ask::Grow => filter.grow_if_possible(),
-            Ask::Shrink => filter.shrink_if_possible(),
+            Ask::Split => _ = filter.split_if_possible(),
+            Ask::Merge => _ = filter.merge_if_possible(),
         }
     }
 
@@ -279,10 +277,10 @@ fn histories_under_random_schedules_are_linearizable() {
 
 without! {
     random_schedules, in at most 40_000 worlds:
-    SplitMarksFirst, SplitOverwrites, SplitWithoutLock, WriterBringsNothing, LookupTooEarly, LookupIgnoresNext,
-    SwitchesTooSoon
+    SplitsUnannounced, MergesUnannounced, LookupIgnoresMoving, LookupWithoutEpoch, WriterWithoutEpoch, AddsWithoutGate,
+    TakesWithoutGate
 }
 without! {
     real_threads, in at most 1_000_000 worlds:
-    SplitMarksFirst, SplitWithoutLock, LookupIgnoresNext, SwitchesTooSoon
+    SplitsUnannounced, LookupWithoutEpoch, AddsWithoutGate
 }

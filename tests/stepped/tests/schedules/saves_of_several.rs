@@ -1,4 +1,4 @@
-//! Filters that grow and shrink: saves meanwhile, and what loom cannot show (it forgets a load of a word after another
+//! A filter that grows and shrinks: saves meanwhile, and what loom cannot show (it forgets a load of a word after another
 //! thread's load of it).
 
 use std::sync::Arc;
@@ -7,10 +7,9 @@ use ccf_steps::model::{Growable, GrowableKey};
 
 use crate::common::{Job, job, on_shuttle_threads};
 
-/// A filter that has grown this many times, and a key in it.
-fn filter(growths: usize) -> (Arc<Growable>, GrowableKey) {
-    let (filter, x) = (Growable::new(), GrowableKey::new(0, 4, 0));
-    (0..growths).for_each(|_| filter.grow());
+/// A filter of so many buckets, and a key in it that the next split moves.
+fn filter(buckets: usize) -> (Arc<Growable>, GrowableKey) {
+    let (filter, x) = (Growable::of_buckets(buckets), GrowableKey::new(6, 7, 0));
     filter.place(x, false);
     (Arc::new(filter), x)
 }
@@ -24,41 +23,40 @@ fn finds(filter: &Arc<Growable>, x: GrowableKey) -> Job {
     role(filter, move |filter| assert!(filter.contains(x), "a present key was missed"))
 }
 
-/// `x` is moved within the larger table, from the bucket that a lookup reads last to the one that it reads first.
-fn a_relocation_amid_a_growth() {
-    let (filter, x) = (Arc::new(Growable::new()), GrowableKey::new(0, 4, 0));
+/// `x` is moved from the bucket that a lookup reads last to the one that it reads first, and a split moves it on.
+fn a_relocation_beside_a_split() {
+    let (filter, x) = (Arc::new(Growable::of_buckets(2)), GrowableKey::new(6, 7, 0));
     filter.place(x, true);
-    filter.begin_growth();
-    filter.help();
     let mover = role(&filter, move |filter| assert!(filter.relocate(x, true), "no other thread moves it"));
-    on_shuttle_threads(vec![finds(&filter, x), mover]);
+    on_shuttle_threads(vec![finds(&filter, x), mover, role(&filter, Growable::split)]);
 }
 
-/// A shrink is undone, and the next one moves the key to yet another table.
-fn two_shrinks() {
-    let (filter, x) = filter(1);
-    let shrinker = role(&filter, |filter| {
-        filter.shrink_in_vain();
-        filter.shrink();
+/// While a lookup sleeps, a bucket is split and merged again: the state is the same, and the epoch is not.
+fn a_state_that_comes_round() {
+    let (filter, x) = filter(2);
+    let resizer = role(&filter, |filter| {
+        filter.split();
+        filter.merge();
     });
-    on_shuttle_threads(vec![finds(&filter, x), shrinker]);
+    on_shuttle_threads(vec![finds(&filter, x), resizer]);
 }
 
-/// A save begins before or amid a growth and a shrink.
+/// A save begins before, amid or after a split and a merge.
 fn a_save_among_resizes() {
-    let (filter, x) = filter(1);
+    let (filter, x) = filter(3);
     let saver = role(&filter, move |filter| {
-        let loaded = filter.save_and_load(|| ()).expect("a table can be saved");
-        assert!(loaded.contains(x), "a present key is not in the snapshot");
+        let loaded = filter.save_and_load(|| ());
+        assert!(loaded.contains(x) && loaded.count(x) == 1, "a present key is not in the snapshot");
     });
     let resizer = role(&filter, |filter| {
-        filter.grow();
-        filter.shrink();
+        filter.merge();
+        filter.split();
+        filter.split();
     });
     on_shuttle_threads(vec![saver, resizer]);
 }
 
-/// Tests that a scene holds, and that it fails with each of the seeded bugs.
+/// Tests that a scene holds, and that it fails with each of the injected faults.
 macro_rules! scene_of_several {
     ($name:ident, fails with $message:literal for [$($fault:ident),+]) => {
         mod $name {
@@ -83,12 +81,13 @@ macro_rules! scene_of_several {
 }
 
 scene_of_several! {
-    a_relocation_amid_a_growth,
-    fails with "a present key was missed" for [LookupWithoutVersion, RelocateWithoutBump]
+    a_relocation_beside_a_split,
+    fails with "a present key was missed"
+    for [LookupWithoutVersion, RelocateWithoutBump, RelocateClearsFirst, LookupWithoutEpoch]
 }
 scene_of_several! {
-    two_shrinks,
-    fails with "a present key was missed" for [LookupIgnoresLaterNext]
+    a_state_that_comes_round,
+    fails with "a present key was missed" for [LookupWithoutEpoch, LookupIgnoresMoving, SplitsUnannounced]
 }
 scene_of_several! {
     a_save_among_resizes,

@@ -1,0 +1,379 @@
+//! CONCURRENT: the state of a table that grows, and the steps that all operations consist of. `growth/mod.rs` has the
+//! protocol and its argument.
+
+use crossbeam_utils::CachePadded;
+
+use crate::error::build::BuildError;
+use crate::error::kind::FilterKind;
+use crate::word::layouts::{AnyLayout, Layouts};
+use crate::growth::plan::Plan;
+use crate::machine::memory::boxed_slice;
+use crate::machine::segments::Segments;
+use crate::sync::fault::{self, Fault};
+use crate::sync::{self, AtomicU64, Mutex, MutexGuard, Ordering, Tally};
+use crate::table::counters::Counters;
+use crate::table::face::filter_plan::FilterPlan;
+use crate::table::face::plan::TablePlan;
+use crate::table::image::save::Saving;
+use crate::table::stripe::{Guard, MAX_STRIPES, Stripe};
+use crate::word::bucket::Bucket;
+use crate::word::classes::{Class, GROUP, Place, State, stripe_number};
+
+/// Why a table could not be built.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Refusal {
+    MemoryLimit { needed: usize, limit: usize },
+    OutOfMemory { bytes: usize },
+}
+
+impl Refusal {
+    pub(crate) fn to_build(self) -> BuildError {
+        match self {
+            Self::MemoryLimit { needed, limit } => BuildError::MemoryLimit { needed, limit },
+            Self::OutOfMemory { bytes } => BuildError::OutOfMemory { bytes },
+        }
+    }
+}
+
+/// The fewest and the most gates. A group has a gate for each of its buckets.
+const LEAST_GATES: usize = GROUP;
+const MOST_GATES: usize = if cfg!(ccf_model) { 2 } else { 1024 };
+
+/// The fewest stripes. A class keeps its stripe for the table's whole life, so a table that begins small has few.
+const LEAST_STRIPES: usize = if cfg!(ccf_model) { 2 } else { 32 };
+
+/// A concurrent multiset of classes, in a table that grows and shrinks by some buckets at a time. Keys are passed as
+/// hashes, which [`mixed`](crate::word::geometry::mixed) has made.
+#[derive(Debug)]
+pub(crate) struct GrowingTable {
+    pub(crate) plan: Plan,
+    pub(super) layouts: Layouts,
+    pub(super) words: Segments,
+    /// On a cache line of its own, which changes only when the table's size does.
+    size: Box<[CachePadded<Size>; 1]>,
+    pub(super) stripes: Box<[Stripe]>,
+    /// A bucket's word changes only while its gate is held. The low bits of its number choose the gate, and those are the
+    /// same for the two buckets that it becomes.
+    pub(super) gates: Box<[Mutex<()>]>,
+    /// The whole words of the buckets that are being split or merged.
+    pub(super) moving: Box<[AtomicU64; GROUP]>,
+    pub(crate) counters: Counters,
+    /// In a box, like all that is atomic: see `table/table.rs`.
+    saving: Box<[Saving; 1]>,
+    /// What changes with the size.
+    resizing: Box<[CachePadded<Resizing>; 1]>,
+}
+
+#[derive(Debug)]
+struct Size {
+    /// How often `state` has changed. A change of the state comes first, then this, then what the change is for.
+    epoch: AtomicU64,
+    state: AtomicU64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Resizing {
+    /// Held by a thread that changes the size, for a group at a time.
+    pub(crate) lock: Mutex<()>,
+    /// Held by a call that asks for another size, so that two of them do not undo each other's work.
+    pub(super) requests: Mutex<()>,
+    /// The number of buckets whose memory the system has not got back.
+    pub(super) touched: Tally,
+}
+
+impl GrowingTable {
+    /// An empty table of the plan's first size.
+    pub(crate) fn new(plan: Plan) -> Result<Self, Refusal> {
+        Self::of_buckets(plan, plan.first)
+    }
+
+    /// An empty table of this many buckets.
+    pub(crate) fn of_buckets(plan: Plan, buckets: usize) -> Result<Self, Refusal> {
+        Self::check_limit(&plan, buckets)?;
+        let bytes = Self::memory_at(&plan, buckets) - plan.memory_of_caller;
+        Self::try_new(plan, buckets).ok_or(Refusal::OutOfMemory { bytes })
+    }
+
+    fn try_new(plan: Plan, buckets: usize) -> Option<Self> {
+        let (first_bits, state) = (plan.first.ilog2(), State::of_buckets(buckets));
+        let layouts = Layouts::new(plan.classes, plan.encoding, first_bits)?;
+        let words = Segments::new(plan.pages, first_bits)?;
+        let last = if state.split() == 0 { state.level() } else { state.level() + 1 };
+        for bits in first_bits..last {
+            words.lengthen(plan.pages, bits).then_some(())?;
+        }
+        let state = state.with_own(layouts.kind(state.level(), state.split() > 0));
+        let size = || CachePadded::new(Size { epoch: AtomicU64::new(0), state: AtomicU64::new(state.0) });
+        let touched = || Tally::new(buckets as u64);
+        let resizing =
+            || CachePadded::new(Resizing { lock: Mutex::new(()), requests: Mutex::new(()), touched: touched() });
+        let table = Self {
+            layouts,
+            words,
+            size: boxed_slice(1, size)?.try_into().ok()?,
+            stripes: boxed_slice(Self::stripes_of(&plan), Stripe::new)?,
+            gates: boxed_slice(Self::gates_of(&plan), || Mutex::new(()))?,
+            moving: boxed_slice(GROUP, || AtomicU64::new(0))?.try_into().ok()?,
+            counters: Counters::new(Self::counted_by(&plan))?,
+            saving: boxed_slice(1, Saving::new)?.try_into().ok()?,
+            resizing: boxed_slice(1, resizing)?.try_into().ok()?,
+            plan,
+        };
+        if cfg!(ccf_model = "loom") {
+            // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value of a
+            // `SeqCst` exchange correctly.
+            (0..buckets).for_each(|number| table.store(number, Bucket::default()));
+            table.change_state(state);
+        }
+        Some(table)
+    }
+
+    fn stripes_of(plan: &Plan) -> usize {
+        (plan.first / 16).clamp(LEAST_STRIPES, MAX_STRIPES).next_power_of_two().min(MAX_STRIPES)
+    }
+
+    fn gates_of(plan: &Plan) -> usize {
+        (1 << plan.first.ilog2()).clamp(LEAST_GATES, MOST_GATES)
+    }
+
+    /// The number of buckets by which the counters are sized.
+    fn counted_by(plan: &Plan) -> usize {
+        plan.largest().min(1 << 15)
+    }
+
+    /// Whether a table of this many buckets is within the limit.
+    pub(crate) fn check_limit(plan: &Plan, buckets: usize) -> Result<(), Refusal> {
+        let (needed, limit) = (Self::memory_at(plan, buckets), plan.memory_limit);
+        if needed > limit { Err(Refusal::MemoryLimit { needed, limit }) } else { Ok(()) }
+    }
+
+    /// In bytes, of a table of this many buckets, including the caller's own memory.
+    pub(crate) fn memory_at(plan: &Plan, buckets: usize) -> usize {
+        let own = Self::stripes_of(plan) * size_of::<Stripe>()
+            + Self::gates_of(plan) * size_of::<Mutex<()>>()
+            + Counters::memory_for(Self::counted_by(plan))
+            + GROUP * size_of::<u64>()
+            + size_of::<CachePadded<Size>>()
+            + size_of::<Saving>()
+            + size_of::<CachePadded<Resizing>>()
+            + Segments::OWN_MEMORY;
+        plan.memory_of_caller.saturating_add(own).saturating_add(memory_of_words(plan, buckets))
+    }
+
+    /// The size at this moment.
+    #[inline(always)]
+    pub(super) fn state(&self) -> State {
+        // Acquire: a thread that sees a size sees its segments and, if buckets are being moved, their words in `moving`.
+        // SeqCst: see `growth/mod.rs`, *Across keys*.
+        State(self.size[0].state.load(Ordering::SeqCst))
+    }
+
+    /// What an operation without a lock reads before the state.
+    #[inline(always)]
+    pub(super) fn epoch(&self) -> u64 {
+        // As for the state: the reads that follow may not come before it.
+        self.size[0].epoch.load(Ordering::SeqCst)
+    }
+
+    /// Whether no change of the state has begun to move copies since this epoch.
+    #[inline(always)]
+    pub(super) fn is_still(&self, epoch: u64) -> bool {
+        // SeqCst: it comes after the reads of words, in the one order.
+        self.size[0].epoch.load(Ordering::SeqCst) == epoch
+    }
+
+    /// Changes the state. The caller has the lock for that.
+    pub(super) fn change_state(&self, state: State) {
+        let is_split = state.split() > 0 || state.is_moving();
+        let state = state.with_own(self.layouts.kind(state.level(), is_split));
+        // An exchange, because loom has no strong `SeqCst` store.
+        self.size[0].state.swap(state.0, Ordering::SeqCst);
+        // After the state: a thread that has read this epoch, and then an older state, sees the epoch change before it
+        // could see a word that has changed for it. Before the words: see `growth/mod.rs`.
+        self.size[0].epoch.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The stripe of a class.
+    #[inline(always)]
+    pub(super) fn stripe(&self, class: Class) -> &Stripe {
+        crate::machine::arch::at(&self.stripes, stripe_number(class) & (self.stripes.len() - 1))
+    }
+
+    /// Locks the class's stripe.
+    pub(crate) fn lock(&self, class: Class) -> Guard<'_> {
+        self.stripe(class).lock(&self.counters)
+    }
+
+    /// Calls `work` with the locks of all stripes, which are taken in order.
+    pub(super) fn under_all_locks<R>(&self, fault: Fault, work: impl FnOnce() -> R) -> R {
+        let mut locks = [const { None }; MAX_STRIPES];
+        for (lock, stripe) in locks.iter_mut().zip(&self.stripes) {
+            *lock = stripe.lock_unless(fault, &self.counters).into_lock();
+        }
+        work()
+    }
+
+    /// Locks the gate of a bucket.
+    #[inline(always)]
+    pub(super) fn gate(&self, number: usize) -> MutexGuard<'_, ()> {
+        let gate = crate::machine::arch::at(&self.gates, number & (self.gates.len() - 1));
+        sync::lock(gate, || self.counters.lock_waited())
+    }
+
+    /// The gate of this side, and where its copies are while that is held.
+    #[inline(always)]
+    pub(super) fn enter(&self, side: u32, left_out: Fault) -> (Option<MutexGuard<'_, ()>>, Place) {
+        if fault::injected(left_out) {
+            return (None, self.state().place(side));
+        }
+        loop {
+            let gate = self.gate(side as usize);
+            let state = self.state();
+            if state.moving_at(side).is_none() {
+                return (Some(gate), state.place(side));
+            }
+            // The thread that was moving them held this gate, so it has died.
+            drop(gate);
+            let _resizing = self.resizing().lock.lock();
+            self.recover();
+        }
+    }
+
+    /// The word of a bucket that there is.
+    #[inline(always)]
+    pub(super) fn word(&self, number: usize) -> &AtomicU64 {
+        self.words.get(number).expect("the state says that this bucket is there")
+    }
+
+    /// What a bucket holds.
+    #[inline(always)]
+    pub(super) fn load(&self, number: usize) -> Bucket {
+        load(self.word(number))
+    }
+
+    /// Changes a bucket's word. The caller holds its gate.
+    #[inline(always)]
+    pub(super) fn store(&self, number: usize, bucket: Bucket) {
+        // Release: a thread that sees this copy sees what its inserter saw, and one that sees a copy gone sees the bump
+        // before it. SeqCst: see `growth/mod.rs`, *Across keys*. An exchange, because loom has no strong `SeqCst` store.
+        self.word(number).swap(bucket.0, Ordering::SeqCst);
+    }
+
+    /// What is on one side of a class in this state, and the depth at which it is stored. It was so at the moment of the
+    /// read, if the epoch is the same afterwards.
+    #[inline(always)]
+    pub(super) fn contents(&self, state: State, side: u32) -> (Bucket, u32) {
+        if let Some(at) = state.moving_at(side)
+            && !fault::injected(Fault::LookupIgnoresMoving)
+        {
+            return (load(&self.moving[at]), state.level());
+        }
+        let Place { number, depth } = state.place(side);
+        // A thread that has slept since it read the state may find that a bucket is not there.
+        (self.words.get(number).map_or(Bucket::default(), load), depth)
+    }
+
+    /// The layout of buckets of this depth.
+    #[inline(always)]
+    pub(super) fn layout(&self, depth: u32) -> AnyLayout<'_> {
+        self.layouts.at(depth)
+    }
+
+    pub(crate) fn saving(&self) -> &Saving {
+        let [saving] = &*self.saving;
+        saving
+    }
+
+    /// Sets the bucket's word aside for the saves that are running. The caller holds its gate.
+    #[inline(always)]
+    pub(super) fn set_aside(&self, number: usize, left_out: Fault) {
+        if self.saving().is_running() && !fault::injected(left_out) {
+            self.saving().set_aside(number, || self.load(number));
+        }
+    }
+
+    /// What a filter of this many buckets is by its settings.
+    pub(crate) fn filter_plan(plan: &Plan, buckets: usize) -> FilterPlan {
+        let state = State::of_buckets(buckets);
+        let table = TablePlan::new(plan.shape(state), buckets, plan.pages);
+        let [first, largest] = plan.first_and_last();
+        FilterPlan {
+            capacity: plan.capacity(state),
+            memory_usage: Self::memory_at(plan, buckets),
+            max_false_positive_rate: plan.rate(plan.slots(state) as f64),
+            max_capacity: Some(plan.max_capacity()),
+            max_memory_usage: Some(Self::memory_at(plan, plan.largest())),
+            first,
+            largest,
+            slots: plan.slots(state),
+            classes: Some((plan.classes, plan.encoding)),
+            ..FilterPlan::of_table(FilterKind::Growable, table, plan.memory_of_caller)
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.counters.len()
+    }
+
+    /// The probability that an absent key is taken for one that is in, at the present number of items.
+    pub(crate) fn expected_rate(&self) -> f64 {
+        self.plan.rate(self.len() as f64)
+    }
+
+    /// The same with every slot taken.
+    pub(crate) fn max_rate(&self) -> f64 {
+        self.plan.rate(self.slots() as f64)
+    }
+
+    pub(crate) fn record_negatives(&self, count: u64) {
+        self.counters.record_negatives(count);
+    }
+
+    pub(crate) fn record_false_positives(&self, count: u64) {
+        self.counters.record_false_positives(count);
+    }
+
+    /// How many items the table is made for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.plan.capacity(self.state())
+    }
+
+    pub(crate) fn max_capacity(&self) -> usize {
+        self.plan.max_capacity()
+    }
+
+    pub(crate) fn slots(&self) -> usize {
+        self.plan.slots(self.state())
+    }
+
+    /// In bytes, including the caller's own memory.
+    pub(crate) fn memory_usage(&self) -> usize {
+        // Relaxed: a figure.
+        Self::memory_at(&self.plan, self.resizing().touched.load(Ordering::Relaxed) as usize)
+    }
+
+    pub(crate) fn resizing(&self) -> &Resizing {
+        let [resizing] = &*self.resizing;
+        resizing
+    }
+}
+
+/// From this size on, an allocator gets memory from the system for a segment alone.
+const LARGE_SEGMENT: usize = 128 << 10;
+
+/// How many bytes the words of so many buckets take. The last segment is requested as a whole. If it is large, the system
+/// gives its pages when they are touched, so only those count.
+fn memory_of_words(plan: &Plan, buckets: usize) -> usize {
+    let (first, last) = (1usize << plan.first.ilog2(), buckets.next_power_of_two());
+    let touched = (buckets * size_of::<u64>()).next_multiple_of(crate::machine::arch::page_size());
+    let all = last.max(first) * size_of::<u64>();
+    if all / 2 < LARGE_SEGMENT { all } else { all.min(touched) }
+}
+
+/// What the word holds.
+#[inline(always)]
+pub(super) fn load(word: &AtomicU64) -> Bucket {
+    // Acquire: a thread that sees a copy gone sees the bump that announced it, one that sees a copy sees what its inserter
+    // saw, and one that sees what a change of the size has stored sees its epoch. SeqCst: see `growth/mod.rs`.
+    Bucket(word.load(Ordering::SeqCst))
+}

@@ -1,0 +1,142 @@
+//! A list of words that gets longer while other threads use it, and no word ever moves.
+//!
+//! It consists of segments. The first has a power of two of words, and each further one has as many as all before it. So
+//! the number of bits of an index names the segment. The table of segments has, for each number of bits, where a word
+//! with the index 0 would be if the segment began there.
+
+use crate::machine::memory::Pages;
+
+pub(crate) use imp::Segments;
+
+/// What a segment's words are.
+#[cfg(not(ccf_model))]
+mod imp {
+    #![allow(unsafe_code, reason = "a reference to a word of a segment; each block has its SAFETY note")]
+
+    use core::ptr::null_mut;
+    use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+    use super::Pages;
+    use crate::machine::memory::{boxed_slice, zeroed_on};
+
+    /// How many segments there can be, and one for the index 0.
+    const MOST: usize = u32::BITS as usize + 1;
+
+    #[derive(Debug)]
+    pub(crate) struct Segments {
+        /// By the number of bits of an index: the segment's first word less the index of that. Null if there is no
+        /// such segment.
+        bases: Box<[AtomicPtr<AtomicU64>]>,
+        first_bits: u32,
+    }
+
+    impl Segments {
+        /// What it takes beside the words, in bytes.
+        pub(crate) const OWN_MEMORY: usize = MOST * size_of::<AtomicPtr<AtomicU64>>();
+
+        /// A list of `1 << first_bits` zeros, or `None` if the memory is refused.
+        pub(crate) fn new(pages: Pages, first_bits: u32) -> Option<Self> {
+            let segments = Self { bases: boxed_slice(MOST, || AtomicPtr::new(null_mut()))?, first_bits };
+            let first = Box::into_raw(zeroed_on(pages, 1 << first_bits)?).cast::<AtomicU64>();
+            for base in &segments.bases[..=first_bits as usize] {
+                base.store(first, Ordering::Release);
+            }
+            Some(segments)
+        }
+
+        /// The word with this index, or `None` if the list is shorter.
+        #[inline(always)]
+        pub(crate) fn get(&self, index: usize) -> Option<&AtomicU64> {
+            let bits = (usize::BITS - index.leading_zeros()) as usize;
+            // Acquire, with `lengthen`: the zeros of the segment come first.
+            let base = self.bases.get(bits)?.load(Ordering::Acquire);
+            if base.is_null() {
+                return None;
+            }
+            // SAFETY: the base is that of the segment of all indices with so many bits (`lengthen`), or of the first one,
+            // which has all indices of up to `first_bits` bits (`new`). So the word is in it. A segment is freed when the
+            // list is dropped, and not before.
+            Some(unsafe { &*base.wrapping_add(index) })
+        }
+
+        /// Makes sure that the words with the indices of `1 << bits` up to twice that are there. They are zeros if they
+        /// were not. Returns whether they are: `false` if the memory is refused. Only one thread at a time calls this.
+        pub(crate) fn lengthen(&self, pages: Pages, bits: u32) -> bool {
+            let base = &self.bases[bits as usize + 1];
+            if base.load(Ordering::Relaxed).is_null() {
+                let Some(segment) = zeroed_on(pages, 1 << bits) else { return false };
+                let start = Box::into_raw(segment).cast::<AtomicU64>();
+                // Release, with `get`.
+                base.store(start.wrapping_sub(1 << bits), Ordering::Release);
+            }
+            true
+        }
+
+        /// The segments that are there, each with the index of its first word.
+        fn all(&self) -> impl Iterator<Item = (usize, &[AtomicU64])> {
+            (self.first_bits as usize..MOST).filter_map(|bits| {
+                let is_first = bits == self.first_bits as usize;
+                let (start, len) = if is_first { (0, 1 << bits) } else { (1 << (bits - 1), 1 << (bits - 1)) };
+                let word: *const AtomicU64 = self.get(start)?;
+                // SAFETY: a segment has so many words from its first one on, all of them initialized. It is freed when the
+                // list is dropped, and not before.
+                Some((start, unsafe { core::slice::from_raw_parts(word, len) }))
+            })
+        }
+
+        /// Gives the memory of the words from this index on back to the system, as far as that is possible. They may become
+        /// zeros, or stay as they are. Returns whether it was possible.
+        pub(crate) fn release(&self, from: usize) -> bool {
+            let mut released = true;
+            for (start, words) in self.all() {
+                if start + words.len() > from {
+                    released &= crate::machine::arch::release(&words[from.saturating_sub(start)..]);
+                }
+            }
+            released
+        }
+    }
+
+    impl Drop for Segments {
+        fn drop(&mut self) {
+            for (_, words) in self.all() {
+                // SAFETY: `new` and `lengthen` have made a box of just these words into a pointer, and nobody uses the
+                // list any more. The iterator does not come back to them.
+                drop(unsafe { Box::from_raw(core::ptr::from_ref(words).cast_mut()) });
+            }
+        }
+    }
+}
+
+/// In models: all words that there can be, at once.
+#[cfg(ccf_model)]
+mod imp {
+    use super::Pages;
+    use crate::sync::AtomicU64;
+
+    #[derive(Debug)]
+    pub(crate) struct Segments {
+        words: Box<[AtomicU64]>,
+    }
+
+    impl Segments {
+        const LEN: usize = 8;
+        pub(crate) const OWN_MEMORY: usize = 0;
+
+        pub(crate) fn new(_: Pages, _: u32) -> Option<Self> {
+            Some(Self { words: (0..Self::LEN).map(|_| AtomicU64::new(0)).collect() })
+        }
+
+        pub(crate) fn get(&self, index: usize) -> Option<&AtomicU64> {
+            self.words.get(index)
+        }
+
+        pub(crate) fn lengthen(&self, _: Pages, bits: u32) -> bool {
+            2 << bits <= Self::LEN
+        }
+
+        pub(crate) fn release(&self, _: usize) -> bool {
+            true
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Pure: the classes of a table that grows a bucket at a time, and where their copies are.
+//!
+//! Linear hashing (Litwin, VLDB 1980) under partial-key cuckoo hashing (Fan et al., CoNEXT 2014, section 3.1). A
+//! *class* is a *base*, the bits of the fingerprint that even the largest table stores, and an even number of `K` bits.
+//! Its two *sides* are that number and the number xor `g(base)`, where `g` is an odd hash. So one side is even and the
+//! other one odd, and they are never the same.
+//!
+//! At *depth* `d` the bucket of a side is given by the side's low `d` bits, and a slot stores the base and the even
+//! side's bits from `d` on: the same in both buckets. So a slot and the number of its bucket give the class: the parity
+//! of the number says which side it is.
+//!
+//! A table of `2^level + split` buckets has two depths. The buckets below `split`, and those from `2^level` on, have
+//! depth `level + 1`; the others have depth `level`. To *split* bucket `split` is to move the copies whose next bit is 1
+//! to bucket `split + 2^level`. When `split` reaches `2^level`, the level rises.
+
+use crate::word::layout::NEVER_ZERO;
+
+/// What two keys have in common that the table cannot tell apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Class {
+    pub(crate) base: u32,
+    /// The even one and the odd one. The odd one has more than `K` bits, of which no depth uses the others.
+    pub(crate) sides: [u32; 2],
+}
+
+/// How a hash becomes a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Classes {
+    base_mask: u32,
+    even_mask: u32,
+    base_bits: u8,
+    side_bits: u8,
+}
+
+impl Classes {
+    /// With bases and sides of so many bits.
+    pub(crate) fn new(base_bits: u32, side_bits: u32) -> Self {
+        assert!((NEVER_ZERO..=u32::BITS).contains(&base_bits), "slots are never 0");
+        assert!((1..=u32::BITS).contains(&side_bits), "a side is a u32");
+        Self {
+            base_mask: u32::MAX >> (u32::BITS - base_bits),
+            even_mask: u32::MAX >> (u32::BITS - side_bits) & !1,
+            base_bits: base_bits as u8,
+            side_bits: side_bits as u8,
+        }
+    }
+
+    pub(crate) fn base_bits(self) -> u32 {
+        self.base_bits.into()
+    }
+
+    /// The largest depth.
+    pub(crate) fn side_bits(self) -> u32 {
+        self.side_bits.into()
+    }
+
+    /// How many bits a slot stores at this depth.
+    #[inline(always)]
+    pub(crate) fn stored_bits(self, depth: u32) -> u32 {
+        u32::from(self.base_bits) + u32::from(self.side_bits) - depth
+    }
+
+    /// The class of a hash that [`mixed`](crate::word::geometry::mixed) has made.
+    #[inline(always)]
+    pub(crate) fn of(self, hash: u64) -> Class {
+        self.with(hash as u32 & self.base_mask, (hash >> 32) as u32 & self.even_mask)
+    }
+
+    /// A hash of the class.
+    pub(crate) fn hash(self, class: Class) -> u64 {
+        u64::from(class.sides[0]) << 32 | u64::from(class.base)
+    }
+
+    #[inline(always)]
+    fn with(self, base: u32, even: u32) -> Class {
+        Class { base, sides: [even, even ^ turn(base)] }
+    }
+
+    /// What a slot stores of the class at this depth.
+    #[inline(always)]
+    pub(crate) fn stored(self, class: Class, depth: u32) -> u32 {
+        // In 64 bits, since either shift may be by 32.
+        class.base | ((u64::from(class.sides[0]) >> depth) << self.base_bits) as u32
+    }
+
+    /// The class of what is stored in the bucket with this number, at this depth.
+    pub(crate) fn of_stored(self, number: usize, depth: u32, stored: u32) -> Class {
+        let base = stored & self.base_mask;
+        let low = if number.is_multiple_of(2) { number } else { number ^ turn(base) as usize };
+        let (low, high) = (low as u64 & ((1 << depth) - 1), u64::from(stored) >> self.base_bits << depth);
+        self.with(base, (low | high) as u32)
+    }
+}
+
+/// `g`. The middle bits of a product depend on all bits of the base, so two relocations in a row lead to many buckets.
+#[inline(always)]
+fn turn(base: u32) -> u32 {
+    (u64::from(base).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32 | 1
+}
+
+/// A number by which the classes are spread over the stripes. It depends on the base alone, so a class keeps its stripe.
+#[inline(always)]
+pub(crate) fn stripe_number(class: Class) -> usize {
+    // The bit that is always 1 is left out.
+    ((class.sides[0] ^ class.sides[1]) >> 1) as usize
+}
+
+/// The bucket of a side, and its depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) number: usize,
+    pub(crate) depth: u32,
+}
+
+/// The size of a table, in one word.
+///
+/// From the low end: 6 bits for the level; one bit that says whether the [`GROUP`] buckets from `split` on are being
+/// split or merged; from bit 8 on, 8 bits of the caller's own, which follow from the level; from bit 16 on, `split`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct State(pub(crate) u64);
+
+/// How many buckets are split at a time. Split pointers are multiples of it.
+pub(crate) const GROUP: usize = if cfg!(ccf_model) { 1 } else { 32 };
+
+const MOVING: u64 = 1 << 6;
+const OWN_AT: u32 = 8;
+const SPLIT_AT: u32 = 16;
+
+impl State {
+    /// Of a table of so many buckets, none of which is being split.
+    pub(crate) fn of_buckets(buckets: usize) -> Self {
+        let level = buckets.ilog2();
+        Self(u64::from(level) | (buckets as u64 ^ 1 << level) << SPLIT_AT)
+    }
+
+    /// The same, while the buckets from here on are being split or merged.
+    pub(crate) fn moving(self) -> Self {
+        Self(self.0 | MOVING)
+    }
+
+    pub(crate) fn with_own(self, own: u8) -> Self {
+        Self(self.0 & !(0xff << OWN_AT) | u64::from(own) << OWN_AT)
+    }
+
+    #[inline(always)]
+    pub(crate) fn own(self) -> u8 {
+        (self.0 >> OWN_AT) as u8
+    }
+
+    #[inline(always)]
+    pub(crate) fn level(self) -> u32 {
+        self.0 as u32 & 63
+    }
+
+    #[inline(always)]
+    pub(crate) fn split(self) -> u64 {
+        self.0 >> SPLIT_AT
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_moving(self) -> bool {
+        self.0 & MOVING != 0
+    }
+
+    pub(crate) fn buckets(self) -> usize {
+        (1 << self.level()) + self.split() as usize
+    }
+
+    /// Where the copies are that are on this side, unless they are being moved.
+    #[inline(always)]
+    pub(crate) fn place(self, side: u32) -> Place {
+        let mask = (1 << self.level()) - 1;
+        let low = u64::from(side) & mask;
+        let is_split = u64::from(low < self.split());
+        let number = u64::from(side) & (mask | is_split << self.level());
+        Place { number: number as usize, depth: self.level() + is_split as u32 }
+    }
+
+    /// If this side's copies are being moved: the place of their bucket in the group.
+    #[inline(always)]
+    pub(crate) fn moving_at(self, side: u32) -> Option<usize> {
+        let low = u64::from(side) & ((1 << self.level()) - 1);
+        let at = low.wrapping_sub(self.split());
+        (self.is_moving() && at < GROUP as u64).then_some(at as usize)
+    }
+
+    /// The depth of the bucket with this number.
+    #[inline(always)]
+    pub(crate) fn depth(self, number: usize) -> u32 {
+        let number = number as u64;
+        self.level() + u32::from(number < self.split() || number >> self.level() != 0)
+    }
+}
+
+#[cfg(test)]
+#[path = "classes_tests.rs"]
+mod tests;

@@ -1,0 +1,70 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::word::geometry::mixed;
+
+/// Classes, and a state that they can have.
+fn any() -> impl Strategy<Value = (Classes, State)> {
+    (NEVER_ZERO..=24, 6u32..=32).prop_flat_map(|(base_bits, side_bits)| {
+        let side_bits = side_bits.min(40 - base_bits);
+        let largest = 1u64 << side_bits;
+        (32u64..=largest).prop_map(move |buckets| {
+            let buckets = (buckets as usize).next_multiple_of(GROUP).min(largest as usize);
+            (Classes::new(base_bits, side_bits), State::of_buckets(buckets))
+        })
+    })
+}
+
+proptest! {
+    /// The slot and the number of the bucket give the class, from either side and at any size.
+    #[test]
+    fn what_is_stored_gives_the_class((classes, state) in any(), hash: u64) {
+        let class = classes.of(mixed(hash));
+        for side in class.sides {
+            let Place { number, depth } = state.place(side);
+            prop_assert!(number < state.buckets());
+            prop_assert_eq!(state.depth(number), depth);
+            let stored = classes.stored(class, depth);
+            prop_assert!(u64::from(stored) >> classes.stored_bits(depth) == 0);
+            prop_assert!(stored & ((1 << NEVER_ZERO) - 1) != 0, "no slot is 0");
+            let again = classes.of_stored(number, depth, stored);
+            prop_assert_eq!(classes.hash(again), classes.hash(class));
+            prop_assert_eq!(classes.of(classes.hash(class)), class);
+        }
+    }
+
+    /// The two sides have two buckets.
+    #[test]
+    fn the_buckets_differ((classes, state) in any(), hash: u64) {
+        let [even, odd] = classes.of(mixed(hash)).sides.map(|side| state.place(side).number);
+        prop_assert!(even % 2 == 0 && odd % 2 == 1);
+    }
+
+    /// A split moves copies only from the buckets that are split to those that come in.
+    #[test]
+    fn a_split_moves_only_its_own_group((classes, state) in any(), hash: u64) {
+        let (split, level) = (state.split() as usize, state.level());
+        prop_assume!(level < classes.side_bits());
+        let after = State::of_buckets(state.buckets() + GROUP);
+        for side in classes.of(mixed(hash)).sides {
+            let (before, after) = (state.place(side), after.place(side));
+            let is_moved = (split..split + GROUP).contains(&before.number);
+            prop_assert_eq!(state.moving().moving_at(side), is_moved.then(|| before.number - split));
+            if is_moved {
+                prop_assert_eq!(after.depth, before.depth + 1);
+                prop_assert!(after.number == before.number || after.number == before.number + (1 << level));
+            } else {
+                prop_assert_eq!(after, before);
+            }
+        }
+    }
+
+    /// A state is what it was made of.
+    #[test]
+    fn a_state_has_its_parts(buckets in 32usize..1 << 32, own: u8) {
+        let buckets = buckets.next_multiple_of(GROUP);
+        let state = State::of_buckets(buckets).with_own(own);
+        prop_assert_eq!((state.buckets(), state.own(), state.is_moving()), (buckets, own, false));
+        prop_assert_eq!((state.moving().buckets(), state.moving().own(), state.moving().is_moving()), (buckets, own, true));
+    }
+}

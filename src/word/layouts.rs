@@ -1,0 +1,235 @@
+//! Pure: the layouts of the buckets of a table that grows, by depth.
+//!
+//! The deeper a bucket, the fewer bits its slots store (`word/classes.rs`), so the more slots fit. Buckets of two depths
+//! differ by one bit, and most often that makes no difference to the layout.
+
+use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::classes::Classes;
+#[cfg(feature = "snapshot")]
+use crate::word::classes::State;
+use crate::word::layout::{Borrowed, Encoding, Entry, NEVER_ZERO, OfShape, Plain, SHAPES, SemiSorted, Shape};
+
+/// The shapes that a table that grows can have: those whose slots are never 0 although any low part may be. From one to
+/// the next, slots go down and bits go up.
+const fn is_possible(shape: Shape) -> bool {
+    shape.low_bits() >= NEVER_ZERO
+}
+
+/// The most slots of a bucket.
+pub(crate) const MOST_SLOTS: usize = 8;
+
+/// The shape with the most slots that store so many bits: of `encoding`, if one is asked for and such buckets have as
+/// many bits. Of several, the plain one, which is faster. Its place in [`SHAPES`].
+pub(crate) fn row(stored_bits: u32, encoding: Option<Encoding>) -> usize {
+    let first = |wanted: Option<Encoding>| {
+        SHAPES.iter().position(|shape| {
+            is_possible(*shape)
+                && shape.fingerprint_bits >= stored_bits
+                && wanted.is_none_or(|wanted| shape.encoding == wanted)
+        })
+    };
+    first(encoding).or_else(|| first(None)).expect("two slots of 32 bits fit")
+}
+
+/// The shape of the buckets at this depth, with the bits that their slots store.
+pub(crate) fn shape(classes: Classes, encoding: Option<Encoding>, depth: u32) -> Shape {
+    let stored_bits = classes.stored_bits(depth);
+    Shape { fingerprint_bits: stored_bits, ..SHAPES[row(stored_bits, encoding)] }
+}
+
+/// A layout, of either encoding.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AnyLayout<'a> {
+    Plain(&'a Plain),
+    SemiSorted(&'a SemiSorted),
+}
+
+/// `$body` with `$layout` as the layout of this one's encoding.
+macro_rules! with {
+    ($any:expr, $layout:ident => $body:expr) => {
+        match $any {
+            AnyLayout::Plain(layout) => {
+                let $layout = Borrowed::<_, 0, 0>(layout);
+                $body
+            }
+            AnyLayout::SemiSorted(layout) => {
+                let $layout = Borrowed::<_, 0, 0>(layout);
+                $body
+            }
+        }
+    };
+}
+
+impl AnyLayout<'_> {
+    pub(crate) fn slots(self) -> usize {
+        use crate::word::layout::Layout;
+        with!(self, layout => usize::from(layout.lanes().slots))
+    }
+
+    #[inline]
+    pub(crate) fn has_room(self, bucket: Bucket) -> bool {
+        with!(self, layout => layout.has_room(bucket))
+    }
+
+    /// How many slots are empty.
+    #[inline]
+    pub(crate) fn free(self, bucket: Bucket) -> usize {
+        with!(self, layout => usize::from(crate::word::layout::Layout::lanes(layout).slots) - layout.occupied(bucket))
+    }
+
+    #[inline]
+    pub(crate) fn occupied(self, bucket: Bucket) -> usize {
+        with!(self, layout => layout.occupied(bucket))
+    }
+
+    #[inline]
+    pub(crate) fn count(self, bucket: Bucket, stored: u32) -> usize {
+        with!(self, layout => layout.count_entry(bucket, Entry(stored)))
+    }
+
+    #[inline]
+    pub(crate) fn add(self, bucket: Bucket, stored: u32) -> Option<Bucket> {
+        with!(self, layout => layout.add(bucket, Entry(stored)))
+    }
+
+    #[inline]
+    pub(crate) fn remove(self, bucket: Bucket, stored: u32) -> Option<Bucket> {
+        with!(self, layout => layout.remove(bucket, Entry(stored)))
+    }
+
+    /// What the slots store that are taken.
+    #[inline]
+    pub(crate) fn stored(self, bucket: Bucket) -> Stored {
+        let mut all = Stored::default();
+        with!(self, layout => layout.entries(bucket).for_each(|entry| all.push(entry.0)));
+        all
+    }
+
+    /// A bucket in which so much is stored. `None` if that is too much.
+    #[inline]
+    pub(crate) fn of(self, stored: Stored) -> Option<Bucket> {
+        if stored.len > self.slots() {
+            return None;
+        }
+        let mut entries = stored.list.map(Entry);
+        Some(with!(self, layout => layout.of_entries(&mut entries[..stored.len])))
+    }
+
+    /// Whether additions and removals can lead to this word.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn is_valid(self, bucket: Bucket, stored_bits: u32) -> bool {
+        let may_be = |stored: u32| u64::from(stored) >> stored_bits == 0 && stored & ((1 << NEVER_ZERO) - 1) != 0;
+        with!(self, layout => layout.is_valid(bucket)) && self.stored(bucket).into_iter().all(may_be)
+    }
+}
+
+/// What the slots of up to two buckets store.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Stored {
+    list: [u32; 2 * MOST_SLOTS],
+    len: usize,
+}
+
+impl Stored {
+    pub(crate) fn push(&mut self, stored: u32) {
+        self.list[self.len] = stored;
+        self.len += 1;
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.len
+    }
+}
+
+impl IntoIterator for Stored {
+    type Item = u32;
+    type IntoIter = core::iter::Take<core::array::IntoIter<u32, { 2 * MOST_SLOTS }>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.into_iter().take(self.len)
+    }
+}
+
+/// The layouts of a table, by depth.
+#[derive(Debug)]
+pub(crate) struct Layouts {
+    /// The place of each depth's shape in [`SHAPES`].
+    rows: [u8; u32::BITS as usize + 1],
+    semi_sorted: [Option<SemiSorted>; SEMI_SORTED.len()],
+}
+
+/// The places of the shapes in [`SHAPES`].
+const SEMI_SORTED: [usize; 4] = [5, 7, 9, 11];
+static PLAIN: [Plain; SHAPES.len()] = {
+    let mut all = [Plain::new(Shape::plain(8, 8)); SHAPES.len()];
+    let mut row = 0;
+    while row < SHAPES.len() {
+        if let Encoding::Plain = SHAPES[row].encoding {
+            all[row] = Plain::new(SHAPES[row]);
+        }
+        row += 1;
+    }
+    all
+};
+
+/// [`State::own`](crate::word::classes::State::own) where the buckets have two layouts.
+pub(crate) const MIXED: u8 = SHAPES.len() as u8;
+
+impl Layouts {
+    /// Those from this depth on. `None` if there is no memory for a decode table.
+    pub(crate) fn new(classes: Classes, encoding: Option<Encoding>, least: u32) -> Option<Self> {
+        let mut layouts = Self { rows: [0; 33], semi_sorted: [None; 4] };
+        for depth in least..=classes.side_bits() {
+            let row = row(classes.stored_bits(depth), encoding);
+            layouts.rows[depth as usize] = row as u8;
+            if let Some(at) = SEMI_SORTED.iter().position(|&semi_sorted| semi_sorted == row) {
+                layouts.semi_sorted[at] = Some(SemiSorted::try_of(SHAPES[row])?);
+            }
+        }
+        Some(layouts)
+    }
+
+    /// That of buckets of this depth.
+    #[inline(always)]
+    pub(crate) fn at(&self, depth: u32) -> AnyLayout<'_> {
+        self.of_row(self.rows[depth as usize])
+    }
+
+    #[inline(always)]
+    fn of_row(&self, row: u8) -> AnyLayout<'_> {
+        match SEMI_SORTED.iter().position(|&semi_sorted| semi_sorted == usize::from(row)) {
+            Some(at) => AnyLayout::SemiSorted(self.semi_sorted[at].as_ref().expect("made with the table")),
+            None => AnyLayout::Plain(&PLAIN[usize::from(row)]),
+        }
+    }
+
+    /// The place in [`SHAPES`] of the one shape that all buckets of a table have, or [`MIXED`].
+    pub(crate) fn kind(&self, level: u32, is_split: bool) -> u8 {
+        let row = self.rows[level as usize];
+        if is_split && self.rows[level as usize + 1] != row { MIXED } else { row }
+    }
+
+    /// How many copies these words hold, in a table of this size from the bucket `start` on; or the place of the first that
+    /// no such table can hold.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn copies_in(&self, classes: Classes, state: State, start: usize, words: &[u64]) -> Result<u64, usize> {
+        let mut copies = 0;
+        for (nth, &word) in words.iter().enumerate() {
+            let (depth, word) = (state.depth(start + nth), Bucket(word));
+            if !self.at(depth).is_valid(word, classes.stored_bits(depth)) {
+                return Err(nth);
+            }
+            copies += self.at(depth).occupied(word) as u64;
+        }
+        Ok(copies)
+    }
+
+    pub(crate) fn plain(row: usize) -> &'static Plain {
+        &PLAIN[row]
+    }
+
+    #[inline(always)]
+    pub(crate) fn semi_sorted(&self, at: usize) -> &SemiSorted {
+        self.semi_sorted[at].as_ref().expect("made with the table")
+    }
+}
