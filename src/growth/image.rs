@@ -30,6 +30,7 @@ use crate::table::image::save::{CHUNK, SaveNumber, SetAside};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{GROUP, State};
 use crate::word::digest;
+use crate::word::layout::Shape;
 
 impl GrowingTable {
     /// Calls `each` with a hash of the class of each copy in an image of so many buckets, of which these are the words from
@@ -117,7 +118,7 @@ impl AnyTable for GrowingTable {
     }
 
     fn read_image(&self, save: SaveNumber, chunk: &mut dyn FnMut(&[u64]) -> io::Result<()>) -> io::Result<u64> {
-        let buckets = self.buckets_at(save);
+        let (_, buckets) = self.layout_at(save);
         let state = State::of_buckets(buckets);
         let mut words = [0; CHUNK];
         let mut copies = 0;
@@ -145,8 +146,9 @@ impl AnyTable for GrowingTable {
         None
     }
 
-    fn buckets_at(&self, save: SaveNumber) -> usize {
-        self.saving().buckets(save)
+    fn layout_at(&self, save: SaveNumber) -> (Shape, usize) {
+        let buckets = self.saving().buckets(save);
+        (self.plan.shape(State::of_buckets(buckets)), buckets)
     }
 
     fn end_save(&self, save: SaveNumber) {
@@ -154,7 +156,7 @@ impl AnyTable for GrowingTable {
     }
 
     fn digest(&self, save: SaveNumber) -> io::Result<u64> {
-        let (buckets, mut start, mut sum) = (self.buckets_at(save), 0, 0u64);
+        let ((_, buckets), mut start, mut sum) = (self.layout_at(save), 0, 0u64);
         self.read_image(save, &mut |words| {
             let each = &mut |hash| {
                 sum = sum.wrapping_add(digest::of_copy(hash as u32, hash >> 32, 0));

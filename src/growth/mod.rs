@@ -1,4 +1,77 @@
 //! CONCURRENT: a table that grows and shrinks by some buckets at a time, while everybody uses it.
+//!
+//! There is one table, whose words never move. It is extended by a *group* of buckets at a time: each bucket of the group
+//! becomes two, by linear hashing (`word/classes.rs` has the arithmetic). No table is replaced. So no reader announces
+//! what it reads, and nothing waits for readers.
+//!
+//! # The state
+//! The *size* is one word, the *state*: a level, a split pointer, and whether the group at the split pointer is *moving*.
+//! The *epoch* counts the changes of the state. It has 64 bits, so it never comes round.
+//!
+//! For a class and a state, each of the class's two sides has a *place*: a bucket's number, and the depth at which its
+//! word is to be read. The *contents* of a side are what its place's word says at that depth; or, if its bucket is moving,
+//! what the bucket's word in the array `moving` says at the depth of the level.
+//!
+//! # The rules
+//! 1. A bucket's word changes only while its *gate* is held, a lock that the low bits of its number choose. The two buckets
+//!    that a bucket becomes have the same gate. A thread finds the place of a side after it has locked the gate.
+//! 2. A copy is taken out of the contents of a side only under the stripe of its class, after a bump of the stripe's version.
+//!    A relocation adds to the other side, then bumps, then takes (`table/stripe.rs`).
+//! 3. The state changes under the lock `resizing`, and in this order: the state, then the epoch, then what the change is
+//!    for.
+//! 4. To split a group: lock its gates; copy its words to `moving`; make the state *moving*; store the two words of each
+//!    bucket; move the split pointer past the group. To merge one: lock its gates; compute the whole words into `moving`;
+//!    make the state *moving*, with the split pointer before the group; store the whole words; make the state idle.
+//!
+//! # Why a split or a merge changes no contents
+//! The array `moving` has the same copies as the words of the group at both changes of the state, each on the same side.
+//! While the state is *moving*, those words are nobody's contents, and no other thread may change them (rule 1). So each
+//! change of the state is one step that leaves the contents of every side of every class as they are. A split is no step
+//! of the protocol of stripes at all: what is proved of a table whose size is fixed holds for the contents.
+//!
+//! # What a lookup reads
+//! A lookup reads the epoch, the state, the version, the contents of both sides, the version again, and the epoch again.
+//! If the epoch is the same, each word that it has read was the contents of its side when it was read: by rule 3, no word
+//! that the lookup has seen was changed for a later state. (It may have read the state of the change that was just
+//! about to count. Then its places are right all the same.) So it is a lookup in a table of fixed size, and the argument
+//! of `table/stripe.rs` says that *absent* is right if the version is the same too. If either has changed, it retries. It
+//! retries only after a step of a writer: so it is lock-free. It takes no lock and writes nothing.
+//!
+//! *Present* needs the epoch as well: the same bits at another depth may be another class's.
+//!
+//! An operation that holds the stripe of a class (`remove`, `count`, `insert_if_absent`) reads the contents in the same way,
+//! without the version: no copy of the class is taken out meanwhile.
+//!
+//! # Linearizability
+//! As for a table of fixed size, with the contents in the place of words. A copy is added or taken by one store, under the
+//! gate, to the word that the contents are at that moment: the thread has found the place under the gate, and the state
+//! can move that bucket only under the gate too. Without the gate, a thread could read an empty bucket, and add to it after
+//! a split, in the wrong half: the word would still be empty.
+//!
+//! ## Across keys
+//! All accesses to words, to the state and to the epoch are `SeqCst`, so they have one order, as in `table/stripe.rs`. In
+//! that order, a lookup that comes after a change of the size has seen its epoch.
+//!
+//! # Saves
+//! A save begins while it holds all stripes and all gates. So no relocation and no insert is half done, and no group is
+//! moving: the image is exactly the table at that moment. Each later change of a word sets the old one aside first
+//! (`table/image/save.rs`), those of splits and merges too. The image has as many words as there were buckets. Words
+//! beyond its end are not in it.
+//!
+//! # Memory
+//! A word is never freed before the table is (`machine/segments.rs`). When the table has become smaller, the system may
+//! take the pages beyond its end back. A thread that is late may read zeros there, or an old word. The epoch has changed,
+//! so it retries. A split stores both words of a bucket, whatever they were.
+//!
+//! # A thread that dies
+//! No step here can panic. If a thread died while a group is moving, the gates would be free again, and the state still
+//! *moving*. All copies are in `moving`, so the next thread that needs one of these buckets, or changes the size, stores
+//! them back (`recover`).
+//!
+//! # Who waits for whom
+//! Locks are taken in this order: `requests`, `resizing`, those of the stripes, those of the gates (of a group, and of all
+//! in order), that of a save's list. A thread holds a gate for some instructions, and those of a group for as long as it
+//! takes to split it. No lookup takes any lock.
 
 pub(crate) mod change;
 pub(crate) mod image;

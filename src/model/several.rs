@@ -100,7 +100,7 @@ impl Growable {
     /// How many copies of the key's class are in the image of the save that has begun.
     pub fn copies_in_image(&self, key: GrowableKey) -> usize {
         let image = TableImage::forgotten(&self.0);
-        let (buckets, mut start, mut copies) = (self.0.buckets_at(SaveNumber::ONLY), 0, 0);
+        let ((_, buckets), mut start, mut copies) = (self.0.layout_at(SaveNumber::ONLY), 0, 0);
         let read = image.read(&mut |words| {
             let each = &mut |hash| {
                 copies += usize::from(hash == key.0);
@@ -216,7 +216,7 @@ fn there_and_back<T: Saved>(filter: &T, begun: impl FnOnce()) -> T {
     let mut from = &snapshot[..];
     let mut source = Source::new(&mut from, usize::MAX, Some(snapshot.len() as u64));
     source.header(T::KIND, "", 0).expect("it is a snapshot");
-    let loaded = T::load(&mut source, 0).expect("it is a snapshot");
+    let loaded = T::load(&mut source, 0).unwrap_or_else(|error| panic!("{error:?}"));
     source.end().expect("it is a snapshot");
     loaded
 }

@@ -6,7 +6,7 @@ use super::*;
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
 use crate::table::table::Table;
-use crate::word::geometry::{Buckets, doubling};
+use crate::word::geometry::{Buckets, mixed};
 use crate::word::layout::{Encoding, OfShape, Plain, SHAPES, SemiSorted, Shape};
 
 /// The distance of each bucket that can be reached from the item's two, by another kind of search: to a fixed
@@ -91,7 +91,7 @@ proptest! {
 fn a_search_finds_the_only_room_in_a_table_of_its_budget() {
     let (layout, buckets) = (Plain::of(Shape::plain(4, 16)), Buckets::new(BUDGET));
     let full = |bucket: usize| {
-        let entries = (0..4).map(|slot| layout.entry(layout.fingerprint_from(doubling((4 * bucket + slot) as u64)), 0));
+        let entries = (0..4).map(|slot| layout.entry(layout.fingerprint_from(mixed((4 * bucket + slot) as u64)), 0));
         entries.fold(Bucket::default(), |word, entry| layout.add(word, entry).expect("four slots"))
     };
     let words: Vec<Bucket> = (0..BUDGET).map(full).collect();
@@ -162,7 +162,7 @@ fn a_search_looks_at_no_more_buckets_than_its_budget() {
 /// In large tables filled to the capacity, and with a quarter of the other slots taken too: the share of the
 /// searches that look at more than a given number of buckets.
 ///
-/// It falls geometrically: doubling the number roughly squares the share. At the higher load the test follows that
+/// It falls geometrically: mixed the number roughly squares the share. At the higher load the test follows that
 /// up to the budget. At capacity, it shows how seldom the budget ends a search, which is much too seldom to be
 /// seen.
 #[test]
@@ -181,7 +181,9 @@ fn how_far_searches_go() {
         for hash in items..items + SEARCHES {
             let mut nodes = [Node::NONE; BUDGET];
             let mut search = Search::new(&mut nodes);
-            search.run(L::of(shape), Buckets::new(BUCKETS), table.item(hash as u64), &|bucket| table.load(bucket));
+            let (item, load) = (table.item(hash as u64), |bucket| table.load(bucket));
+            let graph = Uniform { layout: L::of(shape), buckets: Buckets::new(BUCKETS), load };
+            search.run(&graph, [item.first, item.second]);
             LIMITS.iter().zip(&mut longer).for_each(|(&limit, longer)| *longer += usize::from(search.len > limit));
         }
         format!(

@@ -68,9 +68,9 @@ impl<'a> Sink<'a> {
 
     /// Writes a table. The memory that the save holds for it is free afterwards.
     pub(crate) fn section(&mut self, image: TableImage<'_>) -> io::Result<()> {
-        let Shape { encoding, slots, fingerprint_bits, payload_bits: _ } = image.table().shape();
+        let (Shape { encoding, slots, fingerprint_bits, payload_bits: _ }, buckets) = image.layout();
         self.put(&[encoding_number(encoding), slots as u8, fingerprint_bits as u8])?;
-        self.put(&(image.table().buckets() as u64).to_le_bytes())?;
+        self.put(&(buckets as u64).to_le_bytes())?;
         self.seal()?;
         let mut bytes = [[0; 8]; CHUNK];
         let copies = image.read(&mut |words| {

@@ -197,7 +197,7 @@ macro_rules! for_each_shape {
     };
 }
 
-/// Calls `$check` with layouts of every kind, and with those of tables that double.
+/// Calls `$check` with layouts of every kind.
 macro_rules! for_each_layout {
     ($check:ident $arguments:tt) => {
         for_each_shape!($check $arguments:
@@ -208,20 +208,6 @@ macro_rules! for_each_layout {
             call!($check, with::<SemiSorted>(shape, payload_bits), $arguments);
         }
         call!($check, with::<Plain>(Shape::plain(2, 32), 16), $arguments);
-        for_each_doubled!($check $arguments);
-    };
-}
-
-/// Calls `$check` with each layout of tables that double.
-macro_rules! for_each_doubled {
-    ($check:ident $arguments:tt) => {
-        for (bits, encoding) in (9..=32).flat_map(|bits| [Encoding::Plain, Encoding::SemiSorted].map(|e| (bits, e))) {
-            let shape = Shape::doubled(bits, Some(encoding));
-            match shape.encoding {
-                Encoding::Plain => call!($check, Plain::of(shape), $arguments),
-                Encoding::SemiSorted => call!($check, SemiSorted::of(shape), $arguments),
-            }
-        }
     };
 }
 
@@ -302,29 +288,3 @@ fn a_fingerprint_whose_low_bits_are_all_zero_takes_a_slot() {
     for_each_layout!(check());
 }
 
-/// No insert, lookup or removal takes the mark for a bucket, and no such bucket looks like it.
-#[test]
-fn the_mark_is_full_and_holds_no_fingerprint() {
-    fn check<L: Layout>(layout: L) {
-        let mark = layout.mark();
-        assert!(!layout.has_room(mark), "{:?}", layout.shape());
-        assert_eq!(layout.occupied(mark), slots(layout));
-        #[cfg(feature = "snapshot")]
-        assert!(!layout.is_doubled(mark), "a snapshot with a mark would be taken");
-        let step = if cfg!(miri) { 0x0101_0101 } else { 0x1_0101 };
-        for hash in (1..1u64 << 32).step_by(step).filter(|hash| hash % 256 != 0) {
-            let fingerprint = Fingerprint(hash as u32 & layout.lanes().fingerprint_mask);
-            let one = layout.entry(fingerprint, 0);
-            let full = fill(layout, &vec![one; slots(layout)]);
-            assert_ne!(full, mark);
-            assert!(layout.add(mark, one).is_none());
-            assert!(!layout.either_holds(mark, mark, fingerprint) && !layout.holds_entry(mark, one));
-            assert_eq!(layout.count_entry_in_both(mark, full, one), slots(layout));
-            assert!(layout.remove(mark, one).is_none());
-            assert!(!layout.place(mark, mark, one).1.exists());
-            #[cfg(feature = "snapshot")]
-            assert!(layout.is_doubled(full));
-        }
-    }
-    for_each_doubled!(check());
-}

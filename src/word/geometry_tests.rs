@@ -22,7 +22,6 @@ proptest! {
         check_items(Buckets::new(count), Plain::of(Shape::plain(8, 8)), hashes);
         check_items(Buckets::new(count), SemiSorted::of(Shape::semi_sorted(5, 14)), hashes);
         check_items(Buckets::new(count), Plain::of(Shape::plain(2, 32)), hashes);
-        check_items(Doubled::new((count / 2 * 2).max(2), 16, 0), Plain::of(Shape::plain(4, 16)), hashes.map(doubling));
     }
 }
 
@@ -49,123 +48,10 @@ fn check_items<G: Geometry>(buckets: G, layout: impl Layout, hashes: [u64; 8]) {
     }
 }
 
-/// The class of a hash, as a table of this geometry stores it: the fingerprint and both buckets.
-fn class(geometry: impl Geometry, bits: u32, hash: u64) -> (u32, usize, usize) {
-    let Item { entry, first, second, .. } = geometry.item(Plain::of(Shape::plain(1, bits)), hash);
-    (entry.0, first.min(second), first.max(second))
-}
-
-fn stored_class(geometry: Doubled, hash: u64) -> (u32, usize, usize) {
-    class(geometry, geometry.stored_bits(), hash)
-}
-
-/// Level 0 of a table that can be doubled so often.
-fn doubled() -> impl Strategy<Value = (Doubled, u32)> {
-    let half = prop_oneof![1..4usize, 1..100usize, 1..1usize << 20];
-    // Not more buckets than there can be.
-    let most = if cfg!(target_pointer_width = "64") { 11u32 } else { 5 };
-    (half, NEVER_ZERO..=21, 0..=most)
-        .prop_map(|(half, base, doublings)| (Doubled::new(2 * half, base, doublings), doublings))
-}
-
-/// Two hashes that often look the same: they share a few high bits, or have all of them inverted, and all low bits
-/// except a few.
-fn alike() -> impl Strategy<Value = [u64; 2]> {
-    let low = prop_oneof![0..4u64, any::<u64>().prop_map(|low| low & 0xffff_ffff), (8..32u32).prop_map(|bit| 1 << bit)];
-    let change = prop_oneof![2 => Just(0), 1 => Just(1), 2 => (0..32u32).prop_map(|bit| 1 << bit)];
-    (low, change, any::<u64>(), 0..12u32, any::<bool>()).prop_map(|(low, change, high, same, exchanged)| {
-        let high = high & !0xffff_ffff;
-        // With inverted bits, a hash may have the other bucket of the class as its first.
-        let other = if exchanged { !high & !0xffff_ffff } else { high ^ (u64::MAX >> 1 >> same & !0xffff_ffff) };
-        [high | low, other | (low ^ change)].map(without_zero)
-    })
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(if cfg!(miri) { 50 } else { 20_000 }))]
-
-    #[test]
-    fn the_alternate_is_its_own_inverse_at_every_level(
-        (table, doublings) in doubled(),
-        bucket in any::<u64>(),
-        fingerprint in any::<u32>(),
-    ) {
-        for level in 0..=doublings {
-            let geometry = table.at(level);
-            prop_assert_eq!(geometry.count(), table.count() << level);
-            let (bucket, fingerprint) = ((bucket % geometry.count() as u64) as usize, Fingerprint(fingerprint));
-            let other = geometry.alternate(bucket, fingerprint);
-            prop_assert!(other < geometry.count() && other != bucket);
-            prop_assert_eq!(geometry.alternate(other, fingerprint), bucket);
-        }
-    }
-
-    /// From either bucket and at each level, a stored fingerprint leads back to the one class of its hash.
-    #[test]
-    fn a_class_is_the_same_at_all_levels((table, doublings) in doubled(), hashes in alike()) {
-        let named = |geometry: Doubled, hash| {
-            let (fingerprint, one, other) = stored_class(geometry, hash);
-            let [name, same] = [one, other].map(|bucket| geometry.hash_of(bucket, Fingerprint(fingerprint)));
-            assert_eq!(name, same, "from the other bucket");
-            assert_ne!(fingerprint & ((1 << NEVER_ZERO) - 1), 0, "like the mark");
-            name
-        };
-        for hash in hashes {
-            let name = named(table, hash);
-            for geometry in (0..=doublings).map(|level| table.at(level)) {
-                prop_assert_eq!(stored_class(geometry, name), stored_class(geometry, hash), "not the hash's class");
-                prop_assert_eq!(named(geometry, hash), name, "{:?}", geometry);
-                prop_assert_eq!(geometry.sum(Fingerprint(hash as u32)), table.sum(Fingerprint(hash as u32)));
-            }
-        }
-    }
-
-    /// A lookup at the next level finds what was split.
-    #[test]
-    fn a_split_leads_to_the_buckets_of_the_next_level((table, doublings) in doubled(), hash in any::<u64>()) {
-        let hash = without_zero(hash);
-        for level in 0..doublings {
-            let (fingerprint, one, other) = stored_class(table.at(level), hash);
-            let split = [one, other].map(|bucket| {
-                let (half, fingerprint) = table.at(level).split(bucket, Fingerprint(fingerprint));
-                assert!(half < 2);
-                (fingerprint.0, 2 * bucket + half)
-            });
-            let (fingerprint, one, other) = stored_class(table.at(level + 1), hash);
-            prop_assert_eq!(split, [(fingerprint, one), (fingerprint, other)]);
-        }
-    }
-}
-
 #[test]
-fn two_hashes_are_of_one_class_at_all_levels_or_at_none() {
-    let [same, others] = [(); 2].map(|()| std::cell::Cell::new(0));
-    let cases = ProptestConfig::with_cases(if cfg!(miri) { 50 } else { 20_000 });
-    proptest!(cases, |((table, doublings) in doubled(), [one, other] in alike())| {
-        let is_same = |level| stored_class(table.at(level), one) == stored_class(table.at(level), other);
-        assert!((1..=doublings).all(|level| is_same(level) == is_same(0)), "{table:?}: {one:x} and {other:x}");
-        let count = if is_same(0) { &same } else { &others };
-        count.set(count.get() + 1);
-    });
-    let least = if cfg!(miri) { 1 } else { 1_000 };
-    assert!(same.get() >= least && others.get() >= least, "{same:?} pairs are of one class, {others:?} are not");
-}
-
-/// Why tables that are alone can't be used for this: a control of the test above.
-#[test]
-fn the_classes_of_tables_that_stand_alone_are_not_the_same() {
-    let (coarse, fine) = (Buckets::new(2 * 3), Buckets::new(4 * 3));
-    let hash = |n: u64| without_zero(n.wrapping_mul(GOLDEN));
-    let mut keys: std::collections::HashMap<_, Vec<u64>> = std::collections::HashMap::new();
-    (0..20_000).map(hash).for_each(|hash| keys.entry(class(fine, 8, hash)).or_default().push(hash));
-    let unlike = |hashes: &Vec<u64>| hashes.iter().any(|&hash| class(coarse, 8, hash) != class(coarse, 8, hashes[0]));
-    assert!(keys.values().any(unlike));
-}
-
-#[test]
-fn the_low_part_of_a_doubling_hash_is_never_zero() {
+fn the_low_part_of_a_mixed_hash_is_never_zero() {
     let count = if cfg!(miri) { 1_000 } else { 100_000 };
-    assert!((0..count).all(|hash| doubling(hash) & ((1 << NEVER_ZERO) - 1) != 0));
+    assert!((0..count).all(|hash| mixed(hash) & ((1 << NEVER_ZERO) - 1) != 0));
     assert!((0..count).any(|hash| mix(hash) & ((1 << NEVER_ZERO) - 1) == 0));
 }
 
@@ -182,50 +68,37 @@ fn with_an_odd_count_each_fingerprint_has_one_own_alternate() {
 
 #[test]
 fn alternates_reach_all_buckets_of_the_other_parity_alike() {
-    // A bucket's parity is that of its number at level 0.
-    fn check(geometry: impl Geometry, level: u32) {
-        let mut reached = [0; 16];
-        for fingerprint in (1..=4096).map(Fingerprint) {
-            reached[geometry.alternate(5, fingerprint)] += 1;
-        }
-        for (bucket, &times) in reached.iter().enumerate() {
-            let expected = if (bucket ^ 5) >> level & 1 == 1 { 480..=544 } else { 0..=0 };
-            assert!(expected.contains(&times), "bucket {bucket} reached {times} times");
-        }
+    let (buckets, mut reached) = (Buckets::new(16), [0; 16]);
+    for fingerprint in (1..=4096).map(Fingerprint) {
+        reached[buckets.alternate(5, fingerprint)] += 1;
     }
-    check(Buckets::new(16), 0);
-    (0..=3).for_each(|level| check(Doubled::new(16 >> level, 14, level).at(level), level));
+    for (bucket, &times) in reached.iter().enumerate() {
+        let expected = if bucket % 2 == 0 { 480..=544 } else { 0..=0 };
+        assert!(expected.contains(&times), "bucket {bucket} reached {times} times");
+    }
 }
 
 #[test]
 fn hashes_reach_all_buckets_and_have_all_fingerprints() {
-    fn check(geometry: impl Geometry) {
-        let layout = Plain::of(Shape::plain(8, 8));
-        let (mut reached, mut fingerprints) = ([0; 16], std::collections::HashSet::new());
-        for hash in 1..=4096 {
-            let Item { entry, first, second, .. } = geometry.item(layout, doubling(hash));
-            reached[first] += 1;
-            reached[second] += 1;
-            fingerprints.insert(entry.0);
-        }
-        assert!(reached.iter().all(|times| (400..=640).contains(times)), "{reached:?}");
-        assert_eq!(fingerprints.len(), 255);
+    let (buckets, layout) = (Buckets::new(16), Plain::of(Shape::plain(8, 8)));
+    let (mut reached, mut fingerprints) = ([0; 16], std::collections::HashSet::new());
+    for hash in 1..=4096 {
+        let Item { entry, first, second, .. } = buckets.item(layout, mixed(hash));
+        reached[first] += 1;
+        reached[second] += 1;
+        fingerprints.insert(entry.0);
     }
-    check(Buckets::new(16));
-    (0..=3).for_each(|level| check(Doubled::new(16 >> level, 8, level).at(level)));
+    assert!(reached.iter().all(|times| (400..=640).contains(times)), "{reached:?}");
+    assert_eq!(fingerprints.len(), 255);
 }
 
 #[test]
 fn two_hops_lead_to_a_bucket_for_each_pair_of_fingerprints() {
-    fn check(geometry: impl Geometry) {
-        let fingerprints = || (1..256).map(Fingerprint);
-        let two_hops = |f| fingerprints().map(move |g| geometry.alternate(geometry.alternate(5, f), g));
-        let reached: std::collections::HashSet<_> = fingerprints().flat_map(two_hops).collect();
-        // All that differ, except for chance, and the way back.
-        assert!(reached.len() > 255 * 254 * 9 / 10, "only {}", reached.len());
-    }
-    check(Buckets::new(1 << 24));
-    [0, 8].into_iter().for_each(|level| check(Doubled::new(1 << 24 >> level, 14, level).at(level)));
+    let (buckets, fingerprints) = (Buckets::new(1 << 24), || (1..256).map(Fingerprint));
+    let two_hops = |f| fingerprints().map(move |g| buckets.alternate(buckets.alternate(5, f), g));
+    let reached: std::collections::HashSet<_> = fingerprints().flat_map(two_hops).collect();
+    // All that differ, except for chance, and the way back.
+    assert!(reached.len() > 255 * 254 * 9 / 10, "only {}", reached.len());
 }
 
 /// A set of structured hashes, as weak hashers return them: a function of a number, and its name.

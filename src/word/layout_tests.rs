@@ -42,26 +42,6 @@ fn a_layout_has_the_shape_that_it_was_made_of() {
     }
 }
 
-#[test]
-fn a_table_that_doubles_has_a_layout_for_every_number_of_bits() {
-    for bits in NEVER_ZERO + 1..=32 {
-        let wanted = [None, Some(Encoding::Plain), Some(Encoding::SemiSorted)];
-        let [best, plain, semi_sorted] = wanted.map(|wanted| Shape::doubled(bits, wanted));
-        for (shape, wanted) in [best, plain, semi_sorted].into_iter().zip(wanted) {
-            assert!(shape.bits() <= 64 && shape.slots >= 2, "{shape:?}");
-            assert_eq!(shape.fingerprint_bits, bits);
-            assert!(shape.low_bits() > NEVER_ZERO, "{shape:?}: the mark needs a bit above");
-            // At the next level, each half of a bucket has room.
-            assert!(bits == 9 || Shape::doubled(bits - 1, wanted).slots >= shape.slots, "{shape:?}");
-        }
-        assert_eq!(plain.encoding, Encoding::Plain);
-        assert_eq!(semi_sorted.encoding == Encoding::SemiSorted, (13..=22).contains(&bits), "{semi_sorted:?}");
-        assert_eq!(best.slots, plain.slots.max(semi_sorted.slots), "{best:?}");
-    }
-    let slots = |bits| Shape::doubled(bits, None).slots;
-    assert_eq!([9, 14, 15, 17, 18, 22, 23, 32].map(slots), [7, 5, 4, 4, 3, 3, 2, 2]);
-}
-
 /// A payload takes its bits from the fingerprint.
 #[test]
 fn a_payload_leaves_the_lanes_as_they_are_and_needs_two_buckets() {

@@ -135,10 +135,6 @@ impl Stored {
         self.list[self.len] = stored;
         self.len += 1;
     }
-
-    pub(crate) fn len(self) -> usize {
-        self.len
-    }
 }
 
 impl IntoIterator for Stored {
@@ -233,3 +229,7 @@ impl Layouts {
         self.semi_sorted[at].as_ref().expect("made with the table")
     }
 }
+
+#[cfg(test)]
+#[path = "layouts_tests.rs"]
+mod tests;

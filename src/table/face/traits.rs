@@ -49,9 +49,9 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     fn of_classes(&self) -> [u64; 5];
     /// The reading of the table's clock at the moment of a save of this table, if it has a clock.
     fn reading(&self, save: SaveNumber) -> Option<Reading>;
-    /// How many buckets the table had at the moment of a save of this table.
-    fn buckets_at(&self, _: SaveNumber) -> usize {
-        self.buckets()
+    /// The shape of the table, and its number of buckets, at the moment of a save of this table.
+    fn layout_at(&self, _: SaveNumber) -> (Shape, usize) {
+        (self.shape(), self.buckets())
     }
     /// Ends a save of this table, complete or not.
     fn end_save(&self, save: SaveNumber);

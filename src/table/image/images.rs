@@ -8,6 +8,7 @@ use crate::table::face::traits::{AnyTable, OneTable};
 use crate::table::image::absorb::Image;
 use crate::table::image::save::SaveNumber;
 use crate::word::digest;
+use crate::word::layout::Shape;
 use crate::word::ring::Moment;
 
 /// The cores of filters of which images can be taken.
@@ -54,6 +55,11 @@ impl<'a> TableImage<'a> {
         self.table().reading(self.save)
     }
 
+    /// The shape of the table, and its number of buckets, at that moment.
+    pub(crate) fn layout(&self) -> (Shape, usize) {
+        self.table().layout_at(self.save)
+    }
+
     /// The sum of the digests of all copies.
     fn digest(&self) -> io::Result<u64> {
         self.table().digest(self.save)
@@ -72,7 +78,7 @@ impl Image for TableImage<'_> {
     }
 
     fn buckets(&self) -> usize {
-        self.table().buckets_at(self.save)
+        self.layout().1
     }
 
     fn read(&self, chunk: &mut dyn FnMut(&[u64]) -> io::Result<()>) -> io::Result<u64> {

@@ -1,0 +1,194 @@
+use super::*;
+use crate::error::insert::InsertError;
+use crate::growth::table::GrowingTable;
+use crate::word::geometry::mixed;
+
+const ENCODINGS: [Option<Encoding>; 3] = [None, Some(Encoding::Plain), Some(Encoding::SemiSorted)];
+
+fn plan(capacity: usize, max_capacity: Option<usize>, rate: f64, encoding: Option<Encoding>) -> Plan {
+    Plan::new(Wanted { capacity, max_capacity, rate, encoding }).expect("it is possible")
+}
+
+/// Rates that a filter may be built for, and the lowest.
+fn rates(encoding: Option<Encoding>) -> impl Iterator<Item = f64> {
+    let lowest = lowest_rate(encoding);
+    let rates = (1..=120).map(|tenths| 10f64.powf(f64::from(-tenths) / 16.0)).chain([0.999, 0.03, 0.001, lowest]);
+    rates.filter(move |&rate| rate >= lowest)
+}
+
+/// Every plan that the tests look at, and what was wanted.
+fn for_each_plan(mut check: impl FnMut(Wanted, Plan)) {
+    let step = if cfg!(miri) { 40 } else { 1 };
+    for encoding in ENCODINGS {
+        for rate in rates(encoding).step_by(step) {
+            for capacity in [0, 1, 1000, 54_321, 3_000_000] {
+                let times = [1, 2, 100, 7_777].map(|times| Some(capacity * times));
+                for max_capacity in times.into_iter().chain([None, Some(0), Some(10)]) {
+                    let wanted = Wanted { capacity, max_capacity, rate, encoding };
+                    // At the lowest rate, this may be too much for one table.
+                    if let Ok(plan) = Plan::new(wanted) {
+                        check(wanted, plan);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Sizes at four places of each doubling.
+fn sizes(plan: &Plan) -> impl Iterator<Item = State> {
+    let (first, largest) = (plan.first, plan.largest());
+    let at = move |level: u32| (0..4).map(move |quarter| ((1usize << level) + (quarter << level) / 4) / GROUP * GROUP);
+    let all = (first.ilog2()..=largest.ilog2()).flat_map(at).filter(move |size| (first..=largest).contains(size));
+    all.map(State::of_buckets)
+}
+
+#[test]
+fn the_rate_holds_at_every_size_and_more_buckets_hold_more() {
+    for_each_plan(|wanted, plan| {
+        let mut last = (0, 0);
+        for state in sizes(&plan) {
+            assert!(plan.rate(plan.slots(state) as f64) <= wanted.rate, "{wanted:?}, {state:?}");
+            let now = (plan.slots(state), plan.capacity(state));
+            assert!(now.1 <= now.0 && now >= last && now.1 >= last.1, "{wanted:?}, {state:?}: {now:?} after {last:?}");
+            last = now;
+        }
+    });
+}
+
+#[test]
+fn the_first_and_the_largest_capacity_are_kept() {
+    for_each_plan(|wanted, plan| {
+        let Wanted { capacity, max_capacity, .. } = wanted;
+        let first = plan.capacity(State::of_buckets(plan.first));
+        assert!(first >= capacity, "{wanted:?}: only {first}");
+        assert!(plan.first.is_multiple_of(GROUP) && plan.first <= plan.largest());
+        let reach = match max_capacity {
+            Some(most) => most,
+            // For this alone, a first table has at most a mebibyte.
+            None if plan.first >= MOST_FOR_REACH => capacity,
+            None => capacity.max(LEAST_FIRST).saturating_mul(REACH),
+        };
+        let largest = Plan::of(Classes::new(plan.classes.base_bits(), sizing::LARGEST.ilog2()), 32, plan.encoding);
+        assert!(plan.max_capacity() >= reach.min(largest.max_capacity()), "{wanted:?}: {}", plan.max_capacity());
+        for items in [0, 1, capacity, first, first + 1, plan.max_capacity()] {
+            if items <= plan.max_capacity() {
+                let buckets = plan.buckets_for(items).expect("there is one");
+                let capacity = |buckets| plan.capacity(State::of_buckets(buckets));
+                assert!(capacity(buckets) >= items && (buckets == plan.first || capacity(buckets - GROUP) < items));
+            }
+        }
+        assert_eq!(plan.buckets_for(plan.max_capacity() + 1), None);
+        assert!(plan.classes.stored_bits(plan.first.ilog2()) <= 32);
+    });
+}
+
+#[test]
+fn the_largest_capacity_of_all_is_kept_and_one_more_is_an_error() {
+    for encoding in ENCODINGS {
+        for rate in rates(encoding).step_by(10) {
+            let plan_of = |capacity, max| Plan::new(Wanted { capacity, max_capacity: Some(max), rate, encoding });
+            let Err(Impossible::CapacityTooLarge { capacity: usize::MAX, largest }) = plan_of(1, usize::MAX) else {
+                panic!("no table is so large")
+            };
+            for capacity in [1, 1000, largest / 300, largest / 3, largest / 2 + 1, largest] {
+                let plan = plan_of(capacity, largest).expect("it is the largest");
+                let first = plan.capacity(State::of_buckets(plan.first));
+                assert!(plan.max_capacity() >= largest && first >= capacity, "rate {rate:e}, {plan:?}");
+            }
+            for (capacity, max) in [(1, largest + 1), (largest + 1, 0)] {
+                let failed = plan_of(capacity, max);
+                let Err(Impossible::CapacityTooLarge { capacity, .. }) = failed else { panic!("{failed:?}") };
+                assert_eq!(capacity, largest + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rate_below_the_lowest_is_an_error_that_names_it() {
+    for encoding in ENCODINGS {
+        let lowest = lowest_rate(encoding);
+        let failed = Plan::new(Wanted { capacity: 1, max_capacity: None, rate: lowest * 0.99, encoding });
+        let Err(Impossible::RateTooLow { lowest: named }) = failed else { panic!("{failed:?}") };
+        assert_eq!(named, lowest);
+        plan(1, Some(1), lowest, encoding);
+    }
+}
+
+#[test]
+fn the_sizes_of_a_filter_for_the_default_rate() {
+    let plan = plan(1000, None, 0.001, None);
+    let [first, last] = plan.first_and_last();
+    assert_eq!((first.slots_per_bucket, last.slots_per_bucket, last.fingerprint_bits), (2, 5, 14));
+    assert!(plan.max_capacity() >= 1024 << 16, "{plan:?}");
+}
+
+/// Distinct keys fill a table of any size to its capacity, without growth.
+#[test]
+#[cfg_attr(miri, ignore = "millions of inserts")]
+fn a_table_of_every_size_fills_to_its_capacity() {
+    for (rate, encoding) in [(0.9, None), (0.02, None), (0.001, None), (0.001, ENCODINGS[1]), (1e-5, ENCODINGS[2])] {
+        let plan = plan(20_000, Some(300_000), rate, encoding);
+        for state in sizes(&plan) {
+            let buckets = state.buckets();
+            let plan = Plan { memory_limit: GrowingTable::memory_at(&plan, buckets), ..plan };
+            for seed in 0..(30_000 / buckets as u64).clamp(1, 10) {
+                let table = GrowingTable::of_buckets(plan, buckets).expect("some kilobytes");
+                let keys = seed << 32..(seed << 32) + plan.capacity(state) as u64;
+                keys.for_each(|key| table.insert(mixed(key)).expect("there is room"));
+                assert_eq!((table.len(), table.capacity()), (plan.capacity(state), plan.capacity(state)));
+            }
+        }
+    }
+}
+
+/// An attacker who knows the hasher's key can fill a pair of buckets, and is then refused, but cannot drive the memory up.
+#[test]
+fn keys_chosen_to_fill_a_pair_do_not_make_the_filter_grow() {
+    let plan = plan(200, None, 0.001, None);
+    let table = GrowingTable::new(plan).expect("some kilobytes");
+    // All have the same buckets at every size.
+    let classes = plan.classes;
+    let pair = |base: u64| classes.of(base).sides[1] & 0x3ff;
+    let alike = (257..1 << 14).filter(|&base| base & 0xff != 0 && pair(base) == pair(257));
+    let (mut inserted, mut failed) = (0, 0);
+    for hash in alike {
+        match table.insert(hash) {
+            Ok(()) => inserted += 1,
+            Err(InsertError::Full { .. } | InsertError::TooManyCopies { .. }) => failed += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(inserted == 4 && failed > 8, "{inserted} inserted, {failed} failed");
+    assert_eq!((table.len(), table.capacity()), (4, plan.capacity(State::of_buckets(plan.first))));
+    // Other keys still find room.
+    (0..plan.capacity(table.state()) as u64 * 4 / 5).for_each(|key| table.insert(mixed(key)).expect("there is room"));
+}
+
+/// The lowest load, in some tables of 65,536 buckets and more, at which a search found no room (`TARGET`).
+#[test]
+#[ignore = "minutes: prints a table"]
+fn load_at_the_first_failed_search() {
+    for base in [14, 13, 10, 9, 8] {
+        for side_bits in 17..=32 {
+            let classes = Classes::new(base, side_bits);
+            if classes.stored_bits(16) > 32 {
+                continue;
+            }
+            let plan = Plan::of(classes, 1 << 16, None);
+            let loads = (0..8).map(|eighth| {
+                let buckets = (1 << 16) + (eighth << 13);
+                let plan = Plan { memory_limit: GrowingTable::memory_at(&plan, buckets), ..plan };
+                let load = |seed: u64| {
+                    let table = GrowingTable::of_buckets(plan, buckets).expect("half a megabyte");
+                    let failed = (seed << 32..).find(|&key| table.insert(mixed(key)).is_err()).expect("it is full");
+                    (failed - (seed << 32)) as f64 / plan.slots(table.state()) as f64
+                };
+                (0..6).map(load).fold(1.0, f64::min)
+            });
+            let loads: Vec<String> = loads.map(|load| format!("{load:.4}")).collect();
+            println!("{:?}: {}", plan.slots_of(State::of_buckets((1 << 16) + GROUP)), loads.join(" "));
+        }
+    }
+}
