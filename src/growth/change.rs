@@ -3,15 +3,21 @@
 use crate::error::insert::{InsertBatchError, InsertError};
 use crate::growth::table::GrowingTable;
 use crate::plan::batch::{BLOCK, Hashes, each_ahead};
-use crate::sync::fault::{self, Fault};
 use crate::sync::Ordering;
+use crate::sync::fault::{self, Fault};
 use crate::table::stripe::Guard;
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, Place};
 
 /// An insert asks whether the table is to grow when its thread's own count is a multiple of this.
 /// (Where loom explores all executions, it need not ask.)
-const INSERTS_PER_CHECK: i64 = if cfg!(ccf_model = "loom") { 1 << 32 } else if cfg!(ccf_model) { 1 } else { 32 };
+const INSERTS_PER_CHECK: i64 = if cfg!(ccf_model = "loom") {
+    1 << 32
+} else if cfg!(ccf_model) {
+    1
+} else {
+    32
+};
 
 impl GrowingTable {
     /// Adds a copy.
@@ -60,8 +66,7 @@ impl GrowingTable {
             self.words.get(number).map_or(0, |word| self.layout(depth).free(super::table::load(word)))
         });
         let emptier = usize::from(free[1] > free[0]);
-        (free[emptier] > 0 && self.add_on(class, emptier))
-            || (free[1 - emptier] > 0 && self.add_on(class, 1 - emptier))
+        (free[emptier] > 0 && self.add_on(class, emptier)) || (free[1 - emptier] > 0 && self.add_on(class, 1 - emptier))
     }
 
     /// Adds a copy on this side, if its bucket has room. Does not count it.
@@ -92,7 +97,8 @@ impl GrowingTable {
         let guard = self.stripe(class).lock_unless(Fault::RemoveWithoutLock, &self.counters);
         let copies = self.copies(class);
         let removed = (0..2).any(|side| {
-            copies[side] > 0 && self.take_on(&guard, class, side, Fault::RemoveWithoutBump, Fault::RemoveSetsNothingAside)
+            copies[side] > 0
+                && self.take_on(&guard, class, side, Fault::RemoveWithoutBump, Fault::RemoveSetsNothingAside)
         });
         if removed {
             self.counters.add_len(-1);
@@ -101,11 +107,20 @@ impl GrowingTable {
     }
 
     /// Takes a copy of the class out on this side. The guard is that of its stripe. `false` if there is none.
-    pub(super) fn take_on(&self, guard: &Guard<'_>, class: Class, side: usize, no_bump: Fault, nothing_aside: Fault) -> bool {
+    pub(super) fn take_on(
+        &self,
+        guard: &Guard<'_>,
+        class: Class,
+        side: usize,
+        no_bump: Fault,
+        nothing_aside: Fault,
+    ) -> bool {
         let side = class.sides[side];
         let (_gate, Place { number, depth }) = self.enter(side, Fault::TakesWithoutGate);
         let seen = self.load(number);
-        let Some(changed) = self.layout(depth).remove(seen, self.plan.classes.stored(class, depth)) else { return false };
+        let Some(changed) = self.layout(depth).remove(seen, self.plan.classes.stored(class, depth)) else {
+            return false;
+        };
         self.set_aside(number, nothing_aside);
         if !fault::injected(no_bump) {
             guard.bump();

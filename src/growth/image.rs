@@ -215,10 +215,10 @@ impl Saved for GrowingTable {
         let encoding = wanted_of_number(encoding).ok_or(LoadError::UnknownEncoding { encoding })?;
         let plan = Plan::declared(base_bits.into(), doublings.into(), first, encoding);
         let plan = plan.ok_or(LoadError::InvalidSizes { buckets: first, base_bits, doublings })?;
-        let is_possible = |buckets: &u64| {
-            (first..=plan.largest() as u64).contains(buckets) && buckets.is_multiple_of(GROUP as u64)
-        };
-        let buckets = source.growing_header(plan.largest(), is_possible, |buckets| plan.shape(State::of_buckets(buckets)))?;
+        let is_possible =
+            |buckets: &u64| (first..=plan.largest() as u64).contains(buckets) && buckets.is_multiple_of(GROUP as u64);
+        let buckets =
+            source.growing_header(plan.largest(), is_possible, |buckets| plan.shape(State::of_buckets(buckets)))?;
         Ok((plan, buckets))
     }
 

@@ -2,7 +2,6 @@
 
 use core::hint::select_unpredictable;
 
-use crate::word::layouts::{AnyLayout, Layouts, MIXED};
 use crate::growth::table::{GrowingTable, load};
 use crate::machine::arch::{VectorUnit, Vectorized, prefetch_line};
 use crate::plan::batch::{self, BLOCK, Block, Hashes, Steps};
@@ -10,6 +9,7 @@ use crate::sync::fault::{self, Fault};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::classes::{Class, Place, State, stripe_number};
 use crate::word::layout::{Borrowed, Layout, Plain, SemiSorted};
+use crate::word::layouts::{AnyLayout, Layouts, MIXED};
 
 /// A table of at most this many buckets is in the L2 cache, if it is used much.
 const NEAR: usize = (512 << 10) / size_of::<u64>();
@@ -251,7 +251,8 @@ impl GrowingTable {
         if places.state != state || state.is_moving() || state.own() >= MIXED {
             return self.look_up_each(block, coming, answers);
         }
-        let are_still = by_kind!(self, state.own(), layout => self.look_up_whole(layout, places, block.len, coming, answers), 1);
+        let are_still =
+            by_kind!(self, state.own(), layout => self.look_up_whole(layout, places, block.len, coming, answers), 1);
         if are_still != 0 || !(self.is_still(epoch) || fault::injected(Fault::LookupWithoutEpoch)) {
             self.look_up_each(block, coming, answers);
         }

@@ -9,11 +9,11 @@
 //! capacity takes.
 
 use crate::error::absorb::TableLayout;
-use crate::word::layouts;
 use crate::machine::memory::Pages;
 use crate::plan::sizing;
 use crate::word::classes::{Classes, GROUP, State};
 use crate::word::layout::{Encoding, NEVER_ZERO, Shape};
+use crate::word::layouts;
 
 /// The smallest number of buckets.
 const LEAST_BUCKETS: usize = if cfg!(ccf_model) { 2 } else { 32 };
@@ -132,7 +132,9 @@ impl Plan {
         let least = |side_bits: u32| 1 << (base + side_bits).saturating_sub(u32::BITS);
         let mut side_bits = LEAST_BUCKETS.ilog2() + 1;
         while of(side_bits, LEAST_BUCKETS).max_capacity() < most
-            && (max_capacity.is_some() || least(side_bits + 1) <= MOST_FOR_REACH || of(side_bits, LEAST_BUCKETS).max_capacity() < asked)
+            && (max_capacity.is_some()
+                || least(side_bits + 1) <= MOST_FOR_REACH
+                || of(side_bits, LEAST_BUCKETS).max_capacity() < asked)
         {
             side_bits += 1;
         }

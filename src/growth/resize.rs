@@ -1,12 +1,12 @@
 //! CONCURRENT: how a table that grows gets more and fewer buckets. `growth/mod.rs` has the argument.
 
 use crate::error::insert::{InsertError, ReserveError};
-use crate::word::layouts::Stored;
 use crate::growth::table::{GrowingTable, Refusal};
 use crate::sync::fault::{self, Fault};
 use crate::sync::{MutexGuard, Ordering};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, GROUP, State};
+use crate::word::layouts::Stored;
 
 /// How often a merge tries to make room for copies that do not fit while others take that room.
 const TRIES: usize = if cfg!(ccf_model) { 1 } else { 8 };
@@ -68,7 +68,8 @@ impl GrowingTable {
                 let side = class.sides[number % 2];
                 halves[(side >> level) as usize & 1].push(self.plan.classes.stored(class, level + 1));
             }
-            let [low, high] = halves.map(|half| self.layout(level + 1).of(half).expect("a deeper bucket has as many slots"));
+            let [low, high] =
+                halves.map(|half| self.layout(level + 1).of(half).expect("a deeper bucket has as many slots"));
             self.set_aside(number, Fault::SplitSetsNothingAside);
             self.set_aside(number + (1 << level), Fault::SplitSetsNothingAside);
             self.store(number + (1 << level), high);

@@ -170,12 +170,13 @@ impl GrowingTable {
         let state = self.state();
         let view = View { table: self, state };
         let mut hops = 0;
-        let outcome = path::search(&view, sides.map(|side| state.place(side).number), &mut |Hop { entry, from, .. }| {
-            let class = self.plan.classes.of_stored(from, state.depth(from), entry.0);
-            let relocated = relocate(class, from % 2);
-            hops += u64::from(relocated);
-            relocated
-        });
+        let outcome =
+            path::search(&view, sides.map(|side| state.place(side).number), &mut |Hop { entry, from, .. }| {
+                let class = self.plan.classes.of_stored(from, state.depth(from), entry.0);
+                let relocated = relocate(class, from % 2);
+                hops += u64::from(relocated);
+                relocated
+            });
         if hops > 0 {
             self.counters.relocated(hops);
         }

@@ -5,7 +5,6 @@ use crossbeam_utils::CachePadded;
 
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
-use crate::word::layouts::{AnyLayout, Layouts};
 use crate::growth::plan::Plan;
 use crate::machine::memory::boxed_slice;
 use crate::machine::segments::Segments;
@@ -18,6 +17,7 @@ use crate::table::image::save::Saving;
 use crate::table::stripe::{Guard, MAX_STRIPES, Stripe};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, GROUP, Place, State, stripe_number};
+use crate::word::layouts::{AnyLayout, Layouts};
 
 /// Why a table could not be built.
 #[derive(Clone, Copy, Debug)]
@@ -365,7 +365,8 @@ const LARGE_SEGMENT: usize = 128 << 10;
 /// gives its pages when they are touched, so only those count.
 fn memory_of_words(plan: &Plan, buckets: usize) -> usize {
     let (first, last) = (1usize << plan.first.ilog2(), buckets.next_power_of_two());
-    let touched = (buckets * size_of::<u64>()).next_multiple_of(crate::machine::arch::page_size());
+    let page = crate::machine::arch::page_size().unwrap_or(4096);
+    let touched = (buckets * size_of::<u64>()).next_multiple_of(page);
     let all = last.max(first) * size_of::<u64>();
     if all / 2 < LARGE_SEGMENT { all } else { all.min(touched) }
 }

@@ -3,4 +3,5 @@
 
 pub(crate) mod arch;
 pub(crate) mod memory;
+pub(crate) mod pages;
 pub(crate) mod segments;

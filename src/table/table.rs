@@ -1,7 +1,6 @@
 //! CONCURRENT: the bucket words, and the steps on them that all operations consist of. `table/stripe.rs` has the
 //! protocol, its rules and its proof.
 
-use core::hint::select_unpredictable;
 use crate::machine::arch::{at, at_step};
 use crate::machine::memory::{Pages, boxed_slice, boxed_slice_on};
 use crate::plan::sizing;
@@ -17,6 +16,7 @@ use crate::word::layout::{Borrowed, Entry, Layout, OfShape, Shape};
 use crate::word::payloads::PayloadOps;
 use crate::word::ring::Moment;
 use crate::word::values::Values;
+use core::hint::select_unpredictable;
 
 /// A concurrent multiset of items.
 #[derive(Debug)]
@@ -45,10 +45,7 @@ pub(crate) struct Common {
 impl Common {
     /// For a table of this many buckets. `None` if there is no memory.
     pub(crate) fn new(buckets: usize) -> Option<Self> {
-        Some(Self {
-            stripes: boxed_slice(stripes_for(buckets), Stripe::new)?,
-            counters: Counters::new(buckets)?,
-        })
+        Some(Self { stripes: boxed_slice(stripes_for(buckets), Stripe::new)?, counters: Counters::new(buckets)? })
     }
 
     /// The bits of a pair's sum that choose the pair's stripe.

@@ -287,4 +287,3 @@ fn a_fingerprint_whose_low_bits_are_all_zero_takes_a_slot() {
     }
     for_each_layout!(check());
 }
-

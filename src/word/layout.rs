@@ -145,7 +145,6 @@ impl Shape {
         Self::with(encoding, payload_bits).map(|shape| shape.false_positive_rate(1.0)).fold(1.0, f64::min)
     }
 
-
     /// The shapes of `encoding`, or all, with so many payload bits, by memory per slot.
     pub(crate) fn with(encoding: Option<Encoding>, payload_bits: u32) -> impl Iterator<Item = Self> {
         Self::of(encoding).filter_map(move |shape| match payload_bits {

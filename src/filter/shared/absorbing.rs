@@ -118,7 +118,10 @@ impl Absorbing for GrowingTable {
         // The copies come in the order of the buckets, so some buckets would be full long before the table is. If there
         // cannot be so much room, an insert says why.
         let _ = self.reserve(others.iter().map(|other| other.len()).sum());
-        sum_of(in_parallel(images.iter().map(|image| || AnyTable::absorb(self, &image.tables[0]))), FilterKind::Growable)
+        sum_of(
+            in_parallel(images.iter().map(|image| || AnyTable::absorb(self, &image.tables[0]))),
+            FilterKind::Growable,
+        )
     }
 }
 
