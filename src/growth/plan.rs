@@ -109,9 +109,11 @@ pub(crate) fn lowest_rate(encoding: Option<Encoding>) -> f64 {
 
 /// The rate of the largest table with every slot taken, with a base of so many bits.
 fn rate_of_base(base_bits: u32, encoding: Option<Encoding>) -> f64 {
-    let classes = Classes::new(base_bits, 8);
-    let slots = layouts::shape(classes, encoding, 8).slots;
-    false_positive_rate(classes, f64::from(slots << 8))
+    // With the fewest doublings, which gives the highest rate, by a hair.
+    let doublings = LEAST_BUCKETS.ilog2() + 1;
+    let classes = Classes::new(base_bits, doublings);
+    let slots = layouts::shape(classes, encoding, doublings).slots;
+    false_positive_rate(classes, f64::from(slots << doublings))
 }
 
 impl Plan {
