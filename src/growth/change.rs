@@ -63,7 +63,7 @@ impl GrowingTable {
         // What is read here only determines where to try first.
         let free = class.sides.map(|side| {
             let Place { number, depth } = state.place(side);
-            self.words.get(number).map_or(0, |word| self.layout(depth).free(super::table::load(word)))
+            self.words.get(number as u32).map_or(0, |word| self.layout(depth).free(super::table::load(word)))
         });
         let emptier = usize::from(free[1] > free[0]);
         (free[emptier] > 0 && self.add_on(class, emptier)) || (free[1 - emptier] > 0 && self.add_on(class, 1 - emptier))

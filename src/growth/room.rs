@@ -25,6 +25,7 @@ use crate::table::stripe::Guard;
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, GROUP, State};
 use crate::word::layout::Entry;
+use crate::word::layouts::AnyLayout;
 
 /// The number of searches that an insert makes while others change the table. After that it makes one that no thread can
 /// disturb.
@@ -46,30 +47,49 @@ const LEAST_LOAD: f64 = 0.25;
 struct View<'a> {
     table: &'a GrowingTable,
     state: State,
+    /// Those of buckets that are not split, and of buckets that are.
+    layouts: [AnyLayout<'a>; 2],
+}
+
+impl<'a> View<'a> {
+    fn new(table: &'a GrowingTable, state: State) -> Self {
+        Self { table, state, layouts: [table.layout(state.level()), table.layout(state.level() + 1)] }
+    }
+
+    #[inline(always)]
+    fn layout(&self, number: usize) -> AnyLayout<'a> {
+        self.layouts[usize::from(self.state.depth(number) != self.state.level())]
+    }
 }
 
 impl Graph for View<'_> {
+    #[inline(always)]
     fn len(&self) -> usize {
         self.state.buckets()
     }
 
+    #[inline(always)]
     fn load(&self, number: usize) -> Bucket {
-        let at = number.wrapping_sub(self.state.split() as usize);
-        if self.state.is_moving() && at < GROUP {
-            return load(&self.table.moving[at]);
+        if self.state.is_moving() {
+            let at = number.wrapping_sub(self.state.split() as usize);
+            if at < GROUP {
+                return load(&self.table.moving[at]);
+            }
         }
-        self.table.words.get(number).map_or(Bucket::default(), load)
+        self.table.words.get(number as u32).map_or(Bucket::default(), load)
     }
 
+    #[inline(always)]
     fn has_room(&self, number: usize, word: Bucket) -> bool {
-        self.table.layout(self.state.depth(number)).has_room(word)
+        self.layout(number).has_room(word)
     }
 
+    #[inline(always)]
     fn hops(&self, number: usize, word: Bucket) -> impl Iterator<Item = (Entry, usize)> {
         let (classes, depth, other) = (self.table.plan.classes, self.state.depth(number), 1 - number % 2);
-        self.table.layout(depth).stored(word).into_iter().map(move |stored| {
-            let class = classes.of_stored(number, depth, stored);
-            (Entry(stored), self.state.place(class.sides[other]).number)
+        self.layout(number).entries(word).map(move |entry| {
+            let class = classes.of_stored(number, depth, entry.0);
+            (entry, self.state.place(class.sides[other]).number)
         })
     }
 }
@@ -82,27 +102,29 @@ impl GrowingTable {
     pub(super) fn add_slow(&self, class: Class, absent: bool) -> Result<bool, InsertError> {
         let attempt = || if absent { self.add_if_absent(class) } else { self.add(class).then_some(true) };
         for _ in 0..SEARCHES {
-            if let Some(copies) = self.copies_that_fill(class) {
-                return self.fail(class, InsertError::TooManyCopies { filter: FilterKind::Growable, copies });
-            }
-            self.grow_if_crowded(GROUPS_PER_INSERT);
-            self.search(class.sides, &|class, side| {
+            let outcome = self.search(class.sides, &|class, side| {
                 let guard = self.stripe(class).lock_unless(Fault::RelocateWithoutLock, &self.counters);
                 self.relocate(&guard, class, side)
             });
+            if let Outcome::Nothing { .. } = outcome {
+                if let Some(copies) = self.copies_that_fill(class) {
+                    return self.fail(InsertError::TooManyCopies { filter: FilterKind::Growable, copies });
+                }
+                self.grow_if_crowded(GROUPS_PER_INSERT);
+            }
             if let Some(added) = attempt() {
                 return Ok(added);
             }
         }
         loop {
             if let Some(result) = self.add_alone(class, absent) {
-                return result.or_else(|error| self.fail(class, error));
+                return result.or_else(|error| self.fail(error));
             }
         }
     }
 
     /// Counts an insert that fails.
-    fn fail(&self, _: Class, error: InsertError) -> Result<bool, InsertError> {
+    fn fail(&self, error: InsertError) -> Result<bool, InsertError> {
         self.counters.insert_refused();
         Err(error)
     }
@@ -168,7 +190,7 @@ impl GrowingTable {
     /// Searches for a path to room in a bucket of either side, and carries it out.
     pub(super) fn search(&self, sides: [u32; 2], relocate: &dyn Fn(Class, usize) -> bool) -> Outcome {
         let state = self.state();
-        let view = View { table: self, state };
+        let view = View::new(self, state);
         let mut hops = 0;
         let outcome =
             path::search(&view, sides.map(|side| state.place(side).number), &mut |Hop { entry, from, .. }| {
