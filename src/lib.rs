@@ -107,15 +107,15 @@
 // |---|---|---|
 // | model | what models see of the crate; only they compile it | |
 // | filter | the public types: filters, builders, statistics | |
-// | growth | one table that is replaced by larger and smaller ones while it is used | CONCURRENT |
+// | growth | a table that grows and shrinks by some buckets at a time while it is used | CONCURRENT |
 // | snapshot | the format, reading and writing it, files, serde | PURE, and files |
 // | table | one table: the protocol (`stripe.rs`), operations, saves | CONCURRENT |
 // | plan | what is decided before the table changes: paths, sizes, batches | PURE |
 // | error | what can go wrong | PURE |
 // | word | 64 bits as a bucket; from hashes to fingerprints and buckets | PURE |
 // | hasher | the hashers that come with the crate | PURE |
-// | sync | atomics and locks, or those of a model; a value that is replaced while it is read (`unsafe`); seeded bugs | |
-// | machine | memory that may be refused; all other `unsafe` code | |
+// | sync | atomics and locks, or those of a model; seeded bugs | |
+// | machine | memory that may be refused, and that gets longer while it is used; all `unsafe` code | |
 // | guide | the pages of the documentation | |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -34,7 +34,7 @@ use crate::table::face::traits::AnyTable;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Stats {
-    /// How many tables the filter consists of. For a growable filter: 1, or 2 while its table is being replaced.
+    /// How many tables the filter consists of: 1, for each of the types.
     pub tables: usize,
     /// How many keys are in the filter. A key that was inserted several times counts as often.
     pub len: usize,

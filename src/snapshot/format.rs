@@ -34,11 +34,10 @@
 //! | 2 | only of a filter that forgets: how many ticks after now were ended early |
 //! | 4 | a seal |
 //! | | *for kind 6:* |
-//! | 1 | the encoding of the table at all sizes: 0 plain, 1 semi-sorted, 255 if none was asked for |
-//! | 1 | the bits of a fingerprint at the largest size |
-//! | 1 | the doublings from the smallest size to the largest |
-//! | 1 | the level: the doublings from the smallest size to the table that is saved |
-//! | 8 | the number of buckets at the smallest size |
+//! | 1 | the encoding that was asked for: 0 plain, 1 semi-sorted, 255 if none |
+//! | 1 | the bits of a base: of a fingerprint at the largest size |
+//! | 1 | the doublings from one bucket to the largest size |
+//! | 8 | the number of buckets at the first size, which is the smallest |
 //! | 4 | a seal |
 //! | | **a section for the table** |
 //! | 1 | the encoding of the buckets: 0 plain, 1 semi-sorted |
@@ -51,12 +50,12 @@
 //! | | **the end** |
 //! | 4 | a seal |
 //!
-//! The layout of a growable filter's table, and its number of buckets, follow from what kind 6 states
-//! (`growth/plan.rs`). The section must agree with that.
+//! A growable filter's section states the layout of the buckets that are not split, which follows from the number of
+//! buckets and from what kind 6 states. Each bucket has the layout of its depth (`word/classes.rs`, `word/layouts.rs`).
 //!
 //! # Length and checks
 //! A snapshot of one table has `68 + s + a + 8·n` bytes. A maplet's has five more, that of a filter whose entries
-//! expire has 36 more, or 38 if it forgets, and a growable filter's has 16 more. Numbers that say how much to read or allocate are used only after the seal that
+//! expire has 36 more, or 38 if it forgets, and a growable filter's has 15 more. Numbers that say how much to read or allocate are used only after the seal that
 //! follows them (except the length of the schema, which is 255 at most).
 //!
 //! Any change of one bit, and of several within 32 in a row, is certain to be found. Other changes pass one time in

@@ -69,7 +69,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     }
 
     /// Sets how many keys the filter can hold before it grows for the first time. It is 1,000 if not called. 0
-    /// builds the smallest filter, which takes at least seven keys before it grows.
+    /// builds the smallest filter, which takes at least 13 keys before it grows.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
@@ -89,8 +89,8 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// [`GrowableCuckooFilter::max_capacity`] tells.)
     ///
     /// The filter has the layout that is best for the rate at this size, so name it if you know it: a filter far below
-    /// its largest size takes more memory for a key. The page [`growth`](crate::guide::growth#sizes) has the figures. For
-    /// a low rate and a large number, the first table is larger than `capacity` takes.
+    /// its largest size uses more bits per key. The page [`growth`](crate::guide::growth#sizes) has the figures. For a low
+    /// rate and a large number, the filter begins larger than `capacity` requires.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
@@ -125,8 +125,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// Sets how many bytes the filter may take up: [`memory_usage`](GrowableCuckooFilter::memory_usage) is never
     /// more. There is no limit if not called.
     ///
-    /// The filter refuses to grow beyond the limit. While it grows there are two tables, of which one is twice as large as
-    /// the other. So a filter with a limit may stay below a third of it.
+    /// The filter grows up to the limit. (Up to 256 KiB, its memory goes up by doublings.)
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
@@ -141,14 +140,14 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         self
     }
 
-    /// Builds the filter, with its first table.
+    /// Builds the filter, at its first size.
     ///
     /// # Errors
     /// - [`BuildError::InvalidRate`] for a rate that is negative, or 1 or more, or not a number.
     /// - [`BuildError::RateTooLow`] for a rate that leaves no room for eight doublings. The error names the lowest rate.
-    /// - [`BuildError::CapacityTooLarge`] for a largest size that has no table.
+    /// - [`BuildError::CapacityTooLarge`] for more keys than a filter can be made for. The error names the most.
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`).
-    /// - [`BuildError::MemoryLimit`] if the first table alone goes beyond the limit.
+    /// - [`BuildError::MemoryLimit`] if the filter goes beyond the limit at its first size.
     /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (Not all requests can fail; see
     ///   [`Builder::build`](crate::Builder::build).)
     ///

@@ -119,8 +119,6 @@ cloning! {
 
 cloning! {
     GrowableCuckooFilter made by "with_capacity(1000)", with "filter.insert(\"a\")?;":
-    /// A resize that is under way is ended first; the copy has the size of the moment after.
+    /// The copy has the size that the filter has at that moment.
     errors:
-    /// A resize that can neither be ended nor undone, because the filter is full of copies of few keys, is
-    /// [`Other`](io::ErrorKind::Other).
 }
