@@ -125,8 +125,9 @@ operations_on_keys! {
     /// the absent keys, the [false-positive rate](Self::false_positive_rate), is mistaken for another key, and is not
     /// added. If that would lose something, build the filter with a lower rate.
     ///
-    /// A key that was added this way may share its one copy with keys that later calls mistook for it. Removing it
-    /// can remove them too. So do not mix this with [`remove`](Self::remove), unless losing a few keys does no harm.
+    /// A key for which this returns `false` may have no copy of its own, but share that of a look-alike. So
+    /// [`remove`](Self::remove) only keys for which it returned `true`. [The page
+    /// `security`](crate::guide::security#hazards-without-an-adversary) says what is lost even then.
     ///
     /// Cost: that of [`contains`](Self::contains) if the key is present. Otherwise also that of an
     /// [`insert`](Self::insert), with one stripe locked.
