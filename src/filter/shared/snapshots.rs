@@ -19,7 +19,12 @@ use crate::snapshot::source::Source;
 use crate::table::image::images::Imaged;
 
 macro_rules! snapshots {
-    ($Filter:ident of $Core:ty, with $insert:literal: saved: $(#[$save:meta])* loaded: $(#[$load:meta])*) => {
+    (
+        $Filter:ident of $Core:ty, with $insert:literal:
+        saved: $(#[$save:meta])*
+        begun: $(#[$begin:meta])*
+        loaded: $(#[$load:meta])*
+    ) => {
         /// Snapshots: the filter as bytes, to survive a restart or to travel. All of this needs the feature
         /// `snapshot`.
         ///
@@ -142,9 +147,10 @@ macro_rules! snapshots {
             /// The save borrows the filter. If a thread that may outlive this call is to write it, put the filter in
             /// an [`Arc`](std::sync::Arc). Let that thread begin the save, and report through a channel when it has.
             ///
-            /// Cost: it locks all stripes of each table for some microseconds, after a `clear` that is under way. It
+            /// Cost: it locks all stripes of the table for some microseconds, after a `clear` that is under way. It
             /// takes 24 bytes for each 8 KiB of the table.
             ///
+            $(#[$begin])*
             /// # Errors
             /// Fails with `OutOfMemory` if that memory was refused.
             ///
@@ -285,6 +291,7 @@ snapshots! {
     saved:
     /// The snapshot is `68 + schema + 8 · buckets` bytes long, with the length of the schema in bytes (3 for text
     /// without a schema of its own). That is a little less than [`memory_usage`](Self::memory_usage).
+    begun:
     loaded:
 }
 
@@ -294,6 +301,7 @@ snapshots! {
     saved:
     /// The snapshot is `73 + schema + 8 · buckets` bytes long, with the length of the schema in bytes. The values are
     /// in it.
+    begun:
     loaded:
 }
 
@@ -305,6 +313,7 @@ snapshots! {
     /// also hold some that have just expired. The first [`advance_to`](Self::advance_to) after loading expires what
     /// has died since. The snapshot is `104 + schema + 8 · buckets` bytes
     /// long, with the length of the schema in bytes.
+    begun:
     loaded:
     /// If the caller's clock is behind the one of the snapshot, as one that begins at 0 with each process, nothing
     /// would expire until it has caught up. So begin a new clock then: [`restart_clock`](Self::restart_clock).
@@ -315,8 +324,14 @@ snapshots! {
     GrowableCuckooFilter of crate::growth::growth::Growth,
     with "let revoked = Revoked::with_capacity_and_hasher(1000, hasher.clone());\nrevoked.insert(\"token-17\")?;":
     saved:
-    /// The save first ends a resize that is under way. The snapshot is of one table, and states the sizes that the filter
-    /// can have.
+    /// The save [first ends a resize](Self::begin_save) that is under way. The snapshot is of one table, and states the
+    /// sizes that the filter can have.
+    begun:
+    /// **A resize that is under way is ended first.** That takes 16 to 33 ns of processor time for each key that has yet
+    /// to be moved: up to 30 ms while a filter of 1.7 million keys doubles, and up to 1.3 s with 37 million. If the caller
+    /// holds a lock, [`reserve(1)`](Self::reserve) does that beforehand. (A `reserve` or a `shrink_to` of another thread is
+    /// waited for.)
+    ///
     loaded:
     /// **`memory_limit` is the filter's limit from then on**, as
     /// [`GrowableBuilder::memory_limit`](crate::GrowableBuilder::memory_limit) sets it: growth beyond it is refused.
