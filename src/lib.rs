@@ -142,6 +142,8 @@ pub use error::insert::{InsertBatchError, InsertError, ReserveError, ValueTooLar
 pub use error::kind::FilterKind;
 #[cfg(feature = "snapshot")]
 pub use error::load::LoadError;
+#[cfg(feature = "snapshot")]
+pub use error::load_path::LoadPathError;
 pub use filter::batch_key::BatchKey;
 pub use filter::concurrent::builder::Builder;
 pub use filter::concurrent::filter::ConcurrentCuckooFilter;

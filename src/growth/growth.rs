@@ -136,6 +136,12 @@ impl Growth {
         Self::own_memory_of(plan).saturating_add(memory_for(plan.buckets(number)))
     }
 
+    /// In bytes, of a filter that grows to this level: while it does, there is the table before, too.
+    pub(crate) fn memory_to_grow(plan: &Plan, number: u32) -> usize {
+        let before = if number == 0 { 0 } else { memory_for(plan.buckets(number - 1)) };
+        Self::memory_at(plan, number).saturating_add(before)
+    }
+
     fn of(plan: Plan, level: Arc<Level>, common: Arc<Common>, registry: Arc<Registry>) -> Self {
         common.make_newest(level.serial());
         Self {

@@ -7,6 +7,17 @@
 //! [`at`] and [`at_step`] are the two accesses without a bounds check.
 #![allow(unsafe_code, reason = "intrinsics and system calls are unsafe to call; each has its SAFETY note")]
 
+#[cfg(all(target_os = "linux", not(any(miri, ccf_model))))]
+use crate::machine::pages::whole_pages;
+
+/// The size of the system's pages in bytes. It is a setting of the kernel: 4 KiB on x86-64, and 4, 16 or 64 KiB on others.
+/// `None` if the system does not say.
+#[cfg(all(target_os = "linux", not(any(miri, ccf_model))))]
+fn page_size() -> Option<usize> {
+    // SAFETY: this only returns a number.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).ok()
+}
+
 /// Asks the system to back this memory with huge pages (2 MiB on x86-64). A large table needs so few of them that
 /// the processor remembers where all of them are.
 ///
@@ -14,19 +25,17 @@
 /// pages free. This is a wish: a refusal changes only the speed.
 #[cfg(all(feature = "huge-pages", target_os = "linux"))]
 pub(crate) fn ask_for_huge_pages<T>(memory: &mut [T]) {
-    use rustix::mm::{Advice, madvise};
-
-    // Whole pages only, because the rest of a page may hold something else.
-    let page = rustix::param::page_size();
-    let bytes = size_of_val(memory);
-    let skipped = memory.as_ptr().addr().wrapping_neg() % page;
-    let len = bytes.saturating_sub(skipped) / page * page;
-    if len > 0 {
-        let start = memory.as_mut_ptr().cast::<core::ffi::c_void>().wrapping_byte_add(skipped);
-        // SAFETY: the pages from `start` on lie within `memory`, which is borrowed for this call. This advice
-        // changes neither what they hold nor who may use them.
-        let _ = unsafe { madvise(start, len, Advice::LinuxHugepage) };
+    #[cfg(not(any(miri, ccf_model)))]
+    if let Some(page) = page_size()
+        && let Some(pages) = whole_pages(memory.as_ptr().addr(), size_of_val(memory), page)
+    {
+        let start = memory.as_mut_ptr().wrapping_byte_add(pages.start).cast();
+        // SAFETY: the pages lie within `memory`, which is borrowed for this call, and they are whole ones, so the system
+        // has nothing to round. This advice changes neither what they hold nor who may use them.
+        let _ = unsafe { libc::madvise(start, pages.len(), libc::MADV_HUGEPAGE) };
     }
+    #[cfg(any(miri, ccf_model))]
+    let _ = memory;
 }
 
 /// Registers this process for [`fence_everywhere`]. Returns whether that is possible.
@@ -54,26 +63,34 @@ fn membarrier(command: libc::c_int) -> bool {
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
-/// Gives the whole pages of this list back to the system. What is in them is lost: they are full of zeros when they are
-/// next read. This is a wish. The caller frees the list in steps by this, since to free a large one at once takes
-/// milliseconds.
+/// Gives the whole pages of this list back to the system, where it takes them: on Linux. This is a wish. Afterwards each
+/// element in them is 0, or what it was. (A caller may not rely on either. A global allocator can give out memory that
+/// is mapped from a file, and then it is what the file has.)
 #[cfg(not(ccf_model))]
-pub(crate) fn release(list: &mut [core::sync::atomic::AtomicU64]) {
+pub(crate) fn release(list: &[core::sync::atomic::AtomicU64]) {
     #[cfg(all(target_os = "linux", not(miri)))]
-    {
-        const PAGE: usize = 1 << 12;
-        let skipped = list.as_ptr().addr().wrapping_neg() % PAGE;
-        let len = size_of_val(list).saturating_sub(skipped) / PAGE * PAGE;
-        if len > 0 {
-            let start = list.as_mut_ptr().cast::<libc::c_void>().wrapping_byte_add(skipped);
-            // SAFETY: the pages from `start` on lie within `list`, which this call borrows mutably. They become zeros, or
-            // stay as they are. Both are valid elements. (Where pages are larger than `PAGE`, the system refuses what is not
-            // aligned to them.)
-            let _ = unsafe { libc::madvise(start, len, libc::MADV_DONTNEED) };
-        }
+    if let Some(page) = page_size() {
+        // SAFETY: this is what the system says.
+        unsafe { release_pages(list, page) }
     }
     #[cfg(not(all(target_os = "linux", not(miri))))]
     let _ = list;
+}
+
+/// [`release`] with pages of this size.
+///
+/// # Safety
+/// `page` is the size of the system's pages, or a multiple of it. The system refuses a start within a page. But it rounds
+/// a *length* up to whole pages, and the rest of the last one may belong to something else.
+#[cfg(all(target_os = "linux", not(any(miri, ccf_model))))]
+unsafe fn release_pages(list: &[core::sync::atomic::AtomicU64], page: usize) {
+    if let Some(pages) = whole_pages(list.as_ptr().addr(), size_of_val(list), page) {
+        let start = list.as_ptr().cast_mut().wrapping_byte_add(pages.start).cast();
+        // SAFETY: the pages lie within `list`, and by the caller's promise they are whole ones of the system's, so it has
+        // nothing to round. It replaces them by others; for a thread that uses an element meanwhile, that is a store. The
+        // elements are atomics, so it may happen while the list is shared, and any value is a valid one.
+        let _ = unsafe { libc::madvise(start, pages.len(), libc::MADV_DONTNEED) };
+    }
 }
 
 /// So many numbers, all of them 0, or `None` if the allocator refuses the memory. For a large list it asks the system for
@@ -334,3 +351,7 @@ impl Comparison {
         })
     }
 }
+
+#[cfg(all(test, target_os = "linux", not(any(miri, ccf_model))))]
+#[path = "arch_tests.rs"]
+mod tests;

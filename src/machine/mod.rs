@@ -3,3 +3,4 @@
 
 pub(crate) mod arch;
 pub(crate) mod memory;
+pub(crate) mod pages;

@@ -171,11 +171,12 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
         Some(Self { serial, source, ..Self::of(shape, geometry, words, common)? })
     }
 
-    /// Gives the memory of so many buckets from `start` on back to the system.
+    /// Gives the memory of so many buckets from `start` on back to the system. (All of a large table at once would take
+    /// milliseconds.)
     pub(crate) fn release(&mut self, start: usize, most: usize) {
         let end = self.words.len().min(start + most);
         #[cfg(not(ccf_model))]
-        crate::machine::arch::release(&mut self.words[start..end]);
+        crate::machine::arch::release(&self.words[start..end]);
         #[cfg(ccf_model)]
         let _ = end;
     }

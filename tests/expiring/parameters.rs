@@ -22,8 +22,12 @@ fn the_fewest_bits_that_serve_are_taken() {
     // A part of a resolution counts as a whole one.
     let filter = builder().lifetime(14 * MINUTE + Duration::from_nanos(1), MINUTE).build().expect("valid");
     assert_eq!((filter.end_bits(), filter.longest_lifetime()), (5, 16));
-    let filter = builder().lifetime(Duration::from_nanos(1), Duration::MAX).build().expect("valid");
-    assert_eq!(filter.longest_lifetime(), 2);
+    for resolution in [Duration::from_nanos(1), MINUTE, Duration::MAX] {
+        let filter = builder().lifetime(resolution, resolution).build().expect("valid");
+        assert_eq!(filter.longest_lifetime(), 2);
+    }
+    let twice = builder().lifetime(14 * MINUTE, MINUTE).lifetime_in_ticks(3).build().expect("the later call counts");
+    assert_eq!((twice.longest_lifetime(), twice.resolution()), (3, None));
     for (ticks, bits) in [(1, 1), (15, 4), (16, 5), (65_535, 16)] {
         let filter = builder().lifetime_in_ticks(ticks).false_positive_rate(0.2).build().expect("valid");
         assert_eq!((filter.end_bits(), filter.longest_lifetime(), filter.resolution()), (bits, ticks, None));
@@ -41,6 +45,13 @@ fn what_cannot_be_built_says_why() {
         let invalid = error(builder().lifetime(longest, resolution));
         assert!(invalid.to_string().contains("both must be more than 0"), "{invalid}");
     }
+    let hour = 60 * MINUTE;
+    let exchanged = error(builder().lifetime(MINUTE, hour));
+    assert!(
+        matches!(exchanged, BuildError::InvalidLifetime { longest: MINUTE, resolution, .. } if resolution == hour)
+            && exchanged.to_string().contains("lifetime of 60s is shorter than the resolution of 3600s"),
+        "{exchanged}"
+    );
     let too_fine = error(builder().lifetime(65_535 * MINUTE, MINUTE));
     assert!(matches!(too_fine, BuildError::InvalidTicks { ticks: 65_536, most: 65_535, .. }), "{too_fine}");
     assert!(too_fine.to_string().contains("coarser resolution"), "{too_fine}");

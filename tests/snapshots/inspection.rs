@@ -279,7 +279,7 @@ fn a_file_of_another_length_is_refused() {
     ] {
         fs::write(&path, bytes).unwrap();
         for info in [SnapshotInfo::read_path(&path), SnapshotInfo::verify_path(&path)] {
-            let name = info.err().map(|error| format!("{error:?}"));
+            let name = info.err().map(|error| format!("{:?}", error.error));
             assert!(
                 name.as_deref().zip(expected).is_none_or(|(name, expected)| name.starts_with(expected))
                     && name.is_some() == expected.is_some(),

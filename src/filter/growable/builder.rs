@@ -13,7 +13,7 @@ use crate::hasher::default::{DefaultHashBuilder, Is};
 use crate::table::face::filter_plan::FilterPlan;
 use crate::word::layout::Encoding;
 
-/// The first capacity if none is given.
+/// The first capacity if none is given, or the largest if that is less.
 const FIRST_CAPACITY: usize = 1000;
 
 constructors! {
@@ -44,7 +44,7 @@ impl<T: ?Sized, S: Default> Default for GrowableCuckooFilter<T, S> {
 /// ```
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct GrowableBuilder<T: ?Sized, S = DefaultHashBuilder> {
-    /// The capacity is that at first.
+    /// The capacity is that at first. It may be missing.
     settings: Settings,
     own: Own,
     hasher: S,
@@ -64,12 +64,12 @@ setting_of_encoding!(GrowableBuilder);
 impl<T: ?Sized, S> GrowableBuilder<T, S> {
     fn with_hasher(hasher: S) -> Self {
         let own = Own { max_capacity: None, memory_limit: usize::MAX };
-        let settings = Settings { capacity: Some(FIRST_CAPACITY), ..Settings::new(FilterKind::Growable) };
-        Self { settings, own, hasher, key: PhantomData }
+        Self { settings: Settings::new(FilterKind::Growable), own, hasher, key: PhantomData }
     }
 
-    /// Sets how many keys the filter can hold before it grows for the first time. It is 1,000 if not called. 0
-    /// builds the smallest filter, which takes at least seven keys before it grows.
+    /// Sets how many keys the filter can hold before it grows for the first time. If not called, it is 1,000, or
+    /// [`max_capacity`](Self::max_capacity) if that is less. 0 builds the smallest filter, which takes at least seven keys
+    /// before it grows.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
@@ -146,9 +146,13 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// # Errors
     /// - [`BuildError::InvalidRate`] for a rate that is negative, or 1 or more, or not a number.
     /// - [`BuildError::RateTooLow`] for a rate that leaves no room for eight doublings. The error names the lowest rate.
+    /// - [`BuildError::MaxCapacityBelowCapacity`] for a [`max_capacity`](Self::max_capacity) below the
+    ///   [`capacity`](Self::capacity).
     /// - [`BuildError::CapacityTooLarge`] for a largest size that has no table.
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`).
     /// - [`BuildError::MemoryLimit`] if the first table alone goes beyond the limit.
+    /// - [`BuildError::MemoryLimitBelowMaxCapacity`] if the filter can't grow to the `max_capacity` that was given within
+    ///   the limit. (One that was not given is no promise.)
     /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (Not all requests can fail; see
     ///   [`Builder::build`](crate::Builder::build).)
     ///
@@ -168,8 +172,13 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
 
     fn growth_plan(&self) -> Result<Plan, BuildError> {
         let Own { max_capacity, memory_limit } = self.own;
-        let capacity = self.settings.checked()?;
+        self.settings.check()?;
         let Settings { filter, rate, encoding, pages, .. } = self.settings;
+        let most = max_capacity.unwrap_or(usize::MAX);
+        let capacity = self.settings.capacity.unwrap_or(FIRST_CAPACITY.min(most));
+        if most < capacity {
+            return Err(BuildError::MaxCapacityBelowCapacity { capacity, max_capacity: most });
+        }
         let plan = Plan::new(Wanted { capacity, max_capacity, rate, encoding }).map_err(|unable| match unable {
             Unable::RateTooLow { lowest } => self.settings.rate_too_low(lowest, 0),
             Unable::CapacityTooLarge { capacity, largest } => {
@@ -177,12 +186,18 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
             }
         })?;
         let memory_of_caller = size_of::<GrowableCuckooFilter<T, S>>();
-        Ok(Plan { pages, memory_limit, memory_of_caller, ..plan })
+        let plan = Plan { pages, memory_limit, memory_of_caller, ..plan };
+        Growth::check_limit(&plan, 0).map_err(Refusal::to_build)?;
+        if let Some(max_capacity) = max_capacity {
+            let needed = Growth::memory_to_grow(&plan, plan.doublings);
+            if needed > memory_limit {
+                return Err(BuildError::MemoryLimitBelowMaxCapacity { max_capacity, needed, limit: memory_limit });
+            }
+        }
+        Ok(plan)
     }
 
     fn filter_plan(&self) -> Result<FilterPlan, BuildError> {
-        let plan = self.growth_plan()?;
-        Growth::check_limit(&plan, 0).map_err(Refusal::to_build)?;
-        Ok(Growth::filter_plan(&plan, 0))
+        Ok(Growth::filter_plan(&self.growth_plan()?, 0))
     }
 }

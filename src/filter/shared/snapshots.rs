@@ -6,11 +6,13 @@ use std::io;
 use std::path::Path;
 
 use crate::error::load::LoadError;
+use crate::error::load_path::LoadPathError;
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::growable::filter::GrowableCuckooFilter;
 use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
 use crate::hasher::probe::probe;
+use crate::snapshot::file;
 use crate::snapshot::format::Saved;
 use crate::snapshot::loader::{FromSnapshot, Loaded, Loader};
 use crate::snapshot::save::Save;
@@ -24,6 +26,7 @@ macro_rules! snapshots {
         saved: $(#[$save:meta])*
         begun: $(#[$begin:meta])*
         loaded: $(#[$load:meta])*
+        errors: $(#[$errors:meta])*
     ) => {
         /// Snapshots: the filter as bytes, to survive a restart or to travel. All of this needs the feature
         /// `snapshot`.
@@ -93,9 +96,12 @@ macro_rules! snapshots {
             /// a time, and none waits for another's writer.
             ///
             /// # Errors
-            /// Fails with the errors of `to`, and with `OutOfMemory` if the memory to put words aside was refused
-            /// (the changes themselves are done). What has been written then is not a snapshot, and the filter is as
-            /// it was.
+            /// - Those of `to`;
+            /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory to put words aside was refused. (The changes
+            ///   themselves are done.)
+            $(#[$errors])*
+            ///
+            /// What has been written then is not a snapshot, and the filter is as it was.
             ///
             /// ```
             /// # #[cfg(feature = "stable-hash")] {
@@ -117,7 +123,8 @@ macro_rules! snapshots {
             /// happens: [`Save::write_to_path`] says how. Needs the feature `snapshot`.
             ///
             /// # Errors
-            /// As for [`save`](Self::save), and those of the file system.
+            /// Those of [`begin_save`](Self::begin_save) and [`Save::write_to_path`]. Each has the path, the reason and
+            /// what to do in its message.
             ///
             /// ```
             /// # #[cfg(feature = "stable-hash")] {
@@ -135,7 +142,8 @@ macro_rules! snapshots {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             pub fn save_to_path(&self, path: impl AsRef<Path>) -> io::Result<()> {
-                self.begin_save()?.write_to_path(path)
+                let path = path.as_ref();
+                file::not_saved(path, self.begin_save())?.write_to_path(path)
             }
 
             /// Begins a save. Its moment has passed when this returns, and it can be written at any time, on any
@@ -152,7 +160,8 @@ macro_rules! snapshots {
             ///
             $(#[$begin])*
             /// # Errors
-            /// Fails with `OutOfMemory` if that memory was refused.
+            /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if that memory was refused.
+            $(#[$errors])*
             ///
             /// ```
             /// # #[cfg(feature = "stable-hash")] {
@@ -209,7 +218,8 @@ macro_rules! snapshots {
             /// Reads a snapshot from a file, as [`load`](Self::load) does. Needs the feature `snapshot`.
             ///
             /// # Errors
-            /// As for `load`. A file that cannot be opened is [`LoadError::Io`].
+            /// A [`LoadPathError`] with the path and the reason, which is as for `load`. A file that cannot be opened is
+            /// [`LoadError::Io`]; one in which something follows the snapshot is [`LoadError::TrailingBytes`].
             ///
             /// ```
             /// # #[cfg(feature = "stable-hash")] {
@@ -217,10 +227,14 @@ macro_rules! snapshots {
             #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableHashBuilder>;")]
             /// # let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
             /// let error = Revoked::load_from_path("no such file", hasher, 1 << 20).unwrap_err();
-            /// assert!(matches!(error, LoadError::Io(_)), "{error}");
+            /// assert!(matches!(error.error, LoadError::Io(_)), "{error}");
             /// # }
             /// ```
-            pub fn load_from_path(path: impl AsRef<Path>, hasher: S, memory_limit: usize) -> Result<Self, LoadError> {
+            pub fn load_from_path(
+                path: impl AsRef<Path>,
+                hasher: S,
+                memory_limit: usize,
+            ) -> Result<Self, LoadPathError> {
                 Ok(Loader::<Self, S>::new(hasher, memory_limit).read_path(path)?.filter)
             }
 
@@ -294,6 +308,7 @@ snapshots! {
     /// without a schema of its own). That is a little less than [`memory_usage`](Self::memory_usage).
     begun:
     loaded:
+    errors:
 }
 
 snapshots! {
@@ -304,6 +319,7 @@ snapshots! {
     /// in it.
     begun:
     loaded:
+    errors:
 }
 
 snapshots! {
@@ -319,6 +335,7 @@ snapshots! {
     /// If the caller's clock is behind the one of the snapshot, as one that begins at 0 with each process, nothing
     /// would expire until it has caught up. So begin a new clock then: [`restart_clock`](Self::restart_clock).
     ///
+    errors:
 }
 
 snapshots! {
@@ -338,4 +355,7 @@ snapshots! {
     /// [`GrowableBuilder::memory_limit`](crate::GrowableBuilder::memory_limit) sets it: growth beyond it is refused.
     /// (The limit of the filter that was saved is not in the snapshot.)
     ///
+    errors:
+    /// - [`Other`](io::ErrorKind::Other) if a shrink can neither be ended nor undone, because the filter is full of copies
+    ///   of few keys. Remove some.
 }
