@@ -19,6 +19,7 @@ use crate::snapshot::parts::{wanted_number, wanted_of_number};
 use crate::snapshot::source::Source;
 #[cfg(feature = "snapshot")]
 use crate::table::face::filter_plan::FilterPlan;
+#[cfg(feature = "snapshot")]
 use crate::table::face::traits::AnyTable;
 use crate::table::image::absorb::{Absorbed, read};
 use crate::table::image::images::{Imaged, Images, Kept, TableImage};
@@ -79,16 +80,12 @@ impl LevelImage {
     }
 }
 
+#[cfg(feature = "snapshot")]
 impl Growth {
     /// The level of this table of the filter.
     fn level_of(&self, table: &dyn AnyTable) -> u32 {
         let level = (0..=self.plan.doublings).find(|&level| self.plan.buckets(level) == table.buckets());
         level.expect("the table is at one of the filter's levels")
-    }
-
-    /// An empty filter with the same settings, at the level of this table. `None` if there is no memory for it.
-    pub(crate) fn another_for(&self, table: &dyn AnyTable) -> Option<Self> {
-        Self::at_level(self.plan, self.level_of(table)).ok()
     }
 }
 
@@ -100,6 +97,7 @@ impl Imaged for Growth {
         Ok(Images { tables })
     }
 
+    #[cfg(feature = "snapshot")]
     fn fill_from(&self, start: usize, words: &[u64]) {
         self.current().fill_from(start, words);
     }

@@ -9,7 +9,7 @@ use tempfile::{TempDir, tempdir};
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 use web_server::options::{Clock, Options};
-use web_server::server::{Shared, router};
+use web_server::server::{Metrics, Shared, router};
 use web_server::{revoked::Revoked, seen::Seen};
 
 /// The beginning of a tick. With the options below, a tick has 100 seconds, or 10 for identifiers.
@@ -35,7 +35,7 @@ impl Server {
         let shown = Arc::clone(&time);
         let clock: Clock = Arc::new(move || shown.load(Relaxed));
         let (revoked, seen) = (Revoked::open(&options, Arc::clone(&clock))?, Seen::new(&options, clock)?);
-        let shared = Arc::new(Shared { revoked, seen, options });
+        let shared = Arc::new(Shared { revoked, seen, options, metrics: Metrics::default() });
         Ok(Self { data: Arc::clone(data), router: router(&shared), shared, time })
     }
 

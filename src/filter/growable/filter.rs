@@ -414,12 +414,11 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let rates = (self.false_positive_rate(), self.max_false_positive_rate());
-        self.core.stats(|level| Stats {
-            // What one table refused may have gone into the next one.
-            inserts_refused: self.core.inserts_refused(),
-            tables: self.tables(),
-            ..Stats::of([level], self.memory_usage(), rates.0, rates.1)
-        })
+        let mut stats = self.core.stats(|level| Stats::of(level, self.memory_usage(), rates.0, rates.1));
+        stats.tables = self.tables();
+        // What one table refused may have gone into the next one.
+        stats.inserts_refused = self.core.inserts_refused();
+        stats
     }
 
     /// Removes all keys that are in the filter when the call begins. The table stays, empty; to free its memory, call

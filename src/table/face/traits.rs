@@ -56,6 +56,7 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     /// Adds all copies of a table that is alike: see `table/image/absorb.rs`.
     fn absorb(&self, image: &dyn Image) -> Absorbed;
     /// Stores the words of an image from this bucket on, in an empty table that no other thread has yet.
+    #[cfg(feature = "snapshot")]
     fn fill_from(&self, start: usize, words: &[u64]);
 
     fn len(&self) -> usize {
