@@ -48,7 +48,10 @@ fn is_in(places: &Places, pointer: *mut ()) -> bool {
 
 /// A load. loom takes one that is `SeqCst` for an acquire load; an exchange reads the latest value there too.
 #[inline(always)]
+#[cfg_attr(ccf_model = "loom", track_caller)]
 pub(crate) fn latest<T>(pointer: &AtomicPtr<T>, ordering: Ordering) -> *mut T {
+    #[cfg(ccf_model = "loom")]
+    let ordering = crate::sync::loom::replaced(ordering);
     #[cfg(ccf_model = "loom")]
     if ordering == Ordering::SeqCst {
         let null = ptr::null_mut();

@@ -3,6 +3,7 @@ use std::time::Duration;
 use concurrent_cuckoo_filter::{BuildError, ExpiringBuilder, ExpiringCuckooFilter, FilterKind, InsertError};
 
 use crate::filter;
+use crate::support::seeded;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -89,7 +90,7 @@ fn what_cannot_be_inserted_says_why() {
     }
     assert_eq!((by_ticks.len(), by_ticks.stats().inserts_refused), (0, 0));
 
-    let timed = builder().lifetime(14 * MINUTE, MINUTE).false_positive_rate(1e-6).build().expect("valid");
+    let timed = builder().lifetime(14 * MINUTE, MINUTE).hasher(seeded(1)).build().expect("valid");
     assert_eq!(timed.insert_for(&1, MINUTE), Err(InsertError::ClockNotSet));
     timed.advance_to(100);
     timed.insert_for(&1, 14 * MINUTE).expect("the longest lifetime");

@@ -5,20 +5,25 @@ use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use concurrent_cuckoo_filter::{LoadError, Loader};
 
 use crate::filters::{Filter, builder, state};
 
-/// A folder for one test. It is deleted with this value.
-struct Folder(PathBuf);
+/// A new folder for one test. It is deleted with this value.
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("ccf-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
+    /// Another process may have the same number, or have left a folder behind, so the first name that is free is taken.
+    pub(crate) fn new(name: &str) -> Self {
+        let all = std::env::temp_dir();
+        let paths = (0..).map(|nth| all.join(format!("ccf-{name}-{}-{nth}", std::process::id())));
+        let is_new = |path: &PathBuf| match fs::create_dir(path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
+            created => created.map(|()| true).unwrap(),
+        };
+        Self(paths.into_iter().find(is_new).unwrap())
     }
 
     fn names(&self) -> Vec<String> {
@@ -328,8 +333,7 @@ fn a_process_that_is_killed_loses_nothing() {
             .spawn()
             .unwrap();
         // Waits until the child has saved for the first time, which the number of keys shows, and then a little longer.
-        let began = Instant::now();
-        while load(&path).len() <= 1 && began.elapsed() < Duration::from_secs(20) {
+        while load(&path).len() <= 1 && child.try_wait().unwrap().is_none() {
             thread::sleep(Duration::from_millis(1));
         }
         thread::sleep(Duration::from_micros(337 * round));
