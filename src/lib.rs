@@ -84,7 +84,6 @@
 //! | `snapshot` | `save` and `load`, to and from readers, writers and files |
 //! | `stable-hash` | `StableHashBuilder`, a keyed hasher (SipHash-1-3) with the same output everywhere |
 //! | `serde` | filters serialize as snapshots; so does `Stats` |
-//! | `metrics` | `Stats::publish`, through the `metrics` facade |
 //! | `huge-pages` | large tables on pages of 2 MiB, on Linux |
 //!
 //! # Guide
@@ -142,11 +141,14 @@ pub use error::insert::{InsertBatchError, InsertError, ReserveError, ValueTooLar
 pub use error::kind::FilterKind;
 #[cfg(feature = "snapshot")]
 pub use error::load::LoadError;
+#[cfg(feature = "snapshot")]
+pub use error::load_path::LoadPathError;
 pub use filter::batch_key::BatchKey;
 pub use filter::concurrent::builder::Builder;
 pub use filter::concurrent::filter::ConcurrentCuckooFilter;
 pub use filter::expiring::builder::ExpiringBuilder;
 pub use filter::expiring::filter::ExpiringCuckooFilter;
+pub use filter::figures::{Figure, FigureValue};
 pub use filter::growable::builder::GrowableBuilder;
 pub use filter::growable::filter::GrowableCuckooFilter;
 pub use filter::maplet::builder::MapletBuilder;

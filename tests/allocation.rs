@@ -209,9 +209,16 @@ fn growth_that_is_refused_memory_is_put_off_and_changes_nothing() {
     }
     // Later, memory is available.
     let (result, requests) = watch(|| filter.insert(&held));
-    assert_eq!(result, Ok(()));
+    assert_eq!((result, requests.count), (Ok(()), 3));
     assert_eq!((filter.tables(), requests.bytes, filter.memory_usage()), (2, named, memory + named));
     assert!((0..=held).all(|key| filter.contains(&key)));
+    // What cannot be refused either, as `Builder::build` says: three lists of what is to be freed, and in a shrink a table
+    // and one list.
+    let ((), requests) = watch(|| (held + 1..held * 3 / 2).for_each(|key| filter.insert(&key).unwrap()));
+    assert_eq!((filter.tables(), requests.count), (1, 3));
+    filter.clear();
+    let ((), requests) = watch(|| filter.shrink_to_fit());
+    assert_eq!((filter.memory_usage(), requests.count), (memory, 4));
 }
 
 /// Counted by the allocator: after growth and shrinking, no more is in use than before.

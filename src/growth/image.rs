@@ -22,7 +22,7 @@ use crate::sync::fault::{self, Fault};
 use crate::table::counters::Counters;
 use crate::table::expiring::clock::Reading;
 use crate::table::face::filter_plan::FilterPlan;
-use crate::table::face::traits::{AnyTable, Facts};
+use crate::table::face::traits::{AnyTable, Facts, OneTable};
 use crate::table::image::absorb::{Absorbed, Image, read};
 #[cfg(feature = "snapshot")]
 use crate::table::image::images::Images;
@@ -72,6 +72,12 @@ impl GrowingTable {
             let _resizing = self.resizing().lock.lock();
             self.recover();
         }
+    }
+}
+
+impl OneTable for GrowingTable {
+    fn table(&self) -> &dyn AnyTable {
+        self
     }
 }
 

@@ -1,15 +1,19 @@
 //! CONCURRENT: how a table that grows gets more and fewer buckets. `growth/mod.rs` has the argument.
 
 use crate::error::insert::{InsertError, ReserveError};
-use crate::growth::table::{GrowingTable, Refusal};
+use crate::growth::table::{GrowingTable, Refusal, load};
+use crate::plan::path::Outcome;
+use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
-use crate::sync::{MutexGuard, Ordering};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, GROUP, State};
-use crate::word::layouts::Stored;
+use crate::word::layouts::{MOST_SLOTS, Stored};
 
 /// How often a merge tries to make room for copies that do not fit while others take that room.
 const TRIES: usize = if cfg!(ccf_model) { 1 } else { 8 };
+
+/// How many copies a merge sends away at most, of one bucket. More are only needed if others add as many.
+const COPIES_SENT_AWAY: usize = 4 * MOST_SLOTS;
 
 /// How many groups an insert splits at most that finds the table too full.
 const GROUPS_PER_CHECK: usize = if cfg!(ccf_model) { 1 } else { 4 };
@@ -60,7 +64,7 @@ impl GrowingTable {
             self.change_state(state.moving());
         }
         for nth in 0..GROUP {
-            let whole = super::table::load(&self.moving[nth]);
+            let whole = load(&self.moving[nth]);
             let number = split + nth;
             let mut halves = [Stored::default(); 2];
             for stored in self.layout(level).stored(whole) {
@@ -90,84 +94,76 @@ impl GrowingTable {
         let smaller = State::of_buckets(buckets);
         let (level, split) = (smaller.level(), smaller.split() as usize);
         for _ in 0..TRIES {
-            let gates = self.gates_of_group(split);
-            let mut excess = None;
-            for nth in 0..GROUP {
-                match self.merged(split + nth, level) {
-                    Ok(whole) => self.publish(nth, whole),
-                    Err(class) => excess = Some(class),
-                }
+            if !(split..split + GROUP).all(|number| self.make_fit(number, smaller)) {
+                return false;
             }
-            let Some((class, side)) = excess else {
-                if !fault::injected(Fault::MergesUnannounced) {
-                    self.change_state(smaller.moving());
-                }
-                for nth in 0..GROUP {
-                    self.set_aside(split + nth, Fault::SplitSetsNothingAside);
-                    self.store(split + nth, super::table::load(&self.moving[nth]));
-                }
-                self.change_state(smaller);
+            let _gates = self.gates_of_group(split);
+            // Others may have added copies meanwhile.
+            let fits = (0..GROUP).all(|nth| {
+                let mut all = Stored::default();
+                self.halves(split + nth, level).for_each(|(class, _)| all.push(self.plan.classes.stored(class, level)));
+                let whole = self.layout(level).of(all);
+                whole.is_some_and(|whole| {
+                    self.publish(nth, whole);
+                    true
+                })
+            });
+            if !fits {
+                continue;
+            }
+            if !fault::injected(Fault::MergesUnannounced) {
+                self.change_state(smaller.moving());
+            }
+            for nth in 0..GROUP {
+                self.set_aside(split + nth, Fault::SplitSetsNothingAside);
+                self.store(split + nth, load(&self.moving[nth]));
+            }
+            self.change_state(smaller);
+            return true;
+        }
+        false
+    }
+
+    /// The classes of the copies in both buckets that this one of the smaller size has become, each with its side there.
+    fn halves(&self, number: usize, level: u32) -> impl Iterator<Item = (Class, usize)> {
+        [number, number + (1 << level)].into_iter().flat_map(move |number| {
+            let stored = self.layout(level + 1).entries(self.load(number));
+            stored.map(move |entry| (self.plan.classes.of_stored(number, level + 1, entry.0), number % 2))
+        })
+    }
+
+    /// Moves copies of these two buckets to their other sides until one bucket of the smaller size has room for the others.
+    /// Returns whether it has.
+    fn make_fit(&self, number: usize, smaller: State) -> bool {
+        let (level, first) = (smaller.level(), smaller.split() as usize);
+        let relocate = |class: Class, side: usize| self.relocate(&self.lock(class), class, side);
+        // A copy that stays in the group would only be too much in another bucket of it.
+        let is_outside = |class: Class, side: usize| {
+            let other = class.sides[1 - side] as usize & ((1 << level) - 1);
+            !(first..first + GROUP).contains(&other)
+        };
+        for _ in 0..COPIES_SENT_AWAY {
+            let mut copies = [None; 2 * MOST_SLOTS];
+            self.halves(number, level).zip(&mut copies).for_each(|(copy, place)| *place = Some(copy));
+            let copies = || copies.iter().flatten().copied();
+            if copies().count() <= self.layout(level).slots() {
                 return true;
+            }
+            let with_room = |outside: bool| {
+                copies().any(|(class, side)| is_outside(class, side) == outside && relocate(class, side))
             };
-            drop(gates);
-            if !self.send_away(class, side) {
+            let with_path = |outside: bool| {
+                copies().any(|(class, side)| {
+                    is_outside(class, side) == outside
+                        && matches!(self.search([class.sides[1 - side]; 2], &relocate), Outcome::Planned)
+                        && relocate(class, side)
+                })
+            };
+            if !(with_room(true) || with_path(true) || with_room(false) || with_path(false)) {
                 return false;
             }
         }
         false
-    }
-
-    /// Undoes what a thread has begun that died while it moved copies: they are in `moving` all of them. The caller has the
-    /// lock by which the size changes.
-    pub(super) fn recover(&self) {
-        let state = self.state();
-        if !state.is_moving() {
-            return;
-        }
-        let first = state.split() as usize;
-        let _gates = self.gates_of_group(first);
-        for nth in 0..GROUP {
-            self.set_aside(first + nth, Fault::SplitSetsNothingAside);
-            self.store(first + nth, super::table::load(&self.moving[nth]));
-        }
-        self.change_state(State::of_buckets(state.buckets()));
-    }
-
-    /// The whole of a bucket that is split, or the class and the side of a copy for which there is no room. The caller holds
-    /// the gate.
-    fn merged(&self, number: usize, level: u32) -> Result<Bucket, (Class, usize)> {
-        let (mut all, mut last) = (Stored::default(), None);
-        for number in [number, number + (1 << level)] {
-            for stored in self.layout(level + 1).stored(self.load(number)) {
-                let class = self.plan.classes.of_stored(number, level + 1, stored);
-                all.push(self.plan.classes.stored(class, level));
-                last = Some((class, number % 2));
-            }
-        }
-        self.layout(level).of(all).ok_or_else(|| last.expect("an empty bucket has room"))
-    }
-
-    /// Moves a copy to its other side, and others away from there if need be. Returns whether there was room.
-    fn send_away(&self, class: Class, side: usize) -> bool {
-        let relocate = |class: Class, side: usize| self.relocate(&self.lock(class), class, side);
-        for _ in 0..TRIES {
-            if relocate(class, side) || self.copies_now(class)[side] == 0 {
-                return true;
-            }
-            // From both buckets that the copy could go to: they are one.
-            self.search([class.sides[1 - side]; 2], &relocate);
-        }
-        false
-    }
-
-    fn copies_now(&self, class: Class) -> [usize; 2] {
-        let _guard = self.lock(class);
-        self.copies(class)
-    }
-
-    /// The gates of the group of buckets from here on, in order.
-    fn gates_of_group(&self, first: usize) -> [MutexGuard<'_, ()>; GROUP] {
-        core::array::from_fn(|nth| self.gate(first + nth))
     }
 
     /// Stores the whole word of a bucket that is about to be moved.

@@ -246,6 +246,27 @@ impl GrowingTable {
         }
     }
 
+    /// Undoes what a thread has begun that died while it moved copies: they are in `moving` all of them. The caller has the
+    /// lock by which the size changes.
+    pub(super) fn recover(&self) {
+        let state = self.state();
+        if !state.is_moving() {
+            return;
+        }
+        let first = state.split() as usize;
+        let _gates = self.gates_of_group(first);
+        for nth in 0..GROUP {
+            self.set_aside(first + nth, Fault::SplitSetsNothingAside);
+            self.store(first + nth, load(&self.moving[nth]));
+        }
+        self.change_state(State::of_buckets(state.buckets()));
+    }
+
+    /// The gates of the group of buckets from here on, in order.
+    pub(super) fn gates_of_group(&self, first: usize) -> [MutexGuard<'_, ()>; GROUP] {
+        core::array::from_fn(|nth| self.gate(first + nth))
+    }
+
     /// The word of a bucket that there is.
     #[inline(always)]
     pub(super) fn word(&self, number: usize) -> &AtomicU64 {

@@ -14,7 +14,6 @@ use crate::filter::stats::Stats;
 use crate::growth::table::GrowingTable;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
-use crate::table::face::traits::AnyTable;
 use crate::word::geometry::mixed;
 
 /// A cuckoo filter that many threads share, and that grows and shrinks: an approximate, concurrent multiset of any number
@@ -131,8 +130,9 @@ operations_on_keys! {
     /// the absent keys, the [false-positive rate](Self::false_positive_rate), is mistaken for another key, and is not
     /// added. If that would lose something, build the filter with a lower rate.
     ///
-    /// A key that was added this way may share its one copy with keys that later calls mistook for it. Removing it
-    /// can remove them too. So do not mix this with [`remove`](Self::remove), unless losing a few keys does no harm.
+    /// A key for which this returns `false` may have no copy of its own, but share that of a look-alike. So
+    /// [`remove`](Self::remove) only keys for which it returned `true`. [The page
+    /// `security`](crate::guide::security#hazards-without-an-adversary) says what is lost even then.
     ///
     /// Cost: that of [`contains`](Self::contains) if the key is present. Otherwise also that of an
     /// [`insert`](Self::insert), with one stripe locked.
@@ -406,7 +406,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let rates = (self.false_positive_rate(), self.max_false_positive_rate());
-        Stats::of([&self.core as &dyn AnyTable], self.memory_usage(), rates.0, rates.1)
+        Stats::of(&self.core, self.memory_usage(), rates.0, rates.1)
     }
 
     /// Removes all keys that are in the filter when the call begins. The table keeps its size; to free its memory, call
