@@ -44,7 +44,7 @@ fn a_copy_has_the_same_content_and_is_a_filter_of_its_own() {
             filter.insert(&key).unwrap();
             if key % 500 == 0 {
                 let copy = filter.try_clone().unwrap();
-                assert_eq!((copy.len(), copy.tables()), (filter.len(), 1));
+                assert_eq!(copy.len(), filter.len());
                 assert!((0..=key).all(|key| copy.contains(&key)));
                 assert_eq!(copy.max_capacity(), filter.max_capacity());
             }

@@ -2,29 +2,73 @@
 
 use crate::error::insert::{InsertError, ReserveError};
 use crate::growth::table::{GrowingTable, Refusal};
+use crate::plan::path::{self, Graph, Hop, Outcome};
 use crate::sync::fault::{self, Fault};
 use crate::sync::{MutexGuard, Ordering};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, GROUP, State};
+use crate::word::layout::Entry;
 use crate::word::layouts::Stored;
 
-/// How often a merge tries to make room for copies that do not fit while others take that room.
+/// How often a merge makes room for copies that do not fit, while others take that room.
 const TRIES: usize = if cfg!(ccf_model) { 1 } else { 8 };
+
+/// How many copies it moves away from one bucket at most each time: those of two buckets, and some that others add.
+const MOVED: usize = if cfg!(ccf_model) { 1 } else { 32 };
 
 /// How many groups an insert splits at most that finds the table too full.
 const GROUPS_PER_CHECK: usize = if cfg!(ccf_model) { 1 } else { 4 };
+
+/// A table as it will be when a group of buckets is merged, as a search sees it. So what is moved away from one of them does
+/// not go to another one that will have no room for it.
+struct Merged<'a> {
+    table: &'a GrowingTable,
+    smaller: State,
+}
+
+impl Merged<'_> {
+    /// The classes of the copies that a bucket will have.
+    fn classes_in(&self, number: usize) -> impl Iterator<Item = Class> {
+        let (level, split) = (self.smaller.level(), self.smaller.split() as usize);
+        let is_merged = (split..split + GROUP).contains(&number);
+        let depth = if is_merged { level + 1 } else { self.smaller.depth(number) };
+        let halves = [Some(number), is_merged.then_some(number + (1 << level))].into_iter().flatten();
+        halves.flat_map(move |half| self.table.classes_in(half, depth))
+    }
+}
+
+impl Graph for Merged<'_> {
+    fn len(&self) -> usize {
+        self.smaller.buckets()
+    }
+
+    fn load(&self, number: usize) -> Bucket {
+        self.table.load(number)
+    }
+
+    fn has_room(&self, number: usize, _: Bucket) -> bool {
+        self.classes_in(number).count() < self.table.layout(self.smaller.depth(number)).slots()
+    }
+
+    fn hops(&self, number: usize, _: Bucket) -> impl Iterator<Item = (Entry, usize)> {
+        let (classes, depth, other) = (self.table.plan.classes, self.smaller.depth(number), 1 - number % 2);
+        self.classes_in(number)
+            .map(move |class| (Entry(classes.stored(class, depth)), self.smaller.place(class.sides[other]).number))
+    }
+}
 
 impl GrowingTable {
     /// Lets the table grow if it has more items than it is made for. Inserts call it at intervals.
     #[cold]
     #[inline(never)]
     pub(super) fn keep_load(&self) {
-        self.grow_if_crowded(GROUPS_PER_CHECK);
+        self.grow_if_crowded(0, GROUPS_PER_CHECK);
     }
 
-    /// Splits so many groups at most, until the table is made for what is in. If another thread is at it, leaves it to that.
-    pub(super) fn grow_if_crowded(&self, groups: usize) {
-        let is_crowded = || self.len() >= self.capacity();
+    /// Splits so many groups at most, until the table is made for what is in and so many more. If another thread is at it,
+    /// leaves it to that.
+    pub(super) fn grow_if_crowded(&self, more: usize, groups: usize) {
+        let is_crowded = || self.len() + more > self.capacity();
         if !is_crowded() {
             return;
         }
@@ -91,14 +135,14 @@ impl GrowingTable {
         let (level, split) = (smaller.level(), smaller.split() as usize);
         for _ in 0..TRIES {
             let gates = self.gates_of_group(split);
-            let mut excess = None;
-            for nth in 0..GROUP {
+            let mut crowded = [false; GROUP];
+            for (nth, crowded) in crowded.iter_mut().enumerate() {
                 match self.merged(split + nth, level) {
-                    Ok(whole) => self.publish(nth, whole),
-                    Err(class) => excess = Some(class),
+                    Some(whole) => self.publish(nth, whole),
+                    None => *crowded = true,
                 }
             }
-            let Some((class, side)) = excess else {
+            if !crowded.contains(&true) {
                 if !fault::injected(Fault::MergesUnannounced) {
                     self.change_state(smaller.moving());
                 }
@@ -108,9 +152,9 @@ impl GrowingTable {
                 }
                 self.change_state(smaller);
                 return true;
-            };
+            }
             drop(gates);
-            if !self.send_away(class, side) {
+            if !(0..GROUP).filter(|&nth| crowded[nth]).all(|nth| self.make_room(split + nth, smaller)) {
                 return false;
             }
         }
@@ -133,36 +177,41 @@ impl GrowingTable {
         self.change_state(State::of_buckets(state.buckets()));
     }
 
-    /// The whole of a bucket that is split, or the class and the side of a copy for which there is no room. The caller holds
-    /// the gate.
-    fn merged(&self, number: usize, level: u32) -> Result<Bucket, (Class, usize)> {
-        let (mut all, mut last) = (Stored::default(), None);
-        for number in [number, number + (1 << level)] {
-            for stored in self.layout(level + 1).stored(self.load(number)) {
-                let class = self.plan.classes.of_stored(number, level + 1, stored);
-                all.push(self.plan.classes.stored(class, level));
-                last = Some((class, number % 2));
-            }
+    /// The whole of a bucket that is split, if it has room for both halves. The caller holds the gate.
+    fn merged(&self, number: usize, level: u32) -> Option<Bucket> {
+        let mut all = Stored::default();
+        for half in [number, number + (1 << level)] {
+            self.classes_in(half, level + 1).for_each(|class| all.push(self.plan.classes.stored(class, level)));
         }
-        self.layout(level).of(all).ok_or_else(|| last.expect("an empty bucket has room"))
+        self.layout(level).of(all)
     }
 
-    /// Moves a copy to its other side, and others away from there if need be. Returns whether there was room.
-    fn send_away(&self, class: Class, side: usize) -> bool {
-        let relocate = |class: Class, side: usize| self.relocate(&self.lock(class), class, side);
-        for _ in 0..TRIES {
-            if relocate(class, side) || self.copies_now(class)[side] == 0 {
-                return true;
-            }
-            // From both buckets that the copy could go to: they are one.
-            self.search([class.sides[1 - side]; 2], &relocate);
-        }
-        false
+    /// The classes of the copies in a bucket of this depth.
+    fn classes_in(&self, number: usize, depth: u32) -> impl Iterator<Item = Class> {
+        let stored = self.layout(depth).stored(self.load(number)).into_iter();
+        stored.map(move |stored| self.plan.classes.of_stored(number, depth, stored))
     }
 
-    fn copies_now(&self, class: Class) -> [usize; 2] {
-        let _guard = self.lock(class);
-        self.copies(class)
+    /// Moves copies away from the two halves of a bucket until the whole one has room for the rest. Returns `false` if
+    /// there was no room elsewhere. The caller has the lock by which the size changes.
+    fn make_room(&self, number: usize, smaller: State) -> bool {
+        for _ in 0..MOVED {
+            let gate = self.gate(number);
+            let has_room = self.merged(number, smaller.level()).is_some();
+            drop(gate);
+            if has_room {
+                break;
+            }
+            let outcome =
+                path::search(&Merged { table: self, smaller }, [number; 2], &mut |Hop { entry, from, .. }| {
+                    let class = self.plan.classes.of_stored(from, smaller.depth(from), entry.0);
+                    self.relocate(&self.lock(class), class, from % 2)
+                });
+            if let Outcome::Nothing { .. } = outcome {
+                return false;
+            }
+        }
+        true
     }
 
     /// The gates of the group of buckets from here on, in order.

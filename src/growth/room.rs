@@ -85,7 +85,7 @@ impl GrowingTable {
             if let Some(copies) = self.copies_that_fill(class) {
                 return self.fail(class, InsertError::TooManyCopies { filter: FilterKind::Growable, copies });
             }
-            self.grow_if_crowded(GROUPS_PER_INSERT);
+            self.grow_if_crowded(1, GROUPS_PER_INSERT);
             self.search(class.sides, &|class, side| {
                 let guard = self.stripe(class).lock_unless(Fault::RelocateWithoutLock, &self.counters);
                 self.relocate(&guard, class, side)
@@ -158,9 +158,8 @@ impl GrowingTable {
         if let Err(InsertError::Full { .. }) = result
             && is_small
             && !is_crowded
-            && self.split_group().is_ok()
         {
-            return None;
+            return self.split_group().err().map(Err);
         }
         Some(result)
     }

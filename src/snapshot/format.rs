@@ -35,15 +35,14 @@
 //! | 4 | a seal |
 //! | | *for kind 6:* |
 //! | 1 | the encoding of the table at all sizes: 0 plain, 1 semi-sorted, 255 if none was asked for |
-//! | 1 | the bits of a fingerprint at the largest size |
-//! | 1 | the doublings from the smallest size to the largest |
-//! | 1 | the level: the doublings from the smallest size to the table that is saved |
-//! | 8 | the number of buckets at the smallest size |
+//! | 1 | the bits that a slot stores at the largest size |
+//! | 1 | the doublings from one bucket to the largest size |
+//! | 8 | the number of buckets at the smallest size, a multiple of 32 |
 //! | 4 | a seal |
 //! | | **a section for the table** |
 //! | 1 | the encoding of the buckets: 0 plain, 1 semi-sorted |
 //! | 1 | the slots of a bucket |
-//! | 1 | the bits of a fingerprint, without those of a value |
+//! | 1 | the bits of a fingerprint, without those of a value. For kind 6: of the buckets that are not split yet; `word/classes.rs` says which are. (The others have one bit less, and `word/layouts.rs` says what that makes of a bucket) |
 //! | 8 | the number `n` of buckets |
 //! | 4 | a seal |
 //! | 8·n | the buckets, each a word (`word/bucket.rs`) |
@@ -51,12 +50,13 @@
 //! | | **the end** |
 //! | 4 | a seal |
 //!
-//! The layout of a growable filter's table, and its number of buckets, follow from what kind 6 states
-//! (`growth/plan.rs`). The section must agree with that.
+//! The layout of a growable filter's table follows from its number of buckets and from what kind 6 states
+//! (`growth/plan.rs`). The section must agree with that. The number of buckets is a multiple of 32, from the smallest
+//! size to the largest.
 //!
 //! # Length and checks
 //! A snapshot of one table has `68 + s + a + 8·n` bytes. A maplet's has five more, that of a filter whose entries
-//! expire has 36 more, or 38 if it forgets, and a growable filter's has 16 more. Numbers that say how much to read or allocate are used only after the seal that
+//! expire has 36 more, or 38 if it forgets, and a growable filter's has 15 more. Numbers that say how much to read or allocate are used only after the seal that
 //! follows them (except the length of the schema, which is 255 at most).
 //!
 //! Any change of one bit, and of several within 32 in a row, is certain to be found. Other changes pass one time in

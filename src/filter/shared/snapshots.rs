@@ -316,7 +316,7 @@ snapshots! {
     with "let revoked = Revoked::with_capacity_and_hasher(1000, hasher.clone());\nrevoked.insert(\"token-17\")?;":
     saved:
     /// The snapshot is of the size that the filter has at that moment, and declares the sizes that it can have. It is
-    /// `84 + schema + 8 · buckets` bytes long, with the length of the schema in bytes.
+    /// `83 + schema + 8 · buckets` bytes long, with the length of the schema in bytes.
     loaded:
     /// **`memory_limit` is the filter's limit from then on**, as
     /// [`GrowableBuilder::memory_limit`](crate::GrowableBuilder::memory_limit) sets it: growth beyond it is refused.
