@@ -8,13 +8,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooFilter, GrowableBuilder, GrowableCuckooFilter, InsertError, ReserveError,
+    BuildError, ConcurrentCuckooFilter, Encoding, GrowableBuilder, GrowableCuckooFilter, InsertError, ReserveError,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use support::{Identity, Raw, plausible, scattered};
 
 type Filter = GrowableCuckooFilter<Raw, BuildHasherDefault<Identity>>;
+
+/// Whether the memory that a shrink leaves goes back to the system.
+const GIVES_BACK: bool = cfg!(all(target_os = "linux", not(miri)));
 
 /// Keys whose hashes the tests choose.
 fn builder(capacity: usize, rate: f64) -> GrowableBuilder<Raw, BuildHasherDefault<Identity>> {
@@ -39,6 +42,12 @@ fn remove_all(filter: &Filter, numbers: impl IntoIterator<Item = u64>) {
 
 /// Numbers of keys that are never inserted.
 const ABSENT: u64 = 1 << 40;
+
+/// By how much the length may go beyond the capacity where so many threads insert. (Each asks now and then whether the
+/// filter is to grow, and does not wait for another one that is at it.)
+fn slack(threads: usize) -> usize {
+    64 * threads
+}
 
 #[test]
 fn readers_miss_nothing_while_the_filter_grows() {
@@ -80,7 +89,7 @@ fn readers_miss_nothing_while_the_filter_grows() {
     });
     assert!(has_all(&filter, 0..KEYS));
     assert_eq!(filter.len(), KEYS as usize);
-    assert!(filter.capacity() >= filter.len() && filter.capacity() >= 2 * first, "{filter:?}");
+    assert!(filter.capacity() + slack(2) >= filter.len() && filter.capacity() >= 2 * first, "{filter:?}");
     remove_all(&filter, 0..KEYS);
     assert!(filter.is_empty());
 }
@@ -139,7 +148,7 @@ fn nothing_is_missed_while_the_filter_shrinks_and_grows() {
     assert!(shrinks.into_inner() > 0, "it did shrink");
     assert_eq!(filter.len(), RESIDENT as usize);
     filter.shrink_to_fit();
-    assert!(filter.capacity() < 4 * RESIDENT as usize, "{filter:?}");
+    assert!(filter.capacity() < 2 * RESIDENT as usize + 100, "{filter:?}");
     remove_all(&filter, 0..RESIDENT);
     assert!(filter.is_empty() && !(0..RESIDENT).any(|number| filter.contains(&key(number))));
 }
@@ -149,28 +158,35 @@ fn nothing_is_missed_while_the_filter_shrinks_and_grows() {
 fn after_a_spike_the_filter_is_as_small_as_a_fresh_one() {
     const SPIKE: u64 = 300_000;
     let filter = builder(100, 0.001).build().unwrap();
-    insert_all(&filter, 0..1_000);
-    insert_all(&filter, 1_000..SPIKE);
-    filter.reserve(1).unwrap(); // ends growth that is under way
+    insert_all(&filter, 0..SPIKE);
     let at_most = filter.memory_usage();
     remove_all(&filter, 1_000..SPIKE);
     assert_eq!((filter.len(), filter.memory_usage()), (1_000, at_most), "it shrinks when it is told to");
+    filter.shrink_to(usize::MAX);
+    assert_eq!(filter.memory_usage(), at_most, "a shrink does not let it grow");
     filter.shrink_to(50_000);
-    assert!(filter.capacity() >= 50_000 && filter.memory_usage() < at_most / 2, "{filter:?}");
+    assert!((50_000..50_500).contains(&filter.capacity()), "{filter:?}");
+    let at_50_000 = filter.memory_usage();
     filter.shrink_to_fit();
+    assert!((1_000..1_500).contains(&filter.capacity()), "{filter:?}");
     let fresh = builder(1_000, 0.001).build().unwrap().memory_usage();
-    assert!(filter.memory_usage() <= 2 * fresh, "{} for {fresh}: {filter:?}", filter.memory_usage());
+    if GIVES_BACK {
+        assert!(at_50_000 < at_most / 2, "{at_50_000} of {at_most}");
+        assert!(filter.memory_usage() <= 2 * fresh, "{} for {fresh}: {filter:?}", filter.memory_usage());
+    } else {
+        assert_eq!(filter.memory_usage(), at_most, "what is not given back counts");
+    }
     assert!(has_all(&filter, 0..1_000) && filter.len() == 1_000);
     let found = (ABSENT..ABSENT + 100_000).filter(|&number| filter.contains(&key(number))).count();
     assert!(found <= 100, "{found} mistakes at less than 0.1 %");
     insert_all(&filter, 1_000..SPIKE);
     assert!(has_all(&filter, 0..SPIKE));
+    assert_eq!(filter.memory_usage(), at_most, "as before");
     remove_all(&filter, 0..SPIKE);
-    filter.shrink_to(usize::MAX);
-    assert_eq!(filter.memory_usage(), at_most, "a shrink does not grow it, nor does it end growth only in part");
+    assert!(filter.is_empty());
 }
 
-/// A smaller table has two slots in a bucket, so there is no room for five copies of a key.
+/// A smaller table has fewer slots in a bucket, so there is no room for so many copies of a key.
 #[test]
 fn a_shrink_that_fails_leaves_everything() {
     const KEYS: u64 = 300;
@@ -182,7 +198,7 @@ fn a_shrink_that_fails_leaves_everything() {
     let (len, mut capacity) = (filter.len(), filter.capacity());
     filter.shrink_to_fit();
     assert!(filter.capacity() <= capacity);
-    assert_eq!((filter.len(), filter.count(&key(0)), filter.tables()), (len, copies, 1));
+    assert_eq!((filter.len(), filter.count(&key(0))), (len, copies));
     assert!(has_all(&filter, 0..KEYS));
     // Now it shrinks.
     (1..copies).for_each(|_| assert!(filter.remove(&key(0))));
@@ -200,12 +216,12 @@ fn the_largest_capacity_is_a_limit_that_the_error_names() {
         let max_capacity = filter.max_capacity();
         assert!(max_capacity >= most && max_capacity < 4 * most.max(100), "{max_capacity} for {most}");
         insert_all(&filter, 0..max_capacity as u64);
-        assert_eq!(filter.capacity(), max_capacity);
+        assert!(filter.capacity() + slack(1) >= max_capacity, "{filter:?}");
         // It takes more, as long as there is room.
         let held = (max_capacity as u64..).find(|&number| filter.insert(&key(number)).is_err()).unwrap();
         let error = filter.insert(&key(held)).unwrap_err();
         let InsertError::MaxCapacity { len, max_capacity: named, .. } = error else { panic!("{error:?}") };
-        assert_eq!((len as u64, named), (held, max_capacity));
+        assert_eq!((len as u64, named, filter.capacity()), (held, max_capacity, max_capacity));
         let text = error.to_string();
         assert!(text.contains(&held.to_string()) && text.contains(&max_capacity.to_string()), "{text}");
         assert_eq!(filter.len() as u64, held);
@@ -220,16 +236,21 @@ fn the_largest_capacity_is_a_limit_that_the_error_names() {
     }
 }
 
+/// At doublings, and at three sizes between two of them, where buckets are stored in two ways.
 #[test]
 #[cfg_attr(miri, ignore = "statistics need many keys")]
 fn the_rate_holds_at_every_size() {
     for rate in [0.5, 0.2, 0.03, 0.002, 0.001] {
-        const MOST: u64 = 150_000;
-        let filter = builder(1000, rate).max_capacity(MOST as usize).build().unwrap();
-        for keys in [900, 10_000, MOST, 10_000] {
+        let filter = builder(1000, rate).max_capacity(150_000).build().unwrap();
+        let most = filter.max_capacity() as u64;
+        let between = [10, 12, 14, 20, 24, 28].map(|part| most * part / 32);
+        for keys in [900, 10_000].into_iter().chain(between).chain([most, 10_000]) {
             (filter.len() as u64..keys).for_each(|number| filter.insert(&key(number)).unwrap());
             remove_all(&filter, keys..filter.len() as u64);
             filter.shrink_to_fit();
+            // As many as the table is made for.
+            (keys..filter.capacity() as u64).for_each(|number| filter.insert(&key(number)).unwrap());
+            assert!(has_all(&filter, 0..keys));
             const LOOKUPS: u64 = 1_000_000;
             let found = (ABSENT..ABSENT + LOOKUPS).filter(|&number| filter.contains(&key(number))).count() as f64;
             let expected = filter.false_positive_rate() * LOOKUPS as f64;
@@ -289,8 +310,8 @@ fn a_filter_whose_keys_come_and_go_does_not_grow() {
     for keys in [250u64, 2_500, 6_000] {
         let filter = builder(1000, 0.001).build().unwrap();
         insert_all(&filter, 0..keys);
-        filter.reserve(1).unwrap(); // ends growth that is under way
-        let memory = filter.memory_usage();
+        let size = |filter: &Filter| (filter.memory_usage(), filter.capacity());
+        let before = size(&filter);
         for round in 0..100 {
             for number in round * keys..(round + 1) * keys {
                 remove_all(&filter, [number]);
@@ -303,7 +324,7 @@ fn a_filter_whose_keys_come_and_go_does_not_grow() {
                 insert_all(&filter, present);
             }
         }
-        assert_eq!((filter.len(), filter.memory_usage()), (keys as usize, memory), "{filter:?}");
+        assert_eq!((filter.len(), size(&filter)), (keys as usize, before), "{filter:?}");
     }
 }
 
@@ -322,7 +343,7 @@ fn of_all_that_race_to_add_a_key_one_does_during_growth_too() {
     assert!((0..KEYS).all(|number| filter.count(&key(number)) == 1));
 }
 
-/// What a filter takes with its first table, and with each further one beside it.
+/// What a filter takes at first, and each time that it takes more.
 fn sizes(filter: &Filter, count: usize) -> Vec<usize> {
     let mut sizes = vec![filter.memory_usage()];
     for number in 0.. {
@@ -342,22 +363,21 @@ fn the_memory_limit_is_kept_and_named() {
     let sizes = sizes(&builder(1000, 0.001).build().unwrap(), 3);
     for (limit, grown) in [(sizes[1] - 1, 0), (sizes[1], 1), (sizes[2] - 1, 1), (sizes[2], 2)] {
         let filter = builder(1000, 0.001).memory_limit(limit).build().unwrap();
-        let first = filter.capacity();
         let (held, error) = (0..).find_map(|number| Some((number, filter.insert(&key(number)).err()?))).unwrap();
-        assert!(filter.capacity() >= first << grown && filter.capacity() < first << (grown + 1), "{filter:?}");
-        assert!(filter.memory_usage() <= limit);
+        assert_eq!(filter.memory_usage(), sizes[grown], "{filter:?}");
         let InsertError::MemoryLimit { len, needed, limit: named, .. } = error else { panic!("{error:?}") };
         assert_eq!((len as u64, named), (held, limit));
         assert!(needed > limit && error.to_string().contains(&format!("{needed} bytes")), "{error}");
         assert!(grown == 2 || needed == sizes[grown + 1], "{needed}");
         assert!(filter.len() > filter.capacity(), "before that it is filled beyond its capacity: {filter:?}");
+        let capacity = filter.capacity();
         // Nothing is lost, and after a removal another key goes in.
         assert!(has_all(&filter, 0..held));
         let added = filter.insert_if_absent(&key(held));
         assert!(matches!(added, Ok(false) | Err(InsertError::MemoryLimit { .. })), "{added:?}");
         remove_all(&filter, 0..held / 2);
         insert_all(&filter, held..held + held / 3);
-        assert!(filter.capacity() < first << (grown + 1), "{filter:?}");
+        assert_eq!((filter.memory_usage(), filter.capacity()), (sizes[grown], capacity), "{filter:?}");
     }
     let error = builder(1000, 0.001).memory_limit(sizes[0] - 1).build().unwrap_err();
     assert!(
@@ -372,38 +392,86 @@ fn the_memory_limit_is_kept_and_named() {
 #[test]
 #[cfg_attr(miri, ignore = "needs many keys")]
 fn documented_memory() {
-    let filter = builder(1000, 0.001).max_capacity(20_000_000).build().unwrap();
     let bits = |filter: &Filter| filter.memory_usage() as f64 * 8.0 / filter.len() as f64;
-    let (mut full, mut doubled, mut amid, mut before) = ([0f64; 2], [0f64; 2], [0f64; 2], (0.0, 1));
-    for number in 0..5_000_000 {
-        filter.insert(&key(number)).unwrap();
-        let now = (bits(&filter), filter.tables());
-        // From a hundred thousand keys on, and from a million on.
-        for (nth, _) in [100_000, 1_000_000].iter().enumerate().filter(|(_, least)| number >= **least) {
-            match (before.1, now.1) {
-                (1, 2) => (full[nth], amid[nth]) = (full[nth].max(before.0), amid[nth].max(now.0)),
-                (2, 1) => doubled[nth] = doubled[nth].max(now.0),
-                _ => {}
+    for (name, builder, most) in [
+        ("by default", builder(1000, 0.001), [40.0, 40.0]),
+        ("up to 20 million keys", builder(1000, 0.001).max_capacity(20_000_000), [40.0, 40.0]),
+    ] {
+        let filter = builder.build().unwrap();
+        // The least and the most from a hundred thousand keys on, and from a million on.
+        let mut range = [[f64::MAX, 0.0]; 2];
+        for number in 0..5_000_000 {
+            filter.insert(&key(number)).unwrap();
+            for (range, from) in range.iter_mut().zip([100_000, 1_000_000]) {
+                if number >= from {
+                    *range = [range[0].min(bits(&filter)), range[1].max(bits(&filter))];
+                }
             }
         }
-        before = now;
+        println!(
+            "{name}: bits a key, least and most, from 100,000 keys on and from a million on: {range:.2?}; {filter:?}"
+        );
+        assert!(range.iter().zip(most).all(|(range, most)| range[1] <= most), "more than is documented");
     }
-    println!("bits a key, at most, from 100,000 keys on and from a million on:");
-    println!("when full {full:.1?}, amid a resize {amid:.1?}, after it {doubled:.1?}; {filter:?}");
-    assert!(full[1] > 0.0 && doubled[1] > 0.0 && amid[1] > 0.0, "without growth the test shows nothing");
-    assert!(full[1] <= 17.0 && amid[1] <= 51.0 && doubled[1] <= 34.0, "more than is documented");
     for keys in [100, 1000, 10_000, 1_000_000] {
         let alone = builder(keys, 0.001).max_capacity(keys).build().unwrap().memory_usage();
         let small = builder(keys, 0.001).build().unwrap().memory_usage();
         let fixed = ConcurrentCuckooFilter::<u64>::with_capacity(keys).memory_usage();
-        let [alone, small, fixed] = [alone, small, fixed].map(|bytes| bytes as f64 * 8.0 / keys as f64);
         println!(
-            "{keys} keys: {small:.1} bits at first, {alone:.1} if that is the most, {fixed:.1} in a table of a fixed size"
+            "{keys} keys: {small} bytes at first, {alone} if that is the most, {fixed} in a table of a fixed size"
         );
     }
 }
 
-/// A small table has two slots in a bucket, and the largest one five.
+/// A page of the system's memory, in bytes, or more.
+const PAGE: usize = if cfg!(target_arch = "x86_64") { 4 << 10 } else { 64 << 10 };
+
+/// The memory never jumps: an insert adds a page at most.
+#[test]
+#[cfg_attr(miri, ignore = "needs many keys")]
+fn memory_grows_with_the_keys() {
+    for (rate, encoding) in [(0.001, None), (0.03, None), (0.001, Some(Encoding::Plain)), (1e-6, None)] {
+        let builder = builder(100, rate).max_capacity(2_000_000);
+        let filter = encoding.map_or(builder.clone(), |encoding| builder.encoding(encoding)).build().unwrap();
+        insert_all(&filter, 0..100_000);
+        let mut before = filter.memory_usage();
+        for number in 100_000..1_000_000 {
+            filter.insert(&key(number)).unwrap();
+            let now = filter.memory_usage();
+            assert!(now - before <= PAGE, "{before}, {now} with {number} keys: {filter:?}");
+            before = now;
+        }
+        let (largest, keys) = (before, filter.len() as u64);
+        // And so does it shrink.
+        for parts in (1..10).rev() {
+            remove_all(&filter, keys * parts / 10..filter.len() as u64);
+            filter.shrink_to_fit();
+            let now = filter.memory_usage();
+            let expected = largest as f64 * parts as f64 / 10.0;
+            assert!(!GIVES_BACK || now as f64 <= 1.2 * expected, "{now} for {expected}: {filter:?}");
+        }
+    }
+}
+
+/// A key of which there are as many copies as there is room for is refused. That changes nothing.
+#[test]
+fn a_copy_that_is_refused_changes_nothing() {
+    for (capacity, rate) in [(4, 0.03), (100, 0.03), (1000, 0.03), (4, 0.001), (100, 0.001), (1000, 1e-6)] {
+        let filter = builder(capacity, rate).build().unwrap();
+        let size = |filter: &Filter| (filter.memory_usage(), filter.capacity(), filter.slots());
+        let before = size(&filter);
+        for held in 0.. {
+            if let Err(error) = filter.insert(&key(7)) {
+                assert!(matches!(error, InsertError::TooManyCopies { copies, .. } if copies == held), "{error:?}");
+                assert!(held >= 4 && filter.insert(&key(7)).is_err());
+                assert_eq!((filter.len(), filter.count(&key(7)), size(&filter)), (held, held, before));
+                break;
+            }
+        }
+    }
+}
+
+/// A small table has two or three slots in a bucket, and the largest one five.
 #[test]
 fn copies_of_one_key_do_not_make_the_filter_grow() {
     let filter = builder(100, 0.001).max_capacity(10_000).build().unwrap();
@@ -412,11 +480,11 @@ fn copies_of_one_key_do_not_make_the_filter_grow() {
         let most = before + (0..).find(|_| filter.insert(&key(1)).is_err()).unwrap();
         let error = filter.insert(&key(1)).unwrap_err();
         assert!(matches!(error, InsertError::TooManyCopies { copies, .. } if copies == most), "{error}");
-        assert_eq!((filter.capacity(), filter.count(&key(1)), filter.tables()), (capacity, most, 1));
+        assert_eq!((filter.capacity(), filter.count(&key(1))), (capacity, most));
         most
     };
     let most = fill();
-    assert!(most == 4 || most == 6, "both buckets, of two or three slots: {most}");
+    assert!((4..=6).contains(&most), "both buckets, of two or three slots: {most}");
     // The same when the table holds the keys that it is meant for.
     insert_all(&filter, 2..(filter.capacity() - most) as u64);
     assert!(fill() <= most);
@@ -428,20 +496,25 @@ fn copies_of_one_key_do_not_make_the_filter_grow() {
 }
 
 #[test]
-fn clear_empties_the_filter_at_any_size_and_amid_growth() {
+fn clear_empties_the_filter_at_any_size() {
     let filter = builder(100, 0.001).build().unwrap();
-    insert_all(&filter, 0..5000);
-    let mut numbers = 5000..;
-    while filter.tables() == 1 {
-        insert_all(&filter, numbers.next());
+    let mut numbers = 0u64..;
+    for least in [0, 100, 1000, 5000] {
+        let (first, capacity) = (numbers.start, filter.capacity());
+        while filter.len() < least || filter.capacity() == capacity {
+            insert_all(&filter, numbers.next());
+        }
+        let (capacity, end) = (filter.capacity(), numbers.start);
+        filter.clear();
+        assert!(filter.is_empty() && (first..end).all(|number| !filter.contains(&key(number))));
+        assert_eq!(filter.capacity(), capacity, "it stays as large");
+        // So many keys have just been in.
+        let len = capacity as u64;
+        insert_all(&filter, end..end + len);
+        assert_eq!((filter.len() as u64, filter.capacity()), (len, capacity));
+        numbers = end + len..;
+        filter.clear();
     }
-    let (capacity, end) = (filter.capacity(), numbers.start);
-    filter.clear();
-    assert!(filter.is_empty() && (0..end).all(|number| !filter.contains(&key(number))));
-    assert_eq!((filter.tables(), filter.capacity()), (1, capacity), "growth has ended, and it stays as large");
-    insert_all(&filter, end..2 * end);
-    assert_eq!((filter.len() as u64, filter.capacity()), (end, capacity));
-    filter.clear();
     filter.shrink_to_fit();
     assert!(filter.capacity() < 500, "{filter:?}");
 }
@@ -472,21 +545,53 @@ fn room_that_was_reserved_is_there_and_no_insert_has_to_grow() {
         (0..50).for_each(|key| filter.insert(&key).unwrap());
         filter.reserve(additional).unwrap();
         assert!(filter.capacity() >= 50 + additional);
-        let memory = filter.memory_usage();
+        let size = |filter: &GrowableCuckooFilter<u64>| (filter.memory_usage(), filter.capacity());
+        let before = size(&filter);
         filter.reserve(additional).unwrap();
         filter.reserve(filter.capacity() - 50).unwrap();
-        assert_eq!((filter.tables(), filter.memory_usage()), (1, memory), "there is room already");
+        assert_eq!(size(&filter), before, "there is room already");
         (50..50 + additional as u64).for_each(|key| filter.insert(&key).unwrap());
-        assert_eq!((filter.memory_usage(), filter.len()), (memory, 50 + additional), "no insert has grown it");
+        assert_eq!((size(&filter), filter.len()), (before, 50 + additional), "no insert has grown it");
         assert!((0..50 + additional as u64).all(|key| filter.contains(&key)));
         assert!(filter.max_false_positive_rate() <= 0.001);
     }
 }
 
+/// Up to the last key that it is made for, at many sizes.
+#[test]
+fn a_filter_does_not_grow_before_it_holds_what_it_is_made_for() {
+    const MOST: usize = if cfg!(miri) { 400 } else { 8_000 };
+    let filter = builder(100, 0.001).build().unwrap();
+    while filter.capacity() < MOST {
+        let capacity = filter.capacity();
+        insert_all(&filter, 0..capacity as u64);
+        assert_eq!((filter.len(), filter.capacity()), (capacity, capacity));
+        filter.clear();
+        filter.reserve(capacity + 1).unwrap();
+        assert!(filter.capacity() > capacity);
+    }
+}
+
+#[test]
+fn a_reserve_of_nothing_does_nothing() {
+    let filter = builder(100, 0.001).build().unwrap();
+    for number in 0..if cfg!(miri) { 300 } else { 20_000 } {
+        let before = (filter.memory_usage(), filter.capacity());
+        assert_eq!(filter.reserve(0), Ok(()));
+        assert_eq!((filter.memory_usage(), filter.capacity()), before, "at {number} keys");
+        insert_all(&filter, [number]);
+    }
+    // Not even where it holds more than it is made for, and may not grow.
+    let filter = builder(100, 0.001).max_capacity(100).build().unwrap();
+    (0..).find(|&number| filter.insert(&key(number)).is_err()).unwrap();
+    assert!(filter.len() > filter.max_capacity());
+    assert_eq!(filter.reserve(0), Ok(()));
+}
+
 #[test]
 fn room_that_cannot_be_reserved_is_an_error_and_no_change() {
     let filter = GrowableCuckooFilter::<u64>::builder().capacity(100).memory_limit(20_000).build().unwrap();
-    let figures = |filter: &GrowableCuckooFilter<u64>| (filter.tables(), filter.memory_usage(), filter.capacity());
+    let figures = |filter: &GrowableCuckooFilter<u64>| (filter.memory_usage(), filter.capacity());
     let before = figures(&filter);
     let error = filter.reserve(100_000).unwrap_err();
     let ReserveError::MemoryLimit { needed, limit, .. } = error else { panic!("{error:?}") };

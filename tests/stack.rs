@@ -70,7 +70,7 @@ fn halves() -> Vec<(One, One)> {
     RATES.map(fill).into()
 }
 
-/// Filters of some tables.
+/// Filters that have grown.
 fn grown() -> Vec<Growable> {
     let fill = |rate| {
         let filter = Growable::builder().capacity(100).false_positive_rate(rate).build().unwrap();
@@ -161,7 +161,7 @@ macro_rules! saves {
     };
 }
 
-const OPERATIONS: [Operation; 52] = [
+const OPERATIONS: [Operation; 54] = [
     ("nothing", || Box::new(|| ())),
     ("insert that relocates", || on_each(nearly_full(), |filter| (0..50).for_each(|key| _ = filter.insert(&key)))),
     ("insert that is refused", || on_each(full(), |filter| assert!(new().any(|key| filter.insert(&key).is_err())))),
@@ -198,20 +198,33 @@ const OPERATIONS: [Operation; 52] = [
     }),
     ("growable: insert that grows", || {
         on_each(grown(), |filter| {
-            let tables = filter.tables();
-            new().take_while(|_| filter.tables() == tables).for_each(|key| filter.insert(&key).unwrap());
+            let capacity = filter.capacity();
+            new().take_while(|_| filter.capacity() == capacity).for_each(|key| filter.insert(&key).unwrap());
         })
     }),
     ("growable: insert_if_absent that grows", || {
         on_each(grown(), |filter| {
-            let tables = filter.tables();
-            new().take_while(|_| filter.tables() == tables).for_each(|key| _ = filter.insert_if_absent(&key).unwrap());
+            let mut keys = new();
+            let capacity = filter.capacity();
+            while filter.capacity() == capacity {
+                filter.insert_if_absent(&keys.next().unwrap()).unwrap();
+            }
         })
     }),
     ("growable: remove", || on_each(grown(), |filter| assert!((0..100).all(|key| filter.remove(&key))))),
     ("growable: count", || on_each(grown(), |filter| assert!((0..100).all(|key| filter.count(&key) > 0)))),
     ("growable: clear", || on_each(grown(), Growable::clear)),
     ("growable: reserve", || on_each(grown(), |filter| filter.reserve(100_000).unwrap())),
+    ("growable: shrink_to_fit", || {
+        on_each(grown(), |filter| {
+            (100..KEYS).for_each(|key| assert!(filter.remove(&key)));
+            filter.shrink_to_fit();
+        })
+    }),
+    ("growable: insert that is refused", || {
+        let filters = grown().into_iter().inspect(|filter| while filter.insert(&1).is_ok() {});
+        on_each(filters.collect(), |filter| assert!(filter.insert(&1).is_err()))
+    }),
     ("growable: contains_batch", || batches!(grown(), contains_batch)),
     ("growable: remove_batch", || batches!(grown(), remove_batch)),
     ("growable: save", || saves!(grown())),

@@ -404,13 +404,6 @@ pub enum ReserveError {
         /// How many bytes were asked for.
         bytes: usize,
     },
-    /// The filter is being made smaller, and neither its old table nor its new one has room for all of its keys. That is
-    /// only possible with many copies of few keys. Remove some.
-    #[non_exhaustive]
-    Full {
-        /// How many keys it has.
-        len: usize,
-    },
 }
 
 impl fmt::Display for ReserveError {
@@ -430,11 +423,6 @@ impl fmt::Display for ReserveError {
                 f,
                 "the memory for more buckets of the GrowableCuckooFilter, {bytes} bytes, was refused; reserve \
                  less, or try again when there is more memory"
-            ),
-            Self::Full { len } => write!(
-                f,
-                "the GrowableCuckooFilter has {len} keys in two tables, and neither has room for all of them; remove \
-                 some copies, then reserve"
             ),
         }
     }

@@ -98,7 +98,8 @@ pub enum LoadError {
         /// The bits of a fingerprint.
         fingerprint_bits: u8,
     },
-    /// No table has this number of buckets. Either the table would be too large, or the number is neither 1 nor even.
+    /// No table has this number of buckets. Either the table would be too large, or the number is neither 1 nor even. That of
+    /// a filter that grows is a multiple of 32, and at least the number at first.
     #[non_exhaustive]
     InvalidBuckets {
         /// The number of buckets.
@@ -308,8 +309,8 @@ impl fmt::Display for LoadError {
             ),
             Self::InvalidBuckets { buckets, largest } => write!(
                 f,
-                "the snapshot states {buckets} buckets; a table has 1, or an even number up to {largest}; rebuild \
-                 the filter"
+                "the snapshot states {buckets} buckets; a table has 1, or an even number up to {largest}, or a multiple \
+                 of 32 if the filter grows; rebuild the filter"
             ),
             Self::InvalidSizes { buckets, base_bits, doublings } => write!(
                 f,

@@ -102,7 +102,7 @@ impl GrowingTable {
                 if let Some(copies) = self.copies_that_fill(class) {
                     return self.fail(InsertError::TooManyCopies { filter: FilterKind::Growable, copies });
                 }
-                self.grow_if_crowded(GROUPS_PER_INSERT);
+                self.grow_if_crowded(1, GROUPS_PER_INSERT);
             }
             if let Some(added) = attempt() {
                 return Ok(added);
@@ -172,9 +172,8 @@ impl GrowingTable {
         if let Err(InsertError::Full { .. }) = result
             && is_small
             && !is_crowded
-            && self.split_group().is_ok()
         {
-            return None;
+            return self.split_group().err().map(Err);
         }
         Some(result)
     }

@@ -2,33 +2,73 @@
 
 use crate::error::insert::{InsertError, ReserveError};
 use crate::growth::table::{GrowingTable, Refusal, load};
-use crate::plan::path::Outcome;
+use crate::plan::path::{self, Graph, Hop, Outcome};
 use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, GROUP, State};
-use crate::word::layouts::{MOST_SLOTS, Stored};
+use crate::word::layout::Entry;
+use crate::word::layouts::Stored;
 
-/// How often a merge tries to make room for copies that do not fit while others take that room.
+/// How often a merge makes room for copies that do not fit, while others take that room.
 const TRIES: usize = if cfg!(ccf_model) { 1 } else { 8 };
 
-/// How many copies a merge sends away at most, of one bucket. More are only needed if others add as many.
-const COPIES_SENT_AWAY: usize = 4 * MOST_SLOTS;
+/// How many copies it moves away from one bucket at most each time: those of two buckets, and some that others add.
+const MOVED: usize = if cfg!(ccf_model) { 1 } else { 32 };
 
 /// How many groups an insert splits at most that finds the table too full.
 const GROUPS_PER_CHECK: usize = if cfg!(ccf_model) { 1 } else { 4 };
+
+/// A table as it will be when a group of buckets is merged, as a search sees it. So what is moved away from one of them does
+/// not go to another one that will have no room for it.
+struct Merged<'a> {
+    table: &'a GrowingTable,
+    smaller: State,
+}
+
+impl Merged<'_> {
+    /// The classes of the copies that a bucket will have.
+    fn classes_in(&self, number: usize) -> impl Iterator<Item = Class> {
+        let (level, split) = (self.smaller.level(), self.smaller.split() as usize);
+        let is_merged = (split..split + GROUP).contains(&number);
+        let depth = if is_merged { level + 1 } else { self.smaller.depth(number) };
+        let halves = [Some(number), is_merged.then_some(number + (1 << level))].into_iter().flatten();
+        halves.flat_map(move |half| self.table.classes_in(half, depth))
+    }
+}
+
+impl Graph for Merged<'_> {
+    fn len(&self) -> usize {
+        self.smaller.buckets()
+    }
+
+    fn load(&self, number: usize) -> Bucket {
+        self.table.load(number)
+    }
+
+    fn has_room(&self, number: usize, _: Bucket) -> bool {
+        self.classes_in(number).count() < self.table.layout(self.smaller.depth(number)).slots()
+    }
+
+    fn hops(&self, number: usize, _: Bucket) -> impl Iterator<Item = (Entry, usize)> {
+        let (classes, depth, other) = (self.table.plan.classes, self.smaller.depth(number), 1 - number % 2);
+        self.classes_in(number)
+            .map(move |class| (Entry(classes.stored(class, depth)), self.smaller.place(class.sides[other]).number))
+    }
+}
 
 impl GrowingTable {
     /// Lets the table grow if it has more items than it is made for. Inserts call it at intervals.
     #[cold]
     #[inline(never)]
     pub(super) fn keep_load(&self) {
-        self.grow_if_crowded(GROUPS_PER_CHECK);
+        self.grow_if_crowded(0, GROUPS_PER_CHECK);
     }
 
-    /// Splits so many groups at most, until the table is made for what is in. If another thread is at it, leaves it to that.
-    pub(super) fn grow_if_crowded(&self, groups: usize) {
-        let is_crowded = || self.len() >= self.capacity();
+    /// Splits so many groups at most, until the table is made for what is in and so many more. If another thread is at it,
+    /// leaves it to that.
+    pub(super) fn grow_if_crowded(&self, more: usize, groups: usize) {
+        let is_crowded = || self.len() + more > self.capacity();
         if !is_crowded() {
             return;
         }
@@ -94,76 +134,68 @@ impl GrowingTable {
         let smaller = State::of_buckets(buckets);
         let (level, split) = (smaller.level(), smaller.split() as usize);
         for _ in 0..TRIES {
-            if !(split..split + GROUP).all(|number| self.make_fit(number, smaller)) {
-                return false;
+            let gates = self.gates_of_group(split);
+            let mut crowded = [false; GROUP];
+            for (nth, crowded) in crowded.iter_mut().enumerate() {
+                match self.merged(split + nth, level) {
+                    Some(whole) => self.publish(nth, whole),
+                    None => *crowded = true,
+                }
             }
-            let _gates = self.gates_of_group(split);
-            // Others may have added copies meanwhile.
-            let fits = (0..GROUP).all(|nth| {
-                let mut all = Stored::default();
-                self.halves(split + nth, level).for_each(|(class, _)| all.push(self.plan.classes.stored(class, level)));
-                let whole = self.layout(level).of(all);
-                whole.is_some_and(|whole| {
-                    self.publish(nth, whole);
-                    true
-                })
-            });
-            if !fits {
-                continue;
-            }
-            if !fault::injected(Fault::MergesUnannounced) {
-                self.change_state(smaller.moving());
-            }
-            for nth in 0..GROUP {
-                self.set_aside(split + nth, Fault::SplitSetsNothingAside);
-                self.store(split + nth, load(&self.moving[nth]));
-            }
-            self.change_state(smaller);
-            return true;
-        }
-        false
-    }
-
-    /// The classes of the copies in both buckets that this one of the smaller size has become, each with its side there.
-    fn halves(&self, number: usize, level: u32) -> impl Iterator<Item = (Class, usize)> {
-        [number, number + (1 << level)].into_iter().flat_map(move |number| {
-            let stored = self.layout(level + 1).entries(self.load(number));
-            stored.map(move |entry| (self.plan.classes.of_stored(number, level + 1, entry.0), number % 2))
-        })
-    }
-
-    /// Moves copies of these two buckets to their other sides until one bucket of the smaller size has room for the others.
-    /// Returns whether it has.
-    fn make_fit(&self, number: usize, smaller: State) -> bool {
-        let (level, first) = (smaller.level(), smaller.split() as usize);
-        let relocate = |class: Class, side: usize| self.relocate(&self.lock(class), class, side);
-        // A copy that stays in the group would only be too much in another bucket of it.
-        let is_outside = |class: Class, side: usize| {
-            let other = class.sides[1 - side] as usize & ((1 << level) - 1);
-            !(first..first + GROUP).contains(&other)
-        };
-        for _ in 0..COPIES_SENT_AWAY {
-            let mut copies = [None; 2 * MOST_SLOTS];
-            self.halves(number, level).zip(&mut copies).for_each(|(copy, place)| *place = Some(copy));
-            let copies = || copies.iter().flatten().copied();
-            if copies().count() <= self.layout(level).slots() {
+            if !crowded.contains(&true) {
+                if !fault::injected(Fault::MergesUnannounced) {
+                    self.change_state(smaller.moving());
+                }
+                for nth in 0..GROUP {
+                    self.set_aside(split + nth, Fault::SplitSetsNothingAside);
+                    self.store(split + nth, load(&self.moving[nth]));
+                }
+                self.change_state(smaller);
                 return true;
             }
-            let with_room = |outside: bool| {
-                copies().any(|(class, side)| is_outside(class, side) == outside && relocate(class, side))
-            };
-            let with_path = |outside: bool| {
-                copies().any(|(class, side)| {
-                    is_outside(class, side) == outside
-                        && matches!(self.search([class.sides[1 - side]; 2], &relocate), Outcome::Planned)
-                        && relocate(class, side)
-                })
-            };
-            if !(with_room(true) || with_path(true) || with_room(false) || with_path(false)) {
+            drop(gates);
+            if !(0..GROUP).filter(|&nth| crowded[nth]).all(|nth| self.make_room(split + nth, smaller)) {
                 return false;
             }
         }
         false
+    }
+
+    /// The whole of a bucket that is split, if it has room for both halves. The caller holds the gate.
+    fn merged(&self, number: usize, level: u32) -> Option<Bucket> {
+        let mut all = Stored::default();
+        for half in [number, number + (1 << level)] {
+            self.classes_in(half, level + 1).for_each(|class| all.push(self.plan.classes.stored(class, level)));
+        }
+        self.layout(level).of(all)
+    }
+
+    /// The classes of the copies in a bucket of this depth.
+    fn classes_in(&self, number: usize, depth: u32) -> impl Iterator<Item = Class> {
+        let stored = self.layout(depth).stored(self.load(number)).into_iter();
+        stored.map(move |stored| self.plan.classes.of_stored(number, depth, stored))
+    }
+
+    /// Moves copies away from the two halves of a bucket until the whole one has room for the rest. Returns `false` if
+    /// there was no room elsewhere. The caller has the lock by which the size changes.
+    fn make_room(&self, number: usize, smaller: State) -> bool {
+        for _ in 0..MOVED {
+            let gate = self.gate(number);
+            let has_room = self.merged(number, smaller.level()).is_some();
+            drop(gate);
+            if has_room {
+                break;
+            }
+            let outcome =
+                path::search(&Merged { table: self, smaller }, [number; 2], &mut |Hop { entry, from, .. }| {
+                    let class = self.plan.classes.of_stored(from, smaller.depth(from), entry.0);
+                    self.relocate(&self.lock(class), class, from % 2)
+                });
+            if let Outcome::Nothing { .. } = outcome {
+                return false;
+            }
+        }
+        true
     }
 
     /// Stores the whole word of a bucket that is about to be moved.

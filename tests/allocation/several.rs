@@ -10,11 +10,11 @@ type Fixed = BuildHasherDefault<DefaultHasher>;
 
 type Growable = GrowableCuckooFilter<u64, Fixed>;
 
-/// An empty filter that has grown so often.
+/// An empty filter that was doubled so often, or nearly. The words are so few that no segment is larger than what is touched.
 fn growable(rate: f64, level: usize) -> Growable {
     let builder = Growable::builder_with_hasher(Fixed::default()).capacity(0).false_positive_rate(rate);
-    let filter = builder.build().unwrap();
-    (0..level).for_each(|_| filter.reserve(filter.capacity() + 1).unwrap());
+    let filter = builder.max_capacity(1_000_000).build().unwrap();
+    filter.reserve((filter.capacity() << level).min(20_000)).unwrap();
     filter
 }
 
@@ -35,11 +35,11 @@ fn load_of_a_filter_that_grows_allocates_no_more_than_the_limit() {
         let (loaded, requests) = watch(|| load(needed));
         assert_eq!(loaded.unwrap().memory_usage(), needed);
         assert_eq!(requests.bytes + size_of::<Growable>(), needed, "{filter:?}");
+        let requests_of_all = requests.count;
         let (refused, requests) = watch(|| load(needed - 1));
         assert!(matches!(refused, Err(LoadError::MemoryLimit { .. })), "{refused:?}");
         assert_eq!(requests.count, 0, "it is refused before anything is allocated");
-        // Stripes and shards, then the words and what saves need. The other requests cannot be refused.
-        for nth in [1, 2, 5, 6] {
+        for nth in 1..=requests_of_all {
             let refused = refuse(nth, || load(needed));
             assert!(matches!(refused, Err(LoadError::OutOfMemory { .. })), "request {nth}: {refused:?}");
         }
@@ -61,18 +61,14 @@ mod deserialized {
     /// Places in the snapshot of a growable filter: the end of the header, then the fields on its sizes, then the
     /// section of its table.
     const HEADER: usize = 44;
-    const SECTION: usize = HEADER + 12 + 4;
+    const SECTION: usize = HEADER + 11 + 4;
 
-    /// What a filter takes up besides 1.25 times its bytes, as the documentation of `Deserialize` says.
-    const FIXED: usize = 512;
-    const FIXED_OF_GROWABLE: usize = 14 << 10;
+    /// How much larger a filter may be than its bytes, as the documentation of `Deserialize` says.
+    const FACTOR: usize = 12;
 
-    /// How much more a growable filter would take up here on a machine with many processors: 128 bytes for each, up to
-    /// 64.
-    fn on_many_processors() -> usize {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from).next_power_of_two();
-        128 * (64 - processors.min(64))
-    }
+    /// The same for this many bytes or more.
+    const FACTOR_OF_LARGE: usize = 2;
+    const LARGE: usize = 128 << 10;
 
     /// How many times as much memory as the bytes is in use besides, if they arrive one by one.
     const COLLECTED: usize = 3;
@@ -88,14 +84,15 @@ mod deserialized {
 
     macro_rules! check {
         ($Filter:ident, $bytes:expr) => {
-            check!($Filter, $bytes, FIXED);
+            check!($Filter, $bytes, 0);
         };
-        ($Filter:ident, $bytes:expr, $fixed:expr) => {
+        ($Filter:ident, $bytes:expr, $besides:expr) => {
             let bytes = $bytes;
             let [(at_once, peak_at_once), (one_by_one, peak_one_by_one)] = peaks::<$Filter>(&bytes);
             let held = at_once.unwrap().memory_usage();
             assert_eq!(one_by_one.unwrap().memory_usage(), held);
-            assert!(held <= bytes.len() * 5 / 4 + $fixed, "{} bytes have become {held}", bytes.len());
+            let factor = if bytes.len() < LARGE { FACTOR } else { FACTOR_OF_LARGE };
+            assert!(held <= factor * bytes.len() + $besides, "{} bytes have become {held}", bytes.len());
             assert!(peak_at_once <= held, "{peak_at_once} for {held}");
             assert!(peak_one_by_one <= held + COLLECTED * bytes.len(), "{peak_one_by_one} for {held}");
             // With a limit, no memory is in use besides the filter.
@@ -118,32 +115,18 @@ mod deserialized {
         bytes
     }
 
-    /// A snapshot of a growable filter whose first table has two buckets, fewer than any builder makes. So the table is
-    /// as small as possible.
-    fn tiny_table(rate: f64, level: usize) -> Vec<u8> {
-        let mut bytes = saved!(growable(rate, level));
-        bytes[HEADER + 4..HEADER + 12].copy_from_slice(&2u64.to_le_bytes());
-        bytes.truncate(SECTION + 3);
-        bytes.extend((2u64 << level).to_le_bytes());
-        bytes.extend(vec![0; 4 + (16 << level) + 8 + 4]);
-        let end = bytes.len() - 4;
-        resealed(bytes, &[HEADER - 8, HEADER - 4, SECTION - 4, SECTION + 11, end])
-    }
+    /// What a filter that grows takes besides, for the sizes that it may have later.
+    const FOR_GROWTH: usize = 8_500;
 
     #[test]
-    fn a_filter_takes_up_little_more_than_its_bytes_and_a_fixed_part() {
-        let fixed = FIXED_OF_GROWABLE - on_many_processors();
-        // At the last rate, the first table has half a mebibyte.
-        for (rate, levels) in [(0.9, 8), (0.001, 8), (1e-6, 2)] {
-            for level in 0..levels {
-                check!(Growable, tiny_table(rate, level), fixed);
-                check!(Growable, saved!(growable(rate, level)), fixed);
+    #[cfg_attr(target_arch = "s390x", ignore = "the figures are for cache lines of at most 128 bytes")]
+    fn a_filter_takes_up_to_12_times_its_bytes_and_large_ones_2() {
+        for rate in [0.9, 0.001, 1e-6] {
+            for level in 0..8 {
+                check!(Growable, saved!(growable(rate, level)), FOR_GROWTH);
             }
         }
-        // The smallest that a builder makes.
-        let builder = Growable::builder_with_hasher(Fixed::default()).capacity(1).max_capacity(10_000);
-        check!(Growable, saved!(builder.false_positive_rate(3e-7).build().unwrap()), fixed);
-        for capacity in [1, 5, 12, 30, 100, 1000, 10_000, 100_000] {
+        for capacity in [1, 2, 10, 30, 100, 1000, 10_000, 100_000] {
             let builder = OneTable::builder_with_hasher(Fixed::default()).capacity(capacity);
             check!(OneTable, saved!(builder.build().unwrap()));
             let builder = Maplet::builder_with_hasher(Fixed::default()).capacity(capacity);
@@ -159,8 +142,8 @@ mod deserialized {
         let claimed = (1u64 << 27).to_le_bytes();
         let mut bytes = saved!(growable(0.001, 0))[..SECTION + 25].to_vec();
         // It is at its largest size.
-        bytes[HEADER + 1..HEADER + 4].copy_from_slice(&[14, 0, 0]);
-        bytes[HEADER + 4..HEADER + 12].copy_from_slice(&claimed);
+        bytes[HEADER + 1..HEADER + 3].copy_from_slice(&[14, 27]);
+        bytes[HEADER + 3..HEADER + 11].copy_from_slice(&claimed);
         bytes[SECTION..SECTION + 3].copy_from_slice(&[1, 5, 14]);
         bytes[SECTION + 3..SECTION + 11].copy_from_slice(&claimed);
         let bytes = resealed(bytes, &[HEADER - 8, HEADER - 4, SECTION - 4, SECTION + 11]);

@@ -127,14 +127,6 @@ impl Round {
         tally.taken(result)
     }
 
-    /// Begins a save. `None` if so many copies have come in during a shrink that neither table has room for all.
-    #[cfg(feature = "snapshot")]
-    fn begin_save(&self) -> Option<concurrent_cuckoo_filter::Save<'_>> {
-        let save = self.ground.filter.begin_save();
-        assert!(save.is_ok() || self.ground.filter.tables() == 2, "{save:?}");
-        save.ok()
-    }
-
     fn churn(&self, reserves: bool, spikes: bool, steps: u64) -> Tally {
         let (ground, filter) = (&self.ground, &self.ground.filter);
         let mut tally = Tally::default();
@@ -203,7 +195,7 @@ impl Round {
         tally.counts += known.len() as u64;
         #[cfg(feature = "snapshot")]
         {
-            let Some(save) = self.begin_save() else { return self.remove_every_copy(copies, tally) };
+            let save = filter.begin_save().expect("there is memory");
             let loaded = reloaded(save);
             assert_eq!((loaded.len(), loaded.capacity()), (filter.len(), filter.capacity()), "the snapshot differs");
             assert!(
@@ -351,7 +343,7 @@ impl Worker<'_> {
     #[cfg(feature = "snapshot")]
     fn save(&mut self) {
         let filter = &self.round.ground.filter;
-        let Some(save) = self.round.begin_save() else { return };
+        let save = self.round.ground.filter.begin_save().expect("there is memory");
         let in_it = self.held.clone();
         for _ in 0..self.held.len().min(50) {
             let key = self.held.pop().expect("so many");
