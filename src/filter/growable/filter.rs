@@ -231,9 +231,12 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// Cost: one pass over the table for each doubling, in order, with one lock for a bucket.
     ///
     /// # Errors
-    /// Fails if there would be more keys than [`max_capacity`](Self::max_capacity), if the old and the new table together
-    /// would go beyond the [memory limit](crate::GrowableBuilder::memory_limit), or if their memory is refused. In the last
-    /// case the filter may have grown by a part.
+    /// - [`ReserveError::CapacityTooLarge`] if there would be more keys than [`max_capacity`](Self::max_capacity);
+    /// - [`ReserveError::MemoryLimit`] if the old and the new table together would go beyond the [memory
+    ///   limit](crate::GrowableBuilder::memory_limit);
+    /// - [`ReserveError::OutOfMemory`] if their memory is refused. The filter may have grown by a part then.
+    /// - [`ReserveError::Full`] if a shrink can neither be ended nor undone, because the filter is full of copies of few
+    ///   keys.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
