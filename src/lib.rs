@@ -118,6 +118,7 @@
 // | guide | the pages of the documentation | |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![warn(clippy::missing_errors_doc)]
 
 mod error;
 mod filter;

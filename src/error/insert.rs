@@ -185,11 +185,14 @@ impl fmt::Display for InsertError {
                 filter: filter @ (FilterKind::Concurrent | FilterKind::Maplet | FilterKind::Expiring),
                 len,
                 capacity,
-            } => write!(
-                f,
-                "the {filter} is full: it holds {len} keys and is made for {capacity}; remove some keys, or build a \
-                 larger one"
-            ),
+            } => {
+                write!(
+                    f,
+                    "the {filter} is full: it holds {len} keys and is made for {capacity}; remove some keys, or build \
+                     a larger one"
+                )?;
+                if *filter == FilterKind::Concurrent { write!(f, ", or a GrowableCuckooFilter") } else { Ok(()) }
+            }
             Self::ValueTooLarge { value, value_bits } => {
                 ValueTooLarge { value: *value, value_bits: *value_bits }.fmt(f)
             }
@@ -440,6 +443,11 @@ mod tests {
         let text = |len| InsertError::full(FilterKind::Concurrent, len, 100).to_string();
         assert!(text(99).contains("only 99 keys") && text(99).contains("insert_if_absent"), "{}", text(99));
         assert!(text(100).contains("holds 100 keys") && text(100).contains("build a larger one"), "{}", text(100));
+        // Where there is a type that grows, it is named.
+        assert!(text(100).ends_with(", or a GrowableCuckooFilter"), "{}", text(100));
+        for other in [FilterKind::Maplet, FilterKind::Expiring] {
+            assert!(!InsertError::full(other, 100, 100).to_string().contains("Growable"), "{other}");
+        }
     }
 
     #[test]

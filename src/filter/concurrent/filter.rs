@@ -103,7 +103,7 @@ operations_on_keys! {
     /// [`insert`](Self::insert) with one stripe locked.
     ///
     /// # Errors
-    /// Fails if the key is absent and there is no room. Nothing has changed then.
+    /// As for [`insert`](Self::insert), if the key is absent. Nothing has changed then.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};

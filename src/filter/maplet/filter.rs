@@ -147,6 +147,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// ```
     #[inline]
     #[must_use]
+    #[doc(alias = "get")]
     pub fn values<Q>(&self, key: &Q) -> Values
     where
         T: Borrow<Q>,
