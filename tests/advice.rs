@@ -9,8 +9,6 @@ use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-#[cfg(feature = "snapshot")]
-use concurrent_cuckoo_filter::GrowableCuckooFilter;
 use concurrent_cuckoo_filter::{Advance, ConcurrentCuckooFilter, ExpiringCuckooFilter};
 use support::{Filter, Identity, Raw, hashes};
 
@@ -220,21 +218,5 @@ mod clock {
         let filter = revoked(|filter| _ = advance(filter, noon()).unwrap(), tick_at(noon() + HOUR) + 1);
         advance(&filter, later).unwrap();
         assert!(filter.contains("token-17"));
-    }
-}
-
-/// The page `in_front_of_a_database`, *Crashes*.
-#[cfg(feature = "snapshot")]
-#[test]
-fn a_doubling_that_was_ended_before_takes_no_time_under_the_lock() {
-    // With 0, the mistake: that ends no doubling.
-    for (additional, tables) in [(1, 1), (0, 2)] {
-        let filter = GrowableCuckooFilter::<u64>::with_capacity(1000);
-        assert!((0..).any(|key| filter.insert(&key).is_err() || filter.tables() == 2));
-        filter.reserve(additional).unwrap();
-        // Here the writers' lock would be taken.
-        assert_eq!(filter.tables(), tables, "what `begin_save` has to move");
-        drop(filter.begin_save().unwrap());
-        assert_eq!(filter.tables(), 1);
     }
 }

@@ -17,6 +17,7 @@ use crate::snapshot::format::{Head, Saved};
 use crate::snapshot::parts::{wanted_number, wanted_of_number};
 #[cfg(feature = "snapshot")]
 use crate::snapshot::source::Source;
+#[cfg(feature = "snapshot")]
 use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
 use crate::table::counters::Counters;
@@ -186,6 +187,7 @@ impl AnyTable for GrowingTable {
         })
     }
 
+    #[cfg(feature = "snapshot")]
     fn fill_from(&self, start: usize, words: &[u64]) {
         let (state, mut copies) = (self.state(), 0);
         for (number, &word) in (start..).zip(words) {

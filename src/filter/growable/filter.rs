@@ -236,18 +236,10 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// Cost: each bucket is split that has to be, in order, with the locks of 32 at a time.
     ///
     /// # Errors
-<<<<<<< HEAD
-    /// Fails if there would be more keys than [`max_capacity`](Self::max_capacity), if the filter would go beyond the
-    /// [memory limit](crate::GrowableBuilder::memory_limit), or if the memory is refused. In the last case it may have
-    /// grown by a part.
-=======
     /// - [`ReserveError::CapacityTooLarge`] if there would be more keys than [`max_capacity`](Self::max_capacity);
-    /// - [`ReserveError::MemoryLimit`] if the old and the new table together would go beyond the [memory
+    /// - [`ReserveError::MemoryLimit`] if the filter would go beyond the [memory
     ///   limit](crate::GrowableBuilder::memory_limit);
-    /// - [`ReserveError::OutOfMemory`] if their memory is refused. The filter may have grown by a part then.
-    /// - [`ReserveError::Full`] if a shrink can neither be ended nor undone, because the filter is full of copies of few
-    ///   keys.
->>>>>>> help-a
+    /// - [`ReserveError::OutOfMemory`] if the memory is refused. The filter may have grown by a part then.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;

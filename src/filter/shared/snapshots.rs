@@ -287,18 +287,10 @@ macro_rules! snapshots {
         /// does, a [`Loader`].
         ///
         /// **There is no memory limit, except by the bytes.** No table is allocated before its bytes are there. So
-<<<<<<< HEAD
         /// the filter takes up at most 1.25 times its bytes, and a fixed part of 0.5 KiB. That of a growable filter,
-        /// which has the locks and counters of its largest size from the beginning, is 5.3 KiB on two processors, and at
-        /// most 14 KiB: a forged one of 103 bytes becomes 5,408. While a format without bytes is read, such as JSON, up
-        /// to three times the bytes come on top. A growable filter that was loaded in this way can grow without a limit.
-        /// If that is too much, use a `Loader`, which takes a limit.
-=======
-        /// the filter takes up at most 12 times its bytes, and at most twice its bytes from 128 KiB on. Small filters
-        /// take the most, because each has a fixed part: the smallest growable one has 519 bytes, which become 5,824.
-        /// While it is read, the bytes come on top, in a format without bytes, such as JSON, up to three times. A growable filter
-        /// that was loaded in this way can grow without a limit. If that is too much, use a `Loader`, which takes a limit.
->>>>>>> help-a
+        /// which has the counters of its largest size from the beginning, is at most 14 KiB. While it is read, the bytes
+        /// come on top, in a format without bytes, such as JSON, up to three times. A growable filter that was loaded in
+        /// this way can grow without a limit. If that is too much, use a `Loader`, which takes a limit.
         #[cfg(feature = "serde")]
         impl<'de, T: ?Sized, S: crate::SameByDefault> serde::Deserialize<'de> for $Filter<T, S> {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
