@@ -1,0 +1,85 @@
+//! Tests of nodes with a real cluster of three members, and a network that fails. Each has a control: the same with a step
+//! left out goes wrong.
+
+#[path = "../../tests/support/mod.rs"]
+mod support;
+
+mod basics;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use self::support::LONGEST;
+use self::support::cluster::Cluster;
+use crate::clock::Clock;
+use crate::etcd::Etcd;
+use crate::node::{Node, State};
+use crate::settings::{Settings, Step};
+
+/// Ends a test that needs etcd if there is none.
+macro_rules! needs_etcd {
+    () => {
+        if !crate::tests::support::has_etcd() {
+            return;
+        }
+    };
+}
+use needs_etcd;
+
+/// Waits until there is an answer.
+async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        assert!(start.elapsed() < LONGEST, "waited {LONGEST:?} for {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Settings for tests: with a short resolution, and with patience.
+fn settings(etcd: &str, skip: &'static [Step]) -> Settings {
+    Settings {
+        etcd: Etcd::new(etcd),
+        capacity: 2000,
+        resolution: 60,
+        longest_lifetime: 3600,
+        patience: Duration::from_secs(60),
+        skip,
+        ..Settings::new([7; 16])
+    }
+}
+
+/// A node that is ready.
+async fn start(settings: Settings) -> Node {
+    let node = Node::start_with(settings, Clock::new()).await.unwrap();
+    ready(&node).await;
+    node
+}
+
+async fn ready(node: &Node) {
+    until("the node to be ready", async || node.is_ready().then_some(())).await;
+}
+
+async fn is_in(node: &Node, state: State) {
+    until(&format!("{state:?}"), async || (node.health().state == state).then_some(())).await;
+}
+
+/// The answer for a token, sooner or later.
+async fn answer(node: &Node, token: &str) -> bool {
+    until("an answer", async || node.is_revoked(token).await.ok()).await
+}
+
+/// Revokes a token for half an hour, sooner or later.
+async fn revoke(node: &Node, token: &str) {
+    until("a revocation", async || node.revoke(token, node.time() + 1800).await.ok()).await;
+}
+
+/// A cluster of three, and a node of a fleet at each.
+async fn three(skip: &'static [Step]) -> (Cluster, [Arc<Node>; 3]) {
+    let cluster = Cluster::start(3, &[]);
+    let node = async |nth: usize| Arc::new(start(settings(&cluster.urls(nth), skip)).await);
+    let nodes = [node(0).await, node(1).await, node(2).await];
+    (cluster, nodes)
+}
