@@ -135,7 +135,7 @@ impl Group<'_> {
             if sent > 1 {
                 count(&shared.tallies.retries);
             }
-            let answer = self.send(id, until).await.map_err(|fault| fault.to_string())?;
+            let answer = self.send(id, until).await.map_err(|fault| shared.explain(fault))?;
             let position = revision(&answer);
             // Of several answers, the first says what the change did.
             let done = first.get_or_insert_with(|| self.read(&answer));

@@ -39,13 +39,23 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn new() -> Self {
-        let mut clock = Self {
+        Self {
             start: (0, Moment(0)),
             #[cfg(test)]
             shift: Arc::default(),
-        };
-        clock.start = (clock.wall(), clock.now());
-        clock
+        }
+        .started()
+    }
+
+    /// A clock of a machine whose clock is wrong.
+    #[cfg(test)]
+    pub(crate) fn with_shift(shift: Arc<[AtomicI64; 2]>) -> Self {
+        Self { start: (0, Moment(0)), shift }.started()
+    }
+
+    fn started(mut self) -> Self {
+        self.start = (self.wall(), self.now());
+        self
     }
 
     /// The monotonic clock. It goes on while the process is stopped and while the machine sleeps. (The standard

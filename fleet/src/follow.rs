@@ -218,7 +218,9 @@ impl Link {
         let head = names.head();
         let never = vec![exists(head.clone()), same(head.clone(), 0)];
         let never = txn(never, vec![everything, put(names.history(), vec![], 0), put(head, vec![], 0)], vec![]);
-        self.ask(never).await?;
+        if takes!(self.shared.settings, Rights) {
+            self.ask(never).await?;
+        }
         let question = txn(
             vec![exists(key.clone())],
             vec![range(key.clone(), 0).into()],
@@ -243,7 +245,7 @@ impl Link {
     fn question(&self, memory: Option<&Memory>) -> Vec<RequestOp> {
         let names = &self.shared.names;
         let mut question = vec![range(names.head(), 0).into(), range(names.history(), 0).into()];
-        if let Some(memory) = memory {
+        if let Some(memory) = memory.filter(|_| takes!(self.shared.settings, History)) {
             question.push(range(names.head(), memory.revision).into());
         }
         question
@@ -333,7 +335,7 @@ impl Link {
                     return Err(End::Join("the filter was too small".into()));
                 }
             }
-            let Some(last) = page.kvs.last().filter(|_| page.more) else { break };
+            let Some(last) = page.kvs.last().filter(|_| page.more && takes!(settings, Pages)) else { break };
             let from = [&last.key[..], &[0]].concat();
             let question = txn(vec![], vec![range_of(&tokens, from, PAGE, at).into()], vec![]);
             page = response_range(&self.page(question).await?, 0);
@@ -462,8 +464,8 @@ impl Link {
         let ours = self.heads.iter().find(|known| known.revision == head.revision);
         let is_first = lock(&self.shared.memory).as_ref().is_some_and(|memory| memory.head == *head);
         match ours {
-            Some(ours) if ours != head => Err(End::Lost(format!("revision {} is another change there", head.revision))),
-            None if !is_first => Ok(()),
+            Some(ours) if ours != head && takes!(self.shared.settings, History) => Err(End::Lost(format!("revision {} is another change there", head.revision))),
+            None if !is_first && takes!(self.shared.settings, History) => Ok(()),
             _ => {
                 known.extend(sent.plus(self.shared.settings.stale_after));
                 self.shared.enter(Phase::Following, "it has everything");

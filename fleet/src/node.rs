@@ -13,8 +13,9 @@ use tokio::time::{Duration, Instant, sleep, timeout_at};
 use crate::changes::publish;
 use crate::clock::Clock;
 use crate::error::NodeError;
-use crate::etcd::Client;
+use crate::etcd::{Client, put, range, same, txn};
 use crate::follow::follow;
+use crate::keys::{History, Names};
 use crate::settings::Settings;
 use crate::shared::{Done, Job, Phase, Shared, What, lock};
 
@@ -161,7 +162,7 @@ impl Node {
                 }
                 // Its record can't be read, and is replaced.
                 _ => {
-                    let question = crate::etcd::range(shared.names.token(id), 0);
+                    let question = range(shared.names.token(id), 0);
                     let record = shared.client.range(&question, by).await;
                     let record = record.map_err(|fault| NodeError::Unacknowledged(shared.explain(fault)))?;
                     what = match record.kvs.first() {
@@ -251,6 +252,18 @@ impl Node {
         }
     }
 
+    /// Until when the token is revoked, as a quorum says now. This is what each request would cost without a filter.
+    ///
+    /// # Errors
+    /// [`NodeError::Unknown`].
+    pub async fn ask_etcd(&self, token: &str) -> Result<Option<u64>, NodeError> {
+        let question = range(self.shared.names.token(self.shared.secret.id(token)), 0);
+        let answer = self.shared.client.range(&question, Instant::now() + self.shared.settings.patience).await;
+        let answer = answer.map_err(|fault| NodeError::Unknown(self.shared.explain(fault)))?;
+        let end = self.shared.decide(self.shared.secret.id(token), &answer)?;
+        Ok(end.filter(|end| self.shared.is_live(*end)))
+    }
+
     /// The figures of the filter: name, meaning, value.
     pub(crate) fn filter_figures(&self) -> Vec<(&'static str, &'static str, f64)> {
         let Some(known) = self.shared.known.load_full() else { return Vec::new() };
@@ -307,8 +320,6 @@ fn gone() -> NodeError {
 /// # Errors
 /// What etcd says.
 pub async fn accept(settings: &Settings) -> Result<Option<String>, String> {
-    use crate::etcd::{put, range, same, txn};
-    use crate::keys::{History, Names};
     settings.check()?;
     let client = Client::new(&settings.etcd, settings.one_try())?;
     let (key, until) = (Names::new(&settings.fleet).history(), Instant::now() + settings.patience);

@@ -81,6 +81,10 @@ pub(crate) enum Step {
     JoinAgain,
     /// Keep an end that is too far ahead, and join again in time.
     Renew,
+    /// Check all rights at the start.
+    Rights,
+    /// Read more than the first page of tokens.
+    Pages,
 }
 
 impl Settings {

@@ -250,7 +250,7 @@ impl Shared {
     }
 
     /// The end in a record.
-    fn decide(&self, id: TokenId, record: &RangeResponse) -> Result<Option<u64>, NodeError> {
+    pub(crate) fn decide(&self, id: TokenId, record: &RangeResponse) -> Result<Option<u64>, NodeError> {
         let Some(record) = record.kvs.first() else { return Ok(None) };
         match self.secret.end(id, &record.value) {
             Some(end) => Ok(Some(end)),

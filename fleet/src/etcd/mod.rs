@@ -104,7 +104,7 @@ struct Member {
 pub(crate) struct Client {
     members: Vec<Member>,
     /// The member that is asked first.
-    current: AtomicUsize,
+    pub(crate) current: AtomicUsize,
     login: Option<(String, String)>,
     token: Mutex<Option<MetadataValue<Ascii>>>,
     one_try: Duration,

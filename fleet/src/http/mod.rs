@@ -25,7 +25,7 @@ use tower_http::limit::RequestBodyLimitLayer;
 use tower_http::timeout::{RequestBodyTimeoutLayer, TimeoutLayer};
 
 use self::answers::Refusal;
-pub use self::token::bearer;
+pub use self::token::{NoToken, bearer};
 use crate::node::{Health, Node, Revocation, State as Ready};
 
 /// The most bytes of a body: a token and an expiry.

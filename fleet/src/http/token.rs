@@ -19,11 +19,13 @@ pub(crate) fn check(token: &str) -> Result<(), String> {
 }
 
 /// Why a request has no token.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoToken {
     /// It is missing: 401.
+    #[error("{0}")]
     Missing(&'static str),
     /// The header is wrong: 400.
+    #[error("{0}")]
     Malformed(String),
 }
 
