@@ -158,6 +158,16 @@ impl Group<'_> {
     }
 
     async fn send(&self, id: ChangeId, until: Instant) -> Result<TxnResponse, Fault> {
+        loop {
+            match self.send_once(id, until).await {
+                // The cluster was restored from a backup, or somebody has revoked the lease.
+                Err(Fault::NoLease) => *self.lease.lock().await = None,
+                answer => return answer,
+            }
+        }
+    }
+
+    async fn send_once(&self, id: ChangeId, until: Instant) -> Result<TxnResponse, Fault> {
         let shared = self.shared;
         let lease = match self.jobs.iter().filter_map(|job| job.what.end()).max() {
             Some(end) => self.lease(end, until).await?,

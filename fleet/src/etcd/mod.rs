@@ -65,6 +65,8 @@ pub(crate) enum Fault {
     Denied(String),
     #[error("etcd has no space left ({0}): compact it, defragment it or raise --quota-backend-bytes, then `etcdctl alarm disarm`")]
     NoSpace(String),
+    #[error("the lease is not there any more")]
+    NoLease,
     /// The outcome is unknown.
     #[error("{0}")]
     Unclear(String),
@@ -77,6 +79,7 @@ impl Fault {
             Code::OutOfRange if said.contains("future") => Self::Future,
             Code::OutOfRange if said.contains("compacted") => Self::Compacted,
             Code::ResourceExhausted if said.contains("space") => Self::NoSpace(said.into()),
+            Code::NotFound if said.contains("lease") => Self::NoLease,
             Code::PermissionDenied => Self::Denied(said.into()),
             Code::InvalidArgument if said.contains("auth") || said.contains("user name") => Self::Denied(said.into()),
             Code::Unauthenticated => Self::Denied(said.into()),

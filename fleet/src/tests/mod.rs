@@ -51,7 +51,7 @@ fn settings(etcd: &str, skip: &'static [Step]) -> Settings {
     Settings {
         etcd: Etcd::new(etcd),
         capacity: 2000,
-        resolution: 60,
+        resolution: 120,
         longest_lifetime: 3600,
         patience: Duration::from_secs(60),
         skip,

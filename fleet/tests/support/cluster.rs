@@ -209,7 +209,7 @@ impl Cluster {
         command.env("ETCDCTL_API", "3").arg("--endpoints").arg(endpoints.join(",")).args(arguments);
         let said = command.output().unwrap();
         assert!(said.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&said.stderr));
-        String::from_utf8(said.stdout).unwrap()
+        String::from_utf8_lossy(&said.stdout).into_owned()
     }
 
     /// The revision of the cluster.
