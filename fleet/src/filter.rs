@@ -9,7 +9,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use concurrent_cuckoo_filter::BuildError;
 
@@ -40,9 +40,11 @@ pub(crate) struct Known {
     is_exact: AtomicBool,
     /// The tick at which an entry expires before its token does; the node joins again before that.
     renew: AtomicU64,
-    /// Tokens that somebody else has deleted, until they are back.
-    missing: Mutex<HashMap<TokenId, u64>>,
+    /// The ends of tokens that somebody else has deleted, until a node restores them, and whether they were put back. One
+    /// that is back stays here: a question of before may still be under way.
+    missing: Mutex<HashMap<TokenId, (u64, bool)>>,
     missing_len: AtomicUsize,
+    not_back: AtomicUsize,
     /// Called between the two reads of a lookup.
     #[cfg(test)]
     pub(crate) between: Mutex<Option<Box<dyn FnMut() + Send>>>,
@@ -61,6 +63,7 @@ impl Known {
             renew: AtomicU64::new(u64::MAX),
             missing: Mutex::default(),
             missing_len: AtomicUsize::new(0),
+            not_back: AtomicUsize::new(0),
             #[cfg(test)]
             between: Mutex::default(),
         })
@@ -146,40 +149,54 @@ impl Known {
         !is_due && (!is_behind || !takes!(settings, BehindFilter))
     }
 
-    fn missing(&self) -> MutexGuard<'_, HashMap<TokenId, u64>> {
-        self.missing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Somebody has deleted the token. It counts as revoked until this end.
-    pub(crate) fn miss(&self, id: TokenId, end: u64) {
-        let mut missing = self.missing();
-        missing.insert(id, end);
+    /// Changes what is missing. Whether something is costs a lookup no lock.
+    fn change_missing(&self, change: impl FnOnce(&mut HashMap<TokenId, (u64, bool)>)) {
+        let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut missing);
+        self.not_back.store(missing.values().filter(|(_, is_back)| !is_back).count(), Ordering::Release);
         self.missing_len.store(missing.len(), Ordering::Release);
     }
 
-    /// The token is back, or was restored.
+    fn is_none_missing(&self) -> bool {
+        self.missing_len.load(Ordering::Acquire) == 0
+    }
+
+    /// Somebody has deleted these tokens. They count as revoked until their ends.
+    pub(crate) fn miss(&self, tokens: &[(TokenId, u64)]) {
+        if !tokens.is_empty() {
+            self.change_missing(|missing| missing.extend(tokens.iter().map(|(id, end)| (*id, (*end, false)))));
+        }
+    }
+
+    /// The token is back.
     pub(crate) fn found(&self, id: TokenId) {
-        if self.missing_len.load(Ordering::Acquire) > 0 {
-            let mut missing = self.missing();
-            missing.remove(&id);
-            self.missing_len.store(missing.len(), Ordering::Release);
+        if self.not_back.load(Ordering::Acquire) > 0 {
+            self.change_missing(|missing| _ = missing.get_mut(&id).map(|(_, is_back)| *is_back = true));
+        }
+    }
+
+    /// A node has restored it, or it has ended.
+    pub(crate) fn forget(&self, id: TokenId) {
+        if !self.is_none_missing() {
+            self.change_missing(|missing| _ = missing.remove(&id));
         }
     }
 
     /// The end of a token that somebody has deleted.
     pub(crate) fn missing_end(&self, id: TokenId) -> Option<u64> {
-        if self.missing_len.load(Ordering::Acquire) == 0 {
+        if self.is_none_missing() {
             return None;
         }
-        self.missing().get(&id).copied()
+        self.missing.lock().unwrap_or_else(PoisonError::into_inner).get(&id).map(|(end, _)| *end)
     }
 
-    /// Some of those tokens.
+    /// Some of the tokens that are not back.
     pub(crate) fn some_missing(&self, at_most: usize) -> Vec<(TokenId, u64)> {
-        if self.missing_len.load(Ordering::Acquire) == 0 {
+        if self.not_back.load(Ordering::Acquire) == 0 {
             return Vec::new();
         }
-        self.missing().iter().take(at_most).map(|(id, end)| (*id, *end)).collect()
+        let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        missing.iter().filter(|(_, (_, is_back))| !is_back).take(at_most).map(|(id, (end, _))| (*id, *end)).collect()
     }
 }
 

@@ -492,7 +492,7 @@ impl Link {
             if self.shared.is_live(end) {
                 self.submit(id, What::Revoke { end });
             } else {
-                known.found(id);
+                known.forget(id);
             }
         }
     }
@@ -528,6 +528,7 @@ impl Link {
         let head = events.iter().filter(|event| event.kind() == Kind::Put).filter_map(|event| event.kv.as_ref());
         let head = head.filter(|kv| kv.key == head_key).map(|kv| kv.value.to_vec()).next();
         let change = head.as_deref().and_then(ChangeId::of_head);
+        let mut missing = Vec::new();
         for event in events {
             let Some(kv) = &event.kv else { continue };
             let Some(id) = shared.names.id(&kv.key) else {
@@ -555,7 +556,7 @@ impl Link {
                     if let Some(before) = before {
                         known.remove(&shared.settings, hash, before);
                     }
-                    known.found(id);
+                    known.forget(id);
                 }
                 // Its lease has ended, or somebody has deleted it.
                 Kind::Delete => match before.filter(|end| shared.is_live(*end)) {
@@ -563,12 +564,13 @@ impl Link {
                         count(&shared.tallies.foreign);
                         count(&shared.tallies.mended);
                         tracing::error!(%id, "somebody has deleted the record of a revoked token; it is put back");
-                        known.miss(id, end);
+                        missing.push((id, end));
                     }
                     _ => {}
                 },
             }
         }
+        known.miss(&missing);
         if let Some(memory) = &mut *lock(&shared.memory) {
             memory.revision = revision;
             if let Some(value) = &head {

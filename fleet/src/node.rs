@@ -17,7 +17,7 @@ use crate::etcd::{Client, put, range, same, txn};
 use crate::follow::follow;
 use crate::keys::{History, Names};
 use crate::settings::Settings;
-use crate::shared::{Done, Job, Phase, Shared, What, lock};
+use crate::shared::{Done, Job, Phase, Record, Shared, What, lock};
 
 /// How many changes may wait.
 const QUEUE: usize = 10_000;
@@ -184,7 +184,7 @@ impl Node {
         let by = Instant::now() + self.shared.settings.patience;
         let mut was_there = false;
         loop {
-            let (end, decided) = self.shared.ask(self.shared.secret.id(token)).await?;
+            let Record { end, changed: decided, .. } = self.shared.ask(self.shared.secret.id(token)).await?;
             if end.is_none() {
                 return Ok(was_there);
             }

@@ -129,6 +129,16 @@ pub(crate) struct Done {
     pub(crate) is_new: bool,
 }
 
+/// What a quorum says of a token.
+pub(crate) struct Record {
+    /// Until when it is revoked.
+    pub(crate) end: Option<u64>,
+    /// The revision of its last change; 0 if it has no record.
+    pub(crate) changed: i64,
+    /// It has no record, and had one at the revision that the node has applied.
+    pub(crate) was_there: bool,
+}
+
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) names: Names,
@@ -211,9 +221,13 @@ impl Shared {
                 }
             }
         }
-        let (record, _) = self.ask(id).await?;
-        let end = record.or(self.known.load().as_ref().and_then(|known| known.missing_end(id)));
-        Ok(end.filter(|end| self.is_live(*end)))
+        let record = self.ask(id).await?;
+        let end = record.end.or(self.known.load().as_ref().and_then(|known| known.missing_end(id)));
+        match end.filter(|end| self.is_live(*end)) {
+            // A node has restored it, or somebody else has deleted it.
+            None if record.was_there => Err(NodeError::Unknown("its record is gone, and the node has not heard why".into())),
+            end => Ok(end),
+        }
     }
 
     /// Whether a token of this end is still refused.
@@ -221,9 +235,8 @@ impl Shared {
         now(&self.settings, &self.clock) < end.saturating_add(self.settings.clock_margin)
     }
 
-    /// What a quorum says of the token now, in the history that the node knows: its end, and the revision of its last
-    /// change, 0 if it has no record.
-    pub(crate) async fn ask(&self, id: TokenId) -> Result<(Option<u64>, i64), NodeError> {
+    /// What a quorum says of the token now, in the history that the node knows.
+    pub(crate) async fn ask(&self, id: TokenId) -> Result<Record, NodeError> {
         if let Some(why) = self.stopped() {
             return Err(NodeError::Unknown(why));
         }
@@ -232,6 +245,7 @@ impl Shared {
         let memory = lock(&self.memory).clone();
         if let Some(memory) = memory.as_ref().filter(|_| takes!(self.settings, History)) {
             questions.push(range(self.names.head(), memory.revision).into());
+            questions.push(range(self.names.token(id), memory.revision).into());
         }
         let answer = self.client.txn(&txn(vec![], questions, vec![]), Instant::now() + QUESTION).await;
         let answer = answer.map_err(|fault| NodeError::Unknown(self.explain(fault)))?;
@@ -245,8 +259,13 @@ impl Shared {
         {
             return Err(NodeError::Unknown("the cluster has another history than this node knows".into()));
         }
-        let record = response_range(&answer, 0);
-        Ok((self.decide(id, &record)?, record.kvs.first().map_or(0, |kv| kv.mod_revision)))
+        let (record, before) = (response_range(&answer, 0), response_range(&answer, 3));
+        let end_before = before.kvs.first().and_then(|kv| self.secret.end(id, &kv.value));
+        Ok(Record {
+            end: self.decide(id, &record)?,
+            changed: record.kvs.first().map_or(0, |kv| kv.mod_revision),
+            was_there: record.kvs.is_empty() && end_before.is_some_and(|end| self.is_live(end)),
+        })
     }
 
     /// The end in a record.

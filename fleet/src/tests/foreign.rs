@@ -146,3 +146,32 @@ async fn a_user_without_a_right_is_found_at_the_start() {
     let control = start(login("half", "secret", &[Step::Rights])).await;
     assert!(control.revoke("bob", control.time() + 60).await.is_err(), "control: the first change says so");
 }
+
+/// A storm found this: the question came before the deletion was mended, and the answer after it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_that_is_mended_while_a_question_is_under_way_lets_no_token_pass() {
+    needs_etcd!();
+    let cluster = Cluster::start(3, &[]);
+    let node = Arc::new(start(settings(&cluster.urls(0), &[])).await);
+    revoke(&node, "alice").await;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..16 {
+        let (node, is_over) = (Arc::clone(&node), Arc::clone(&is_over));
+        asking.spawn(async move {
+            while !is_over.load(Ordering::SeqCst) {
+                assert_ne!(node.is_revoked("alice").await, Ok(false));
+            }
+        });
+    }
+    for round in 1..20 {
+        ready(&node).await;
+        cluster.ctl(&["del", &key(&node, "alice")]);
+        until("it to be mended", async || (node.shared().tallies.mended.load(Ordering::SeqCst) >= round).then_some(())).await;
+        until("it to be back", async || (!cluster.ctl(&["get", &key(&node, "alice")]).is_empty()).then_some(())).await;
+    }
+    is_over.store(true, Ordering::SeqCst);
+    while let Some(asked) = asking.join_next().await {
+        asked.unwrap();
+    }
+}

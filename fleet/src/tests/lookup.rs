@@ -97,7 +97,7 @@ async fn a_restore_that_arrives_late_undoes_no_later_revocation() {
     for node in [&node, &control] {
         revoke(node, "alice").await;
         let shared = node.shared();
-        let (_, decided) = shared.ask(shared.secret.id("alice")).await.unwrap();
+        let decided = shared.ask(shared.secret.id("alice")).await.unwrap_or_else(|error| panic!("{error}")).changed;
         assert_eq!(node.restore("alice").await, Ok(true));
         revoke(node, "alice").await;
         let (reply, done) = tokio::sync::oneshot::channel();

@@ -73,9 +73,10 @@ async fn serve(
     server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(arguments.idle);
     // Small answers must not wait for the client's acknowledgements.
     let plain = NoDelayAcceptor::new();
+    // With HTTP/2 beside it, there would be no limit for the first byte of a connection. (`acceptor` forgets this.)
     match tls {
-        Some(tls) => server.acceptor(RustlsAcceptor::new(tls).acceptor(plain)).serve(routes).await,
-        None => server.acceptor(plain).serve(routes).await,
+        Some(tls) => server.acceptor(RustlsAcceptor::new(tls).acceptor(plain)).http1_only().serve(routes).await,
+        None => server.acceptor(plain).http1_only().serve(routes).await,
     }
 }
 
