@@ -107,8 +107,9 @@ impl Group<'_> {
         if live < capacity {
             return;
         }
-        let needs_room =
-            |job: &Job| matches!(job.what, What::Revoke { .. }) && !known.filter.contains_hash(shared.secret.hash(job.id));
+        let needs_room = |job: &Job| {
+            matches!(job.what, What::Revoke { .. }) && !known.filter.contains_hash(shared.secret.hash(job.id))
+        };
         let (refused, rest) = self.jobs.drain(..).partition(needs_room);
         self.jobs = rest;
         for job in refused {
@@ -196,7 +197,10 @@ impl Group<'_> {
                 txn(vec![same(key.clone(), decided)], vec![put(key, value.to_vec(), lease)], vec![])
             }
             What::Restore { decided } => {
-                let compare = same(key.clone(), if takes!(shared.settings, Decided) { decided } else { return Some(delete(key)) });
+                let compare = same(
+                    key.clone(),
+                    if takes!(shared.settings, Decided) { decided } else { return Some(delete(key)) },
+                );
                 txn(vec![compare], vec![delete(key)], vec![])
             }
             What::Touch => return None,
@@ -238,7 +242,9 @@ impl Group<'_> {
         let mut lease = self.lease.lock().await;
         let now = shared.clock.now();
         let room = self.jobs.len();
-        if let Some(lease) = lease.as_mut().filter(|lease| lease.room >= room && lease.ends >= now.plus(Duration::from_secs(needed))) {
+        if let Some(lease) =
+            lease.as_mut().filter(|lease| lease.room >= room && lease.ends >= now.plus(Duration::from_secs(needed)))
+        {
             lease.room -= room;
             return Ok(lease.id);
         }

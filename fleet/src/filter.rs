@@ -76,7 +76,8 @@ impl Known {
         if let Some(between) = &mut *self.between.lock().unwrap() {
             between();
         }
-        let deadline = if takes!(settings, DeadlineFirst) { deadline } else { Moment(self.deadline.load(Ordering::Acquire)) };
+        let deadline =
+            if takes!(settings, DeadlineFirst) { deadline } else { Moment(self.deadline.load(Ordering::Acquire)) };
         if clock.now() >= deadline && takes!(settings, Deadline) {
             return Verdict::Unsure;
         }
@@ -144,7 +145,8 @@ impl Known {
         let now = now(settings, clock);
         let tick = now / settings.resolution;
         self.filter.advance_to(tick);
-        let is_behind = now.saturating_add(settings.clock_margin) < self.filter.now().unwrap_or(0) * settings.resolution;
+        let is_behind =
+            now.saturating_add(settings.clock_margin) < self.filter.now().unwrap_or(0) * settings.resolution;
         let is_due = tick >= self.renew.load(Ordering::Relaxed) && takes!(settings, Renew);
         !is_due && (!is_behind || !takes!(settings, BehindFilter))
     }

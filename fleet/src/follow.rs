@@ -75,7 +75,9 @@ impl From<Fault> for End {
 
 /// Follows the fleet until the task is dropped.
 pub(crate) async fn follow(shared: Arc<Shared>) {
-    let pauses = || ExponentialBuilder::default().with_min_delay(Duration::from_millis(10)).with_max_delay(LOOK).without_max_times();
+    let pauses = || {
+        ExponentialBuilder::default().with_min_delay(Duration::from_millis(10)).with_max_delay(LOOK).without_max_times()
+    };
     let mut pause = pauses().build();
     let (mut member, mut capacity, mut has_agreed) = (0, shared.settings.capacity, false);
     loop {
@@ -464,7 +466,9 @@ impl Link {
         let ours = self.heads.iter().find(|known| known.revision == head.revision);
         let is_first = lock(&self.shared.memory).as_ref().is_some_and(|memory| memory.head == *head);
         match ours {
-            Some(ours) if ours != head && takes!(self.shared.settings, History) => Err(End::Lost(format!("revision {} is another change there", head.revision))),
+            Some(ours) if ours != head && takes!(self.shared.settings, History) => {
+                Err(End::Lost(format!("revision {} is another change there", head.revision)))
+            }
             None if !is_first && takes!(self.shared.settings, History) => Ok(()),
             _ => {
                 known.extend(sent.plus(self.shared.settings.stale_after));
@@ -532,7 +536,9 @@ impl Link {
         for event in events {
             let Some(kv) = &event.kv else { continue };
             let Some(id) = shared.names.id(&kv.key) else {
-                if kv.key != head_key && !others.iter().any(|key| kv.key == *key) || kv.key == head_key && change.is_none() {
+                if kv.key != head_key && !others.iter().any(|key| kv.key == *key)
+                    || kv.key == head_key && change.is_none()
+                {
                     count(&shared.tallies.foreign);
                     tracing::error!(key = %kv.key.escape_ascii(), "somebody else changes keys of the fleet");
                 }

@@ -154,8 +154,9 @@ pub(crate) struct History {
 impl History {
     pub(crate) fn parse(value: Option<&[u8]>) -> Self {
         let Some(value) = value else { return Self::default() };
-        serde_json::from_slice(value).unwrap_or_else(|error| {
-            Self { accepted: 0, lost: Some(format!("the key /history of the fleet is damaged: {error}")) }
+        serde_json::from_slice(value).unwrap_or_else(|error| Self {
+            accepted: 0,
+            lost: Some(format!("the key /history of the fleet is damaged: {error}")),
         })
     }
 

@@ -285,10 +285,22 @@ impl Node {
             ("fleet_questions_total", "how often etcd was asked for a token", of(&tallies.questions)),
             ("fleet_false_positives_total", "how often the answer was \"not revoked\"", of(&tallies.false_positives)),
             ("fleet_joins_total", "how often all tokens were read", of(&tallies.joins)),
-            ("fleet_changes_total", "changes of the set that were applied, each of 1 to 100 tokens", of(&tallies.changes)),
-            ("fleet_retries_total", "changes that were sent again because the node had joined again", of(&tallies.retries)),
+            (
+                "fleet_changes_total",
+                "changes of the set that were applied, each of 1 to 100 tokens",
+                of(&tallies.changes),
+            ),
+            (
+                "fleet_retries_total",
+                "changes that were sent again because the node had joined again",
+                of(&tallies.retries),
+            ),
             ("fleet_foreign_total", "keys, values and deletions that are of nobody of the fleet", of(&tallies.foreign)),
-            ("fleet_mended_total", "revoked tokens that somebody had deleted and that were put back", of(&tallies.mended)),
+            (
+                "fleet_mended_total",
+                "revoked tokens that somebody had deleted and that were put back",
+                of(&tallies.mended),
+            ),
             ("fleet_losses_total", "how often the cluster had lost what this node knew", of(&tallies.losses)),
         ]
     }

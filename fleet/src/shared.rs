@@ -1,7 +1,7 @@
 //! What the tasks of a node share, and how the record in etcd decides.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -225,7 +225,9 @@ impl Shared {
         let end = record.end.or(self.known.load().as_ref().and_then(|known| known.missing_end(id)));
         match end.filter(|end| self.is_live(*end)) {
             // A node has restored it, or somebody else has deleted it.
-            None if record.was_there => Err(NodeError::Unknown("its record is gone, and the node has not heard why".into())),
+            None if record.was_there => {
+                Err(NodeError::Unknown("its record is gone, and the node has not heard why".into()))
+            }
             end => Ok(end),
         }
     }

@@ -100,7 +100,8 @@ impl Node {
     }
 
     fn try_ask(&self, address: usize, method: &str, path: &str, bearers: &[&str], body: &str) -> Option<Answer> {
-        let mut request = ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.addresses[address]));
+        let mut request =
+            ureq::http::Request::builder().method(method).uri(format!("{}{path}", self.addresses[address]));
         for token in bearers {
             request = request.header("authorization", format!("Bearer {token}"));
         }
@@ -111,7 +112,8 @@ impl Node {
     #[track_caller]
     fn ask(&self, method: &str, path: &str, bearers: &[&str], body: &str) -> Answer {
         let last = self.addresses.len() - 1;
-        self.try_ask(if path.starts_with("/revoked") { last } else { 0 }, method, path, bearers, body).expect("an answer")
+        self.try_ask(if path.starts_with("/revoked") { last } else { 0 }, method, path, bearers, body)
+            .expect("an answer")
     }
 
     #[track_caller]
@@ -225,7 +227,16 @@ fn administrators_have_tokens_and_a_port_of_their_own() {
     certify("one");
     fs::write(path("tokens"), "sesame\n").unwrap();
     let (certificate, key, tokens) = (path("certificate"), path("key"), path("tokens"));
-    let options = ["--admin-listen", "127.0.0.1:0", "--admin-tokens", &tokens, "--tls-certificate", &certificate, "--tls-key", &key];
+    let options = [
+        "--admin-listen",
+        "127.0.0.1:0",
+        "--admin-tokens",
+        &tokens,
+        "--tls-certificate",
+        &certificate,
+        "--tls-key",
+        &key,
+    ];
     let node = Node::start(&cluster.url(0), 2, &options);
     node.wait_until_ready();
     assert!(node.addresses.iter().all(|address| address.starts_with("https://")));
@@ -418,7 +429,8 @@ fn an_operator_accepts_a_loss() {
     assert!(why.contains("lost something"), "{why}");
     assert_eq!((node.protected("alice"), node.protected("bob"), node.get("/livez").status), (503, 503, 200));
     assert_eq!(node.ask("PUT", "/revoked/bob", &[], "").status, 503);
-    let accept = || Command::new(env!("CARGO_BIN_EXE_fleet")).args(["accept", "--etcd", &cluster.url(0)]).output().unwrap();
+    let accept =
+        || Command::new(env!("CARGO_BIN_EXE_fleet")).args(["accept", "--etcd", &cluster.url(0)]).output().unwrap();
     let said = accept();
     assert!(said.status.success() && String::from_utf8_lossy(&said.stdout).contains("accepted: "), "{said:?}");
     node.wait_until_ready();

@@ -61,9 +61,14 @@ pub(crate) enum Fault {
     Future,
     #[error("the revision was compacted")]
     Compacted,
-    #[error("etcd has refused this: {0}; {remedy}", remedy = "give the node's user the right to read and write the keys FLEET/")]
+    #[error(
+        "etcd has refused this: {0}; {remedy}",
+        remedy = "give the node's user the right to read and write the keys FLEET/"
+    )]
     Denied(String),
-    #[error("etcd has no space left ({0}): compact it, defragment it or raise --quota-backend-bytes, then `etcdctl alarm disarm`")]
+    #[error(
+        "etcd has no space left ({0}): compact it, defragment it or raise --quota-backend-bytes, then `etcdctl alarm disarm`"
+    )]
     NoSpace(String),
     #[error("the lease is not there any more")]
     NoLease,
@@ -120,7 +125,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl Client {
     /// A client that connects when it is needed. `one_try` is how long one member may take.
     pub(crate) fn new(etcd: &Etcd, one_try: Duration) -> Result<Self, String> {
-        let read = |path: &PathBuf| std::fs::read(path).map_err(|error| format!("can't read {}: {error}", path.display()));
+        let read =
+            |path: &PathBuf| std::fs::read(path).map_err(|error| format!("can't read {}: {error}", path.display()));
         let mut tls = match &etcd.authority {
             Some(path) => ClientTlsConfig::new().ca_certificate(Certificate::from_pem(read(path)?)),
             None => ClientTlsConfig::new().with_native_roots(),
@@ -129,11 +135,15 @@ impl Client {
             tls = tls.identity(Identity::from_pem(read(certificate)?, read(key)?));
         }
         let member = |url: &String| {
-            let wrong = |why: String| format!("{url:?} is no address of etcd: {why}; give http://HOST:PORT or https://HOST:PORT");
+            let wrong = |why: String| {
+                format!("{url:?} is no address of etcd: {why}; give http://HOST:PORT or https://HOST:PORT")
+            };
             let mut endpoint = Endpoint::from_shared(url.clone()).map_err(|error| wrong(error.to_string()))?;
             endpoint = match endpoint.uri().scheme_str() {
                 Some("http") => endpoint,
-                Some("https") => endpoint.tls_config(tls.clone()).map_err(|error| format!("TLS towards {url}: {error}"))?,
+                Some("https") => {
+                    endpoint.tls_config(tls.clone()).map_err(|error| format!("TLS towards {url}: {error}"))?
+                }
                 _ => return Err(wrong("it has no such scheme".into())),
             };
             // Etcd closes connections that ask for signs of life more often than every 5 seconds.

@@ -7,6 +7,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::answers::Refusal;
 use crate::error::NodeError;
 
 /// The body of a request.
@@ -22,7 +23,9 @@ pub(crate) fn body(bytes: &[u8]) -> Result<Body, String> {
         return Ok(Body::default());
     }
     serde_json::from_slice(bytes).map_err(|error| {
-        format!("the body is not {{\"token\": \"…\", \"exp\": SECONDS}}, with the expiry in seconds since 1970: {error}")
+        format!(
+            "the body is not {{\"token\": \"…\", \"exp\": SECONDS}}, with the expiry in seconds since 1970: {error}"
+        )
     })
 }
 
@@ -47,9 +50,9 @@ pub(crate) fn told(query: Option<&str>, body: Option<Value>) -> Result<Option<u6
 
 /// Until when the token is refused. Of the expiry in the request and the token's own, the later one holds. A token of
 /// unknown expiry lives for the longest lifetime.
-pub(crate) fn until(token: &str, told: Option<u64>, now: u64, longest: u64, leeway: u64) -> Result<u64, super::Refusal> {
+pub(crate) fn until(token: &str, told: Option<u64>, now: u64, longest: u64, leeway: u64) -> Result<u64, Refusal> {
     let latest = now.saturating_add(longest);
-    let exp = told.max(claimed(token).map_err(super::Refusal::Malformed)?).unwrap_or(latest);
+    let exp = told.max(claimed(token).map_err(Refusal::Malformed)?).unwrap_or(latest);
     if exp > latest {
         return Err(NodeError::TooLate { until: exp, latest }.into());
     }

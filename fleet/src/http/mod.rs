@@ -65,7 +65,8 @@ impl Service {
             describe_counter!("fleet_changes_requested_total", "requests to change the set, by change and result");
             describe_histogram!("fleet_change_seconds", "how long requests to change the set took");
             let outcomes = ["accepted", "revoked", "malformed", "unavailable"];
-            let outcomes = outcomes.map(|outcome| (outcome, metrics::counter!("fleet_requests_total", "outcome" => outcome)));
+            let outcomes =
+                outcomes.map(|outcome| (outcome, metrics::counter!("fleet_requests_total", "outcome" => outcome)));
             let outcomes = HashMap::from(outcomes);
             (outcomes, metrics::histogram!("fleet_request_seconds"), metrics::histogram!("fleet_change_seconds"))
         });
@@ -86,9 +87,10 @@ impl Service {
     fn count_change(&self, change: &'static str, result: &'static str, took: Duration) {
         let of = |counters: &HashMap<_, Counter>| counters.get(&(change, result)).map(|counter| counter.increment(1));
         if of(&self.changes.read().unwrap_or_else(PoisonError::into_inner)).is_none() {
-            let counter = metrics::with_local_recorder(&self.recorder, || {
-                metrics::counter!("fleet_changes_requested_total", "change" => change, "result" => result)
-            });
+            let counter = metrics::with_local_recorder(
+                &self.recorder,
+                || metrics::counter!("fleet_changes_requested_total", "change" => change, "result" => result),
+            );
             counter.increment(1);
             self.changes.write().unwrap_or_else(PoisonError::into_inner).insert((change, result), counter);
         }
@@ -153,7 +155,9 @@ fn asked(path: Option<Path<String>>, query: Option<&str>, body: &[u8]) -> Result
     let body = expiry::body(body).map_err(Refusal::Malformed)?;
     let token = match (path, body.token) {
         (Some(Path(token)), None) | (None, Some(token)) => token,
-        (Some(_), Some(_)) => return Err(Refusal::Malformed("the token is in the path and in the body; give one".into())),
+        (Some(_), Some(_)) => {
+            return Err(Refusal::Malformed("the token is in the path and in the body; give one".into()));
+        }
         (None, None) => return Err(Refusal::Malformed("there is no token; send the body {\"token\": \"…\"}".into())),
     };
     token::check(&token).map_err(Refusal::Malformed)?;
@@ -179,7 +183,16 @@ async fn revoke(
         Ok(_) => "unchanged",
         Err(_) => "error",
     };
-    audit(&service, "revoke", &token, result, done.as_ref().err(), done.as_ref().ok().and_then(|done| done.until), from, began);
+    audit(
+        &service,
+        "revoke",
+        &token,
+        result,
+        done.as_ref().err(),
+        done.as_ref().ok().and_then(|done| done.until),
+        from,
+        began,
+    );
     let (status, body) = match done? {
         Revocation { until: Some(until), is_new, position } => (
             if is_new { StatusCode::CREATED } else { StatusCode::OK },
@@ -266,7 +279,11 @@ fn record(node: &Node) {
     let mut figures = vec![
         ("fleet_position", "the revision of etcd up to which the filter has everything", position.unwrap_or(0) as f64),
         ("fleet_clock_set_by_seconds", "by how much this machine's clock was set since the start", clock_set_by as f64),
-        ("fleet_clock_difference_seconds", "by how much the last other changing node's clock is ahead", clock_difference as f64),
+        (
+            "fleet_clock_difference_seconds",
+            "by how much the last other changing node's clock is ahead",
+            clock_difference as f64,
+        ),
     ];
     figures.extend(node.filter_figures());
     for (name, meaning, value) in figures {

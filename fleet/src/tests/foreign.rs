@@ -136,7 +136,9 @@ async fn a_user_without_a_right_is_found_at_the_start() {
         skip,
         ..ours.clone()
     };
-    for settings in [login("reads", "secret", &[]), login("half", "secret", &[]), login("all", "wrong", &[]), ours.clone()] {
+    for settings in
+        [login("reads", "secret", &[]), login("half", "secret", &[]), login("all", "wrong", &[]), ours.clone()]
+    {
         let error = Node::start(settings).await.unwrap_err();
         assert!(error.contains("has refused this"), "{error}");
     }
@@ -167,7 +169,8 @@ async fn a_deletion_that_is_mended_while_a_question_is_under_way_lets_no_token_p
     for round in 1..20 {
         ready(&node).await;
         cluster.ctl(&["del", &key(&node, "alice")]);
-        until("it to be mended", async || (node.shared().tallies.mended.load(Ordering::SeqCst) >= round).then_some(())).await;
+        until("it to be mended", async || (node.shared().tallies.mended.load(Ordering::SeqCst) >= round).then_some(()))
+            .await;
         until("it to be back", async || (!cluster.ctl(&["get", &key(&node, "alice")]).is_empty()).then_some(())).await;
     }
     is_over.store(true, Ordering::SeqCst);

@@ -14,14 +14,16 @@ async fn after_a_restore_the_fleet_waits_for_an_operator() {
     needs_etcd!();
     let (mut cluster, nodes) = three(&[]).await;
     for (round, more) in [-1_i64, 0, 1].into_iter().enumerate() {
-        let control = start(Settings { fleet: format!("control-{round}"), ..settings(&cluster.urls(0), &[Step::History]) }).await;
+        let control =
+            start(Settings { fleet: format!("control-{round}"), ..settings(&cluster.urls(0), &[Step::History]) }).await;
         let (early, late) = (format!("early-{round}"), format!("late-{round}"));
         revoke(&nodes[0], &early).await;
         let backup = cluster.save(&format!("backup-{round}"));
         for node in [&nodes[1], &control] {
             revoke(node, &late).await;
         }
-        until("all to know", async || (answer(&nodes[0], &late).await && answer(&nodes[2], &late).await).then_some(())).await;
+        until("all to know", async || (answer(&nodes[0], &late).await && answer(&nodes[2], &late).await).then_some(()))
+            .await;
         let revision = cluster.revision();
         network(&cluster, Mode::Cut);
         cluster.restore(&backup);
@@ -71,7 +73,8 @@ async fn a_change_is_acknowledged_when_it_is_in_the_filter_and_not_by_its_number
         start(Settings { fleet: fleet.into(), patience, ..settings(&urls, skip) }).await
     };
     // Both do not compare the history, so that they go on.
-    let (ours, control) = (node("ours", &[Step::History]).await, node("control", &[Step::History, Step::Identifier]).await);
+    let (ours, control) =
+        (node("ours", &[Step::History]).await, node("control", &[Step::History, Step::Identifier]).await);
     let backup = cluster.save("backup");
     for node in [&ours, &control] {
         for number in 0..20 {
@@ -84,7 +87,8 @@ async fn a_change_is_acknowledged_when_it_is_in_the_filter_and_not_by_its_number
     }
     assert!(ours.revoke("alice", ours.time() + 600).await.is_err(), "its watch has not delivered it");
     until("control: an acknowledged token that passes", async || {
-        (control.revoke("alice", control.time() + 600).await.is_ok() && control.is_revoked("alice").await == Ok(false)).then_some(())
+        (control.revoke("alice", control.time() + 600).await.is_ok() && control.is_revoked("alice").await == Ok(false))
+            .then_some(())
     })
     .await;
 }

@@ -296,12 +296,20 @@ async fn no_revoked_token_passes_in_a_storm() {
     for nth in 0..3 {
         let node = storm.node(nth).await.unwrap();
         ready(&node).await;
-        for (token, expected) in kept.iter().map(|kept| (&kept.token, true)).chain(restored.iter().map(|token| (token, false))) {
+        for (token, expected) in
+            kept.iter().map(|kept| (&kept.token, true)).chain(restored.iter().map(|token| (token, false)))
+        {
             assert_eq!(answer(&node, token).await, expected, "{token} at the end");
         }
     }
     assert_eq!(*storm.wrong.lock().unwrap(), Vec::<String>::new(), "FLEET_SEED={seed}");
     let of = |tally: &AtomicUsize| tally.load(Ordering::SeqCst);
     println!("{:?}: {} faults {faults:?}", begin.elapsed(), faults.values().sum::<usize>());
-    println!("{} kept and {} restored at the end; {} answers, {} in doubt", kept.len(), restored.len(), of(&storm.answers), of(&storm.doubts));
+    println!(
+        "{} kept and {} restored at the end; {} answers, {} in doubt",
+        kept.len(),
+        restored.len(),
+        of(&storm.answers),
+        of(&storm.doubts)
+    );
 }

@@ -96,7 +96,10 @@ impl Cluster {
             }
             (0..members).for_each(|nth| cluster.launch(nth));
             // Another process may have taken a port.
-            if wait("a cluster", || if cluster.has_ended() { Some(false) } else { cluster.is_healthy().then_some(true) }) {
+            if wait(
+                "a cluster",
+                || if cluster.has_ended() { Some(false) } else { cluster.is_healthy().then_some(true) },
+            ) {
                 return cluster;
             }
         }
@@ -159,7 +162,11 @@ impl Cluster {
             self.launch(nth);
             let is_up = wait("the member", || {
                 let member = &mut self.members[nth];
-                if !member.is_alive() { Some(false) } else { http(member.address, "GET /version").is_ok().then_some(true) }
+                if !member.is_alive() {
+                    Some(false)
+                } else {
+                    http(member.address, "GET /version").is_ok().then_some(true)
+                }
             });
             if is_up {
                 return;
@@ -184,7 +191,9 @@ impl Cluster {
         wait("a leader", || {
             (0..self.members.len()).find(|nth| {
                 self.members[*nth].process.is_some()
-                    && self.status(*nth).is_some_and(|said| said["leader"].is_string() && said["leader"] == said["header"]["member_id"])
+                    && self
+                        .status(*nth)
+                        .is_some_and(|said| said["leader"].is_string() && said["leader"] == said["header"]["member_id"])
             })
         })
     }
@@ -222,7 +231,12 @@ impl Cluster {
         let path = self.folder.path().join(name);
         let member = self.members.iter().find(|member| member.process.is_some()).unwrap();
         let mut command = Command::new("etcdctl");
-        command.env("ETCDCTL_API", "3").args(["--endpoints", &format!("http://{}", member.address), "snapshot", "save"]);
+        command.env("ETCDCTL_API", "3").args([
+            "--endpoints",
+            &format!("http://{}", member.address),
+            "snapshot",
+            "save",
+        ]);
         assert!(command.arg(&path).output().unwrap().status.success());
         path
     }

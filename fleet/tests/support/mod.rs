@@ -1,6 +1,12 @@
 //! For tests: a cluster of etcd on this machine, and the network around it.
 
-#![allow(dead_code, unreachable_pub, missing_docs, missing_debug_implementations, reason = "two test programs use parts of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    missing_docs,
+    missing_debug_implementations,
+    reason = "two test programs use parts of it"
+)]
 
 pub mod cluster;
 pub mod proxy;
@@ -19,7 +25,11 @@ pub fn has_etcd() -> bool {
     if found("etcd") && found("etcdctl") {
         return true;
     }
-    assert_ne!(env::var("FLEET_ENGINE").as_deref(), Ok("required"), "etcd or etcdctl is not installed, and is required");
+    assert_ne!(
+        env::var("FLEET_ENGINE").as_deref(),
+        Ok("required"),
+        "etcd or etcdctl is not installed, and is required"
+    );
     eprintln!("skipped: etcd or etcdctl is not installed; ci/fleet --install installs them");
     false
 }

@@ -46,12 +46,8 @@ impl Proxy {
     pub fn start(to: SocketAddr) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let shared = Arc::new(Shared {
-            to,
-            mode: Mutex::default(),
-            blocked: Mutex::default(),
-            is_over: AtomicBool::new(false),
-        });
+        let shared =
+            Arc::new(Shared { to, mode: Mutex::default(), blocked: Mutex::default(), is_over: AtomicBool::new(false) });
         let accepting = Arc::clone(&shared);
         thread::spawn(move || {
             for client in listener.incoming() {
@@ -76,7 +72,11 @@ impl Proxy {
 
     pub fn block(&self, member: &str, is_blocked: bool) {
         let mut blocked = self.shared.blocked.lock().unwrap();
-        if is_blocked { blocked.insert(member.to_owned()) } else { blocked.remove(member) };
+        if is_blocked {
+            blocked.insert(member.to_owned())
+        } else {
+            blocked.remove(member)
+        };
     }
 }
 
@@ -115,13 +115,23 @@ fn serve(client: &TcpStream, shared: &Arc<Shared>, mode: Mode) -> io::Result<()>
     Ok(())
 }
 
-fn carry(mut from: &TcpStream, mut to: &TcpStream, is_answer: bool, shared: &Shared, of: &Connection) -> io::Result<()> {
+fn carry(
+    mut from: &TcpStream,
+    mut to: &TcpStream,
+    is_answer: bool,
+    shared: &Shared,
+    of: &Connection,
+) -> io::Result<()> {
     let mut buffer = vec![0; 1 << 16];
     while !shared.is_over.load(Ordering::Relaxed) {
         let read = match from.read(&mut buffer) {
             Ok(0) => return Ok(()),
             Ok(read) => read,
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => 0,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) =>
+            {
+                0
+            }
             Err(error) => return Err(error),
         };
         let mode = *shared.mode.lock().unwrap();

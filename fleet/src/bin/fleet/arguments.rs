@@ -166,9 +166,11 @@ impl Arguments {
             (Some(key), _) => key,
             (None, Some(path)) => key(read(path)?.trim()).map_err(|error| format!("{}: {error}", path.display()))?,
             (None, None) => {
-                return Err("there is no key, and all nodes of a fleet need the same secret one; make one with `fleet \
+                return Err(
+                    "there is no key, and all nodes of a fleet need the same secret one; make one with `fleet \
                             key`, and set FLEET_KEY to it, or give --key-file FILE"
-                    .into());
+                        .into(),
+                );
             }
         };
         let settings = Settings {

@@ -120,7 +120,13 @@ async fn measure(arguments: &Arguments) -> Result<(), Failed> {
     println!("requests a second: a node, not revoked and revoked; etcd asked, the same; nobody asked");
     for _ in 0..arguments.rounds {
         let mut rates = [0.0; 5];
-        let asked = [(ours, "fine", 200), (ours, "revoked", 401), (etcd, "fine", 200), (etcd, "revoked", 401), (nobody, "fine", 200)];
+        let asked = [
+            (ours, "fine", 200),
+            (ours, "revoked", 401),
+            (etcd, "fine", 200),
+            (etcd, "revoked", 401),
+            (nobody, "fine", 200),
+        ];
         for (rate, (address, token, status)) in rates.iter_mut().zip(asked) {
             *rate = load(arguments, address, token, status).await?;
         }
@@ -129,7 +135,12 @@ async fn measure(arguments: &Arguments) -> Result<(), Failed> {
             ratios.push(rates[one] / rates[other]);
         }
     }
-    let names = ["not revoked, to asking nobody", "revoked, to asking etcd", "not revoked, to asking etcd", "asking nobody, to asking etcd"];
+    let names = [
+        "not revoked, to asking nobody",
+        "revoked, to asking etcd",
+        "not revoked, to asking etcd",
+        "asking nobody, to asking etcd",
+    ];
     for (name, mut ratios) in names.into_iter().zip(rounds) {
         ratios.sort_by(f64::total_cmp);
         println!("{name}: {:.2} [{:.2}, {:.2}]", ratios[ratios.len() / 2], ratios[0], ratios[ratios.len() - 1]);
@@ -172,7 +183,8 @@ async fn load(arguments: &Arguments, address: SocketAddr, token: &'static str, s
             let mut stream = TcpStream::connect(address).await?;
             stream.set_nodelay(true)?;
             let (mut answered, mut answer) = (0_u64, vec![0; 4096]);
-            let request = format!("GET /protected HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {token}-{client}\r\n\r\n");
+            let request =
+                format!("GET /protected HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {token}-{client}\r\n\r\n");
             while !is_over.load(Ordering::Relaxed) {
                 stream.write_all(request.as_bytes()).await?;
                 // Answers are short, and come in one piece.

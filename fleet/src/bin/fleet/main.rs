@@ -57,7 +57,8 @@ fn log(as_json: bool) {
 }
 
 fn accept(cluster: &arguments::Cluster) -> Result<(), String> {
-    let settings = fleet::Settings { etcd: cluster.etcd(), fleet: cluster.fleet.clone(), ..fleet::Settings::new([0; 16]) };
+    let settings =
+        fleet::Settings { etcd: cluster.etcd(), fleet: cluster.fleet.clone(), ..fleet::Settings::new([0; 16]) };
     match runtime()?.block_on(fleet::accept(&settings))? {
         Some(loss) => println!("accepted: {loss}. The nodes go on with what the cluster has"),
         None => println!("the fleet does not wait for anything"),

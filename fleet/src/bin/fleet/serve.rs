@@ -35,7 +35,8 @@ pub(crate) async fn run(arguments: &Arguments) -> Result<(), String> {
     let service = Service::new(Node::start(settings).await?, arguments.admin_tokens()?)?;
     // Before the address is printed: a process that reads it may send a signal at once.
     let handle = Handle::new();
-    signals(arguments, &service, tls.clone(), handle.clone()).map_err(|error| format!("can't catch signals: {error}"))?;
+    signals(arguments, &service, tls.clone(), handle.clone())
+        .map_err(|error| format!("can't catch signals: {error}"))?;
 
     let (routes, admin_routes) = (router(Arc::clone(&service)), administrators(service));
     let served = match admin_listener {
