@@ -29,6 +29,7 @@ macro_rules! takes {
     }};
 }
 
+mod apply;
 mod changes;
 mod clock;
 mod error;
@@ -36,7 +37,9 @@ mod etcd;
 mod filter;
 mod follow;
 pub mod http;
+mod join;
 mod keys;
+mod link;
 mod node;
 mod settings;
 mod shared;
