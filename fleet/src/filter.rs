@@ -81,9 +81,7 @@ impl Known {
         if clock.now() >= deadline && takes!(settings, Deadline) {
             return Verdict::Unsure;
         }
-        // Otherwise the machine's clock was set back. The filter no longer has what had ended.
-        let behind = now(settings, clock).saturating_add(settings.clock_margin);
-        if behind < self.filter.now().unwrap_or(0) * settings.resolution && takes!(settings, BehindFilter) {
+        if self.is_ahead_of(settings, now(settings, clock)) && takes!(settings, BehindFilter) {
             return Verdict::Unsure;
         }
         if is_in { Verdict::Perhaps } else { Verdict::NotRevoked }
@@ -140,15 +138,20 @@ impl Known {
         }
     }
 
-    /// Lets entries expire. False if the filter can't go on.
+    /// Lets entries expire. False if the filter can't go on; then it keeps them, until the node has joined again.
     pub(crate) fn advance(&self, settings: &Settings, clock: &Clock) -> bool {
         let now = now(settings, clock);
         let tick = now / settings.resolution;
+        if tick >= self.renew.load(Ordering::Relaxed) && takes!(settings, Renew) {
+            return false;
+        }
         self.filter.advance_to(tick);
-        let is_behind =
-            now.saturating_add(settings.clock_margin) < self.filter.now().unwrap_or(0) * settings.resolution;
-        let is_due = tick >= self.renew.load(Ordering::Relaxed) && takes!(settings, Renew);
-        !is_due && (!is_behind || !takes!(settings, BehindFilter))
+        !self.is_ahead_of(settings, now) || !takes!(settings, BehindFilter)
+    }
+
+    /// Whether the filter has forgotten what has not ended: the machine's clock was set back.
+    fn is_ahead_of(&self, settings: &Settings, now: u64) -> bool {
+        now.saturating_add(settings.clock_margin) < self.filter.now().unwrap_or(0) * settings.resolution
     }
 
     /// Changes what is missing. Whether something is costs a lookup no lock.

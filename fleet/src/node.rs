@@ -184,7 +184,7 @@ impl Node {
         let by = Instant::now() + self.shared.settings.patience;
         let mut was_there = false;
         loop {
-            let Record { end, changed: decided, .. } = self.shared.ask(self.shared.secret.id(token)).await?;
+            let Record { end, changed: decided, .. } = self.shared.ask(self.shared.secret.id(token), by).await?;
             if end.is_none() {
                 return Ok(was_there);
             }

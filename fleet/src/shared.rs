@@ -221,7 +221,7 @@ impl Shared {
                 }
             }
         }
-        let record = self.ask(id).await?;
+        let record = self.ask(id, Instant::now() + QUESTION).await?;
         let end = record.end.or(self.known.load().as_ref().and_then(|known| known.missing_end(id)));
         match end.filter(|end| self.is_live(*end)) {
             // A node has restored it, or somebody else has deleted it.
@@ -238,7 +238,7 @@ impl Shared {
     }
 
     /// What a quorum says of the token now, in the history that the node knows.
-    pub(crate) async fn ask(&self, id: TokenId) -> Result<Record, NodeError> {
+    pub(crate) async fn ask(&self, id: TokenId, until: Instant) -> Result<Record, NodeError> {
         if let Some(why) = self.stopped() {
             return Err(NodeError::Unknown(why));
         }
@@ -249,7 +249,7 @@ impl Shared {
             questions.push(range(self.names.head(), memory.revision).into());
             questions.push(range(self.names.token(id), memory.revision).into());
         }
-        let answer = self.client.txn(&txn(vec![], questions, vec![]), Instant::now() + QUESTION).await;
+        let answer = self.client.txn(&txn(vec![], questions, vec![]), until).await;
         let answer = answer.map_err(|fault| NodeError::Unknown(self.explain(fault)))?;
         let history = History::parse(response_range(&answer, 1).kvs.first().map(|kv| &kv.value[..]));
         if let Some(lost) = history.lost {

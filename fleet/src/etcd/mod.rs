@@ -197,12 +197,12 @@ impl Client {
             // Only one of those that had this fault takes the next.
             _ = self.current.compare_exchange(current, current + 1, Ordering::Relaxed, Ordering::Relaxed);
             asked += 1;
-            if Instant::now() >= until || (fault == Fault::Future && asked >= self.members.len()) {
+            let pause =
+                if asked % self.members.len() == 0 { pauses.next().unwrap_or_default() } else { Duration::ZERO };
+            if Instant::now() + pause >= until || (fault == Fault::Future && asked >= self.members.len()) {
                 return Err(fault);
             }
-            if asked % self.members.len() == 0 {
-                sleep(pauses.next().unwrap_or_default()).await;
-            }
+            sleep(pause).await;
         }
     }
 

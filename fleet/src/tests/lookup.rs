@@ -97,11 +97,12 @@ async fn a_restore_that_arrives_late_undoes_no_later_revocation() {
     for node in [&node, &control] {
         revoke(node, "alice").await;
         let shared = node.shared();
-        let decided = shared.ask(shared.secret.id("alice")).await.unwrap_or_else(|error| panic!("{error}")).changed;
+        let until = tokio::time::Instant::now() + LONGEST;
+        let record = shared.ask(shared.secret.id("alice"), until).await;
+        let decided = record.unwrap_or_else(|error| panic!("{error}")).changed;
         assert_eq!(node.restore("alice").await, Ok(true));
         revoke(node, "alice").await;
         let (reply, done) = tokio::sync::oneshot::channel();
-        let until = tokio::time::Instant::now() + LONGEST;
         let job = Job { id: shared.secret.id("alice"), what: What::Restore { decided }, until, reply: Some(reply) };
         shared.jobs.send(job).await.unwrap_or_else(|_| panic!("the node has ended"));
         done.await.unwrap().unwrap();

@@ -12,7 +12,7 @@ use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use fleet::Node;
 use fleet::http::{Service, administrators, router};
 use hyper_util::rt::TokioTimer;
-use tokio::time::sleep;
+use tokio::time::timeout;
 
 use super::arguments::Arguments;
 
@@ -101,7 +101,10 @@ fn signals(
                 _ = hang_up.recv() => reload(&arguments, &service, tls.as_ref()).await,
             }
         }
-        end(&arguments, &service, &handle).await;
+        let again = async {
+            tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+        };
+        end(&arguments, &service, &handle, again).await;
     });
     Ok(())
 }
@@ -116,16 +119,17 @@ fn signals(
     let (arguments, service) = (arguments.clone(), Arc::clone(service));
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {
-            end(&arguments, &service, &handle).await;
+            end(&arguments, &service, &handle, std::future::pending()).await;
         }
     });
     Ok(())
 }
 
-async fn end(arguments: &Arguments, service: &Service, handle: &Handle<SocketAddr>) {
+/// A second signal ends it sooner.
+async fn end(arguments: &Arguments, service: &Service, handle: &Handle<SocketAddr>, again: impl Future<Output = ()>) {
     tracing::info!("ending: /healthz says so, and requests are taken for {:?} more", arguments.drain);
     service.end();
-    sleep(arguments.drain).await;
+    _ = timeout(arguments.drain, again).await;
     handle.graceful_shutdown(Some(GRACE));
 }
 
