@@ -43,8 +43,6 @@ pub struct Service {
     recorder: PrometheusRecorder,
     outcomes: HashMap<&'static str, Counter>,
     requests: Histogram,
-    /// By the change and its result.
-    changes: RwLock<HashMap<(&'static str, &'static str), Counter>>,
     took: Histogram,
 }
 
@@ -70,8 +68,8 @@ impl Service {
             let outcomes = HashMap::from(outcomes);
             (outcomes, metrics::histogram!("fleet_request_seconds"), metrics::histogram!("fleet_change_seconds"))
         });
-        let (tokens, is_ending, changes) = (RwLock::new(tokens), AtomicBool::new(false), RwLock::default());
-        Ok(Arc::new(Self { node, tokens, is_ending, recorder, outcomes, requests, changes, took }))
+        let (tokens, is_ending) = (RwLock::new(tokens), AtomicBool::new(false));
+        Ok(Arc::new(Self { node, tokens, is_ending, recorder, outcomes, requests, took }))
     }
 
     /// Replaces the administrators' tokens.
@@ -85,15 +83,9 @@ impl Service {
     }
 
     fn count_change(&self, change: &'static str, result: &'static str, took: Duration) {
-        let of = |counters: &HashMap<_, Counter>| counters.get(&(change, result)).map(|counter| counter.increment(1));
-        if of(&self.changes.read().unwrap_or_else(PoisonError::into_inner)).is_none() {
-            let counter = metrics::with_local_recorder(
-                &self.recorder,
-                || metrics::counter!("fleet_changes_requested_total", "change" => change, "result" => result),
-            );
-            counter.increment(1);
-            self.changes.write().unwrap_or_else(PoisonError::into_inner).insert((change, result), counter);
-        }
+        metrics::with_local_recorder(&self.recorder, || {
+            metrics::counter!("fleet_changes_requested_total", "change" => change, "result" => result).increment(1);
+        });
         self.took.record(took.as_secs_f64());
     }
 }
