@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::etcd::messages::{TxnRequest, TxnResponse};
+use crate::etcd::messages::{RangeResponse, TxnRequest, TxnResponse};
 use crate::etcd::{Fault, range_of, response_range, revision, txn};
 use crate::filter::Known;
 use crate::link::{End, Link};
-use crate::shared::{Head, Memory, Phase, count, lock};
+use crate::shared::{Head, Memory, Phase, Shared, count, lock};
 
 /// How many tokens are read at once.
 const PAGE: i64 = 10_000;
@@ -35,27 +35,23 @@ pub(crate) async fn join(link: &Link, capacity: &mut usize) -> Result<Arc<Known>
     *capacity = (*capacity).max(usize::try_from(page.count).unwrap_or(usize::MAX));
     let known = Known::new(settings, &shared.clock, *capacity, at)
         .map_err(|error| End::Fault(format!("there is no memory for the filter: {error}")))?;
-    loop {
-        for kv in &page.kvs {
-            let Some(id) = shared.names.id(&kv.key) else {
-                count(&shared.tallies.foreign);
-                continue;
-            };
-            let end = shared.secret.end(id, &kv.value).unwrap_or_else(|| {
-                count(&shared.tallies.foreign);
-                tracing::error!(%id, "nobody of the fleet has written this record; requests of its token get 503");
-                // So that the filter says "perhaps", for as long as it can.
-                u64::MAX
-            });
-            if known.put(settings, shared.secret.hash(id), end, None).is_err() {
-                *capacity = capacity.saturating_mul(2);
-                return Err(End::Join("the filter was too small".into()));
+    if page.more && takes!(settings, Pages) {
+        // Etcd counts what is left of a range for each page of it. So the identifiers, which are even, are read by their
+        // first digits.
+        let digits = (page.count / PAGE).max(1).ilog(16) as usize + 1;
+        for nth in 0..16_u64.pow(digits as u32) {
+            let part = [&tokens[..], format!("{nth:0digits$x}").as_bytes()].concat();
+            let mut from = part.clone();
+            loop {
+                let question = txn(vec![], vec![range_of(&part, from, PAGE, at).into()], vec![]);
+                page = response_range(&page_of(link, question).await?, 0);
+                fill(&shared, &known, &page, capacity)?;
+                let Some(last) = page.kvs.last().filter(|_| page.more) else { break };
+                from = [&last.key[..], &[0]].concat();
             }
         }
-        let Some(last) = page.kvs.last().filter(|_| page.more && takes!(settings, Pages)) else { break };
-        let from = [&last.key[..], &[0]].concat();
-        let question = txn(vec![], vec![range_of(&tokens, from, PAGE, at).into()], vec![]);
-        page = response_range(&page_of(link, question).await?, 0);
+    } else {
+        fill(&shared, &known, &page, capacity)?;
     }
     let memory = Memory { revision: at, head: Head::of(&response_range(&answer, 0)), accepted: history.accepted };
     *lock(&shared.memory) = Some(memory);
@@ -66,6 +62,27 @@ pub(crate) async fn join(link: &Link, capacity: &mut usize) -> Result<Arc<Known>
     count(&shared.tallies.joins);
     shared.enter(Phase::Following, format!("it has joined at revision {at}"));
     Ok(known)
+}
+
+/// Adds the tokens of a page.
+fn fill(shared: &Shared, known: &Known, page: &RangeResponse, capacity: &mut usize) -> Result<(), End> {
+    for kv in &page.kvs {
+        let Some(id) = shared.names.id(&kv.key) else {
+            count(&shared.tallies.foreign);
+            continue;
+        };
+        let end = shared.secret.end(id, &kv.value).unwrap_or_else(|| {
+            count(&shared.tallies.foreign);
+            tracing::error!(%id, "nobody of the fleet has written this record; requests of its token get 503");
+            // So that the filter says "perhaps", for as long as it can.
+            u64::MAX
+        });
+        if known.put(&shared.settings, shared.secret.hash(id), end, None).is_err() {
+            *capacity = capacity.saturating_mul(2);
+            return Err(End::Join("the filter was too small".into()));
+        }
+    }
+    Ok(())
 }
 
 /// A page of tokens may take longer than a word.
