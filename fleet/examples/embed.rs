@@ -1,7 +1,7 @@
 //! A service that refuses revoked tokens: an axum server with a node of the fleet in it.
 //!
 //! ```sh
-//! redis-server --appendonly yes --appendfsync always --dir "$(mktemp -d)" &
+//! etcd --data-dir "$(mktemp -d)" &
 //! export FLEET_KEY=$(cargo run -p concurrent-cuckoo-fleet -- key)
 //! cargo run --release -p concurrent-cuckoo-fleet --example embed -- 127.0.0.1:4001 &
 //! cargo run --release -p concurrent-cuckoo-fleet --example embed -- 127.0.0.1:4002 &
@@ -20,8 +20,8 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
-use fleet::{EngineSettings, Node, NodeError, RedisEngine, Settings};
-use tokens::token::{NoToken, bearer};
+use fleet::http::bearer;
+use fleet::{Etcd, Node, NodeError, Settings};
 use tokio::net::TcpListener;
 
 /// How long the tokens of this service live, in seconds.
@@ -32,16 +32,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // The node logs each change of its state.
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let listen = env::args().nth(1).unwrap_or_else(|| "127.0.0.1:4001".into());
-    let engine = env::var("FLEET_ENGINE_URL").unwrap_or_else(|_| "redis://127.0.0.1:6379".into());
+    let etcd = env::var("FLEET_ETCD").unwrap_or_else(|_| "http://127.0.0.1:2379".into());
     let key = env::var("FLEET_KEY").map_err(|_| "set FLEET_KEY: 32 hexadecimal digits, the same on all servers")?;
 
     let settings = Settings {
         node: listen.clone(),
+        etcd: Etcd::new(&etcd),
+        fleet: "orders".into(),
         longest_lifetime: LIFETIME,
         ..Settings::new(u128::from_str_radix(&key, 16)?.to_be_bytes())
     };
-    let engine = RedisEngine::new(EngineSettings::new(&engine, "orders"))?;
-    let node = Arc::new(Node::start(settings, Arc::new(engine)).await?);
+    let node = Arc::new(Node::start(settings).await?);
 
     let listener = TcpListener::bind(&listen).await?;
     println!("listening on http://{}", listener.local_addr()?);
@@ -65,7 +66,7 @@ struct Token(String);
 
 /// Lets a request pass if its token is not revoked. A real service checks the token's signature and expiry first.
 async fn not_revoked(State(node): State<Arc<Node>>, mut request: Request, next: Next) -> Result<Response, Refusal> {
-    let token = bearer(request.headers())?.to_owned();
+    let token = bearer(request.headers()).map_err(|why| Refusal(StatusCode::UNAUTHORIZED, why.to_string()))?.to_owned();
     // From memory, unless the token may be revoked or the node may lack something.
     if node.is_revoked(&token).await? {
         return Err(Refusal(StatusCode::UNAUTHORIZED, "the token is revoked".into()));
@@ -80,7 +81,7 @@ async fn orders() -> Json<[&'static str; 2]> {
 
 /// When this is answered, no server of the fleet accepts the token any more, after 2 seconds at the latest.
 async fn log_out(State(node): State<Arc<Node>>, Extension(Token(token)): Extension<Token>) -> Result<(), Refusal> {
-    node.revoke(&token, node.time()? + LIFETIME).await?;
+    node.revoke(&token, node.time() + LIFETIME).await?;
     Ok(())
 }
 
@@ -96,15 +97,6 @@ impl From<NodeError> for Refusal {
     /// A server that can't tell must not let the request pass.
     fn from(error: NodeError) -> Self {
         Self(StatusCode::SERVICE_UNAVAILABLE, error.to_string())
-    }
-}
-
-impl From<NoToken> for Refusal {
-    fn from(error: NoToken) -> Self {
-        match error {
-            NoToken::Unauthorized(why) => Self(StatusCode::UNAUTHORIZED, why.into()),
-            NoToken::Malformed(why) => Self(StatusCode::BAD_REQUEST, why),
-        }
     }
 }
 

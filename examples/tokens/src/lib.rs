@@ -1,4 +1,4 @@
-//! What the two services that refuse revoked tokens share: `web_server` and `fleet`.
+//! What services that refuse revoked tokens need: `web_server` has it from here.
 //!
 //! - [`token`]: what a token may look like, where a request carries it, and who is an administrator;
 //! - [`expiry`]: until when a token is refused;

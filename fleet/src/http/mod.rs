@@ -1,99 +1,191 @@
-//! The HTTP routes of a node. [`router`] is the service that the program runs.
+//! The HTTP routes of a node. [`router`] has those for services and for load balancers, and [`administrators`] those that
+//! change the set.
 
-mod refusal;
+mod answers;
+mod expiry;
+mod token;
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
-use axum::body::Body;
-use axum::extract::{Path, RawQuery, Request, State};
+use axum::body::Bytes;
+use axum::extract::{ConnectInfo, Path, RawQuery, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
 use axum::{Json, Router};
-use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
+use metrics::{Counter, Histogram, Recorder, describe_counter, describe_gauge, describe_histogram, gauge};
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusRecorder};
 use serde_json::json;
-use tokens::expiry::{self, Lifetimes};
-use tokens::token;
 use tower_http::limit::RequestBodyLimitLayer;
 use tower_http::timeout::{RequestBodyTimeoutLayer, TimeoutLayer};
 
-use self::refusal::Refusal;
-use crate::node::{Node, Revocation};
+use self::answers::Refusal;
+pub use self::token::{NoToken, bearer};
+use crate::node::{Health, Node, Revocation, State as Ready};
 
-/// The most bytes of a body. It has an expiry at most.
-const LONGEST_BODY: usize = 4096;
+/// The most bytes of a body: a token and an expiry.
+const LONGEST_BODY: usize = 16 << 10;
 
 /// How long a client may take between two parts of a body.
 const BODY: Duration = Duration::from_secs(5);
 
-/// What all requests share.
-struct Shared {
-    node: Arc<Node>,
-    admin_token: Option<String>,
+/// What the routes share.
+pub struct Service {
+    node: Node,
+    /// What administrators send. Without one, everybody may revoke.
+    tokens: RwLock<Vec<String>>,
+    is_ending: AtomicBool,
     recorder: PrometheusRecorder,
-    is_ending: Arc<AtomicBool>,
+    outcomes: HashMap<&'static str, Counter>,
+    requests: Histogram,
+    took: Histogram,
 }
 
 type Answered = Result<Response, Refusal>;
 
-/// The routes of a node. Administrators send `admin_token`; without one, everybody may revoke. While `is_ending`,
-/// `/healthz` says that the node is not ready, so that no new requests are sent to it.
-pub fn router(node: Arc<Node>, admin_token: Option<String>, is_ending: Arc<AtomicBool>) -> Router {
-    let recorder = PrometheusBuilder::new().build_recorder();
-    // A change takes `patience` at most, and a little for the answer.
-    let longest = node.settings().patience + Duration::from_secs(2);
-    let shared = Arc::new(Shared { node, admin_token, recorder, is_ending });
-    let admin = Router::new()
-        .route("/revoked/{token}", put(revoke).get(revoked).delete(restore))
-        .route_layer(middleware::from_fn_with_state(Arc::clone(&shared), administrators_only))
-        .layer(RequestBodyLimitLayer::new(LONGEST_BODY))
-        .layer(RequestBodyTimeoutLayer::new(BODY))
-        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, longest));
-    // The other routes read no body, and ask the engine for a second at most.
-    Router::new()
-        .route("/protected", get(protected))
-        .route("/metrics", get(metrics))
-        .route("/healthz", get(health))
-        .merge(admin)
-        .with_state(shared)
+impl Service {
+    /// The service of this node. Administrators have one of these tokens; if there is none, everybody may change the set.
+    ///
+    /// # Errors
+    /// None but for a mistake in this crate.
+    pub fn new(node: Node, tokens: Vec<String>) -> Result<Arc<Self>, String> {
+        let buckets = [1e-5, 1e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0];
+        let builder = PrometheusBuilder::new().set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &buckets);
+        let recorder = builder.map_err(|error| error.to_string())?.build_recorder();
+        let (outcomes, requests, took) = metrics::with_local_recorder(&recorder, || {
+            describe_counter!("fleet_requests_total", "requests to /protected, by outcome");
+            describe_histogram!("fleet_request_seconds", "how long requests to /protected took");
+            describe_counter!("fleet_changes_requested_total", "requests to change the set, by change and result");
+            describe_histogram!("fleet_change_seconds", "how long requests to change the set took");
+            let outcomes = ["accepted", "revoked", "malformed", "unavailable"];
+            let outcomes =
+                outcomes.map(|outcome| (outcome, metrics::counter!("fleet_requests_total", "outcome" => outcome)));
+            let outcomes = HashMap::from(outcomes);
+            (outcomes, metrics::histogram!("fleet_request_seconds"), metrics::histogram!("fleet_change_seconds"))
+        });
+        let (tokens, is_ending) = (RwLock::new(tokens), AtomicBool::new(false));
+        Ok(Arc::new(Self { node, tokens, is_ending, recorder, outcomes, requests, took }))
+    }
+
+    /// Replaces the administrators' tokens.
+    pub fn set_tokens(&self, tokens: Vec<String>) {
+        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+    }
+
+    /// From now on `/healthz` says that the node is not ready, so that no new requests are sent to it.
+    pub fn end(&self) {
+        self.is_ending.store(true, Ordering::Relaxed);
+    }
+
+    fn count_change(&self, change: &'static str, result: &'static str, took: Duration) {
+        metrics::with_local_recorder(&self.recorder, || {
+            metrics::counter!("fleet_changes_requested_total", "change" => change, "result" => result).increment(1);
+        });
+        self.took.record(took.as_secs_f64());
+    }
 }
 
-async fn protected(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Answered {
-    let answer = admit(&shared, &headers).await;
-    let tallies = &shared.node.core().tallies;
-    match &answer {
-        Ok(()) => &tallies.accepted,
-        Err(Refusal::Revoked) => &tallies.revoked,
-        Err(Refusal::Node(_)) => &tallies.unavailable,
-        Err(_) => &tallies.malformed,
-    }
-    .add(1);
+/// `GET /protected`, `/healthz`, `/livez` and `/metrics`.
+pub fn router(service: Arc<Service>) -> Router {
+    // They read no body, and ask etcd for some seconds at most.
+    Router::new()
+        .route("/protected", get(protected))
+        .route("/metrics", get(page))
+        .route("/healthz", get(health))
+        .route("/livez", get(|| async { "alive" }))
+        .with_state(service)
+}
+
+/// `PUT`, `POST` and `DELETE /revoked` with the token in the body, and `PUT`, `GET` and `DELETE /revoked/TOKEN`.
+pub fn administrators(service: Arc<Service>) -> Router {
+    // A change takes `patience` at most, and a little for the answer.
+    let longest = service.node.settings().patience + Duration::from_secs(3);
+    Router::new()
+        .route("/revoked", put(revoke).post(revoked).delete(restore))
+        .route("/revoked/{token}", put(revoke).get(revoked).delete(restore))
+        .route_layer(middleware::from_fn_with_state(Arc::clone(&service), administrators_only))
+        .layer(RequestBodyLimitLayer::new(LONGEST_BODY))
+        .layer(RequestBodyTimeoutLayer::new(BODY))
+        .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, longest))
+        .with_state(service)
+}
+
+async fn protected(State(service): State<Arc<Service>>, headers: HeaderMap) -> Answered {
+    let began = Instant::now();
+    let answer = admit(&service, &headers).await;
+    let outcome = match &answer {
+        Ok(()) => "accepted",
+        Err(Refusal::Revoked) => "revoked",
+        Err(Refusal::Node(_)) => "unavailable",
+        Err(_) => "malformed",
+    };
+    service.outcomes[outcome].increment(1);
+    service.requests.record(began.elapsed().as_secs_f64());
     // The protected content would be here.
     answer.map(|()| Json(json!({ "ok": true })).into_response())
 }
 
 /// Whether the request may pass. A real service would first check that the token is genuine and has not expired.
-async fn admit(shared: &Shared, headers: &HeaderMap) -> Result<(), Refusal> {
-    let token = token::bearer(headers)?;
-    if shared.node.is_revoked(token).await? { Err(Refusal::Revoked) } else { Ok(()) }
+async fn admit(service: &Service, headers: &HeaderMap) -> Result<(), Refusal> {
+    let token = bearer(headers)?;
+    if service.node.is_revoked(token).await? { Err(Refusal::Revoked) } else { Ok(()) }
+}
+
+/// What a request of an administrator names.
+struct Asked {
+    token: String,
+    exp: Option<u64>,
+}
+
+/// The token is in the path or in the body, and its expiry in the query or in the body.
+fn asked(path: Option<Path<String>>, query: Option<&str>, body: &[u8]) -> Result<Asked, Refusal> {
+    let body = expiry::body(body).map_err(Refusal::Malformed)?;
+    let token = match (path, body.token) {
+        (Some(Path(token)), None) | (None, Some(token)) => token,
+        (Some(_), Some(_)) => {
+            return Err(Refusal::Malformed("the token is in the path and in the body; give one".into()));
+        }
+        (None, None) => return Err(Refusal::Malformed("there is no token; send the body {\"token\": \"…\"}".into())),
+    };
+    token::check(&token).map_err(Refusal::Malformed)?;
+    Ok(Asked { token, exp: expiry::told(query, body.exp).map_err(Refusal::Malformed)? })
 }
 
 async fn revoke(
-    State(shared): State<Arc<Shared>>,
-    Path(token): Path<String>,
+    State(service): State<Arc<Service>>,
+    from: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
+    path: Option<Path<String>>,
     RawQuery(query): RawQuery,
-    body: Body,
+    body: Bytes,
 ) -> Answered {
-    token::check(&token).map_err(Refusal::Malformed)?;
-    let told = expiry::of_request(query.as_deref(), body).await.map_err(Refusal::Malformed)?;
-    let node = &shared.node;
-    let lifetimes =
-        Lifetimes { longest: node.settings().longest_lifetime, leeway: node.settings().leeway, keeper: "fleet" };
-    let until = lifetimes.until(&token, told, node.time()?)?.time;
-    let (status, body) = match node.revoke(&token, until).await? {
+    let began = Instant::now();
+    let node = &service.node;
+    let Asked { token, exp } = asked(path, query.as_deref(), &body)?;
+    let settings = node.settings();
+    let until = expiry::until(&token, exp, node.time(), settings.longest_lifetime, settings.leeway)?;
+    let done = node.revoke(&token, until).await;
+    let result = match &done {
+        Ok(Revocation { until: None, .. }) => "expired",
+        Ok(Revocation { is_new: true, .. }) => "new",
+        Ok(_) => "unchanged",
+        Err(_) => "error",
+    };
+    audit(
+        &service,
+        "revoke",
+        &token,
+        result,
+        done.as_ref().err(),
+        done.as_ref().ok().and_then(|done| done.until),
+        from,
+        began,
+    );
+    let (status, body) = match done? {
         Revocation { until: Some(until), is_new, position } => (
             if is_new { StatusCode::CREATED } else { StatusCode::OK },
             json!({ "revoked": true, "until": until, "position": position }),
@@ -106,37 +198,103 @@ async fn revoke(
     Ok((status, Json(body)).into_response())
 }
 
-async fn revoked(State(shared): State<Arc<Shared>>, Path(token): Path<String>) -> Answered {
-    token::check(&token).map_err(Refusal::Malformed)?;
-    let answer = match shared.node.revoked_until(&token).await? {
+async fn revoked(State(service): State<Arc<Service>>, path: Option<Path<String>>, body: Bytes) -> Answered {
+    let Asked { token, .. } = asked(path, None, &body)?;
+    let answer = match service.node.revoked_until(&token).await? {
         Some(until) => json!({ "revoked": true, "until": until }),
         None => json!({ "revoked": false }),
     };
     Ok(Json(answer).into_response())
 }
 
-async fn restore(State(shared): State<Arc<Shared>>, Path(token): Path<String>) -> Answered {
-    token::check(&token).map_err(Refusal::Malformed)?;
-    match shared.node.restore(&token).await? {
-        true => Ok(StatusCode::NO_CONTENT.into_response()),
-        false => Err(Refusal::Missing("the token is not revoked")),
+async fn restore(
+    State(service): State<Arc<Service>>,
+    from: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
+    path: Option<Path<String>>,
+    body: Bytes,
+) -> Answered {
+    let began = Instant::now();
+    let Asked { token, .. } = asked(path, None, &body)?;
+    let done = service.node.restore(&token).await;
+    let result = match &done {
+        Ok(true) => "new",
+        Ok(false) => "unchanged",
+        Err(_) => "error",
+    };
+    audit(&service, "restore", &token, result, done.as_ref().err(), None, from, began);
+    if done? { Ok(StatusCode::NO_CONTENT.into_response()) } else { Err(Refusal::Missing("the token is not revoked")) }
+}
+
+/// One line, and the figures, for each change.
+#[expect(clippy::too_many_arguments, reason = "they are the fields of the line")]
+fn audit(
+    service: &Service,
+    change: &'static str,
+    token: &str,
+    result: &'static str,
+    error: Option<&crate::NodeError>,
+    until: Option<u64>,
+    from: Option<axum::Extension<ConnectInfo<SocketAddr>>>,
+    began: Instant,
+) {
+    service.count_change(change, result, began.elapsed());
+    let from = from.map(|from| from.0.0.to_string());
+    let error = error.map(ToString::to_string);
+    tracing::info!(target: "audit", change, id = service.node.token_id(token), result, until, from, error, "change");
+}
+
+async fn health(State(service): State<Arc<Service>>) -> Response {
+    let health = service.node.health();
+    let is_ending = service.is_ending.load(Ordering::Relaxed);
+    let is_ready = health.state == Ready::Ready && !is_ending;
+    let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let mut body = json!(health);
+    body["ending"] = is_ending.into();
+    (status, Json(body)).into_response()
+}
+
+/// A page for Prometheus.
+async fn page(State(service): State<Arc<Service>>) -> Response {
+    let recorder: &dyn Recorder = &service.recorder;
+    metrics::with_local_recorder(recorder, || record(&service.node));
+    let content_type = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
+    (content_type, service.recorder.handle().render()).into_response()
+}
+
+fn record(node: &Node) {
+    let Health { state, position, clock_set_by, clock_difference, .. } = node.health();
+    describe_gauge!("fleet_state", "1 for the state of the node, 0 for the others");
+    for of in Ready::ALL {
+        let name = json!(of).as_str().unwrap_or_default().to_owned();
+        gauge!("fleet_state", "state" => name).set(f64::from(u8::from(of == state)));
+    }
+    let mut figures = vec![
+        ("fleet_position", "the revision of etcd up to which the filter has everything", position.unwrap_or(0) as f64),
+        ("fleet_clock_set_by_seconds", "by how much this machine's clock was set since the start", clock_set_by as f64),
+        (
+            "fleet_clock_difference_seconds",
+            "by how much the last other changing node's clock is ahead",
+            clock_difference as f64,
+        ),
+    ];
+    figures.extend(node.filter_figures());
+    for (name, meaning, value) in figures {
+        describe_gauge!(name, meaning);
+        gauge!(name).set(value);
+    }
+    for (name, meaning, value) in node.counts() {
+        describe_counter!(name, meaning);
+        metrics::counter!(name).absolute(value);
     }
 }
 
-async fn health(State(shared): State<Arc<Shared>>) -> Response {
-    let health = shared.node.health();
-    let is_ready = health.is_ready() && !shared.is_ending.load(Ordering::Relaxed);
-    let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(health)).into_response()
-}
-
-async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
-    let content_type = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];
-    ::metrics::with_local_recorder(&shared.recorder, || shared.node.record_metrics());
-    (content_type, shared.recorder.handle().render()).into_response()
-}
-
-async fn administrators_only(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Answered {
-    token::is_of_administrator(request.headers(), shared.admin_token.as_deref())?;
+async fn administrators_only(State(service): State<Arc<Service>>, request: Request, next: Next) -> Answered {
+    token::is_of_administrator(request.headers(), &service.tokens.read().unwrap_or_else(PoisonError::into_inner))?;
     Ok(next.run(request).await)
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Service").field(&self.node).finish()
+    }
 }

@@ -1,31 +1,28 @@
-//! A node as a process: the HTTP server in front of it, until SIGTERM or ctrl-c.
+//! A node as a process: the HTTP servers in front of it, until SIGTERM or ctrl-c.
 
 use std::io::{self, Write};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use axum::Router;
 use axum_server::Handle;
 use axum_server::accept::NoDelayAcceptor;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
-use fleet::node::{Engine, Node};
+use fleet::Node;
+use fleet::http::{Service, administrators, router};
 use hyper_util::rt::TokioTimer;
-use tokens::signal::Signal;
+use tokio::time::timeout;
 
 use super::arguments::Arguments;
 
 /// How long to wait at the end for running requests.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How long a client may take to send the head of a request.
-const HEAD: Duration = Duration::from_secs(10);
-
-pub(crate) async fn run(arguments: &Arguments, engine: Arc<dyn Engine>) -> Result<(), String> {
+pub(crate) async fn run(arguments: &Arguments) -> Result<(), String> {
     let settings = arguments.settings()?;
-    let listener = TcpListener::bind(arguments.listen)
-        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
-        .map_err(|error| format!("can't listen on {}: {error}", arguments.listen))?;
+    let listener = bind(arguments.listen)?;
+    let admin_listener = arguments.admin_listen.map(bind).transpose()?;
     let tls = match (&arguments.tls_certificate, &arguments.tls_key) {
         (Some(certificate), Some(key)) => {
             // An error only if there is one already.
@@ -35,43 +32,118 @@ pub(crate) async fn run(arguments: &Arguments, engine: Arc<dyn Engine>) -> Resul
         }
         _ => None,
     };
-    let node = Arc::new(Node::start_without(settings, engine, arguments.left_out()).await?);
-    let served = serve(arguments, Arc::clone(&node), listener, tls).await;
-    node.end().await;
+    let service = Service::new(Node::start(settings).await?, arguments.admin_tokens()?)?;
+    // Before the address is printed: a process that reads it may send a signal at once.
+    let handle = Handle::new();
+    signals(arguments, &service, tls.clone(), handle.clone())
+        .map_err(|error| format!("can't catch signals: {error}"))?;
+
+    let (routes, admin_routes) = (router(Arc::clone(&service)), administrators(service));
+    let served = match admin_listener {
+        None => serve(arguments, listener, tls, routes.merge(admin_routes), handle).await,
+        Some(admin_listener) => {
+            let (tls_too, handle_too) = (tls.clone(), handle.clone());
+            let both = tokio::try_join!(
+                serve(arguments, listener, tls, routes, handle),
+                serve(arguments, admin_listener, tls_too, admin_routes, handle_too),
+            );
+            both.map(drop)
+        }
+    };
     served.map_err(|error| error.to_string())
+}
+
+fn bind(address: SocketAddr) -> Result<TcpListener, String> {
+    TcpListener::bind(address)
+        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+        .map_err(|error| format!("can't listen on {address}: {error}"))
 }
 
 async fn serve(
     arguments: &Arguments,
-    node: Arc<Node>,
     listener: TcpListener,
     tls: Option<RustlsConfig>,
+    routes: Router,
+    handle: Handle<SocketAddr>,
 ) -> io::Result<()> {
-    let address = listener.local_addr()?;
-    if arguments.admin_token.is_none() {
-        tracing::warn!(%address, "there is no admin token, so anyone who reaches the node may revoke and restore tokens");
-    }
-    let is_ending = Arc::new(AtomicBool::new(false));
-    let router = fleet::http::router(node, arguments.admin_token.clone(), Arc::clone(&is_ending)).into_make_service();
-    // Before the address is printed: a process that reads it may send the signal at once.
-    let mut signal = Signal::new()?;
-    println!("listening on {}://{address}", if tls.is_some() { "https" } else { "http" });
+    println!("listening on {}://{}", if tls.is_some() { "https" } else { "http" }, listener.local_addr()?);
     io::stdout().flush()?;
-
-    let handle = Handle::new();
-    let ending = handle.clone();
-    tokio::spawn(async move {
-        signal.wait().await;
-        tracing::info!("ending: no more requests are taken");
-        is_ending.store(true, Ordering::Relaxed);
-        ending.graceful_shutdown(Some(GRACE));
-    });
+    let routes = routes.into_make_service_with_connect_info::<SocketAddr>();
     let mut server = axum_server::from_tcp(listener)?.handle(handle);
-    server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(HEAD);
+    // The time counts from the end of the last request, too.
+    server.http_builder().http1().timer(TokioTimer::new()).header_read_timeout(arguments.idle);
     // Small answers must not wait for the client's acknowledgements.
     let plain = NoDelayAcceptor::new();
+    // With HTTP/2 beside it, there would be no limit for the first byte of a connection. (`acceptor` forgets this.)
     match tls {
-        Some(tls) => server.acceptor(RustlsAcceptor::new(tls).acceptor(plain)).serve(router).await,
-        None => server.acceptor(plain).serve(router).await,
+        Some(tls) => server.acceptor(RustlsAcceptor::new(tls).acceptor(plain)).http1_only().serve(routes).await,
+        None => server.acceptor(plain).http1_only().serve(routes).await,
     }
+}
+
+/// SIGTERM and ctrl-c end the node, SIGHUP reads the files again.
+#[cfg(unix)]
+fn signals(
+    arguments: &Arguments,
+    service: &Arc<Service>,
+    tls: Option<RustlsConfig>,
+    handle: Handle<SocketAddr>,
+) -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let [mut terminate, mut interrupt, mut hang_up] =
+        [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?];
+    let (arguments, service) = (arguments.clone(), Arc::clone(service));
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                _ = hang_up.recv() => reload(&arguments, &service, tls.as_ref()).await,
+            }
+        }
+        let again = async {
+            tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {} }
+        };
+        end(&arguments, &service, &handle, again).await;
+    });
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn signals(
+    arguments: &Arguments,
+    service: &Arc<Service>,
+    _: Option<RustlsConfig>,
+    handle: Handle<SocketAddr>,
+) -> io::Result<()> {
+    let (arguments, service) = (arguments.clone(), Arc::clone(service));
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            end(&arguments, &service, &handle, std::future::pending()).await;
+        }
+    });
+    Ok(())
+}
+
+/// A second signal ends it sooner.
+async fn end(arguments: &Arguments, service: &Service, handle: &Handle<SocketAddr>, again: impl Future<Output = ()>) {
+    tracing::info!("ending: /healthz says so, and requests are taken for {:?} more", arguments.drain);
+    service.end();
+    _ = timeout(arguments.drain, again).await;
+    handle.graceful_shutdown(Some(GRACE));
+}
+
+#[cfg(unix)]
+async fn reload(arguments: &Arguments, service: &Service, tls: Option<&RustlsConfig>) {
+    match arguments.admin_tokens() {
+        Ok(tokens) => service.set_tokens(tokens),
+        Err(error) => tracing::error!("the administrators' tokens stay as they were: {error}"),
+    }
+    if let (Some(tls), Some(certificate), Some(key)) = (tls, &arguments.tls_certificate, &arguments.tls_key) {
+        match tls.reload_from_pem_file(certificate, key).await {
+            Ok(()) => {}
+            Err(error) => return tracing::error!("the certificate stays as it was: {error}"),
+        }
+    }
+    tracing::info!("files were read again");
 }

@@ -1,0 +1,201 @@
+//! The names and values of a fleet's keys in etcd.
+//!
+//! | key | value |
+//! |---|---|
+//! | `FLEET/token/ID` | until when the token is revoked, with a check that only holders of the fleet's key can compute |
+//! | `FLEET/head` | random bytes of the last change, and the time of its node. Each change puts it in its transaction, so each has a revision of its own, and the head at a revision names the history up to there |
+//! | `FLEET/history` | the last accepted loss, or that one waits for an operator |
+//! | `FLEET/agreement` | the settings that all nodes share |
+
+use std::fmt;
+
+use concurrent_cuckoo_filter::StableHashBuilder;
+use ring::hmac;
+use serde::{Deserialize, Serialize};
+
+/// A token, as everybody except its bearer knows it: the first 16 bytes of its HMAC-SHA-256 under the fleet's key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct TokenId(pub(crate) [u8; 16]);
+
+impl fmt::Display for TokenId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+/// The key of a fleet, which its nodes share and etcd does not have.
+pub(crate) struct Secret {
+    ids: hmac::Key,
+    hasher: StableHashBuilder,
+}
+
+impl Secret {
+    pub(crate) fn new(key: [u8; 16]) -> Self {
+        Self { ids: hmac::Key::new(hmac::HMAC_SHA256, &key), hasher: StableHashBuilder::with_key(key) }
+    }
+
+    pub(crate) fn id(&self, token: &str) -> TokenId {
+        let mut id = [0; 16];
+        id.copy_from_slice(&hmac::sign(&self.ids, token.as_bytes()).as_ref()[..16]);
+        TokenId(id)
+    }
+
+    /// The hash in the filters.
+    pub(crate) fn hash(&self, id: TokenId) -> u64 {
+        self.hasher.hash_bytes(&id.0)
+    }
+
+    /// The value of a token that is revoked until this time, in seconds since 1970. Values of later ends are greater.
+    pub(crate) fn value(&self, id: TokenId, end: u64) -> [u8; 16] {
+        let mut value = [0; 16];
+        value[..8].copy_from_slice(&end.to_be_bytes());
+        value[8..].copy_from_slice(&self.check(id, end).to_be_bytes());
+        value
+    }
+
+    /// The end in a value; `None` if no node has written it.
+    pub(crate) fn end(&self, id: TokenId, value: &[u8]) -> Option<u64> {
+        let (end, check) = value.split_first_chunk::<8>()?;
+        let end = u64::from_be_bytes(*end);
+        (check == self.check(id, end).to_be_bytes()).then_some(end)
+    }
+
+    fn check(&self, id: TokenId, end: u64) -> u64 {
+        let mut bytes = [0; 25];
+        bytes[0] = b'c'; // Longer than an identifier, so no hash in a filter is the check of a value.
+        bytes[1..17].copy_from_slice(&id.0);
+        bytes[17..].copy_from_slice(&end.to_be_bytes());
+        self.hasher.hash_bytes(&bytes)
+    }
+
+    /// Differs for nodes of another key, and does not reveal it.
+    pub(crate) fn fingerprint(&self) -> TokenId {
+        self.id("\0which key?")
+    }
+}
+
+/// The names of a fleet's keys.
+#[derive(Clone, Debug)]
+pub(crate) struct Names {
+    fleet: String,
+}
+
+impl Names {
+    pub(crate) fn new(fleet: &str) -> Self {
+        Self { fleet: fleet.to_owned() }
+    }
+
+    pub(crate) fn all(&self) -> Vec<u8> {
+        format!("{}/", self.fleet).into_bytes()
+    }
+
+    pub(crate) fn tokens(&self) -> Vec<u8> {
+        format!("{}/token/", self.fleet).into_bytes()
+    }
+
+    pub(crate) fn token(&self, id: TokenId) -> Vec<u8> {
+        format!("{}/token/{id}", self.fleet).into_bytes()
+    }
+
+    /// The token of such a key; `None` if it is no such key.
+    pub(crate) fn id(&self, key: &[u8]) -> Option<TokenId> {
+        let digits = std::str::from_utf8(key.strip_prefix(self.tokens().as_slice())?).ok()?;
+        let id = TokenId(u128::from_str_radix(digits, 16).ok()?.to_be_bytes());
+        // Only as a node writes it.
+        (self.token(id) == key).then_some(id)
+    }
+
+    pub(crate) fn head(&self) -> Vec<u8> {
+        format!("{}/head", self.fleet).into_bytes()
+    }
+
+    pub(crate) fn history(&self) -> Vec<u8> {
+        format!("{}/history", self.fleet).into_bytes()
+    }
+
+    pub(crate) fn agreement(&self) -> Vec<u8> {
+        format!("{}/agreement", self.fleet).into_bytes()
+    }
+}
+
+/// The end of the range of all keys with this prefix, which ends in `/`.
+pub(crate) fn after(prefix: &[u8]) -> Vec<u8> {
+    let mut end = prefix.to_vec();
+    if let Some(last) = end.last_mut() {
+        *last += 1;
+    }
+    end
+}
+
+/// The random bytes that name a change, and the time of the node that made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ChangeId(pub(crate) [u8; 16]);
+
+impl ChangeId {
+    pub(crate) fn head(self, now: u64) -> Vec<u8> {
+        [self.0.as_slice(), &now.to_be_bytes()].concat()
+    }
+
+    pub(crate) fn of_head(value: &[u8]) -> Option<(Self, u64)> {
+        let (id, time) = value.split_first_chunk::<16>()?;
+        Some((Self(*id), u64::from_be_bytes(time.try_into().ok()?)))
+    }
+}
+
+/// Whether the cluster has lost something that a node knew.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct History {
+    /// When an operator last accepted a loss, in seconds since 1970; 0 if never. Grows with each.
+    pub(crate) accepted: u64,
+    /// What was lost, until an operator accepts it.
+    pub(crate) lost: Option<String>,
+}
+
+impl History {
+    pub(crate) fn parse(value: Option<&[u8]>) -> Self {
+        let Some(value) = value else { return Self::default() };
+        serde_json::from_slice(value).unwrap_or_else(|error| Self {
+            accepted: 0,
+            lost: Some(format!("the key /history of the fleet is damaged: {error}")),
+        })
+    }
+
+    pub(crate) fn value(&self) -> Vec<u8> {
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_node_of_the_fleet_can_write_a_value() {
+        let (ours, theirs) = (Secret::new([1; 16]), Secret::new([2; 16]));
+        let (alice, bob) = (ours.id("alice"), ours.id("bob"));
+        assert_ne!(alice.0, theirs.id("alice").0);
+        let value = ours.value(alice, 1_900_000_000);
+        assert_eq!(ours.end(alice, &value), Some(1_900_000_000));
+        assert!(value < ours.value(alice, 1_900_000_001), "as etcd compares them");
+        let mut longer = value;
+        longer[7] += 1;
+        for (id, value) in [(bob, &value[..]), (alice, &longer), (alice, &value[..15]), (alice, b"")] {
+            assert_eq!(ours.end(id, value), None);
+        }
+        assert_eq!(theirs.end(alice, &value), None);
+    }
+
+    #[test]
+    fn a_key_is_read_as_it_is_written_and_in_no_other_way() {
+        let names = Names::new("a");
+        let id = TokenId([0xab; 16]);
+        assert_eq!(names.id(&names.token(id)), Some(id));
+        for key in [&b"a/token/"[..], b"a/token/AB", b"a/head", &Names::new("ab").token(id), b"a/token/\xff"] {
+            assert_eq!(names.id(key), None);
+        }
+        let upper = String::from_utf8(names.token(id)).unwrap().replace("ab", "AB");
+        assert_eq!(names.id(upper.as_bytes()), None);
+        let (tokens, key) = (names.tokens(), names.token(id));
+        assert!(tokens < key && key < after(&tokens) && names.head() < tokens);
+    }
+}

@@ -1,0 +1,350 @@
+//! A node of a fleet.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
+use tokio::time::{Duration, Instant, sleep, timeout_at};
+
+use crate::changes::publish;
+use crate::clock::Clock;
+use crate::error::NodeError;
+use crate::etcd::{Client, put, range, same, txn};
+use crate::follow::follow;
+use crate::keys::{History, Names};
+use crate::settings::Settings;
+use crate::shared::{Done, Job, Phase, Record, Shared, What, lock};
+
+/// How many changes may wait.
+const QUEUE: usize = 10_000;
+
+/// A node of a fleet: a filter of the revoked tokens in memory, which follows the fleet's changes in etcd.
+///
+/// All methods can be called at the same time. When it is dropped, it ends.
+pub struct Node {
+    shared: Arc<Shared>,
+    tasks: [JoinHandle<()>; 2],
+}
+
+/// What came of a revocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Revocation {
+    /// Until when the token is revoked, in seconds since 1970: the later one, if it was revoked already. `None` if it has
+    /// ended, so that there is nothing to remember.
+    pub until: Option<u64>,
+    /// Whether this call has revoked it, or for longer than before.
+    pub is_new: bool,
+    /// The revision of etcd in which this is.
+    pub position: i64,
+}
+
+/// What a node can answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum State {
+    /// "Not revoked" comes from its filter.
+    Ready,
+    /// It reads the tokens. Each request asks etcd.
+    Joining,
+    /// It has no word from the cluster, or is behind. Each request asks etcd.
+    Stale,
+    /// The cluster has lost something; an operator has to accept it. Each request gets an error.
+    Waiting,
+    /// It has other settings than its fleet, or lacks a right. Each request gets an error.
+    Refused,
+}
+
+impl State {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Ready, Self::Joining, Self::Stale, Self::Waiting, Self::Refused];
+}
+
+/// How a node is.
+#[derive(Clone, Debug, Serialize)]
+#[non_exhaustive]
+pub struct Health {
+    /// The name of the node.
+    pub node: String,
+    /// What it can answer.
+    pub state: State,
+    /// Since when it does what it does, in seconds since 1970.
+    pub since: f64,
+    /// Why.
+    pub why: String,
+    /// The revision of etcd up to which its filter has everything.
+    pub position: Option<i64>,
+    /// The entries of its filter, with those that have just ended.
+    pub len: Option<usize>,
+    /// By how many seconds this machine's clock was set since the start.
+    pub clock_set_by: i64,
+    /// By how many seconds the clock of the node that made the last change is ahead of this one's.
+    pub clock_difference: i64,
+    /// Keys and values that nobody of the fleet has written, and deletions.
+    pub foreign: u64,
+}
+
+impl Node {
+    /// Starts a node. It is ready a moment later ([`is_ready`](Self::is_ready)). If the cluster can't be reached, it goes
+    /// on trying.
+    ///
+    /// # Errors
+    /// What is wrong with the settings, with the rights of the user, or that the fleet has agreed on others.
+    pub async fn start(settings: Settings) -> Result<Self, String> {
+        Self::start_with(settings, Clock::new()).await
+    }
+
+    pub(crate) async fn start_with(settings: Settings, clock: Clock) -> Result<Self, String> {
+        settings.check()?;
+        let client = Client::new(&settings.etcd, settings.one_try())?;
+        let until = Instant::now() + settings.patience;
+        let (jobs, queue) = mpsc::channel(QUEUE);
+        let shared = Shared::new(settings, client, clock, jobs);
+        let tasks = [tokio::spawn(follow(Arc::clone(&shared))), tokio::spawn(publish(Arc::clone(&shared), queue))];
+        let node = Self { shared, tasks };
+        while Instant::now() < until {
+            let status = lock(&node.shared.status).clone();
+            match status.phase {
+                Phase::Refused => return Err(status.why),
+                Phase::Joining => sleep(Duration::from_millis(2)).await,
+                Phase::Following | Phase::Waiting => break,
+            }
+        }
+        Ok(node)
+    }
+
+    /// Whether the token is revoked. A ready node says "no" from memory, and asks etcd otherwise.
+    ///
+    /// # Errors
+    /// [`NodeError::Unknown`]: treat the token as revoked, or answer 503.
+    pub async fn is_revoked(&self, token: &str) -> Result<bool, NodeError> {
+        Ok(self.revoked_until(token).await?.is_some())
+    }
+
+    /// Until when the token is revoked, in seconds since 1970; `None` if it is not.
+    ///
+    /// # Errors
+    /// [`NodeError::Unknown`].
+    pub async fn revoked_until(&self, token: &str) -> Result<Option<u64>, NodeError> {
+        match self.shared.stopped() {
+            Some(why) => Err(NodeError::Unknown(why)),
+            None => self.shared.find(token).await,
+        }
+    }
+
+    /// Revokes a token until this time, in seconds since 1970. When this returns, this node refuses it, and so does each
+    /// ready node after `stale_after` at the latest.
+    ///
+    /// # Errors
+    /// [`NodeError::Unacknowledged`], [`NodeError::TooLate`] or [`NodeError::Full`].
+    pub async fn revoke(&self, token: &str, until: u64) -> Result<Revocation, NodeError> {
+        let (shared, settings) = (&self.shared, &self.shared.settings);
+        let latest = shared.clock.latest() + settings.longest_lifetime + settings.leeway;
+        if until > latest {
+            return Err(NodeError::TooLate { until, latest });
+        }
+        if !shared.is_live(until) {
+            let position = shared.known.load().as_ref().map_or(0, |known| known.applied());
+            return Ok(Revocation { until: None, is_new: false, position });
+        }
+        let id = shared.secret.id(token);
+        let by = Instant::now() + settings.patience;
+        let mut what = What::Revoke { end: until };
+        loop {
+            match self.change(token, what, by).await? {
+                Done { end: Some(end), is_new, position } if is_new || matches!(what, What::Revoke { .. }) => {
+                    return Ok(Revocation { until: Some(end), is_new, position });
+                }
+                // Its record can't be read, and is replaced.
+                _ => {
+                    let question = range(shared.names.token(id), 0);
+                    let record = shared.client.range(&question, by).await;
+                    let record = record.map_err(|fault| NodeError::Unacknowledged(shared.explain(fault)))?;
+                    what = match record.kvs.first() {
+                        Some(kv) if shared.secret.end(id, &kv.value).is_none() => {
+                            What::Replace { end: until, decided: kv.mod_revision }
+                        }
+                        _ => What::Revoke { end: until },
+                    };
+                }
+            }
+        }
+    }
+
+    /// Revokes a token no longer. Returns whether it was revoked.
+    ///
+    /// # Errors
+    /// [`NodeError::Unacknowledged`], or [`NodeError::Unknown`] if its record can't be read.
+    pub async fn restore(&self, token: &str) -> Result<bool, NodeError> {
+        let by = Instant::now() + self.shared.settings.patience;
+        let mut was_there = false;
+        loop {
+            let Record { end, changed: decided, .. } = self.shared.ask(self.shared.secret.id(token), by).await?;
+            if end.is_none() {
+                return Ok(was_there);
+            }
+            was_there |= end.is_some_and(|end| self.shared.is_live(end));
+            if self.change(token, What::Restore { decided }, by).await?.is_new {
+                return Ok(was_there);
+            }
+        }
+    }
+
+    async fn change(&self, token: &str, what: What, until: Instant) -> Result<Done, NodeError> {
+        if let Some(why) = self.shared.stopped() {
+            return Err(NodeError::Unacknowledged(why));
+        }
+        let (reply, done) = oneshot::channel();
+        let job = Job { id: self.shared.secret.id(token), what, until, reply: Some(reply) };
+        let late = |_| NodeError::Unacknowledged("there are too many changes at a time".into());
+        timeout_at(until, self.shared.jobs.send(job)).await.map_err(late)?.map_err(|_| gone())?;
+        done.await.map_err(|_| gone())?
+    }
+
+    /// The name by which logs and etcd know a token. It does not reveal the token.
+    pub fn token_id(&self, token: &str) -> String {
+        self.shared.secret.id(token).to_string()
+    }
+
+    /// The time in seconds since 1970, as this node counts the ends of tokens.
+    pub fn time(&self) -> u64 {
+        self.shared.clock.latest()
+    }
+
+    /// Whether the node says "not revoked" from memory.
+    pub fn is_ready(&self) -> bool {
+        self.health().state == State::Ready
+    }
+
+    /// Its settings.
+    pub fn settings(&self) -> &Settings {
+        &self.shared.settings
+    }
+
+    /// How the node is.
+    pub fn health(&self) -> Health {
+        let shared = &self.shared;
+        let status = lock(&shared.status).clone();
+        let known = shared.known.load();
+        let is_fresh = known.as_ref().is_some_and(|known| known.is_fresh(&shared.clock));
+        let state = match status.phase {
+            Phase::Waiting => State::Waiting,
+            Phase::Refused => State::Refused,
+            _ if is_fresh => State::Ready,
+            Phase::Joining => State::Joining,
+            Phase::Following => State::Stale,
+        };
+        Health {
+            node: shared.settings.node.clone(),
+            state,
+            since: status.since.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64(),
+            why: status.why,
+            position: known.as_ref().map(|known| known.applied()),
+            len: known.as_ref().map(|known| known.filter.len()),
+            clock_set_by: shared.clock.was_set_by(),
+            clock_difference: shared.tallies.clock_difference.load(Ordering::Relaxed),
+            foreign: shared.tallies.foreign.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Until when the token is revoked, as a quorum says now. This is what each request would cost without a filter.
+    ///
+    /// # Errors
+    /// [`NodeError::Unknown`].
+    pub async fn ask_etcd(&self, token: &str) -> Result<Option<u64>, NodeError> {
+        let question = range(self.shared.names.token(self.shared.secret.id(token)), 0);
+        let answer = self.shared.client.range(&question, Instant::now() + self.shared.settings.patience).await;
+        let answer = answer.map_err(|fault| NodeError::Unknown(self.shared.explain(fault)))?;
+        let end = self.shared.decide(self.shared.secret.id(token), &answer)?;
+        Ok(end.filter(|end| self.shared.is_live(*end)))
+    }
+
+    /// The figures of the filter: name, meaning, value.
+    pub(crate) fn filter_figures(&self) -> Vec<(&'static str, &'static str, f64)> {
+        let Some(known) = self.shared.known.load_full() else { return Vec::new() };
+        let stats = known.filter.stats();
+        vec![
+            ("fleet_filter_len", "entries in the filter, with those that have just ended", stats.len as f64),
+            ("fleet_filter_capacity", "how many tokens may be revoked at a time", self.shared.settings.capacity as f64),
+            ("fleet_filter_bytes", "the memory of the filter", stats.memory_usage as f64),
+            ("fleet_filter_load", "the share of slots that are taken", stats.load_factor),
+            ("fleet_filter_rate", "the expected false-positive rate at this load", stats.false_positive_rate),
+        ]
+    }
+
+    /// What the node has counted: name, meaning, value.
+    pub(crate) fn counts(&self) -> [(&'static str, &'static str, u64); 8] {
+        let tallies = &self.shared.tallies;
+        let of = |tally: &AtomicU64| tally.load(Ordering::Relaxed);
+        [
+            ("fleet_questions_total", "how often etcd was asked for a token", of(&tallies.questions)),
+            ("fleet_false_positives_total", "how often the answer was \"not revoked\"", of(&tallies.false_positives)),
+            ("fleet_joins_total", "how often all tokens were read", of(&tallies.joins)),
+            (
+                "fleet_changes_total",
+                "changes of the set that were applied, each of 1 to 100 tokens",
+                of(&tallies.changes),
+            ),
+            (
+                "fleet_retries_total",
+                "changes that were sent again because the node had joined again",
+                of(&tallies.retries),
+            ),
+            ("fleet_foreign_total", "keys, values and deletions that are of nobody of the fleet", of(&tallies.foreign)),
+            (
+                "fleet_mended_total",
+                "revoked tokens that somebody had deleted and that were put back",
+                of(&tallies.mended),
+            ),
+            ("fleet_losses_total", "how often the cluster had lost what this node knew", of(&tallies.losses)),
+        ]
+    }
+
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Node").field(&self.health()).finish()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+}
+
+fn gone() -> NodeError {
+    NodeError::Unacknowledged("the node has ended".into())
+}
+
+/// Accepts that the cluster of these settings has lost something. Returns what, or `None` if nothing waits for that.
+///
+/// # Errors
+/// What etcd says.
+pub async fn accept(settings: &Settings) -> Result<Option<String>, String> {
+    settings.check()?;
+    let client = Client::new(&settings.etcd, settings.one_try())?;
+    let (key, until) = (Names::new(&settings.fleet).history(), Instant::now() + settings.patience);
+    loop {
+        let answer = client.range(&range(key.clone(), 0), until).await.map_err(|fault| fault.to_string())?;
+        let Some(found) = answer.kvs.first() else { return Ok(None) };
+        let Some(lost) = History::parse(Some(&found.value)).lost else { return Ok(None) };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let accepted = now.max(History::parse(Some(&found.value)).accepted + 1);
+        let value = History { accepted, lost: None }.value();
+        let accepting = txn(vec![same(key.clone(), found.mod_revision)], vec![put(key.clone(), value, 0)], vec![]);
+        if client.txn(&accepting, until).await.map_err(|fault| fault.to_string())?.succeeded {
+            return Ok(Some(lost));
+        }
+    }
+}

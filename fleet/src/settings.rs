@@ -1,0 +1,197 @@
+//! The settings of a node, and which of them all nodes of its fleet share.
+
+use std::fmt;
+use std::time::Duration;
+
+use concurrent_cuckoo_filter::{BuildError, ExpiringCuckooFilter, StableHashBuilder};
+
+use crate::etcd::Etcd;
+use crate::keys::Secret;
+
+/// Only hashes are used, so the type of the keys does not matter.
+pub(crate) type Filter = ExpiringCuckooFilter<[u8], StableHashBuilder>;
+
+/// The number of the format of keys and values. Nodes of another one do not start.
+const FORMAT: u32 = 1;
+
+/// The settings of a node.
+#[derive(Clone)]
+pub struct Settings {
+    /// The name of this node, for logs.
+    pub node: String,
+    /// Where the cluster is.
+    pub etcd: Etcd,
+    /// The name of the fleet: letters, digits, `.`, `_` and `-`. It is the first part of its keys, so one cluster can
+    /// have several.
+    pub fleet: String,
+    /// A secret that all nodes share, and nobody else has.
+    pub key: [u8; 16],
+    /// How many tokens may be revoked at a time.
+    pub capacity: usize,
+    /// The share of tokens that are not revoked, but still cost a question to etcd.
+    pub rate: f64,
+    /// The length of a tick, in seconds: how long an ended token takes up room.
+    pub resolution: u64,
+    /// The longest lifetime of a token, from its revocation to its expiry, in seconds.
+    pub longest_lifetime: u64,
+    /// How long a token is refused after its expiry, in seconds. Other services may still accept it then.
+    pub leeway: u64,
+    /// By how much the clocks of the nodes may differ, in seconds. Tokens are kept for that much longer.
+    pub clock_margin: u64,
+    /// How long a node trusts its filter without word from the cluster.
+    pub stale_after: Duration,
+    /// How long a change may take.
+    pub patience: Duration,
+    /// What a test leaves out.
+    #[cfg(test)]
+    pub(crate) skip: &'static [Step],
+}
+
+/// A step that a test can leave out, to show that it notices.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Read the deadline before the filter.
+    DeadlineFirst,
+    /// Look at the monotonic clock at all.
+    Deadline,
+    /// Compare the head at the node's own revision.
+    History,
+    /// Read the head from a quorum.
+    Quorum,
+    /// Wait until one's own watch has delivered a change.
+    Watched,
+    /// Wait for the change that was made, and not only for its number.
+    Identifier,
+    /// Compare the revision that a restore was decided on.
+    Decided,
+    /// Remember a token that somebody deleted, and put it back.
+    Mend,
+    /// Count a token as ended only if both clocks say so.
+    BothClocks,
+    /// Notice that the clock is behind the filter's.
+    BehindFilter,
+    /// Check a value.
+    Check,
+    /// Ask another member.
+    NextMember,
+    /// Read at the node's own revision.
+    OwnRevision,
+    /// Join again from the beginning after a compaction.
+    JoinAgain,
+    /// Keep an end that is too far ahead, and join again in time.
+    Renew,
+    /// Check all rights at the start.
+    Rights,
+    /// Read more than the first page of tokens.
+    Pages,
+}
+
+impl Settings {
+    /// The settings that the program has by default.
+    pub fn new(key: [u8; 16]) -> Self {
+        Self {
+            node: "node".into(),
+            etcd: Etcd::new("http://127.0.0.1:2379"),
+            fleet: "revoked".into(),
+            key,
+            capacity: 1_000_000,
+            rate: 0.001,
+            resolution: 600,
+            longest_lifetime: 86_400,
+            leeway: 60,
+            clock_margin: 30,
+            stale_after: Duration::from_secs(2),
+            patience: Duration::from_secs(10),
+            #[cfg(test)]
+            skip: &[],
+        }
+    }
+
+    /// Whether this step is taken: always, except in tests.
+    #[cfg(test)]
+    pub(crate) fn takes(&self, step: Step) -> bool {
+        !self.skip.contains(&step)
+    }
+
+    /// Says what is wrong with the settings, if something is.
+    pub fn check(&self) -> Result<(), String> {
+        let letters = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if self.fleet.is_empty() || self.fleet.len() > 64 || !self.fleet.chars().all(letters) {
+            let fleet = &self.fleet;
+            return Err(format!("--fleet {fleet:?}: give 1 to 64 ASCII letters, digits, dots, underscores or hyphens"));
+        }
+        for (name, given, least, most) in [
+            ("--resolution", self.resolution, 1, self.longest_lifetime.min(86_400)),
+            ("--longest-lifetime", self.longest_lifetime, 1, 10 * 366 * 86_400),
+            ("--leeway", self.leeway, 0, 86_400),
+            ("--clock-margin", self.clock_margin, 0, 86_400),
+            ("--capacity", self.capacity as u64, 1, 1_000_000_000),
+        ] {
+            if given < least || given > most {
+                return Err(format!("{name} is {given}; give {least} to {most}"));
+            }
+        }
+        for (name, given, least, most) in
+            [("--stale-after", self.stale_after, 100, 3_600_000), ("--patience", self.patience, 100, 60_000)]
+        {
+            if given.as_millis() < least || given.as_millis() > most {
+                return Err(format!("{name} is {given:?}; give {least} ms to {most} ms"));
+            }
+        }
+        self.filter(1).map(drop).map_err(|error| format!("no filter can have these settings: {error}"))
+    }
+
+    /// How often the cluster is asked for its head.
+    pub(crate) fn beat(&self) -> Duration {
+        (self.stale_after / 8).clamp(Duration::from_millis(10), Duration::from_millis(250))
+    }
+
+    /// How long one question to one member may take.
+    pub(crate) fn one_try(&self) -> Duration {
+        (self.stale_after / 3).clamp(Duration::from_millis(100), Duration::from_secs(1))
+    }
+
+    /// The longest time from a revocation until its entry may go, in seconds.
+    pub(crate) fn longest(&self) -> u64 {
+        self.longest_lifetime + self.leeway + self.clock_margin
+    }
+
+    /// The tick at which an entry expires that must be found until this time.
+    pub(crate) fn tick(&self, end: u64) -> u64 {
+        end.saturating_add(self.clock_margin).div_ceil(self.resolution)
+    }
+
+    /// An empty filter for this many tokens. There is room beyond that: while the lifetime of a token is extended it
+    /// has two entries, ended ones stay for a while, and nodes that revoke at the same time may do some too many.
+    pub(crate) fn filter(&self, capacity: usize) -> Result<Filter, BuildError> {
+        Filter::builder_with_hasher(StableHashBuilder::with_key(self.key))
+            .capacity(capacity.saturating_add(capacity / 32).saturating_add(1000))
+            // One more, since the first tick is partly over.
+            .lifetime_in_ticks(self.longest().div_ceil(self.resolution) + 1)
+            .false_positive_rate(self.rate)
+            .build()
+    }
+
+    /// What all nodes must have in common. Two agreements are the same if these texts are.
+    pub(crate) fn agreement(&self) -> String {
+        format!(
+            "format {FORMAT}, key {}, capacity {}, rate {}, resolution {} s, longest lifetime {} s, leeway {} s, clock \
+             margin {} s",
+            Secret::new(self.key).fingerprint(),
+            self.capacity,
+            self.rate,
+            self.resolution,
+            self.longest_lifetime,
+            self.leeway,
+            self.clock_margin
+        )
+    }
+}
+
+/// Leaves out the key.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings").field("node", &self.node).field("fleet", &self.fleet).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,288 @@
+//! What the tasks of a node share, and how the record in etcd decides.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use arc_swap::ArcSwapOption;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use crate::clock::Clock;
+use crate::error::NodeError;
+use crate::etcd::messages::RangeResponse;
+use crate::etcd::{Client, Fault, range, response_range, txn};
+use crate::filter::{Known, Verdict, now};
+use crate::keys::{ChangeId, History, Names, Secret, TokenId};
+use crate::settings::Settings;
+
+/// How long a question for one token may take.
+const QUESTION: Duration = Duration::from_secs(2);
+
+/// The head at the revision that the node has applied: which history it knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// 0 if there is none.
+    pub(crate) revision: i64,
+    pub(crate) value: Vec<u8>,
+}
+
+impl Head {
+    pub(crate) fn of(answer: &RangeResponse) -> Self {
+        match answer.kvs.first() {
+            Some(head) => Self { revision: head.mod_revision, value: head.value.to_vec() },
+            None => Self::default(),
+        }
+    }
+}
+
+/// What a node remembers of the cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    /// The revision up to which it has applied everything, and the head there.
+    pub(crate) revision: i64,
+    pub(crate) head: Head,
+    pub(crate) accepted: u64,
+}
+
+/// What the node does at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It reads the tokens.
+    Joining,
+    /// It has a filter and follows the changes.
+    Following,
+    /// The cluster has lost something, and an operator has to accept it.
+    Waiting,
+    /// It has other settings than its fleet, or lacks a right.
+    Refused,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Status {
+    pub(crate) phase: Phase,
+    pub(crate) since: SystemTime,
+    pub(crate) why: String,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Tallies {
+    pub(crate) questions: AtomicU64,
+    pub(crate) false_positives: AtomicU64,
+    pub(crate) joins: AtomicU64,
+    pub(crate) changes: AtomicU64,
+    pub(crate) foreign: AtomicU64,
+    pub(crate) mended: AtomicU64,
+    pub(crate) losses: AtomicU64,
+    pub(crate) retries: AtomicU64,
+    /// By how many seconds another node's clock was ahead of this one's at its last change, or behind.
+    pub(crate) clock_difference: AtomicI64,
+}
+
+pub(crate) fn count(tally: &AtomicU64) {
+    tally.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A change of one token.
+pub(crate) struct Job {
+    pub(crate) id: TokenId,
+    pub(crate) what: What,
+    pub(crate) until: Instant,
+    pub(crate) reply: Option<oneshot::Sender<Result<Done, NodeError>>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum What {
+    Revoke {
+        end: u64,
+    },
+    /// The same in the place of a record that can't be read, if that was last changed at this revision.
+    Replace {
+        end: u64,
+        decided: i64,
+    },
+    /// If the token was last changed at this revision.
+    Restore {
+        decided: i64,
+    },
+    /// Nothing but a new head.
+    Touch,
+}
+
+impl What {
+    /// The end that a record gets.
+    pub(crate) fn end(self) -> Option<u64> {
+        match self {
+            Self::Revoke { end } | Self::Replace { end, .. } => Some(end),
+            Self::Restore { .. } | Self::Touch => None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Done {
+    pub(crate) position: i64,
+    /// The end, where the token is revoked.
+    pub(crate) end: Option<u64>,
+    /// Whether this change did it.
+    pub(crate) is_new: bool,
+}
+
+/// What a quorum says of a token.
+pub(crate) struct Record {
+    /// Until when it is revoked.
+    pub(crate) end: Option<u64>,
+    /// The revision of its last change; 0 if it has no record.
+    pub(crate) changed: i64,
+    /// It has no record, and had one at the revision that the node has applied.
+    pub(crate) was_there: bool,
+}
+
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    pub(crate) names: Names,
+    pub(crate) secret: Secret,
+    pub(crate) client: Client,
+    pub(crate) clock: Clock,
+    pub(crate) known: ArcSwapOption<Known>,
+    pub(crate) memory: Mutex<Option<Memory>>,
+    pub(crate) status: Mutex<Status>,
+    /// Who waits for a change to come back from the watch. It gets the revision.
+    pub(crate) pending: Mutex<HashMap<ChangeId, oneshot::Sender<i64>>>,
+    pub(crate) jobs: mpsc::Sender<Job>,
+    pub(crate) tallies: Tallies,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    pub(crate) fn new(settings: Settings, client: Client, clock: Clock, jobs: mpsc::Sender<Job>) -> Arc<Self> {
+        let status = Status { phase: Phase::Joining, since: SystemTime::now(), why: "it has just started".into() };
+        Arc::new(Self {
+            names: Names::new(&settings.fleet),
+            secret: Secret::new(settings.key),
+            client,
+            clock,
+            known: ArcSwapOption::empty(),
+            memory: Mutex::default(),
+            status: Mutex::new(status),
+            pending: Mutex::default(),
+            jobs,
+            tallies: Tallies::default(),
+            settings,
+        })
+    }
+
+    pub(crate) fn enter(&self, phase: Phase, why: impl Into<String>) {
+        let mut status = lock(&self.status);
+        let why = why.into();
+        if (status.phase, &status.why) != (phase, &why) {
+            match phase {
+                Phase::Waiting | Phase::Refused => tracing::error!(state = ?phase, "{why}"),
+                _ => tracing::info!(state = ?phase, "{why}"),
+            }
+            *status = Status { phase, since: SystemTime::now(), why };
+        }
+    }
+
+    /// Why the node answers nothing and changes nothing, if so.
+    pub(crate) fn stopped(&self) -> Option<String> {
+        let status = lock(&self.status);
+        matches!(status.phase, Phase::Waiting | Phase::Refused).then(|| status.why.clone())
+    }
+
+    /// Until when the token is revoked, or `None` if it is not.
+    pub(crate) async fn find(&self, token: &str) -> Result<Option<u64>, NodeError> {
+        let id = self.secret.id(token);
+        let hash = self.secret.hash(id);
+        // Again if the node was stopped while it waited for an answer.
+        for _ in 0..2 {
+            let Some(known) = self.known.load_full() else { break };
+            match known.lookup(hash, &self.settings, &self.clock) {
+                Verdict::NotRevoked => return Ok(None),
+                Verdict::Unsure => break,
+                Verdict::Perhaps => {
+                    count(&self.tallies.questions);
+                    // By any member, at the node's own revision: so never older than the filter.
+                    let revision = if takes!(self.settings, OwnRevision) { known.applied() } else { 0 };
+                    let mut question = range(self.names.token(id), revision);
+                    question.serializable = true;
+                    let Ok(answer) = self.client.range(&question, Instant::now() + QUESTION / 2).await else { break };
+                    if known.is_fresh(&self.clock) || !takes!(self.settings, Deadline) {
+                        let end = self.decide(id, &answer)?.or(known.missing_end(id));
+                        if end.is_none() {
+                            count(&self.tallies.false_positives);
+                        }
+                        return Ok(end.filter(|end| self.is_live(*end)));
+                    }
+                }
+            }
+        }
+        let record = self.ask(id, Instant::now() + QUESTION).await?;
+        let end = record.end.or(self.known.load().as_ref().and_then(|known| known.missing_end(id)));
+        match end.filter(|end| self.is_live(*end)) {
+            // A node has restored it, or somebody else has deleted it.
+            None if record.was_there => {
+                Err(NodeError::Unknown("its record is gone, and the node has not heard why".into()))
+            }
+            end => Ok(end),
+        }
+    }
+
+    /// Whether a token of this end is still refused.
+    pub(crate) fn is_live(&self, end: u64) -> bool {
+        now(&self.settings, &self.clock) < end.saturating_add(self.settings.clock_margin)
+    }
+
+    /// What a quorum says of the token now, in the history that the node knows.
+    pub(crate) async fn ask(&self, id: TokenId, until: Instant) -> Result<Record, NodeError> {
+        if let Some(why) = self.stopped() {
+            return Err(NodeError::Unknown(why));
+        }
+        count(&self.tallies.questions);
+        let mut questions = vec![range(self.names.token(id), 0).into(), range(self.names.history(), 0).into()];
+        let memory = lock(&self.memory).clone();
+        if let Some(memory) = memory.as_ref().filter(|_| takes!(self.settings, History)) {
+            questions.push(range(self.names.head(), memory.revision).into());
+            questions.push(range(self.names.token(id), memory.revision).into());
+        }
+        let answer = self.client.txn(&txn(vec![], questions, vec![]), until).await;
+        let answer = answer.map_err(|fault| NodeError::Unknown(self.explain(fault)))?;
+        let history = History::parse(response_range(&answer, 1).kvs.first().map(|kv| &kv.value[..]));
+        if let Some(lost) = history.lost {
+            return Err(NodeError::Unknown(lost));
+        }
+        if let Some(memory) = memory
+            && takes!(self.settings, History)
+            && (Head::of(&response_range(&answer, 2)) != memory.head || history.accepted != memory.accepted)
+        {
+            return Err(NodeError::Unknown("the cluster has another history than this node knows".into()));
+        }
+        let (record, before) = (response_range(&answer, 0), response_range(&answer, 3));
+        let end_before = before.kvs.first().and_then(|kv| self.secret.end(id, &kv.value));
+        Ok(Record {
+            end: self.decide(id, &record)?,
+            changed: record.kvs.first().map_or(0, |kv| kv.mod_revision),
+            was_there: record.kvs.is_empty() && end_before.is_some_and(|end| self.is_live(end)),
+        })
+    }
+
+    /// The end in a record.
+    pub(crate) fn decide(&self, id: TokenId, record: &RangeResponse) -> Result<Option<u64>, NodeError> {
+        let Some(record) = record.kvs.first() else { return Ok(None) };
+        match self.secret.end(id, &record.value) {
+            Some(end) => Ok(Some(end)),
+            None if takes!(self.settings, Check) => {
+                Err(NodeError::Unknown(format!("the record of token {id} is damaged; revoke it again")))
+            }
+            None => Ok(None),
+        }
+    }
+
+    pub(crate) fn explain(&self, fault: Fault) -> String {
+        format!("etcd can't be asked: {fault}")
+    }
+}

@@ -1,0 +1,135 @@
+//! Clocks that are set, and machines that sleep.
+
+use super::*;
+
+const HOUR: i64 = 3600;
+
+/// Sets the machine's clock of a node.
+fn set(node: &Node, seconds: i64) {
+    node.shared().clock.shift[0].store(seconds, Ordering::SeqCst);
+}
+
+/// Lets time pass, for this node alone.
+fn pass(node: &Node, seconds: i64) {
+    node.shared().clock.shift[0].fetch_add(seconds, Ordering::SeqCst);
+    node.shared().clock.shift[1].fetch_add(seconds * 1_000_000_000, Ordering::SeqCst);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_set_ends_nothing_early_and_stops_no_changes() {
+    needs_etcd!();
+    let cluster = Cluster::start(3, &[]);
+    let node = Arc::new(start(settings(&cluster.urls(0), &[])).await);
+    let other = start(settings(&cluster.urls(1), &[])).await;
+    let control = control(&cluster, 0, &[Step::BothClocks]).await;
+    for node in [&*node, &control] {
+        revoke(node, "alice").await;
+    }
+    // Also while the clock is being set. (A storm found a moment at which it was not so.)
+    let is_over = Arc::new(AtomicBool::new(false));
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let (node, is_over) = (Arc::clone(&node), Arc::clone(&is_over));
+        asking.spawn(async move {
+            while !is_over.load(Ordering::SeqCst) {
+                assert_ne!(node.is_revoked("alice").await, Ok(false));
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+    for seconds in [12, -12, HOUR, -HOUR, 24 * HOUR, -24 * HOUR, 400 * 24 * HOUR, -400 * 24 * HOUR, 0] {
+        set(&node, seconds);
+        ready(&node).await;
+        for node in [&*node, &other] {
+            assert!(answer(node, "alice").await && !answer(node, "bob").await, "set by {seconds} s");
+        }
+        let token = format!("at {seconds}").replace(' ', "-");
+        // By a real clock: the client has its own.
+        let exp = other.time() + 1800;
+        until("a change", async || node.revoke(&token, exp).await.ok()).await;
+        assert!(answer(&node, &token).await, "set by {seconds} s");
+        until("the other to know", async || answer(&other, &token).await.then_some(())).await;
+        until("it to be restored", async || node.restore(&token).await.ok()).await;
+    }
+    is_over.store(true, Ordering::SeqCst);
+    while let Some(asked) = asking.join_next().await {
+        asked.unwrap();
+    }
+    set(&control, 24 * HOUR);
+    until("control: with one clock it has ended", async || (!answer(&control, "alice").await).then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_started_with_a_wrong_clock_is_right_when_that_is_set() {
+    needs_etcd!();
+    let cluster = Cluster::start(3, &[]);
+    let other = start(settings(&cluster.urls(0), &[])).await;
+    revoke(&other, "alice").await;
+    let wrong = async |seconds: i64, skip| {
+        let clock = Clock::with_shift(Arc::new([seconds.into(), 0.into()]));
+        let node = Node::start_with(settings(&cluster.urls(0), skip), clock).await.unwrap();
+        ready(&node).await;
+        node
+    };
+    let ahead = async |skip: &'static [Step]| {
+        let node = wrong(2 * HOUR, skip).await;
+        assert!(!answer(&node, "alice").await, "a node that starts with a wrong clock believes it");
+        set(&node, 0);
+        node
+    };
+    let (node, control) = (ahead(&[]).await, ahead(&[Step::BehindFilter]).await);
+    assert!(answer(&node, "alice").await);
+    ready(&node).await;
+    assert!(answer(&node, "alice").await);
+    ready(&control).await;
+    assert!(!answer(&control, "alice").await, "control: its filter has forgotten the token");
+    // All nodes see that the clock of the one that makes a change differs.
+    let behind = wrong(-2 * HOUR, &[]).await;
+    until("the difference to be seen", async || {
+        _ = behind.revoke("carol", behind.time() + 1800).await;
+        _ = behind.restore("carol").await;
+        (other.health().clock_difference < -HOUR).then_some(())
+    })
+    .await;
+}
+
+/// A node whose clock is ahead may write ends that the filters of others can't hold.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_that_is_too_far_ahead_is_kept() {
+    needs_etcd!();
+    let cluster = Cluster::start(3, &[]);
+    let ahead = start(settings(&cluster.urls(0), &[])).await;
+    let (node, control) =
+        (start(settings(&cluster.urls(1), &[])).await, start(settings(&cluster.urls(1), &[Step::Renew])).await);
+    set(&ahead, 24 * HOUR);
+    let end = node.time() + 10 * 3600;
+    ahead.revoke("alice", end).await.unwrap();
+    for node in [&node, &control] {
+        until("it to know", async || answer(node, "alice").await.then_some(())).await;
+        // Hour after hour, as the machine's clock and the monotonic one go on.
+        for _ in 0..6 {
+            pass(node, 1000);
+            ready(node).await;
+            tokio::time::sleep(node.settings().beat() * 2).await;
+        }
+        ready(node).await;
+    }
+    assert!(answer(&node, "alice").await);
+    assert!(!answer(&control, "alice").await, "control: its entry has expired");
+}
+
+/// A storm found this: entries that end before their tokens do had expired for a moment before the node joined again.
+#[test]
+fn a_filter_that_has_to_be_left_keeps_its_entries() {
+    let settings = settings("http://127.0.0.1:1", &[]);
+    let clock = Clock::with_shift(Arc::new([(-24 * HOUR).into(), 0.into()]));
+    let known = crate::filter::Known::new(&settings, &clock, 10, 1).unwrap();
+    known.put(&settings, 17, Clock::new().earliest() + 1800, None).unwrap();
+    known.extend(clock.now().plus(LONGEST));
+    assert!(known.advance(&settings, &clock));
+    clock.shift[0].store(0, Ordering::SeqCst);
+    clock.shift[1].store(24 * HOUR * 1_000_000_000, Ordering::SeqCst);
+    known.extend(clock.now().plus(LONGEST));
+    assert!(!known.advance(&settings, &clock), "the node has to join again");
+    assert_ne!(known.lookup(17, &settings, &clock), crate::filter::Verdict::NotRevoked);
+}

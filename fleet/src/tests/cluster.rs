@@ -1,0 +1,167 @@
+//! Members of the cluster that are killed, cut off, stopped, slow, full, or behind.
+
+use super::support::proxy::Mode;
+use super::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leaders_that_are_killed_and_disks_that_are_full_lose_no_acknowledged_change() {
+    needs_etcd!();
+    let (mut cluster, nodes) = three(&[]).await;
+    let changes = Changes::start(&nodes);
+    for _ in 0..3 {
+        changes.more().await;
+        let leader = cluster.leader();
+        cluster.kill(leader);
+        changes.more().await;
+        cluster.restart(leader);
+    }
+    let follower = (cluster.leader() + 1) % 3;
+    cluster.members[follower].fill_disk();
+    until("the member to notice", async || (!cluster.members[follower].is_alive()).then_some(())).await;
+    changes.more().await;
+    cluster.restart(follower);
+    // A disk that is slow: the leader stops again and again.
+    for _ in 0..5 {
+        let leader = cluster.leader();
+        cluster.pause(leader, true);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        cluster.pause(leader, false);
+        changes.more().await;
+    }
+    changes.check(&nodes).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_at_a_member_without_a_quorum_says_no_only_while_that_is_sure() {
+    needs_etcd!();
+    let cluster = Cluster::start(3, &[]);
+    let lone = (cluster.leader() + 1) % 3;
+    let other = start(settings(&cluster.urls(lone + 1), &[])).await;
+    // One that knows only this member, one that has others to go to, and one that asks this member alone.
+    let only = start(Settings { patience: Duration::from_secs(1), ..settings(&cluster.url(lone), &[]) }).await;
+    let moving = start(settings(&cluster.urls(lone), &[])).await;
+    let staying = start(settings(&cluster.urls(lone), &[Step::NextMember])).await;
+    let trusting = start(settings(&cluster.url(lone), &[Step::Quorum])).await;
+    revoke(&other, "before").await;
+    cluster.isolate(lone, true);
+    revoke(&other, "after").await;
+    is_in(&only, State::Stale).await;
+    assert!(only.is_revoked("after").await.is_err() && only.is_revoked("before").await.is_err(), "in doubt");
+    assert!(only.revoke("more", only.time() + 60).await.is_err());
+    until("its neighbour", async || answer(&moving, "after").await.then_some(())).await;
+    ready(&moving).await;
+    is_in(&staying, State::Stale).await;
+    until("control: without a quorum's word it passes", async || {
+        (trusting.is_revoked("after").await == Ok(false)).then_some(())
+    })
+    .await;
+    cluster.isolate(lone, false);
+    for node in [&only, &moving, &staying] {
+        ready(node).await;
+        until("it to know", async || answer(node, "after").await.then_some(())).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_lags_never_decides_by_what_it_had() {
+    needs_etcd!();
+    let cluster = Cluster::start(3, &[]);
+    let lagging = (cluster.leader() + 1) % 3;
+    let node = start(settings(&cluster.urls(lagging + 1), &[])).await;
+    let control = control(&cluster, lagging + 1, &[Step::OwnRevision]).await;
+    cluster.isolate(lagging, true);
+    for node in [&node, &control] {
+        revoke(node, "alice").await;
+        ready(node).await;
+        // Its questions for single tokens go to the member that lags: the last in its list.
+        node.shared().client.current.store(2, Ordering::SeqCst);
+    }
+    assert!(answer(&node, "alice").await);
+    until("control: the newest that this member has", async || {
+        control.shared().client.current.store(2, Ordering::SeqCst);
+        (control.is_revoked("alice").await == Ok(false)).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_space_changes_fail_and_answers_go_on() {
+    needs_etcd!();
+    let cluster = Cluster::start(3, &["--quota-backend-bytes", "4194304"]);
+    let node = start(settings(&cluster.urls(0), &[])).await;
+    revoke(&node, "alice").await;
+    let large = "x".repeat(100_000);
+    until("no space", async || {
+        let mut ctl = std::process::Command::new("etcdctl");
+        ctl.env("ETCDCTL_API", "3").args(["--endpoints", &cluster.url(0), "put", "junk", &large]);
+        String::from_utf8_lossy(&ctl.output().unwrap().stderr).contains("space exceeded").then_some(())
+    })
+    .await;
+    let error = until("a refusal", async || node.revoke("bob", node.time() + 60).await.err()).await;
+    assert!(error.to_string().contains("no space left"), "{error}");
+    ready(&node).await;
+    assert!(answer(&node, "alice").await);
+    assert_eq!(node.is_revoked("carol").await, Ok(false));
+    // As an operator does it.
+    cluster.ctl(&["compact", &cluster.revision().to_string()]);
+    cluster.ctl(&["defrag"]);
+    cluster.ctl(&["alarm", "disarm"]);
+    revoke(&node, "bob").await;
+    assert!(answer(&node, "bob").await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_a_compaction_has_passed_joins_again() {
+    needs_etcd!();
+    let cluster = Cluster::start(3, &[]);
+    let node = start(settings(&cluster.url(0), &[])).await;
+    let control = start(settings(&cluster.url(0), &[Step::JoinAgain])).await;
+    let other = start(settings(&cluster.url(1), &[])).await;
+    revoke(&other, "alice").await;
+    cluster.members[0].clients.set(Mode::Cut);
+    for node in [&node, &control] {
+        is_in(node, State::Stale).await;
+    }
+    revoke(&other, "bob").await;
+    assert_eq!(other.restore("alice").await, Ok(true));
+    cluster.ctl(&["compact", &cluster.revision().to_string()]);
+    ready(&other).await;
+    cluster.members[0].clients.set(Mode::Forward);
+    ready(&node).await;
+    assert_eq!(node.shared().tallies.joins.load(Ordering::SeqCst), 2);
+    assert!(answer(&node, "bob").await && !answer(&node, "alice").await);
+    assert_ne!(control.health().state, State::Ready, "control: it asks for what is not there any more");
+    assert_eq!(other.shared().tallies.joins.load(Ordering::SeqCst), 1, "a node that follows needs not join again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_of_many_pages_are_joined() {
+    needs_etcd!();
+    const TOKENS: u64 = 25_000;
+    let cluster = Cluster::start(3, &[]);
+    let settings = Settings { capacity: 30_000, ..settings(&cluster.urls(0), &[]) };
+    let node = Arc::new(start(settings.clone()).await);
+    let mut tasks = tokio::task::JoinSet::new();
+    for nth in 0..1000 {
+        let node = Arc::clone(&node);
+        tasks.spawn(async move {
+            for number in (nth..TOKENS).step_by(1000) {
+                node.revoke(&number.to_string(), node.time() + 1800).await.unwrap();
+            }
+        });
+    }
+    while let Some(done) = tasks.join_next().await {
+        done.unwrap();
+    }
+    let missing = |node: &Node| {
+        let (shared, known) = (node.shared(), node.shared().known.load_full().unwrap());
+        let is_in =
+            |number: &u64| known.filter.contains_hash(shared.secret.hash(shared.secret.id(&number.to_string())));
+        (0..TOKENS).filter(|number| !is_in(number)).count()
+    };
+    assert_eq!(missing(&node), 0);
+    let other = start(settings.clone()).await;
+    assert_eq!((missing(&other), other.health().len), (0, Some(TOKENS as usize)));
+    let control = start(Settings { skip: &[Step::Pages], ..settings }).await;
+    assert!(missing(&control) > 0, "control: the first page alone");
+}

@@ -1,0 +1,60 @@
+//! Answers of the cluster that are lost, late, or come twice.
+
+use super::support::proxy::Mode;
+use super::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_are_lost_late_or_repeated_change_nothing() {
+    needs_etcd!();
+    let (cluster, nodes) = three(&[]).await;
+    let changes = Changes::start(&nodes);
+    for mode in [
+        Mode::SilentAnswers,
+        Mode::Twice,
+        Mode::Late(Duration::from_millis(100)),
+        Mode::Silent,
+        Mode::Late(Duration::from_secs(3)),
+        Mode::Cut,
+    ] {
+        for round in 0..3 {
+            cluster.members[round].clients.set(mode);
+        }
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        for member in &cluster.members {
+            member.clients.set(Mode::Cut);
+            member.clients.set(Mode::Forward);
+        }
+        changes.more().await;
+    }
+    changes.check(&nodes).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_whose_answers_are_lost_counts_once() {
+    needs_etcd!();
+    let cluster = Cluster::start(3, &[]);
+    let (node, other) = (start(settings(&cluster.url(0), &[])).await, start(settings(&cluster.url(1), &[])).await);
+    // Afterwards it has a lease for its tokens.
+    revoke(&node, "bob").await;
+    let before = cluster.revision();
+    cluster.members[0].clients.set(Mode::SilentAnswers);
+    let node = Arc::new(node);
+    let revoking = {
+        let node = Arc::clone(&node);
+        tokio::spawn(async move { node.revoke("alice", node.time() + 600).await })
+    };
+    until("it to be made", async || answer(&other, "alice").await.then_some(())).await;
+    until("it to be made again", async || (cluster.revision() > before + 1).then_some(())).await;
+    assert!(!revoking.is_finished(), "nobody has told the node");
+    cluster.members[0].clients.set(Mode::Cut);
+    cluster.members[0].clients.set(Mode::Forward);
+    revoking.await.unwrap().unwrap();
+    assert!(answer(&node, "alice").await);
+    for node in [&*node, &other] {
+        ready(node).await;
+        assert_eq!(node.health().len, Some(2));
+    }
+    assert_eq!(other.restore("alice").await, Ok(true));
+    until("it to be gone", async || (node.is_revoked("alice").await == Ok(false)).then_some(())).await;
+    until("its entry to be gone", async || (node.health().len == Some(1)).then_some(())).await;
+}

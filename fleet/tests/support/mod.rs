@@ -1,0 +1,48 @@
+//! For tests: a cluster of etcd on this machine, and the network around it.
+
+#![allow(
+    dead_code,
+    unreachable_pub,
+    missing_docs,
+    missing_debug_implementations,
+    reason = "two test programs use parts of it"
+)]
+
+pub mod cluster;
+pub mod proxy;
+
+use std::env;
+use std::time::{Duration, Instant};
+
+/// The longest wait for something that must happen sooner or later, on the slowest machine.
+pub const LONGEST: Duration = Duration::from_secs(120);
+
+/// Whether there is an etcd to test with.
+pub fn has_etcd() -> bool {
+    let found = |program: &str| {
+        env::split_paths(&env::var_os("PATH").unwrap_or_default()).any(|folder| folder.join(program).is_file())
+    };
+    if found("etcd") && found("etcdctl") {
+        return true;
+    }
+    assert_ne!(
+        env::var("FLEET_ENGINE").as_deref(),
+        Ok("required"),
+        "etcd or etcdctl is not installed, and is required"
+    );
+    eprintln!("skipped: etcd or etcdctl is not installed; ci/fleet --install installs them");
+    false
+}
+
+/// Waits until there is an answer.
+#[track_caller]
+pub fn wait<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(start.elapsed() < LONGEST, "waited {LONGEST:?} for {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
