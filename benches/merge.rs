@@ -9,13 +9,12 @@
 //!   its ratio to that of `qfilter`: the median of the rounds, with the min and max. "The keys inserted" adds the
 //!   same keys to a filter of ten million by `insert_batch`.
 //! - **parts**: several threads put twenty million keys into an empty filter. Either each fills a part of its own,
-//!   and the parts are then put together (`fill_in_parts`), or all insert into the one filter, by `insert_batch`.
+//!   and then adds it to the whole (`empty_like`, `absorb`), or all insert into the one filter, by `insert_batch`.
 //!   Wall-clock time, with the memory.
 //! - **digests**: how long the digest of a table of 192 MB takes, 95 % full, and that of one whose entries expire.
 
 mod support;
 
-use std::error::Error;
 use std::hint::black_box;
 use std::thread;
 use std::time::Instant;
@@ -163,29 +162,21 @@ fn parts(all: u64, rounds: usize) {
         let (mut together, mut in_parts) = (Vec::new(), Vec::new());
         for _ in 0..rounds {
             let whole = filter(all, 0.001);
-            together.push(
-                all as f64
-                    / 1e6
-                    / seconds(|| {
-                        thread::scope(|scope| {
-                            for nth in 0..threads {
-                                let whole = &whole;
-                                scope.spawn(move || {
-                                    whole.insert_hash_batch(share(threads, nth)).expect("there is room")
-                                });
-                            }
-                        });
-                    }),
-            );
+            // The speed of as many threads, each of which does this.
+            let speed = |work: &(dyn Fn(u64) + Sync)| {
+                let seconds =
+                    seconds(|| thread::scope(|scope| (0..threads).for_each(|nth| _ = scope.spawn(move || work(nth)))));
+                all as f64 / 1e6 / seconds
+            };
+            let fill = |filter: &Filter, nth| filter.insert_hash_batch(share(threads, nth)).expect("there is room");
+            together.push(speed(&|nth| _ = fill(&whole, nth)));
             let digest = whole.digest().expect("memory for it");
             whole.clear();
-            let fill = |nth, part: &Filter| -> Result<(), Box<dyn Error + Send + Sync>> {
-                part.insert_hash_batch(share(threads, nth as u64))?;
-                Ok(())
-            };
-            in_parts.push(
-                all as f64 / 1e6 / seconds(|| whole.fill_in_parts(threads as usize, fill).expect("there is room")),
-            );
+            in_parts.push(speed(&|nth| {
+                let part = whole.empty_like().expect("memory for it");
+                fill(&part, nth);
+                whole.absorb(&part).expect("there is room");
+            }));
             assert_eq!(whole.digest().expect("memory for it"), digest);
         }
         let ratio = Spread::of_ratios(&in_parts, &together);

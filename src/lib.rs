@@ -84,7 +84,6 @@
 //! | `snapshot` | `save` and `load`, to and from readers, writers and files |
 //! | `stable-hash` | `StableHashBuilder`, a keyed hasher (SipHash-1-3) with the same output everywhere |
 //! | `serde` | filters serialize as snapshots; so does `Stats` |
-//! | `metrics` | `Stats::publish`, through the `metrics` facade |
 //! | `huge-pages` | large tables on pages of 2 MiB, on Linux |
 //!
 //! # Guide
@@ -107,18 +106,19 @@
 // |---|---|---|
 // | model | what models see of the crate; only they compile it | |
 // | filter | the public types: filters, builders, statistics | |
-// | growth | one table that is replaced by larger and smaller ones while it is used | CONCURRENT |
+// | growth | a table that grows and shrinks by some buckets at a time while it is used | CONCURRENT |
 // | snapshot | the format, reading and writing it, files, serde | PURE, and files |
 // | table | one table: the protocol (`stripe.rs`), operations, saves | CONCURRENT |
 // | plan | what is decided before the table changes: paths, sizes, batches | PURE |
 // | error | what can go wrong | PURE |
 // | word | 64 bits as a bucket; from hashes to fingerprints and buckets | PURE |
 // | hasher | the hashers that come with the crate | PURE |
-// | sync | atomics and locks, or those of a model; a value that is replaced while it is read (`unsafe`); seeded bugs | |
-// | machine | memory that may be refused; all other `unsafe` code | |
+// | sync | atomics and locks, or those of a model; seeded bugs | |
+// | machine | memory that may be refused, and that gets longer while it is used; all `unsafe` code | |
 // | guide | the pages of the documentation | |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![warn(clippy::missing_errors_doc)]
 
 mod error;
 mod filter;
@@ -142,11 +142,14 @@ pub use error::insert::{InsertBatchError, InsertError, ReserveError, ValueTooLar
 pub use error::kind::FilterKind;
 #[cfg(feature = "snapshot")]
 pub use error::load::LoadError;
+#[cfg(feature = "snapshot")]
+pub use error::load_path::LoadPathError;
 pub use filter::batch_key::BatchKey;
 pub use filter::concurrent::builder::Builder;
 pub use filter::concurrent::filter::ConcurrentCuckooFilter;
 pub use filter::expiring::builder::ExpiringBuilder;
 pub use filter::expiring::filter::ExpiringCuckooFilter;
+pub use filter::figures::{Figure, FigureValue};
 pub use filter::growable::builder::GrowableBuilder;
 pub use filter::growable::filter::GrowableCuckooFilter;
 pub use filter::maplet::builder::MapletBuilder;

@@ -8,16 +8,21 @@ mod support;
 
 use std::hash::{BuildHasher, BuildHasherDefault};
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, InsertError};
-use support::{Identity, plausible};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
+use support::{Identity, Seeded, plausible, seeded};
 
 type Filter<S> = ConcurrentCuckooFilter<u64, S>;
-/// A filter whose hasher has random, secret keys of its own.
-type Keyed = ConcurrentCuckooFilter<u64>;
+/// A filter whose hasher has secret keys: the default one's, which are the same in each run, so that the counts are too.
+type Keyed = Filter<Seeded>;
 /// A filter without a secret key: each number is its own hash.
 type Unkeyed = Filter<BuildHasherDefault<Identity>>;
 
 const MILLION: usize = 1_000_000;
+
+/// A filter with the secret keys of this number.
+fn keyed(secret: u64, capacity: usize) -> Keyed {
+    Keyed::with_capacity_and_hasher(capacity, seeded(secret))
+}
 
 fn buckets<S>(filter: &Filter<S>) -> u64 {
     (filter.slots() / filter.slots_per_bucket()) as u64
@@ -89,8 +94,8 @@ fn without_a_key_keys_can_be_made_to_look_like_one() {
 
     // If the key is secret, the same keys are like any others.
     let mut mistaken = 0;
-    for _ in 0..1000 {
-        let keyed = Keyed::with_capacity(2000);
+    for secret in 0..1000 {
+        let keyed = keyed(secret, 2000);
         keyed.insert(&crafted[0]).unwrap();
         mistaken += found(&keyed, &crafted[1..]);
         assert!(crafted.iter().all(|key| keyed.insert(key).is_ok()));
@@ -108,8 +113,8 @@ fn with_a_secret_key_a_million_chosen_keys_are_like_any_others() {
     (0..MILLION / 2).for_each(|nth| unkeyed.insert(&crafted[nth]).unwrap());
     let mistaken = found(&unkeyed, &crafted[MILLION / 2..]) as f64 / (3.5 * MILLION as f64);
     assert!(mistaken > 100.0 * rate, "without a key they raise the rate: {mistaken}");
-    for _ in 0..5 {
-        let filter = Keyed::with_capacity(MILLION);
+    for secret in 0..5 {
+        let filter = keyed(secret, MILLION);
         let (inserted, others) = crafted.split_at(filter.capacity());
         assert!(inserted.iter().all(|key| filter.insert(key).is_ok()), "refused below capacity: {filter:?}");
         assert!(filter.load_factor() > 0.968, "{filter:?}");
@@ -130,7 +135,7 @@ fn without_a_key_a_share_of_the_slots_denies_others_its_square() {
     let look_alikes = look_alikes(buckets, buckets / 2, 500_000_000);
     for share in [0.1, 0.3, 0.5] {
         let unkeyed = new();
-        let keyed = Keyed::with_capacity(CAPACITY);
+        let keyed = keyed(1, CAPACITY);
         // A pair has an even bucket and an odd one.
         for keys in look_alikes.iter().take((share * buckets as f64) as usize).step_by(2) {
             for key in &keys[..2 * unkeyed.slots_per_bucket()] {
@@ -165,10 +170,9 @@ fn search_look_alikes(filter: &Keyed, key: u64, count: usize) -> Vec<u64> {
 #[test]
 #[cfg_attr(miri, ignore = "too many operations")]
 fn chosen_keys_harm_only_filters_with_this_hasher_key() {
-    let new = |hasher| Keyed::with_capacity_and_hasher(300, hasher);
-    for hasher in [DefaultHashBuilder::new(), DefaultHashBuilder::new()] {
-        let look_alikes = search_look_alikes(&new(hasher.clone()), 7, 40);
-        let attacked = new(hasher);
+    for secret in [1, 2] {
+        let look_alikes = search_look_alikes(&keyed(secret, 300), 7, 40);
+        let attacked = keyed(secret, 300);
         attacked.insert(&7).unwrap();
         assert_eq!(found(&attacked, &look_alikes), look_alikes.len(), "all seem to be present");
         let room = 2 * attacked.slots_per_bucket();
@@ -176,8 +180,8 @@ fn chosen_keys_harm_only_filters_with_this_hasher_key() {
         assert_eq!(admitted, room - 1, "refused in a nearly empty filter");
 
         let mut mistaken = 0;
-        for _ in 0..20 {
-            let filter = Keyed::with_capacity(300);
+        for other in 100..120 {
+            let filter = keyed(other, 300);
             filter.insert(&7).unwrap();
             mistaken += found(&filter, &look_alikes);
             assert!(look_alikes.iter().all(|key| filter.insert(key).is_ok()), "with another key, they are any keys");
@@ -193,8 +197,11 @@ fn chosen_keys_harm_only_filters_with_this_hasher_key() {
 fn answers_can_be_replayed_until_the_filter_is_rebuilt() {
     const COLLECTED: usize = 2000;
     for rate in [0.06, 0.001] {
-        let build = || fill(Keyed::builder().capacity(50_000).false_positive_rate(rate).build().unwrap());
-        let filter = build();
+        let build = |secret| {
+            let builder = Keyed::builder_with_hasher(seeded(secret)).capacity(50_000);
+            fill(builder.false_positive_rate(rate).build().unwrap())
+        };
+        let filter = build(1);
         let rate = filter.false_positive_rate();
         let collected: Vec<u64> = false_positives(&filter).take(COLLECTED).collect();
         assert_eq!(found(&filter, &collected), COLLECTED, "each answer is the same again");
@@ -203,7 +210,7 @@ fn answers_can_be_replayed_until_the_filter_is_rebuilt() {
         let (mistaken, expected) = (found(&filter, &neighbours) as f64, rate * neighbours.len() as f64);
         assert!(plausible(mistaken, expected), "{mistaken} neighbours of false positives for {expected}");
 
-        let mistaken = (0..10).map(|_| found(&build(), &collected)).sum::<usize>() as f64;
+        let mistaken = (100..110).map(|secret| found(&build(secret), &collected)).sum::<usize>() as f64;
         let expected = rate * 10.0 * COLLECTED as f64;
         assert!(plausible(mistaken, expected), "{mistaken} after ten rebuilds for {expected}");
     }
@@ -213,7 +220,7 @@ fn answers_can_be_replayed_until_the_filter_is_rebuilt() {
 #[test]
 #[cfg_attr(miri, ignore = "too many operations")]
 fn removing_false_positives_removes_present_keys() {
-    let filter = fill(Keyed::with_capacity(100_000));
+    let filter = fill(keyed(1, 100_000));
     let missed = || stored(&filter).filter(|key| !filter.contains(key)).count();
 
     // A user who removes only their own keys removes nothing of anybody else's.

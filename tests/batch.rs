@@ -13,7 +13,7 @@ use concurrent_cuckoo_filter::{
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use support::{LAYOUTS, Layout, Raw, build, hashes, scattered};
+use support::{LAYOUTS, Layout, Raw, build, hashes, scattered, seeded};
 
 /// Sizes of batches: none, one, some, and a few more or less than the keys that are hashed at a time or prefetched
 /// at a time.
@@ -114,13 +114,14 @@ fn every_type_adds_absent_keys_by_batches() {
     let keys: Vec<u64> = (0..1000).map(|key| key % 600).collect();
     let is_first: Vec<bool> = (0..1000).map(|nth| nth < 600).collect();
 
-    let growable = GrowableCuckooFilter::<u64>::builder().capacity(10).false_positive_rate(1e-6).build().unwrap();
+    let builder = GrowableCuckooFilter::<u64, _>::builder_with_hasher(seeded(1)).capacity(10);
+    let growable = builder.false_positive_rate(1e-6).build().unwrap();
     let mut added = Vec::new();
     assert_eq!(growable.insert_if_absent_batch(&keys, &mut added), Ok(600));
     assert_eq!((&added, growable.len()), (&is_first, 600));
 
-    let builder = ExpiringCuckooFilter::<u64>::builder().capacity(1000).false_positive_rate(1e-6);
-    let expiring = builder.lifetime_in_ticks(15).build().unwrap();
+    let builder = ExpiringCuckooFilter::<u64, _>::builder_with_hasher(seeded(1)).capacity(1000);
+    let expiring = builder.false_positive_rate(1e-6).lifetime_in_ticks(15).build().unwrap();
     added.clear();
     let error = expiring.insert_if_absent_batch(&keys, &mut added).unwrap_err();
     assert!(matches!(error.error, InsertError::ClockNotSet) && added.is_empty(), "{error}");
@@ -130,8 +131,8 @@ fn every_type_adds_absent_keys_by_batches() {
     expiring.advance_to(114);
     assert!(keys.iter().all(|key| expiring.contains(key)), "they have the whole lifetime");
 
-    let builder = ConcurrentCuckooMaplet::<u64>::builder().capacity(1000).false_positive_rate(1e-6);
-    let maplet = builder.value_bits(4).build().unwrap();
+    let builder = ConcurrentCuckooMaplet::<u64, _>::builder_with_hasher(seeded(1)).capacity(1000);
+    let maplet = builder.false_positive_rate(1e-6).value_bits(4).build().unwrap();
     let mut had = Vec::new();
     // A hundred come twice before the one that is refused.
     let twice = keys[..500].iter().chain(&keys[..100]).chain(&keys[500..]);
@@ -165,7 +166,7 @@ fn a_batch_tells_near_collisions_apart_as_single_lookups_do() {
 
 #[test]
 fn a_key_may_come_often_in_a_batch() {
-    let filter = ConcurrentCuckooFilter::<str>::with_capacity(100);
+    let filter = ConcurrentCuckooFilter::<str, _>::with_capacity_and_hasher(100, seeded(1));
     assert_eq!(filter.insert_batch(["a", "b", "a", "a"]), Ok(4));
     assert_eq!((filter.count("a"), filter.count("b"), filter.len()), (3, 1, 4));
     let mut found = Vec::new();
@@ -408,8 +409,7 @@ fn an_iterator_may_use_the_filter() {
 
 #[test]
 fn the_operations_by_hash_are_those_by_key() {
-    let builder = ConcurrentCuckooFilter::<str>::builder().capacity(100);
-    let filter = builder.false_positive_rate(1e-9).build().unwrap(); // it practically never takes `a` for `b`
+    let filter = ConcurrentCuckooFilter::<str, _>::with_capacity_and_hasher(100, seeded(1));
     let [a, b] = ["a", "b"].map(|key| filter.hash_one(key));
     assert_eq!(a, std::hash::BuildHasher::hash_one(filter.hasher(), "a"));
     filter.insert_hash(a).unwrap();
@@ -450,13 +450,13 @@ fn batches_take_what_callers_have() {
     let mut found = Vec::new();
     let words = ["one", "two"].map(String::from).to_vec();
 
-    let strings = ConcurrentCuckooFilter::<String>::with_capacity(10);
+    let strings = ConcurrentCuckooFilter::<String, _>::with_capacity_and_hasher(10, seeded(1));
     strings.insert_batch(&words).unwrap();
     strings.contains_batch(["one", "two", "three"], &mut found);
     strings.remove_batch(words.iter().map(String::as_str), &mut found);
     assert_eq!(found, [true, true, false, true, true]);
 
-    let slices = ConcurrentCuckooFilter::<str>::with_capacity(10);
+    let slices = ConcurrentCuckooFilter::<str, _>::with_capacity_and_hasher(10, seeded(1));
     slices.insert_batch(words.iter().map(|word| &**word)).unwrap();
     slices.insert_batch("three four".split(' ')).unwrap();
     let mut answers = VecDeque::new();

@@ -12,7 +12,7 @@ use std::thread;
 use concurrent_cuckoo_filter::{
     BuildError, ConcurrentCuckooFilter, Encoding, FilterKind, GrowableCuckooFilter, InsertError,
 };
-use support::Identity;
+use support::{Identity, Seeded, seeded};
 
 type Filter<T> = ConcurrentCuckooFilter<T>;
 
@@ -257,13 +257,13 @@ fn a_thread_that_dies_loses_nothing_and_blocks_nobody() {
 /// As a guard does that records which requests are in progress.
 #[test]
 fn a_filter_can_be_used_by_a_thread_that_unwinds() {
-    struct Request<'a>(&'a Filter<u64>, u64);
+    struct Request<'a>(&'a ConcurrentCuckooFilter<u64, Seeded>, u64);
     impl Drop for Request<'_> {
         fn drop(&mut self) {
             assert!(self.0.contains(&self.1) && self.0.remove(&self.1));
         }
     }
-    let filter = Filter::<u64>::with_capacity(100);
+    let filter = ConcurrentCuckooFilter::with_capacity_and_hasher(100, seeded(1));
     let request = |number| {
         filter.insert(&number).unwrap();
         Request(&filter, number)

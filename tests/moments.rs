@@ -3,16 +3,22 @@
 //! `cargo test --all-features --test moments`
 #![cfg(feature = "snapshot")]
 
+#[path = "support/mod.rs"]
+mod support;
+
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use concurrent_cuckoo_filter::ExpiringCuckooFilter;
 use rustc_hash::FxHasher;
+use support::Ends;
 
 type Fixed = BuildHasherDefault<FxHasher>;
 type Expiring = ExpiringCuckooFilter<u64, Fixed>;
+
+/// How many saves there are, at least. Without the lock that makes the two of one moment, one of the first thousand differs.
+const SAVES: u64 = 20_000;
 
 /// Each entry dies at the next tick. If the clock of a snapshot were later than its image, entries that are dead by
 /// then and were swept would live for another round of the ring.
@@ -24,13 +30,16 @@ fn the_clock_and_the_entries_of_a_snapshot_are_of_one_moment() {
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
+            let _ends = Ends(&ended);
             for tick in (1..).take_while(|_| !ended.load(Ordering::Relaxed)) {
                 filter.advance_to(tick);
                 filter.insert_until(&(tick % 2), tick + 1).unwrap();
             }
         });
-        let (start, mut wrong) = (Instant::now(), None);
-        while start.elapsed() < Duration::from_secs(3) && wrong.is_none() {
+        let (mut saves, mut wrong) = (0, None);
+        // Until both threads have done enough.
+        while (saves < SAVES || filter.now() < Some(SAVES)) && wrong.is_none() && !ended.load(Ordering::Relaxed) {
+            saves += 1;
             let mut bytes = Vec::new();
             filter.save(&mut bytes).unwrap();
             let loaded = Expiring::load(&bytes[..], Fixed::default(), 1 << 20).unwrap();

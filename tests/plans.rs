@@ -89,6 +89,23 @@ fn the_largest_size_of_a_growable_filter_takes_what_its_plan_says() {
     assert!(plan.memory_usage < filter.memory_usage());
 }
 
+/// A limit at which the largest size can be reached is accepted, and it is reached.
+#[test]
+fn a_memory_limit_is_refused_exactly_if_the_largest_size_cannot_be_reached() {
+    let builder = |limit| GrowableCuckooFilter::<u64>::builder().capacity(100).max_capacity(50_000).memory_limit(limit);
+    let error = builder(100_000).build().expect_err("a small limit");
+    let BuildError::MemoryLimitBelowMaxCapacity { max_capacity: 50_000, needed, limit: 100_000, .. } = error else {
+        panic!("{error}")
+    };
+    for name in ["50000", "100000", &needed.to_string(), "max_capacity", "memory_limit"] {
+        assert!(error.to_string().contains(name), "{name}: {error}");
+    }
+    assert!(builder(needed - 1).build().is_err() && builder(needed - 1).plan().is_err());
+    let filter = builder(needed).build().expect("just enough");
+    (0..50_000).try_for_each(|key| filter.insert(&key)).expect("it grows to its largest size");
+    filter.reserve(filter.max_capacity() - filter.len()).expect("and to all of it");
+}
+
 #[test]
 fn a_plan_counts_the_hasher() {
     let plan = ConcurrentCuckooFilter::<str, _>::builder_with_hasher([0; 100]).capacity(1000).plan().unwrap();
@@ -140,6 +157,18 @@ fn invalid_settings_have_the_error_that_building_has() {
     same!(growable().max_capacity(usize::MAX), BuildError::CapacityTooLarge { .. });
     same!(growable().memory_limit(100), BuildError::MemoryLimit { limit: 100, .. });
     assert!(growable().plan().is_ok(), "the capacity may be left out");
+    same!(
+        growable().capacity(10_000).max_capacity(5000),
+        BuildError::MaxCapacityBelowCapacity { capacity: 10_000, max_capacity: 5000, .. }
+    );
+    let text = growable().capacity(10_000).max_capacity(5000).build().unwrap_err().to_string();
+    assert!(text.contains("max_capacity of 5000") && text.contains("capacity of 10000"), "{text}");
+    let small = growable().max_capacity(50).plan().expect("a capacity that was left out is no more than the largest");
+    assert!((50..1000).contains(&small.capacity), "{small}");
+    same!(
+        growable().max_capacity(1_000_000).memory_limit(1 << 20),
+        BuildError::MemoryLimitBelowMaxCapacity { max_capacity: 1_000_000, limit: 0x10_0000, .. }
+    );
 
     let maplet = || ConcurrentCuckooMaplet::<u64>::builder().capacity(10);
     same!(maplet(), BuildError::ValueBitsMissing);
@@ -149,6 +178,7 @@ fn invalid_settings_have_the_error_that_building_has() {
     let expiring = || ExpiringCuckooFilter::<u64>::builder().capacity(10);
     same!(expiring(), BuildError::LifetimeMissing);
     same!(expiring().lifetime(Duration::ZERO, Duration::from_secs(1)), BuildError::InvalidLifetime { .. });
+    same!(expiring().lifetime(Duration::from_secs(60), Duration::from_secs(3600)), BuildError::InvalidLifetime { .. });
     same!(expiring().lifetime_in_ticks(1 << 16), BuildError::InvalidTicks { .. });
     same!(expiring().lifetime_in_ticks(1 << 14).false_positive_rate(1e-9), BuildError::RateTooLow { .. });
 }

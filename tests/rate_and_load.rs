@@ -6,13 +6,7 @@ mod support;
 use std::hash::{BuildHasher, BuildHasherDefault};
 
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
-use support::{Identity, LAYOUTS, Layout, plausible};
-
-type Seeded = ahash::RandomState;
-
-fn seeded(seed: u64) -> Seeded {
-    Seeded::with_seeds(seed, seed ^ 1, seed ^ 2, seed ^ 3)
-}
+use support::{Identity, LAYOUTS, Layout, Seeded, plausible, seeded};
 
 fn build(capacity: usize, layout: Layout, seed: u64) -> ConcurrentCuckooFilter<u64, Seeded> {
     let (encoding, rate, slots, bits) = layout;

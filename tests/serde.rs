@@ -8,7 +8,8 @@ use concurrent_cuckoo_filter::{
     Advance, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, Loader,
     SameByDefault, StableHashBuilder, StableHasher,
 };
-use serde::de::{DeserializeSeed, IntoDeserializer, SeqAccess, value};
+use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, IntoDeserializer, SeqAccess, Visitor, value};
 
 /// A hasher whose default is always the same.
 #[derive(Clone)]
@@ -128,6 +129,32 @@ impl serde::Serialize for Bytes<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_bytes(self.0)
     }
+}
+
+/// Like `ciborium`, which reads long bytes only if they are asked for as a buffer.
+#[test]
+fn a_format_that_has_only_buffers_of_bytes_is_read() {
+    struct Buffers(Vec<u8>);
+
+    impl<'de> Deserializer<'de> for Buffers {
+        type Error = value::Error;
+
+        fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, value::Error> {
+            Err(serde::de::Error::custom("ask for a buffer"))
+        }
+
+        fn deserialize_byte_buf<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, value::Error> {
+            visitor.visit_byte_buf(self.0)
+        }
+
+        serde::forward_to_deserialize_any! {
+            bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes option unit unit_struct newtype_struct seq
+            tuple tuple_struct map struct enum identifier ignored_any
+        }
+    }
+
+    let filter = filter();
+    assert_same(&Filter::deserialize(Buffers(snapshot(&filter))).unwrap(), &filter);
 }
 
 /// The rest is not JSON, and the error does not say so, because the rest is not read.

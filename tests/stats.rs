@@ -301,6 +301,5 @@ fn stats_are_serialized_by_the_names_of_their_fields() {
 #[path = "stats/clocks.rs"]
 mod clocks;
 
-#[cfg(feature = "metrics")]
-#[path = "stats/facade.rs"]
-mod facade;
+#[path = "stats/figures.rs"]
+mod figures;

@@ -91,7 +91,7 @@ fn relocation_there_and_back() -> Model {
     (table_being_saved(2, &[x.twin()]), vec![rest_of_saver(keys.clone()), mover(vec![x.twin(), x])], saver(keys))
 }
 model! {
-    relocation_there_and_back, at least 50,
+    relocation_there_and_back, at least 50, preemptions 3 in the gate,
     fails with "an item is in the image too few or too many times"
     for [SetsLatestWordAside, RelocateSetsNoSourceAside, RelocateSetsNoTargetAside]
 }
@@ -134,7 +134,7 @@ fn remove_and_insert() -> Model {
     (table_being_saved(2, &[x.twin()]), vec![rest, writer], saver(vec![(y, 1)]))
 }
 model! {
-    remove_and_insert, at least 50,
+    remove_and_insert, at least 50, preemptions 3 in the gate,
     fails with "an item is in the image too few or too many times"
     for [RemoveSetsNothingAside]
 }
@@ -189,7 +189,7 @@ fn insert_after_the_beginning() -> Model {
     (table_being_saved(2, &[x]), vec![rest, writer], saver(vec![(x, 1), (y, 1)]))
 }
 model! {
-    insert_after_the_beginning, at least 50,
+    insert_after_the_beginning, at least 50, preemptions 3 in the gate,
     fails with "an item is in the image too few or too many times"
     for [InsertSetsNothingAside]
 }
@@ -209,7 +209,7 @@ fn clear_and_insert() -> Model {
     (table_being_saved(2, &[x.twin()]), vec![rest, writer], saver(vec![(y, 1)]))
 }
 model! {
-    clear_and_insert, at least 50,
+    clear_and_insert, at least 50, preemptions 3 in the gate,
     fails with "an item is in the image too few or too many times"
     for [RelocateSetsNoTargetAside]
 }

@@ -170,6 +170,10 @@ pub enum AbsorbError {
     },
 }
 
+/// What to do if keys that are in both filters fill their buckets.
+const ONCE_EACH: &str = "each absorb adds another copy of each key, so absorb each filter once, into one that empty_like \
+                         has made";
+
 impl fmt::Display for AbsorbError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -218,6 +222,18 @@ impl fmt::Display for AbsorbError {
                 "this filter holds {len} copies and the one to absorb {coming}, but this filter is made for \
                  {capacity}; build both with more capacity"
             ),
+            // The advice of these errors is for inserts.
+            Self::Refused { absorbed, error: InsertError::TooManyCopies { copies, .. } } => write!(
+                f,
+                "after {absorbed} copies were absorbed, one was refused: this filter already holds {copies} copies of its \
+                 key, all that the key's two buckets have room for; {ONCE_EACH}"
+            ),
+            Self::Refused { absorbed, error: InsertError::Full { len, capacity, .. } } => write!(
+                f,
+                "after {absorbed} copies were absorbed, one was refused: other keys fill its buckets, although this \
+                 filter holds {len} copies and is made for {capacity}; {ONCE_EACH}, or build the filters with more \
+                 capacity"
+            ),
             Self::Refused { absorbed, error } => {
                 write!(f, "after {absorbed} copies were absorbed, one was refused: {error}")
             }
@@ -230,11 +246,5 @@ impl fmt::Display for AbsorbError {
     }
 }
 
-impl Error for AbsorbError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Refused { error, .. } => Some(error),
-            _ => None,
-        }
-    }
-}
+/// It has no source: the message contains the reason, and the advice of an insert's error is of no use here.
+impl Error for AbsorbError {}

@@ -49,7 +49,27 @@ pub enum BuildError {
     },
     /// No lifetime was given for an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter).
     LifetimeMissing,
-    /// The longest lifetime of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter), or its resolution, is 0.
+    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is to grow to fewer keys than it has room for at first.
+    #[non_exhaustive]
+    MaxCapacityBelowCapacity {
+        /// The capacity asked for.
+        capacity: usize,
+        /// The largest capacity asked for.
+        max_capacity: usize,
+    },
+    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) can't grow to the largest capacity that was asked for within
+    /// its memory limit.
+    #[non_exhaustive]
+    MemoryLimitBelowMaxCapacity {
+        /// The largest capacity asked for.
+        max_capacity: usize,
+        /// How many bytes the filter takes up, at the most, until it is that large.
+        needed: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// The longest lifetime of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter), or its resolution, is 0, or the
+    /// lifetime is shorter than the resolution.
     #[non_exhaustive]
     InvalidLifetime {
         /// The longest lifetime asked for.
@@ -127,7 +147,7 @@ impl fmt::Display for BuildError {
                 write!(
                     f,
                     "a filter of type {filter} for {capacity} keys would be too large: at this false-positive rate the \
-                     limit is {largest} for one table; share the keys among several of them"
+                     limit is {largest}; split the keys over several filters"
                 )
             }
             Self::ValueBitsMissing => {
@@ -143,6 +163,22 @@ impl fmt::Display for BuildError {
                 f,
                 "no lifetime was given for the ExpiringCuckooFilter; call ExpiringBuilder::lifetime or \
                  lifetime_in_ticks"
+            ),
+            Self::MaxCapacityBelowCapacity { capacity, max_capacity } => write!(
+                f,
+                "the max_capacity of {max_capacity} is less than the capacity of {capacity}, which the filter has before \
+                 it grows; ask for a larger max_capacity or a smaller capacity"
+            ),
+            Self::MemoryLimitBelowMaxCapacity { max_capacity, needed, limit } => write!(
+                f,
+                "a filter that grows to its max_capacity of {max_capacity} takes up to {needed} bytes, more than its \
+                 memory_limit of {limit}; raise the limit, or ask for a smaller max_capacity"
+            ),
+            Self::InvalidLifetime { longest, resolution } if longest < resolution && !longest.is_zero() => write!(
+                f,
+                "the longest lifetime of {longest:?} is shorter than the resolution of {resolution:?}; exchange them if \
+                 they are in the wrong order, or choose a finer resolution (a fourteenth of the longest lifetime is often \
+                 fine enough)"
             ),
             Self::InvalidLifetime { longest, resolution } => write!(
                 f,
@@ -163,18 +199,18 @@ impl fmt::Display for BuildError {
                  in a thousand)"
             ),
             Self::RateTooLow { filter, encoding, value_bits, rate, lowest } => {
-                write!(f, "a false-positive rate of {rate:e} is too low: the lowest that type {filter} ")?;
+                write!(f, "a false-positive rate of {rate:?} is too low: the type {filter} ")?;
                 match encoding {
                     Some(Encoding::Plain) => write!(f, "with Encoding::Plain ")?,
                     Some(Encoding::SemiSorted) => write!(f, "with Encoding::SemiSorted ")?,
                     None => (),
                 }
                 if *filter == FilterKind::Expiring {
-                    write!(f, "whose ends take {value_bits} bits ")?;
+                    write!(f, "with {value_bits}-bit ends ")?;
                 } else if *value_bits > 0 {
                     write!(f, "with {value_bits}-bit values ")?;
                 }
-                write!(f, "can have is {lowest:e}; choose that rate or a higher one")?;
+                write!(f, "cannot go below {lowest:?}; choose that rate or a higher one")?;
                 if *filter == FilterKind::Expiring {
                     write!(f, ", or a coarser resolution")?;
                 } else if *value_bits > 1 {
@@ -228,7 +264,16 @@ mod tests {
         has(&expiring, &["resolution"]);
         assert!(semi_sorted.contains("with Encoding::SemiSorted ") && semi_sorted.contains("plain buckets"));
         assert!(maplet(8).contains("with 8-bit values ") && maplet(8).contains("fewer value bits"));
+        assert!(expiring.contains("a false-positive rate of 1e-12 is too low") && expiring.contains("below 2e-9;"));
+        let zero = BuildError::RateTooLow {
+            filter: FilterKind::Concurrent,
+            encoding: None,
+            value_bits: 0,
+            rate: 0.0,
+            lowest: 2e-9,
+        };
+        assert!(zero.to_string().starts_with("a false-positive rate of 0.0 is too low"), "{zero}");
         assert!(maplet(1).contains("with 1-bit values ") && !maplet(1).contains("fewer"), "one is the least");
-        assert!(expiring.contains("whose ends take 4 bits ") && expiring.contains("a coarser resolution"));
+        assert!(expiring.contains("with 4-bit ends ") && expiring.contains("a coarser resolution"));
     }
 }

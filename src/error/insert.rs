@@ -29,8 +29,8 @@ pub enum InsertError {
     ///   of some keys fill their buckets, which are other keys' buckets too, or if the hasher is broken.
     ///   An `ExpiringCuckooFilter` that [forgets](crate::ExpiringBuilder::when_full) makes room where it can.
     /// - In a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter): other keys fill this key's buckets although
-    ///   the table is less than a quarter full. They are many copies of some keys, or keys chosen by
-    ///   somebody who has the hasher's key. The filter does not grow for that.
+    ///   the filter has fewer keys than its capacity. They are many copies of some keys, or keys chosen by
+    ///   an adversary who has the hasher's key. The filter does not grow for that.
     #[non_exhaustive]
     Full {
         /// The type of the filter.
@@ -120,18 +120,18 @@ pub enum InsertError {
     MemoryLimit {
         /// How many keys the filter held.
         len: usize,
-        /// How many bytes the filter would take up with the larger table, while the old one is there too.
+        /// How many bytes the filter would take up with the next 32 buckets.
         needed: usize,
         /// The limit, in bytes.
         limit: usize,
     },
-    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is full, and the memory for a larger table was
+    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is full, and the memory for more buckets was
     /// refused.
     ///
-    /// Each later insert that finds no room asks for this memory again.
+    /// Each later insert that finds no room requests this memory again.
     #[non_exhaustive]
     OutOfMemory {
-        /// How many bytes the table would take up.
+        /// How many bytes were requested: room for as many buckets as there are at the last power of two.
         bytes: usize,
     },
 }
@@ -185,11 +185,14 @@ impl fmt::Display for InsertError {
                 filter: filter @ (FilterKind::Concurrent | FilterKind::Maplet | FilterKind::Expiring),
                 len,
                 capacity,
-            } => write!(
-                f,
-                "the {filter} is full: it holds {len} keys and is made for {capacity}; remove some keys, or build a \
-                 larger one"
-            ),
+            } => {
+                write!(
+                    f,
+                    "the {filter} is full: it holds {len} keys and is made for {capacity}; remove some keys, or build \
+                     a larger one"
+                )?;
+                if *filter == FilterKind::Concurrent { write!(f, ", or a GrowableCuckooFilter") } else { Ok(()) }
+            }
             Self::ValueTooLarge { value, value_bits } => {
                 ValueTooLarge { value: *value, value_bits: *value_bits }.fmt(f)
             }
@@ -248,13 +251,13 @@ impl fmt::Display for InsertError {
             ),
             Self::MemoryLimit { len, needed, limit } => write!(
                 f,
-                "the GrowableCuckooFilter is full with {len} keys, and while it grows it would take up {needed} \
+                "the GrowableCuckooFilter is full with {len} keys, and with more buckets it would take up {needed} \
                  bytes, more than its limit of {limit}; remove some keys, or build a filter with a higher \
                  memory_limit"
             ),
             Self::OutOfMemory { bytes } => write!(
                 f,
-                "the GrowableCuckooFilter is full, and the memory for a larger table, {bytes} bytes, was refused; \
+                "the GrowableCuckooFilter is full, and the memory for more buckets, {bytes} bytes, was refused; \
                  remove some keys, or try again when there is more memory"
             ),
         }
@@ -368,7 +371,7 @@ impl Error for InsertBatchError {}
 
 /// Why a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) could not
 /// [reserve](crate::GrowableCuckooFilter::reserve) room. The filter is as it was before,
-/// unless the memory was refused after a part of several doublings.
+/// unless the memory was refused after a part of the growth.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{GrowableCuckooFilter, ReserveError};
@@ -393,7 +396,7 @@ pub enum ReserveError {
     MemoryLimit {
         /// How many further keys were asked for.
         additional: usize,
-        /// How many bytes the filter would take up with room for them.
+        /// How many bytes the filter would take up.
         needed: usize,
         /// The limit, in bytes.
         limit: usize,
@@ -421,7 +424,7 @@ impl fmt::Display for ReserveError {
             ),
             Self::OutOfMemory { bytes } => write!(
                 f,
-                "the memory for a larger table of the GrowableCuckooFilter, {bytes} bytes, was refused; reserve \
+                "the memory for more buckets of the GrowableCuckooFilter, {bytes} bytes, was refused; reserve \
                  less, or try again when there is more memory"
             ),
         }
@@ -440,6 +443,11 @@ mod tests {
         let text = |len| InsertError::full(FilterKind::Concurrent, len, 100).to_string();
         assert!(text(99).contains("only 99 keys") && text(99).contains("insert_if_absent"), "{}", text(99));
         assert!(text(100).contains("holds 100 keys") && text(100).contains("build a larger one"), "{}", text(100));
+        // Where there is a type that grows, it is named.
+        assert!(text(100).ends_with(", or a GrowableCuckooFilter"), "{}", text(100));
+        for other in [FilterKind::Maplet, FilterKind::Expiring] {
+            assert!(!InsertError::full(other, 100, 100).to_string().contains("Growable"), "{other}");
+        }
     }
 
     #[test]

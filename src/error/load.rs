@@ -10,7 +10,8 @@ use crate::error::kind::FilterKind;
 /// Nothing was loaded: there is no filter, and no part of one. Whatever the reason, rebuild the filter from the
 /// source of truth, or keep the one that is in use. Never use an empty filter in its place, because its "definitely
 /// absent" would be wrong (see the page [`beyond_one_process`](crate::guide::beyond_one_process)). The message of
-/// each error (its `Display`) says what to do; what the system said is the `source` of `Io`.
+/// each error (its `Display`) names the reason and what to do. [`LoadPathError`](crate::LoadPathError) also names the
+/// file.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError};
@@ -22,7 +23,7 @@ use crate::error::kind::FilterKind;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// The reader failed.
+    /// The reader failed, with this error, or the file could not be opened.
     Io(std::io::Error),
     /// The reader ended before the snapshot did.
     #[non_exhaustive]
@@ -230,8 +231,11 @@ pub enum LoadError {
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // The reason itself is the source.
-            Self::Io(_) => write!(f, "the snapshot could not be read"),
+            Self::Io(error) => write!(
+                f,
+                "the snapshot could not be read: {error}; see to it that it can be, or rebuild the filter from the source \
+                 of truth"
+            ),
             Self::Truncated { available, expected } => write!(
                 f,
                 "the snapshot is cut short: there are {available} bytes of at least {expected}; fetch it again, or \
@@ -379,14 +383,8 @@ impl fmt::Display for LoadError {
     }
 }
 
-impl Error for LoadError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Io(error) => Some(error),
-            _ => None,
-        }
-    }
-}
+/// It has no source: the message of [`Io`](Self::Io) contains the reason, so printing the whole chain would show it twice.
+impl Error for LoadError {}
 
 impl From<std::io::Error> for LoadError {
     fn from(error: std::io::Error) -> Self {

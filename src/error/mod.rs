@@ -6,3 +6,5 @@ pub(crate) mod insert;
 pub(crate) mod kind;
 #[cfg(feature = "snapshot")]
 pub(crate) mod load;
+#[cfg(feature = "snapshot")]
+pub(crate) mod load_path;

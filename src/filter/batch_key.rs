@@ -1,13 +1,13 @@
 //! What a batch takes as a key.
 
 use core::borrow::Borrow;
-use core::hash::{BuildHasher, Hash};
 
 /// A key as a batch takes it: a reference to what single operations take a reference to.
 ///
 /// It is implemented for `&Q` if a filter of `T` can be asked for a `Q`: for a filter of `String`, that is `&String`
-/// and `&str`; for a filter of `str`, `&str`. There is nothing to implement. The compiler names the trait only if a
-/// batch was given something else:
+/// and `&str`; for a filter of `str`, `&str`. There is nothing to implement. (That `Q` is `Hash` is a bound of its own, as
+/// it is for single operations. So the compiler says if that is missing.) The compiler names the trait only if a batch was
+/// given something else:
 ///
 /// ```compile_fail,E0277
 /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
@@ -46,11 +46,7 @@ use core::hash::{BuildHasher, Hash};
     label = "its keys are of type `{Self}`",
     note = "a batch takes references to what the operations on single keys take: for a filter of `str`, `&str`"
 )]
-pub trait BatchKey<T: ?Sized>: Sealed {
-    /// Returns the key's hash.
-    #[doc(hidden)]
-    fn hash_by(self, hasher: &impl BuildHasher) -> u64;
-}
+pub trait BatchKey<T: ?Sized>: Sealed {}
 
 impl<Q: ?Sized> Sealed for &Q {}
 
@@ -58,12 +54,8 @@ impl<Q: ?Sized> Sealed for &Q {}
 impl<T, Q> BatchKey<T> for &Q
 where
     T: Borrow<Q> + ?Sized,
-    Q: Hash + ?Sized,
+    Q: ?Sized,
 {
-    #[inline(always)]
-    fn hash_by(self, hasher: &impl BuildHasher) -> u64 {
-        hasher.hash_one(self)
-    }
 }
 
 /// A supertrait that no other crate can name. It keeps other crates from implementing a public trait, so that later

@@ -5,6 +5,7 @@
 
 pub(crate) mod concurrent;
 pub(crate) mod expiring;
+pub(crate) mod figures;
 pub(crate) mod growable;
 pub(crate) mod maplet;
 #[cfg(feature = "snapshot")]

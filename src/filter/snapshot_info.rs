@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
+use crate::error::load_path::LoadPathError;
 use crate::growth::table::GrowingTable;
 use crate::snapshot::file;
 use crate::snapshot::format::{Saved, check_clock};
@@ -74,20 +75,23 @@ impl SnapshotInfo {
     /// Reads what the snapshot in a file is, and checks the length of the file.
     ///
     /// # Errors
-    /// As for [`read`](Self::read). A file that is too short is [`LoadError::Truncated`], and one that is too long
-    /// [`LoadError::TrailingBytes`].
+    /// A [`LoadPathError`] with the path and the reason, which is as for [`read`](Self::read). A file that is too short is
+    /// [`LoadError::Truncated`], and one that is too long [`LoadError::TrailingBytes`].
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{LoadError, SnapshotInfo};
-    /// assert!(matches!(SnapshotInfo::read_path("no such file"), Err(LoadError::Io(_))));
+    /// assert!(matches!(SnapshotInfo::read_path("no such file").unwrap_err().error, LoadError::Io(_)));
     /// ```
-    pub fn read_path(path: impl AsRef<Path>) -> Result<Self, LoadError> {
-        let (mut file, available) = file::open(path.as_ref())?;
-        Self::of(Source::new(&mut file, usize::MAX, available), false)
+    pub fn read_path(path: impl AsRef<Path>) -> Result<Self, LoadPathError> {
+        file::read(path.as_ref(), |from, available| Self::of(Source::new(from, usize::MAX, available), false))
     }
 
     /// Reads a whole snapshot, and checks its checksums, its buckets and the number of its keys. What passes can be
     /// loaded with the right hasher and schema, if there is the memory.
+    ///
+    /// It reads exactly the snapshot and leaves what follows, as loading from a reader does. In a buffer that must hold
+    /// nothing else, compare [`bytes`](Self::bytes) with its length. [`verify_path`](Self::verify_path) does that for a
+    /// file.
     ///
     /// Cost: one pass in pieces of 8 KiB, and some 20 KiB of memory (beside the attachment, and the decode table that
     /// filters share).
@@ -111,15 +115,15 @@ impl SnapshotInfo {
     /// [Verifies](Self::verify) the snapshot in a file. Nothing may follow it.
     ///
     /// # Errors
-    /// As for [`verify`](Self::verify) and [`read_path`](Self::read_path).
+    /// A [`LoadPathError`] with the path and the reason, which is as for [`verify`](Self::verify) and
+    /// [`read_path`](Self::read_path).
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{LoadError, SnapshotInfo};
-    /// assert!(matches!(SnapshotInfo::verify_path("no such file"), Err(LoadError::Io(_))));
+    /// assert!(matches!(SnapshotInfo::verify_path("no such file").unwrap_err().error, LoadError::Io(_)));
     /// ```
-    pub fn verify_path(path: impl AsRef<Path>) -> Result<Self, LoadError> {
-        let (mut file, available) = file::open(path.as_ref())?;
-        Self::of(Source::new(&mut file, usize::MAX, available), true)
+    pub fn verify_path(path: impl AsRef<Path>) -> Result<Self, LoadPathError> {
+        file::read(path.as_ref(), |from, available| Self::of(Source::new(from, usize::MAX, available), true))
     }
 
     fn of(mut source: Source<'_>, verify: bool) -> Result<Self, LoadError> {

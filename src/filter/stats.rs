@@ -1,7 +1,6 @@
 //! The statistics of a filter: all its figures at once, for logs, dashboards and alarms.
 
 use crate::sync::{Ordering, Tally};
-use crate::table::counters::Counts;
 use crate::table::expiring::clock::Clock;
 use crate::table::face::traits::AnyTable;
 
@@ -10,7 +9,8 @@ use crate::table::face::traits::AnyTable;
 /// The counts of events begin with 0 when the filter is made and never go down. Neither removals nor `clear` change
 /// them. Each is a sum over the threads. It is exact for everything that happens before the call; what overlaps the
 /// call may or may not be counted. The fields are read one after the other, so fields that change meanwhile are not
-/// all of the same moment. With the feature `serde`, the figures can be serialized.
+/// all of the same moment. With the feature `serde`, the figures can be serialized. [`figures`](Self::figures) lists
+/// them for any metrics system, and [`since`](Self::since) says what has come since earlier ones.
 ///
 /// `Stats::default()` has zeros only. Its fields can be set, for tests of your own dashboards and alarms.
 ///
@@ -34,7 +34,7 @@ use crate::table::face::traits::AnyTable;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Stats {
-    /// How many tables the filter consists of. For a growable filter: 1, or 2 while its table is being replaced.
+    /// How many tables the filter consists of: 1, for each of the types.
     pub tables: usize,
     /// How many keys are in the filter. A key that was inserted several times counts as often.
     pub len: usize,
@@ -99,30 +99,38 @@ pub struct Stats {
     /// How many false positives the caller has recorded, with
     /// [`record_false_positives`](crate::ConcurrentCuckooFilter::record_false_positives).
     pub false_positives_recorded: u64,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    origin: Origin,
+}
+
+/// Of which filter the figures are. That is no figure, so all are equal here.
+#[derive(Clone, Copy, Debug, Default)]
+struct Origin {
+    /// The number of the filter, or 0 for figures of none.
+    filter: u64,
+    lacks_clock: bool,
+}
+
+impl PartialEq for Origin {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 impl Stats {
-    /// The figures of a filter of these tables: sums over them, and the longest path of all.
-    ///
-    /// The caller corrects two figures where they need it: refusals of a table that are not refusals of the filter,
-    /// and a capacity that is not a sum.
-    pub(crate) fn of<'a>(
-        tables: impl IntoIterator<Item = &'a dyn AnyTable>,
+    /// The figures of a filter of this table.
+    pub(crate) fn of(
+        table: &dyn AnyTable,
         memory_usage: usize,
         false_positive_rate: f64,
         max_false_positive_rate: f64,
     ) -> Self {
-        let (mut number, mut capacity, mut slots, mut counts) = (0, 0, 0, Counts::default());
-        for table in tables {
-            number += 1;
-            capacity += table.capacity();
-            slots += table.slots();
-            counts = counts.merge(table.counters().counts());
-        }
+        let (counters, slots) = (table.counters(), table.slots());
+        let counts = counters.counts();
         Self {
-            tables: number,
+            tables: 1,
             len: counts.len,
-            capacity,
+            capacity: table.capacity(),
             slots,
             load_factor: counts.len as f64 / slots as f64,
             memory_usage,
@@ -142,6 +150,7 @@ impl Stats {
             oldest_unswept: None,
             negatives_recorded: counts.negatives_recorded,
             false_positives_recorded: counts.false_positives_recorded,
+            origin: Origin { filter: counters.filter(), lacks_clock: true },
         }
     }
 
@@ -157,8 +166,18 @@ impl Stats {
             forgotten_early_by: count(&clock.tallies.most_ahead),
             sweeps: count(&clock.tallies.sweeps),
             oldest_unswept: clock.oldest_unswept(),
+            origin: Origin { lacks_clock: false, ..self.origin },
             ..self
         }
+    }
+
+    /// Whether the figures of a clock are among these.
+    pub(in crate::filter) fn has_clock(&self) -> bool {
+        !self.origin.lacks_clock
+    }
+
+    pub(in crate::filter) fn is_of_same_filter(&self, other: &Self) -> bool {
+        self.origin.filter == other.origin.filter
     }
 
     /// Returns the observed false-positive rate: the recorded false positives, divided by the sum of the recorded
@@ -183,121 +202,5 @@ impl Stats {
         let false_positives = self.false_positives_recorded as f64;
         let absent = false_positives + self.negatives_recorded as f64;
         (absent > 0.0).then(|| false_positives / absent)
-    }
-
-    /// Publishes the figures of the table below to the recorder of the [`metrics`](https://docs.rs/metrics) facade.
-    /// Each has the label `filter` with this name, so several filters can be told apart.
-    ///
-    /// Call it every few seconds, or when the figures are asked for. Between two calls, the recorder has the figures
-    /// of the last one. Nothing is published by itself. Cost: two look-ups in the recorder for each figure, which may
-    /// lock and allocate. The filter itself is not touched.
-    ///
-    /// | name | kind | field |
-    /// |---|---|---|
-    /// | `cuckoo_filter_tables` | gauge | [`tables`](Self::tables) |
-    /// | `cuckoo_filter_len` | gauge | [`len`](Self::len) |
-    /// | `cuckoo_filter_capacity` | gauge | [`capacity`](Self::capacity) |
-    /// | `cuckoo_filter_slots` | gauge | [`slots`](Self::slots) |
-    /// | `cuckoo_filter_load_factor` | gauge | [`load_factor`](Self::load_factor) |
-    /// | `cuckoo_filter_memory_bytes` | gauge | [`memory_usage`](Self::memory_usage) |
-    /// | `cuckoo_filter_false_positive_rate_expected` | gauge | [`false_positive_rate`](Self::false_positive_rate) |
-    /// | `cuckoo_filter_false_positive_rate_max` | gauge | [`max_false_positive_rate`](Self::max_false_positive_rate) |
-    /// | `cuckoo_filter_false_positive_rate_observed` | gauge | [`observed_false_positive_rate`](Self::observed_false_positive_rate), once there is one |
-    /// | `cuckoo_filter_longest_path` | gauge | [`longest_path`](Self::longest_path) |
-    /// | `cuckoo_filter_relocations_total` | counter | [`relocations`](Self::relocations) |
-    /// | `cuckoo_filter_inserts_refused_total` | counter | [`inserts_refused`](Self::inserts_refused) |
-    /// | `cuckoo_filter_lookup_retries_total` | counter | [`lookup_retries`](Self::lookup_retries) |
-    /// | `cuckoo_filter_lock_waits_total` | counter | [`lock_waits`](Self::lock_waits) |
-    /// | `cuckoo_filter_clock_steps_back_total` | counter | [`clock_steps_back`](Self::clock_steps_back) |
-    /// | `cuckoo_filter_clock_jumps_total` | counter | [`clock_jumps`](Self::clock_jumps) |
-    /// | `cuckoo_filter_expired_total` | counter | [`expired`](Self::expired) |
-    /// | `cuckoo_filter_forgotten_total` | counter | [`forgotten`](Self::forgotten) |
-    /// | `cuckoo_filter_forgotten_early_by_ticks` | gauge | [`forgotten_early_by`](Self::forgotten_early_by) |
-    /// | `cuckoo_filter_sweeps_total` | counter | [`sweeps`](Self::sweeps) |
-    /// | `cuckoo_filter_negatives_recorded_total` | counter | [`negatives_recorded`](Self::negatives_recorded) |
-    /// | `cuckoo_filter_false_positives_recorded_total` | counter | [`false_positives_recorded`](Self::false_positives_recorded) |
-    ///
-    /// Needs the feature `metrics`.
-    ///
-    /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
-    /// let revoked = ConcurrentCuckooFilter::<str>::with_capacity(1000);
-    /// revoked.stats().publish("revoked");
-    /// ```
-    #[cfg(feature = "metrics")]
-    pub fn publish(&self, filter: &'static str) {
-        // Each call describes the names again, because the recorder may be another one than the last time.
-        let gauge = |name: &'static str, meaning: &'static str, value: f64| {
-            metrics::describe_gauge!(name, meaning);
-            metrics::gauge!(name, "filter" => filter).set(value);
-        };
-        let counter = |name: &'static str, meaning: &'static str, value: u64| {
-            metrics::describe_counter!(name, meaning);
-            metrics::counter!(name, "filter" => filter).absolute(value);
-        };
-        gauge("cuckoo_filter_tables", "Tables that the filter consists of.", self.tables as f64);
-        gauge("cuckoo_filter_len", "Keys in the filter.", self.len as f64);
-        gauge("cuckoo_filter_capacity", "Keys that the filter is made for.", self.capacity as f64);
-        gauge("cuckoo_filter_slots", "Slots for fingerprints.", self.slots as f64);
-        gauge("cuckoo_filter_load_factor", "Share of the slots that is taken, 0 to 1.", self.load_factor);
-        gauge("cuckoo_filter_memory_bytes", "Memory that the filter takes up, in bytes.", self.memory_usage as f64);
-        gauge(
-            "cuckoo_filter_false_positive_rate_expected",
-            "Share of lookups of absent keys that are to be expected to be answered true, at the present load, 0 to 1.",
-            self.false_positive_rate,
-        );
-        gauge(
-            "cuckoo_filter_false_positive_rate_max",
-            "The same with every slot taken, 0 to 1.",
-            self.max_false_positive_rate,
-        );
-        if let Some(observed) = self.observed_false_positive_rate() {
-            gauge(
-                "cuckoo_filter_false_positive_rate_observed",
-                "Recorded false positives by these and the recorded negatives, 0 to 1.",
-                observed,
-            );
-        }
-        gauge(
-            "cuckoo_filter_longest_path",
-            "Most relocations that one insert made in a row.",
-            self.longest_path as f64,
-        );
-        counter("cuckoo_filter_relocations_total", "Fingerprints moved to make room.", self.relocations);
-        counter("cuckoo_filter_inserts_refused_total", "Inserts refused for want of room.", self.inserts_refused);
-        counter(
-            "cuckoo_filter_lookup_retries_total",
-            "Looks repeated because another thread had just moved or removed something.",
-            self.lookup_retries,
-        );
-        counter("cuckoo_filter_lock_waits_total", "Locks of stripes that writers found taken.", self.lock_waits);
-        counter(
-            "cuckoo_filter_clock_steps_back_total",
-            "Ticks of an expiring filter that were below an earlier one.",
-            self.clock_steps_back,
-        );
-        counter(
-            "cuckoo_filter_clock_jumps_total",
-            "Ticks of an expiring filter with which everything expired.",
-            self.clock_jumps,
-        );
-        counter("cuckoo_filter_expired_total", "Expired entries that were taken out.", self.expired);
-        counter("cuckoo_filter_forgotten_total", "Entries dropped before their end, to make room.", self.forgotten);
-        gauge(
-            "cuckoo_filter_forgotten_early_by_ticks",
-            "Most ticks by which entries ended too early.",
-            self.forgotten_early_by as f64,
-        );
-        counter("cuckoo_filter_sweeps_total", "Passes over the table that took expired entries out.", self.sweeps);
-        counter(
-            "cuckoo_filter_negatives_recorded_total",
-            "Lookups answered false, as the caller recorded them.",
-            self.negatives_recorded,
-        );
-        counter(
-            "cuckoo_filter_false_positives_recorded_total",
-            "Positive answers that were wrong, as the caller recorded them.",
-            self.false_positives_recorded,
-        );
     }
 }

@@ -1,13 +1,28 @@
 //! CONCURRENT: what changes a table that grows: inserts, removals and `clear`.
+//!
+//! An insert that finds both buckets full first lets the table grow, if that has more items than it is made for. Then it
+//! searches for a path to a bucket with room (`room.rs`).
+//!
+//! # Why an insert that fails is right to
+//! In the end the insert holds the lock by which the size changes, and those of all stripes. So the size stays, no copy is
+//! taken out, and no relocation is half done: others can only add. It searches once more. If there is no path, each bucket
+//! that it saw was full and stays full, so this is a moment without room. If there is one, it is carried out, and the copy
+//! is added unless another thread has taken the room. Each further turn is due to a copy that another thread has added,
+//! and free slots run out. So contention alone is never a reason to fail.
+//!
+//! An insert that fails has added nothing and taken nothing out. If there is no room for it, the table grows as long as it has
+//! at least [`LEAST_LOAD`] of the items that it is made for. (Keys of one class are counted first: the table does not grow
+//! for them.)
 
 use crate::error::insert::{InsertBatchError, InsertError};
+use crate::error::kind::FilterKind;
 use crate::growth::table::GrowingTable;
 use crate::plan::batch::{BLOCK, Hashes, each_ahead};
+use crate::plan::path::Outcome;
 use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
-use crate::table::stripe::Guard;
 use crate::word::bucket::Bucket;
-use crate::word::classes::{Class, Place};
+use crate::word::classes::Class;
 
 /// An insert asks whether the table is to grow when its thread's own count is a multiple of this.
 /// (Where loom explores all executions, it need not ask.)
@@ -18,6 +33,18 @@ const INSERTS_PER_CHECK: i64 = if cfg!(ccf_model = "loom") {
 } else {
     32
 };
+
+/// The number of searches that an insert makes while others change the table. After that it makes one that no thread can
+/// disturb.
+const SEARCHES: u32 = if cfg!(ccf_model) { 1 } else { 4 };
+
+/// How many groups an insert splits that finds no room.
+const GROUPS_PER_INSERT: usize = 2;
+
+/// The share of what it is made for that a table must have to grow for an insert that finds no room. (In a small table, a few
+/// keys may by chance have the same two buckets. In any other, keys of several copies each may have.) So keys that were
+/// chosen to collide cannot drive the memory beyond a fixed multiple of what the keys need.
+const LEAST_LOAD: f64 = 0.25;
 
 impl GrowingTable {
     /// Adds a copy.
@@ -56,37 +83,93 @@ impl GrowingTable {
         }
     }
 
-    /// Adds a copy to the emptier of the class's buckets, if either has room. Does not count it.
-    #[inline(always)]
-    pub(super) fn add(&self, class: Class) -> bool {
-        let state = self.state();
-        // What is read here only determines where to try first.
-        let free = class.sides.map(|side| {
-            let Place { number, depth } = state.place(side);
-            self.words.get(number).map_or(0, |word| self.layout(depth).free(super::table::load(word)))
-        });
-        let emptier = usize::from(free[1] > free[0]);
-        (free[emptier] > 0 && self.add_on(class, emptier)) || (free[1 - emptier] > 0 && self.add_on(class, 1 - emptier))
-    }
-
-    /// Adds a copy on this side, if its bucket has room. Does not count it.
-    pub(crate) fn add_on(&self, class: Class, side: usize) -> bool {
-        let side = class.sides[side];
-        let (_gate, Place { number, depth }) = self.enter(side, Fault::AddsWithoutGate);
-        let seen = self.load(number);
-        let Some(changed) = self.layout(depth).add(seen, self.plan.classes.stored(class, depth)) else { return false };
-        self.set_aside(number, Fault::InsertSetsNothingAside);
-        self.store(number, changed);
-        true
-    }
-
-    /// Adds a copy of the class unless there is one. `None` if there is no room. Does not count it.
-    pub(super) fn add_if_absent(&self, class: Class) -> Option<bool> {
-        let _guard = self.stripe(class).lock_unless(Fault::InsertIfAbsentWithoutLock, &self.counters);
-        if self.copies(class) != [0; 2] {
-            return Some(false);
+    /// Adds a copy, if it is to be `absent` unless there is one, where neither bucket had room. Returns whether it did. Does
+    /// not count it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn add_slow(&self, class: Class, absent: bool) -> Result<bool, InsertError> {
+        let attempt = || if absent { self.add_if_absent(class) } else { self.add(class).then_some(true) };
+        for _ in 0..SEARCHES {
+            let outcome = self.search(class.sides, &|class, side| {
+                let guard = self.stripe(class).lock_unless(Fault::RelocateWithoutLock, &self.counters);
+                self.relocate(&guard, class, side)
+            });
+            if let Outcome::Nothing { .. } = outcome {
+                if let Some(copies) = self.copies_that_fill(class) {
+                    return self.fail(InsertError::TooManyCopies { filter: FilterKind::Growable, copies });
+                }
+                self.grow_if_crowded(1, GROUPS_PER_INSERT);
+            }
+            if let Some(added) = attempt() {
+                return Ok(added);
+            }
         }
-        self.add(class).then_some(true)
+        loop {
+            if let Some(result) = self.add_alone(class, absent) {
+                return result.or_else(|error| self.fail(error));
+            }
+        }
+    }
+
+    /// Counts an insert that fails.
+    fn fail(&self, error: InsertError) -> Result<bool, InsertError> {
+        self.counters.insert_refused();
+        Err(error)
+    }
+
+    /// How many copies of the class there are, if they fill its two buckets: no other bucket may hold one.
+    fn copies_that_fill(&self, class: Class) -> Option<usize> {
+        let _guard = self.lock(class);
+        let copies = self.copies(class).iter().sum();
+        let state = self.state();
+        let slots = class.sides.iter().map(|&side| self.layout(state.place(side).depth).slots()).sum::<usize>();
+        (copies == slots).then_some(copies)
+    }
+
+    /// `add_slow` while no other thread changes the size or takes a copy out. `None` if the table has grown instead.
+    fn add_alone(&self, class: Class, absent: bool) -> Option<Result<bool, InsertError>> {
+        let _resizing = self.resizing().lock.lock();
+        self.recover();
+        let (state, len) = (self.state(), self.len());
+        let capacity = self.plan.capacity(state);
+        let is_crowded = len >= capacity;
+        // It may grow, and perhaps it is why this fails.
+        let mut error = InsertError::Full { filter: FilterKind::Growable, len, capacity };
+        if is_crowded {
+            match self.split_group() {
+                Ok(()) => return None,
+                Err(why) => error = why,
+            }
+        }
+        let result = self.under_all_locks(Fault::FullWithoutLocks, || {
+            let guard = self.stripe(class).held();
+            loop {
+                if absent && self.copies(class) != [0; 2] {
+                    return Ok(false);
+                }
+                if self.add(class) {
+                    return Ok(true);
+                }
+                let _ = &guard;
+                let relocate = |class: Class, side: usize| self.relocate(&self.stripe(class).held(), class, side);
+                if let Outcome::Nothing { .. } = self.search(class.sides, &relocate) {
+                    let copies: usize = self.copies(class).iter().sum();
+                    let slots: usize =
+                        class.sides.iter().map(|&side| self.layout(state.place(side).depth).slots()).sum();
+                    return Err(if copies == slots {
+                        InsertError::TooManyCopies { filter: FilterKind::Growable, copies }
+                    } else {
+                        error
+                    });
+                }
+            }
+        });
+        if let Err(InsertError::Full { .. }) = result
+            && len as f64 >= LEAST_LOAD * capacity as f64
+        {
+            return self.split_group().err().map(Err);
+        }
+        Some(result)
     }
 
     /// Removes a copy, if there is one.
@@ -104,29 +187,6 @@ impl GrowingTable {
             self.counters.add_len(-1);
         }
         removed
-    }
-
-    /// Takes a copy of the class out on this side. The guard is that of its stripe. `false` if there is none.
-    pub(super) fn take_on(
-        &self,
-        guard: &Guard<'_>,
-        class: Class,
-        side: usize,
-        no_bump: Fault,
-        nothing_aside: Fault,
-    ) -> bool {
-        let side = class.sides[side];
-        let (_gate, Place { number, depth }) = self.enter(side, Fault::TakesWithoutGate);
-        let seen = self.load(number);
-        let Some(changed) = self.layout(depth).remove(seen, self.plan.classes.stored(class, depth)) else {
-            return false;
-        };
-        self.set_aside(number, nothing_aside);
-        if !fault::injected(no_bump) {
-            guard.bump();
-        }
-        self.store(number, changed);
-        true
     }
 
     /// `insert` for many, in their order.

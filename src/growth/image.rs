@@ -17,12 +17,13 @@ use crate::snapshot::format::{Head, Saved};
 use crate::snapshot::parts::{wanted_number, wanted_of_number};
 #[cfg(feature = "snapshot")]
 use crate::snapshot::source::Source;
+#[cfg(feature = "snapshot")]
 use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
 use crate::table::counters::Counters;
 use crate::table::expiring::clock::Reading;
 use crate::table::face::filter_plan::FilterPlan;
-use crate::table::face::traits::{AnyTable, Facts};
+use crate::table::face::traits::{AnyTable, Facts, OneTable};
 use crate::table::image::absorb::{Absorbed, Image, read};
 #[cfg(feature = "snapshot")]
 use crate::table::image::images::Images;
@@ -72,6 +73,12 @@ impl GrowingTable {
             let _resizing = self.resizing().lock.lock();
             self.recover();
         }
+    }
+}
+
+impl OneTable for GrowingTable {
+    fn table(&self) -> &dyn AnyTable {
+        self
     }
 }
 
@@ -180,6 +187,7 @@ impl AnyTable for GrowingTable {
         })
     }
 
+    #[cfg(feature = "snapshot")]
     fn fill_from(&self, start: usize, words: &[u64]) {
         let (state, mut copies) = (self.state(), 0);
         for (number, &word) in (start..).zip(words) {

@@ -9,7 +9,7 @@ use crate::sync::fault::{self, Fault};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::classes::{Class, Place, State, stripe_number};
 use crate::word::layout::{Borrowed, Layout, Plain, SemiSorted};
-use crate::word::layouts::{AnyLayout, Layouts, MIXED};
+use crate::word::layouts::{Layouts, MIXED};
 
 /// A table of at most this many buckets is in the L2 cache, if it is used much.
 const NEAR: usize = (512 << 10) / size_of::<u64>();
@@ -38,47 +38,57 @@ impl GrowingTable {
     /// Whether a copy is in. Lock-free.
     #[inline(always)]
     pub(crate) fn contains(&self, hash: u64) -> bool {
+        let kind = self.state().own();
+        by_kind!(self, kind, layout => self.contains_by(layout, kind, hash), self.contains_mixed(hash))
+    }
+
+    /// The same in a table whose buckets have this layout.
+    #[inline(never)]
+    fn contains_by(&self, layout: impl Layout, kind: u8, hash: u64) -> bool {
         let class = self.plan.classes.of(hash);
+        self.attempt(class, kind, |pair, stored, _| layout.either_holds_each(pair, stored))
+    }
+
+    /// The same in a table whose buckets have two layouts.
+    #[inline(never)]
+    fn contains_mixed(&self, hash: u64) -> bool {
+        let class = self.plan.classes.of(hash);
+        self.attempt(class, MIXED, |pair, stored, state| {
+            let [whole, split] = [state.level(), state.level() + 1].map(|depth| self.layouts.numbers(depth));
+            // Without a branch on what is as good as random.
+            let of = |nth: usize| {
+                let is_split = state.place(class.sides[nth]).depth != state.level();
+                let numbers = select_unpredictable(is_split, &split, &whole);
+                numbers.matches(pair[nth], stored[nth])
+            };
+            of(0) | of(1) != 0
+        })
+    }
+
+    /// One attempt in a table of this kind, by `holds`. If it is invalidated, if a bucket is being moved, or if the table is of
+    /// another kind by now, others.
+    #[inline(always)]
+    fn attempt(&self, class: Class, kind: u8, holds: impl FnOnce([Bucket; 2], [u32; 2], State) -> bool) -> bool {
         let epoch = self.epoch();
         let state = self.state();
-        if state.is_moving() && class.sides.iter().any(|&side| state.moving_at(side).is_some()) {
+        let is_moving = || class.sides.iter().any(|&side| state.moving_at(side).is_some());
+        if state.own() != kind || state.is_moving() && is_moving() {
             return self.contains_slow(class);
         }
-        let found = by_kind!(self, state.own(), layout => self.look(layout, class, epoch, state), self.look_mixed(class, epoch, state));
-        found.unwrap_or_else(|| self.contains_slow(class))
-    }
-
-    /// One attempt in a table whose buckets have one layout. `None` if it was invalidated.
-    #[cfg_attr(not(ccf_model), inline(always))]
-    fn look(&self, layout: impl Layout, class: Class, epoch: u64, state: State) -> Option<bool> {
         let places = class.sides.map(|side| state.place(side));
-        let stored = places.map(|place| self.plan.classes.stored(class, place.depth));
-        self.load_pair(class, epoch, places).map(|pair| layout.either_holds_each(pair, stored))
-    }
-
-    /// The same where the buckets have two layouts.
-    #[inline(never)]
-    fn look_mixed(&self, class: Class, epoch: u64, state: State) -> Option<bool> {
-        let places = class.sides.map(|side| state.place(side));
-        let stored = places.map(|place| self.plan.classes.stored(class, place.depth));
-        let are_split = places.map(|place| place.depth != state.level());
-        let pair = self.load_pair(class, epoch, places)?;
-        // Both comparisons: a branch on which of the two is right would be as good as random.
-        let lanes = |layout: AnyLayout<'_>| match layout {
-            AnyLayout::Plain(layout) => Borrowed::<_, 0, 0>(layout).lanes_in_each(pair, stored),
-            AnyLayout::SemiSorted(layout) => Borrowed::<_, 0, 0>(layout).lanes_in_each(pair, stored),
-        };
-        let (whole, split) = (lanes(self.layout(state.level())), lanes(self.layout(state.level() + 1)));
-        let of = |nth: usize| select_unpredictable(are_split[nth], split[nth], whole[nth]);
-        Some(of(0) | of(1) != 0)
+        let stored = self.plan.classes.stored_at(class, state, places);
+        match self.load_pair(class, epoch, places) {
+            Some(pair) => holds(pair, stored, state),
+            None => self.contains_slow(class),
+        }
     }
 
     /// The words of a class's two buckets. `None` if they are not of one moment.
-    #[cfg_attr(not(ccf_model), inline(always))]
+    #[inline(always)]
     fn load_pair(&self, class: Class, epoch: u64, places: [Place; 2]) -> Option<[Bucket; 2]> {
         let stripe = self.stripe(class);
         let version = stripe.version();
-        let [first, second] = places.map(|place| self.words.get(place.number));
+        let [first, second] = places.map(|place| self.words.get(place.number as u32));
         // There is no such word only if the table has become smaller and its state has changed.
         let pair = [load(first?), load(second?)];
         let is_still = (stripe.is_still(version) || fault::injected(Fault::LookupWithoutVersion))
@@ -145,7 +155,7 @@ impl GrowingTable {
     #[inline(always)]
     pub(super) fn prefetch_class(&self, state: State, class: Class) {
         for side in class.sides {
-            if let Some(word) = self.words.get(state.place(side).number) {
+            if let Some(word) = self.words.get(state.place(side).number as u32) {
                 prefetch_line(word);
             }
         }
@@ -236,7 +246,7 @@ impl GrowingTable {
     #[inline(always)]
     fn prefetch_nth(&self, places: &Places, nth: usize) {
         for side in 0..2 {
-            if let Some(word) = self.words.get(places.numbers[side][nth] as usize) {
+            if let Some(word) = self.words.get(places.numbers[side][nth]) {
                 prefetch_line(word);
             }
         }
@@ -248,11 +258,12 @@ impl GrowingTable {
     fn look_up_block(&self, block: Block<'_, Places>, coming: &Places, answers: &mut [bool; BLOCK]) {
         let epoch = self.epoch();
         let (state, places) = (self.state(), block.prepared);
-        if places.state != state || state.is_moving() || state.own() >= MIXED {
+        if places.state != state || state.is_moving() {
             return self.look_up_each(block, coming, answers);
         }
-        let are_still =
-            by_kind!(self, state.own(), layout => self.look_up_whole(layout, places, block.len, coming, answers), 1);
+        let len = block.len;
+        let are_still = by_kind!(self, state.own(), layout => self.look_up_whole(layout, places, len, coming, answers),
+            self.look_up_mixed(places, len, coming, answers));
         if are_still != 0 || !(self.is_still(epoch) || fault::injected(Fault::LookupWithoutEpoch)) {
             self.look_up_each(block, coming, answers);
         }
@@ -278,32 +289,65 @@ impl GrowingTable {
         answers: &mut [bool; BLOCK],
     ) -> u64 {
         let (mut words, mut folded) = ([[0u64; BLOCK]; 2], [[0u32; BLOCK]; 2]);
-        let is_far = places.state.buckets() > NEAR;
-        let mut changes = 0;
-        for nth in 0..len.min(BLOCK) {
-            if is_far {
-                self.prefetch_nth(coming, nth);
+        let changes = self.load_block(places, len, coming, |side, nth, bucket| {
+            words[side][nth] = bucket.0;
+            if L::SEMI_SORTED {
+                folded[side][nth] = layout.folded(bucket);
             }
-            let stripe = crate::machine::arch::at(&self.stripes, places.stripes[nth] as usize);
-            let version = stripe.version();
-            for side in 0..2 {
-                let Some(word) = self.words.get(places.numbers[side][nth] as usize) else { return 1 };
-                let bucket = load(word);
-                words[side][nth] = bucket.0;
-                if L::SEMI_SORTED {
-                    folded[side][nth] = layout.folded(bucket);
-                }
-            }
-            if !fault::injected(Fault::LookupWithoutVersion) {
-                changes |= stripe.changes_since(version);
-            }
-        }
+        });
         for (nth, answer) in answers.iter_mut().enumerate() {
             let of = |side: usize| {
                 let pattern = layout.pattern(places.stored[side][nth]);
                 layout.lanes_equal(Bucket(words[side][nth]), folded[side][nth], pattern)
             };
             *answer = of(0) | of(1) != 0;
+        }
+        changes
+    }
+
+    /// The same where the buckets have two layouts.
+    #[inline(never)]
+    fn look_up_mixed(&self, places: &Places, len: usize, coming: &Places, answers: &mut [bool; BLOCK]) -> u64 {
+        let mut words = [[0u64; BLOCK]; 2];
+        let changes = self.load_block(places, len, coming, |side, nth, bucket| words[side][nth] = bucket.0);
+        let level = places.state.level();
+        let [whole, split] = [level, level + 1].map(|depth| self.layouts.numbers(depth));
+        for (nth, answer) in answers.iter_mut().enumerate() {
+            let of = |side: usize| {
+                let is_split = places.state.depth(places.numbers[side][nth] as usize) != level;
+                let numbers = select_unpredictable(is_split, &split, &whole);
+                numbers.matches(Bucket(words[side][nth]), places.stored[side][nth])
+            };
+            *answer = of(0) | of(1) != 0;
+        }
+        changes
+    }
+
+    /// Reads the words of a block, each lookup's as [`load_pair`](Self::load_pair) does, and passes them on. Prefetches those
+    /// of the next one. Not 0 if any lookup was invalidated.
+    #[inline(always)]
+    fn load_block(
+        &self,
+        places: &Places,
+        len: usize,
+        coming: &Places,
+        mut each: impl FnMut(usize, usize, Bucket),
+    ) -> u64 {
+        let (stripes, is_far) = (&*self.stripes, places.state.buckets() > NEAR);
+        let mut changes = 0;
+        for nth in 0..len.min(BLOCK) {
+            if is_far {
+                self.prefetch_nth(coming, nth);
+            }
+            let stripe = crate::machine::arch::at(stripes, places.stripes[nth] as usize);
+            let version = stripe.version();
+            for side in 0..2 {
+                let Some(word) = self.words.get(places.numbers[side][nth]) else { return 1 };
+                each(side, nth, load(word));
+            }
+            if !fault::injected(Fault::LookupWithoutVersion) {
+                changes |= stripe.changes_since(version);
+            }
         }
         changes
     }

@@ -79,4 +79,5 @@ pub(crate) mod lookup;
 pub(crate) mod plan;
 pub(crate) mod resize;
 pub(crate) mod room;
+pub(crate) mod slots;
 pub(crate) mod table;

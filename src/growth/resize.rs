@@ -1,10 +1,10 @@
 //! CONCURRENT: how a table that grows gets more and fewer buckets. `growth/mod.rs` has the argument.
 
 use crate::error::insert::{InsertError, ReserveError};
-use crate::growth::table::{GrowingTable, Refusal};
+use crate::growth::table::{GrowingTable, Refusal, load};
 use crate::plan::path::{self, Graph, Hop, Outcome};
+use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
-use crate::sync::{MutexGuard, Ordering};
 use crate::word::bucket::Bucket;
 use crate::word::classes::{Class, GROUP, State};
 use crate::word::layout::Entry;
@@ -104,7 +104,7 @@ impl GrowingTable {
             self.change_state(state.moving());
         }
         for nth in 0..GROUP {
-            let whole = super::table::load(&self.moving[nth]);
+            let whole = load(&self.moving[nth]);
             let number = split + nth;
             let mut halves = [Stored::default(); 2];
             for stored in self.layout(level).stored(whole) {
@@ -148,7 +148,7 @@ impl GrowingTable {
                 }
                 for nth in 0..GROUP {
                     self.set_aside(split + nth, Fault::SplitSetsNothingAside);
-                    self.store(split + nth, super::table::load(&self.moving[nth]));
+                    self.store(split + nth, load(&self.moving[nth]));
                 }
                 self.change_state(smaller);
                 return true;
@@ -159,22 +159,6 @@ impl GrowingTable {
             }
         }
         false
-    }
-
-    /// Undoes what a thread has begun that died while it moved copies: they are in `moving` all of them. The caller has the
-    /// lock by which the size changes.
-    pub(super) fn recover(&self) {
-        let state = self.state();
-        if !state.is_moving() {
-            return;
-        }
-        let first = state.split() as usize;
-        let _gates = self.gates_of_group(first);
-        for nth in 0..GROUP {
-            self.set_aside(first + nth, Fault::SplitSetsNothingAside);
-            self.store(first + nth, super::table::load(&self.moving[nth]));
-        }
-        self.change_state(State::of_buckets(state.buckets()));
     }
 
     /// The whole of a bucket that is split, if it has room for both halves. The caller holds the gate.
@@ -212,11 +196,6 @@ impl GrowingTable {
             }
         }
         true
-    }
-
-    /// The gates of the group of buckets from here on, in order.
-    fn gates_of_group(&self, first: usize) -> [MutexGuard<'_, ()>; GROUP] {
-        core::array::from_fn(|nth| self.gate(first + nth))
     }
 
     /// Stores the whole word of a bucket that is about to be moved.

@@ -69,6 +69,8 @@ struct Size {
     /// How often `state` has changed. A change of the state comes first, then this, then what the change is for.
     epoch: AtomicU64,
     state: AtomicU64,
+    /// How many items a table in this state is made for.
+    capacity: Tally,
 }
 
 #[derive(Debug)]
@@ -103,7 +105,10 @@ impl GrowingTable {
             words.lengthen(plan.pages, bits).then_some(())?;
         }
         let state = state.with_own(layouts.kind(state.level(), state.split() > 0));
-        let size = || CachePadded::new(Size { epoch: AtomicU64::new(0), state: AtomicU64::new(state.0) });
+        let size = || {
+            let capacity = Tally::new(plan.capacity(state) as u64);
+            CachePadded::new(Size { epoch: AtomicU64::new(0), state: AtomicU64::new(state.0), capacity })
+        };
         let touched = || Tally::new(buckets as u64);
         let resizing =
             || CachePadded::new(Resizing { lock: Mutex::new(()), requests: Mutex::new(()), touched: touched() });
@@ -186,6 +191,8 @@ impl GrowingTable {
     pub(super) fn change_state(&self, state: State) {
         let is_split = state.split() > 0 || state.is_moving();
         let state = state.with_own(self.layouts.kind(state.level(), is_split));
+        // Relaxed: a figure.
+        self.size[0].capacity.store(self.plan.capacity(state) as u64, Ordering::Relaxed);
         // An exchange, because loom has no strong `SeqCst` store.
         self.size[0].state.swap(state.0, Ordering::SeqCst);
         // After the state: a thread that has read this epoch, and then an older state, sees the epoch change before it
@@ -239,10 +246,31 @@ impl GrowingTable {
         }
     }
 
+    /// Undoes what a thread has begun that died while it moved copies: they are in `moving` all of them. The caller has the
+    /// lock by which the size changes.
+    pub(super) fn recover(&self) {
+        let state = self.state();
+        if !state.is_moving() {
+            return;
+        }
+        let first = state.split() as usize;
+        let _gates = self.gates_of_group(first);
+        for nth in 0..GROUP {
+            self.set_aside(first + nth, Fault::SplitSetsNothingAside);
+            self.store(first + nth, load(&self.moving[nth]));
+        }
+        self.change_state(State::of_buckets(state.buckets()));
+    }
+
+    /// The gates of the group of buckets from here on, in order.
+    pub(super) fn gates_of_group(&self, first: usize) -> [MutexGuard<'_, ()>; GROUP] {
+        core::array::from_fn(|nth| self.gate(first + nth))
+    }
+
     /// The word of a bucket that there is.
     #[inline(always)]
     pub(super) fn word(&self, number: usize) -> &AtomicU64 {
-        self.words.get(number).expect("the state says that this bucket is there")
+        self.words.get(number as u32).expect("the state says that this bucket is there")
     }
 
     /// What a bucket holds.
@@ -270,7 +298,7 @@ impl GrowingTable {
         }
         let Place { number, depth } = state.place(side);
         // A thread that has slept since it read the state may find that a bucket is not there.
-        (self.words.get(number).map_or(Bucket::default(), load), depth)
+        (self.words.get(number as u32).map_or(Bucket::default(), load), depth)
     }
 
     /// The layout of buckets of this depth.
@@ -335,7 +363,7 @@ impl GrowingTable {
 
     /// How many items the table is made for.
     pub(crate) fn capacity(&self) -> usize {
-        self.plan.capacity(self.state())
+        self.size[0].capacity.load(Ordering::Relaxed) as usize
     }
 
     pub(crate) fn max_capacity(&self) -> usize {

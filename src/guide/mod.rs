@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`choosing_parameters`] | Which type, which capacity, which rate, which hasher? |
 //! | [`migrating`] | What changes in code that uses another filter, a cache or Redis? |
-//! | [`growth`] | How does a growable filter grow and shrink, and what does it take? |
+//! | [`growth`] | How does a growable filter grow and shrink, and what does that cost? |
 //! | [`expiry`] | How do keys expire, and who tells the filter the time? |
 //! | [`in_front_of_a_database`] | In which order do writes go to the database and the filter? Who may remove? How is it rebuilt? |
 //! | [`several_places`] | How is a maplet kept right while keys move between segments, shards or nodes? |

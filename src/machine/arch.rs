@@ -220,16 +220,16 @@ impl VectorUnit {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Comparison {
     pub(crate) words: [u64; 2],
-    /// What each lane is compared with, once and in all lanes.
+    /// What each lane is compared with: once, if it is the same in both words, and in all lanes of each.
     #[cfg_attr(not(all(target_arch = "x86_64", not(miri))), allow(dead_code, reason = "only SSE2 needs it"))]
     pub(crate) low: u32,
-    pub(crate) lows: u64,
+    pub(crate) lows: [u64; 2],
     /// In a semi-sorted layout: the lists of both words, folded, how to unfold them (`word/semisort.rs`), and what the
     /// high parts are compared with.
     pub(crate) folded: [u32; 2],
     pub(crate) fold: u32,
     pub(crate) list: u64,
-    pub(crate) highs: u64,
+    pub(crate) highs: [u64; 2],
     /// The lowest and the highest bit of every lane.
     pub(crate) ones: u64,
     pub(crate) tops: u64,
@@ -239,9 +239,10 @@ pub(crate) struct Comparison {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 impl Comparison {
     /// Whether a lane of either word is equal. `LISTS` says whether the layout is semi-sorted. `LANE_BITS` is how wide
-    /// the lanes are, or 0; the processor itself compares lanes of 8, 16 or 32 bits.
+    /// the lanes are, or 0; the processor itself compares lanes of 8, 16 or 32 bits. `SAME` says whether both words are
+    /// compared with the same.
     #[inline(always)]
-    pub(crate) fn is_any_lane_equal<const LISTS: bool, const LANE_BITS: u8>(self) -> bool {
+    pub(crate) fn is_any_lane_equal<const LISTS: bool, const LANE_BITS: u8, const SAME: bool>(self) -> bool {
         use core::arch::x86_64::{
             _mm_cmpeq_epi8, _mm_cmpeq_epi16, _mm_cmpeq_epi32, _mm_movemask_epi8, _mm_set1_epi8, _mm_set1_epi16,
             _mm_set1_epi32, _mm_setzero_si128,
@@ -249,10 +250,13 @@ impl Comparison {
         // SAFETY: SSE2 is part of every x86-64 processor.
         unsafe {
             let words = pair(self.words);
-            let equal = match (LISTS, LANE_BITS) {
-                (false, 8) => _mm_cmpeq_epi8(words, _mm_set1_epi8(self.low as i8)),
-                (false, 16) => _mm_cmpeq_epi16(words, _mm_set1_epi16(self.low as i16)),
-                (false, 32) => _mm_cmpeq_epi32(words, _mm_set1_epi32(self.low as i32)),
+            let equal = match (LISTS, LANE_BITS, SAME) {
+                (false, 8, true) => _mm_cmpeq_epi8(words, _mm_set1_epi8(self.low as i8)),
+                (false, 16, true) => _mm_cmpeq_epi16(words, _mm_set1_epi16(self.low as i16)),
+                (false, 32, true) => _mm_cmpeq_epi32(words, _mm_set1_epi32(self.low as i32)),
+                (false, 8, false) => _mm_cmpeq_epi8(words, pair(self.lows)),
+                (false, 16, false) => _mm_cmpeq_epi16(words, pair(self.lows)),
+                (false, 32, false) => _mm_cmpeq_epi32(words, pair(self.lows)),
                 _ => {
                     let none = _mm_cmpeq_epi32(self.equal_lanes_of_both::<LISTS>(), _mm_setzero_si128());
                     return _mm_movemask_epi8(none) != 0xffff;
@@ -282,12 +286,12 @@ impl Comparison {
         // SAFETY: SSE2 is part of every x86-64 processor.
         unsafe {
             // In integers: a word takes one instruction less to compare than to fill a register with the pattern.
-            let mut differences = pair(self.words.map(|word| word ^ self.lows));
+            let mut differences = pair([self.words[0] ^ self.lows[0], self.words[1] ^ self.lows[1]]);
             if LISTS {
                 let [first, second] = self.folded.map(|list| _mm_cvtsi32_si128(list as i32));
                 let folded = _mm_unpacklo_epi64(first, second);
                 let lists = _mm_or_si128(folded, _mm_sll_epi64(folded, _mm_cvtsi32_si128(self.fold as i32)));
-                let of_lists = _mm_and_si128(_mm_xor_si128(lists, both(self.highs)), both(self.list));
+                let of_lists = _mm_and_si128(_mm_xor_si128(lists, pair(self.highs)), both(self.list));
                 differences = _mm_or_si128(differences, of_lists);
             }
             let zero = _mm_andnot_si128(differences, _mm_sub_epi64(differences, both(self.ones)));
@@ -317,7 +321,7 @@ fn both(word: u64) -> core::arch::x86_64::__m128i {
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 impl Comparison {
     #[inline(always)]
-    pub(crate) fn is_any_lane_equal<const LISTS: bool, const LANE_BITS: u8>(self) -> bool {
+    pub(crate) fn is_any_lane_equal<const LISTS: bool, const LANE_BITS: u8, const SAME: bool>(self) -> bool {
         let [in_first, in_second] = self.equal_lanes::<LISTS>();
         in_first | in_second != 0
     }
@@ -325,10 +329,10 @@ impl Comparison {
     #[inline(always)]
     pub(crate) fn equal_lanes<const LISTS: bool>(self) -> [u64; 2] {
         core::array::from_fn(|nth| {
-            let mut differences = self.words[nth] ^ self.lows;
+            let mut differences = self.words[nth] ^ self.lows[nth];
             if LISTS {
                 let folded = u64::from(self.folded[nth]);
-                differences |= ((folded | folded << self.fold) ^ self.highs) & self.list;
+                differences |= ((folded | folded << self.fold) ^ self.highs[nth]) & self.list;
             }
             differences.wrapping_sub(self.ones) & !differences & self.tops
         })

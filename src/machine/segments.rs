@@ -1,8 +1,8 @@
 //! A list of words that gets longer while other threads use it, and no word ever moves.
 //!
 //! It consists of segments. The first has a power of two of words, and each further one has as many as all before it. So
-//! the number of bits of an index names the segment. The table of segments has, for each number of bits, where a word
-//! with the index 0 would be if the segment began there.
+//! the highest bit of an index names the segment. The table of segments has, for each highest bit, where the word with the
+//! index 0 would be if it were in that segment too.
 
 use crate::machine::memory::Pages;
 
@@ -19,14 +19,14 @@ mod imp {
     use super::Pages;
     use crate::machine::memory::{boxed_slice, zeroed_on};
 
-    /// How many segments there can be, and one for the index 0.
-    const MOST: usize = u32::BITS as usize + 1;
+    /// How many there can be: one for each bit of an index.
+    const MOST: usize = u32::BITS as usize;
 
     #[derive(Debug)]
     pub(crate) struct Segments {
-        /// By the number of bits of an index: the segment's first word less the index of that. Null if there is no
-        /// such segment.
-        bases: Box<[AtomicPtr<AtomicU64>]>,
+        /// By the highest bit of an index: the segment's first word less the index of that. Null if there is no such
+        /// segment.
+        bases: Box<[AtomicPtr<AtomicU64>; MOST]>,
         first_bits: u32,
     }
 
@@ -36,9 +36,10 @@ mod imp {
 
         /// A list of `1 << first_bits` zeros, or `None` if the memory is refused.
         pub(crate) fn new(pages: Pages, first_bits: u32) -> Option<Self> {
-            let segments = Self { bases: boxed_slice(MOST, || AtomicPtr::new(null_mut()))?, first_bits };
+            let bases = boxed_slice(MOST, || AtomicPtr::new(null_mut()))?.try_into().ok()?;
+            let segments = Self { bases, first_bits };
             let first = Box::into_raw(zeroed_on(pages, 1 << first_bits)?).cast::<AtomicU64>();
-            for base in &segments.bases[..=first_bits as usize] {
+            for base in &segments.bases[..(first_bits as usize).max(1)] {
                 base.store(first, Ordering::Release);
             }
             Some(segments)
@@ -46,23 +47,26 @@ mod imp {
 
         /// The word with this index, or `None` if the list is shorter.
         #[inline(always)]
-        pub(crate) fn get(&self, index: usize) -> Option<&AtomicU64> {
-            let bits = (usize::BITS - index.leading_zeros()) as usize;
+        pub(crate) fn get(&self, index: u32) -> Option<&AtomicU64> {
+            // The index 0 is in the first segment, like 1.
+            let bit = (index | 1).ilog2() as usize;
+            // SAFETY: a bit of a `u32` is below 32, which is the length.
+            let base = unsafe { self.bases.get_unchecked(bit) };
             // Acquire, with `lengthen`: the zeros of the segment come first.
-            let base = self.bases.get(bits)?.load(Ordering::Acquire);
+            let base = base.load(Ordering::Acquire);
             if base.is_null() {
                 return None;
             }
-            // SAFETY: the base is that of the segment of all indices with so many bits (`lengthen`), or of the first one,
-            // which has all indices of up to `first_bits` bits (`new`). So the word is in it. A segment is freed when the
+            // SAFETY: the base is that of the segment of all indices with this highest bit (`lengthen`), or of the first
+            // one, which has all indices below `1 << first_bits` (`new`). So the word is in it. A segment is freed when the
             // list is dropped, and not before.
-            Some(unsafe { &*base.wrapping_add(index) })
+            Some(unsafe { &*base.wrapping_add(index as usize) })
         }
 
         /// Makes sure that the words with the indices of `1 << bits` up to twice that are there. They are zeros if they
         /// were not. Returns whether they are: `false` if the memory is refused. Only one thread at a time calls this.
         pub(crate) fn lengthen(&self, pages: Pages, bits: u32) -> bool {
-            let base = &self.bases[bits as usize + 1];
+            let base = &self.bases[bits as usize];
             if base.load(Ordering::Relaxed).is_null() {
                 let Some(segment) = zeroed_on(pages, 1 << bits) else { return false };
                 let start = Box::into_raw(segment).cast::<AtomicU64>();
@@ -74,10 +78,9 @@ mod imp {
 
         /// The segments that are there, each with the index of its first word.
         fn all(&self) -> impl Iterator<Item = (usize, &[AtomicU64])> {
-            (self.first_bits as usize..MOST).filter_map(|bits| {
-                let is_first = bits == self.first_bits as usize;
-                let (start, len) = if is_first { (0, 1 << bits) } else { (1 << (bits - 1), 1 << (bits - 1)) };
-                let word: *const AtomicU64 = self.get(start)?;
+            let further = (self.first_bits..u32::BITS).map(|bit| (1 << bit, 1 << bit));
+            [(0, 1 << self.first_bits)].into_iter().chain(further).filter_map(|(start, len)| {
+                let word: *const AtomicU64 = self.get(start as u32)?;
                 // SAFETY: a segment has so many words from its first one on, all of them initialized. It is freed when the
                 // list is dropped, and not before.
                 Some((start, unsafe { core::slice::from_raw_parts(word, len) }))
@@ -127,8 +130,8 @@ mod imp {
             Some(Self { words: (0..Self::LEN).map(|_| AtomicU64::new(0)).collect() })
         }
 
-        pub(crate) fn get(&self, index: usize) -> Option<&AtomicU64> {
-            self.words.get(index)
+        pub(crate) fn get(&self, index: u32) -> Option<&AtomicU64> {
+            self.words.get(index as usize)
         }
 
         pub(crate) fn lengthen(&self, _: Pages, bits: u32) -> bool {

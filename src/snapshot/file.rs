@@ -8,9 +8,12 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use crate::error::load::LoadError;
+use crate::error::load_path::LoadPathError;
 
 /// A partial file counts as abandoned if nobody has written to it for this long. It is longer than a sync takes.
 const ABANDONED: Duration = Duration::from_secs(600);
@@ -18,31 +21,77 @@ const ABANDONED: Duration = Duration::from_secs(600);
 /// How many symbolic links are followed; the same as on Linux.
 const MAX_LINKS: usize = 40;
 
-/// Opens a file to read it. Returns also how many bytes it has, unless it is one whose length says nothing, as a pipe.
-pub(crate) fn open(path: &Path) -> io::Result<(File, Option<u64>)> {
-    let file = File::open(path)
-        .map_err(|error| io::Error::new(error.kind(), format!("{} can't be opened: {error}", path.display())))?;
+/// Reads a file by `read`, which also gets to know how many bytes it has, unless it is one whose length says nothing, as
+/// a pipe.
+pub(crate) fn read<R>(
+    path: &Path,
+    read: impl FnOnce(&mut dyn Read, Option<u64>) -> Result<R, LoadError>,
+) -> Result<R, LoadPathError> {
+    let opened = open(path).map_err(LoadError::Io);
+    let result = opened.and_then(|(mut file, available)| read(&mut file, available));
+    result.map_err(|error| LoadPathError::new(path, error))
+}
+
+fn open(path: &Path) -> io::Result<(File, Option<u64>)> {
+    if path.as_os_str().is_empty() {
+        // The system would say that there is no such file.
+        return Err(io::Error::new(ErrorKind::InvalidInput, "the path is empty; name a file"));
+    }
+    let file = File::open(path)?;
     let metadata = file.metadata()?;
     Ok((file, metadata.is_file().then_some(metadata.len())))
 }
 
 /// Replaces the file with what `write` writes.
 pub(crate) fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let path = target_of(path);
-    delete_abandoned(&path);
-    let old = fs::metadata(&path).ok();
+    let replaced = not_saved(path, replace_target(&target_of(path), write))?;
+    sync_folder(&replaced).map_err(|error| {
+        let message = format!(
+            "{path:?}: the snapshot is written, but its folder could not be synced: {error}; save again, or the file may \
+             be the old one after a loss of power"
+        );
+        io::Error::new(error.kind(), message)
+    })
+}
+
+/// Adds to an error of saving for which file it was, and what to do. The file is the old one.
+pub(crate) fn not_saved<R>(path: &Path, result: io::Result<R>) -> io::Result<R> {
+    result.map_err(|error| {
+        let advice = match error.kind() {
+            // Those of this library say it themselves.
+            ErrorKind::InvalidInput | ErrorKind::OutOfMemory | ErrorKind::Other => "",
+            ErrorKind::NotFound => "; make its folder, and save again",
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                "; allow this process to make files in its folder, or choose another one"
+            }
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+                "; make room for it, and save again"
+            }
+            ErrorKind::InvalidFilename => "; choose a shorter name",
+            _ => "; save again when that is mended, or choose another path",
+        };
+        let message = format!(
+            "{path:?}: the snapshot could not be saved: {error}{advice} (a file that was there before is as it was)"
+        );
+        io::Error::new(error.kind(), message)
+    })
+}
+
+/// Replaces the file, which is no link. Returns the folder that it is in, which has yet to be synced.
+fn replace_target(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<PathBuf> {
+    delete_abandoned(path);
+    let old = fs::metadata(path).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
-        let message = format!("{} is not a file, so no snapshot can replace it; choose another path", path.display());
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        return Err(io::Error::new(ErrorKind::InvalidInput, "it is no file; choose another path"));
     }
-    let mut partial = Partial::create(&path, old.as_ref())?;
+    let mut partial = Partial::create(path, old.as_ref())?;
     write(&mut partial.file)?;
     if let Some(old) = &old {
         keep_owner_and_permissions(&partial.file, old)?;
     }
     partial.file.sync_all()?;
-    partial.rename_to(&path)?;
-    sync_folder(folder_of(&path))
+    partial.rename_to(path)?;
+    Ok(folder_of(path).to_owned())
 }
 
 /// The file to be replaced: the path, or, if it is a link, what the link leads to, whether it exists or not.
@@ -60,10 +109,21 @@ fn target_of(path: &Path) -> PathBuf {
 /// The beginning of the names of the partial files for this path.
 fn beginning_of_partial(path: &Path) -> Option<OsString> {
     let mut beginning = OsString::from(".");
-    beginning.push(path.file_name()?);
+    let name = path.file_name()?;
+    if name.len() <= MAX_NAME {
+        beginning.push(name);
+    } else {
+        // A part of the name, and a checksum of all of it.
+        let part = name.to_string_lossy();
+        let cut = (0..=MAX_NAME - 9).rev().find(|&at| part.is_char_boundary(at)).expect("0 is one");
+        beginning.push(format!("{}~{:08x}", &part[..cut], crc32fast::hash(name.as_encoded_bytes())));
+    }
     beginning.push(".");
     Some(beginning)
 }
+
+/// The longest name that is in the name of a partial file as it is. Names have up to 255 bytes in most file systems.
+const MAX_NAME: usize = 255 - (2 + DIGITS + PARTIAL.len());
 
 /// The end of the names of all partial files.
 const PARTIAL: &str = ".partial";
@@ -100,9 +160,8 @@ struct Partial {
 impl Partial {
     /// A file beside `path` with a name of its own. Anyone who may not read the old file may not read it either.
     fn create(path: &Path, old: Option<&Metadata>) -> io::Result<Self> {
-        let beginning = beginning_of_partial(path).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidInput, format!("{} has no file name; add one", path.display()))
-        })?;
+        let beginning = beginning_of_partial(path)
+            .ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "the path has no file name; add one"))?;
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]
@@ -117,9 +176,7 @@ impl Partial {
         let mut partial = beginning;
         partial.push(format!("{number:0DIGITS$x}{PARTIAL}"));
         let path = folder_of(path).join(partial);
-        let file = options
-            .open(&path)
-            .map_err(|error| io::Error::new(error.kind(), format!("{} can't be written: {error}", path.display())))?;
+        let file = options.open(&path)?;
         Ok(Self { file, path, renamed: false })
     }
 
@@ -174,4 +231,30 @@ fn keep_owner_and_permissions(file: &File, old: &Metadata) -> io::Result<()> {
 fn sync_folder(folder: &Path) -> io::Result<()> {
     // On other systems a folder can't be opened, and there is nothing to sync.
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Also for names that are as long as they may be, each save finds what others to the same path have left behind, and
+    /// nothing else.
+    #[test]
+    fn the_names_of_partial_files_are_short_enough_and_differ() {
+        let names =
+            ["a".into(), "n".repeat(229), "n".repeat(230), "n".repeat(255), "ü".repeat(127), "ü".repeat(126) + "u"];
+        let beginnings = names.clone().map(|name| beginning_of_partial(Path::new(&name)).expect("it has a name"));
+        for (nth, beginning) in beginnings.iter().enumerate() {
+            let mut partial = beginning.clone();
+            partial.push(format!("{:0DIGITS$x}{PARTIAL}", 7));
+            assert!(partial.len() <= 255, "{partial:?}");
+            assert!(
+                partial.len() > 250 || names[nth].len() < 200,
+                "as much of the name as there is room for: {partial:?}"
+            );
+            for (other, beginning) in beginnings.iter().enumerate() {
+                assert_eq!(is_partial(&partial, beginning), nth == other, "{partial:?} for {beginning:?}");
+            }
+        }
+    }
 }

@@ -34,15 +34,15 @@
 //! | 2 | only of a filter that forgets: how many ticks after now were ended early |
 //! | 4 | a seal |
 //! | | *for kind 6:* |
-//! | 1 | the encoding of the table at all sizes: 0 plain, 1 semi-sorted, 255 if none was asked for |
-//! | 1 | the bits that a slot stores at the largest size |
+//! | 1 | the encoding that was asked for: 0 plain, 1 semi-sorted, 255 if none |
+//! | 1 | the bits of a base: of a fingerprint at the largest size |
 //! | 1 | the doublings from one bucket to the largest size |
-//! | 8 | the number of buckets at the smallest size, a multiple of 32 |
+//! | 8 | the number of buckets at the first size, which is the smallest |
 //! | 4 | a seal |
 //! | | **a section for the table** |
 //! | 1 | the encoding of the buckets: 0 plain, 1 semi-sorted |
 //! | 1 | the slots of a bucket |
-//! | 1 | the bits of a fingerprint, without those of a value. For kind 6: of the buckets that are not split yet; `word/classes.rs` says which are. (The others have one bit less, and `word/layouts.rs` says what that makes of a bucket) |
+//! | 1 | the bits of a fingerprint, without those of a value |
 //! | 8 | the number `n` of buckets |
 //! | 4 | a seal |
 //! | 8·n | the buckets, each a word (`word/bucket.rs`) |
@@ -50,9 +50,8 @@
 //! | | **the end** |
 //! | 4 | a seal |
 //!
-//! The layout of a growable filter's table follows from its number of buckets and from what kind 6 states
-//! (`growth/plan.rs`). The section must agree with that. The number of buckets is a multiple of 32, from the smallest
-//! size to the largest.
+//! A growable filter's section states the layout of the buckets that are not split, which follows from the number of
+//! buckets and from what kind 6 states. Each bucket has the layout of its depth (`word/classes.rs`, `word/layouts.rs`).
 //!
 //! # Length and checks
 //! A snapshot of one table has `68 + s + a + 8·n` bytes. A maplet's has five more, that of a filter whose entries

@@ -6,6 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use crate::error::load::LoadError;
+use crate::error::load_path::LoadPathError;
 use crate::snapshot::file;
 use crate::snapshot::schema::Schema;
 use crate::snapshot::source::{Label, Source};
@@ -154,18 +155,17 @@ impl<F: FromSnapshot<S>, S> Loader<F, S> {
     /// Reads a snapshot from a file. Nothing may follow the snapshot in the file.
     ///
     /// # Errors
-    /// As for [`read`](Self::read). A file that can't be opened is [`LoadError::Io`]; a file with more bytes is
-    /// [`LoadError::TrailingBytes`].
+    /// A [`LoadPathError`] with the path and the reason, which is as for [`read`](Self::read). A file that can't be opened
+    /// is [`LoadError::Io`]; a file with more bytes is [`LoadError::TrailingBytes`].
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError, Loader};
     /// let loader = Loader::<ConcurrentCuckooFilter<str>, _>::new(DefaultHashBuilder::new(), 1 << 20);
     /// let error = loader.read_path("no/such/folder/filter.ccf").unwrap_err();
-    /// assert!(matches!(error, LoadError::Io(_)));
+    /// assert!(matches!(error.error, LoadError::Io(_)));
     /// ```
-    pub fn read_path(self, path: impl AsRef<Path>) -> Result<Loaded<F>, LoadError> {
-        let (mut file, available) = file::open(path.as_ref())?;
-        self.read_of(&mut file, available)
+    pub fn read_path(self, path: impl AsRef<Path>) -> Result<Loaded<F>, LoadPathError> {
+        file::read(path.as_ref(), |from, available| self.read_of(from, available))
     }
 
     /// Reads a snapshot from a sequence of numbers of unknown length.

@@ -136,7 +136,8 @@ impl<'a> Save<'a> {
     /// file's permissions, and its owner if that is allowed. File and folder are synced, so a snapshot that was
     /// written survives a loss of power. If the path is a symbolic link, the file that it leads to is replaced.
     ///
-    /// The new file is called `.NAME.DIGITS.partial`, with 16 random hexadecimal digits, until it replaces `NAME`.
+    /// The new file is called `.NAME.DIGITS.partial`, with 16 random hexadecimal digits, until it replaces `NAME`. (Of a
+    /// name of more than 229 bytes, it has the beginning and a checksum.)
     /// A process that dies leaves it behind. A later save to the same path deletes it, once nobody has written to
     /// it for ten minutes. (If a clock jumps ahead, or the machine was suspended, the file of a running save can be
     /// taken for abandoned. That save then fails, and the old file stays.)
@@ -145,9 +146,17 @@ impl<'a> Save<'a> {
     /// file that is mounted by itself, as containers do, can't be replaced: the system refuses it.
     ///
     /// # Errors
-    /// As for [`write_to`](Self::write_to), and those of the file system. After an error the file is the old one,
-    /// with one exception: if only the folder could not be synced, it is the new one, and the old one may be back
-    /// after a loss of power.
+    /// Each error has the path, the reason and what to do in its message:
+    ///
+    /// - the kinds of [`write_to`](Self::write_to);
+    /// - those of the file system: [`NotFound`](io::ErrorKind::NotFound) if there is no such folder,
+    ///   [`PermissionDenied`](io::ErrorKind::PermissionDenied), [`StorageFull`](io::ErrorKind::StorageFull),
+    ///   [`InvalidFilename`](io::ErrorKind::InvalidFilename) for a name that is too long, and others;
+    /// - [`InvalidInput`](io::ErrorKind::InvalidInput) if the path has no file name, as an empty one, or if there is
+    ///   something else than a file.
+    ///
+    /// After an error the file is the old one, with one exception: if only the folder could not be synced, it is the
+    /// new one, and the old one may be back after a loss of power.
     ///
     /// ```no_run
     /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
@@ -156,8 +165,9 @@ impl<'a> Save<'a> {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn write_to_path(self, path: impl AsRef<Path>) -> io::Result<()> {
-        self.check()?;
-        file::replace(path.as_ref(), |file| self.write(file))
+        let path = path.as_ref();
+        file::not_saved(path, self.check())?;
+        file::replace(path, |file| self.write(file))
     }
 
     /// The [digest](crate::ConcurrentCuckooFilter::digest) of the filter at the moment of this save, instead of a

@@ -151,7 +151,8 @@ impl<'de, F: FromSnapshot<S>, S> DeserializeSeed<'de> for Loader<F, S> {
     type Value = F;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<F, D::Error> {
-        deserializer.deserialize_bytes(Snapshot(self))
+        // Not `deserialize_bytes`, for which some formats have a small buffer (`ciborium`: 4 KiB).
+        deserializer.deserialize_byte_buf(Snapshot(self))
     }
 }
 

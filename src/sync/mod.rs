@@ -1,8 +1,10 @@
 //! The only module that names the atomics and locks of the protocols. They are the real ones. Where the crate is
-//! compiled as a model, they are loom's or those of `sync/steps.rs`. (What is built once and then only read is in
+//! compiled as a model, they are those of `sync/loom.rs` or `sync/steps.rs`. (What is built once and then only read is in
 //! the standard library's `OnceLock`, and the number of threads in a standard atomic.)
 
 pub(crate) mod fault;
+#[cfg(ccf_model = "loom")]
+pub(crate) mod loom;
 #[cfg(ccf_model = "steps")]
 pub(crate) mod steps;
 pub(crate) mod thread;
@@ -22,29 +24,7 @@ pub(crate) use parking_lot::{Mutex, MutexGuard};
 pub(crate) use crate::sync::steps::{AtomicI64, AtomicU64, Mutex, MutexGuard};
 
 #[cfg(ccf_model = "loom")]
-pub(crate) use loom::sync::MutexGuard;
-#[cfg(ccf_model = "loom")]
-pub(crate) use loom::sync::atomic::{AtomicI64, AtomicU64};
-
-/// loom's mutex behind `parking_lot`'s interface: nothing panics under a lock, so there is no poison to report.
-#[cfg(ccf_model = "loom")]
-#[derive(Debug)]
-pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
-
-#[cfg(ccf_model = "loom")]
-impl<T> Mutex<T> {
-    pub(crate) fn new(value: T) -> Self {
-        Self(loom::sync::Mutex::new(value))
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
-        self.0.lock().expect("no thread panics while it holds this lock")
-    }
-
-    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        self.0.try_lock().ok()
-    }
-}
+pub(crate) use crate::sync::loom::{AtomicI64, AtomicU64, Mutex, MutexGuard};
 
 /// Locks if the lock is free. (Under loom it waits for the lock, since a failed try only adds a step of no interest.)
 #[inline(always)]

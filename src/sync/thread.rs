@@ -24,6 +24,6 @@ pub(crate) fn thread_number() -> usize {
 /// loom runs all its threads on one thread, and it shows their numbers only in this way.
 #[cfg(ccf_model = "loom")]
 pub(crate) fn thread_number() -> usize {
-    let id = format!("{:?}", loom::thread::current().id());
+    let id = format!("{:?}", ::loom::thread::current().id());
     id.bytes().filter(u8::is_ascii_digit).fold(0, |number, digit| 10 * number + usize::from(digit - b'0'))
 }

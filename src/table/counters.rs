@@ -21,7 +21,12 @@ pub(crate) struct Counters {
     /// The number of shards in use is a power of two. Between any two of them is one that is not used. So they share
     /// no cache line, nor a pair of lines that a processor loads together.
     shards: Box<[Shard]>,
+    /// The number of the filter whose counts these are. No other filter of this process has it.
+    filter: u64,
 }
+
+/// The number of the next filter. Not 0, which is that of none.
+static NEXT_FILTER: Tally = Tally::new(1);
 
 /// The distance from one shard in use to the next, in elements.
 const STRIDE: usize = 2;
@@ -99,7 +104,10 @@ impl Counters {
     /// Counters for a table of this many buckets, or `None` if there is no memory for them.
     pub(crate) fn new(buckets: usize) -> Option<Self> {
         let shards = shards_for(buckets);
-        Some(Self { shards: boxed_slice(elements(shards), Shard::default)? })
+        Some(Self {
+            shards: boxed_slice(elements(shards), Shard::default)?,
+            filter: NEXT_FILTER.fetch_add(1, Ordering::Relaxed),
+        })
     }
 
     /// How many bytes [`new`](Self::new) asks the allocator for.
@@ -167,6 +175,10 @@ impl Counters {
         self.shard().false_positives_recorded.fetch_add(count, Ordering::Relaxed);
     }
 
+    pub(crate) fn filter(&self) -> u64 {
+        self.filter
+    }
+
     /// How many items there are. It is exact while no thread changes that. Each change made meanwhile may or may not
     /// be included.
     pub(crate) fn len(&self) -> usize {
@@ -201,7 +213,7 @@ mod tests {
     #[test]
     fn the_counts_of_all_shards_are_added_up() {
         let shards = boxed_slice(elements(8), Shard::default).expect("memory");
-        let counters = Counters { shards };
+        let counters = Counters { shards, filter: 1 };
         std::thread::scope(|scope| (0..8).for_each(|_| _ = scope.spawn(|| counters.add_len(3))));
         assert_eq!(counters.len(), 24);
     }

@@ -19,7 +19,7 @@
 //! 4. A relocation fills the new slot, then bumps, then clears the old slot, all under the lock. So there is a copy
 //!    at every moment.
 //! 5. A thread holds one of these locks at a time, and none while a caller's code runs. Only these hold all of
-//!    them: `clear`, a save for a moment, an insert that others keep disturbing, the beginning of a resize, and, in a table with a clock, a
+//!    them: `clear`, a save for a moment, an insert that others keep disturbing, and, in a table with a clock, a
 //!    call that changes the caller's name for a tick (`table/expiring/sweep.rs`), and an insert that ends ticks early
 //!    (`table/expiring/forget.rs`). They take them in order. So there is no
 //!    deadlock. While a table is being saved, every change except `clear` has an additional step, and there is one

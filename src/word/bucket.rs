@@ -36,6 +36,12 @@ pub(crate) struct Decoded {
     pub(super) list: u64,
 }
 
+impl Decoded {
+    pub(crate) fn list(self) -> u64 {
+        self.list
+    }
+}
+
 /// The low part and the high part of an entry, each repeated in every lane.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Pattern {
@@ -66,13 +72,17 @@ pub(crate) trait BucketOps: Layout {
     #[inline(always)]
     fn either_holds(self, first: Bucket, second: Bucket, fingerprint: Fingerprint) -> bool {
         let words = [first, second].map(|bucket| self.without_payloads(bucket));
-        let comparison = self.comparison(first, second, words, fingerprint.0);
+        self.is_any_lane_equal::<true>(self.comparison(first, second, words, fingerprint.0))
+    }
+
+    #[inline(always)]
+    fn is_any_lane_equal<const SAME: bool>(self, comparison: Comparison) -> bool {
         match (Self::SEMI_SORTED, Self::KNOWN_LANE_BITS) {
-            (true, _) => comparison.is_any_lane_equal::<true, 0>(),
-            (false, Some(8)) => comparison.is_any_lane_equal::<false, 8>(),
-            (false, Some(16)) => comparison.is_any_lane_equal::<false, 16>(),
-            (false, Some(32)) => comparison.is_any_lane_equal::<false, 32>(),
-            (false, _) => comparison.is_any_lane_equal::<false, 0>(),
+            (true, _) => comparison.is_any_lane_equal::<true, 0, SAME>(),
+            (false, Some(8)) => comparison.is_any_lane_equal::<false, 8, SAME>(),
+            (false, Some(16)) => comparison.is_any_lane_equal::<false, 16, SAME>(),
+            (false, Some(32)) => comparison.is_any_lane_equal::<false, 32, SAME>(),
+            (false, _) => comparison.is_any_lane_equal::<false, 0, SAME>(),
         }
     }
 
@@ -91,10 +101,24 @@ pub(crate) trait BucketOps: Layout {
     /// The comparison of both buckets with an entry, or a fingerprint, with these bits. `words` has their lanes.
     #[inline(always)]
     fn comparison(self, first: Bucket, second: Bucket, words: [u64; 2], bits: u32) -> Comparison {
-        let (lanes, Pattern { lows, highs }) = (self.lanes(), self.pattern(bits));
+        let pattern = self.pattern(bits);
+        self.comparison_with(first, second, words, [pattern; 2], self.low(bits))
+    }
+
+    #[inline(always)]
+    fn comparison_with(
+        self,
+        first: Bucket,
+        second: Bucket,
+        words: [u64; 2],
+        patterns: [Pattern; 2],
+        low: u32,
+    ) -> Comparison {
+        let lanes = self.lanes();
         let folded = [first, second].map(|bucket| self.folded(bucket));
         let (fold, list, ones, tops) = (lanes.fold.into(), lanes.list(), lanes.ones, lanes.tops);
-        Comparison { words, low: self.low(bits), lows, folded, fold, list, highs, ones, tops }
+        let (lows, highs) = (patterns.map(|pattern| pattern.lows), patterns.map(|pattern| pattern.highs));
+        Comparison { words, low, lows, folded, fold, list, highs, ones, tops }
     }
 
     /// The same for a caller that knows their [`folded`](Self::folded) lists. In this form, a loop over many buckets is
@@ -112,17 +136,11 @@ pub(crate) trait BucketOps: Layout {
         any_zero_lane(self, self.differences(self.decoded_by(word, folded), pattern))
     }
 
-    /// The lanes in which each bucket holds what its own slots would store.
-    #[inline(always)]
-    fn lanes_in_each(self, words: [Bucket; 2], stored: [u32; 2]) -> [u64; 2] {
-        core::array::from_fn(|nth| self.lanes_equal(words[nth], self.folded(words[nth]), self.pattern(stored[nth])))
-    }
-
     /// Whether either bucket holds what its own slots would store.
     #[inline(always)]
-    fn either_holds_each(self, words: [Bucket; 2], stored: [u32; 2]) -> bool {
-        let [first, second] = self.lanes_in_each(words, stored);
-        first | second != 0
+    fn either_holds_each(self, [first, second]: [Bucket; 2], stored: [u32; 2]) -> bool {
+        let patterns = stored.map(|stored| self.pattern(stored));
+        self.is_any_lane_equal::<false>(self.comparison_with(first, second, [first.0, second.0], patterns, 0))
     }
 
     /// The low and the high part of an entry, or of a fingerprint, with these bits.

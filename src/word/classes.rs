@@ -13,6 +13,8 @@
 //! depth `level + 1`; the others have depth `level`. To *split* bucket `split` is to move the copies whose next bit is 1
 //! to bucket `split + 2^level`. When `split` reaches `2^level`, the level rises.
 
+use core::hint::select_unpredictable;
+
 use crate::word::layout::NEVER_ZERO;
 
 /// What two keys have in common that the table cannot tell apart.
@@ -83,11 +85,21 @@ impl Classes {
         class.base | ((u64::from(class.sides[0]) >> depth) << self.base_bits) as u32
     }
 
+    /// What slots store of the class at each of these places, which are in this state.
+    #[inline(always)]
+    pub(crate) fn stored_at(self, class: Class, state: State, places: [Place; 2]) -> [u32; 2] {
+        let bits = (u64::from(class.sides[0]) << self.base_bits) >> state.level();
+        places.map(|place| {
+            let bits = select_unpredictable(place.depth != state.level(), bits >> 1, bits);
+            class.base | bits as u32 & !self.base_mask
+        })
+    }
+
     /// The class of what is stored in the bucket with this number, at this depth.
     pub(crate) fn of_stored(self, number: usize, depth: u32, stored: u32) -> Class {
         let base = stored & self.base_mask;
-        let low = if number.is_multiple_of(2) { number } else { number ^ turn(base) as usize };
-        let (low, high) = (low as u64 & ((1 << depth) - 1), u64::from(stored) >> self.base_bits << depth);
+        let low = number as u64 ^ select_unpredictable(number.is_multiple_of(2), 0, u64::from(turn(base)));
+        let (low, high) = (low & ((1 << depth) - 1), u64::from(stored) >> self.base_bits << depth);
         self.with(base, (low | high) as u32)
     }
 }
@@ -169,11 +181,11 @@ impl State {
     /// Where the copies are that are on this side, unless they are being moved.
     #[inline(always)]
     pub(crate) fn place(self, side: u32) -> Place {
-        let mask = (1 << self.level()) - 1;
-        let low = u64::from(side) & mask;
-        let is_split = u64::from(low < self.split());
-        let number = u64::from(side) & (mask | is_split << self.level());
-        Place { number: number as usize, depth: self.level() + is_split as u32 }
+        // Without a branch on what is as good as random.
+        let (side, mask) = (u64::from(side), (1 << self.level()) - 1);
+        let is_split = side & mask < self.split();
+        let number = side & select_unpredictable(is_split, 2 * mask + 1, mask);
+        Place { number: number as usize, depth: self.level() + u32::from(is_split) }
     }
 
     /// If this side's copies are being moved: the place of their bucket in the group.

@@ -368,6 +368,18 @@ impl Plain {
     }
 }
 
+impl Plain {
+    pub(crate) fn as_lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+}
+
+impl SemiSorted {
+    pub(crate) fn as_lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+}
+
 impl Layout for Plain {
     const SEMI_SORTED: bool = false;
 

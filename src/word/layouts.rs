@@ -3,11 +3,14 @@
 //! The deeper a bucket, the fewer bits its slots store (`word/classes.rs`), so the more slots fit. Buckets of two depths
 //! differ by one bit, and most often that makes no difference to the layout.
 
+use crate::machine::arch::at;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::classes::Classes;
 #[cfg(feature = "snapshot")]
 use crate::word::classes::State;
-use crate::word::layout::{Borrowed, Encoding, Entry, NEVER_ZERO, OfShape, Plain, SHAPES, SemiSorted, Shape};
+use crate::word::layout::{
+    Borrowed, Encoding, Entry, Lanes, Layout, NEVER_ZERO, OfShape, Plain, SHAPES, SemiSorted, Shape,
+};
 
 /// The shapes that a table that grows can have: those whose slots are never 0 although any low part may be. From one to
 /// the next, slots go down and bits go up.
@@ -62,7 +65,6 @@ macro_rules! with {
 
 impl AnyLayout<'_> {
     pub(crate) fn slots(self) -> usize {
-        use crate::word::layout::Layout;
         with!(self, layout => usize::from(layout.lanes().slots))
     }
 
@@ -74,7 +76,7 @@ impl AnyLayout<'_> {
     /// How many slots are empty.
     #[inline]
     pub(crate) fn free(self, bucket: Bucket) -> usize {
-        with!(self, layout => usize::from(crate::word::layout::Layout::lanes(layout).slots) - layout.occupied(bucket))
+        with!(self, layout => usize::from(layout.lanes().slots) - layout.occupied(bucket))
     }
 
     #[inline]
@@ -97,11 +99,27 @@ impl AnyLayout<'_> {
         with!(self, layout => layout.remove(bucket, Entry(stored)))
     }
 
+    /// The entries of the slots that are taken.
+    #[inline(always)]
+    pub(crate) fn entries(self, bucket: Bucket) -> impl Iterator<Item = Entry> {
+        // The slots of both encodings in the same steps: a plain one has no list.
+        let (lanes, list) = match self {
+            Self::Plain(layout) => (layout.lanes(), 0),
+            Self::SemiSorted(layout) => (layout.lanes(), layout.decoded(bucket).list()),
+        };
+        let (bits, high_at) = (u32::from(lanes.bits), u32::from(lanes.bits));
+        (0..u32::from(lanes.slots)).filter_map(move |slot| {
+            let low = (bucket.0 >> (slot * bits)) as u32 & lanes.first;
+            let high = (list >> (slot * bits)) as u32 & lanes.first;
+            (low != 0).then_some(Entry((u64::from(high) << high_at) as u32 | low))
+        })
+    }
+
     /// What the slots store that are taken.
     #[inline]
     pub(crate) fn stored(self, bucket: Bucket) -> Stored {
         let mut all = Stored::default();
-        with!(self, layout => layout.entries(bucket).for_each(|entry| all.push(entry.0)));
+        self.entries(bucket).for_each(|entry| all.push(entry.0));
         all
     }
 
@@ -149,13 +167,26 @@ impl IntoIterator for Stored {
 /// The layouts of a table, by depth.
 #[derive(Debug)]
 pub(crate) struct Layouts {
-    /// The place of each depth's shape in [`SHAPES`].
-    rows: [u8; u32::BITS as usize + 1],
-    semi_sorted: [Option<SemiSorted>; SEMI_SORTED.len()],
+    /// The place of each depth's shape in [`SHAPES`]. With [`SEMI_SORTED`], the place in `semi_sorted` is beside it.
+    rows: [u8; u32::BITS as usize + 2],
+    semi_sorted: [Option<SemiSorted>; SEMI_SORTED_ROWS.len()],
 }
 
-/// The places of the shapes in [`SHAPES`].
-const SEMI_SORTED: [usize; 4] = [5, 7, 9, 11];
+/// The places in [`SHAPES`] of the semi-sorted shapes.
+const SEMI_SORTED_ROWS: [usize; 4] = [5, 7, 9, 11];
+
+/// The place in `semi_sorted` of the shape at each place in [`SHAPES`]. [`NOT`] if it is plain.
+const SEMI_SORTED: [u8; SHAPES.len()] = {
+    let mut places = [NOT; SHAPES.len()];
+    let mut at = 0;
+    while at < SEMI_SORTED_ROWS.len() {
+        places[SEMI_SORTED_ROWS[at]] = at as u8;
+        at += 1;
+    }
+    places
+};
+const NOT: u8 = u8::MAX;
+
 static PLAIN: [Plain; SHAPES.len()] = {
     let mut all = [Plain::new(Shape::plain(8, 8)); SHAPES.len()];
     let mut row = 0;
@@ -171,15 +202,36 @@ static PLAIN: [Plain; SHAPES.len()] = {
 /// [`State::own`](crate::word::classes::State::own) where the buckets have two layouts.
 pub(crate) const MIXED: u8 = SHAPES.len() as u8;
 
+/// What it takes to compare a bucket of any layout, in the same steps for all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbers<'a> {
+    lanes: &'a Lanes,
+    unrank: &'a [u32],
+    rank_at: u32,
+}
+
+impl Numbers<'_> {
+    /// Not 0 if the bucket holds what a slot would store.
+    #[inline(always)]
+    pub(crate) fn matches(&self, bucket: Bucket, stored: u32) -> u64 {
+        let &Lanes { ones, tops, first, bits, fold, .. } = self.lanes;
+        let folded = u64::from(*at(self.unrank, (bucket.0 >> self.rank_at) as usize));
+        let list = (folded | folded << fold) & self.lanes.list();
+        let (low, high) = (u64::from(stored & first), u64::from(stored) >> bits);
+        let differences = bucket.0 ^ low.wrapping_mul(ones) | list ^ high.wrapping_mul(ones);
+        differences.wrapping_sub(ones) & !differences & tops
+    }
+}
+
 impl Layouts {
     /// Those from this depth on. `None` if there is no memory for a decode table.
     pub(crate) fn new(classes: Classes, encoding: Option<Encoding>, least: u32) -> Option<Self> {
-        let mut layouts = Self { rows: [0; 33], semi_sorted: [None; 4] };
+        let mut layouts = Self { rows: [0; 34], semi_sorted: [None; 4] };
         for depth in least..=classes.side_bits() {
             let row = row(classes.stored_bits(depth), encoding);
             layouts.rows[depth as usize] = row as u8;
-            if let Some(at) = SEMI_SORTED.iter().position(|&semi_sorted| semi_sorted == row) {
-                layouts.semi_sorted[at] = Some(SemiSorted::try_of(SHAPES[row])?);
+            if SEMI_SORTED[row] != NOT {
+                layouts.semi_sorted[usize::from(SEMI_SORTED[row])] = Some(SemiSorted::try_of(SHAPES[row])?);
             }
         }
         Some(layouts)
@@ -188,14 +240,23 @@ impl Layouts {
     /// That of buckets of this depth.
     #[inline(always)]
     pub(crate) fn at(&self, depth: u32) -> AnyLayout<'_> {
-        self.of_row(self.rows[depth as usize])
+        let row = usize::from(self.rows[depth as usize]);
+        match SEMI_SORTED[row] {
+            NOT => AnyLayout::Plain(&PLAIN[row]),
+            at => AnyLayout::SemiSorted(self.semi_sorted(at.into())),
+        }
     }
 
+    /// The numbers of the layout of this depth.
     #[inline(always)]
-    fn of_row(&self, row: u8) -> AnyLayout<'_> {
-        match SEMI_SORTED.iter().position(|&semi_sorted| semi_sorted == usize::from(row)) {
-            Some(at) => AnyLayout::SemiSorted(self.semi_sorted[at].as_ref().expect("made with the table")),
-            None => AnyLayout::Plain(&PLAIN[usize::from(row)]),
+    pub(crate) fn numbers(&self, depth: u32) -> Numbers<'_> {
+        match self.at(depth) {
+            // No bit above the first is looked at.
+            AnyLayout::Plain(layout) => Numbers { lanes: layout.as_lanes(), unrank: &[0; 2], rank_at: u64::BITS - 1 },
+            AnyLayout::SemiSorted(layout) => {
+                let lanes = layout.as_lanes();
+                Numbers { lanes, unrank: layout.unrank(), rank_at: lanes.rank_at.into() }
+            }
         }
     }
 

@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn unrank_inverts_rank_for_every_list() {
         let widest = |slots| (u64::BITS - rank_bits(slots)) / slots;
-        // Tables that double have lanes that are narrower than they could be.
+        // Tables that grow have lanes that are narrower than they could be.
         for (slots, bits) in
             (3..=MAX_SLOTS).flat_map(|slots| (widest(slots).min(9)..=widest(slots)).map(move |bits| (slots, bits)))
         {

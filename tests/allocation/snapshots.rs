@@ -4,7 +4,7 @@ use std::io;
 
 use super::support::MapletLayout;
 use super::*;
-use concurrent_cuckoo_filter::{LoadError, StableHashBuilder};
+use concurrent_cuckoo_filter::{AbsorbError, LoadError, StableHashBuilder};
 
 type Filter = ConcurrentCuckooFilter<u64, StableHashBuilder>;
 type Maplet = ConcurrentCuckooMaplet<u64, StableHashBuilder>;
@@ -75,26 +75,39 @@ fn a_snapshot_is_verified_in_constant_memory() {
     }
 }
 
-#[test]
-fn a_copy_that_is_refused_memory_is_an_error_and_changes_nothing() {
-    fn check<F>(filter: &F, memory: usize, try_clone: impl Fn(&F) -> io::Result<F>, digest: impl Fn(&F) -> u64) {
-        drop(try_clone(filter).unwrap()); // the list of running saves keeps its memory
-        let before = (in_use(), digest(filter));
-        let (copy, requests) = watch(|| try_clone(filter).unwrap());
-        assert!(requests.bytes + size_of::<F>() >= memory, "it has all that the filter has");
-        assert_eq!(digest(&copy), before.1);
-        drop(copy);
+/// `empty_like` and `absorb`, of a filter and of a maplet.
+macro_rules! assert_copies_survive_refusals {
+    ($filter:expr) => {{
+        let filter = $filter;
+        let (empty, requests) = watch(|| filter.empty_like().unwrap());
+        assert!(requests.bytes + size_of_val(&filter) >= filter.memory_usage(), "it has all that the filter has");
         // Except for the last request: the box around the table cannot be refused.
         for nth in 1..requests.count {
-            let error = refuse(nth, || try_clone(filter).map(drop)).expect_err("refused");
-            assert_eq!(error.kind(), io::ErrorKind::OutOfMemory, "{error}");
+            let error = refuse(nth, || filter.empty_like().map(drop)).expect_err("refused");
+            assert!(matches!(error, BuildError::OutOfMemory { .. }), "request {nth}: {error}");
         }
-        assert_eq!((in_use(), digest(filter)), before);
-    }
-    let filter = filter(LAYOUTS[5], 3000);
-    check(&filter, filter.memory_usage(), Filter::try_clone, |filter| filter.digest().unwrap());
-    let maplet = maplet(MAPLET_LAYOUTS[2], 3000);
-    check(&maplet, maplet.memory_usage(), Maplet::try_clone, |maplet| maplet.digest().unwrap());
+        // The list of running saves keeps its memory, in either filter.
+        assert_eq!(empty.absorb(&filter), Ok(3000));
+        assert_eq!(empty.digest().unwrap(), filter.digest().unwrap());
+        let copy = filter.empty_like().unwrap();
+        let before = in_use();
+        let (added, requests) = watch(|| copy.absorb(&filter));
+        assert_eq!(added, Ok(3000));
+        copy.clear();
+        assert!(requests.count > 0);
+        for nth in 1..=requests.count {
+            let error = refuse(nth, || copy.absorb(&filter)).expect_err("refused");
+            assert!(matches!(error, AbsorbError::OutOfMemory { absorbed: 0, .. }), "request {nth}: {error}");
+            assert!(copy.is_empty());
+        }
+        assert_eq!((in_use() - before, filter.len()), (0, 3000));
+    }};
+}
+
+#[test]
+fn a_copy_that_is_refused_memory_is_an_error_and_changes_nothing() {
+    assert_copies_survive_refusals!(filter(LAYOUTS[5], 3000));
+    assert_copies_survive_refusals!(maplet(MAPLET_LAYOUTS[2], 3000));
 }
 
 /// In JSON the length is not known beforehand, and there is no limit. Nothing is allocated before the bytes have

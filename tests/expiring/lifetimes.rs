@@ -4,7 +4,7 @@ use std::time::Duration;
 use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, InsertError};
 use proptest::prelude::*;
 
-use crate::filter;
+use crate::{Filter, filter};
 
 /// The model of the filter: pairs of a key and an end, and a clock.
 #[derive(Default)]
@@ -92,7 +92,7 @@ fn operation(longest: u64) -> impl Strategy<Value = Operation> {
 }
 
 /// Does the same operations on the filter and on the model. All answers must be the same.
-fn compare(filter: &ExpiringCuckooFilter<u64>, operations: &[Operation]) {
+fn compare(filter: &Filter, operations: &[Operation]) {
     let mut model = Model { longest: filter.longest_lifetime(), ..Model::default() };
     for operation in operations {
         let at = |offset: i64| model.now.unwrap_or(1000).saturating_add_signed(offset);

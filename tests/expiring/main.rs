@@ -16,11 +16,16 @@ mod lifetimes;
 mod parameters;
 mod races;
 mod rates;
+#[path = "../support/mod.rs"]
+mod support;
 
 use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+use support::{Seeded, seeded};
+
+type Filter = ExpiringCuckooFilter<u64, Seeded>;
 
 /// A filter for lifetimes of up to this many ticks, at a rate that `build` must meet.
-fn filter(capacity: usize, longest: u64, rate: f64) -> ExpiringCuckooFilter<u64> {
-    let builder = ExpiringCuckooFilter::builder().capacity(capacity).lifetime_in_ticks(longest);
+fn filter(capacity: usize, longest: u64, rate: f64) -> Filter {
+    let builder = Filter::builder_with_hasher(seeded(1)).capacity(capacity).lifetime_in_ticks(longest);
     builder.false_positive_rate(rate).build().expect("a valid filter")
 }

@@ -3,6 +3,7 @@ use std::time::Duration;
 use concurrent_cuckoo_filter::{BuildError, ExpiringBuilder, ExpiringCuckooFilter, FilterKind, InsertError};
 
 use crate::filter;
+use crate::support::seeded;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -22,8 +23,12 @@ fn the_fewest_bits_that_serve_are_taken() {
     // A part of a resolution counts as a whole one.
     let filter = builder().lifetime(14 * MINUTE + Duration::from_nanos(1), MINUTE).build().expect("valid");
     assert_eq!((filter.end_bits(), filter.longest_lifetime()), (5, 16));
-    let filter = builder().lifetime(Duration::from_nanos(1), Duration::MAX).build().expect("valid");
-    assert_eq!(filter.longest_lifetime(), 2);
+    for resolution in [Duration::from_nanos(1), MINUTE, Duration::MAX] {
+        let filter = builder().lifetime(resolution, resolution).build().expect("valid");
+        assert_eq!(filter.longest_lifetime(), 2);
+    }
+    let twice = builder().lifetime(14 * MINUTE, MINUTE).lifetime_in_ticks(3).build().expect("the later call counts");
+    assert_eq!((twice.longest_lifetime(), twice.resolution()), (3, None));
     for (ticks, bits) in [(1, 1), (15, 4), (16, 5), (65_535, 16)] {
         let filter = builder().lifetime_in_ticks(ticks).false_positive_rate(0.2).build().expect("valid");
         assert_eq!((filter.end_bits(), filter.longest_lifetime(), filter.resolution()), (bits, ticks, None));
@@ -41,6 +46,13 @@ fn what_cannot_be_built_says_why() {
         let invalid = error(builder().lifetime(longest, resolution));
         assert!(invalid.to_string().contains("both must be more than 0"), "{invalid}");
     }
+    let hour = 60 * MINUTE;
+    let exchanged = error(builder().lifetime(MINUTE, hour));
+    assert!(
+        matches!(exchanged, BuildError::InvalidLifetime { longest: MINUTE, resolution, .. } if resolution == hour)
+            && exchanged.to_string().contains("lifetime of 60s is shorter than the resolution of 3600s"),
+        "{exchanged}"
+    );
     let too_fine = error(builder().lifetime(65_535 * MINUTE, MINUTE));
     assert!(matches!(too_fine, BuildError::InvalidTicks { ticks: 65_536, most: 65_535, .. }), "{too_fine}");
     assert!(too_fine.to_string().contains("coarser resolution"), "{too_fine}");
@@ -78,7 +90,7 @@ fn what_cannot_be_inserted_says_why() {
     }
     assert_eq!((by_ticks.len(), by_ticks.stats().inserts_refused), (0, 0));
 
-    let timed = builder().lifetime(14 * MINUTE, MINUTE).false_positive_rate(1e-6).build().expect("valid");
+    let timed = builder().lifetime(14 * MINUTE, MINUTE).hasher(seeded(1)).build().expect("valid");
     assert_eq!(timed.insert_for(&1, MINUTE), Err(InsertError::ClockNotSet));
     timed.advance_to(100);
     timed.insert_for(&1, 14 * MINUTE).expect("the longest lifetime");

@@ -1,11 +1,11 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::filter;
+use crate::support::Ends;
 
-/// How long each race lasts.
-const LENGTH: Duration = Duration::from_millis(if cfg!(miri) { 50 } else { 700 });
+/// How often each thread of a race does its part, at least. The race goes on until all have done so.
+const ROUNDS: u64 = if cfg!(miri) { 3 } else { 500 };
 
 /// Entries are added, die and are moved on some threads. Every thread finds the live entries, and none finds the
 /// dead ones.
@@ -14,30 +14,31 @@ fn what_lives_is_found_and_what_is_dead_is_not() {
     for (ticks, rate) in [(3, 1e-8), (15, 1e-7), (63, 1e-6), (9, 1e-7)] {
         let filter = filter(3000, ticks, rate);
         filter.advance_to(1000);
-        let (done, checks) = (AtomicBool::new(false), AtomicU64::new(0));
+        let done = AtomicBool::new(false);
         // Two threads set the clock. One of them has begun to set it to `told`, and one has finished setting it to
         // `now`.
         let (told, now) = (AtomicU64::new(1000), AtomicU64::new(1000));
         thread::scope(|threads| {
-            let (told, now, filter, done, checks) = (&told, &now, &filter, &done, &checks);
+            let (told, now, filter, done) = (&told, &now, &filter, &done);
             for _ in 0..2 {
                 threads.spawn(move || {
-                    let start = Instant::now();
-                    while start.elapsed() < LENGTH {
+                    let _ends = Ends(done);
+                    while !done.load(Ordering::SeqCst) {
                         let tick = told.fetch_add(1, Ordering::SeqCst) + 1;
                         filter.advance_to(tick);
                         now.fetch_max(tick, Ordering::SeqCst);
                         (0..20).for_each(|_| _ = filter.advance_to(tick));
                         thread::yield_now();
                     }
-                    done.store(true, Ordering::SeqCst);
                 });
             }
-            for id in 0..3u64 {
+            let workers = [0, 1, 2].map(|id: u64| {
                 threads.spawn(move || {
                     let mut own: Vec<(u64, u64)> = Vec::new();
-                    let mut next = id << 40;
-                    while !done.load(Ordering::SeqCst) {
+                    let (mut next, mut rounds) = (id << 40, 0);
+                    let clocks_lag = || now.load(Ordering::SeqCst) < 1000 + ROUNDS;
+                    while (rounds < ROUNDS || clocks_lag()) && !done.load(Ordering::SeqCst) {
+                        rounds += 1;
                         while own.len() < 900 {
                             let end = now.load(Ordering::SeqCst) + 1 + next % ticks;
                             match filter.insert_until(&next, end) {
@@ -54,16 +55,18 @@ fn what_lives_is_found_and_what_is_dead_is_not() {
                             assert!(!found || !dead, "{key} died at {end}, and was found");
                             !dead
                         });
-                        checks.fetch_add(own.len() as u64, Ordering::Relaxed);
                         for (key, end) in own.drain(..own.len() / 3) {
                             let removed = filter.remove_until(&key, end);
                             assert!(removed || told.load(Ordering::SeqCst) >= end, "{key} lived until {end}");
                         }
                     }
-                });
-            }
+                })
+            });
+            let ended = workers.map(|worker| worker.join());
+            done.store(true, Ordering::SeqCst);
+            ended.into_iter().for_each(|ended| ended.expect("all answers are right"));
         });
-        assert!(checks.load(Ordering::Relaxed) > 0 && filter.stats().sweeps > 0, "{:?}", filter.stats());
+        assert!(filter.stats().sweeps > 0, "{:?}", filter.stats());
         let now = filter.now().expect("the clock has a tick");
         filter.advance_to(now + ticks);
         (0..100).for_each(|_| _ = filter.advance_to(now + ticks));
@@ -80,21 +83,23 @@ fn what_is_kept_on_is_always_found() {
         filter.advance_to(0);
         let keys: Vec<u64> = (0..100).collect();
         keys.iter().for_each(|key| _ = filter.keep_until(key, ticks).expect("there is room"));
-        let done = AtomicBool::new(false);
+        let (done, looked) = (AtomicBool::new(false), [0, 0].map(AtomicU64::new));
         thread::scope(|threads| {
-            let (filter, keys, done) = (&filter, &keys, &done);
+            let (filter, keys, done, looked) = (&filter, &keys, &done, &looked);
             threads.spawn(move || {
-                let (start, mut now) = (Instant::now(), 0);
-                while start.elapsed() < LENGTH {
+                let _ends = Ends(done);
+                let mut now = 0;
+                let readers_lag = || looked.iter().any(|looked| looked.load(Ordering::Relaxed) < ROUNDS);
+                while (now < 10 * ROUNDS || readers_lag()) && !done.load(Ordering::SeqCst) {
                     // Before the tick at which the first of them would die.
                     keys.iter().for_each(|key| _ = filter.keep_until(key, now + 2).expect("it has an entry"));
                     now += 1;
                     filter.advance_to(now);
                 }
-                done.store(true, Ordering::SeqCst);
             });
-            for batched in [false, true] {
+            for (batched, looked) in [false, true].into_iter().zip(looked) {
                 threads.spawn(move || {
+                    let _ends = Ends(done);
                     while !done.load(Ordering::SeqCst) {
                         let mut found = Vec::new();
                         if batched {
@@ -103,6 +108,7 @@ fn what_is_kept_on_is_always_found() {
                             found.extend(keys.iter().map(|key| filter.contains(key)));
                         }
                         assert!(found.iter().all(|&found| found), "a live key was missed");
+                        looked.fetch_add(1, Ordering::Relaxed);
                     }
                 });
             }

@@ -1,4 +1,5 @@
-use crate::filter;
+use crate::support::seeded;
+use crate::{Filter, filter};
 
 /// For each layout and some lengths of lifetimes: distinct keys go in up to the capacity, absent keys are found as
 /// often as computed, and expired keys are found no more often than absent ones.
@@ -12,7 +13,7 @@ fn measured_rates_and_loads_are_those_that_were_computed() {
     for ticks in [3, 15, 63, 255, 4095, 65_535] {
         let mut seen = Vec::new();
         for rate in [0.2, 0.012, 0.001_05, 0.000_024, 1e-8] {
-            let builder = concurrent_cuckoo_filter::ExpiringCuckooFilter::<u64>::builder().capacity(60_000);
+            let builder = Filter::builder_with_hasher(seeded(ticks)).capacity(60_000);
             let Ok(filter) = builder.lifetime_in_ticks(ticks).false_positive_rate(rate).build() else { continue };
             if seen.contains(&filter.slots_per_bucket()) {
                 continue;

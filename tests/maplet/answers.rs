@@ -4,7 +4,7 @@ use concurrent_cuckoo_filter::{
     BuildError, ConcurrentCuckooMaplet, FilterKind, InsertBatchError, InsertError, ValueTooLarge, Values,
 };
 
-use crate::maplet;
+use crate::{Maplet, maplet};
 
 fn list(values: Values) -> Vec<u16> {
     values.into_iter().collect()
@@ -181,13 +181,9 @@ fn batches_answer_as_single_operations_do() {
 }
 
 /// A maplet with the same hasher and the same pairs.
-fn maplet_like(
-    other: &ConcurrentCuckooMaplet<u64>,
-    keys: &[u64],
-    value: impl Fn(u64) -> u16,
-) -> ConcurrentCuckooMaplet<u64> {
-    let builder = ConcurrentCuckooMaplet::builder_with_hasher(other.hasher().clone());
-    let maplet = builder.capacity(10_000).value_bits(6).false_positive_rate(0.01).build().expect("a valid maplet");
+fn maplet_like(other: &Maplet, keys: &[u64], value: impl Fn(u64) -> u16) -> Maplet {
+    let builder = Maplet::builder_with_hasher(other.hasher().clone()).capacity(10_000);
+    let maplet = builder.value_bits(6).false_positive_rate(0.01).build().expect("a valid maplet");
     keys.iter().for_each(|key| maplet.insert(key, value(*key)).expect("there is room"));
     maplet
 }

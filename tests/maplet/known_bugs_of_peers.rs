@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, InsertError};
+use concurrent_cuckoo_filter::InsertError;
 
 use crate::maplet;
 
@@ -36,12 +36,7 @@ fn a_larger_maplet_that_is_filled_from_the_source_has_all() {
 #[test]
 fn a_lookalike_overwrites_no_value_of_another_key() {
     // Fingerprints have 7 bits, so any two of these keys look alike once in a few hundred times.
-    let maplet = ConcurrentCuckooMaplet::<u64>::builder()
-        .capacity(300)
-        .value_bits(7)
-        .false_positive_rate(0.2)
-        .build()
-        .expect("a valid maplet");
+    let maplet = maplet(300, 7, 0.2);
     let keys: Vec<u64> = (0..300).collect();
     keys.iter().for_each(|key| maplet.insert(key, (*key % 100) as u16).expect("there is room"));
     let shared = keys.iter().filter(|key| maplet.values(key).len() > 1).count();

@@ -1,4 +1,5 @@
-use crate::maplet;
+use crate::support::seeded;
+use crate::{Maplet, maplet, seeded_maplet};
 
 /// For each number of value bits, the rates that lead to each layout that exists for it: the highest first.
 const ASKED: [f64; 5] = [0.2, 0.012, 0.001_05, 0.000_024, 1e-8];
@@ -17,7 +18,7 @@ fn measured_rates_and_loads_are_those_that_were_computed() {
     for value_bits in [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 16] {
         let mut seen = Vec::new();
         for rate in ASKED {
-            let builder = concurrent_cuckoo_filter::ConcurrentCuckooMaplet::<u64>::builder();
+            let builder = Maplet::builder_with_hasher(seeded(value_bits.into()));
             let Ok(maplet) = builder.capacity(60_000).value_bits(value_bits).false_positive_rate(rate).build() else {
                 continue;
             };
@@ -85,11 +86,11 @@ fn small_maplets_of_narrow_fingerprints_take_their_capacity() {
     const OF_EACH: usize = if cfg!(miri) { 10 } else { 20_000 };
     for value_bits in [5, 7, 10, 15] {
         for capacity in [1, 7, 10, 20, 40, 70, 100, 200, 500, 2000] {
-            for _ in 0..OF_EACH * 10 / (10 + capacity) {
-                let maplet = maplet(capacity, value_bits, 0.2);
+            for seed in 0..(OF_EACH * 10 / (10 + capacity)) as u64 {
+                let maplet = seeded_maplet(seed, capacity, value_bits, 0.2);
                 assert_eq!(maplet.fingerprint_bits(), 7);
                 for key in 0..maplet.capacity() as u64 {
-                    maplet.insert(&key, (key % 32) as u16).expect("it is made for as many");
+                    maplet.insert(&key, (key % 32) as u16).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
                 }
             }
         }

@@ -5,19 +5,10 @@ use concurrent_cuckoo_filter::Encoding;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
-use crate::support::{MAPLET_LAYOUTS, Raw, build, hashes};
+use crate::support::{Ends, MAPLET_LAYOUTS, Raw, build, hashes};
 use crate::{expiring, maplet};
 
 const ROUNDS: usize = if cfg!(debug_assertions) { 60 } else { 200 };
-
-/// Makes the other threads end, even if a check has failed.
-struct Ends<'a>(&'a AtomicBool);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
 
 /// The table is nearly full, and one key comes and goes. Most of its inserts relocate others. At every moment, the
 /// digest is either the one with this key or the one without it.

@@ -4,9 +4,11 @@
 //! - `known_answers`: the digests of certain changes, on every machine and in every version with this format;
 //! - `sums`: one filter absorbs another: exact counts, in every layout, and errors that change nothing;
 //! - `ends`: the same for entries that expire;
-//! - `parts`: filters that are filled in parts;
+//! - `parts`: filters that are filled in parts, on a pool of threads;
+//! - `copies`: `empty_like` and `absorb` make a copy of a filter in use;
 //! - `in_use`: all of this while other threads change the filters.
 
+mod copies;
 mod digests;
 mod ends;
 mod in_use;

@@ -1,127 +1,68 @@
-use std::collections::HashSet;
-use std::sync::Mutex;
-use std::thread;
-
-use concurrent_cuckoo_filter::{AbsorbError, BuildError, Encoding, InsertError};
+use concurrent_cuckoo_filter::{AbsorbError, Encoding};
+use rayon::ThreadPoolBuilder;
+use rayon::prelude::*;
 
 use crate::support::{MAPLET_LAYOUTS, Raw, build, hashes};
-use crate::{expiring, filter, maplet};
+use crate::{expiring, maplet};
 
-#[derive(Debug, PartialEq)]
-enum Failure {
-    Build(BuildError),
-    Insert(InsertError),
-    Absorb(AbsorbError),
-    File(usize),
-}
-
-impl From<BuildError> for Failure {
-    fn from(error: BuildError) -> Self {
-        Self::Build(error)
-    }
-}
-
-impl From<InsertError> for Failure {
-    fn from(error: InsertError) -> Self {
-        Self::Insert(error)
-    }
-}
-
-impl From<AbsorbError> for Failure {
-    fn from(error: AbsorbError) -> Self {
-        Self::Absorb(error)
-    }
-}
-
+/// As the page `beyond_one_process` shows it. The pool has one thread, and what fills a part uses the pool too: nothing
+/// here waits for a thread that the pool does not have.
 #[test]
-fn parts_come_to_the_whole_and_each_has_a_thread() {
+fn parts_that_a_pool_fills_are_added_exactly() {
+    let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let [whole, direct] = [(); 2].map(|()| build(20_000, Encoding::SemiSorted, 0.001));
-    let threads = Mutex::new(HashSet::new());
-    hashes(0, whole.capacity()).for_each(|key| direct.insert(&key).unwrap());
-    let share = whole.capacity().div_ceil(4);
-    let added = whole.fill_in_parts(4, |nth, part| -> Result<(), Failure> {
-        threads.lock().unwrap().insert(thread::current().id());
-        let first = nth * share;
-        hashes(first, share.min(whole.capacity() - first)).try_for_each(|key| part.insert(&key))?;
-        Ok(())
+    let keys: Vec<Raw> = hashes(0, whole.capacity()).collect();
+    keys.iter().for_each(|key| direct.insert(key).unwrap());
+    pool.install(|| {
+        let fill = |keys: &[Raw]| {
+            let part = whole.empty_like().unwrap();
+            keys.par_iter().for_each(|key| part.insert(key).unwrap());
+            part
+        };
+        let parts: Vec<_> = keys.par_chunks(keys.len().div_ceil(4)).map(fill).collect();
+        assert!(whole.is_empty(), "nothing is in before it is absorbed");
+        let added: u64 = parts.par_iter().map(|part| whole.absorb(part).unwrap()).sum();
+        assert_eq!(added, keys.len() as u64);
     });
-    assert_eq!(added, Ok(whole.capacity() as u64));
-    assert_eq!(threads.into_inner().unwrap().len(), 4);
     assert_eq!(whole.digest().unwrap(), direct.digest().unwrap());
     assert_eq!(whole.len(), direct.len());
 }
 
+/// Several threads add parts to one filter at the same time.
 #[test]
-fn what_was_in_stays_and_no_part_is_no_change() {
-    let whole = maplet(100, MAPLET_LAYOUTS[2]);
-    whole.insert(&Raw(1), 3).unwrap();
-    assert_eq!(whole.fill_in_parts(0, |_, _| -> Result<(), Failure> { unreachable!("there is no part") }), Ok(0));
-    let fill = |nth, part: &crate::Maplet| -> Result<(), Failure> { Ok(part.insert(&Raw(1), nth as u16)?) };
-    assert_eq!(whole.fill_in_parts(3, fill), Ok(3));
-    assert_eq!(whole.values(&Raw(1)).iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
+fn parts_that_are_absorbed_at_once_are_each_in_once() {
+    let whole = maplet(4000, MAPLET_LAYOUTS[2]);
+    whole.insert(&Raw(1), 15).unwrap();
+    let parts = [(); 4].map(|()| whole.empty_like().unwrap());
+    for (nth, part) in parts.iter().enumerate() {
+        part.insert(&Raw(1), nth as u16).unwrap();
+        hashes(1000 * nth, 800).for_each(|key| part.insert(&key, nth as u16).unwrap());
+    }
+    std::thread::scope(|scope| {
+        parts.iter().for_each(|part| _ = scope.spawn(|| assert_eq!(whole.absorb(part), Ok(801))));
+    });
+    assert_eq!(whole.values(&Raw(1)).iter().collect::<Vec<_>>(), [0, 1, 2, 3, 15]);
+    for nth in 0..4 {
+        assert!(hashes(1000 * nth, 800).all(|key| whole.remove(&key, nth as u16)));
+    }
+    assert_eq!(whole.len(), 5);
+}
 
+#[test]
+fn a_part_has_the_tick_of_the_whole_and_must_not_get_ahead_of_it() {
     let whole = expiring(100, 14);
     whole.advance_to(10);
-    let fill = |_, part: &crate::Expiring| -> Result<(), Failure> { Ok(part.insert_until(&Raw(1), 20).map(drop)?) };
-    assert_eq!(whole.fill_in_parts(2, fill), Ok(2), "parts have the tick of the whole");
+    let [part, ahead] = [(); 2].map(|()| whole.empty_like().unwrap());
+    part.insert_until(&Raw(1), 20).unwrap();
+    ahead.insert_until(&Raw(2), 20).unwrap();
+    ahead.advance_to(11);
+    assert_eq!(whole.absorb(&part), Ok(1));
+    let error = whole.absorb(&ahead).unwrap_err();
+    assert!(matches!(error, AbsorbError::ClockBehind { ours: Some(10), theirs: 11, .. }), "{error}");
     whole.advance_to(19);
-    assert!(whole.contains(&Raw(1)));
+    assert!(whole.contains(&Raw(1)) && !whole.contains(&Raw(2)));
     whole.advance_to(20);
     assert!(!whole.contains(&Raw(1)));
-}
-
-#[test]
-fn if_one_part_fails_nothing_is_added() {
-    let whole = filter();
-    whole.insert(&Raw(1)).unwrap();
-    let before = whole.digest().unwrap();
-    let fill = |nth, part: &_| -> Result<(), Failure> {
-        let part: &crate::support::Filter = part;
-        part.insert(&Raw(nth as u64))?;
-        if nth == 2 { Err(Failure::File(nth)) } else { Ok(()) }
-    };
-    assert_eq!(whole.fill_in_parts(4, fill), Err(Failure::File(2)));
-    assert_eq!(whole.digest().unwrap(), before);
-    // Each part fits, but all together do not.
-    let share = whole.capacity() / 2;
-    let fill = |nth, part: &_| -> Result<(), Failure> {
-        let part: &crate::support::Filter = part;
-        Ok(hashes(nth * 1000, share).try_for_each(|key| part.insert(&key))?)
-    };
-    let Err(Failure::Absorb(AbsorbError::TooMany { len, coming, capacity, .. })) = whole.fill_in_parts(3, fill) else {
-        panic!("there is no room for all");
-    };
-    assert_eq!((len, coming, capacity), (1, 3 * share, whole.capacity()));
-    assert_eq!(whole.digest().unwrap(), before);
-}
-
-/// One part has reached a later tick than the whole. This is found before any part is absorbed.
-#[test]
-fn a_part_ahead_of_the_whole_leaves_it_as_it_was() {
-    let whole = expiring(100, 14);
-    whole.advance_to(10);
-    let fill = |nth, part: &crate::Expiring| -> Result<(), Failure> {
-        part.insert_until(&Raw(nth as u64), 20)?;
-        if nth == 1 {
-            part.advance_to(11);
-        }
-        Ok(())
-    };
-    let Err(Failure::Absorb(AbsorbError::ClockBehind { ours: Some(10), theirs: 11, .. })) =
-        whole.fill_in_parts(3, fill)
-    else {
-        panic!("the clock of the whole is behind");
-    };
-    assert!(whole.is_empty());
-}
-
-#[test]
-#[should_panic(expected = "the file is gone")]
-fn a_part_that_panics_panics_the_caller() {
-    let _ = filter().fill_in_parts(2, |nth, _| -> Result<(), Failure> {
-        assert!(nth == 0, "the file is gone");
-        Ok(())
-    });
 }
 
 #[test]

@@ -177,8 +177,22 @@ fn a_refused_copy_is_told_with_those_that_are_in() {
     );
     assert_eq!(sum.len() as u64, len as u64 + absorbed);
     assert!(error.to_string().contains(&format!("after {absorbed} copies")), "{error}");
-    assert!(std::error::Error::source(&error).is_some());
+    assert!(std::error::Error::source(&error).is_none(), "a chain of errors would print advice for inserts");
     assert_eq!(sum.count(&key), 10, "those before it are in");
+}
+
+/// Whoever merges the same filter again and again is told what he can do, and that helps.
+#[test]
+fn the_advice_for_a_filter_that_is_absorbed_again_and_again_can_be_followed() {
+    let [sum, other] = [(); 2].map(|()| filter());
+    hashes(0, sum.capacity() / 20).for_each(|key| other.insert(&key).unwrap());
+    let error = (0..20).find_map(|_| sum.absorb(&other).err()).expect("20 copies fill the buckets of every key");
+    let text = error.to_string();
+    assert!(matches!(error, AbsorbError::Refused { .. }), "{text}");
+    assert!(text.contains("absorb each filter once, into one that empty_like has made"), "{text}");
+    assert!(!text.contains("insert_if_absent") && !text.contains("hasher"), "{text}");
+    let again = sum.empty_like().unwrap();
+    assert_eq!(again.absorb(&other), Ok(other.len() as u64));
 }
 
 /// Two filters that hold the same keys. Two copies of each key fit up to the capacity in the usual layout, and up

@@ -1,219 +1,166 @@
-"""While a table is replaced by a larger or a smaller one, no copy is lost or doubled, and "absent" is right
-(`src/growth/mod.rs`).
+"""While groups of buckets are split and merged, no copy is lost or doubled, and lookups are right (`src/growth/mod.rs`).
 
-One class: its two buckets in `A`, the current table when the operation begins, its two in the next table `B`, and `E`, its
-copies in all later tables. A switch makes `B` the new `A`. Once an operation holds `A`, it goes on with `E` instead. So there
-may be any number of resizes. A removal whose exchange will fail is a bump in vain: so one that has bumped will take.
+One class, its two sides, and any number of splits and merges, one at a time. To the class a split is what a merge is: the
+copies of a side are in the word at its place (`P`), then in `moving` (`M`), then in the word at another place. The group may
+have either side, both or none. A word that is nobody's contents may look like anything.
 """
 from prover import And, If, Implies, Not, Or, one_if
 
-PROMISE = "amid growth, shrink and undo no copy is lost or doubled, and a lookup's answers are right"
-CONTROLS = "SplitMarksFirst SplitOverwrites SplitWithoutLock WriterBringsNothing SearchBringsNothing".split()
-CONTROLS += "RelocateOutdated LookupIgnoresNext LookupTooEarly LookupIgnoresLaterNext WriterIgnoresLaterNext".split()
-CONTROLS += "SplitsTooEarly MoveWithoutBump MoveBumpsLate UndoEndsTooSoon SwitchesTooSoon LookupWithoutVersion".split()
-CELLS = A1, A2, B1, B2, E = "A1 A2 B1 B2 E".split()
-NUMBER = {cell: number for number, cell in enumerate(CELLS)}
-A, B = (A1, A2), (B1, B2)
-# What the lock's holder is about. `LOOKING`: a writer's look. `BEGINNING`: `A` has its next table, the phase is yet even.
-FREE, HELD, PUT, BUMPED, TAKEN, REMOVING, LOOKING, BEGINNING = range(8)
-NONE, NEXT, OTHER = range(3)  # the next table of `A`. An operation that holds `B` may find that there is another one instead
-# How far an operation is: it has read the phase, the current table, its next table, the version (or locked). In a growth a
-# lookup then reads one word of each bucket (`ONE`: of the first). If that does not do, it reads all, as others do. Then it
-# compares the version (or unlocks), and the phase.
-OUT, PHASE, HOLDS, TABLES, BEGUN, ONE, ALL, READ_A1, READ_A2, READ_B1, READ_B2, ASKED, ABSENT, PRESENT = range(14)
-START = dict(A1=0, A2=0, B1=0, B2=0, E=0, N=0, V=0, h=FREE, src=0, dst=0)
-START |= dict(mA1=False, mA2=False, mB1=False, mB2=False, fill1=-1, fill2=-1, late=-1)
-START |= dict(next=NONE, grows=False, undoes=False, phase=0, odd=False, over=False, later=False, later_grows=False)
-START |= dict(pc=OUT, writes=False, both=False, p0=0, odd0=False, v0=0, read1=False, read2=False)
-START |= dict(gone=False, ever=False, least=0, most=0, seen=0, off=False)
-MOST = dict(N=1, A1=1, A2=1, B1=1, B2=1, E=1, V=1, phase=3)
+PROMISE = "beside splits and merges no copy is lost or doubled, and what lookups and writers see is right"
+CONTROLS = "SplitsUnannounced MergesUnannounced LookupIgnoresMoving LookupWithoutEpoch WriterWithoutEpoch".split()
+CONTROLS += "AddsWithoutGate TakesWithoutGate LookupWithoutVersion RelocateWithoutBump RelocateClearsFirst".split()
+SIDES = (1, 2)
+# What the holder of the stripe's lock is about. `LOOKING`: reads the copies of both sides.
+FREE, HELD, PUT, BUMPED, LIFTED, REMOVING, LOOKING = range(7)
+# Who has the gate of a side: a take, or the thread that changes the size.
+TAKE, SIZE = 1, 2
+# How far that thread is. The state has changed, but not yet the epoch: `MOVES`, `ENDS`.
+IDLE, GATES, MOVES, STORES, ENDS = range(5)
+# How far an operation is: it has read the epoch (a writer has the lock by then), the state, the version, the sides.
+OUT, EPOCH, STATE, BEGUN, READ_1, READ_2, ASKED, ABSENT, PRESENT = range(9)
+START = dict(P1=0, P2=0, M1=0, M2=0, N=0, V=0, h=FREE, src=1, g1=FREE, g2=FREE)
+START |= dict(n=0, r=IDLE, moving=False, stored1=False, stored2=False)  # `n`: how often the state has changed
+START |= dict(pc=OUT, writes=False, e0=0, n0=0, v0=0, seen=0, gone=False, ever=False, least=0, most=0, off=False)
+START |= dict(late=0, late_n=0)  # Only of faults: an add or a take without the gate, and the state in which it found its place
+MOST = dict(N=1, P1=1, P2=1, V=2, n=4)
+
+def epoch(s):
+    return s.n - one_if(Or(s.r == MOVES, s.r == ENDS))
+
+def contents(s, x):
+    """The copies on a side, in this state."""
+    return If(And(s.moving, s[f"g{x}"] == SIZE), s[f"M{x}"], s[f"P{x}"])
+
+def changed(s, x, by):
+    """The contents of a side change, in the place where they are."""
+    return {f"P{x}": s[f"P{x}"] + by}
 
 def steps(s, fault):
-    h, pc, V, N, writes, both, odd, phase = s.h, s.pc, s.V, s.N, s.writes, s.both, s.odd, s.phase
-    amid = And(s.next == NEXT, h != BEGINNING)
-    grows, shrinks = And(amid, s.grows), And(amid, Not(s.grows), Not(s.over))
-    may_split = And(s.next == NEXT, s.grows) if fault == "SplitsTooEarly" else grows
-    split = And(s.mA1, s.mA2)
-    brought = Or(Not(s.grows), split)  # before they use the larger table
-    usable_b = And(amid, True if fault == "WriterBringsNothing" else brought)
-    has_e = Or(s.later, s.next == OTHER)
-    holds_b = And(both, pc >= TABLES)
-    one, two, ends = dict(phase=phase + 1, odd=True), And(both, Not(writes)), dict(phase=phase + 1, odd=False)
-    for cell in CELLS:
-        usable = Not(s["m" + cell]) if cell in A else And(usable_b, Not(s["m" + cell])) if cell in B else has_e
-        yield f"insert into {cell}", usable, {cell: s[cell] + 1, "N": N + 1}
-        yield f"removal from {cell}: bump", And(h == HELD, usable, s[cell] > 0), dict(h=REMOVING, src=NUMBER[cell], V=V + 1)
-        yield f"removal from {cell}: take", And(h == REMOVING, s.src == NUMBER[cell], s[cell] > 0), {cell: s[cell] - 1, "N": N - 1, "h": HELD}
+    h, r, pc, V, N, n, writes = s.h, s.r, s.pc, s.V, s.N, s.n, s.writes
     yield "lock", h == FREE, dict(h=HELD)
     yield "unlock", h == HELD, dict(h=FREE)
     yield "bump in vain", h == HELD, dict(V=V + 1)
-    # Copies that are put, announced by a bump, and taken: relocations within a table, and moves from one to another.
-    newest_a = True if fault == "RelocateOutdated" else Or(s.next == NONE, s.undoes)
-    newest_b = And(amid, Not(s.undoes), Not(s.later), True if fault == "SearchBringsNothing" else brought)
-    later_shrinks = And(s.later, Not(s.later_grows))
-    moves = [(a, z, "relocation", newest) for cells, newest in ((A, newest_a), (B, newest_b)) for a in cells for z in cells if a != z]
-    moves += [(a, z, "move", And(shrinks, Not(s.undoes))) for a in A for z in B]
-    moves += [(a, z, "move back", And(shrinks, s.undoes)) for a in B for z in A]
-    moves += [(a, E, "move", later_shrinks) for a in B] + [(E, z, "move back", later_shrinks) for z in B]
-    for a, z, what, allowed in moves:
-        room = True if z == E else Not(s["m" + z])
-        yield f"{what} from {a} to {z}: put", And(h == HELD, allowed, s[a] > 0, room), {z: s[z] + 1, "h": PUT, "src": NUMBER[a], "dst": NUMBER[z]}
-    crosses = Or(*[And(s.src == NUMBER[a], s.dst == NUMBER[z]) for a, z, what, _ in moves if what != "relocation"])
-    silent, late = And(crosses, fault == "MoveWithoutBump"), And(crosses, fault == "MoveBumpsLate")
-    yield "relocation or move: bump", Or(h == TAKEN, And(h == PUT, Not(late))), dict(h=If(h == TAKEN, HELD, BUMPED), V=If(silent, V, V + 1))
-    for a in CELLS:
-        taken, may = {a: If(s[a] > 0, s[a] - 1, s[a]), "h": If(late, TAKEN, HELD)}, Or(h == BUMPED, And(h == PUT, late))
-        yield f"relocation or move from {a}: take", And(may, s.src == NUMBER[a]), taken
-    fresh, at_rest = dict(B1=0, B2=0, mB1=False, mB2=False), And(h == FREE, Not(odd))
-    for what, larger in (("growth", True), ("shrink", False)):
-        yield f"{what}: begin, announce the table", And(at_rest, s.next == NONE, Not(holds_b)), dict(fresh, next=NEXT, grows=larger, h=BEGINNING)
-        yield f"later {what}: begin", And(at_rest, s.over), dict(one, later=True, later_grows=larger)
-    yield "begin: the phase becomes odd", h == BEGINNING, dict(one, h=FREE)
-    yield "another resize of A: begin", And(at_rest, s.next == NONE, holds_b), dict(one, next=OTHER)
-    for a, b, fill in ((A1, B1, "fill1"), (A2, B2, "fill2")):
-        free_a, free_b = (And(Not(s["m" + x]), Not(And(h == REMOVING, s.src == NUMBER[x]))) for x in (a, b))
-        free = And(may_split, Not(s.over), free_a)
-        stored = {} if fault == "SplitMarksFirst" else {b: s[a]}
-        yield f"split of {a}: fill", free, {fill: s[a], **stored}
-        same = s[fill] >= 0 if fault == "SplitOverwrites" else s[fill] == s[a]
-        yield f"split of {a}: mark", And(free, same), {a: 0, "m" + a: True, fill: -1 if stored else s[fill]}
-        if fault == "SplitMarksFirst":
-            yield f"split of {a}: fill after the mark", And(s["m" + a], s[fill] >= 0), {b: s[fill], fill: -1}
-        yield f"shrink: mark {a}", And(shrinks, Not(s.undoes), s[a] == 0), {"m" + a: True}
-        yield f"undo: unmark {a}", s.undoes, {"m" + a: False}
-        yield f"undo: mark {b}", And(s.undoes, s[b] == 0), {"m" + b: True}
-        yield f"another resize of A: split {a}", And(s.next == OTHER, free_a), {a: 0, E: s[E] + s[a], "m" + a: True}
-        yield f"later growth: split {b}", And(s.later, s.later_grows, free_b), {b: 0, E: s[E] + s[b], "m" + b: True}
-        yield f"later shrink: mark {b}", And(later_shrinks, s[b] == 0), {"m" + b: True}
-        yield f"later undo: unmark {b}", later_shrinks, {"m" + b: False}
-    if fault == "SplitWithoutLock":
-        yield "second split of A1: read", And(grows, Not(s.mA1)), dict(late=s[A1])
-        yield "second split of A1: fill, too late", And(s.mA1, s.late >= 0), dict(B1=s.late, late=-1)
-    yield "undo: begin", And(shrinks, Not(s.undoes), h == FREE), dict(ends if fault == "UndoEndsTooSoon" else {}, undoes=True)
-    all_back = And(s.undoes, s.mB1, s.mB2, Not(s.mA1), Not(s.mA2))
-    yield "undo: take the next table away", all_back, dict(next=NONE, undoes=False)
-    yield "later undo: end", And(later_shrinks, s[E] == 0, Not(s.mB1), Not(s.mB2)), dict(ends, later=False)
-    done = And(amid, Not(s.over), Not(s.undoes), True if fault == "SwitchesTooSoon" else split)
-    renamed = {name: If(s[name] >= 2, s[name] - 2, s[name]) for name in ("src", "dst")}
-    renamed |= {a: s[b] for a, b in zip(A, B)} | {"m" + a: s["m" + b] for a, b in zip(A, B)}
-    yield "switch", And(done, pc <= PHASE), dict(renamed | fresh, next=NONE, grows=False, fill1=-1, fill2=-1)
-    yield "switch, while an operation holds A", And(done, pc > PHASE), dict(over=True)
-    yield "end: the phase becomes even", And(odd, Or(s.next == NONE, And(s.over, Not(s.later)))), ends
-    yield "lookup: read the phase", pc == OUT, dict(pc=PHASE, writes=False, both=False, p0=phase, odd0=odd)
-    yield "writer: read the phase", pc == OUT, dict(pc=PHASE, writes=True, both=False, p0=phase, odd0=odd)
-    yield "read the current table", pc == PHASE, dict(pc=If(s.odd0, HOLDS, TABLES))
-    yield "read the next table: none", And(pc == HOLDS, Or(s.next == NONE, And(s.over, phase > s.p0))), dict(pc=TABLES)
-    yield "read the next table", And(pc == HOLDS, s.next == NEXT), dict(pc=TABLES, both=True)
-    yield "lookup: read the version", And(pc == TABLES, Not(writes)), dict(pc=BEGUN, v0=V)
-    looks = dict(pc=BEGUN, h=LOOKING, least=N, most=N, seen=0)
-    yield "writer: lock, and split both", And(pc == TABLES, writes, h == FREE, Or(Not(both), fault == "WriterBringsNothing", brought)), looks
-    in_one, too_early, last = And(two, s.grows), fault == "LookupTooEarly", If(both, pc == READ_B2, pc == READ_A2)
-    def found(cell, otherwise):
-        return If(And(s[cell] > 0, Not(writes)), PRESENT, otherwise)
-    seen = {cell: dict(seen=If(writes, s.seen + s[cell], 0)) for cell in CELLS}
-    again = lambda marked: If(Or(marked, too_early), ALL, READ_B2)
-    yield "lookup: read A1 alone", And(in_one, pc == BEGUN), dict(pc=found(A1, ONE), read1=s.mA1)
-    yield "lookup: read B1 alone, since A1 is marked", And(in_one, pc == BEGUN, s.mA1), dict(pc=found(B1, ONE), read1=False)
-    yield "lookup: read A2 alone", pc == ONE, dict(pc=found(A2, again(Or(s.read1, s.mA2))))
-    yield "lookup: read B2 alone, since A2 is marked", And(pc == ONE, s.mA2), dict(pc=found(B2, again(s.read1)))
-    yield "read A1", Or(pc == ALL, And(pc == BEGUN, Not(in_one))), dict(seen[A1], pc=found(A1, READ_A1), read1=Or(Not(s.grows), s.mA1, too_early))
-    yield "read A2", pc == READ_A1, dict(seen[A2], pc=found(A2, READ_A2), read2=Or(Not(s.grows), s.mA2, too_early))
-    yield "read B1", And(both, pc == READ_A2), dict(seen[B1], pc=If(s.read1, found(B1, READ_B1), READ_B1))
-    yield "read B2", pc == READ_B1, dict(seen[B2], pc=If(s.read2, found(B2, READ_B2), READ_B2))
-    undisturbed = True if fault == "LookupWithoutVersion" else V == s.v0
-    off = And(writes, Or(s.seen < s.least, s.seen > s.most))
-    ignores = {"LookupIgnoresNext": And(Not(writes), Not(s.odd0)), "LookupIgnoresLaterNext": two, "WriterIgnoresLaterNext": And(both, writes)}
-    same = Or(phase == s.p0, ignores.get(fault, False))
-    yield "lookup: read the version again", And(last, Not(writes), undisturbed), dict(pc=ASKED)
-    yield "writer: unlock", And(last, writes), dict(pc=ASKED, h=FREE)
-    yield "insert_if_absent: read the phase again, before it adds", And(last, writes, same), dict(pc=ABSENT, h=HELD, off=off)
-    yield "read the phase again, answer", And(pc == ASKED, same), dict(pc=ABSENT, off=off)
+    for x in SIDES:
+        y, gate, here = 3 - x, f"g{x}", contents(s, x)
+        free, from_here = s[gate] == FREE, s.src == x
+        if fault == "AddsWithoutGate":
+            yield f"insert on side {x}: find the place", s.late == 0, dict(late=x, late_n=n)
+            lost = Or(s.late_n != n, s[gate] == SIZE)
+            yield f"insert on side {x}: store", s.late == x, dict(changed(s, x, If(lost, 0, 1)), N=N + 1, late=0)
+        else:
+            yield f"insert on side {x}", free, dict(changed(s, x, 1), N=N + 1)
+        if fault == "TakesWithoutGate":
+            yield f"removal from side {x}: bump", And(h == HELD, here > 0), dict(h=REMOVING, src=x, V=V + 1, late_n=n)
+            lost = Or(s.late_n != n, s[gate] == SIZE)
+            yield f"removal from side {x}: take", And(h == REMOVING, from_here), dict(changed(s, x, If(lost, 0, -1)), h=HELD, N=N - 1)
+        else:
+            yield f"removal from side {x}: bump", And(h == HELD, free, here > 0), {"h": REMOVING, "src": x, "V": V + 1, gate: TAKE}
+            yield f"removal from side {x}: take", And(h == REMOVING, from_here), {**changed(s, x, -1), "h": HELD, "N": N - 1, gate: FREE}
+        if fault == "RelocateClearsFirst":
+            yield f"relocation from side {x}: bump and take", And(h == HELD, free, here > 0), dict(changed(s, x, -1), h=LIFTED, src=x, V=V + 1)
+            yield f"relocation from side {x}: put", And(h == LIFTED, from_here, s[f"g{y}"] == FREE), dict(changed(s, y, 1), h=HELD)
+        else:
+            bump = V if fault == "RelocateWithoutBump" else V + 1
+            yield f"relocation from side {x}: put", And(h == HELD, here > 0, s[f"g{y}"] == FREE), dict(changed(s, y, 1), h=PUT, src=x)
+            yield f"relocation from side {x}: bump", And(h == PUT, from_here, free), {"h": BUMPED, "V": bump, gate: TAKE}
+            yield f"relocation from side {x}: take", And(h == BUMPED, from_here), {**changed(s, x, -1), "h": HELD, gate: FREE}
+        yield f"resize: lock the gate of side {x}, copy to moving", And(r == GATES, free), {gate: SIZE, f"M{x}": s[f"P{x}"]}
+        stored = s[f"stored{x}"]
+        silent = fault in ("SplitsUnannounced", "MergesUnannounced")  # The contents are where no copies are any more.
+        word = 0 if silent else s[f"M{x}"]
+        yield f"resize: store the words of side {x}", And(r == STORES, s[gate] == SIZE, Not(stored)), {f"P{x}": word, f"stored{x}": True}
+    ungated = {f"g{x}": If(s[f"g{x}"] == SIZE, FREE, s[f"g{x}"]) for x in SIDES}
+    all_stored = And(*[Or(s[f"g{x}"] != SIZE, s[f"stored{x}"]) for x in SIDES])
+    at_last = {f"P{x}": If(s[f"g{x}"] == SIZE, s[f"M{x}"], s[f"P{x}"]) for x in SIDES}
+    yield "resize: begin", r == IDLE, dict(r=GATES)
+    yield "resize: give up, unlock the gates", r == GATES, dict(ungated, r=IDLE)
+    if fault in ("SplitsUnannounced", "MergesUnannounced"):
+        yield "resize: announce nothing", r == GATES, dict(r=STORES)
+    else:
+        yield "resize: the state says that the group is moving", r == GATES, dict(r=MOVES, n=n + 1, moving=True)
+        yield "resize: count that", r == MOVES, dict(r=STORES)
+    yield "resize: the state has the new size", And(r == STORES, all_stored), dict(at_last, r=ENDS, n=n + 1, moving=False)
+    yield "resize: count that, unlock the gates", r == ENDS, dict(ungated, r=IDLE, stored1=False, stored2=False)
+    yield "lookup: read the epoch", pc == OUT, dict(pc=EPOCH, writes=False, e0=epoch(s), seen=0)
+    yield "writer: lock, read the epoch", And(pc == OUT, h == FREE), dict(pc=EPOCH, writes=True, h=LOOKING, e0=epoch(s), seen=0)
+    yield "read the state", pc == EPOCH, dict(pc=STATE, n0=n)
+    yield "lookup: read the version", And(pc == STATE, Not(writes)), dict(pc=BEGUN, v0=V)
+    yield "writer: begin to read", And(pc == STATE, writes), dict(pc=BEGUN)
+    for x, before, then in ((1, BEGUN, READ_1), (2, READ_1, READ_2)):
+        in_group, right = s[f"g{x}"] == SIZE, valid(s)
+        there = If(s.n0 == n, contents(s, x), If(And(in_group, r == ENDS), s[f"M{x}"], s[f"P{x}"]))
+        if fault == "LookupIgnoresMoving":
+            there = If(And(in_group, Not(writes)), s[f"P{x}"], there)
+            right = And(right, Or(writes, Not(And(in_group, s.moving, s[f"stored{x}"]))))
+        yield f"read side {x}", And(pc == before, right), dict(pc=then, seen=s.seen + there)
+        for copies in (0, 1):
+            yield f"read side {x}: a word of another state, with {copies}", And(pc == before, Not(right)), dict(pc=then, seen=s.seen + copies)
+    still = True if fault == "LookupWithoutVersion" else Or(V == s.v0, s.seen > 0)
+    yield "lookup: read the version again", And(pc == READ_2, Not(writes), still), dict(pc=ASKED)
+    same = Or(epoch(s) == s.e0, And(Not(writes), fault == "LookupWithoutEpoch"), And(writes, fault == "WriterWithoutEpoch"))
+    yield "lookup: read the epoch again, answer", And(pc == ASKED, same), dict(pc=If(s.seen > 0, PRESENT, ABSENT))
+    off = Or(s.seen < s.least, s.seen > s.most)
+    yield "writer: read the epoch again, add, take or unlock", And(pc == READ_2, writes, same), dict(pc=ABSENT, h=HELD, off=off)
 
-def filled(s, b):
-    """The copies in a bucket of `B`. What a split has stored there does not count before the mark."""
-    a, fill = (A1, s.fill1) if b == B1 else (A2, s.fill2)
-    return s[b] - If(And(s.grows, Not(s["m" + a]), fill >= 0), If(s[b] < fill, s[b], fill), 0)
+def valid(s):
+    """Whether what an operation reads, by the state that it knows, is the contents of the side."""
+    return Or(s.n0 == s.n, And(s.n0 == s.n - 1, epoch(s) != s.n))
+
+def total(s):
+    moved = one_if(Or(s.h == PUT, s.h == BUMPED)) - one_if(s.h == LIFTED)
+    return contents(s, 1) + contents(s, 2) - moved
 
 def watch(s, t):
     """Whether the class was out, and whether it was in, at a moment of the call; the least and the most copies in it."""
-    looks, live = And(t.pc >= BEGUN, t.pc <= ASKED), t.N - one_if(t.h == REMOVING)  # out from the bump on
-    extremes = dict(least=If(And(looks, t.N < t.least), t.N, t.least), most=If(And(looks, t.N > t.most), t.N, t.most))
-    return dict(extremes, gone=Or(t.gone, And(looks, live <= 0)), ever=Or(t.ever, And(t.pc >= BEGUN, t.N > 0)))
+    looks, live = And(t.pc >= EPOCH, t.pc <= ASKED), t.N - one_if(t.h == REMOVING)  # out from the bump on
+    begins = And(s.pc == OUT, t.pc == EPOCH)
+    extremes = dict(least=If(Or(begins, And(looks, t.N < t.least)), t.N, t.least), most=If(Or(begins, And(looks, t.N > t.most)), t.N, t.most))
+    return dict(extremes, gone=Or(t.gone, And(looks, live <= 0)), ever=Or(t.ever, And(looks, t.N > 0)))
 
 def invariant(s):
-    h, pc, V, src, dst, undoes, writes, both, odd = s.h, s.pc, s.V, s.src, s.dst, s.undoes, s.writes, s.both, s.odd
-    begins, amid, over, later, grows = h == BEGINNING, s.next == NEXT, s.over, s.later, s.grows
-    moving, same, alone = Or(h == PUT, h == BUMPED), s.phase == s.p0, Not(both)
-    holds_b, reads = And(both, pc >= TABLES, pc <= ASKED), And(pc >= BEGUN, pc <= READ_B2)
-    inside = lambda number, cells: Or(*[number == NUMBER[cell] for cell in cells])
-    at = lambda number: sum(If(number == NUMBER[cell], s[cell], 0) for cell in CELLS)
+    h, r, pc, V, src, writes = s.h, s.r, s.pc, s.V, s.src, s.writes
+    at_src, at_dst = If(src == 1, s.P1, s.P2), If(src == 1, s.P2, s.P1)
+    same, reads = epoch(s) == s.e0, And(pc >= BEGUN, pc <= READ_2)
     shape = [
-        *[s[name] >= 0 for name in (*CELLS, "N", "phase", "next", "src", "dst", "pc", "h")],
-        s.next <= OTHER, pc <= PRESENT, h <= BEGINNING, h != TAKEN, s.late == -1,
-        Implies(pc <= PHASE, And(Not(over), s.next != OTHER, src <= 3, dst <= 3)),
-        # The phase is odd from the beginning of a resize until all is in one table, and it is the current one.
-        Implies(begins, And(amid, Not(over), Not(undoes), Not(odd), Not(s.mA1), Not(s.mA2), s[B1] == 0, s[B2] == 0)),
-        Implies(And(Not(odd), s.next != NONE), Or(begins, And(over, Not(later)))),
-        Implies(over, And(amid, Not(undoes), s.mA1, s.mA2)), Implies(later, over),
-        Implies(s.next == OTHER, And(both, pc >= TABLES)), Implies(Not(Or(later, s.next == OTHER)), s[E] == 0),
-        Implies(undoes, And(amid, Not(grows), Not(over))), Implies(grows, amid),
-        Implies(s.next == NONE, And(Not(s.mA1), Not(s.mA2))), Implies(Not(amid), And(s[B1] == 0, s[B2] == 0)),
-        Implies(And(amid, Not(undoes), Not(later)), And(Not(s.mB1), Not(s.mB2))),
-        *[Implies(s["m" + cell], s[cell] == 0) for cell in A + B],
+        *[s[name] >= 0 for name in ("P1", "P2", "N", "n", "r", "h", "pc")], h <= LOOKING, h != LIFTED, r <= ENDS, pc <= PRESENT,
+        Or(src == 1, src == 2), s.late == 0, s.moving == Or(r == MOVES, r == STORES), total(s) == s.N,
     ]
-    for a, b, fill in ((A1, B1, "fill1"), (A2, B2, "fill2")):
-        shape += [s[fill] >= -1, Implies(s[fill] >= 0, And(grows, Not(begins), Not(s["m" + a]), s[b] == s[fill]))]
-        shape.append(Implies(And(grows, Not(s["m" + a]), s[fill] < 0), s[b] == 0))
-    split = Or(Not(grows), And(s.mA1, s.mA2))
-    in_a = And(inside(src, A), inside(dst, A), Or(s.next == NONE, undoes))
-    in_b = And(inside(src, B), inside(dst, B), amid, Not(undoes), Not(later), split)
-    forth = And(inside(src, A), inside(dst, B), amid, Not(grows), Not(over), Not(undoes))
-    back = And(inside(src, B), inside(dst, A), undoes)
-    with_e = And(Or(And(inside(src, B), dst == NUMBER[E]), And(src == NUMBER[E], inside(dst, B))), later, Not(s.later_grows))
+    for x in SIDES:
+        gate, stored = s[f"g{x}"], s[f"stored{x}"]
+        shape += [
+            # A group that has this side: its words and `moving` have the same copies, at each change of the state.
+            Implies(gate == SIZE, And(r != IDLE, s[f"M{x}"] == s[f"P{x}"])), Implies(stored, And(gate == SIZE, Or(r == STORES, r == ENDS))),
+            (gate == TAKE) == And(Or(h == BUMPED, h == REMOVING), src == x), Or(gate == FREE, gate == TAKE, gate == SIZE),
+        ]
     holder = [
-        Implies(moving, And(at(src) >= 1, at(dst) >= 1, src != dst, Or(in_a, in_b, forth, back, with_e))),
-        Implies(h == REMOVING, And(src <= 4, at(src) >= 1, Implies(inside(src, B), split))),
-        (h == LOOKING) == And(writes, reads), Implies(And(h == LOOKING, both), split), total(s) == s.N,
+        Implies(Or(h == PUT, h == BUMPED), And(at_src >= 1, at_dst >= 1)), Implies(h == REMOVING, at_src >= 1),
+        (h == LOOKING) == And(writes, pc >= EPOCH, pc <= READ_2),
     ]
-    # What an operation has yet to read. In a growth a lookup reads a bucket of `B` only if it found that of `A` marked.
-    unread = {A1: Or(pc == BEGUN, pc == ALL), A2: pc <= READ_A1, B1: And(both, Or(pc == BEGUN, pc == ALL, And(pc > ALL, pc < READ_B1, Or(writes, s.read1))))}
-    unread[B2] = And(both, pc < READ_B2, Or(pc <= READ_A1, writes, s.read2))
-    yet = sum(If(unread[cell], filled(s, cell) if cell in B else s[cell], 0) for cell in A + B)
-    src_unread, dst_unread = (Or(*[And(number == NUMBER[cell], unread[cell]) for cell in A + B]) for number in (src, dst))
+    # What an operation has yet to read.
+    unread = {1: pc <= BEGUN, 2: pc <= READ_1}
+    yet = sum(If(unread[x], s[f"P{x}"], 0) for x in SIDES)
+    src_unread = Or(*[And(src == x, unread[x]) for x in SIDES])
     # A copy that a lookup has yet to read, and that nobody takes without another bump.
     covered = And(
-        yet - one_if(Or(h == BUMPED, h == REMOVING)) >= 1, Implies(h == BUMPED, And(src_unread, dst_unread)),
-        Implies(h == REMOVING, src_unread),
+        yet - one_if(Or(h == BUMPED, h == REMOVING)) >= 1, Implies(h == BUMPED, unread[1]), Implies(h == REMOVING, src_unread),
     )
-    # A writer has seen, or is yet to see, all that was there when it began, and not more than there is.
-    counted, right = And(s.seen + yet >= s.least, s.seen + yet <= s.N), And(s.least <= s.seen, s.seen <= s.most)
-    undisturbed = And(Not(writes), V == s.v0, same, Not(s.gone), Not(And(pc == ONE, s.read1)))
+    counted = And(s.seen + yet >= s.least, s.seen + yet <= s.N)
     look = [
-        Implies(pc >= PHASE, s.p0 <= s.phase), Implies(And(pc >= BEGUN, Not(writes)), s.v0 <= V),
-        Implies(And(pc >= PHASE, same), odd == s.odd0), Implies(And(pc >= HOLDS, same, Not(odd)), Not(over)),
-        Implies(both, And(pc >= TABLES, s.odd0)), Implies(pc == HOLDS, s.odd0), Implies(pc == ONE, And(both, Not(writes), grows)),
-        Implies(And(writes, reads), pc != ALL), Implies(And(alone, reads), Or(pc == BEGUN, pc == READ_A1, pc == READ_A2)),
-        # An operation that has one table has all, until the phase changes, and one that has two likewise.
-        Implies(And(pc >= PHASE, same), And(Not(later), s.next != OTHER)),
-        Implies(And(alone, pc >= TABLES, same), Or(s.next == NONE, begins)),
-        Implies(And(pc >= READ_A1, pc <= READ_B1, s.read1, both), Or(Not(grows), s.mA1)),
-        Implies(And(pc >= READ_A2, pc <= READ_B1, s.read2, both), Or(Not(grows), s.mA2)),
-        Implies(And(pc == ONE, s.read1), s.mA1), Implies(holds_b, Or(amid, And(s.mB1, s.mB2, Not(grows)))),
-        Implies(And(reads, undisturbed), covered), Implies(And(pc == ASKED, Not(writes), same), s.gone),
-        Implies(And(pc == ABSENT, Not(writes)), s.gone),
-        Implies(And(reads, writes, same), counted), Implies(And(pc == ASKED, writes, same), right),
-        Implies(And(writes, pc >= BEGUN, pc <= ASKED), And(s.least <= s.N, s.N <= s.most)),
-        Not(s.off), Implies(pc == PRESENT, And(s.ever, Not(writes))),
+        Implies(pc >= EPOCH, s.e0 <= epoch(s)), Implies(pc >= STATE, And(s.e0 <= s.n0, s.n0 <= s.n)),
+        Implies(And(pc >= BEGUN, Not(writes)), s.v0 <= V), s.seen >= 0, Implies(pc <= BEGUN, s.seen == 0),
+        Implies(And(reads, Not(writes), same, V == s.v0, s.seen == 0, Not(s.gone)), covered),
+        Implies(And(pc == ASKED, same, s.seen == 0), s.gone), Implies(And(reads, same, s.seen > 0), s.ever),
+        Implies(And(pc == ASKED, same, s.seen > 0), s.ever), Implies(pc == ASKED, Not(writes)),
+        Implies(And(pc >= EPOCH, pc <= READ_2, writes, same), counted),
+        Implies(And(pc >= EPOCH, pc <= ASKED), And(s.least <= s.N, s.N <= s.most)), Not(s.off),
+        Implies(pc == ABSENT, Or(writes, s.gone)), Implies(pc == PRESENT, And(s.ever, Not(writes))),
     ]
     return shape + holder + look
-
-def total(s):
-    return s[A1] + s[A2] + filled(s, B1) + filled(s, B2) + s[E] - one_if(Or(s.h == PUT, s.h == BUMPED))
 
 def wrong(s):
     return {
         "a copy is lost or doubled": total(s) != s.N,
         "the lookup missed a copy": And(s.pc == ABSENT, Not(s.writes), Not(s.gone)),
-        "the writer miscounts": s.off,
         "the lookup found what was not there": And(s.pc == PRESENT, Not(s.ever)),
+        "the writer miscounts": s.off,
     }

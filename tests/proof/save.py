@@ -14,7 +14,7 @@ FREE, HELD, REMOVING, PUT = range(4)
 # The save: not begun, in the list, and at or after its moment.
 NO, LISTED, BEGUN = range(3)
 START = dict(F=0, S=0, h=FREE, src=0, save=NO, over_F=0, over_S=0)
-START |= dict(at_F=0, at_S=0, aside_F=-1, aside_S=-1, read_F=-1, read_S=-1, image_F=-1, image_S=-1, marked_F=False, marked_S=False)
+START |= dict(at_F=0, at_S=0, aside_F=-1, aside_S=-1, read_F=-1, read_S=-1, image_F=-1, image_S=-1, moved_F=False, moved_S=False)
 MOST = dict(F=2, S=2)
 
 def kept(s, x):
@@ -32,17 +32,18 @@ def steps(s, fault):
         yield "save: begin, under all locks", And(save == NO, True if fault == "SaveWithoutLocks" else h == FREE), moment
     for number, (x, y) in enumerate(("FS", "SF")):
         unless = lambda left_out, bucket=x: True if fault == left_out else kept(s, bucket)
-        free = And(Not(s["marked_" + x]), save != LISTED)
+        free = And(Not(s["moved_" + x]), save != LISTED)
         yield f"insert into {x}", And(free, unless("InsertSetsNothingAside")), {x: s[x] + 1}
         yield f"insert into {x} that began before the save", And(free, save == BEGUN), {x: s[x] + 1, "over_" + x: s["over_" + x] + 1}
         yield f"removal from {x}: find", And(h == HELD, s[x] > 0, save != LISTED, unless("RemoveSetsNothingAside")), dict(h=REMOVING, src=number)
         yield f"removal from {x}: take", And(h == REMOVING, save != LISTED, s.src == number), {x: s[x] - 1, "h": HELD}
         late = fault == "RelocateSetsTargetAsideLate"
         both = And(unless("RelocateSetsNoSourceAside"), unless("RelocateSetsTargetAsideLate" if late else "RelocateSetsNoTargetAside", y))
-        yield f"relocation from {x}: put", And(h == HELD, s[x] > 0, Not(s["marked_" + y]), both), {y: s[y] + 1, "h": PUT, "src": number}
+        yield f"relocation from {x}: put", And(h == HELD, s[x] > 0, Not(s["moved_" + y]), both), {y: s[y] + 1, "h": PUT, "src": number}
         yield f"relocation from {x}: take", And(h == PUT, s.src == number, kept(s, y) if late else True), {x: s[x] - 1, "h": HELD}
         held = And(h != FREE, h != HELD, Or(h == PUT, s.src == number))
-        yield f"resize: mark {x}", And(save == BEGUN, free, Not(held), unless("SplitSetsNothingAside")), {x: 0, "marked_" + x: True}
+        # The bucket is split or merged. From then on its word is that of other classes.
+        yield f"resize: store the word of {x}", And(save == BEGUN, free, Not(held), unless("SplitSetsNothingAside")), {x: 0, "moved_" + x: True}
         again = True if fault == "SetsLatestWordAside" else s["aside_" + x] < 0
         yield f"set {x} aside", And(save != NO, s["image_" + x] < 0, again), {"aside_" + x: s[x]}
         read, image = s["read_" + x], If(s["aside_" + x] >= 0, s["aside_" + x], s["read_" + x])
@@ -60,7 +61,7 @@ def invariant(s):
         low, aside, read, image = (s[name + x] for name in ("at_", "aside_", "read_", "image_"))
         right = lambda word: And(low <= word, word <= low + s["over_" + x])
         claims += [
-            s[x] >= 0, s["over_" + x] >= 0, low >= 0, Implies(s["marked_" + x], And(s[x] == 0, save == BEGUN)),
+            s[x] >= 0, s["over_" + x] >= 0, low >= 0, Implies(s["moved_" + x], And(s[x] == 0, save == BEGUN)),
             Implies(And(Or(h == REMOVING, h == PUT), src == number), And(s[x] >= 1, kept(s, x))),
             Implies(And(h == PUT, src != number), kept(s, x)), Implies(save == NO, And(aside < 0, read < 0, image < 0)),
             # Until a word is kept, nothing has happened to it but inserts that overlap the beginning.

@@ -1,24 +1,29 @@
 //! Snapshots in files: a file is replaced as a whole, or not at all.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use concurrent_cuckoo_filter::{LoadError, Loader};
 
 use crate::filters::{Filter, builder, state};
 
-/// A folder for one test. It is deleted with this value.
-struct Folder(PathBuf);
+/// A new folder for one test. It is deleted with this value.
+pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("ccf-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
+    /// Another process may have the same number, or have left a folder behind, so the first name that is free is taken.
+    pub(crate) fn new(name: &str) -> Self {
+        let all = std::env::temp_dir();
+        let paths = (0..).map(|nth| all.join(format!("ccf-{name}-{}-{nth}", std::process::id())));
+        let is_new = |path: &PathBuf| match fs::create_dir(path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
+            created => created.map(|()| true).unwrap(),
+        };
+        Self(paths.into_iter().find(is_new).unwrap())
     }
 
     fn names(&self) -> Vec<String> {
@@ -59,17 +64,31 @@ fn a_file_is_written_and_replaced_and_nothing_else_is_left() {
     assert_eq!((loaded.filter.len(), loaded.position), (7, Some(9)));
 }
 
+/// An error of saving names the path, the reason and what to do.
+fn names(error: &Error, kind: ErrorKind, path: &Path, reason: &str, advice: &str) {
+    assert_eq!(error.kind(), kind, "{error}");
+    let text = error.to_string();
+    let (start, reason) = (format!("{path:?}: the snapshot could not be saved: "), reason.to_lowercase());
+    assert!(text.starts_with(&start) && text.to_lowercase().contains(&reason) && text.contains(advice), "{text}");
+}
+
 #[test]
 fn what_cannot_be_written_leaves_the_old_file() {
     let folder = Folder::new("kept");
     let path = folder.0.join("revoked.ccf");
     filter(10).save_to_path(&path).unwrap();
     let error = filter(20).begin_save().unwrap().attachment([0; 70_000]).write_to_path(&path).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidInput);
-    let error = filter(20).save_to_path(folder.0.join("no such folder/revoked.ccf")).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::NotFound);
-    assert!(filter(20).save_to_path(&folder.0).is_err(), "a folder is no file");
-    assert!(filter(20).save_to_path("/").is_err());
+    names(&error, ErrorKind::InvalidInput, &path, "has 70000 bytes", "keep the rest beside it");
+    let save = |path: &Path| filter(20).save_to_path(path).unwrap_err();
+    let lost = folder.0.join("no such folder/revoked.ccf");
+    names(&save(&lost), ErrorKind::NotFound, &lost, "No such file", "make its folder");
+    for other in [&folder.0, Path::new("/")] {
+        names(&save(other), ErrorKind::InvalidInput, other, "it is no file", "choose another path");
+    }
+    let nameless = Path::new("");
+    names(&save(nameless), ErrorKind::InvalidInput, nameless, "the path has no file name", "add one");
+    let long = folder.0.join("n".repeat(256));
+    names(&save(&long), ErrorKind::InvalidFilename, &long, "name too long", "choose a shorter name");
     assert_eq!((load(&path).len(), folder.names()), (10, vec!["revoked.ccf".to_owned()]));
 }
 
@@ -77,19 +96,34 @@ fn what_cannot_be_written_leaves_the_old_file() {
 fn a_file_that_is_missing_or_cut_short_is_an_error_that_says_so() {
     let folder = Folder::new("missing");
     let path = folder.0.join("revoked.ccf");
-    let load = || Filter::load_from_path(&path, state(), 1 << 20);
-    assert!(matches!(load(), Err(LoadError::Io(error)) if error.kind() == ErrorKind::NotFound));
+    let load_from = |path: &Path| {
+        let error = Filter::load_from_path(path, state(), 1 << 20).unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with(&format!("{path:?}: the snapshot ")) && text.contains("rebuild the filter"), "{text}");
+        assert_eq!(error.path, path);
+        (LoadError::from(error), text)
+    };
+    let load = || load_from(&path).0;
+    for (path, kind, reason) in [
+        (&*path, ErrorKind::NotFound, "could not be read: No such file"),
+        (&folder.0, ErrorKind::IsADirectory, "could not be read: Is a directory"),
+        (Path::new(""), ErrorKind::InvalidInput, "could not be read: the path is empty; name a file"),
+    ] {
+        let (error, text) = load_from(path);
+        assert!(matches!(error, LoadError::Io(error) if cfg!(not(unix)) || error.kind() == kind), "{text}");
+        assert!(cfg!(not(unix)) || text.contains(reason), "{text}");
+    }
     filter(10).save_to_path(&path).unwrap();
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() - 1000]).unwrap();
-    let error = load().unwrap_err();
+    let error = load();
     let (len, all) = (whole.len() as u64, whole.len() as u64 - 1000);
     assert!(
         matches!(error, LoadError::Truncated { available, expected, .. } if (available, expected) == (all, len)),
         "{error:?}"
     );
     fs::write(&path, [&whole[..], b"more"].concat()).unwrap();
-    let error = load().unwrap_err();
+    let error = load();
     assert!(
         matches!(error, LoadError::TrailingBytes { snapshot, available, .. } if (snapshot, available) == (len, len + 4)),
         "{error:?}"
@@ -146,6 +180,22 @@ fn abandoned_files_are_deleted() {
         "revoked.ccf.partial",
     ];
     assert_eq!(folder.names(), left);
+}
+
+/// The file that is written first has a longer name than the one that it replaces.
+#[test]
+fn a_name_may_be_as_long_as_the_file_system_allows() {
+    let folder = Folder::new("long");
+    for name in ["n".repeat(229), "n".repeat(230), "n".repeat(255), "ü".repeat(127), format!("x{}", "ü".repeat(127))]
+    {
+        let path = folder.0.join(&name);
+        for keys in [10, 20] {
+            filter(keys).save_to_path(&path).unwrap();
+            assert_eq!(load(&path).len() as u64, keys, "{name}");
+            assert_eq!(folder.names(), std::slice::from_ref(&name));
+        }
+        fs::remove_file(&path).unwrap();
+    }
 }
 
 #[cfg(unix)]
@@ -283,8 +333,7 @@ fn a_process_that_is_killed_loses_nothing() {
             .spawn()
             .unwrap();
         // Waits until the child has saved for the first time, which the number of keys shows, and then a little longer.
-        let began = Instant::now();
-        while load(&path).len() <= 1 && began.elapsed() < Duration::from_secs(20) {
+        while load(&path).len() <= 1 && child.try_wait().unwrap().is_none() {
             thread::sleep(Duration::from_millis(1));
         }
         thread::sleep(Duration::from_micros(337 * round));
@@ -336,6 +385,7 @@ fn a_save_that_fails_leaves_the_old_file_and_nothing_else() {
 #[ignore = "runs in the child process of the test above"]
 fn saves_too_much() {
     let Some(folder) = std::env::var_os(CHILD) else { return };
-    let error = filter(20_000).save_to_path(Path::new(&folder).join("revoked.ccf")).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::FileTooLarge);
+    let path = Path::new(&folder).join("revoked.ccf");
+    let error = filter(20_000).save_to_path(&path).unwrap_err();
+    names(&error, ErrorKind::FileTooLarge, &path, "File too large", "make room");
 }

@@ -156,6 +156,24 @@ fn entries_without_a_clock_are_refused() {
     assert_eq!(load_expiring(&entries.bytes()).expect("with a clock, it may have them").len(), 2);
 }
 
+/// As the page `security` says: for up to as many ticks as the ring has, and for those that were ended early besides.
+#[test]
+fn a_forged_entry_may_live_for_longer_than_the_lifetime_but_not_for_ever() {
+    let (known, forgetful) = (ForgedClock::known(), ForgedClock::forgetful());
+    for (clock, longest) in [(ForgedClock { lag: 0, ..known }, 16), (ForgedClock { lag: 0, ..forgetful }, 16 + 14)] {
+        let lives_for = |end: u64| {
+            let entry = Forged { words: vec![1 << 40 | end << 46, 0], count: 1, ..forged(&clock) };
+            let filter = load_expiring(&entry.bytes()).expect("a snapshot may state it");
+            let ticks = (0..).find(|ticks| {
+                filter.advance_to(clock.now + ticks);
+                filter.live_len() == 0
+            });
+            ticks.expect("it ends some time")
+        };
+        assert_eq!((0..16).map(lives_for).max(), Some(longest), "{} ticks by the snapshot", clock.longest);
+    }
+}
+
 #[test]
 fn an_expiring_filter_is_told_from_a_filter_and_a_maplet() {
     for filter in small_expiring() {

@@ -1,13 +1,14 @@
 //! What a snapshot is can be told without loading it, for the same reasons refused.
 
+use std::fs;
 use std::time::Duration;
-use std::{env, fs, process};
 
 use concurrent_cuckoo_filter::{
     Encoding, FilterKind, FilterPlan, GrowableCuckooFilter, LoadError, Loader, SnapshotInfo, StableHashBuilder,
     WhenFull,
 };
 
+use crate::files::Folder;
 use crate::filters::{
     Expiring, Filter, Maplet, builder, expiring_builder, load, maplet_builder, saved, saved_expiring, saved_maplet,
     small_expiring, small_filters, small_maplets, small_snapshots, state,
@@ -270,7 +271,8 @@ fn a_forged_snapshot_is_refused_for_its_reason() {
 
 #[test]
 fn a_file_of_another_length_is_refused() {
-    let path = env::temp_dir().join(format!("inspected-{}.ccf", process::id()));
+    let folder = Folder::new("inspected");
+    let path = folder.0.join("filter.ccf");
     let bytes = saved(&builder().capacity(1000).build().unwrap());
     for (bytes, expected) in [
         (&bytes[..], None),
@@ -279,7 +281,7 @@ fn a_file_of_another_length_is_refused() {
     ] {
         fs::write(&path, bytes).unwrap();
         for info in [SnapshotInfo::read_path(&path), SnapshotInfo::verify_path(&path)] {
-            let name = info.err().map(|error| format!("{error:?}"));
+            let name = info.err().map(|error| format!("{:?}", error.error));
             assert!(
                 name.as_deref().zip(expected).is_none_or(|(name, expected)| name.starts_with(expected))
                     && name.is_some() == expected.is_some(),
@@ -287,5 +289,4 @@ fn a_file_of_another_length_is_refused() {
             );
         }
     }
-    fs::remove_file(&path).unwrap();
 }

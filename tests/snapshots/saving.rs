@@ -241,19 +241,16 @@ fn batches_after_a_save_has_begun_leave_no_trace_in_it() {
 fn saves_at_the_same_time_do_not_disturb_each_other() {
     let filter = build(LAYOUTS[5], 20_000);
     (0..20_000).for_each(|key| filter.insert(&key).unwrap());
-    let (inside, ends) = (AtomicUsize::new(0), thread::available_parallelism().map_or(2, usize::from).max(2));
     thread::scope(|scope| {
-        for _ in 0..ends {
+        for _ in 0..4 {
             scope.spawn(|| {
                 let mut bytes = Vec::new();
                 let writes = AtomicUsize::new(0);
                 filter.save(Slow { bytes: &mut bytes, writes: &writes }).unwrap();
                 assert_eq!(load(&bytes).unwrap().len(), 20_000);
-                inside.fetch_add(1, Ordering::Relaxed);
             });
         }
     });
-    assert_eq!(inside.into_inner(), ends);
 }
 
 /// At a load where inserts relocate. No two keys are of one class, so that each key has only the values that it was

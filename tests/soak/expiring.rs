@@ -9,14 +9,13 @@
 use std::fmt;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::time::{Duration, Instant};
 
 use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, InsertError};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use crate::expiring_worker::{Own, Worker};
-use crate::rounds::{self, Tally, key, on_all_threads, shares, some_capacity};
+use crate::rounds::{self, THREADS, Tally, key, on_all_threads, shares, some_capacity};
 use crate::support::{Identity, MAPLET_LAYOUTS, Raw};
 
 pub(crate) type Filter = ExpiringCuckooFilter<Raw, BuildHasherDefault<Identity>>;
@@ -98,13 +97,18 @@ impl rounds::Round for Round {
         [format!("{layout}, {lag}"), format!("{} µs, {} calls: {}", self.pause, self.calls, self.size)]
     }
 
-    fn run(&self, time: Duration) -> Tally {
+    fn run(&self, steps: u64) -> Tally {
         let mut tally = Tally::default();
-        let end = Instant::now() + time;
+        let working = AtomicU64::new(THREADS - 1);
         let ended = on_all_threads(&mut tally, |id, tally| {
             let mut worker = Worker::new(self, id, &self.keys.of_threads[id as usize - 1], tally);
-            while Instant::now() < end {
-                if id == 1 { worker.bring_tick() } else { worker.step() }
+            if id == 1 {
+                while working.load(SeqCst) > 0 {
+                    worker.bring_tick();
+                }
+            } else {
+                let _leaves = Leaves(&working);
+                (0..steps).for_each(|_| worker.step());
             }
             worker.ended()
         });
@@ -120,6 +124,15 @@ impl rounds::Round for Round {
         own.extend(left.map(|end| Own::new(self.contested_key(end), vec![end])));
         self.check_the_rest(own, &mut tally);
         tally
+    }
+}
+
+/// Takes a thread off the number of those that work, even if it fails.
+struct Leaves<'a>(&'a AtomicU64);
+
+impl Drop for Leaves<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
     }
 }
 

@@ -4,7 +4,6 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
-use std::time::{Duration, Instant};
 
 use concurrent_cuckoo_filter::{Encoding, GrowableBuilder, GrowableCuckooFilter, InsertError, ReserveError};
 use rand::rngs::SmallRng;
@@ -97,10 +96,10 @@ impl rounds::Round for Round {
         [format!("rate {rate}, {encoding}"), format!("{:?}: {}", self.work, self.size)]
     }
 
-    fn run(&self, time: Duration) -> Tally {
+    fn run(&self, steps: u64) -> Tally {
         let tally = match self.work {
-            Work::Churn { reserves, spikes } => self.churn(reserves, spikes, time),
-            Work::AddOnce => self.add_once(time),
+            Work::Churn { reserves, spikes } => self.churn(reserves, spikes, steps),
+            Work::AddOnce => self.add_once(),
             Work::Clear => self.ground.clear_amid_changes(),
         };
         self.check_limit();
@@ -128,7 +127,7 @@ impl Round {
         tally.taken(result)
     }
 
-    fn churn(&self, reserves: bool, spikes: bool, time: Duration) -> Tally {
+    fn churn(&self, reserves: bool, spikes: bool, steps: u64) -> Tally {
         let (ground, filter) = (&self.ground, &self.ground.filter);
         let mut tally = Tally::default();
         let share = SmallRng::seed_from_u64(!ground.seed).random_range(0..80) + 10;
@@ -139,7 +138,6 @@ impl Round {
         });
         let twins: Vec<_> = alike.chain(permanent.clone()).collect();
         let quota = (ground.items - permanent.len() as u64) / THREADS + 1;
-        let end = Instant::now() + time;
         let held = on_all_threads(&mut tally, |id, tally| {
             let random = SmallRng::seed_from_u64(ground.seed ^ id << 56);
             let mut worker = Worker {
@@ -155,9 +153,9 @@ impl Round {
                 tally,
             };
             let mut saves = Saves::new();
-            while Instant::now() < end {
+            for _ in 0..steps {
                 worker.step(reserves);
-                if spikes && id == 0 && worker.random.random_ratio(1, 200) {
+                if spikes && id == 2 && worker.random.random_ratio(1, 200) {
                     filter.shrink_to_fit();
                 }
                 if id == 1
@@ -178,10 +176,10 @@ impl Round {
         tally
     }
 
-    fn add_once(&self, time: Duration) -> Tally {
+    fn add_once(&self) -> Tally {
         let mut tally = Tally::default();
         let contested = self.ground.items / 4;
-        let copies = self.ground.race_to_add(contested, time, &mut tally, |result, tally| self.taken(result, tally));
+        let copies = self.ground.race_to_add(contested, &mut tally, |result, tally| self.taken(result, tally));
         self.take_out_every_copy(&copies, &mut tally);
         tally
     }

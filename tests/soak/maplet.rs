@@ -7,7 +7,6 @@
 use std::fmt;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::time::{Duration, Instant};
 
 use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, InsertError, Values};
 use rand::rngs::SmallRng;
@@ -107,9 +106,9 @@ impl rounds::Round for Round {
         [format!("{slots} by {fingerprint_bits} and {bits}"), format!("{:?}: {}", self.work, self.size)]
     }
 
-    fn run(&self, time: Duration) -> Tally {
+    fn run(&self, steps: u64) -> Tally {
         match self.work {
-            Work::Churn => self.churn(time),
+            Work::Churn => self.churn(steps),
             Work::Clear => self.clear_amid_changes(),
         }
     }
@@ -138,16 +137,13 @@ impl Round {
         u16::MAX >> (16 - self.layout.0)
     }
 
-    fn churn(&self, time: Duration) -> Tally {
+    fn churn(&self, steps: u64) -> Tally {
         let mut tally = Tally::default();
         // How many pairs a thread has in the maplet, on average.
         let quota = self.items.saturating_sub(2 * self.replaced.len() as u64) / THREADS + 1;
-        let end = Instant::now() + time;
         let own = on_all_threads(&mut tally, |id, tally| {
             let mut worker = Worker::new(self, id, &self.of_threads[id as usize - 1], quota, tally);
-            while Instant::now() < end {
-                worker.step();
-            }
+            (0..steps).for_each(|_| worker.step());
             worker.ended()
         });
         let mut own = own.concat();

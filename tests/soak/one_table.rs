@@ -1,7 +1,6 @@
 //! The soak of one table: of every layout, from one bucket to 200,000 slots, and up to overfull.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -63,10 +62,10 @@ impl rounds::Round for Round {
         [format!("{slots} by {bits}, {encoding:?}"), format!("{:?}: {}", self.work, self.size)]
     }
 
-    fn run(&self, time: Duration) -> Tally {
+    fn run(&self, steps: u64) -> Tally {
         match self.work {
-            Work::Churn => self.churn(time),
-            Work::AddOnce => self.add_once(time),
+            Work::Churn => self.churn(steps),
+            Work::AddOnce => self.add_once(),
             Work::Clear => self.ground.clear_amid_changes(),
         }
     }
@@ -78,7 +77,7 @@ impl Round {
         build(self.ground.filter.capacity() as u64, self.layout.0, self.layout.1)
     }
 
-    fn churn(&self, time: Duration) -> Tally {
+    fn churn(&self, steps: u64) -> Tally {
         let (ground, filter) = (&self.ground, &self.ground.filter);
         let mut tally = Tally::default();
         let share = SmallRng::seed_from_u64(!ground.seed).random_range(0..50) + 45;
@@ -87,11 +86,10 @@ impl Round {
         let twins: Vec<_> = alike.chain(permanent.clone()).collect();
         // How many copies a thread has in the table, on average.
         let quota = (ground.items - permanent.len() as u64) / THREADS + 1;
-        let end = Instant::now() + time;
         let held = on_all_threads(&mut tally, |id, tally| {
             let mut random = SmallRng::seed_from_u64(ground.seed ^ id << 56);
             let mut held = Vec::new();
-            while Instant::now() < end {
+            for _ in 0..steps {
                 if held.len() as u64 <= random.random_range(0..2 * quota) {
                     let twin = pick(&twins, &mut random).filter(|_| random.random_ratio(1, 4));
                     let key = twin.unwrap_or_else(|| ground.key(id, random.random_range(0..2 * quota)));
@@ -119,10 +117,10 @@ impl Round {
         tally
     }
 
-    fn add_once(&self, time: Duration) -> Tally {
+    fn add_once(&self) -> Tally {
         let mut tally = Tally::default();
         let contested = self.ground.items / 2;
-        let copies = self.ground.race_to_add(contested, time, &mut tally, |result, tally| tally.taken(result));
+        let copies = self.ground.race_to_add(contested, &mut tally, |result, tally| tally.taken(result));
         assert!(
             copies.iter().all(|key| self.ground.filter.count(key) == 1),
             "a key was added although a look-alike was in"

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::fmt::Debug;
 use std::hash::BuildHasherDefault;
-use std::time::{Duration, Instant};
 
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, InsertError};
 use rand::SeedableRng;
@@ -99,18 +98,16 @@ impl<F: Removable> Ground<F> {
     pub(crate) fn race_to_add(
         &self,
         contested: u64,
-        time: Duration,
         tally: &mut Tally,
         taken: impl Fn(Result<bool, InsertError>, &mut Tally) -> Option<bool> + Sync,
     ) -> Vec<Raw> {
         let mut permanent: Vec<_> = (0..contested).map(|index| self.key(0, index)).collect();
         permanent.retain(|key| taken(self.filter.insert_if_absent(key), tally).unwrap_or(false));
-        let end = Instant::now() + time;
         let won = on_all_threads(tally, |id, tally| {
             let mut random = SmallRng::seed_from_u64(self.seed ^ id << 56);
             let mut won = Vec::new();
             let keys = (contested..self.items).map(|index| self.key(0, index));
-            for key in keys.take_while(|_| Instant::now() < end) {
+            for key in keys {
                 if let Some(added) = taken(self.filter.insert_if_absent(&key), tally) {
                     self.check_present(key, tally);
                     won.extend(added.then_some(key));

@@ -26,14 +26,15 @@ pub(crate) trait Round: fmt::Debug + Sized {
     /// The kinds of rounds that this one belongs to. The counts are printed for each kind.
     fn kinds(&self) -> [String; 2];
 
-    /// Runs the threads for at most this long, and checks every operation. Panics at a violation.
-    fn run(&self, time: Duration) -> Tally;
+    /// Runs the threads, each for so many steps where a round has no length of its own, and checks every operation. Panics
+    /// at a violation.
+    fn run(&self, steps: u64) -> Tally;
 }
 
 /// Round after round, for `CCF_SOAK_SECONDS`.
 pub(crate) fn soak<R: Round>() {
     let duration = Duration::from_secs(setting("CCF_SOAK_SECONDS").unwrap_or(60));
-    let first = first_seed();
+    let first = setting("CCF_SOAK_SEED").unwrap_or_else(|| std::hash::RandomState::new().hash_one(0) >> 16);
     println!("{} s, CCF_SOAK_SEED={first}", duration.as_secs());
 
     let current = Arc::new(AtomicU64::new(first));
@@ -44,7 +45,7 @@ pub(crate) fn soak<R: Round>() {
     let (mut all, mut parts) = (Tally::default(), BTreeMap::<_, Tally>::new());
     for seed in first.. {
         current.store(seed, Ordering::Relaxed);
-        let (kinds, tally) = run::<R>(seed, Duration::from_millis(300));
+        let (kinds, tally) = run::<R>(seed, 200_000);
         all.add(&tally);
         kinds.into_iter().for_each(|kind| parts.entry(kind).or_default().add(&tally));
         if start.elapsed() >= duration {
@@ -74,31 +75,27 @@ fn end_with_a_round_that_does_not(current: &Weak<AtomicU64>) {
     }
 }
 
-/// Runs a few short rounds, in every run of the tests.
+/// Runs a few short rounds, in every run of the tests. They are the same each time, but for the interleaving of threads.
 pub(crate) fn sample<R: Round>(rounds: u64) {
-    let first = first_seed();
+    let first = setting("CCF_SOAK_SEED").unwrap_or(0);
     for seed in first..first + rounds {
-        let (kinds, tally) = run::<R>(seed, Duration::from_millis(60));
+        let (kinds, tally) = run::<R>(seed, 20_000);
         println!("{:42} {tally}", kinds.join(", "));
     }
 }
 
 /// Runs the round of this seed. Returns its kinds, and the counts of its operations.
-fn run<R: Round>(seed: u64, time: Duration) -> ([String; 2], Tally) {
+fn run<R: Round>(seed: u64, steps: u64) -> ([String; 2], Tally) {
     let violation = |round: &dyn fmt::Debug| -> ! {
         panic!("the violation above: CCF_SOAK_SEED={seed} begins with this round, {round:?}")
     };
     let round = panic::catch_unwind(|| R::new(seed)).unwrap_or_else(|_| violation(&"which could not begin"));
-    let tally = panic::catch_unwind(AssertUnwindSafe(|| round.run(time))).unwrap_or_else(|_| violation(&round));
+    let tally = panic::catch_unwind(AssertUnwindSafe(|| round.run(steps))).unwrap_or_else(|_| violation(&round));
     (round.kinds(), Tally { rounds: 1, ..tally })
 }
 
 fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().expect("a number"))
-}
-
-fn first_seed() -> u64 {
-    setting("CCF_SOAK_SEED").unwrap_or_else(|| std::hash::RandomState::new().hash_one(0) >> 16)
 }
 
 /// A key of a round, made from its owner, which is a thread or a purpose, and a number below 2^40. No two are the

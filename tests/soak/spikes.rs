@@ -4,7 +4,6 @@
 //! After each spike the filter must be as small as a fresh one, and hold the same.
 
 use std::hash::BuildHasherDefault;
-use std::time::Duration;
 
 use concurrent_cuckoo_filter::{Encoding, GrowableCuckooFilter};
 use rand::rngs::SmallRng;
@@ -63,7 +62,7 @@ impl rounds::Round for Round {
         [format!("rate {rate}, {encoding}"), format!("{SPIKES} spikes to {PEAK} keys")]
     }
 
-    fn run(&self, _time: Duration) -> Tally {
+    fn run(&self, _steps: u64) -> Tally {
         let mut tally = Tally::default();
         let fresh = self.filter.empty_like().expect("there is memory");
         for filter in [&self.filter, &fresh] {

@@ -4,6 +4,7 @@
 #![allow(dead_code, unreachable_pub)]
 
 use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding};
 
@@ -33,6 +34,24 @@ impl Hasher for Identity {
 
     fn write_u64(&mut self, hash: u64) {
         self.0 = hash;
+    }
+}
+
+/// The default hasher, but with keys that follow from a seed. With random keys, as in a new `DefaultHashBuilder`, other
+/// keys look alike in each run, and a test that counts false positives or expects none fails now and then.
+pub type Seeded = ahash::RandomState;
+
+pub fn seeded(seed: u64) -> Seeded {
+    Seeded::with_seeds(seed, seed ^ 1, seed ^ 2, seed ^ 3)
+}
+
+/// Tells other threads to end when this one ends, even by a check that has failed.
+#[derive(Debug)]
+pub struct Ends<'a>(pub &'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

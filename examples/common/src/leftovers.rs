@@ -28,13 +28,11 @@ pub fn delete_partial_files_of(path: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::env;
-    use std::process;
 
     #[test]
     fn partial_files_of_the_path_are_deleted_and_no_others() {
-        let folder = env::temp_dir().join(format!("partial-files-{}", process::id()));
-        fs::create_dir(&folder).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
         let kept = [
             ".other.0123456789abcdef.partial",
             ".saved",
@@ -53,9 +51,8 @@ mod tests {
         }
         delete_partial_files_of(&folder.join("no such folder").join("saved"));
         let mut found: Vec<_> =
-            fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         found.sort();
-        fs::remove_dir_all(&folder).unwrap();
         assert_eq!(found, kept);
     }
 }

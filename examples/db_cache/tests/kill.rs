@@ -67,7 +67,8 @@ fn churn() {
     });
 }
 
-/// Kills the process a while after its first snapshot, and returns how many steps each thread has certainly done.
+/// Kills the process a while after its first snapshot, in every other round in the middle of one if the file is seen, and
+/// returns how many steps each thread has certainly done.
 fn write_and_kill(database: &Path, round: u64, life: Duration) -> [u64; THREADS as usize] {
     let output = database.with_extension("output");
     let lines = || fs::read_to_string(&output).unwrap();
@@ -83,6 +84,8 @@ fn write_and_kill(database: &Path, round: u64, life: Duration) -> [u64; THREADS 
         thread::sleep(Duration::from_millis(1));
     }
     thread::sleep(life);
+    let folder = database.parent().unwrap();
+    while round % 2 == 1 && partial_files(folder) == 0 && lines().matches("snapshot").count() < 100 {}
     child.kill().unwrap(); // SIGKILL
     assert!(child.wait().unwrap().code().is_none(), "it ended by itself: {}", lines());
     let mut done = [0; THREADS as usize];

@@ -6,7 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use quinn::rustls::{RootCertStore, pki_types::PrivatePkcs8KeyDer};
-use quinn::{BloomTokenLog, ClientConfig, Endpoint, ServerConfig, TokenLog, TokenReuseError, TokenStore};
+use quinn::{
+    BloomTokenLog, ClientConfig, Endpoint, ServerConfig, TokenLog, TokenReuseError, TokenStore, TransportConfig,
+};
 use replay::UsedOnce;
 use tokio::sync::watch;
 
@@ -33,6 +35,13 @@ impl TokenLog for Forgetful {
     }
 }
 
+/// No connection ends because the machine is busy.
+fn patient() -> Arc<TransportConfig> {
+    let mut transport = TransportConfig::default();
+    transport.max_idle_timeout(None);
+    Arc::new(transport)
+}
+
 /// Whether the server knew the client's address to be valid when it saw the first packet of each of three connections.
 /// The client has no token for the first one, and the same token for the others.
 async fn validated_by_token(log: Arc<dyn TokenLog>) -> [bool; 3] {
@@ -40,6 +49,7 @@ async fn validated_by_token(log: Arc<dyn TokenLog>) -> [bool; 3] {
     let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
     let mut config = ServerConfig::with_single_cert(vec![certified.cert.der().clone()], key.into()).unwrap();
     config.validation_token.lifetime(LIFETIME).sent(1).log(log);
+    config.transport_config(patient());
     let server = Endpoint::server(config, (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
 
     let (first_token, mut token) = watch::channel(None);
@@ -47,6 +57,7 @@ async fn validated_by_token(log: Arc<dyn TokenLog>) -> [bool; 3] {
     roots.add(certified.cert.der().clone()).unwrap();
     let mut config = ClientConfig::with_root_certificates(Arc::new(roots)).unwrap();
     config.token_store(Arc::new(FirstToken(first_token)));
+    config.transport_config(patient());
     let client = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
 
     let mut validated = [false; 3];

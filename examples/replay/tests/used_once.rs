@@ -10,7 +10,7 @@ use replay::{Refused, UsedOnce};
 
 const NOON: u64 = 1_699_963_200;
 
-/// A log that takes no nonce for another in these tests, or less often than once in 10,000 runs.
+/// A log that takes hardly any nonce for another. Which ones is another matter in each run, so no test rests on that.
 fn log(lifetime: u64, uses: usize) -> UsedOnce<u128> {
     UsedOnce::new(Duration::from_secs(lifetime), uses, 2e-8).unwrap()
 }
@@ -51,7 +51,7 @@ fn there_is_room_for_as_many_uses_as_were_asked_for_in_each_lifetime() {
 fn a_nonce_counts_as_used_if_nobody_can_remember_its_use() {
     let log = log(600, 1000);
     let answers: Vec<_> = (0..5000).map(|nonce| log.try_use(&nonce, NOON, NOON)).collect();
-    assert!(answers[..1000].iter().all(Result::is_ok));
+    assert!(answers[..1000].iter().filter(|answer| answer.is_ok()).count() >= 998);
     assert!(answers.contains(&Err(Refused::Full)));
     for nonce in 0..5000 {
         assert!(log.try_use(&nonce, NOON, NOON + 1).is_err(), "{nonce}");
@@ -68,10 +68,15 @@ fn a_clock_that_jumps_and_a_nonce_from_the_future_let_no_nonce_be_used_twice() {
     assert_eq!(log.try_use(&3, NOON + 86_401, NOON + 86_401), Ok(()));
 }
 
+/// Before any time that the system's clock shows during a test, even if somebody sets it right.
+fn a_minute_ago() -> SystemTime {
+    SystemTime::now() - Duration::from_secs(60)
+}
+
 #[test]
 fn as_a_log_of_quinn_it_takes_a_token_once_and_an_expired_one_never() {
     let (log, lifetime) = (log(600, 1000), Duration::from_secs(600));
-    let issued = SystemTime::now();
+    let issued = a_minute_ago();
     assert!(log.check_and_insert(1, issued, lifetime).is_ok());
     assert!(log.check_and_insert(1, issued, lifetime).is_err());
     // A server with a longer lifetime than the log's: what the log might have forgotten is refused.
@@ -81,7 +86,7 @@ fn as_a_log_of_quinn_it_takes_a_token_once_and_an_expired_one_never() {
 /// How many tokens are told to be new so many times, when four threads bring all of them in the same order.
 fn race(log: &dyn TokenLog) -> HashMap<usize, usize> {
     const TOKENS: u128 = 50_000;
-    let (issued, lifetime, start) = (SystemTime::now(), Duration::from_secs(86_400), Barrier::new(4));
+    let (issued, lifetime, start) = (a_minute_ago(), Duration::from_secs(86_400), Barrier::new(4));
     let bring_all = || {
         start.wait();
         (0..TOKENS).filter(|&token| log.check_and_insert(token, issued, lifetime).is_ok()).collect::<Vec<_>>()
@@ -99,7 +104,10 @@ fn race(log: &dyn TokenLog) -> HashMap<usize, usize> {
 
 #[test]
 fn of_threads_that_race_for_a_token_exactly_one_is_told_that_it_is_new() {
-    assert_eq!(race(&log(86_400, 1_000_000)), HashMap::from([(1, 50_000)]));
+    let mut tokens = race(&log(86_400, 1_000_000));
+    let mistaken = tokens.remove(&0).unwrap_or_default();
+    assert!(mistaken < 3, "{mistaken} tokens were taken for others");
+    assert_eq!(tokens, HashMap::from([(1, 50_000 - mistaken)]));
     // Shown by `-- --nocapture`. Once as a hash set, and once as a Bloom filter.
     for bytes in [20 << 20, 100_000] {
         println!("quinn's own log: tokens by how often they are new: {:?}", race(&BloomTokenLog::new(bytes, 7)));

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, Values};
 
 use crate::segment::{Bytes, Entry, Segment};
+use crate::store::Hasher;
 
 pub(crate) type Memtable = BTreeMap<Bytes, Entry>;
 
 /// Pairs of a key and a slot.
-pub(crate) type Maplet = ConcurrentCuckooMaplet<[u8]>;
+pub(crate) type Maplet = ConcurrentCuckooMaplet<[u8], Hasher>;
 
 /// The most segments in a list. [`List::with_slots`] notes positions in the bits of a `u128`.
 pub(crate) const MOST_LISTED: usize = 128;

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
 
+use crate::store::Hasher;
+
 /// A key or a value, shared by the parts of the store that have it.
 pub type Bytes = Arc<[u8]>;
 
@@ -11,7 +13,7 @@ pub type Bytes = Arc<[u8]>;
 pub(crate) type Entry = Option<Bytes>;
 
 /// The filter of one segment. All filters have the same hasher, so a get hashes its key once.
-pub(crate) type Filter = ConcurrentCuckooFilter<[u8]>;
+pub(crate) type Filter = ConcurrentCuckooFilter<[u8], Hasher>;
 
 #[derive(Debug)]
 pub(crate) struct Segment {

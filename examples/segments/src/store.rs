@@ -5,11 +5,16 @@ use std::mem;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, RwLock};
 
-use arc_swap::ArcSwap;
-use concurrent_cuckoo_filter::DefaultHashBuilder;
-
 use crate::list::{List, MOST_LISTED, Maplet, Memtable};
 use crate::segment::{Bytes, Entry, Filter, Segment, merge};
+use arc_swap::ArcSwap;
+
+/// The hasher of all filters and maplets of a store.
+#[cfg(not(test))]
+pub(crate) type Hasher = concurrent_cuckoo_filter::DefaultHashBuilder;
+/// Without a random key, so that the same keys look alike in each run of the tests.
+#[cfg(test)]
+pub(crate) type Hasher = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
 
 /// Why a filter or maplet can't be built, or what the caller must change.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -58,7 +63,7 @@ pub enum Event {
 #[derive(Debug)]
 pub struct Store {
     pub(crate) options: Options,
-    hasher: DefaultHashBuilder,
+    hasher: Hasher,
     /// Takes the puts.
     active: RwLock<Memtable>,
     pub(crate) list: ArcSwap<List>,
@@ -73,10 +78,10 @@ impl Store {
     /// # Errors
     /// If the number of segments is not from 1 to 127, or if a maplet with this rate can't be built.
     pub fn new(options: Options) -> Result<Self, Error> {
-        Self::with_hasher(options, DefaultHashBuilder::new())
+        Self::with_hasher(options, Hasher::default())
     }
 
-    pub(crate) fn with_hasher(options: Options, hasher: DefaultHashBuilder) -> Result<Self, Error> {
+    pub(crate) fn with_hasher(options: Options, hasher: Hasher) -> Result<Self, Error> {
         // A compaction's output is listed besides.
         if !(1..MOST_LISTED).contains(&options.most_segments) {
             return Err(format!("give 1 to {} segments, not {}", MOST_LISTED - 1, options.most_segments).into());

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use clap::Parser;
 use tokens::signal::Signal;
 use tokio::net::TcpListener;
-use web_server::server::{Shared, router};
+use web_server::server::{Metrics, Shared, router};
 use web_server::{options::Options, revoked::Revoked, seen::Seen};
 
 #[tokio::main]
@@ -22,7 +22,7 @@ async fn main() -> anyhow::Result<()> {
     let since_start = Arc::new(move || start.elapsed().as_secs());
     let (revoked, seen) = (Revoked::open(&options, since_1970)?, Seen::new(&options, since_start)?);
     eprintln!("loaded {} revoked tokens in {:.1?}", revoked.stats().len, start.elapsed());
-    let shared = Arc::new(Shared { revoked, seen, options });
+    let shared = Arc::new(Shared { revoked, seen, options, metrics: Metrics::default() });
 
     let listener = TcpListener::bind(shared.options.listen).await.context("cannot listen")?;
     // Before the address is printed: anyone who reads it may send the signal at once.

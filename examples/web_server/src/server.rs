@@ -10,10 +10,11 @@ use axum::response::{IntoResponse, Response, Result};
 use axum::routing::{get, put};
 use axum::{Json, Router, body::Body};
 use http::{StatusCode, request::Parts};
-use metrics_exporter_prometheus::PrometheusBuilder;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use serde_json::json;
 use tokens::answers::{self, say};
 use tokens::expiry::{self, Lifetimes, Wrong};
+use tokens::figures::Figures;
 use tokens::token::{self, NoToken};
 
 use crate::layer::{Answer, GateLayer, OnFailure};
@@ -25,6 +26,21 @@ pub struct Shared {
     pub revoked: Revoked,
     pub seen: Seen,
     pub options: Options,
+    pub metrics: Metrics,
+}
+
+/// What the page for Prometheus is made of.
+pub struct Metrics {
+    recorder: PrometheusRecorder,
+    revoked: Figures,
+    seen: Figures,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        Self { recorder, revoked: Figures::new("revoked"), seen: Figures::new("request_ids") }
+    }
 }
 
 pub fn router(shared: &Arc<Shared>) -> Router {
@@ -113,10 +129,10 @@ async fn reinstate(State(shared): State<Arc<Shared>>, Path(token): Path<String>)
 
 /// The figures of both filters, for Prometheus.
 async fn metrics_page(State(shared): State<Arc<Shared>>) -> String {
-    let recorder = PrometheusBuilder::new().build_recorder();
-    metrics::with_local_recorder(&recorder, || {
-        shared.revoked.stats().publish("revoked");
-        shared.seen.filter.stats().publish("request_ids");
+    let Metrics { recorder, revoked, seen } = &shared.metrics;
+    metrics::with_local_recorder(recorder, || {
+        revoked.record(|| shared.revoked.stats());
+        seen.record(|| shared.seen.filter.stats());
     });
     recorder.handle().render()
 }

@@ -6,7 +6,7 @@ use super::state::State;
 use super::{Health, Node, lock};
 
 impl Node {
-    /// Records the figures of the node and of its filter with the recorder of the `metrics` facade.
+    /// Records the figures of the node and of its filter with the recorder of the `metrics` facade, always the same one.
     pub fn record_metrics(&self) {
         record(self);
     }
@@ -78,8 +78,6 @@ fn record(node: &Node) {
     }
     count("fleet_foreign_messages_total", "messages in the log that no node has written", health.foreign);
     if let Some(life) = &*node.life.load() {
-        let mut stats = life.filter.stats();
-        stats.false_positives_recorded = tallies.false_positives.get();
-        stats.publish("revoked");
+        node.figures.record(|| life.filter.stats());
     }
 }

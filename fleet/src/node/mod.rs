@@ -48,6 +48,7 @@ use std::thread::{self, JoinHandle};
 
 use arc_swap::ArcSwapOption;
 use concurrent_cuckoo_filter::StableHashBuilder;
+use tokens::figures::Figures;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
@@ -145,6 +146,8 @@ pub(crate) struct Core {
     orders: mpsc::Sender<Order>,
     inquiry: Inquiry,
     pub(crate) tallies: Tallies,
+    /// Those of the filters, one after the other.
+    figures: Figures,
     /// The digest of the filter at the last position at which it was taken.
     digest: Mutex<Option<(Position, u64)>>,
     /// The newest snapshot that this node knows of.
@@ -235,6 +238,7 @@ impl Node {
             orders,
             inquiry,
             tallies: Tallies::default(),
+            figures: Figures::new("revoked"),
             digest: Mutex::new(None),
             snapshot: Mutex::new(None),
             snapshot_at: AtomicU64::new(0),
@@ -423,7 +427,9 @@ impl Core {
         let until = until.filter(|until| until.saturating_add(margin) > now);
         if until.is_none() && answer == Answer::Perhaps {
             // Or it was restored or expired at just this moment.
-            self.tallies.false_positives.add(1);
+            if let Some(life) = &*self.life.load() {
+                life.filter.record_false_positives(1);
+            }
         }
         Ok(until)
     }

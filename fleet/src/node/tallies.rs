@@ -25,8 +25,6 @@ pub(crate) struct Tallies {
     pub(crate) unavailable: Tally,
     /// How often the record was asked for a token.
     pub(crate) questions: Tally,
-    /// How often the record had nothing where the filter said "perhaps".
-    pub(crate) false_positives: Tally,
     /// Messages and changes that were applied.
     pub(crate) messages: Tally,
     pub(crate) changes: Tally,

@@ -111,9 +111,18 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// - [`BuildError::CapacityTooLarge`] for a table of 2³² buckets or more, or one that would not fit in the
     ///   address space.
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`).
-    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. In stable Rust, not every refused request
-    ///   becomes an error. Two requests of a few hundred bytes abort the process instead. One is for the box around
-    ///   the table. The other is made once in a process, when the standard library counts the processors.
+    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory.
+    ///
+    /// In stable Rust, not every refused request becomes an error. With any of the filters, these abort the process:
+    ///
+    /// - the box around the table, of up to 192 bytes; in a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter), three
+    ///   `Arc`s of 424 bytes in all. A snapshot that is loaded takes the same.
+    /// - with the first filter of the process: what the standard library needs to count the processors.
+    /// - when a thread waits for a lock: the table of `parking_lot` with the threads that wait. It takes 1 KiB when a thread
+    ///   waits for the first time, and is made again, twice as large, as the number of these threads doubles.
+    /// - when a `GrowableCuckooFilter` doubles or halves: the `Arc` around the new table, and lists of the tables that are
+    ///   to be freed, each of up to 1.4 KiB.
+    /// - strings: the paths of files, and the schema that is returned from a snapshot.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter};

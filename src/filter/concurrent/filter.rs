@@ -40,8 +40,8 @@ use crate::word::layout::Encoding;
 ///
 /// # Before production
 ///
-/// - Remove only what was inserted, and as often. Do not mix [`insert_if_absent`](Self::insert_if_absent) with
-///   [`remove`](Self::remove): look-alikes share one copy ([`security`](crate::guide::security)).
+/// - Remove only what was inserted, and as often; after [`insert_if_absent`](Self::insert_if_absent), only keys for which
+///   it returned `true` ([`security`](crate::guide::security#hazards-without-an-adversary)).
 /// - The filter does not grow, and it does not list its keys. Build it for the most keys at one time
 ///   ([`choosing_parameters`](crate::guide::choosing_parameters)).
 /// - It needs no `Mutex` around it. Async tasks can call it directly, except for `clear`, `digest`, `absorb` and
@@ -95,14 +95,15 @@ operations_on_keys! {
     /// absent keys, the [false-positive rate](Self::false_positive_rate), is mistaken for another key, and is not
     /// added. If that would lose something, build the filter with a lower rate.
     ///
-    /// A key that was added this way may share its one copy with keys that later calls mistook for it. Removing it
-    /// can remove them too. So do not mix this with [`remove`](Self::remove), unless losing a few keys does no harm.
+    /// A key for which this returns `false` may have no copy of its own, but share that of a look-alike. So
+    /// [`remove`](Self::remove) only keys for which it returned `true`. [The page
+    /// `security`](crate::guide::security#hazards-without-an-adversary) says what is lost even then.
     ///
     /// Cost: that of [`contains`](Self::contains) if the key is present. Otherwise that of an
     /// [`insert`](Self::insert) with one stripe locked.
     ///
     /// # Errors
-    /// Fails if the key is absent and there is no room. Nothing has changed then.
+    /// As for [`insert`](Self::insert), if the key is absent. Nothing has changed then.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};

@@ -1,7 +1,7 @@
 //! The batches of the filter whose entries expire.
 
 use core::cell::Cell;
-use core::hash::BuildHasher;
+use core::hash::{BuildHasher, Hash};
 
 use crate::error::insert::InsertBatchError;
 use crate::error::kind::FilterKind;
@@ -34,8 +34,12 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// assert_eq!(found, [false, true]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn contains_batch<K: BatchKey<T>>(&self, keys: impl IntoIterator<Item = K>, found: &mut impl Extend<bool>) {
-        self.contains_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), found);
+    pub fn contains_batch<K: BatchKey<T> + Hash>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+        found: &mut impl Extend<bool>,
+    ) {
+        self.contains_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
     }
 
     /// [`insert`](Self::insert) for many keys, in their order. Returns how many there were.
@@ -52,8 +56,11 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// assert!(seen.contains("a") && seen.contains("b"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn insert_batch<K: BatchKey<T>>(&self, keys: impl IntoIterator<Item = K>) -> Result<usize, InsertBatchError> {
-        self.insert_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)))
+    pub fn insert_batch<K: BatchKey<T> + Hash>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Result<usize, InsertBatchError> {
+        self.insert_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)))
     }
 
     /// [`insert_if_absent`](Self::insert_if_absent) for many keys, in their order: appends to `added`, for each key,
@@ -71,12 +78,12 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// assert_eq!(added, [true, true, false]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn insert_if_absent_batch<K: BatchKey<T>>(
+    pub fn insert_if_absent_batch<K: BatchKey<T> + Hash>(
         &self,
         keys: impl IntoIterator<Item = K>,
         added: &mut impl Extend<bool>,
     ) -> Result<usize, InsertBatchError> {
-        self.insert_hash_if_absent_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), added)
+        self.insert_hash_if_absent_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), added)
     }
 
     /// [`insert_until`](Self::insert_until) for many pairs of a key and the tick at which it expires, in their order. Returns
@@ -96,11 +103,11 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// assert_eq!(error.index, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn insert_until_batch<K: BatchKey<T>>(
+    pub fn insert_until_batch<K: BatchKey<T> + Hash>(
         &self,
         entries: impl IntoIterator<Item = (K, u64)>,
     ) -> Result<usize, InsertBatchError> {
-        let hashed = entries.into_iter().map(|(key, expires_at)| (key.hash_by(&self.hasher), expires_at));
+        let hashed = entries.into_iter().map(|(key, expires_at)| (self.hasher.hash_one(key), expires_at));
         self.insert_hash_until_batch(hashed)
     }
 
@@ -117,8 +124,12 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// assert_eq!(removed, [true, false]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn remove_batch<K: BatchKey<T>>(&self, keys: impl IntoIterator<Item = K>, removed: &mut impl Extend<bool>) {
-        self.remove_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), removed);
+    pub fn remove_batch<K: BatchKey<T> + Hash>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+        removed: &mut impl Extend<bool>,
+    ) {
+        self.remove_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), removed);
     }
 
     /// [`remove_until`](Self::remove_until) for many pairs, in their order: appends to `removed`, for each pair,
@@ -134,12 +145,12 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// assert_eq!(removed, [true, false]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn remove_until_batch<K: BatchKey<T>>(
+    pub fn remove_until_batch<K: BatchKey<T> + Hash>(
         &self,
         entries: impl IntoIterator<Item = (K, u64)>,
         removed: &mut impl Extend<bool>,
     ) {
-        let hashed = entries.into_iter().map(|(key, expires_at)| (key.hash_by(&self.hasher), expires_at));
+        let hashed = entries.into_iter().map(|(key, expires_at)| (self.hasher.hash_one(key), expires_at));
         self.remove_hash_until_batch(hashed, removed);
     }
 }

@@ -124,8 +124,8 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
         self
     }
 
-    /// The longest lifetime of an entry, and the resolution of ends. Either this or
-    /// [`lifetime_in_ticks`](Self::lifetime_in_ticks) is required. An
+    /// The longest lifetime of an entry, and the resolution of ends, which is not longer. Either this or
+    /// [`lifetime_in_ticks`](Self::lifetime_in_ticks) is required; of both, the later call counts. An
     /// [`insert`](ExpiringCuckooFilter::insert) without an end of its own gets this lifetime.
     ///
     /// A *tick* is one resolution. The filter keeps ends in whole ticks, and the caller's clock counts them: with a
@@ -252,15 +252,15 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// # Errors
     /// - [`BuildError::CapacityMissing`] and [`BuildError::LifetimeMissing`] if [`capacity`](Self::capacity) or
     ///   [`lifetime`](Self::lifetime) was not called;
-    /// - [`BuildError::InvalidLifetime`] for a lifetime or a resolution of 0;
+    /// - [`BuildError::InvalidLifetime`] for a lifetime or a resolution of 0, or a lifetime shorter than the resolution;
     /// - [`BuildError::InvalidTicks`] for a lifetime of 0 ticks, or more than 65,535;
     /// - [`BuildError::InvalidRate`] for a rate that is negative, or 1 or more, or not a number;
     /// - [`BuildError::RateTooLow`] for a rate that no layout can meet with ends of that many bits;
     /// - [`BuildError::CapacityTooLarge`] for a table of 2³² buckets or more, or one that would not fit in the
     ///   address space;
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (needs the feature `snapshot`);
-    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (As with every filter, two requests of a
-    ///   few hundred bytes abort the process if they are refused.)
+    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (Not all requests can fail; see
+    ///   [`Builder::build`](crate::Builder::build).)
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{BuildError, ExpiringCuckooFilter};
@@ -296,7 +296,7 @@ impl Lifetime {
     fn in_ticks(self) -> Result<(u64, Option<Duration>), BuildError> {
         match self {
             Self::InTicks(ticks) => Ok((ticks, None)),
-            Self::Of { longest, resolution } if longest.is_zero() || resolution.is_zero() => {
+            Self::Of { longest, resolution } if longest.is_zero() || resolution.is_zero() || longest < resolution => {
                 Err(BuildError::InvalidLifetime { longest, resolution })
             }
             Self::Of { longest, resolution } => Ok((ticks_for(longest, resolution), Some(resolution))),

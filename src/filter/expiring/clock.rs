@@ -11,6 +11,9 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// Sets the clock: `tick` is now. When the call returns, all entries that expire at this tick or earlier have
     /// expired. Returns what the call has led to.
     ///
+    /// It takes ticks. Seconds are numbers too, and nothing tells them apart: let [one
+    /// function](crate::guide::expiry#clocks) turn times into ticks, and check them.
+    ///
     /// The first call starts the clock. A tick that is not after now changes nothing. A tick before now is also
     /// counted ([`Stats::clock_steps_back`](crate::Stats::clock_steps_back)); that happens now and then where
     /// several threads read a clock around the end of a tick. Many threads may call this, as often as they like.

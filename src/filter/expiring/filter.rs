@@ -125,8 +125,8 @@ use crate::table::face::traits::ExpiringTable;
 ///   ([`InsertError::LifetimeTooLong`]). The error names the tick that the filter takes for now.
 /// - *The clock jumps ahead* by the longest lifetime or more: all entries expire, and none comes back.
 ///   [`Advance::Forward`](crate::Advance::Forward) says by how much the clock moved, and
-///   [`Stats::clock_jumps`](crate::Stats::clock_jumps) counts it. If that was a mistake, load the last snapshot or
-///   rebuild the filter.
+///   [`Stats::clock_jumps`](crate::Stats::clock_jumps) counts it. That comes too late: [check the
+///   time](crate::guide::expiry#clocks) before. If it was a mistake, load the last snapshot or rebuild the filter.
 ///
 /// # What concurrent callers may observe
 ///
@@ -301,8 +301,9 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// there stays as it is and keeps its end.
     ///
     /// The filter mistakes a share of the absent keys, the [false-positive rate](Self::false_positive_rate), for
-    /// others, and does not add them. If that would lose something, build it with a lower rate. And don't mix this
-    /// with [`remove`](Self::remove), unless losing an entry now and then does no harm.
+    /// others, and does not add them. If that would lose something, build it with a lower rate. And remove only entries
+    /// for which this returned `true`. [The page `security`](crate::guide::security#hazards-without-an-adversary) says
+    /// what is lost even then.
     ///
     /// Cost: that of an [`insert_until`](Self::insert_until).
     ///

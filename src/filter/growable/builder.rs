@@ -13,7 +13,7 @@ use crate::hasher::default::{DefaultHashBuilder, Is};
 use crate::table::face::filter_plan::FilterPlan;
 use crate::word::layout::Encoding;
 
-/// The first capacity if none is given.
+/// The first capacity if none is given, or the largest if that is less.
 const FIRST_CAPACITY: usize = 1000;
 
 constructors! {
@@ -44,7 +44,7 @@ impl<T: ?Sized, S: Default> Default for GrowableCuckooFilter<T, S> {
 /// ```
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct GrowableBuilder<T: ?Sized, S = DefaultHashBuilder> {
-    /// The capacity is that at first.
+    /// The capacity is that at first. It may be missing.
     settings: Settings,
     own: Own,
     hasher: S,
@@ -64,12 +64,12 @@ setting_of_encoding!(GrowableBuilder);
 impl<T: ?Sized, S> GrowableBuilder<T, S> {
     fn with_hasher(hasher: S) -> Self {
         let own = Own { max_capacity: None, memory_limit: usize::MAX };
-        let settings = Settings { capacity: Some(FIRST_CAPACITY), ..Settings::new(FilterKind::Growable) };
-        Self { settings, own, hasher, key: PhantomData }
+        Self { settings: Settings::new(FilterKind::Growable), own, hasher, key: PhantomData }
     }
 
-    /// Sets how many keys the filter can hold before it grows for the first time. It is 1,000 if not called. 0
-    /// builds the smallest filter, which takes at least seven keys before it grows.
+    /// Sets how many keys the filter can hold before it grows for the first time. If not called, it is 1,000, or
+    /// [`max_capacity`](Self::max_capacity) if that is less. 0 builds the smallest filter, which takes at least 13 keys
+    /// before it grows.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
@@ -89,8 +89,8 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// [`GrowableCuckooFilter::max_capacity`] tells.)
     ///
     /// The filter has the layout that is best for the rate at this size, so name it if you know it: a filter far below
-    /// its largest size takes more memory for a key. The page [`growth`](crate::guide::growth#sizes) has the figures. For
-    /// a low rate and a large number, the first table is larger than `capacity` takes.
+    /// its largest size uses more bits per key. The page [`growth`](crate::guide::growth#sizes) has the figures. For a low
+    /// rate and a large number, the filter begins larger than `capacity` requires.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
@@ -125,8 +125,7 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// Sets how many bytes the filter may take up: [`memory_usage`](GrowableCuckooFilter::memory_usage) is never
     /// more. There is no limit if not called.
     ///
-    /// The filter refuses to grow beyond the limit. While it grows there are two tables, of which one is twice as large as
-    /// the other. So a filter with a limit may stay below a third of it.
+    /// The filter grows up to the limit. (Up to 256 KiB, its memory goes up by doublings.)
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
@@ -141,14 +140,18 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         self
     }
 
-    /// Builds the filter, with its first table.
+    /// Builds the filter, at its first size.
     ///
     /// # Errors
     /// - [`BuildError::InvalidRate`] for a rate that is negative, or 1 or more, or not a number.
     /// - [`BuildError::RateTooLow`] for a rate that leaves no room for eight doublings. The error names the lowest rate.
-    /// - [`BuildError::CapacityTooLarge`] for a largest size that has no table.
+    /// - [`BuildError::MaxCapacityBelowCapacity`] for a [`max_capacity`](Self::max_capacity) below the
+    ///   [`capacity`](Self::capacity).
+    /// - [`BuildError::CapacityTooLarge`] for more keys than a filter can be made for. The error names the most.
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (feature `snapshot`).
-    /// - [`BuildError::MemoryLimit`] if the first table alone goes beyond the limit.
+    /// - [`BuildError::MemoryLimit`] if the filter goes beyond the limit at its first size.
+    /// - [`BuildError::MemoryLimitBelowMaxCapacity`] if the filter can't grow to the `max_capacity` that was given within
+    ///   the limit. (One that was not given is no promise.)
     /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (Not all requests can fail; see
     ///   [`Builder::build`](crate::Builder::build).)
     ///
@@ -168,8 +171,13 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
 
     fn growth_plan(&self) -> Result<Plan, BuildError> {
         let Own { max_capacity, memory_limit } = self.own;
-        let capacity = self.settings.checked()?;
+        self.settings.check()?;
         let Settings { filter, rate, encoding, pages, .. } = self.settings;
+        let most = max_capacity.unwrap_or(usize::MAX);
+        let capacity = self.settings.capacity.unwrap_or(FIRST_CAPACITY.min(most));
+        if most < capacity {
+            return Err(BuildError::MaxCapacityBelowCapacity { capacity, max_capacity: most });
+        }
         let plan = Plan::new(Wanted { capacity, max_capacity, rate, encoding }).map_err(|why| match why {
             Impossible::RateTooLow { lowest } => self.settings.rate_too_low(lowest, 0),
             Impossible::CapacityTooLarge { capacity, largest } => {
@@ -177,12 +185,20 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
             }
         })?;
         let memory_of_caller = size_of::<GrowableCuckooFilter<T, S>>();
-        Ok(Plan { pages, memory_limit, memory_of_caller, ..plan })
+        let plan = Plan { pages, memory_limit, memory_of_caller, ..plan };
+        GrowingTable::check_limit(&plan, plan.first).map_err(Refusal::to_build)?;
+        if let Some(max_capacity) = max_capacity {
+            let buckets = plan.buckets_for(max_capacity).expect("the plan is made for so many");
+            let needed = GrowingTable::memory_at(&plan, buckets);
+            if needed > memory_limit {
+                return Err(BuildError::MemoryLimitBelowMaxCapacity { max_capacity, needed, limit: memory_limit });
+            }
+        }
+        Ok(plan)
     }
 
     fn filter_plan(&self) -> Result<FilterPlan, BuildError> {
         let plan = self.growth_plan()?;
-        GrowingTable::check_limit(&plan, plan.first).map_err(Refusal::to_build)?;
         Ok(GrowingTable::filter_plan(&plan, plan.first))
     }
 }

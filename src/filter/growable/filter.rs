@@ -14,15 +14,14 @@ use crate::filter::stats::Stats;
 use crate::growth::table::GrowingTable;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
-use crate::table::face::traits::AnyTable;
 use crate::word::geometry::mixed;
 
 /// A cuckoo filter that many threads share, and that grows and shrinks: an approximate, concurrent multiset of any number
 /// of keys of type `T`.
 ///
-/// It has one table. When that is full, all keys move to a table of twice the size, while readers and writers go on.
-/// [`shrink_to_fit`](Self::shrink_to_fit) moves them to a smaller one in the same way. Lookups at rest cost the same after
-/// any number of doublings. [The rate asked for](crate::GrowableBuilder::false_positive_rate) holds at every size.
+/// Its one table is extended and cut by 32 buckets at a time, while readers and writers go on. So its memory follows the
+/// number of keys, and a lookup costs the same at any size and at any moment. [The rate asked
+/// for](crate::GrowableBuilder::false_positive_rate) holds at every size.
 ///
 /// Take it where the number of keys is not known. A [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter) of the right
 /// capacity is smaller. The page [`growth`](crate::guide::growth) explains sizes and memory.
@@ -42,30 +41,33 @@ use crate::word::geometry::mixed;
 ///
 /// # Cost
 ///
-/// | operation | cost at rest | while the table is replaced |
-/// |---|---|---|
-/// | [`contains`](Self::contains) | two cache lines of the table, and one of the stripes, which stays in the cache. No lock | up to two lines more. No lock |
-/// | [`insert`](Self::insert) | usually two lines and no lock | amid a growth it also moves 16 to 18 buckets; each has a lock |
-/// | [`remove`](Self::remove), [`count`](Self::count) | the lines of a lookup, with one stripe locked | the same lines in both tables |
-/// | [`insert_if_absent`](Self::insert_if_absent) | a lookup if the key is present; otherwise also an insert, with one stripe locked | as `insert`, with one stripe locked |
+/// | operation | cost |
+/// |---|---|
+/// | [`contains`](Self::contains) | two cache lines of the table, one of the stripes and one with the size, which both stay in the cache. No lock |
+/// | [`insert`](Self::insert) | usually two lines, with the lock of one bucket; one in 32 may also [split buckets](#growth-and-shrinking) |
+/// | [`remove`](Self::remove) | the lines of a lookup, with one stripe and one bucket locked |
+/// | [`count`](Self::count) | the lines of a lookup, with one stripe locked |
+/// | [`insert_if_absent`](Self::insert_if_absent) | a lookup if the key is present; otherwise also an insert, with one stripe locked |
 ///
 /// # Growth and shrinking
 ///
-/// - **Who pays:** the first insert that finds no room allocates the new table. From then on, each insert moves a few
-///   buckets, until all are moved. Where even that is too long, call [`reserve`](Self::reserve) on a thread of its own.
-/// - **Who waits:** no lookup. An insert waits for another thread only if neither table has room, or a lock that it needs
-///   is held for a few instructions.
-/// - **What others may observe:** [`tables`](Self::tables) is 2 meanwhile. [`capacity`](Self::capacity) and
-///   [`memory_usage`](Self::memory_usage) change. A key that is present throughout a lookup is found.
+/// - **Who pays:** an insert that finds the table fuller than it is made for splits up to 128 buckets. Where even that is
+///   too long, call [`reserve`](Self::reserve) on a thread of its own.
+/// - **Who waits:** no lookup. A writer waits only for the lock of a bucket or a stripe, which others hold for a few
+///   instructions, or for as long as it takes to split 32 buckets. If a search finds no room, it also waits for a thread
+///   that changes the size.
+/// - **What others may observe:** [`capacity`](Self::capacity) and [`memory_usage`](Self::memory_usage) change. A key that
+///   is present throughout a lookup is found.
 /// - **Limits:** [`max_capacity`](crate::GrowableBuilder::max_capacity) and
 ///   [`memory_limit`](crate::GrowableBuilder::memory_limit).
 /// - **Shrinking** happens only if you ask for it. A filter whose keys come and go at constant length does not grow.
-/// - **Allocation:** after construction only a new table allocates, and changes while the filter is being saved.
+/// - **Allocation:** after construction only growth allocates, at each doubling, and changes while the filter is being
+///   saved.
 ///
 /// # Consistency
 ///
 /// The promises are those of a filter of fixed size: see the page [`consistency`](crate::guide::consistency). Each operation
-/// on a key is linearizable, also amid growth, whoever removes what. The reasoning is in `src/growth/mod.rs`.
+/// on a key is linearizable, also during growth, whichever thread removes what. The reasoning is in `src/growth/mod.rs`.
 ///
 /// # Hazards
 ///
@@ -73,9 +75,9 @@ use crate::word::geometry::mixed;
 ///
 /// - **A small filter holds fewer copies of a key**: four while its buckets have two slots, ten at the largest size (at the
 ///   default rate). Further ones are refused. The filter does not grow for them.
-/// - **Anyone who knows the hasher's key, and may insert, can choose keys that fill few pairs of buckets.** The filter
-///   refuses others there, and does not grow while the table is less than a quarter full. So the memory stays within a
-///   fixed multiple of what the keys need. Where others decide how many keys there are, set a
+/// - **Anyone who knows the hasher's key, and may insert, can choose keys that fill few pairs of buckets.** Other keys are
+///   refused there, and the filter does not grow for them. (Only a table of up to 2,048 buckets does, if it has a quarter
+///   of the keys that it is made for.) Where others decide how many keys there are, set a
 ///   [memory limit](crate::GrowableBuilder::memory_limit).
 pub struct GrowableCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
     pub(in crate::filter) core: GrowingTable,
@@ -94,19 +96,21 @@ operations_on_keys! {
     /// The filter is a multiset: a key that was inserted twice must be removed twice. To add a key only once, use
     /// [`insert_if_absent`](Self::insert_if_absent).
     ///
-    /// Cost: usually two cache lines read and one of them written, without a lock; see [the table](Self#cost).
+    /// Cost: usually two cache lines read and one of them written, under the lock of that bucket; see [the
+    /// table](Self#cost).
     ///
     /// # Errors
     /// Fails if there is no room and the filter cannot grow. Nothing has changed then, and a later attempt may
     /// succeed.
-    /// - [`InsertError::MemoryLimit`] if a larger table would go beyond the limit.
+    /// - [`InsertError::MemoryLimit`] if more buckets would go beyond the limit.
     /// - [`InsertError::MaxCapacity`] if the filter has its [largest size](crate::GrowableBuilder::max_capacity).
-    /// - [`InsertError::OutOfMemory`] if the memory for a larger table was refused. (Not all requests can fail; see
+    /// - [`InsertError::OutOfMemory`] if the memory for more buckets was refused. (Not all requests can fail; see
     ///   [`Builder::build`](crate::Builder::build).)
     /// - [`InsertError::TooManyCopies`] if copies of this key, or of others that the filter cannot tell apart from it,
     ///   fill its two buckets.
-    /// - [`InsertError::Full`] if other keys fill both buckets although the table is less than a quarter full. This does
-    ///   not happen to distinct keys, unless the hasher is broken or somebody has its key.
+    /// - [`InsertError::Full`] if other keys fill its buckets although the filter has fewer keys than its
+    ///   [capacity](Self::capacity). This does not happen to distinct keys, unless the hasher is broken or an adversary
+    ///   has its key.
     ///
     /// Before it fails, the filter fills the table beyond its capacity, as far as possible.
     ///
@@ -126,8 +130,9 @@ operations_on_keys! {
     /// the absent keys, the [false-positive rate](Self::false_positive_rate), is mistaken for another key, and is not
     /// added. If that would lose something, build the filter with a lower rate.
     ///
-    /// A key that was added this way may share its one copy with keys that later calls mistook for it. Removing it
-    /// can remove them too. So do not mix this with [`remove`](Self::remove), unless losing a few keys does no harm.
+    /// A key for which this returns `false` may have no copy of its own, but share that of a look-alike. So
+    /// [`remove`](Self::remove) only keys for which it returned `true`. [The page
+    /// `security`](crate::guide::security#hazards-without-an-adversary) says what is lost even then.
     ///
     /// Cost: that of [`contains`](Self::contains) if the key is present. Otherwise also that of an
     /// [`insert`](Self::insert), with one stripe locked.
@@ -150,7 +155,7 @@ operations_on_keys! {
     /// A key that is present throughout the call is found, whatever other threads do, and however the filter grows.
     /// The call is lock-free: it takes no lock, writes no shared memory and waits for no other thread.
     ///
-    /// Cost: two cache lines. For an absent key up to four while the table is being replaced.
+    /// Cost: two cache lines of the table, also while it grows.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
@@ -167,7 +172,7 @@ operations_on_keys! {
     /// for one that was, as in [`contains`](Self::contains). Removing it makes the other key disappear. As long as
     /// only present keys are removed, no other key is lost, at whatever sizes they were inserted.
     ///
-    /// Cost: the cache lines of a lookup, with one stripe locked.
+    /// Cost: the cache lines of a lookup, with one stripe and one bucket locked.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
@@ -212,29 +217,29 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
         Self { core, hasher, schema, key: PhantomData }
     }
 
-    /// The core takes hashes that are mixed once for all levels.
+    /// The core takes hashes that are mixed.
     #[inline(always)]
     fn prepared(hash: u64) -> u64 {
         mixed(hash)
     }
 
-    /// Makes room for `additional` more keys now, so that no insert has to grow the filter for them later.
+    /// Makes room for `additional` more keys now, on this thread, so that no insert has to split buckets for them later.
     ///
-    /// Each doubling makes the table twice as large, so the filter may get more room than that. If there is room already,
-    /// the call does nothing, except that it ends a doubling that is under way. Other threads can use the filter meanwhile.
-    /// Call this before a bulk load, or at intervals: `filter.reserve(100_000)` in a thread of its own keeps room for
-    /// 100,000 keys ahead of the inserts.
+    /// If there is room already, the call does nothing. Other threads can use the filter meanwhile. Call this before a
+    /// bulk load, or at intervals: `filter.reserve(100_000)` in a thread of its own keeps room for 100,000 keys ahead of
+    /// the inserts.
     ///
     /// `additional` is counted from [`len`](Self::len) at the moment of the call, so what others insert meanwhile counts.
     /// Distinct keys then go in without growth. An exception is as improbable as in a
     /// [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter::capacity): below one in a billion.
     ///
-    /// Cost: one pass over the table for each doubling, in order, with one lock for a bucket.
+    /// Cost: each bucket is split that has to be, in order, with the locks of 32 at a time.
     ///
     /// # Errors
-    /// Fails if there would be more keys than [`max_capacity`](Self::max_capacity), if the old and the new table together
-    /// would go beyond the [memory limit](crate::GrowableBuilder::memory_limit), or if their memory is refused. In the last
-    /// case the filter may have grown by a part.
+    /// - [`ReserveError::CapacityTooLarge`] if there would be more keys than [`max_capacity`](Self::max_capacity);
+    /// - [`ReserveError::MemoryLimit`] if the filter would go beyond the [memory
+    ///   limit](crate::GrowableBuilder::memory_limit);
+    /// - [`ReserveError::OutOfMemory`] if the memory is refused. The filter may have grown by a part then.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
@@ -249,16 +254,18 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
         self.core.reserve(additional)
     }
 
-    /// Moves all keys to the smallest table that is made for them and for `capacity` keys, and frees the memory of the
-    /// larger one. Does nothing if there is none.
+    /// Makes the table as small as possible for the keys that are in and for `capacity` keys, but not smaller than it was
+    /// at first.
     ///
-    /// Other threads can use the filter meanwhile. What they insert may go beyond the smaller table. Then the call tries a
-    /// larger one, or leaves the filter as it was. The same happens if some keys have more copies than the buckets of the
-    /// smaller table have slots, if the memory for it is refused, or if both tables together would take more than the
-    /// [memory limit](crate::GrowableBuilder::memory_limit). [`capacity`](Self::capacity) tells.
+    /// It merges 32 buckets at a time. Other threads can use the filter meanwhile. It ends at the first buckets whose keys
+    /// have no room in fewer, for example because some have more copies than the smaller table has room for.
+    /// [`capacity`](Self::capacity) tells.
     ///
-    /// Cost: one pass over the table, in which each key is inserted into the smaller one. Meanwhile, lookups of absent keys
-    /// look into both tables.
+    /// On Linux, the memory goes back to the system, in whole pages. On other systems, and while a save is running, it is
+    /// kept for the next growth, and [`memory_usage`](Self::memory_usage) still counts it.
+    ///
+    /// Cost: each merge reads and writes 64 buckets, under their locks. Where a bucket would overflow, keys are relocated
+    /// first.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
@@ -274,7 +281,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
         self.core.shrink_to(capacity);
     }
 
-    /// [`shrink_to`](Self::shrink_to) the smallest table that is made for the keys that are in.
+    /// [`shrink_to`](Self::shrink_to) without room for further keys.
     pub fn shrink_to_fit(&self) {
         self.core.shrink_to(0);
     }
@@ -302,7 +309,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
         self.core.len()
     }
 
-    /// Returns how many keys the table is made for. Beyond that, the first key whose two buckets are full makes it grow.
+    /// Returns how many keys the table is made for at its present size. When there are as many, inserts make it grow.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
@@ -317,7 +324,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
         self.core.capacity()
     }
 
-    /// Returns how many slots the table has, each for one fingerprint. While it is replaced: the larger one of the two.
+    /// Returns how many slots the table has, each for one fingerprint.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::GrowableCuckooFilter;
@@ -333,9 +340,9 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// 256 KiB each that all semi-sorted filters share, and the name of a schema that the caller has given, up to 255
     /// bytes.
     ///
-    /// A table that was replaced does not count while it is being freed: that takes some inserts, or until a stopped reader
-    /// goes on. Apart from that the memory is never more than [the limit](crate::GrowableBuilder::memory_limit), if one was
-    /// set. The page [`growth`](crate::guide::growth#memory) has the bits a key at each size.
+    /// It is never more than [the limit](crate::GrowableBuilder::memory_limit), if one was set. Of a list of buckets of
+    /// more than 128 KiB it counts the pages that were used: from the system, the filter requests as many as there are
+    /// buckets already. The page [`growth`](crate::guide::growth#memory) has the bits per key.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
@@ -368,7 +375,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
 
     /// Returns the expected false-positive rate with every slot of the present table taken.
     ///
-    /// It rises with each doubling, but never beyond what the builder was asked for.
+    /// It rises with the size, but never beyond what the builder was asked for.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
@@ -400,10 +407,10 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let rates = (self.false_positive_rate(), self.max_false_positive_rate());
-        Stats::of([&self.core as &dyn AnyTable], self.memory_usage(), rates.0, rates.1)
+        Stats::of(&self.core, self.memory_usage(), rates.0, rates.1)
     }
 
-    /// Removes all keys that are in the filter when the call begins. The table stays, empty; to free its memory, call
+    /// Removes all keys that are in the filter when the call begins. The table keeps its size; to free its memory, call
     /// [`shrink_to_fit`](Self::shrink_to_fit) afterwards.
     ///
     /// For other threads this is not one step. During the call they may find some keys gone and others still present,

@@ -1,7 +1,7 @@
 //! The batches of the maplet.
 
 use core::cell::Cell;
-use core::hash::BuildHasher;
+use core::hash::{BuildHasher, Hash};
 
 use crate::error::insert::InsertBatchError;
 use crate::error::kind::FilterKind;
@@ -37,8 +37,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// assert!(found[0].contains(3));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn values_batch<K: BatchKey<T>>(&self, keys: impl IntoIterator<Item = K>, answer: impl FnMut(Values)) {
-        self.values_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), answer);
+    pub fn values_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, answer: impl FnMut(Values)) {
+        self.values_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), answer);
     }
 
     /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same
@@ -53,8 +53,12 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// assert_eq!((found.len(), found[0]), (2, true));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn contains_batch<K: BatchKey<T>>(&self, keys: impl IntoIterator<Item = K>, found: &mut impl Extend<bool>) {
-        self.contains_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), found);
+    pub fn contains_batch<K: BatchKey<T> + Hash>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+        found: &mut impl Extend<bool>,
+    ) {
+        self.contains_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
     }
 
     /// [`insert`](Self::insert) for many pairs, in their order. Returns how many pairs there were.
@@ -72,11 +76,11 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// assert_eq!(error.index, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn insert_batch<K: BatchKey<T>>(
+    pub fn insert_batch<K: BatchKey<T> + Hash>(
         &self,
         pairs: impl IntoIterator<Item = (K, u16)>,
     ) -> Result<usize, InsertBatchError> {
-        self.insert_hash_batch(pairs.into_iter().map(|(key, value)| (key.hash_by(&self.hasher), value)))
+        self.insert_hash_batch(pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value)))
     }
 
     /// [`insert_if_absent`](Self::insert_if_absent) for many pairs, in their order: calls `answer` with the values that
@@ -93,12 +97,12 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// assert_eq!(taken, [false, true]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn insert_if_absent_batch<K: BatchKey<T>>(
+    pub fn insert_if_absent_batch<K: BatchKey<T> + Hash>(
         &self,
         pairs: impl IntoIterator<Item = (K, u16)>,
         answer: impl FnMut(Values),
     ) -> Result<usize, InsertBatchError> {
-        let hashed = pairs.into_iter().map(|(key, value)| (key.hash_by(&self.hasher), value));
+        let hashed = pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value));
         self.insert_hash_if_absent_batch(hashed, answer)
     }
 
@@ -114,12 +118,12 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// assert_eq!(removed, [true, true, false]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn remove_batch<K: BatchKey<T>>(
+    pub fn remove_batch<K: BatchKey<T> + Hash>(
         &self,
         pairs: impl IntoIterator<Item = (K, u16)>,
         removed: &mut impl Extend<bool>,
     ) {
-        self.remove_hash_batch(pairs.into_iter().map(|(key, value)| (key.hash_by(&self.hasher), value)), removed);
+        self.remove_hash_batch(pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value)), removed);
     }
 }
 

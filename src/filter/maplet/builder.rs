@@ -168,8 +168,8 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// - [`BuildError::CapacityTooLarge`] for a table of 2³² buckets or more, or one that would not fit in the
     ///   address space;
     /// - `BuildError::SchemaTooLong` for a schema of more than 255 bytes (needs the feature `snapshot`);
-    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (As with every filter, two requests of a
-    ///   few hundred bytes abort the process if they are refused.)
+    /// - [`BuildError::OutOfMemory`] if the allocator refuses the memory. (Not all requests can fail; see
+    ///   [`Builder::build`](crate::Builder::build).)
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooMaplet};

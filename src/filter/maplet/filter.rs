@@ -95,8 +95,9 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// set. The others get the value that it added.
     ///
     /// The maplet mistakes a key for another at the [false-positive rate](Self::false_positive_rate), and then adds
-    /// nothing. So don't mix this with [`remove`](Self::remove) and [`replace`](Self::replace), unless losing a
-    /// value now and then does no harm.
+    /// nothing. [`remove`](Self::remove) and [`replace`](Self::replace) of this key then change the value of the other
+    /// one. So call them only if this returned an empty set, or accept that. [The page
+    /// `security`](crate::guide::security#hazards-without-an-adversary) says more.
     ///
     /// Cost: that of [`values`](Self::values) if the key has a value; otherwise that of an [`insert`](Self::insert)
     /// with one stripe locked.
@@ -146,6 +147,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// ```
     #[inline]
     #[must_use]
+    #[doc(alias = "get")]
     pub fn values<Q>(&self, key: &Q) -> Values
     where
         T: Borrow<Q>,

@@ -1,7 +1,6 @@
-//! Filters that are merged: one takes in another, or is built from parts.
+//! Filters that are merged: one takes in another.
 
 use core::hash::BuildHasher;
-use std::thread;
 
 use crate::error::absorb::{AbsorbError, TableLayout};
 use crate::error::build::BuildError;
@@ -16,7 +15,7 @@ use crate::machine::memory::Pages;
 use crate::table::face::plan::TablePlan;
 use crate::table::face::traits::{AnyTable, ExpiringTable, FilterTable, MapletTable, OneTable};
 use crate::table::image::absorb::{Absorbed, Stopped};
-use crate::table::image::images::{Imaged, Images, TableImage};
+use crate::table::image::images::{Imaged, TableImage};
 use crate::table::table::memory_for;
 
 /// A core that another one of its kind can be added to.
@@ -24,23 +23,19 @@ trait Absorbing: Sized {
     /// An empty core with the same settings.
     fn another(&self) -> Result<Self, BuildError>;
 
-    fn absorb(&self, other: &Self) -> Result<u64, AbsorbError> {
-        self.absorb_all(&[other])
-    }
-
-    /// Takes in all of the others, each on a thread of its own, or none.
-    fn absorb_all(&self, others: &[&Self]) -> Result<u64, AbsorbError>;
+    /// Adds all copies that the other one holds; returns how many.
+    fn absorb(&self, other: &Self) -> Result<u64, AbsorbError>;
 }
 
 /// How each core of one table of a fixed size is created empty, compared and filled.
-trait AbsorbingTable: OneTable + Sized + Sync {
+trait AbsorbingTable: OneTable + Sized {
     const KIND: FilterKind;
 
     /// An empty table with this plan; `None` if there is no memory for it.
     fn empty(&self, plan: TablePlan) -> Option<Self>;
 
     /// Checks what must match besides layout and hasher.
-    fn check(&self, _others: &Self) -> Result<(), AbsorbError> {
+    fn check(&self, _other: &Self) -> Result<(), AbsorbError> {
         Ok(())
     }
 
@@ -54,17 +49,17 @@ trait AbsorbingTable: OneTable + Sized + Sync {
         self.table().len()
     }
 
-    /// How many copies of the others would take up room here.
-    fn coming(&self, others: &Self) -> usize {
-        others.table().len()
+    /// How many copies of the other would take up room here.
+    fn coming(&self, other: &Self) -> usize {
+        other.table().len()
     }
 
-    fn is_alike(&self, others: &Self) -> Result<(), AbsorbError> {
-        let (ours, theirs) = (layout_of(self.table()), layout_of(others.table()));
+    fn is_alike(&self, other: &Self) -> Result<(), AbsorbError> {
+        let (ours, theirs) = (layout_of(self.table()), layout_of(other.table()));
         if ours != theirs {
             return Err(AbsorbError::Layout { ours, theirs });
         }
-        self.check(others)
+        self.check(other)
     }
 
     fn has_room_for(&self, coming: usize) -> Result<(), AbsorbError> {
@@ -83,20 +78,12 @@ impl<C: AbsorbingTable> Absorbing for C {
         self.empty(plan).ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(table.buckets()) })
     }
 
-    fn absorb(&self, others: &Self) -> Result<u64, AbsorbError> {
-        self.is_alike(others)?;
-        let image = begin(others)?;
+    fn absorb(&self, other: &Self) -> Result<u64, AbsorbError> {
+        self.is_alike(other)?;
+        let image = Imaged::begin_save(other).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
         self.check_moment(&image.tables[0])?;
-        self.has_room_for(self.coming(others))?;
-        sum_of([self.table().absorb(&image.tables[0])], Self::KIND)
-    }
-
-    fn absorb_all(&self, others: &[&Self]) -> Result<u64, AbsorbError> {
-        others.iter().try_for_each(|others| self.is_alike(others))?;
-        let images = others.iter().map(|&others| begin(others)).collect::<Result<Vec<_>, _>>()?;
-        images.iter().try_for_each(|image| self.check_moment(&image.tables[0]))?;
-        self.has_room_for(others.iter().fold(0, |sum: usize, others| sum.saturating_add(self.coming(others))))?;
-        sum_of(in_parallel(images.iter().map(|image| || self.table().absorb(&image.tables[0]))), Self::KIND)
+        self.has_room_for(self.coming(other))?;
+        result_of(self.table().absorb(&image.tables[0]), Self::KIND)
     }
 }
 
@@ -105,37 +92,22 @@ impl Absorbing for GrowingTable {
         GrowingTable::new(self.plan).map_err(Refusal::to_build)
     }
 
-    fn absorb_all(&self, others: &[&Self]) -> Result<u64, AbsorbError> {
-        for other in others {
-            // Those of the first size and of the largest determine all.
-            for (ours, theirs) in self.plan.first_and_last().into_iter().zip(other.plan.first_and_last()) {
-                if ours != theirs {
-                    return Err(AbsorbError::Layout { ours, theirs });
-                }
+    fn absorb(&self, other: &Self) -> Result<u64, AbsorbError> {
+        // Those of the first size and of the largest determine all.
+        for (ours, theirs) in self.plan.first_and_last().into_iter().zip(other.plan.first_and_last()) {
+            if ours != theirs {
+                return Err(AbsorbError::Layout { ours, theirs });
             }
         }
-        let images = others.iter().map(|&other| begin(other)).collect::<Result<Vec<_>, _>>()?;
+        let image = Imaged::begin_save(other).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
         // The copies come in the order of the buckets, so some buckets would be full long before the table is. If there
         // cannot be so much room, an insert says why.
-        let _ = self.reserve(others.iter().map(|other| other.len()).sum());
-        sum_of(
-            in_parallel(images.iter().map(|image| || AnyTable::absorb(self, &image.tables[0]))),
-            FilterKind::Growable,
-        )
+        let _ = self.reserve(other.len());
+        result_of(AnyTable::absorb(self, &image.tables[0]), FilterKind::Growable)
     }
 }
 
-fn begin<C: Imaged>(core: &C) -> Result<Images<'_>, AbsorbError> {
-    core.begin_save().map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })
-}
-
-/// The result of several attempts.
-fn sum_of(attempts: impl IntoIterator<Item = Absorbed>, kind: FilterKind) -> Result<u64, AbsorbError> {
-    let (mut absorbed, mut stopped) = (0, None);
-    for attempt in attempts {
-        absorbed += attempt.copies;
-        stopped = stopped.or(attempt.stopped);
-    }
+fn result_of(Absorbed { copies: absorbed, stopped }: Absorbed, kind: FilterKind) -> Result<u64, AbsorbError> {
     match stopped {
         None => Ok(absorbed),
         Some(Stopped::OutOfMemory) => Err(AbsorbError::OutOfMemory { absorbed }),
@@ -170,14 +142,14 @@ impl AbsorbingTable for Box<dyn ExpiringTable> {
         plan.table_with_clock(self.clock().another())
     }
 
-    fn check(&self, others: &Self) -> Result<(), AbsorbError> {
-        let (clock, of_others) = (self.clock(), others.clock());
-        if let (Some(ours), Some(theirs)) = (clock.resolution(), of_others.resolution())
+    fn check(&self, other: &Self) -> Result<(), AbsorbError> {
+        let (clock, of_other) = (self.clock(), other.clock());
+        if let (Some(ours), Some(theirs)) = (clock.resolution(), of_other.resolution())
             && ours != theirs
         {
             return Err(AbsorbError::Resolution { ours, theirs });
         }
-        let (ours, theirs) = (clock.longest(), of_others.longest());
+        let (ours, theirs) = (clock.longest(), of_other.longest());
         if ours < theirs {
             return Err(AbsorbError::Lifetime { ours, theirs });
         }
@@ -199,10 +171,9 @@ impl AbsorbingTable for Box<dyn ExpiringTable> {
     }
 
     /// Those that are live by both clocks.
-    fn coming(&self, others: &Self) -> usize {
-        let ahead =
-            self.clock().now().zip(others.clock().now()).map_or(0, |(ours, theirs)| ours.saturating_sub(theirs));
-        others.live_in(ahead)
+    fn coming(&self, other: &Self) -> usize {
+        let ahead = self.clock().now().zip(other.clock().now()).map_or(0, |(ours, theirs)| ours.saturating_sub(theirs));
+        other.live_in(ahead)
     }
 }
 
@@ -276,75 +247,8 @@ macro_rules! absorbing {
             {
                 Ok(Self::from_parts(self.core.another()?, self.hasher.clone(), self.schema.clone()))
             }
-
-            /// Fills the filter with parts, each of which is filled on a thread of its own. `fill` gets the number
-            /// of a part, from 0 up, and an empty filter for it.
-            ///
-            /// When all parts are filled, this filter absorbs them, each on its thread. If `fill` fails for one
-            /// part, or there is too little room for all together, the filter absorbs none.
-            ///
-            /// **Many threads can also insert into one filter.** That takes the memory of one filter, and half the
-            /// time with two threads (`cargo bench --bench merge`). Use parts for threads that may fail, where a
-            /// failed part must not get in. (For parts that other processes have saved, load one after the other
-            /// and [`absorb`](Self::absorb) it.)
-            ///
-            /// Cost: each part takes as much memory as this filter, however few keys it has.
-            ///
-            /// # Errors
-            /// The first error of `fill`; [`BuildError::OutOfMemory`]; those of [`absorb`](Self::absorb), where
-            /// `Refused` and `OutOfMemory` say how many copies of all parts are in.
-            ///
-            /// # Panics
-            /// If `fill` panics, or if the system refuses that many threads.
-            ///
-            /// ```
-            #[doc = concat!("use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
-            ///
-            #[doc = concat!("let all = ", stringify!($Filter), "::<u64>::", $build, ";")]
-            #[doc = $setup]
-            /// let added = all.fill_in_parts(4, |nth, part| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-            ///     println!("part {nth}");
-            #[doc = concat!("    ", $insert)]
-            ///     Ok(())
-            /// });
-            /// assert_eq!(added.map_err(|error| error.to_string())?, 4);
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
-            pub fn fill_in_parts<E>(
-                &self,
-                parts: usize,
-                fill: impl Fn(usize, &Self) -> Result<(), E> + Sync,
-            ) -> Result<u64, E>
-            where
-                E: From<BuildError> + From<AbsorbError> + Send,
-                S: Clone + Send + Sync,
-            {
-                let fill = &fill;
-                let parts: Vec<Result<Self, E>> = in_parallel((0..parts).map(|nth| {
-                    move || {
-                        let part = self.empty_like()?;
-                        fill(nth, &part)?;
-                        Ok(part)
-                    }
-                }));
-                let parts = parts.into_iter().collect::<Result<Vec<Self>, E>>()?;
-                let cores: Vec<_> = parts.iter().map(|part| &part.core).collect();
-                Ok(self.core.absorb_all(&cores)?)
-            }
         }
     };
-}
-
-/// Runs each piece of work on a thread of its own, and returns the results in order.
-fn in_parallel<R: Send, F: FnOnce() -> R + Send>(work: impl Iterator<Item = F>) -> Vec<R> {
-    thread::scope(|scope| {
-        let threads: Vec<_> = work.map(|work| scope.spawn(work)).collect();
-        let join = |thread: thread::ScopedJoinHandle<'_, R>| match thread.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        threads.into_iter().map(join).collect()
-    })
 }
 
 absorbing! {
@@ -364,9 +268,6 @@ absorbing! {
     /// must not be behind the other's. What has expired by either clock is not added. Don't call
     /// [`restart_clock`](Self::restart_clock) meanwhile. To check for room, the call first looks through both
     /// filters once.
-    ///
-    /// A part of [`fill_in_parts`](Self::fill_in_parts) starts at the tick of the whole filter. Don't advance it to
-    /// a later one.
 }
 
 absorbing! {

@@ -42,12 +42,12 @@ macro_rules! batches {
             /// assert!(found.iter().all(|&found| found));
             /// # Ok::<(), InsertBatchError>(())
             /// ```
-            pub fn contains_batch<K: BatchKey<T>>(
+            pub fn contains_batch<K: BatchKey<T> + Hash>(
                 &self,
                 keys: impl IntoIterator<Item = K>,
                 found: &mut impl Extend<bool>,
             ) {
-                self.contains_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), found);
+                self.contains_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
             }
 
             /// [`insert`](Self::insert) for many keys, in their order. Returns how many there were.
@@ -80,11 +80,11 @@ macro_rules! batches {
             ///     println!("{} keys are not in: {error}", others.len());
             /// }
             /// ```
-            pub fn insert_batch<K: BatchKey<T>>(
+            pub fn insert_batch<K: BatchKey<T> + Hash>(
                 &self,
                 keys: impl IntoIterator<Item = K>,
             ) -> Result<usize, InsertBatchError> {
-                self.insert_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)))
+                self.insert_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)))
             }
 
             /// [`insert_if_absent`](Self::insert_if_absent) for many keys, in their order: appends to `added`, for each
@@ -102,12 +102,12 @@ macro_rules! batches {
             /// assert_eq!(added, [true, true, false]);
             /// # Ok::<(), InsertBatchError>(())
             /// ```
-            pub fn insert_if_absent_batch<K: BatchKey<T>>(
+            pub fn insert_if_absent_batch<K: BatchKey<T> + Hash>(
                 &self,
                 keys: impl IntoIterator<Item = K>,
                 added: &mut impl Extend<bool>,
             ) -> Result<usize, InsertBatchError> {
-                self.insert_hash_if_absent_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), added)
+                self.insert_hash_if_absent_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), added)
             }
         }
 
@@ -176,12 +176,12 @@ macro_rules! batches {
             /// assert_eq!(removed, [true, true, false]);
             /// # Ok::<(), InsertBatchError>(())
             /// ```
-            pub fn remove_batch<K: BatchKey<T>>(
+            pub fn remove_batch<K: BatchKey<T> + Hash>(
                 &self,
                 keys: impl IntoIterator<Item = K>,
                 removed: &mut impl Extend<bool>,
             ) {
-                self.remove_hash_batch(keys.into_iter().map(|key| key.hash_by(&self.hasher)), removed);
+                self.remove_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), removed);
             }
         }
 

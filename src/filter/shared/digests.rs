@@ -12,7 +12,7 @@ use crate::hasher::probe::probe;
 use crate::table::image::images::Imaged;
 
 macro_rules! digest {
-    ($Filter:ident of $kind:ident: $(#[$own:meta])*) => {
+    ($Filter:ident of $kind:ident: $(#[$own:meta])* errors: $(#[$errors:meta])*) => {
         impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
             /// What the filter holds, as one number: two filters with the same digest hold the same.
             ///
@@ -43,8 +43,9 @@ macro_rules! digest {
             /// aside, in 16 to 64 bytes.
             ///
             /// # Errors
-            /// [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for these words is refused. The changes
-            /// themselves are done.
+            /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for these words is refused. The changes
+            ///   themselves are done.
+            $(#[$errors])*
             pub fn digest(&self) -> io::Result<u64> {
                 self.core.begin_save()?.digest(FilterKind::$kind, probe(&self.hasher))
             }
@@ -69,6 +70,7 @@ digest! {
     /// assert_ne!(one.digest()?, other.digest()?, "there are two copies of it now");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    errors:
 }
 
 digest! {
@@ -87,6 +89,7 @@ digest! {
     /// assert_eq!(maplet.digest()?, before);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    errors:
 }
 
 digest! {
@@ -110,6 +113,7 @@ digest! {
     /// assert_eq!(filter.digest()?, before);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    errors:
 }
 
 digest! {
@@ -129,4 +133,7 @@ digest! {
     /// assert_eq!(one.digest()?, other.digest()?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    errors:
+    /// - [`Other`](io::ErrorKind::Other) if a shrink can neither be ended nor undone, because the filter is full of copies
+    ///   of few keys. Remove some.
 }

@@ -108,7 +108,7 @@ macro_rules! figures {
             #[must_use]
             pub fn stats(&self) -> Stats {
                 let table: &dyn AnyTable = &*self.core;
-                Stats::of([table], self.memory_usage(), self.false_positive_rate(), self.max_false_positive_rate())
+                Stats::of(table, self.memory_usage(), self.false_positive_rate(), self.max_false_positive_rate())
                     $(.with_clock(self.core.$clock()))?
             }
 

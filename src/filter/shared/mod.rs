@@ -10,5 +10,4 @@ pub(super) mod settings;
 mod snapshots;
 
 mod absorbing;
-mod cloning;
 mod digests;

@@ -31,13 +31,19 @@ impl Settings {
     /// The capacity, if one was given and if every other setting is valid by itself.
     pub(in crate::filter) fn checked(&self) -> Result<usize, BuildError> {
         let capacity = self.capacity.ok_or(BuildError::CapacityMissing { filter: self.filter })?;
+        self.check()?;
+        Ok(capacity)
+    }
+
+    /// Whether each setting beside the capacity is valid by itself.
+    pub(in crate::filter) fn check(&self) -> Result<(), BuildError> {
         // 0 is a rate that is too low, and that error names the lowest one.
         if !(0.0..1.0).contains(&self.rate) {
             return Err(BuildError::InvalidRate { rate: self.rate });
         }
         #[cfg(feature = "snapshot")]
         self.schema.check()?;
-        Ok(capacity)
+        Ok(())
     }
 
     /// The plan of a table with this capacity and this many payload bits (0 in a filter). If none exists, the error says

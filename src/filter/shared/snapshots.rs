@@ -6,11 +6,13 @@ use std::io;
 use std::path::Path;
 
 use crate::error::load::LoadError;
+use crate::error::load_path::LoadPathError;
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::growable::filter::GrowableCuckooFilter;
 use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
 use crate::hasher::probe::probe;
+use crate::snapshot::file;
 use crate::snapshot::format::Saved;
 use crate::snapshot::loader::{FromSnapshot, Loaded, Loader};
 use crate::snapshot::save::Save;
@@ -19,7 +21,12 @@ use crate::snapshot::source::Source;
 use crate::table::image::images::Imaged;
 
 macro_rules! snapshots {
-    ($Filter:ident of $Core:ty, with $insert:literal: saved: $(#[$save:meta])* loaded: $(#[$load:meta])*) => {
+    (
+        $Filter:ident of $Core:ty, with $insert:literal:
+        saved: $(#[$save:meta])*
+        loaded: $(#[$load:meta])*
+        errors: $(#[$errors:meta])*
+    ) => {
         /// Snapshots: the filter as bytes, to survive a restart or to travel. All of this needs the feature
         /// `snapshot`.
         ///
@@ -88,9 +95,12 @@ macro_rules! snapshots {
             /// a time, and none waits for another's writer.
             ///
             /// # Errors
-            /// Fails with the errors of `to`, and with `OutOfMemory` if the memory to put words aside was refused
-            /// (the changes themselves are done). What has been written then is not a snapshot, and the filter is as
-            /// it was.
+            /// - Those of `to`;
+            /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory to put words aside was refused. (The changes
+            ///   themselves are done.)
+            $(#[$errors])*
+            ///
+            /// What has been written then is not a snapshot, and the filter is as it was.
             ///
             /// ```
             /// # #[cfg(feature = "stable-hash")] {
@@ -112,7 +122,8 @@ macro_rules! snapshots {
             /// happens: [`Save::write_to_path`] says how. Needs the feature `snapshot`.
             ///
             /// # Errors
-            /// As for [`save`](Self::save), and those of the file system.
+            /// Those of [`begin_save`](Self::begin_save) and [`Save::write_to_path`]. Each has the path, the reason and
+            /// what to do in its message.
             ///
             /// ```
             /// # #[cfg(feature = "stable-hash")] {
@@ -130,7 +141,8 @@ macro_rules! snapshots {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             pub fn save_to_path(&self, path: impl AsRef<Path>) -> io::Result<()> {
-                self.begin_save()?.write_to_path(path)
+                let path = path.as_ref();
+                file::not_saved(path, self.begin_save())?.write_to_path(path)
             }
 
             /// Begins a save. Its moment has passed when this returns, and it can be written at any time, on any
@@ -142,11 +154,12 @@ macro_rules! snapshots {
             /// The save borrows the filter. If a thread that may outlive this call is to write it, put the filter in
             /// an [`Arc`](std::sync::Arc). Let that thread begin the save, and report through a channel when it has.
             ///
-            /// Cost: it locks all stripes of each table for some microseconds, after a `clear` that is under way. It
+            /// Cost: it locks all stripes of the table for some microseconds, after a `clear` that is under way. It
             /// takes 24 bytes for each 8 KiB of the table.
             ///
             /// # Errors
-            /// Fails with `OutOfMemory` if that memory was refused.
+            /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if that memory was refused.
+            $(#[$errors])*
             ///
             /// ```
             /// # #[cfg(feature = "stable-hash")] {
@@ -203,7 +216,8 @@ macro_rules! snapshots {
             /// Reads a snapshot from a file, as [`load`](Self::load) does. Needs the feature `snapshot`.
             ///
             /// # Errors
-            /// As for `load`. A file that cannot be opened is [`LoadError::Io`].
+            /// A [`LoadPathError`] with the path and the reason, which is as for `load`. A file that cannot be opened is
+            /// [`LoadError::Io`]; one in which something follows the snapshot is [`LoadError::TrailingBytes`].
             ///
             /// ```
             /// # #[cfg(feature = "stable-hash")] {
@@ -211,10 +225,14 @@ macro_rules! snapshots {
             #[doc = concat!("# type Revoked = ", stringify!($Filter), "<str, StableHashBuilder>;")]
             /// # let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
             /// let error = Revoked::load_from_path("no such file", hasher, 1 << 20).unwrap_err();
-            /// assert!(matches!(error, LoadError::Io(_)), "{error}");
+            /// assert!(matches!(error.error, LoadError::Io(_)), "{error}");
             /// # }
             /// ```
-            pub fn load_from_path(path: impl AsRef<Path>, hasher: S, memory_limit: usize) -> Result<Self, LoadError> {
+            pub fn load_from_path(
+                path: impl AsRef<Path>,
+                hasher: S,
+                memory_limit: usize,
+            ) -> Result<Self, LoadPathError> {
                 Ok(Loader::<Self, S>::new(hasher, memory_limit).read_path(path)?.filter)
             }
 
@@ -250,6 +268,11 @@ macro_rules! snapshots {
         /// change the filter. Needs the feature `serde`.
         ///
         /// `serde` wants all bytes at once, so this takes a second copy of the tables, which `save` does not.
+        ///
+        /// The filter is one value of bytes (`serialize_bytes`). These formats take it, and were tried: JSON, MessagePack,
+        /// FlexBuffers and Pickle anywhere; CBOR (`ciborium`), `bincode` and `postcard` wherever these take a field; RON,
+        /// but not in an enum with a `tag`; BSON and TOML as a field of a struct, because they have nothing but documents
+        /// and tables at the top. **YAML (`serde_yaml`) has no bytes**, and refuses it.
         #[cfg(feature = "serde")]
         impl<T: ?Sized, S: BuildHasher> serde::Serialize for $Filter<T, S> {
             fn serialize<R: serde::Serializer>(&self, serializer: R) -> Result<R::Ok, R::Error> {
@@ -264,10 +287,10 @@ macro_rules! snapshots {
         /// does, a [`Loader`].
         ///
         /// **There is no memory limit, except by the bytes.** No table is allocated before its bytes are there. So
-        /// the filter takes up at most 12 times its bytes, and at most twice its bytes from 128 KiB on. Small filters
-        /// take the most, because each has a fixed part: the smallest growable one has 519 bytes, which become 5,824.
-        /// While a format without bytes is read, such as JSON, up to three times the bytes come on top. A growable filter
-        /// that was loaded in this way can grow without a limit. If that is too much, use a `Loader`, which takes a limit.
+        /// the filter takes up at most 1.25 times its bytes, and a fixed part of 0.5 KiB. That of a growable filter,
+        /// which has the counters of its largest size from the beginning, is at most 14 KiB. While it is read, the bytes
+        /// come on top, in a format without bytes, such as JSON, up to three times. A growable filter that was loaded in
+        /// this way can grow without a limit. If that is too much, use a `Loader`, which takes a limit.
         #[cfg(feature = "serde")]
         impl<'de, T: ?Sized, S: crate::SameByDefault> serde::Deserialize<'de> for $Filter<T, S> {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -286,6 +309,7 @@ snapshots! {
     /// The snapshot is `68 + schema + 8 · buckets` bytes long, with the length of the schema in bytes (3 for text
     /// without a schema of its own). That is a little less than [`memory_usage`](Self::memory_usage).
     loaded:
+    errors:
 }
 
 snapshots! {
@@ -295,6 +319,7 @@ snapshots! {
     /// The snapshot is `73 + schema + 8 · buckets` bytes long, with the length of the schema in bytes. The values are
     /// in it.
     loaded:
+    errors:
 }
 
 snapshots! {
@@ -309,17 +334,21 @@ snapshots! {
     /// If the caller's clock is behind the one of the snapshot, as one that begins at 0 with each process, nothing
     /// would expire until it has caught up. So begin a new clock then: [`restart_clock`](Self::restart_clock).
     ///
+    errors:
 }
 
 snapshots! {
     GrowableCuckooFilter of crate::growth::table::GrowingTable,
     with "let revoked = Revoked::with_capacity_and_hasher(1000, hasher.clone());\nrevoked.insert(\"token-17\")?;":
     saved:
-    /// The snapshot is of the size that the filter has at that moment, and declares the sizes that it can have. It is
+    /// The snapshot has the size that the filter has at that moment, and declares those that it can have. It is
     /// `83 + schema + 8 · buckets` bytes long, with the length of the schema in bytes.
     loaded:
     /// **`memory_limit` is the filter's limit from then on**, as
     /// [`GrowableBuilder::memory_limit`](crate::GrowableBuilder::memory_limit) sets it: growth beyond it is refused.
     /// (The limit of the filter that was saved is not in the snapshot.)
     ///
+    errors:
+    /// - [`Other`](io::ErrorKind::Other) if a shrink can neither be ended nor undone, because the filter is full of copies
+    ///   of few keys. Remove some.
 }

@@ -186,16 +186,8 @@ impl Clock {
         }
     }
 
-    /// A clock like this one at this reading, for a table with the same entries.
-    pub(crate) fn another_at(&self, Reading { now, moment, ahead }: Reading) -> Self {
-        let clock = Self::new(self.ring, self.longest, self.resolution, self.when_full);
-        match now {
-            Some(now) => clock.at(now, ahead, self.place(moment), moment.lag()),
-            None => clock,
-        }
-    }
-
     /// The place on the ring of the current tick.
+    #[cfg(feature = "snapshot")]
     pub(crate) fn place(&self, moment: Moment) -> u16 {
         self.ring.place(moment.now())
     }

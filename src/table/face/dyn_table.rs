@@ -105,6 +105,7 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> AnyTable for Sha
         self.table.absorb(image)
     }
 
+    #[cfg(feature = "snapshot")]
     fn fill_from(&self, start: usize, words: &[u64]) {
         self.table.fill_from(start, words);
     }

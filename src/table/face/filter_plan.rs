@@ -34,8 +34,8 @@ pub struct FilterPlan {
     /// How many keys the table is made for (pairs in a maplet, entries in an expiring filter): at least as many as
     /// were asked for.
     pub capacity: usize,
-    /// How the table is laid out: of a growable filter, that with which it begins, or that of the snapshot. Some of its
-    /// buckets may have one bit less, and so more slots.
+    /// How the table is laid out: of a growable filter, at its first size, or at that of the snapshot. Between two powers
+    /// of two, some of its buckets have fingerprints of one bit less, and perhaps one slot more.
     pub layout: TableLayout,
     /// What the filter's `memory_usage` will be, in bytes. The plan of a snapshot leaves out the value of the filter
     /// itself, whose size depends on the hasher: `size_of` tells it.
@@ -44,8 +44,7 @@ pub struct FilterPlan {
     pub max_false_positive_rate: f64,
     /// How many keys a growable filter is made for at its largest size. `None` for others.
     pub max_capacity: Option<usize>,
-    /// How many bytes a growable filter takes at its largest size .
-    /// `None` for others.
+    /// How many bytes a growable filter takes at its largest size. `None` for others.
     pub max_memory_usage: Option<usize>,
     /// The longest lifetime of an entry in ticks. `None` for filters without a clock, also below.
     pub longest_lifetime: Option<u64>,

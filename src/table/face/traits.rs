@@ -60,6 +60,7 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     /// Adds all copies of a table that is alike: see `table/image/absorb.rs`.
     fn absorb(&self, image: &dyn Image) -> Absorbed;
     /// Stores the words of an image from this bucket on, in an empty table that no other thread has yet.
+    #[cfg(feature = "snapshot")]
     fn fill_from(&self, start: usize, words: &[u64]);
 
     fn len(&self) -> usize {
@@ -106,12 +107,6 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
 /// The core of a filter that is one table.
 pub(crate) trait OneTable: Debug {
     fn table(&self) -> &dyn AnyTable;
-}
-
-impl OneTable for crate::growth::table::GrowingTable {
-    fn table(&self) -> &dyn AnyTable {
-        self
-    }
 }
 
 impl OneTable for Box<dyn FilterTable> {

@@ -17,6 +17,7 @@ pub(crate) trait Imaged {
     fn begin_save(&self) -> io::Result<Images<'_>>;
 
     /// Stores the words of an image from this bucket on, in an empty core that no other thread has yet.
+    #[cfg(feature = "snapshot")]
     fn fill_from(&self, start: usize, words: &[u64]);
 }
 
@@ -113,6 +114,7 @@ impl<C: OneTable> Imaged for C {
         Images::new([self.table()].into_iter())
     }
 
+    #[cfg(feature = "snapshot")]
     fn fill_from(&self, start: usize, words: &[u64]) {
         self.table().fill_from(start, words);
     }

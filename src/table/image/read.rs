@@ -3,6 +3,7 @@
 
 use std::io;
 
+#[cfg(feature = "snapshot")]
 use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
 use crate::table::expiring::clock::Clock;
@@ -65,6 +66,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// Stores the words of an image from this bucket on. The table is empty and no other thread has it yet.
+    #[cfg(feature = "snapshot")]
     pub(crate) fn fill_from(&self, start: usize, words: &[u64]) {
         let mut copies = 0;
         for (word, &put) in self.words[start..].iter().zip(words) {

@@ -28,6 +28,9 @@
 //! 4. The lock of the list is a leaf: a thread that holds it takes no other lock, and runs no caller's code. So there
 //!    is no deadlock.
 //!
+//! In a table that grows, every change of a word holds the bucket's gate, and a save begins with all gates too. Splits and
+//! merges also set words aside. So no insert overlaps the beginning: see *Saves* in `growth/mod.rs`.
+//!
 //! # What is in the image
 //! Let `t` be the moment of rule 1. All relocations and removals are made under the lock of a stripe. (A sweep of dead
 //! entries holds none: see *Saves* in `table/expiring/mod.rs`.) So each is

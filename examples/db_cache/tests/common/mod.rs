@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow};
 use db_cache::{Cache, Change, Logged, RedbStore, State, Store, WriteError};
 use parking_lot::Mutex;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
-use redb::{Database, backends::InMemoryBackend};
+use redb::{Database, TableDefinition, backends::InMemoryBackend};
 
 /// Asserts that the filter has each key of the store, and as many copies as there are keys.
 #[track_caller]
@@ -62,7 +62,18 @@ pub(crate) type Failure = fn(anyhow::Error) -> WriteError;
 
 impl TestStore {
     pub(crate) fn new() -> Arc<Self> {
-        let redb = RedbStore::new(Database::builder().create_with_backend(InMemoryBackend::new()).unwrap()).unwrap();
+        Self::with_hash_key([1; 16])
+    }
+
+    /// A store draws the key of its hash at random. This one has it already, so that in each run the same keys look alike.
+    pub(crate) fn with_hash_key(key: [u8; 16]) -> Arc<Self> {
+        const HASH_KEY: TableDefinition<'_, (), [u8; 16]> = TableDefinition::new("hash key");
+        let database = Database::builder().create_with_backend(InMemoryBackend::new()).unwrap();
+        let transaction = database.begin_write().unwrap();
+        transaction.open_table(HASH_KEY).unwrap().insert((), key).unwrap();
+        transaction.commit().unwrap();
+        let redb = RedbStore::new(database).unwrap();
+        assert_eq!(redb.state().unwrap().hash_key, key);
         Arc::new(Self { redb, reads: AtomicU64::new(0), hook: Mutex::new(Arc::new(|_| Ok(()))) })
     }
 

@@ -4,11 +4,9 @@ mod hammer;
 mod model;
 mod steps;
 
-use concurrent_cuckoo_filter::DefaultHashBuilder;
-
 use crate::list::MOST_LISTED;
 use crate::segment::{Bytes, merge};
-use crate::store::{Options, Store, Strategy};
+use crate::store::{Hasher, Options, Store, Strategy};
 
 /// A small store with many segments and many false positives.
 fn small(strategy: Strategy) -> Options {
@@ -16,7 +14,7 @@ fn small(strategy: Strategy) -> Options {
 }
 
 /// Groups of keys that a maplet of a store with these options and this hasher can't tell apart.
-fn look_alikes(options: &Options, hasher: &DefaultHashBuilder, groups: usize, of: usize) -> Vec<Vec<Bytes>> {
+fn look_alikes(options: &Options, hasher: &Hasher, groups: usize, of: usize) -> Vec<Vec<Bytes>> {
     let store = Store::with_hasher(options.clone(), hasher.clone()).unwrap();
     let list = store.list.load();
     let maplet = list.maplet.as_ref().unwrap();

@@ -4,14 +4,13 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use concurrent_cuckoo_filter::DefaultHashBuilder;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 use super::{is_exact, look_alikes, small};
 use crate::maintenance::{Compaction, Flush};
 use crate::segment::Bytes;
-use crate::store::{Event, Options, Store, Strategy};
+use crate::store::{Event, Hasher, Options, Store, Strategy};
 
 type Step<Of> = fn(&Of, &dyn Fn());
 
@@ -38,12 +37,12 @@ fn arrangements(steps: usize) -> Vec<Vec<usize>> {
 /// Keys in groups of four look-alikes, and the hasher of small stores that can't tell them apart.
 struct Keys {
     keys: Vec<Bytes>,
-    hasher: DefaultHashBuilder,
+    hasher: Hasher,
 }
 
 impl Keys {
     fn new() -> Self {
-        let hasher = DefaultHashBuilder::new();
+        let hasher = Hasher::default();
         Self { keys: look_alikes(&small(Strategy::Maplet), &hasher, 6, 4).concat(), hasher }
     }
 
@@ -188,7 +187,7 @@ fn a_get_notices_that_its_list_is_old() {
 #[test]
 fn pairs_that_are_refused_are_undone_and_a_larger_maplet_is_built() {
     let options = Options { capacity: 20, ..small(Strategy::Maplet) };
-    let hasher = DefaultHashBuilder::new();
+    let hasher = Hasher::default();
     // The two buckets of a key have at most twelve slots.
     let keys = look_alikes(&options, &hasher, 1, 14).concat();
     let store = Store::with_hasher(options, hasher).unwrap();

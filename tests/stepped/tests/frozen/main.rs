@@ -1,5 +1,5 @@
-//! Threads that stop in the middle of an operation, for a second or for good. Each test stops a thread before each
-//! of its steps in turn.
+//! Threads that stop in the middle of an operation, for a while or for good. Each test stops a thread before each of
+//! its steps in turn.
 //!
 //! - `one_table`: a table of a fixed size, also with a clock;
 //! - `growable`: a filter that grows and shrinks.
@@ -7,12 +7,11 @@
 mod growable;
 mod one_table;
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::mpsc::channel;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use ccf_steps::model::{Fault, Step, before_each_step, inject};
 
@@ -33,17 +32,6 @@ pub(crate) struct Stop {
 }
 
 impl<S: Sync> Act<S> {
-    /// The steps that it takes on this thread. They differ a little from thread to thread.
-    pub(crate) fn steps(&self) -> Vec<Step> {
-        let steps = Rc::new(RefCell::new(Vec::new()));
-        let log = Rc::clone(&steps);
-        let scene = (self.scene)();
-        before_each_step(Some(Rc::new(move |step| log.borrow_mut().push(step))));
-        (self.operation)(&scene);
-        before_each_step(None);
-        steps.take()
-    }
-
     /// Runs it on a thread that stops before each of its steps in turn, each time with a new scene. Meanwhile calls
     /// `meanwhile`. Then the thread continues. At the end calls `finally`.
     pub(crate) fn stopped(&self, faults: &[Fault], meanwhile: impl Fn(Stop, &S), finally: impl Fn(&S)) {
@@ -81,25 +69,6 @@ impl<S: Sync> Act<S> {
             drop(lets_go);
             has_stopped
         })
-    }
-
-    /// Calls `check` for a second while a thread is stopped before a step, for all steps at once, each with its own
-    /// scene.
-    pub(crate) fn goes_on(&self, check: fn(&S)) {
-        thread::scope(|scope| {
-            for nth in 0..self.steps().len() {
-                scope.spawn(move || {
-                    let scene = (self.scene)();
-                    self.stopped_before(nth, &[], &scene, |_| {
-                        let end = Instant::now() + Duration::from_secs(1);
-                        while Instant::now() < end {
-                            check(&scene);
-                        }
-                    });
-                    check(&scene);
-                });
-            }
-        });
     }
 
     /// A thread dies before each of its steps in turn, each time with a new scene. Then calls `finally`.

@@ -267,12 +267,12 @@ histories_of!(Growing);
 
 #[test]
 fn histories_of_real_threads_are_linearizable() {
-    must_hold(real_threads, 5000);
+    must_hold(real_threads, 500);
 }
 
 #[test]
 fn histories_under_random_schedules_are_linearizable() {
-    must_hold(random_schedules, 200);
+    must_hold(random_schedules, 100);
 }
 
 without! {

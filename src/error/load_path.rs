@@ -1,0 +1,50 @@
+//! Why a snapshot could not be loaded from a file.
+
+use core::error::Error;
+use core::fmt;
+use std::path::PathBuf;
+
+use crate::error::load::LoadError;
+
+/// Why a snapshot could not be loaded from a file: its path, and the reason. Needs the feature `snapshot`.
+///
+/// The message (its `Display`) names both, and what to do. In a function that returns a [`LoadError`], `?` keeps the
+/// reason alone.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError};
+///
+/// let hasher = DefaultHashBuilder::new();
+/// let error = ConcurrentCuckooFilter::<str>::load_from_path("no such file", hasher, 1 << 20).unwrap_err();
+/// assert!(matches!(error.error, LoadError::Io(_)));
+/// assert!(error.to_string().starts_with("\"no such file\": the snapshot could not be read: "), "{error}");
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct LoadPathError {
+    /// The path of the file.
+    pub path: PathBuf,
+    /// Why the snapshot in it could not be loaded.
+    pub error: LoadError,
+}
+
+impl LoadPathError {
+    pub(crate) fn new(path: impl Into<PathBuf>, error: LoadError) -> Self {
+        Self { path: path.into(), error }
+    }
+}
+
+impl fmt::Display for LoadPathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.path, self.error)
+    }
+}
+
+/// It has no source: the message contains the reason, so printing the whole chain would show it twice.
+impl Error for LoadPathError {}
+
+impl From<LoadPathError> for LoadError {
+    fn from(LoadPathError { error, .. }: LoadPathError) -> Self {
+        error
+    }
+}

@@ -1,0 +1,252 @@
+//! The statistics as a list, for metrics systems, and what has come since earlier ones.
+
+use crate::filter::stats::Stats;
+
+/// One figure of a filter, as a metrics system takes it. [`Stats::figures`] lists them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Figure {
+    /// The name, such as `cuckoo_filter_len`. That of a counter ends in `_total`.
+    pub name: &'static str,
+    /// What the figure says, in a sentence.
+    pub help: &'static str,
+    /// `bytes`, `ticks`, `ratio` (from 0 to 1), or empty for a number of things.
+    pub unit: &'static str,
+    /// Of which kind the figure is, and its value.
+    pub value: FigureValue,
+}
+
+/// The value of a [`Figure`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FigureValue {
+    /// A count of events, which only goes up.
+    Counter(u64),
+    /// A size, rate or maximum at the time of the call.
+    Gauge(f64),
+}
+
+impl Figure {
+    const fn gauge(name: &'static str, unit: &'static str, value: f64, help: &'static str) -> Self {
+        Self { name, help, unit, value: FigureValue::Gauge(value) }
+    }
+
+    const fn counter(name: &'static str, value: u64, help: &'static str) -> Self {
+        Self { name, help, unit: "", value: FigureValue::Counter(value) }
+    }
+}
+
+impl Stats {
+    /// Lists the figures of the table below, for any metrics system, with labels of your own.
+    ///
+    /// | name | kind, unit | field |
+    /// |---|---|---|
+    /// | `cuckoo_filter_tables` | gauge | [`tables`](Self::tables) |
+    /// | `cuckoo_filter_len` | gauge | [`len`](Self::len) |
+    /// | `cuckoo_filter_capacity` | gauge | [`capacity`](Self::capacity) |
+    /// | `cuckoo_filter_slots` | gauge | [`slots`](Self::slots) |
+    /// | `cuckoo_filter_load_factor` | gauge, ratio | [`load_factor`](Self::load_factor) |
+    /// | `cuckoo_filter_memory_bytes` | gauge, bytes | [`memory_usage`](Self::memory_usage) |
+    /// | `cuckoo_filter_false_positive_rate_expected` | gauge, ratio | [`false_positive_rate`](Self::false_positive_rate) |
+    /// | `cuckoo_filter_false_positive_rate_max` | gauge, ratio | [`max_false_positive_rate`](Self::max_false_positive_rate) |
+    /// | `cuckoo_filter_longest_path` | gauge | [`longest_path`](Self::longest_path) |
+    /// | `cuckoo_filter_relocations_total` | counter | [`relocations`](Self::relocations) |
+    /// | `cuckoo_filter_inserts_refused_total` | counter | [`inserts_refused`](Self::inserts_refused) |
+    /// | `cuckoo_filter_lookup_retries_total` | counter | [`lookup_retries`](Self::lookup_retries) |
+    /// | `cuckoo_filter_lock_waits_total` | counter | [`lock_waits`](Self::lock_waits) |
+    /// | `cuckoo_filter_negatives_recorded_total` | counter | [`negatives_recorded`](Self::negatives_recorded) |
+    /// | `cuckoo_filter_false_positives_recorded_total` | counter | [`false_positives_recorded`](Self::false_positives_recorded) |
+    /// | *and of an `ExpiringCuckooFilter`:* | | |
+    /// | `cuckoo_filter_clock_steps_back_total` | counter | [`clock_steps_back`](Self::clock_steps_back) |
+    /// | `cuckoo_filter_clock_jumps_total` | counter | [`clock_jumps`](Self::clock_jumps) |
+    /// | `cuckoo_filter_expired_total` | counter | [`expired`](Self::expired) |
+    /// | `cuckoo_filter_forgotten_total` | counter | [`forgotten`](Self::forgotten) |
+    /// | `cuckoo_filter_forgotten_early_by_ticks` | gauge, ticks | [`forgotten_early_by`](Self::forgotten_early_by) |
+    /// | `cuckoo_filter_sweeps_total` | counter | [`sweeps`](Self::sweeps) |
+    ///
+    /// The observed false-positive rate is `false_positives_recorded / (false_positives_recorded + negatives_recorded)` over
+    /// the time that you choose.
+    ///
+    /// A counter begins again with 0 in a filter that takes the place of another. If your metrics system takes counts of
+    /// what has come, or does not expect counters to go down, give it the figures of [`since`](Self::since).
+    ///
+    /// As a page for Prometheus, which does expect it:
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, FigureValue, Stats};
+    ///
+    /// fn page(stats: &Stats, filter: &str) -> String {
+    ///     let line = |figure: concurrent_cuckoo_filter::Figure| {
+    ///         let (kind, value) = match figure.value {
+    ///             FigureValue::Counter(count) => ("counter", count.to_string()),
+    ///             FigureValue::Gauge(value) => ("gauge", value.to_string()),
+    ///         };
+    ///         let (name, help) = (figure.name, figure.help);
+    ///         format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name}{{filter=\"{filter}\"}} {value}\n")
+    ///     };
+    ///     stats.figures().map(line).collect()
+    /// }
+    ///
+    /// let filter = ConcurrentCuckooFilter::<str>::with_capacity(1000);
+    /// filter.insert("a")?;
+    /// let page = page(&filter.stats(), "shard-7");
+    /// assert!(page.contains("\n# TYPE cuckoo_filter_len gauge\ncuckoo_filter_len{filter=\"shard-7\"} 1\n"));
+    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// ```
+    pub fn figures(&self) -> impl Iterator<Item = Figure> + use<> {
+        let of_all = [
+            Figure::gauge("cuckoo_filter_tables", "", self.tables as f64, "Tables that the filter consists of."),
+            Figure::gauge("cuckoo_filter_len", "", self.len as f64, "Keys in the filter."),
+            Figure::gauge("cuckoo_filter_capacity", "", self.capacity as f64, "Keys that the filter is made for."),
+            Figure::gauge("cuckoo_filter_slots", "", self.slots as f64, "Slots for fingerprints."),
+            Figure::gauge("cuckoo_filter_load_factor", "ratio", self.load_factor, "Share of the slots that is taken."),
+            Figure::gauge(
+                "cuckoo_filter_memory_bytes",
+                "bytes",
+                self.memory_usage as f64,
+                "Memory that the filter takes up.",
+            ),
+            Figure::gauge(
+                "cuckoo_filter_false_positive_rate_expected",
+                "ratio",
+                self.false_positive_rate,
+                "Expected share of true answers among lookups of absent keys, at the present load.",
+            ),
+            Figure::gauge(
+                "cuckoo_filter_false_positive_rate_max",
+                "ratio",
+                self.max_false_positive_rate,
+                "The same with every slot taken.",
+            ),
+            Figure::gauge(
+                "cuckoo_filter_longest_path",
+                "",
+                self.longest_path as f64,
+                "Most relocations that one insert made in a row.",
+            ),
+            Figure::counter("cuckoo_filter_relocations_total", self.relocations, "Fingerprints moved to make room."),
+            Figure::counter(
+                "cuckoo_filter_inserts_refused_total",
+                self.inserts_refused,
+                "Inserts that failed for lack of room.",
+            ),
+            Figure::counter(
+                "cuckoo_filter_lookup_retries_total",
+                self.lookup_retries,
+                "Retries of lookups because another thread had just moved or removed something.",
+            ),
+            Figure::counter(
+                "cuckoo_filter_lock_waits_total",
+                self.lock_waits,
+                "Locks of stripes that writers found taken.",
+            ),
+            Figure::counter(
+                "cuckoo_filter_negatives_recorded_total",
+                self.negatives_recorded,
+                "Lookups answered false, as the caller recorded them.",
+            ),
+            Figure::counter(
+                "cuckoo_filter_false_positives_recorded_total",
+                self.false_positives_recorded,
+                "Positive answers that were wrong, as the caller recorded them.",
+            ),
+        ];
+        let of_clock = self.has_clock().then(|| self.figures_of_clock());
+        of_all.into_iter().chain(of_clock.into_iter().flatten())
+    }
+
+    fn figures_of_clock(&self) -> [Figure; 6] {
+        [
+            Figure::counter(
+                "cuckoo_filter_clock_steps_back_total",
+                self.clock_steps_back,
+                "Ticks that were below an earlier one.",
+            ),
+            Figure::counter(
+                "cuckoo_filter_clock_jumps_total",
+                self.clock_jumps,
+                "Ticks with which all entries expired at once.",
+            ),
+            Figure::counter("cuckoo_filter_expired_total", self.expired, "Expired entries that were taken out."),
+            Figure::counter(
+                "cuckoo_filter_forgotten_total",
+                self.forgotten,
+                "Entries dropped before their end, to make room.",
+            ),
+            Figure::gauge(
+                "cuckoo_filter_forgotten_early_by_ticks",
+                "ticks",
+                self.forgotten_early_by as f64,
+                "Most ticks by which entries ended too early.",
+            ),
+            Figure::counter(
+                "cuckoo_filter_sweeps_total",
+                self.sweeps,
+                "Passes over the table that took expired entries out.",
+            ),
+        ]
+    }
+
+    /// Returns these statistics with counts of what has come since earlier ones of the same filter. All that is no count
+    /// of events is as it is here. [`longest_path`](Self::longest_path) and
+    /// [`forgotten_early_by`](Self::forgotten_early_by) are maxima, and stay too.
+    ///
+    /// If the earlier ones are of another filter, the counts are all that there were since this filter was made. So a
+    /// counter that adds up what `since` returns goes on when a filter takes the place of another, and the code that adds
+    /// up need not know of it. (Each filter that is built or loaded is another one.) What happens in a filter after its
+    /// last `stats` shows nowhere: call it once more when you replace the filter.
+    ///
+    /// Where the earlier count is greater, because they are in fact the later ones, the result is 0.
+    ///
+    /// ```
+    /// use std::collections::HashMap;
+    /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, FigureValue, Stats};
+    ///
+    /// let mut last = Stats::default();
+    /// let mut counters = HashMap::new(); // those of a metrics system
+    /// let mut record = |filter: &ConcurrentCuckooFilter<u64>| {
+    ///     let stats = filter.stats();
+    ///     for figure in stats.since(&last).figures() {
+    ///         if let FigureValue::Counter(count) = figure.value {
+    ///             *counters.entry(figure.name).or_default() += count;
+    ///         }
+    ///     }
+    ///     last = stats;
+    ///     counters["cuckoo_filter_negatives_recorded_total"]
+    /// };
+    /// let filter = ConcurrentCuckooFilter::with_capacity(1000);
+    /// filter.record_negatives(5);
+    /// assert_eq!((record(&filter), record(&filter)), (5, 5));
+    ///
+    /// let filter = ConcurrentCuckooFilter::with_capacity(2000); // takes the place of the other
+    /// filter.record_negatives(1);
+    /// assert_eq!(record(&filter), 6);
+    /// ```
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut since = self.clone();
+        if self.is_of_same_filter(earlier) {
+            let mut earlier = earlier.clone();
+            for (count, before) in since.counters().into_iter().zip(earlier.counters()) {
+                *count = count.saturating_sub(*before);
+            }
+        }
+        since
+    }
+
+    /// The counts of events.
+    fn counters(&mut self) -> [&mut u64; 11] {
+        [
+            &mut self.relocations,
+            &mut self.inserts_refused,
+            &mut self.lookup_retries,
+            &mut self.lock_waits,
+            &mut self.clock_steps_back,
+            &mut self.clock_jumps,
+            &mut self.expired,
+            &mut self.forgotten,
+            &mut self.sweeps,
+            &mut self.negatives_recorded,
+            &mut self.false_positives_recorded,
+        ]
+    }
+}

@@ -1,0 +1,128 @@
+//! A model's atomics and locks: loom's. `ci/orderings` has one ordering of the source replaced by a weaker one.
+
+use std::panic::Location;
+use std::sync::OnceLock;
+
+use super::Ordering;
+
+/// Where in the source an ordering is replaced: the end of the file's path, and the line. And by which.
+struct Replacement {
+    file: String,
+    line: u32,
+    by: Ordering,
+}
+
+impl Replacement {
+    /// As in `src/table/stripe.rs 123 Relaxed`.
+    fn parse(text: &str) -> Option<Self> {
+        let [file, line, by] = text.split(' ').collect::<Vec<_>>().try_into().ok()?;
+        let by = match by {
+            "Relaxed" => Ordering::Relaxed,
+            "Acquire" => Ordering::Acquire,
+            "Release" => Ordering::Release,
+            "AcqRel" => Ordering::AcqRel,
+            _ => return None,
+        };
+        Some(Self { file: file.to_owned(), line: line.parse().ok()?, by })
+    }
+}
+
+/// The ordering, or the one that the environment variable `CCF_REPLACE` has for the line of the caller.
+#[track_caller]
+pub(crate) fn replaced(ordering: Ordering) -> Ordering {
+    static REPLACEMENT: OnceLock<Option<Replacement>> = OnceLock::new();
+    let replacement = REPLACEMENT.get_or_init(|| {
+        let text = std::env::var("CCF_REPLACE").ok()?;
+        Some(Replacement::parse(&text).unwrap_or_else(|| panic!("CCF_REPLACE={text}: not FILE LINE ORDERING")))
+    });
+    let at = Location::caller();
+    match replacement {
+        Some(Replacement { file, line, by })
+            if ordering != Ordering::Relaxed && at.line() == *line && at.file().ends_with(file) =>
+        {
+            *by
+        }
+        _ => ordering,
+    }
+}
+
+macro_rules! atomic {
+    ($name:ident $(<$T:ident>)?, $value:ty, $($more:ident)*) => {
+        #[derive(Debug)]
+        pub(crate) struct $name $(<$T>)?(::loom::sync::atomic::$name $(<$T>)?);
+
+        #[allow(dead_code, reason = "each has what any needs")]
+        impl $(<$T>)? $name $(<$T>)? {
+            pub(crate) fn new(value: $value) -> Self {
+                Self(::loom::sync::atomic::$name::new(value))
+            }
+
+            #[track_caller]
+            pub(crate) fn load(&self, ordering: Ordering) -> $value {
+                self.0.load(replaced(ordering))
+            }
+
+            #[track_caller]
+            pub(crate) fn store(&self, value: $value, ordering: Ordering) {
+                self.0.store(value, replaced(ordering));
+            }
+
+            #[track_caller]
+            pub(crate) fn compare_exchange(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                self.0.compare_exchange(current, new, replaced(success), replaced(failure))
+            }
+
+            #[track_caller]
+            pub(crate) fn compare_exchange_weak(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                self.0.compare_exchange_weak(current, new, replaced(success), replaced(failure))
+            }
+
+            $(#[track_caller]
+            pub(crate) fn $more(&self, value: $value, ordering: Ordering) -> $value {
+                self.0.$more(value, replaced(ordering))
+            })*
+        }
+    };
+}
+
+atomic!(AtomicU64, u64, swap fetch_add fetch_sub fetch_max);
+atomic!(AtomicI64, i64, swap fetch_add fetch_sub fetch_max);
+
+/// For the counters, which begin at 0.
+impl Default for AtomicI64 {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
+pub(crate) use ::loom::sync::MutexGuard;
+
+/// loom's mutex behind `parking_lot`'s interface: nothing panics under a lock, so there is no poison to report.
+#[derive(Debug)]
+pub(crate) struct Mutex<T>(::loom::sync::Mutex<T>);
+
+impl<T> Mutex<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(::loom::sync::Mutex::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().expect("no thread panics while it holds this lock")
+    }
+
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        self.0.try_lock().ok()
+    }
+}

@@ -1,0 +1,180 @@
+//! The statistics as a list for metrics systems, and what has come since earlier ones.
+
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, Encoding, Figure, FigureValue, GrowableCuckooFilter, Stats};
+
+use super::clocks::amid_a_sweep;
+use super::one_bucket;
+use crate::support::{Filter, build, hashes};
+
+/// Statistics in which no two figures are equal, and none is 0.
+fn all_different() -> Stats {
+    let mut stats = Stats::default();
+    (stats.tables, stats.len, stats.capacity, stats.slots, stats.memory_usage) = (1, 2, 3, 4, 5);
+    (stats.load_factor, stats.false_positive_rate, stats.max_false_positive_rate) = (0.1, 0.2, 0.3);
+    (stats.relocations, stats.longest_path, stats.inserts_refused, stats.lookup_retries) = (10, 11, 12, 13);
+    (stats.lock_waits, stats.negatives_recorded, stats.false_positives_recorded) = (14, 15, 16);
+    (stats.clock_steps_back, stats.clock_jumps, stats.expired, stats.forgotten) = (20, 21, 22, 23);
+    (stats.forgotten_early_by, stats.sweeps) = (24, 25);
+    stats
+}
+
+/// The rows of the documentation's table: name, kind, unit, and the method or field that the figure is.
+fn documented() -> Vec<[String; 4]> {
+    let rows = include_str!("../../src/filter/figures.rs").lines().filter(|line| line.contains("| `cuckoo_filter_"));
+    rows.map(|row| {
+        let cells: Vec<_> = row.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
+        let (kind, unit) = cells[2].split_once(", ").unwrap_or((cells[2], ""));
+        [cells[1], kind, unit, cells[3].split('`').nth(1).unwrap()].map(str::to_owned)
+    })
+    .collect()
+}
+
+#[test]
+fn every_figure_is_listed_as_the_documentation_says() {
+    let stats = all_different();
+    let fields = |name: &str| match name {
+        "tables" => stats.tables as f64,
+        "len" => stats.len as f64,
+        "capacity" => stats.capacity as f64,
+        "slots" => stats.slots as f64,
+        "load_factor" => stats.load_factor,
+        "memory_usage" => stats.memory_usage as f64,
+        "false_positive_rate" => stats.false_positive_rate,
+        "max_false_positive_rate" => stats.max_false_positive_rate,
+        "longest_path" => stats.longest_path as f64,
+        "relocations" => stats.relocations as f64,
+        "inserts_refused" => stats.inserts_refused as f64,
+        "lookup_retries" => stats.lookup_retries as f64,
+        "lock_waits" => stats.lock_waits as f64,
+        "negatives_recorded" => stats.negatives_recorded as f64,
+        "false_positives_recorded" => stats.false_positives_recorded as f64,
+        "clock_steps_back" => stats.clock_steps_back as f64,
+        "clock_jumps" => stats.clock_jumps as f64,
+        "expired" => stats.expired as f64,
+        "forgotten" => stats.forgotten as f64,
+        "forgotten_early_by" => stats.forgotten_early_by as f64,
+        "sweeps" => stats.sweeps as f64,
+        _ => panic!("{name}"),
+    };
+    let figures: HashMap<_, _> = stats.figures().map(|figure| (figure.name, figure)).collect();
+    assert_eq!((figures.len(), stats.figures().count(), documented().len()), (21, 21, 21));
+    for [name, kind, unit, field] in documented() {
+        let Figure { help, unit: listed, value, .. } = figures[&*name];
+        let (is, value) = match value {
+            FigureValue::Counter(count) => ("counter", count as f64),
+            FigureValue::Gauge(value) => ("gauge", value),
+        };
+        assert_eq!((is, listed, value), (&*kind, &*unit, fields(&field)), "{name}");
+        assert_eq!(name.ends_with("_total"), is == "counter", "{name}");
+        assert!(help.ends_with('.'), "{name}: {help}");
+    }
+}
+
+/// What a type has no figure of is not listed.
+#[test]
+fn a_filter_lists_what_it_has() {
+    let filter = build(1000, Encoding::SemiSorted, 0.001);
+    assert_eq!(filter.stats().figures().count(), 15, "no clock");
+    assert_eq!(GrowableCuckooFilter::<u64>::with_capacity(10).stats().figures().count(), 15);
+    let figures: HashMap<_, _> = amid_a_sweep().stats().figures().map(|figure| (figure.name, figure.value)).collect();
+    assert_eq!((figures.len(), figures["cuckoo_filter_sweeps_total"]), (21, FigureValue::Counter(1)));
+}
+
+/// Counts of events are differences, and everything else is as it is now.
+#[test]
+fn what_has_come_since_is_said_of_all_counters_and_of_nothing_else() {
+    let (now, earlier) = (all_different(), all_different());
+    for (since, now) in now.since(&earlier).figures().zip(now.figures()) {
+        match now.value {
+            FigureValue::Counter(_) => assert_eq!(since.value, FigureValue::Counter(0), "{}", now.name),
+            FigureValue::Gauge(_) => assert_eq!(since, now),
+        }
+    }
+    assert_eq!(now.since(&earlier).observed_false_positive_rate(), None);
+    let mut before = all_different();
+    (before.inserts_refused, before.expired) = (2, 100);
+    let since = now.since(&before);
+    assert_eq!((since.inserts_refused, since.expired, since.longest_path), (10, 0, 11), "{since:?}");
+}
+
+/// The counters of a registry that adds up, with labels of its own.
+#[derive(Default)]
+struct Registry(HashMap<(String, &'static str), u64>);
+
+impl Registry {
+    fn record(&mut self, label: &str, stats: &Stats) {
+        for Figure { name, value, .. } in stats.figures() {
+            if let FigureValue::Counter(count) = value {
+                *self.0.entry((label.to_owned(), name)).or_default() += count;
+            }
+        }
+    }
+
+    fn refused(&self, label: &str) -> u64 {
+        self.0[&(label.to_owned(), "cuckoo_filter_inserts_refused_total")]
+    }
+}
+
+/// A filter that has refused this many inserts.
+fn that_has_refused(count: u64) -> Filter {
+    let filter = one_bucket();
+    hashes(0, filter.slots()).for_each(|key| filter.insert(&key).unwrap());
+    (0..count).for_each(|_| assert!(filter.insert(&hashes(100, 1).next().unwrap()).is_err()));
+    filter
+}
+
+/// The new filter may have counted less than the old one by then, or as much, or more; and the old one comes back.
+#[test]
+fn counters_go_on_when_a_filter_takes_the_place_of_another() {
+    let label = String::from("tenant ") + "7";
+    let current = RwLock::new(Arc::new(that_has_refused(5)));
+    let (mut registry, mut last) = (Registry::default(), Stats::default());
+    let mut total = 5;
+    let mut scrape = || {
+        let stats = current.read().unwrap().stats();
+        registry.record(&label, &stats.since(&last));
+        last = stats;
+        registry.refused(&label)
+    };
+    assert_eq!((scrape(), scrape()), (total, total));
+    let old = Arc::clone(&current.read().unwrap());
+    for refused in [0, 5, 3, 1000, 1000, 2] {
+        *current.write().unwrap() = Arc::new(that_has_refused(refused));
+        total += refused;
+        assert_eq!((scrape(), scrape()), (total, total), "after one that has refused {refused}");
+        current.read().unwrap().insert(&hashes(101, 1).next().unwrap()).unwrap_err();
+        total += 1;
+        assert_eq!(scrape(), total);
+    }
+    drop(old);
+}
+
+/// Whether memory of an earlier filter is used again or not.
+#[test]
+fn every_filter_is_another_one_and_stays_itself() {
+    let mut earlier = Stats::default();
+    for count in 1..100 {
+        let filter = ConcurrentCuckooFilter::<u64>::with_capacity(100);
+        filter.record_negatives(100 + count);
+        assert_eq!(filter.stats().since(&earlier).negatives_recorded, 100 + count);
+        earlier = filter.stats();
+        let empty = filter.empty_like().unwrap();
+        empty.record_negatives(1000);
+        assert_eq!(empty.stats().since(&earlier).negatives_recorded, 1000);
+    }
+    // Also while it grows.
+    let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
+    let mut relocations = 0;
+    let mut earlier = filter.stats();
+    for key in 0..20_000 {
+        filter.insert(&key).unwrap();
+        let stats = filter.stats();
+        relocations += stats.since(&earlier).relocations;
+        assert_eq!(relocations, stats.relocations);
+        earlier = stats;
+    }
+    assert!(relocations > 0 && filter.capacity() > 10_000);
+}
