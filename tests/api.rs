@@ -91,7 +91,8 @@ fn a_small_filter_takes_little_memory() {
         let one = bits(Filter::<u64>::with_capacity(capacity).memory_usage());
         let growable = GrowableCuckooFilter::<u64>::builder().capacity(capacity);
         let largest = bits(growable.clone().max_capacity(capacity).build().unwrap().memory_usage());
-        assert!(one <= most && largest <= 2.3 * most, "{capacity}: {one} bits a key, {largest} in one that can grow");
+        assert!(one <= most, "{capacity}: {one} bits a key");
+        assert!(largest <= 2.3 * most + bits(1_000), "{capacity}: {largest} bits a key in one that can grow");
         // If it may grow much larger, it needs more locks and counters, and longer fingerprints.
         let small = bits(growable.build().unwrap().memory_usage());
         assert!(small <= bits(8_500) + 60.0, "{capacity}: {small} bits a key");
@@ -240,7 +241,7 @@ fn capacity_0_builds_the_smallest_filter() {
     let filter = Filter::<u64>::with_capacity(0);
     assert_eq!((filter.slots(), filter.capacity()), (5, 5));
     let growable = GrowableCuckooFilter::<u64>::with_capacity(0);
-    assert_eq!(growable.capacity(), 7);
+    assert_eq!(growable.capacity(), 49);
     let maplet = ConcurrentCuckooMaplet::<u64>::builder().capacity(0).value_bits(4).build().unwrap();
     assert_eq!((maplet.slots(), maplet.capacity()), (8, 8));
     let minute = Duration::from_secs(60);

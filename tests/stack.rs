@@ -73,7 +73,8 @@ fn halves() -> Vec<(One, One)> {
 /// Filters that have grown.
 fn grown() -> Vec<Growable> {
     let fill = |rate| {
-        let filter = Growable::builder().capacity(100).false_positive_rate(rate).build().unwrap();
+        let builder = Growable::builder().capacity(100).max_capacity(1_000_000);
+        let filter = builder.false_positive_rate(rate).build().unwrap();
         (0..KEYS).for_each(|key| filter.insert(&key).unwrap());
         filter
     };

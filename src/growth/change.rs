@@ -10,9 +10,9 @@
 //! is added unless another thread has taken the room. Each further turn is due to a copy that another thread has added,
 //! and free slots run out. So contention alone is never a reason to fail.
 //!
-//! An insert that fails has added nothing, taken nothing out, and not let the table grow: it grows only for a table that
-//! has more items than it is made for, or, while it is small, more than [`LEAST_LOAD`] of that. (Keys of one class are
-//! counted first: the table does not grow for them.)
+//! An insert that fails has added nothing and taken nothing out. If there is no room for it, the table grows as long as it has
+//! at least [`LEAST_LOAD`] of the items that it is made for. (Keys of one class are counted first: the table does not grow
+//! for them.)
 
 use crate::error::insert::{InsertBatchError, InsertError};
 use crate::error::kind::FilterKind;
@@ -41,13 +41,9 @@ const SEARCHES: u32 = if cfg!(ccf_model) { 1 } else { 4 };
 /// How many groups an insert splits that finds no room.
 const GROUPS_PER_INSERT: usize = 2;
 
-/// A table of at most this many buckets grows when an insert finds no room although it has fewer items than it is made
-/// for: in a small table, a few keys may by chance have the same two buckets. In a larger one that practically does not
-/// happen, since the table is less full than it could be.
-const SMALL: usize = 2048;
-
-/// The share of what it is made for that such a table must have. So keys that were chosen to collide cannot drive the
-/// memory beyond a fixed multiple of what the keys need.
+/// The share of what it is made for that a table must have to grow for an insert that finds no room. (In a small table, a few
+/// keys may by chance have the same two buckets. In any other, keys of several copies each may have.) So keys that were
+/// chosen to collide cannot drive the memory beyond a fixed multiple of what the keys need.
 const LEAST_LOAD: f64 = 0.25;
 
 impl GrowingTable {
@@ -168,10 +164,8 @@ impl GrowingTable {
                 }
             }
         });
-        let is_small = state.buckets() <= SMALL && len as f64 >= LEAST_LOAD * capacity as f64;
         if let Err(InsertError::Full { .. }) = result
-            && is_small
-            && !is_crowded
+            && len as f64 >= LEAST_LOAD * capacity as f64
         {
             return self.split_group().err().map(Err);
         }

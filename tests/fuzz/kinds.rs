@@ -161,11 +161,11 @@ fn use_one_table(filter: &OneTable) {
 
 fn use_growable(filter: &Growable) {
     add_and_remove!(filter);
-    // Inserts until the filter grows and a little further, if growth is near.
-    let (len, tables) = (filter.len(), filter.tables());
+    // Inserts until the filter grows, if growth is near.
+    let (len, capacity) = (filter.len(), filter.capacity());
     let mut added = Vec::new();
     for hash in hashes(400).skip(20) {
-        if filter.tables() > tables || filter.insert_hash(hash).is_err() {
+        if filter.capacity() > capacity || filter.insert_hash(hash).is_err() {
             break;
         }
         added.push(hash);

@@ -16,8 +16,11 @@ const SCHEMA: usize = 19;
 /// The bytes of the header after the schema: a flag, a position, the length of the attachment, a seal (a checksum).
 const AFTER_SCHEMA: usize = 17;
 
-/// The bytes of the fields that a growable filter has besides its table: encoding, bits, doublings, level, buckets.
-const HEAD: usize = 12;
+/// The bytes of the fields that a growable filter has besides its table: encoding, bits, doublings, buckets at first.
+const HEAD: usize = 11;
+
+/// The number of buckets of a growable filter is a multiple of this.
+const GROUP: usize = 32;
 
 /// The bytes of the field that a maplet has besides its table: the bits of a value.
 const HEAD_OF_MAPLET: usize = 1;
@@ -48,14 +51,14 @@ static HEADER: LazyLock<Vec<u8>> = LazyLock::new(|| {
     header
 });
 
-/// The first three fields of a growable filter, and the layouts of its table at the levels that follow from them.
+/// The first three fields of a growable filter, its number of buckets at first and at its largest size, and the layouts of
+/// its buckets by depth.
 struct Growth {
     head: [u8; 3],
-    layouts: Vec<[u8; 3]>,
+    first: usize,
+    largest: usize,
+    layouts: [[u8; 3]; 32],
 }
-
-/// How often a growable filter can have grown. Tables of more levels do not fit into the longest input.
-const LEVELS: usize = 9;
 
 static GROWTHS: LazyLock<Vec<Growth>> = LazyLock::new(|| {
     use Encoding::{Plain, SemiSorted};
@@ -79,17 +82,17 @@ fn growth(rate: f64, encoding: Option<Encoding>) -> Growth {
     // The largest size is not far, so there are several layouts.
     let filter = builder.max_capacity(2_000).build().unwrap();
     let at = SCHEMA + 1 + AFTER_SCHEMA + SEAL;
-    let mut head = [0; 3];
-    let mut layouts = Vec::new();
-    for _ in 0..LEVELS {
+    let mut layouts = [[0; 3]; 32];
+    loop {
         let snapshot = filter.snapshot(None, &[]);
-        head.copy_from_slice(&snapshot[at..at + 3]);
-        layouts.push(snapshot[at + HEAD + SEAL..][..3].try_into().unwrap());
+        let section = &snapshot[at + HEAD + SEAL..];
+        let buckets = number(&section[3..11]);
+        layouts[buckets.ilog2() as usize].copy_from_slice(&section[..3]);
         if filter.reserve(filter.capacity() + 1).is_err() {
-            break;
+            let (head, first) = (snapshot[at..at + 3].try_into().unwrap(), number(&snapshot[at + 3..at + HEAD]));
+            return Growth { head, first: first as usize, largest: buckets as usize, layouts };
         }
     }
-    Growth { head, layouts }
 }
 
 /// Makes everything that the repair needs, and all decode tables, so that no input is charged for it.
@@ -202,29 +205,24 @@ fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
             section[..3].copy_from_slice(&layout);
         }
         section[3..11].copy_from_slice(&(buckets as u64).to_le_bytes());
-        // Of a filter that grows, the fingerprints have eight low bits that are not all 0.
-        hold_what_it_can(section, payload_bits, if kind == Growable::NUMBER { 8 } else { 32 });
-        [section[0], section[1], section[2]]
+        section
     };
     match kind {
         OneTable::NUMBER if len >= SECTION + 8 => {
-            section(None, buckets_in(len));
+            hold_what_it_can(section(None, buckets_in(len)), payload_bits);
         }
         Maplet::NUMBER | Expiring::NUMBER if len >= SECTION + 2 * 8 => {
-            section(None, buckets_in(len));
+            hold_what_it_can(section(None, buckets_in(len)), payload_bits);
         }
-        Growable::NUMBER if len >= SECTION + 2 * 8 => {
+        Growable::NUMBER if len >= SECTION + GROUP * 8 => {
             let growth = &GROWTHS[usize::from(head[1]) % GROWTHS.len()];
-            let fit = (len - SECTION) / 8;
-            let mut level = usize::from(head[3]) % growth.layouts.len();
-            while fit >> level < 2 {
-                level -= 1;
-            }
-            let first = (fit >> level) / 2 * 2;
+            let buckets = ((len - SECTION) / 8 / GROUP * GROUP).min(growth.largest);
+            let Some(more) = buckets.checked_sub(growth.first) else { return };
+            let first = growth.first + usize::from(head[3]) % (more / GROUP + 1) * GROUP;
             head[..3].copy_from_slice(&growth.head);
-            head[3] = level as u8;
-            head[4..HEAD].copy_from_slice(&(first as u64).to_le_bytes());
-            section(Some(growth.layouts[level]), first << level);
+            head[3..HEAD].copy_from_slice(&(first as u64).to_le_bytes());
+            let layout = growth.layouts[buckets.ilog2() as usize];
+            hold_what_grows(section(Some(layout), buckets), buckets, growth);
         }
         _ => (),
     }
@@ -278,7 +276,7 @@ fn buckets_in(len: usize) -> usize {
 /// Sets the count of a section to the copies that it has, if the section has a valid layout, with this many bits of
 /// a value or an end. Clears the bits that a plain bucket never sets, including those of a value without a
 /// fingerprint.
-fn hold_what_it_can(section: &mut [u8], payload_bits: u32, never_zero: u32) {
+fn hold_what_it_can(section: &mut [u8], payload_bits: u32) {
     let (header, rest) = section.split_at_mut(15);
     let [encoding, slots, bits] = [header[0], header[1], header[2]].map(u32::from);
     let Some(low) = bits.checked_sub(4 * encoding).filter(|&low| (1..=32).contains(&low)) else { return };
@@ -293,7 +291,33 @@ fn hold_what_it_can(section: &mut [u8], payload_bits: u32, never_zero: u32) {
         if encoding == 0 {
             word &= u64::MAX.checked_shr(64 - slots * lane).unwrap_or(0);
             for at in (0..slots).map(|slot| slot * lane) {
-                if word >> at & ((1 << low.min(never_zero)) - 1) == 0 {
+                if word >> at & ((1 << low) - 1) == 0 {
+                    word &= !(((1 << lane) - 1) << at);
+                }
+            }
+        }
+        copies += (0..slots).filter(|slot| word >> (slot * lane) & ((1 << lane) - 1) != 0).count() as u64;
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    count.copy_from_slice(&copies.to_le_bytes());
+}
+
+/// The same for the buckets of a filter that grows, which have two depths. The eight low bits of a slot that is taken are
+/// never all 0, and a slot may have more bits than are stored.
+fn hold_what_grows(section: &mut [u8], buckets: usize, growth: &Growth) {
+    let (words, count) = section[15..].split_at_mut(8 * buckets);
+    let level = buckets.ilog2() as usize;
+    let mut copies = 0u64;
+    for (nth, bytes) in words.chunks_exact_mut(8).enumerate() {
+        let is_split = nth + (1 << level) < buckets || nth >= 1 << level;
+        let [encoding, slots, stored_bits] = growth.layouts[level + usize::from(is_split)].map(u32::from);
+        let mut word = number(bytes);
+        let lane = if encoding == 0 { 64 / slots } else { [22, 17, 14, 12][slots as usize - 3] - 4 };
+        if encoding == 0 {
+            word &= u64::MAX >> (64 - slots * lane);
+            for at in (0..slots).map(|slot| slot * lane) {
+                word &= !(((1 << lane) - (1 << stored_bits)) << at);
+                if word >> at & 0xff == 0 {
                     word &= !(((1 << lane) - 1) << at);
                 }
             }
