@@ -4,7 +4,7 @@
 //!
 //! | part | what |
 //! |---|---|
-//! | `lookups` | lookups, single and batched, at rest and amid a doubling, beside a fixed filter of as many bytes |
+//! | `lookups` | lookups, single and batched, at four sizes, beside a fixed filter of as many bytes |
 //! | `inserts` | inserts of `N` keys into a filter that grows, beside a fixed one of the final size |
 //! | `longest` | the longest of these inserts. Ask for this part alone: see below |
 //! | `sizes` | the memory and the false-positive rate at every size, up to `N` keys |
@@ -14,9 +14,9 @@
 //! `N` is 50 million, or 2 million with `--quick`. All work is that of one thread, and is timed by its processor time.
 //! Two sides of a comparison run by turns, and each ratio compares two runs of one round.
 //!
-//! The allocator of glibc takes a new table from memory that it has to clear if the process has freed a larger one before,
-//! up to 32 MB. The insert that begins a doubling then takes 0.2 ms longer for each megabyte. So `longest` needs a process
-//! of its own.
+//! The allocator of glibc takes a new segment from memory that it has to clear if the process has freed a larger one before,
+//! up to 32 MB. The insert that needs it then takes 0.2 ms longer for each megabyte. So `longest` needs a process of its
+//! own.
 
 mod doubling;
 mod filters;

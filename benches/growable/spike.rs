@@ -34,12 +34,12 @@ pub(crate) fn table(most: u64, length: Duration) -> Vec<Vec<String>> {
         (format!("shrunk, in {took:.0} µs"), shrunk, FEW),
     ];
     let singles = || LOOKUPS.into_iter().filter(|lookups| !lookups.batched);
-    let head = ["", "keys", "tables", "KiB", "bits a key"].map(String::from).into_iter();
+    let head = ["", "keys", "KiB", "bits a key"].map(String::from).into_iter();
     let mut rows = vec![head.chain(singles().map(|lookups| format!("{}, ns", lookups.name))).collect::<Vec<_>>()];
     rows.extend(states.iter().map(|(name, filter, len)| {
         let memory = filter.memory_usage() as f64;
         let bits = format!("{:.1}", memory * 8.0 / *len as f64);
-        vec![name.clone(), len.to_string(), filter.tables().to_string(), format!("{:.1}", memory / 1024.0), bits]
+        vec![name.clone(), len.to_string(), format!("{:.1}", memory / 1024.0), bits]
     }));
     for lookups in singles() {
         let mut times = states.each_ref().map(|_| Vec::new());

@@ -22,6 +22,7 @@ use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
 use crate::table::counters::Counters;
 use crate::table::expiring::clock::Reading;
+#[cfg(feature = "snapshot")]
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::traits::{AnyTable, Facts, OneTable};
 use crate::table::image::absorb::{Absorbed, Image, read};
