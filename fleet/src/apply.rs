@@ -57,7 +57,7 @@ fn apply_revision(
         match event.kind() {
             Kind::Put => match shared.secret.end(id, &kv.value) {
                 Some(end) => {
-                    known.put(&shared.settings, hash, end, before)?;
+                    known.put(&shared.settings, hash, end, before.or_else(|| known.entry_of_missing(id)))?;
                     known.found(id);
                 }
                 None => {

@@ -187,6 +187,15 @@ impl Known {
         }
     }
 
+    /// The end of a token that is not back: the filter still has its entry.
+    pub(crate) fn entry_of_missing(&self, id: TokenId) -> Option<u64> {
+        if self.not_back.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        missing.get(&id).filter(|(_, is_back)| !is_back).map(|(end, _)| *end)
+    }
+
     /// The end of a token that somebody has deleted.
     pub(crate) fn missing_end(&self, id: TokenId) -> Option<u64> {
         if self.is_none_missing() {

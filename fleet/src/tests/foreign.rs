@@ -177,4 +177,5 @@ async fn a_deletion_that_is_mended_while_a_question_is_under_way_lets_no_token_p
     while let Some(asked) = asking.join_next().await {
         asked.unwrap();
     }
+    assert_eq!((node.health().len, node.shared().tallies.joins.load(Ordering::SeqCst)), (Some(1), 1), "one entry");
 }
