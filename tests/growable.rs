@@ -442,7 +442,7 @@ fn memory_grows_with_the_keys() {
             grown.push(now);
         }
         // And so it shrinks.
-        for keys in (0..10).rev().map(|nth| 100_000 + nth * 30_000) {
+        for keys in (0..10).rev().map(|nth| 100_000 + 30_000 * nth) {
             remove_all(&filter, keys..filter.len() as u64);
             filter.shrink_to_fit();
             let (now, then) = (filter.memory_usage(), grown[keys as usize - 100_000]);
