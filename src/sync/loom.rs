@@ -101,6 +101,12 @@ atomic!(AtomicPtr<T>, *mut T, swap);
 atomic!(AtomicU64, u64, swap fetch_add fetch_sub fetch_max);
 atomic!(AtomicI64, i64, swap fetch_add fetch_sub fetch_max);
 
+impl Default for AtomicI64 {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
 pub(crate) use ::loom::sync::MutexGuard;
 
 /// loom's mutex behind `parking_lot`'s interface: nothing panics under a lock, so there is no poison to report.
