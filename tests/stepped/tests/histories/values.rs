@@ -296,6 +296,6 @@ fn histories_under_random_schedules_are_linearizable() {
 without! {
     random_schedules, in at most 40_000 worlds:
     AddValueWithoutBump from 194, AddValueWithoutLock from 12, InsertIfAbsentWithoutLock,
-    LookupWithoutVersion from 24, RelocateWithoutBump from 3_559, RemoveWithoutBump, ReplaceAddsFirst,
-    ReplaceSetsNothingAside, ReplaceTakesFirst, ReplaceWithoutBump from 3_700, ReplaceWithoutLock from 50
+    LookupWithoutVersion from 24, RelocateWithoutBump from 3_559, RemoveWithoutBump from 3_076, ReplaceAddsFirst,
+    ReplaceSetsNothingAside, ReplaceTakesFirst, ReplaceWithoutBump from 4_739, ReplaceWithoutLock from 117
 }
