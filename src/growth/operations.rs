@@ -61,10 +61,10 @@ impl Growth {
                 return true;
             }
             if self.is_still(phase) {
-                return false;
+                return self.common.counters.removal(false);
             }
         }
-        self.remove_amid(hash)
+        self.common.counters.removal(self.remove_amid(hash))
     }
 
     /// `remove` where there may be two tables.
