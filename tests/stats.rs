@@ -16,11 +16,12 @@ fn one_bucket() -> Filter {
 }
 
 /// The events that a filter has counted, in the order of the fields.
-fn events(stats: &Stats) -> [u64; 7] {
+fn events(stats: &Stats) -> [u64; 8] {
     [
         stats.relocations,
         stats.longest_path,
         stats.inserts_refused,
+        stats.removals_not_found,
         stats.lookup_retries,
         stats.lock_waits,
         stats.negatives_recorded,
@@ -34,7 +35,7 @@ fn a_new_filter_has_counted_nothing_and_knows_its_size() {
         let filter = build(1000, encoding, rate);
         let stats = filter.stats();
         assert_eq!((stats.tables, stats.len, stats.load_factor), (1, 0, 0.0));
-        assert_eq!(events(&stats), [0; 7]);
+        assert_eq!(events(&stats), [0; 8]);
         assert_eq!(stats.observed_false_positive_rate(), None);
         assert_eq!((stats.capacity, stats.slots), (filter.capacity(), filter.slots()));
         assert_eq!(stats.memory_usage, filter.memory_usage());
@@ -283,6 +284,7 @@ fn stats_are_serialized_by_the_names_of_their_fields() {
         "relocations": stats.relocations,
         "longest_path": stats.longest_path,
         "inserts_refused": 0,
+        "removals_not_found": 0,
         "lookup_retries": 0,
         "lock_waits": 0,
         "clock_steps_back": 0,
@@ -303,3 +305,6 @@ mod clocks;
 
 #[path = "stats/figures.rs"]
 mod figures;
+
+#[path = "stats/removals.rs"]
+mod removals;

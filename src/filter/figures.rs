@@ -51,6 +51,7 @@ impl Stats {
     /// | `cuckoo_filter_longest_path` | gauge | [`longest_path`](Self::longest_path) |
     /// | `cuckoo_filter_relocations_total` | counter | [`relocations`](Self::relocations) |
     /// | `cuckoo_filter_inserts_refused_total` | counter | [`inserts_refused`](Self::inserts_refused) |
+    /// | `cuckoo_filter_removals_not_found_total` | counter | [`removals_not_found`](Self::removals_not_found) |
     /// | `cuckoo_filter_lookup_retries_total` | counter | [`lookup_retries`](Self::lookup_retries) |
     /// | `cuckoo_filter_lock_waits_total` | counter | [`lock_waits`](Self::lock_waits) |
     /// | `cuckoo_filter_negatives_recorded_total` | counter | [`negatives_recorded`](Self::negatives_recorded) |
@@ -128,6 +129,11 @@ impl Stats {
                 "cuckoo_filter_inserts_refused_total",
                 self.inserts_refused,
                 "Inserts that failed for lack of room.",
+            ),
+            Figure::counter(
+                "cuckoo_filter_removals_not_found_total",
+                self.removals_not_found,
+                "Removals that found nothing.",
             ),
             Figure::counter(
                 "cuckoo_filter_lookup_retries_total",
@@ -234,10 +240,11 @@ impl Stats {
     }
 
     /// The counts of events.
-    fn counters(&mut self) -> [&mut u64; 11] {
+    fn counters(&mut self) -> [&mut u64; 12] {
         [
             &mut self.relocations,
             &mut self.inserts_refused,
+            &mut self.removals_not_found,
             &mut self.lookup_retries,
             &mut self.lock_waits,
             &mut self.clock_steps_back,

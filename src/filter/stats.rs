@@ -59,6 +59,13 @@ pub struct Stats {
     /// How many inserts were refused with an [`InsertError`](crate::InsertError). Of a batch, only the key that was
     /// refused counts.
     pub inserts_refused: u64,
+    /// How many removals found nothing: each call of `remove` or another form of it that returned `false`, and each such
+    /// answer in a batch. In an `ExpiringCuckooFilter` these include removals of entries that had expired.
+    ///
+    /// If this grows although your program removes only what it has inserted, it does not: some key is removed twice, or was
+    /// never inserted. A share of such removals, about [`false_positive_rate`](Self::false_positive_rate), is not counted
+    /// here: each of those took a present key away that looks the same.
+    pub removals_not_found: u64,
     /// How often a lookup had to look again because another thread had just moved or removed something in the same
     /// stripe, had added something there (in a maplet), or had moved the clock (if entries expire). This counts each
     /// repeated look of `contains`, `values`, batches and `insert_if_absent`. If one key of a batch was disturbed, up
@@ -139,6 +146,7 @@ impl Stats {
             relocations: counts.relocations,
             longest_path: counts.longest_path,
             inserts_refused: counts.inserts_refused,
+            removals_not_found: counts.removals_not_found,
             lookup_retries: counts.lookup_retries,
             lock_waits: counts.lock_waits,
             clock_steps_back: 0,

@@ -186,7 +186,7 @@ impl GrowingTable {
         if removed {
             self.counters.add_len(-1);
         }
-        removed
+        self.counters.removal(removed)
     }
 
     /// `insert` for many, in their order.

@@ -104,7 +104,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         self.remove_item(layout, item, hash, true)
     }
 
-    /// Removes a copy of the item, which is one of this hash. `counts` says whether to count the removal.
+    /// Removes a copy of the item, which is one of this hash. `counts` says whether to count the removal, or
+    /// that there was nothing to remove.
     #[inline(always)]
     pub(super) fn remove_item(&self, layout: impl Layout, item: Item, hash: u64, counts: bool) -> bool {
         match self.stripe(item.sum).try_lock_unless(Fault::RemoveWithoutLock) {
@@ -127,7 +128,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let (first, second) = (self.load(item.first), self.load(item.second));
         let (in_first, copy) = layout.place(first, second, item.entry);
         if !copy.exists() {
-            return false;
+            return if counts { self.nothing_to_remove(guard) } else { false };
         }
         let bucket = select_unpredictable(in_first, item.first, item.second);
         if self.is_being_saved() || !self.take(&guard, bucket, copy.bucket, layout.without(copy), TakeFaults::REMOVE) {
@@ -151,7 +152,15 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     #[cold]
     #[inline(never)]
     fn remove_locked_slow(&self, guard: Guard<'_>, hash: u64, payload: u16, counts: bool) -> bool {
-        self.take_any(&guard, self.item_with(hash, payload), counts)
+        let removed = self.take_any(&guard, self.item_with(hash, payload), counts);
+        if counts { self.common.counters.removal(removed) } else { removed }
+    }
+
+    /// `remove_item` where there is nothing to remove.
+    #[cold]
+    #[inline(never)]
+    fn nothing_to_remove(&self, _guard: Guard<'_>) -> bool {
+        self.common.counters.removal(false)
     }
 
     /// Takes a copy of the item out of either bucket. The guard is that of its stripe.

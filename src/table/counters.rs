@@ -23,6 +23,8 @@ pub(crate) struct Counters {
     shards: Box<[Shard]>,
     /// The number of the filter whose counts these are. No other filter of this process has it.
     filter: u64,
+    /// The most relocations that one path took. Not in the shards: it hardly ever changes.
+    longest_path: Tally,
 }
 
 /// The number of the next filter. Not 0, which is that of none.
@@ -38,8 +40,8 @@ struct Shard {
     /// It may be negative in one shard: one thread may insert an item and another remove it.
     len: AtomicI64,
     relocations: Tally,
-    longest_path: Tally,
     inserts_refused: Tally,
+    removals_not_found: Tally,
     lookup_retries: Tally,
     lock_waits: Tally,
     negatives_recorded: Tally,
@@ -47,7 +49,7 @@ struct Shard {
 }
 
 /// The counts of all threads together. Sums are modulo 2⁶⁴.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Counts {
     /// How many items there are.
     pub(crate) len: usize,
@@ -57,6 +59,8 @@ pub(crate) struct Counts {
     pub(crate) longest_path: u64,
     /// Inserts for which there was no room.
     pub(crate) inserts_refused: u64,
+    /// Removals for which there was nothing.
+    pub(crate) removals_not_found: u64,
     /// Looks that were repeated because a version had changed.
     pub(crate) lookup_retries: u64,
     /// Locks of stripes that were not free at once.
@@ -64,22 +68,6 @@ pub(crate) struct Counts {
     /// As recorded by the caller, like the next.
     pub(crate) negatives_recorded: u64,
     pub(crate) false_positives_recorded: u64,
-}
-
-impl Counts {
-    /// The counts of two tables as one: their sums, and the maximum of the longest paths.
-    pub(crate) fn merge(self, other: Self) -> Self {
-        Self {
-            len: self.len.wrapping_add(other.len),
-            relocations: self.relocations.wrapping_add(other.relocations),
-            longest_path: self.longest_path.max(other.longest_path),
-            inserts_refused: self.inserts_refused.wrapping_add(other.inserts_refused),
-            lookup_retries: self.lookup_retries.wrapping_add(other.lookup_retries),
-            lock_waits: self.lock_waits.wrapping_add(other.lock_waits),
-            negatives_recorded: self.negatives_recorded.wrapping_add(other.negatives_recorded),
-            false_positives_recorded: self.false_positives_recorded.wrapping_add(other.false_positives_recorded),
-        }
-    }
 }
 
 /// The number of shards for a table of this many buckets. A small table need not pay for shards, since threads share
@@ -107,6 +95,7 @@ impl Counters {
         Some(Self {
             shards: boxed_slice(elements(shards), Shard::default)?,
             filter: NEXT_FILTER.fetch_add(1, Ordering::Relaxed),
+            longest_path: Tally::new(0),
         })
     }
 
@@ -142,16 +131,28 @@ impl Counters {
 
     /// Counts the hops of a path that were carried out.
     pub(crate) fn relocated(&self, hops: u64) {
-        let shard = self.shard();
-        shard.relocations.fetch_add(hops, Ordering::Relaxed);
+        self.shard().relocations.fetch_add(hops, Ordering::Relaxed);
         // The path is hardly ever longer than before. The test saves an exchange.
-        if shard.longest_path.load(Ordering::Relaxed) < hops {
-            shard.longest_path.fetch_max(hops, Ordering::Relaxed);
+        if self.longest_path.load(Ordering::Relaxed) < hops {
+            self.longest_path.fetch_max(hops, Ordering::Relaxed);
         }
     }
 
     pub(crate) fn insert_refused(&self) {
         self.shard().inserts_refused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a removal that has found nothing; returns whether it has found something.
+    pub(crate) fn removal(&self, found: bool) -> bool {
+        if !found {
+            self.removals_not_found(1);
+        }
+        found
+    }
+
+    /// This many removals have found nothing.
+    pub(crate) fn removals_not_found(&self, count: u64) {
+        self.shard().removals_not_found.fetch_add(count, Ordering::Relaxed);
     }
 
     #[cold]
@@ -190,19 +191,20 @@ impl Counters {
     /// All counts. Each is as exact as [`len`](Self::len), but they are not all of the same moment.
     #[inline(never)]
     pub(crate) fn counts(&self) -> Counts {
-        let of_shard = |shard: &Shard| Counts {
-            len: 0,
-            relocations: shard.relocations.load(Ordering::Relaxed),
-            longest_path: shard.longest_path.load(Ordering::Relaxed),
-            inserts_refused: shard.inserts_refused.load(Ordering::Relaxed),
-            lookup_retries: shard.lookup_retries.load(Ordering::Relaxed),
-            lock_waits: shard.lock_waits.load(Ordering::Relaxed),
-            negatives_recorded: shard.negatives_recorded.load(Ordering::Relaxed),
-            false_positives_recorded: shard.false_positives_recorded.load(Ordering::Relaxed),
+        let sum = |count: fn(&Shard) -> &Tally| {
+            self.shards().map(|shard| count(shard).load(Ordering::Relaxed)).fold(0, u64::wrapping_add)
         };
-        let counts = self.shards().map(of_shard).fold(Counts::default(), Counts::merge);
-        // Computed separately: it is a sum of shards that may be negative.
-        Counts { len: self.len(), ..counts }
+        Counts {
+            len: self.len(),
+            relocations: sum(|shard| &shard.relocations),
+            longest_path: self.longest_path.load(Ordering::Relaxed),
+            inserts_refused: sum(|shard| &shard.inserts_refused),
+            removals_not_found: sum(|shard| &shard.removals_not_found),
+            lookup_retries: sum(|shard| &shard.lookup_retries),
+            lock_waits: sum(|shard| &shard.lock_waits),
+            negatives_recorded: sum(|shard| &shard.negatives_recorded),
+            false_positives_recorded: sum(|shard| &shard.false_positives_recorded),
+        }
     }
 }
 
@@ -213,25 +215,15 @@ mod tests {
     #[test]
     fn the_counts_of_all_shards_are_added_up() {
         let shards = boxed_slice(elements(8), Shard::default).expect("memory");
-        let counters = Counters { shards, filter: 1 };
-        std::thread::scope(|scope| (0..8).for_each(|_| _ = scope.spawn(|| counters.add_len(3))));
-        assert_eq!(counters.len(), 24);
-    }
-
-    #[test]
-    fn counts_of_two_tables_add_up_and_the_longer_path_counts() {
-        let counts = |n: u64| Counts {
-            len: n as usize,
-            relocations: 10 * n,
-            longest_path: 7 - n,
-            inserts_refused: 20 * n,
-            lookup_retries: 30 * n,
-            lock_waits: 40 * n,
-            negatives_recorded: 50 * n,
-            false_positives_recorded: 60 * n,
+        let counters = Counters { shards, filter: 1, longest_path: Tally::new(0) };
+        let count = |nth| {
+            counters.add_len(3);
+            counters.relocated(nth);
+            counters.removals_not_found(2);
         };
-        for (one, other) in [(1, 2), (2, 1)] {
-            assert_eq!(counts(one).merge(counts(other)), Counts { longest_path: 6, ..counts(3) });
-        }
+        std::thread::scope(|scope| (0..8).for_each(|nth| _ = scope.spawn(move || count(nth))));
+        let counts = counters.counts();
+        assert_eq!((counters.len(), counts.len, counts.relocations, counts.longest_path), (24, 24, 28, 7));
+        assert_eq!((counts.removals_not_found, counts.inserts_refused), (16, 0));
     }
 }

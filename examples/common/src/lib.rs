@@ -2,13 +2,11 @@
 //!
 //! - [`option_values`]: parsers for the values of options;
 //! - [`machine`]: the number of hardware threads;
-//! - [`leftovers`]: files that a killed process has left behind;
 //! - [`secret_file`]: files that hold a secret.
 //!
 //! It depends only on the standard library. So the dependencies of an example are those that the example itself
 //! needs.
 
-pub mod leftovers;
 pub mod machine;
 pub mod option_values;
 pub mod secret_file;

@@ -1,4 +1,6 @@
-//! The filter and the store, in step.
+//! A filter in front of a key-value store, in step with it: with concurrent writers, and across a crash.
+//!
+//! This file needs nothing else of this example. [`Store`] says what a database must provide.
 //!
 //! # What holds
 //! Call a key *committed* from the commit that adds it to the commit that removes it.
@@ -26,27 +28,59 @@
 //!
 //! Readers take no lock. A get that begins after a put has returned finds the key: the copy was there before the
 //! commit. A get that uses a filter that [`Cache::rebuild`] has replaced took it before, when it had all keys.
+//!
+//! # How the filter outlives the process
+//! A scan of all keys always makes the right filter, but it takes long in a large store. So [`Cache::snapshot`] saves
+//! the filter now and then. The next start loads it and replays the log since then. That is right only if the filter
+//! had exactly what the store had at one sequence. An entry that is replayed on a filter that has it already would add
+//! a copy too many, or remove the copy of another key.
+//!
+//! 1. Begin: under the writers' lock, read the sequence and call `begin_save`. So each write is in both the store and
+//!    the filter, or has not begun. Changes after that are not in the snapshot. Writers go on meanwhile.
+//! 2. Announce: tell the store that a snapshot of this sequence may come, and its *id*, a random number.
+//! 3. Write: put the new file in the place of the old one, in one durable step.
+//! 4. Settle: tell the store that only this snapshot counts. The store drops the log before the sequence.
+//!
+//! | the process dies | the file is | the store knows it by | and the log |
+//! |---|---|---|---|
+//! | before the end of 3 | the previous one | the id settled last | reaches back to it |
+//! | between 3 and 4 | the new one | the id announced | reaches back further than it |
+//! | after 4 | the new one | the id settled | reaches back to it |
+//!
+//! So after the first snapshot there is a usable one at every moment. The store takes only snapshots whose ids it
+//! knows. So it refuses one of another store, and one that is newer than a store that was restored from a copy. That
+//! holds even if the store has made as many changes since then: they were other changes. [`Cache::open`] checks more.
+//! The answer to any doubt is a scan. An empty filter would deny every key.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 use arc_swap::ArcSwap;
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError, Loader, StableHashBuilder};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::{Change, Filter, Store, WriteError, snapshot};
+/// The filter in front of a store. Its hash is stable, so that another process can load a snapshot.
+pub type Filter = ConcurrentCuckooFilter<[u8], StableHashBuilder>;
+
+/// What the keys of the filter are. Change it if the keys are hashed in another way, or if the attachment changes.
+pub const SCHEMA: &str = "db-cache: bytes; id attached; version 2";
+
+/// The share of gets of absent keys that may go to the store.
+pub const FALSE_POSITIVE_RATE: f64 = 0.001;
 
 /// A store and, in front of it, a filter that knows which keys are not in it. Threads share it by reference.
 ///
 /// The [module](self) describes how the two are kept in step.
-#[expect(missing_debug_implementations, reason = "a store need not have one")]
+#[allow(missing_debug_implementations, reason = "a store need not have one")]
 pub struct Cache {
     /// Only look at it: changes must go through the cache.
     pub store: Arc<dyn Store>,
-    pub(crate) snapshot: PathBuf,
+    snapshot: PathBuf,
     /// Held while a snapshot is made, so that there is one at a time.
-    pub(crate) snapshots: Mutex<()>,
+    snapshots: Mutex<()>,
     filter: ArcSwap<Filter>,
     /// The writers' lock, and whether the filter is known to have exactly what the store has.
     in_step: Mutex<bool>,
@@ -61,9 +95,9 @@ impl Cache {
     /// Only this cache may change the store and the file of the snapshot.
     pub fn open(store: Arc<dyn Store>, snapshot: impl Into<PathBuf>, capacity: usize) -> Result<Self> {
         let snapshot = snapshot.into();
-        let (filter, restored) = match snapshot::load(&*store, &snapshot, capacity) {
+        let (filter, restored) = match load(&*store, &snapshot, capacity) {
             Ok((filter, replayed)) => (filter, Ok(replayed)),
-            Err(reason) => (snapshot::scan(&*store, capacity)?, Err(reason)),
+            Err(reason) => (scan(&*store, capacity)?, Err(reason)),
         };
         let (filter, in_step) = (ArcSwap::from_pointee(filter), Mutex::new(true));
         Ok(Self { store, snapshot, snapshots: Mutex::new(()), filter, in_step, restored })
@@ -128,13 +162,28 @@ impl Cache {
     /// For a filter that is full, and after a failed commit. Writers wait meanwhile, and readers go on.
     pub fn rebuild(&self, capacity: usize) -> Result<()> {
         let mut in_step = self.in_step.lock();
-        self.filter.store(Arc::new(snapshot::scan(&*self.store, capacity)?));
+        self.filter.store(Arc::new(scan(&*self.store, capacity)?));
         *in_step = true;
         Ok(())
     }
 
+    /// Saves the filter to its file, from which the next [`open`](Self::open) will load it. Readers and writers go on
+    /// meanwhile.
+    pub fn snapshot(&self) -> Result<()> {
+        let _one_at_a_time = self.snapshots.lock();
+        let no_writes = self.lock()?;
+        let filter = self.filter();
+        let (sequence, save) = (self.store.state()?.sequence, filter.begin_save()?);
+        drop(no_writes);
+        let id = getrandom::u64()?;
+        self.store.announce(id, sequence)?;
+        let save = save.position(sequence).attachment(id.to_le_bytes());
+        save.write_to_path(&self.snapshot).with_context(|| format!("can't write '{}'", self.snapshot.display()))?;
+        self.store.settle(id)
+    }
+
     /// The writers' lock.
-    pub(crate) fn lock(&self) -> Result<MutexGuard<'_, bool>, WriteError> {
+    fn lock(&self) -> Result<MutexGuard<'_, bool>, WriteError> {
         let in_step = self.in_step.lock();
         if *in_step { Ok(in_step) } else { Err(WriteError::OutOfStep) }
     }
@@ -161,4 +210,111 @@ fn remove_all(filter: &Filter, keys: &[&[u8]]) {
         let removed = filter.remove(key);
         debug_assert!(removed, "a key of the store was not in the filter");
     }
+}
+
+/// The filter from the snapshot and the log, and how many entries of the log were replayed.
+fn load(store: &dyn Store, path: &Path, capacity: usize) -> Result<(Filter, u64)> {
+    let State { keys, snapshots, hash_key, .. } = store.state()?;
+    // A filter takes a little more than its file.
+    let memory_limit = usize::try_from(fs::metadata(path).context("there is no snapshot")?.len())? + (1 << 20);
+    let loader = Loader::<Filter, _>::new(StableHashBuilder::with_key(hash_key), memory_limit);
+    let loaded = loader.schema(SCHEMA).read_path(path)?;
+    let filter = loaded.filter;
+
+    let id = loaded.attachment.try_into().map(u64::from_le_bytes).ok().context("the snapshot has no id")?;
+    let after = loaded.position.context("the snapshot has no position in the log")?;
+    ensure!(snapshots.contains(&(id, after)), "the snapshot is not of this store, or not of its past");
+    ensure!(filter.capacity() as u64 >= keys.max(capacity as u64), "the snapshot's filter is too small");
+    ensure!(filter.max_false_positive_rate() <= FALSE_POSITIVE_RATE, "the snapshot's filter is not exact enough");
+
+    let mut last = after;
+    store.for_each_logged(after, &mut |(number, added, key)| {
+        ensure!(number == last + 1, "the log has no entry {}", last + 1);
+        last = number;
+        let done = if added { filter.insert(key).is_ok() } else { filter.remove(key) };
+        ensure!(done, "entry {number} of the log does not fit the filter");
+        Ok(())
+    })?;
+    ensure!(filter.len() as u64 == keys, "the snapshot and the log do not come to the keys of the store");
+    Ok((filter, last - after))
+}
+
+/// A filter of all keys of the store, with room for `capacity` keys, and for a quarter more than there are.
+fn scan(store: &dyn Store, capacity: usize) -> Result<Filter> {
+    let State { keys, hash_key, .. } = store.state()?;
+    let filter = Filter::builder_with_hasher(StableHashBuilder::with_key(hash_key))
+        .capacity(capacity.max(usize::try_from(keys + keys / 4)?))
+        .false_positive_rate(FALSE_POSITIVE_RATE)
+        .schema(SCHEMA)
+        .build()?;
+    store.for_each_key(&mut |key| Ok(filter.insert(key)?))?;
+    Ok(filter)
+}
+
+/// A key and its new value, or `None` to delete the key.
+pub type Change<'a> = (&'a [u8], Option<&'a [u8]>);
+
+/// An entry of the log: its number, whether the key was added (or else removed), and the key.
+pub type Logged<'a> = (u64, bool, &'a [u8]);
+
+/// A durable map from keys to values, with a log of the keys that were added and removed.
+///
+/// Only the cache in front of it may change it. The cache makes one call of [`apply`](Self::apply) at a time. All
+/// other methods may be called at any time, from any thread.
+///
+/// The *log* brings a saved filter up to date. Its entries are numbered 1, 2, 3, … in the order of their commits. The
+/// *sequence* of a moment is the number of the last entry then, and 0 before the first.
+pub trait Store: Send + Sync {
+    /// The value of a key.
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
+
+    /// Makes all of the changes, in their order, and appends to the log that these keys were added and those were
+    /// removed: all of it or nothing. It is durable when this returns.
+    ///
+    /// The error is [`WriteError::NotApplied`] if it is certain that nothing has changed, now and after a crash.
+    /// Otherwise it is [`WriteError::Unknown`], and what a scan finds after that must remain.
+    fn apply(&self, changes: &[Change<'_>], added: &[&[u8]], removed: &[&[u8]]) -> Result<(), WriteError>;
+
+    /// Calls `visit` with each key once, until it fails.
+    fn for_each_key(&self, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
+
+    /// Calls `visit` with each entry of the log after number `after`, in order, until it fails.
+    fn for_each_logged(&self, after: u64, visit: &mut dyn FnMut(Logged<'_>) -> Result<()>) -> Result<()>;
+
+    /// The state at one moment.
+    fn state(&self) -> Result<State>;
+
+    /// Remembers, durably, that from now on there may be a snapshot called `id` of the filter at `sequence`.
+    fn announce(&self, id: u64, sequence: u64) -> Result<()>;
+
+    /// Forgets every announced snapshot except `id`, and drops the log before its sequence, in one durable step. The
+    /// snapshot `id` was announced, and its file is in place now.
+    fn settle(&self, id: u64) -> Result<()>;
+}
+
+/// What a store says about itself.
+#[derive(Debug)]
+pub struct State {
+    /// How many keys there are.
+    pub keys: u64,
+    /// The number of the last entry of the log.
+    pub sequence: u64,
+    /// The ids and sequences of the announced snapshots.
+    pub snapshots: Vec<(u64, u64)>,
+    /// The secret key of the filter's hash: random bytes, drawn when the store is made.
+    pub hash_key: [u8; 16],
+}
+
+/// Why a write failed, and how certain that is.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum WriteError {
+    #[error("the filter has no room, and nothing was written: {0}; rebuild it with a larger capacity")]
+    Full(InsertError),
+    #[error("the store failed, and nothing was written: {0:#}")]
+    NotApplied(anyhow::Error),
+    #[error("the commit failed, and all was written or nothing: {0:#}; rebuild the filter")]
+    Unknown(anyhow::Error),
+    #[error("nothing was written, because the outcome of an earlier write is unknown; rebuild the filter")]
+    OutOfStep,
 }

@@ -1,7 +1,7 @@
 //! A key-value service whose cuckoo filter answers "not there" without touching the database.
 //!
-//! [`Cache`] puts a [`ConcurrentCuckooFilter`] in front of a [`Store`], such as [`RedbStore`], and keeps the two in
-//! step: with concurrent writers ([`cache`]), and across a crash ([`snapshot`]).
+//! [`Cache`] puts a [`Filter`] in front of a [`Store`], such as [`RedbStore`], and keeps the two in
+//! step: [`cache`] says how.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -20,14 +20,6 @@
 
 pub mod cache;
 mod redb_store;
-pub mod snapshot;
-pub mod store;
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, StableHashBuilder};
-
-pub use cache::Cache;
+pub use cache::{Cache, Change, Filter, Logged, State, Store, WriteError};
 pub use redb_store::RedbStore;
-pub use store::{Change, Logged, State, Store, WriteError};
-
-/// The filter in front of a store. Its hash is stable, so that another process can load a snapshot.
-pub type Filter = ConcurrentCuckooFilter<[u8], StableHashBuilder>;

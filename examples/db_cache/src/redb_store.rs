@@ -1,11 +1,11 @@
-//! The store on disk: [redb](https://www.redb.org), an embedded database in one file.
+//! The store on disk: [redb](https://www.redb.org), an embedded database in one file. It needs `cache.rs` beside it.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use redb::{Database, ReadableTable, ReadableTableMetadata, TableDefinition, WriteTransaction};
 
-use crate::store::{Change, Logged, State, Store, WriteError};
+use super::cache::{Change, Logged, State, Store, WriteError};
 
 const VALUES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("values");
 /// By number: whether the key was added (or else removed), and the key.

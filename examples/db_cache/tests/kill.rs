@@ -109,10 +109,9 @@ fn a_killed_process_loses_no_key() {
     let (mut known, mut replays, mut partial) = (BTreeMap::new(), 0, 0);
     for round in 0..60 {
         let done = write_and_kill(&database, round, Duration::from_micros(random.random_range(0..250_000)));
-        partial += partial_files(directory.path());
+        partial = partial_files(directory.path()); // they stay until nobody has written to them for ten minutes
         let cache = open(&database, round);
         replays += u32::from(*cache.restored.as_ref().unwrap() > 0);
-        assert_eq!(partial_files(directory.path()), 0, "what was left over is deleted");
         assert_in_step(&cache);
 
         // The next step of each thread may have been committed, or not.

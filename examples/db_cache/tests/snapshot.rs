@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::{fs, thread};
 
 use concurrent_cuckoo_filter::StableHashBuilder;
-use db_cache::snapshot::{FALSE_POSITIVE_RATE, SCHEMA};
+use db_cache::cache::{FALSE_POSITIVE_RATE, SCHEMA};
 use db_cache::{Cache, Filter, RedbStore, Store, WriteError};
 use tempfile::TempDir;
 

@@ -139,7 +139,7 @@ operations_on_keys! {
     ///
     /// **Remove only keys that were inserted**, once for each insert. A key that was never inserted can be mistaken
     /// for one that was, as in [`contains`](Self::contains). Removing it makes the other key disappear (section 3.3
-    /// of the paper).
+    /// of the paper). Most such removals find nothing, and [`Stats::removals_not_found`] counts them.
     ///
     /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions, plus the
     /// thread's own counter.

@@ -197,7 +197,7 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
             if !too_large {
                 return;
             }
-            removed.extend([false]);
+            removed.extend([self.core.counters().removal(false)]);
         }
     }
 }

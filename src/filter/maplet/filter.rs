@@ -317,7 +317,10 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
     /// [`remove`](Self::remove) by hash.
     #[inline]
     pub fn remove_hash(&self, hash: u64, value: u16) -> bool {
-        self.check(value).is_ok() && self.core.remove_value(hash, value)
+        if self.check(value).is_err() {
+            return self.core.counters().removal(false);
+        }
+        self.core.remove_value(hash, value)
     }
 
     /// [`replace`](Self::replace) by hash.

@@ -482,7 +482,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let guard = self.stripe(class.sum).lock_unless(Fault::RemoveWithoutLock, &self.common.counters);
         // An end that is not admitted can't have been added.
         let Ok(Admission::At { end }) = clock.admit(clock.read(), Until::Tick(expires_at)) else {
-            return false;
+            return counts && self.common.counters.removal(false);
         };
         let item = class.with(layout, clock.ring.place(end));
         self.remove_locked(layout, guard, item, hash, counts)
@@ -495,7 +495,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let clock = self.own_clock();
         let guard = self.stripe(class.sum).lock_unless(Fault::RemoveWithoutLock, &self.common.counters);
         let first = self.live_entries(clock, clock.moment(), class).min_by_key(|&(end, ..)| end);
-        first.is_some_and(|(end, ..)| self.take_any(&guard, class.with(self.layout(), clock.ring.place(end)), counts))
+        let removed = first
+            .is_some_and(|(end, ..)| self.take_any(&guard, class.with(self.layout(), clock.ring.place(end)), counts));
+        if counts { self.common.counters.removal(removed) } else { removed }
     }
 
     /// The caller's tick, and how many ticks later the class's live entry that lives longest ends; `None` if there is no

@@ -198,7 +198,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         (block.len, None)
     }
 
-    /// Calls `remove` for all, in order. It does not count what it removes.
+    /// Calls `remove` for all, in order, which counts nothing by itself.
     #[inline(always)]
     pub(super) fn remove_all<B: Beside>(
         &self,
@@ -216,6 +216,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 count += i64::from(*removed);
             }
             self.common.counters.add_len(-count);
+            if count < block.len as i64 {
+                self.common.counters.removals_not_found(block.len as u64 - count as u64);
+            }
             answers(&removed[..block.len]);
             true
         };
