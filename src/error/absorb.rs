@@ -132,11 +132,6 @@ pub enum AbsorbError {
         /// The tick of the other.
         theirs: u64,
     },
-    /// The other [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is being made smaller, and neither its old table nor
-    /// its new one has room for all of its keys. So there is no one table that could be read.
-    ///
-    /// Remove some copies from it.
-    Unreadable,
     /// Both filters together hold more than the capacity of the absorbing one.
     #[non_exhaustive]
     TooMany {
@@ -187,11 +182,6 @@ impl fmt::Display for AbsorbError {
                 f,
                 "this filter's keys are {ours:?}, and those of the filter to absorb are {theirs:?}; if the keys are \
                  the same, build both filters with one schema"
-            ),
-            Self::Unreadable => write!(
-                f,
-                "the GrowableCuckooFilter to absorb has its keys in two tables, and neither has room for all of them; \
-                 remove some copies from it first"
             ),
             Self::Layout { ours, theirs } => write!(
                 f,

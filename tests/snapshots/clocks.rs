@@ -60,7 +60,7 @@ fn what_is_saved_is_loaded_in_every_layout_with_every_end() {
 #[test]
 fn resolution_position_attachment_and_schema_come_back() {
     let (hour, tick) = (Duration::from_secs(3600), Duration::new(299, 999_999_999));
-    for (longest, resolution) in [(hour, tick), (hour, Duration::from_nanos(1 << 40)), (hour, Duration::MAX)] {
+    for (longest, resolution) in [(hour, tick), (hour, Duration::from_nanos(1 << 40)), (Duration::MAX, Duration::MAX)] {
         let builder = expiring_builder().capacity(10).lifetime(longest, resolution);
         let filter = builder.schema("hash of the token").build().unwrap();
         filter.advance_to(7);

@@ -115,13 +115,11 @@ impl<T: ?Sized, S> Builder<T, S> {
     ///
     /// In stable Rust, not every refused request becomes an error. With any of the filters, these abort the process:
     ///
-    /// - the box around the table, of up to 192 bytes; in a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter), three
-    ///   `Arc`s of 424 bytes in all. A snapshot that is loaded takes the same.
+    /// - the box around the table, of up to 192 bytes, if the filter is not a
+    ///   [`GrowableCuckooFilter`](crate::GrowableCuckooFilter). A snapshot that is loaded takes the same.
     /// - with the first filter of the process: what the standard library needs to count the processors.
     /// - when a thread waits for a lock: the table of `parking_lot` with the threads that wait. It takes 1 KiB when a thread
     ///   waits for the first time, and is made again, twice as large, as the number of these threads doubles.
-    /// - when a `GrowableCuckooFilter` doubles or halves: the `Arc` around the new table, and lists of the tables that are
-    ///   to be freed, each of up to 1.4 KiB.
     /// - strings: the paths of files, and the schema that is returned from a snapshot.
     ///
     /// ```
