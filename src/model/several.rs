@@ -216,7 +216,7 @@ fn there_and_back<T: Saved>(filter: &T, begun: impl FnOnce()) -> T {
     let mut from = &snapshot[..];
     let mut source = Source::new(&mut from, usize::MAX, Some(snapshot.len() as u64));
     source.header(T::KIND, "", 0).expect("it is a snapshot");
-    let loaded = T::load(&mut source, 0).unwrap_or_else(|error| panic!("{error:?}"));
+    let loaded = T::load(&mut source, 0).unwrap_or_else(|error| panic!("the snapshot is not valid: {error:?}"));
     source.end().expect("it is a snapshot");
     loaded
 }

@@ -53,7 +53,7 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let new_filter = |items| Filter::builder().capacity(items).false_positive_rate(arguments.rate).build();
     // These two come before what takes time.
     if let Err(error) = new_filter(1) {
-        end_for_bad_argument(&format!("{error}; give a higher --rate"));
+        end_for_bad_argument(&format!("--rate: {error}"));
     }
     if let Some(path) = &arguments.plot
         && let Err(error) = chart::prepare(path)
