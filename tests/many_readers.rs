@@ -29,7 +29,6 @@ impl Drop for Stop<'_> {
 /// A filter of up to 0.6 MB grows and shrinks again and again while 400 threads read it. What it has given up must be
 /// freed, whoever reads.
 #[test]
-#[ignore = "memory grows as long as more than 256 threads read: a table that was replaced is not freed"]
 fn memory_is_bounded_beside_400_readers() {
     /// Those that have read once and wait, as most threads of a pool do, and those that read all the time.
     const IDLE: usize = 396;

@@ -19,7 +19,6 @@ use crate::error::kind::FilterKind;
 use crate::growth::table::GrowingTable;
 use crate::plan::batch::{BLOCK, Hashes, each_ahead};
 use crate::plan::path::Outcome;
-use crate::sync::Ordering;
 use crate::sync::fault::{self, Fault};
 use crate::word::bucket::Bucket;
 use crate::word::classes::Class;
@@ -238,8 +237,7 @@ impl GrowingTable {
             let mut copies = 0;
             for number in 0..state.buckets() {
                 let _gate = self.gate(number);
-                // As in `store`.
-                let removed = Bucket(self.word(number).swap(0, Ordering::SeqCst));
+                let removed = self.store(number, Bucket::default());
                 copies += self.layout(state.depth(number)).occupied(removed) as i64;
             }
             self.counters.add_len(-copies);

@@ -127,7 +127,7 @@ impl GrowingTable {
         if cfg!(ccf_model = "loom") {
             // loom assumes that a `SeqCst` load may always read the initial value of an atomic. It treats the value of a
             // `SeqCst` exchange correctly.
-            (0..buckets).for_each(|number| table.store(number, Bucket::default()));
+            (0..buckets).for_each(|number| _ = table.store(number, Bucket::default()));
             table.change_state(state);
         }
         Some(table)
@@ -279,12 +279,12 @@ impl GrowingTable {
         load(self.word(number))
     }
 
-    /// Changes a bucket's word. The caller holds its gate.
+    /// Changes a bucket's word, and returns the old one. The caller holds its gate.
     #[inline(always)]
-    pub(super) fn store(&self, number: usize, bucket: Bucket) {
+    pub(super) fn store(&self, number: usize, bucket: Bucket) -> Bucket {
         // Release: a thread that sees this copy sees what its inserter saw, and one that sees a copy gone sees the bump
         // before it. SeqCst: see `growth/mod.rs`, *Across keys*. An exchange, because loom has no strong `SeqCst` store.
-        self.word(number).swap(bucket.0, Ordering::SeqCst);
+        Bucket(self.word(number).swap(bucket.0, Ordering::SeqCst))
     }
 
     /// What is on one side of a class in this state, and the depth at which it is stored. It was so at the moment of the
