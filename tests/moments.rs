@@ -17,7 +17,7 @@ use support::Ends;
 type Fixed = BuildHasherDefault<FxHasher>;
 type Expiring = ExpiringCuckooFilter<u64, Fixed>;
 
-/// How many saves there are, at least. Without the lock that makes the two of one moment, one of the first thousand differs.
+/// How many saves there are, at least.
 const SAVES: u64 = 20_000;
 
 /// Each entry dies at the next tick. If the clock of a snapshot were later than its image, entries that are dead by
