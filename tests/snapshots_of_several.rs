@@ -41,7 +41,7 @@ fn saved_growable(filter: &Growable) -> Vec<u8> {
 /// seal is a checksum.
 const HEADER: usize = 36;
 const HEAD: usize = HEADER + 4 + 4;
-const SECTION: usize = HEAD + 11 + 4;
+const SECTION: usize = HEAD + 19 + 4;
 
 /// Whether the memory that a shrink leaves goes back to the system.
 const GIVES_BACK: bool = cfg!(all(target_os = "linux", not(miri)));
@@ -113,7 +113,7 @@ fn a_growable_filter_comes_back_as_it_was_at_any_size() {
             filter.shrink_to_fit();
             let bytes = saved_growable(&filter);
             let buckets = u64::from_le_bytes(bytes[SECTION + 3..SECTION + 11].try_into().unwrap()) as usize;
-            assert_eq!(bytes.len(), 83 + "u64".len() + 8 * buckets, "the documented length");
+            assert_eq!(bytes.len(), 91 + "u64".len() + 8 * buckets, "the documented length");
             assert_eq!(resealed(&bytes), bytes);
             let loaded = Growable::load(&bytes[..], state(), usize::MAX).unwrap();
             let figures = |filter: &Growable| (filter.len(), filter.capacity(), filter.max_capacity(), filter.slots());
@@ -163,6 +163,7 @@ fn each_forged_field_is_refused_for_its_reason() {
         Growable::load(&resealed(&changed)[..], state(), 1 << 30).err()
     };
     let [asked, base, doublings] = [0, 1, 2].map(|nth| genuine[HEAD + nth]);
+    let first = u64::from_le_bytes(genuine[HEAD + 3..HEAD + 11].try_into().unwrap());
     assert!(forged(HEAD, &[255, base, doublings]).is_none() && asked == 255, "as it was");
     for encoding in [2, 254] {
         assert!(matches!(forged(HEAD, &[encoding]), Some(LoadError::UnknownEncoding { .. })));
@@ -180,9 +181,18 @@ fn each_forged_field_is_refused_for_its_reason() {
         assert!(matches!(error, Some(LoadError::InvalidSizes { buckets: b, .. }) if b == buckets), "{buckets}");
     }
     // Sizes that a filter can have, but not one with these words.
-    assert!(matches!(forged(HEAD + 1, &[base + 1, doublings - 1]), Some(LoadError::UnknownLayout { .. }) | None));
+    assert!(matches!(
+        forged(HEAD + 1, &[base + 1, doublings - 1]),
+        Some(LoadError::UnknownLayout { .. } | LoadError::InvalidSizes { .. }) | None
+    ));
     let [buckets] = [SECTION + 3].map(|at| u64::from_le_bytes(genuine[at..at + 8].try_into().unwrap()));
     assert!(matches!(forged(HEAD + 3, &(buckets + 32).to_le_bytes()), Some(LoadError::InvalidBuckets { .. })));
+    let largest = u64::from_le_bytes(genuine[HEAD + 11..HEAD + 19].try_into().unwrap());
+    assert!(matches!(forged(HEAD + 11, &(buckets - 32).to_le_bytes()), Some(LoadError::InvalidBuckets { .. })));
+    for most in [0, first - 32, largest + 1, (1 << doublings) + 32, u64::MAX] {
+        let error = forged(HEAD + 11, &most.to_le_bytes());
+        assert!(matches!(error, Some(LoadError::InvalidSizes { largest: l, .. }) if l == most), "{most}: {error:?}");
+    }
     for place in 0..3 {
         let error = forged(SECTION + place, &[77]);
         assert!(matches!(error, Some(LoadError::UnknownLayout { .. })), "{error:?}");
@@ -193,7 +203,7 @@ fn each_forged_field_is_refused_for_its_reason() {
         changed[SECTION + 3..SECTION + 11].copy_from_slice(&buckets.to_le_bytes());
         Growable::load(&resealed_at(seals(&genuine), &changed)[..], state(), 1 << 30).err()
     };
-    for wrong in [0, 1, 30, buckets - 1, buckets + 2, (1 << doublings) + 32, 1 << 40, u64::MAX] {
+    for wrong in [0, 1, 30, buckets - 1, buckets + 2, largest + 32, 1 << 40, u64::MAX] {
         let error = of_buckets(wrong);
         assert!(
             matches!(error, Some(LoadError::InvalidBuckets { buckets: b, .. }) if b == wrong),

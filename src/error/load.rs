@@ -112,6 +112,8 @@ pub enum LoadError {
     InvalidSizes {
         /// The number of buckets at first.
         buckets: u64,
+        /// The largest number of buckets.
+        largest: u64,
         /// The bits of a fingerprint at the largest size.
         base_bits: u8,
         /// The doublings from one bucket to the largest size.
@@ -312,10 +314,10 @@ impl fmt::Display for LoadError {
                 "the snapshot states {buckets} buckets; a table has 1, or an even number up to {largest}, or a multiple \
                  of 32 if the filter grows; rebuild the filter"
             ),
-            Self::InvalidSizes { buckets, base_bits, doublings } => write!(
+            Self::InvalidSizes { buckets, largest, base_bits, doublings } => write!(
                 f,
-                "the snapshot declares sizes that no filter has: {buckets} buckets at first, fingerprints of {base_bits} \
-                 bits at the largest size, which is {doublings} doublings of one bucket; rebuild the filter"
+                "the snapshot declares sizes that no filter has: {buckets} buckets at first and {largest} at most, with \
+                 fingerprints of {base_bits} bits after {doublings} doublings of one bucket; rebuild the filter"
             ),
             Self::InvalidValueBits { value_bits, most } => {
                 write!(f, "the snapshot states values of {value_bits} bits, not of 1 to {most}; rebuild the maplet")

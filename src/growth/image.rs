@@ -209,25 +209,26 @@ impl Saved for GrowingTable {
 
     fn head(&self, _: &Images<'_>) -> Head {
         let classes = self.plan.classes;
-        let mut head = [0; 11];
+        let mut head = [0; 19];
         head[0] = wanted_number(self.plan.encoding);
         head[1] = classes.base_bits() as u8;
         head[2] = classes.side_bits() as u8;
-        head[3..].copy_from_slice(&(self.plan.first as u64).to_le_bytes());
+        head[3..11].copy_from_slice(&(self.plan.first as u64).to_le_bytes());
+        head[11..].copy_from_slice(&(self.plan.largest as u64).to_le_bytes());
         Head::of(&head)
     }
 
     fn stated(source: &mut Source<'_>) -> Result<(Plan, usize), LoadError> {
         let [encoding, base_bits, doublings] = source.take()?;
-        let first = u64::from_le_bytes(source.take()?);
+        let [first, largest] = [source.take()?, source.take()?].map(u64::from_le_bytes);
         source.header_seal()?;
         let encoding = wanted_of_number(encoding).ok_or(LoadError::UnknownEncoding { encoding })?;
-        let plan = Plan::declared(base_bits.into(), doublings.into(), first, encoding);
-        let plan = plan.ok_or(LoadError::InvalidSizes { buckets: first, base_bits, doublings })?;
+        let plan = Plan::declared([base_bits, doublings].map(u32::from), [first, largest], encoding);
+        let plan = plan.ok_or(LoadError::InvalidSizes { buckets: first, largest, base_bits, doublings })?;
         let is_possible =
-            |buckets: &u64| (first..=plan.largest() as u64).contains(buckets) && buckets.is_multiple_of(GROUP as u64);
+            |buckets: &u64| (first..=plan.largest as u64).contains(buckets) && buckets.is_multiple_of(GROUP as u64);
         let buckets =
-            source.growing_header(plan.largest(), is_possible, |buckets| plan.shape(State::of_buckets(buckets)))?;
+            source.growing_header(plan.largest, is_possible, |buckets| plan.shape(State::of_buckets(buckets)))?;
         Ok((plan, buckets))
     }
 

@@ -54,12 +54,12 @@ impl GrowingTable {
     fn contains_mixed(&self, hash: u64) -> bool {
         let class = self.plan.classes.of(hash);
         self.attempt(class, MIXED, |pair, stored, state| {
-            let [whole, split] = [state.level(), state.level() + 1].map(|depth| self.layouts.numbers(depth));
+            let [whole, split] = [state.level(), state.level() + 1].map(|depth| self.layout(depth));
             // Without a branch on what is as good as random.
             let of = |nth: usize| {
                 let is_split = state.place(class.sides[nth]).depth != state.level();
-                let numbers = select_unpredictable(is_split, &split, &whole);
-                numbers.matches(pair[nth], stored[nth])
+                let layout = select_unpredictable(is_split, &split, &whole);
+                layout.matches(pair[nth], stored[nth])
             };
             of(0) | of(1) != 0
         })
@@ -311,12 +311,12 @@ impl GrowingTable {
         let mut words = [[0u64; BLOCK]; 2];
         let changes = self.load_block(places, len, coming, |side, nth, bucket| words[side][nth] = bucket.0);
         let level = places.state.level();
-        let [whole, split] = [level, level + 1].map(|depth| self.layouts.numbers(depth));
+        let [whole, split] = [level, level + 1].map(|depth| self.layout(depth));
         for (nth, answer) in answers.iter_mut().enumerate() {
             let of = |side: usize| {
                 let is_split = places.state.depth(places.numbers[side][nth] as usize) != level;
-                let numbers = select_unpredictable(is_split, &split, &whole);
-                numbers.matches(Bucket(words[side][nth]), places.stored[side][nth])
+                let layout = select_unpredictable(is_split, &split, &whole);
+                layout.matches(Bucket(words[side][nth]), places.stored[side][nth])
             };
             *answer = of(0) | of(1) != 0;
         }

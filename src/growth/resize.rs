@@ -83,7 +83,7 @@ impl GrowingTable {
         self.recover();
         let state = self.state();
         let (level, split, buckets) = (state.level(), state.split() as usize, state.buckets());
-        if buckets == self.plan.largest() {
+        if buckets == self.plan.largest {
             return Err(InsertError::MaxCapacity { len: self.len(), max_capacity: self.max_capacity() });
         }
         match Self::check_limit(&self.plan, buckets + GROUP) {

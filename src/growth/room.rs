@@ -2,6 +2,8 @@
 //! and a side, and checks under the stripe and the gates where that is by then. So a split or a merge that comes in between
 //! does no harm.
 
+use core::hint::select_unpredictable;
+
 use crate::growth::table::{GrowingTable, load};
 use crate::plan::path::{self, Graph, Hop, Outcome};
 use crate::sync::fault::{self, Fault};
@@ -25,8 +27,9 @@ impl<'a> View<'a> {
     }
 
     #[inline(always)]
-    fn layout(&self, number: usize) -> AnyLayout<'a> {
-        self.layouts[usize::from(self.state.depth(number) != self.state.level())]
+    fn layout(&self, number: usize) -> &AnyLayout<'a> {
+        let [whole, split] = &self.layouts;
+        select_unpredictable(self.state.depth(number) != self.state.level(), split, whole)
     }
 }
 

@@ -1,6 +1,6 @@
 //! CONCURRENT: the steps on the buckets of one class of which all changes consist. Each holds one gate, and not for long.
 
-use crate::growth::table::{GrowingTable, load};
+use crate::growth::table::GrowingTable;
 use crate::sync::fault::{self, Fault};
 use crate::table::stripe::Guard;
 use crate::word::classes::{Class, Place};
@@ -9,12 +9,12 @@ impl GrowingTable {
     /// Adds a copy to the emptier of the class's buckets, if either has room. Does not count it.
     #[inline(always)]
     pub(super) fn add(&self, class: Class) -> bool {
+        // What is read here only determines where to try first. Both words are loaded before either is looked at, so the
+        // loads overlap.
         let state = self.state();
-        // What is read here only determines where to try first.
-        let free = class.sides.map(|side| {
-            let Place { number, depth } = state.place(side);
-            self.words.get(number as u32).map_or(0, |word| self.layout(depth).free(load(word)))
-        });
+        let [first, second] = class.sides.map(|side| state.place(side));
+        let words = [self.load_if_there(first.number), self.load_if_there(second.number)];
+        let free = [self.layout(first.depth).free(words[0]), self.layout(second.depth).free(words[1])];
         let emptier = usize::from(free[1] > free[0]);
         (free[emptier] > 0 && self.add_on(class, emptier)) || (free[1 - emptier] > 0 && self.add_on(class, 1 - emptier))
     }

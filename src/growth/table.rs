@@ -143,7 +143,7 @@ impl GrowingTable {
 
     /// The number of buckets by which the counters are sized.
     fn counted_by(plan: &Plan) -> usize {
-        plan.largest().min(1 << 15)
+        plan.largest.min(1 << 15)
     }
 
     /// Whether a table of this many buckets is within the limit.
@@ -279,6 +279,12 @@ impl GrowingTable {
         load(self.word(number))
     }
 
+    /// The same in a table that may have become smaller since the caller read its state. A bucket that is not there is full.
+    #[inline(always)]
+    pub(super) fn load_if_there(&self, number: usize) -> Bucket {
+        self.words.get(number as u32).map_or(Bucket(u64::MAX), load)
+    }
+
     /// Changes a bucket's word, and returns the old one. The caller holds its gate.
     #[inline(always)]
     pub(super) fn store(&self, number: usize, bucket: Bucket) -> Bucket {
@@ -330,7 +336,7 @@ impl GrowingTable {
             memory_usage: Self::memory_at(plan, buckets),
             max_false_positive_rate: plan.rate(plan.slots(state) as f64),
             max_capacity: Some(plan.max_capacity()),
-            max_memory_usage: Some(Self::memory_at(plan, plan.largest())),
+            max_memory_usage: Some(Self::memory_at(plan, plan.largest)),
             first,
             largest,
             slots: plan.slots(state),

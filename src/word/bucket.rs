@@ -36,12 +36,6 @@ pub(crate) struct Decoded {
     pub(super) list: u64,
 }
 
-impl Decoded {
-    pub(crate) fn list(self) -> u64 {
-        self.list
-    }
-}
-
 /// The low part and the high part of an entry, each repeated in every lane.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Pattern {

@@ -40,9 +40,22 @@ pub(crate) fn shape(classes: Classes, encoding: Option<Encoding>, depth: u32) ->
     Shape { fingerprint_bits: stored_bits, ..SHAPES[row(stored_bits, encoding)] }
 }
 
-/// A layout, of either encoding.
+/// The layout of the buckets of one depth.
+///
+/// What only reads a bucket takes the same steps for all layouts: their numbers are data. The slots of a plain bucket have
+/// high parts of no bits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum AnyLayout<'a> {
+pub(crate) struct AnyLayout<'a> {
+    lanes: &'a Lanes,
+    /// The decode table and where a bucket's rank begins. A plain bucket has no rank: the table says 0 whatever is read.
+    unrank: &'a [u32],
+    rank_at: u32,
+    encoded: Encoded<'a>,
+}
+
+/// What changes a bucket depends on the encoding.
+#[derive(Clone, Copy, Debug)]
+enum Encoded<'a> {
     Plain(&'a Plain),
     SemiSorted(&'a SemiSorted),
 }
@@ -50,12 +63,12 @@ pub(crate) enum AnyLayout<'a> {
 /// `$body` with `$layout` as the layout of this one's encoding.
 macro_rules! with {
     ($any:expr, $layout:ident => $body:expr) => {
-        match $any {
-            AnyLayout::Plain(layout) => {
+        match $any.encoded {
+            Encoded::Plain(layout) => {
                 let $layout = Borrowed::<_, 0, 0>(layout);
                 $body
             }
-            AnyLayout::SemiSorted(layout) => {
+            Encoded::SemiSorted(layout) => {
                 let $layout = Borrowed::<_, 0, 0>(layout);
                 $body
             }
@@ -63,30 +76,85 @@ macro_rules! with {
     };
 }
 
-impl AnyLayout<'_> {
-    pub(crate) fn slots(self) -> usize {
-        with!(self, layout => usize::from(layout.lanes().slots))
+impl<'a> AnyLayout<'a> {
+    #[inline(always)]
+    fn plain(layout: &'a Plain) -> Self {
+        let (unrank, rank_at) = (&[0; 2], u64::BITS - 1);
+        Self { lanes: layout.as_lanes(), unrank, rank_at, encoded: Encoded::Plain(layout) }
     }
 
-    #[inline]
+    #[inline(always)]
+    fn semi_sorted(layout: &'a SemiSorted) -> Self {
+        let lanes = layout.as_lanes();
+        Self { lanes, unrank: layout.unrank(), rank_at: lanes.rank_at.into(), encoded: Encoded::SemiSorted(layout) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn slots(self) -> usize {
+        self.lanes.slots.into()
+    }
+
+    #[inline(always)]
     pub(crate) fn has_room(self, bucket: Bucket) -> bool {
-        with!(self, layout => layout.has_room(bucket))
+        bucket.0.wrapping_sub(self.lanes.ones) & !bucket.0 & self.lanes.tops != 0
     }
 
     /// How many slots are empty.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn free(self, bucket: Bucket) -> usize {
-        with!(self, layout => usize::from(layout.lanes().slots) - layout.occupied(bucket))
+        self.zeros(bucket.0)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn occupied(self, bucket: Bucket) -> usize {
-        with!(self, layout => layout.occupied(bucket))
+        self.slots() - self.zeros(bucket.0)
     }
 
-    #[inline]
+    /// Whether a slot holds this. Not 0 if so.
+    #[inline(always)]
+    pub(crate) fn matches(self, bucket: Bucket, stored: u32) -> u64 {
+        let differences = self.differences(bucket, stored);
+        differences.wrapping_sub(self.lanes.ones) & !differences & self.lanes.tops
+    }
+
+    /// How many slots hold this.
+    #[inline(always)]
     pub(crate) fn count(self, bucket: Bucket, stored: u32) -> usize {
-        with!(self, layout => layout.count_entry(bucket, Entry(stored)))
+        self.zeros(self.differences(bucket, stored))
+    }
+
+    /// A lane of 0 where a slot holds this, and in no other lane. The bits above the lanes have no meaning.
+    #[inline(always)]
+    fn differences(self, bucket: Bucket, stored: u32) -> u64 {
+        let &Lanes { ones, first, bits, .. } = self.lanes;
+        let (low, high) = (u64::from(stored & first), u64::from(stored) >> bits);
+        bucket.0 ^ low.wrapping_mul(ones) | self.highs(bucket) ^ high.wrapping_mul(ones)
+    }
+
+    /// The high parts, each at the low end of its slot's lane.
+    #[inline(always)]
+    fn highs(self, bucket: Bucket) -> u64 {
+        let folded = u64::from(*at(self.unrank, (bucket.0 >> self.rank_at) as usize));
+        (folded | folded << self.lanes.fold) & self.lanes.list()
+    }
+
+    /// How many lanes are 0.
+    #[inline(always)]
+    fn zeros(self, word: u64) -> usize {
+        let &Lanes { ones, tops, .. } = self.lanes;
+        let lows = tops - ones;
+        (!(((word & lows) + lows) | word) & tops).count_ones() as usize
+    }
+
+    /// The entries of the slots that are taken.
+    #[inline(always)]
+    pub(crate) fn entries(self, bucket: Bucket) -> impl Iterator<Item = Entry> {
+        let (highs, &Lanes { first, bits, slots, .. }) = (self.highs(bucket), self.lanes);
+        let bits = u32::from(bits);
+        (0..u32::from(slots)).filter_map(move |slot| {
+            let (low, high) = ((bucket.0 >> (slot * bits)) as u32 & first, (highs >> (slot * bits)) as u32 & first);
+            (low != 0).then_some(Entry((u64::from(high) << bits) as u32 | low))
+        })
     }
 
     #[inline]
@@ -97,22 +165,6 @@ impl AnyLayout<'_> {
     #[inline]
     pub(crate) fn remove(self, bucket: Bucket, stored: u32) -> Option<Bucket> {
         with!(self, layout => layout.remove(bucket, Entry(stored)))
-    }
-
-    /// The entries of the slots that are taken.
-    #[inline(always)]
-    pub(crate) fn entries(self, bucket: Bucket) -> impl Iterator<Item = Entry> {
-        // The slots of both encodings in the same steps: a plain one has no list.
-        let (lanes, list) = match self {
-            Self::Plain(layout) => (layout.lanes(), 0),
-            Self::SemiSorted(layout) => (layout.lanes(), layout.decoded(bucket).list()),
-        };
-        let (bits, high_at) = (u32::from(lanes.bits), u32::from(lanes.bits));
-        (0..u32::from(lanes.slots)).filter_map(move |slot| {
-            let low = (bucket.0 >> (slot * bits)) as u32 & lanes.first;
-            let high = (list >> (slot * bits)) as u32 & lanes.first;
-            (low != 0).then_some(Entry((u64::from(high) << high_at) as u32 | low))
-        })
     }
 
     /// What the slots store that are taken.
@@ -202,27 +254,6 @@ static PLAIN: [Plain; SHAPES.len()] = {
 /// [`State::own`](crate::word::classes::State::own) where the buckets have two layouts.
 pub(crate) const MIXED: u8 = SHAPES.len() as u8;
 
-/// What it takes to compare a bucket of any layout, in the same steps for all.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Numbers<'a> {
-    lanes: &'a Lanes,
-    unrank: &'a [u32],
-    rank_at: u32,
-}
-
-impl Numbers<'_> {
-    /// Not 0 if the bucket holds what a slot would store.
-    #[inline(always)]
-    pub(crate) fn matches(&self, bucket: Bucket, stored: u32) -> u64 {
-        let &Lanes { ones, tops, first, bits, fold, .. } = self.lanes;
-        let folded = u64::from(*at(self.unrank, (bucket.0 >> self.rank_at) as usize));
-        let list = (folded | folded << fold) & self.lanes.list();
-        let (low, high) = (u64::from(stored & first), u64::from(stored) >> bits);
-        let differences = bucket.0 ^ low.wrapping_mul(ones) | list ^ high.wrapping_mul(ones);
-        differences.wrapping_sub(ones) & !differences & tops
-    }
-}
-
 impl Layouts {
     /// Those from this depth on. `None` if there is no memory for a decode table.
     pub(crate) fn new(classes: Classes, encoding: Option<Encoding>, least: u32) -> Option<Self> {
@@ -242,21 +273,8 @@ impl Layouts {
     pub(crate) fn at(&self, depth: u32) -> AnyLayout<'_> {
         let row = usize::from(self.rows[depth as usize]);
         match SEMI_SORTED[row] {
-            NOT => AnyLayout::Plain(&PLAIN[row]),
-            at => AnyLayout::SemiSorted(self.semi_sorted(at.into())),
-        }
-    }
-
-    /// The numbers of the layout of this depth.
-    #[inline(always)]
-    pub(crate) fn numbers(&self, depth: u32) -> Numbers<'_> {
-        match self.at(depth) {
-            // No bit above the first is looked at.
-            AnyLayout::Plain(layout) => Numbers { lanes: layout.as_lanes(), unrank: &[0; 2], rank_at: u64::BITS - 1 },
-            AnyLayout::SemiSorted(layout) => {
-                let lanes = layout.as_lanes();
-                Numbers { lanes, unrank: layout.unrank(), rank_at: lanes.rank_at.into() }
-            }
+            NOT => AnyLayout::plain(&PLAIN[row]),
+            at => AnyLayout::semi_sorted(self.semi_sorted(at.into())),
         }
     }
 

@@ -61,7 +61,7 @@ mod deserialized {
     /// Places in the snapshot of a growable filter: the end of the header, then the fields on its sizes, then the
     /// section of its table.
     const HEADER: usize = 44;
-    const SECTION: usize = HEADER + 11 + 4;
+    const SECTION: usize = HEADER + 19 + 4;
 
     /// How much larger a filter may be than its bytes, as the documentation of `Deserialize` says.
     const FACTOR: usize = 12;
@@ -144,6 +144,7 @@ mod deserialized {
         // It is at its largest size.
         bytes[HEADER + 1..HEADER + 3].copy_from_slice(&[14, 27]);
         bytes[HEADER + 3..HEADER + 11].copy_from_slice(&claimed);
+        bytes[HEADER + 11..HEADER + 19].copy_from_slice(&claimed);
         bytes[SECTION..SECTION + 3].copy_from_slice(&[1, 5, 14]);
         bytes[SECTION + 3..SECTION + 11].copy_from_slice(&claimed);
         let bytes = resealed(bytes, &[HEADER - 8, HEADER - 4, SECTION - 4, SECTION + 11]);

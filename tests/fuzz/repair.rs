@@ -16,8 +16,9 @@ const SCHEMA: usize = 19;
 /// The bytes of the header after the schema: a flag, a position, the length of the attachment, a seal (a checksum).
 const AFTER_SCHEMA: usize = 17;
 
-/// The bytes of the fields that a growable filter has besides its table: encoding, bits, doublings, buckets at first.
-const HEAD: usize = 11;
+/// The bytes of the fields that a growable filter has besides its table: encoding, bits, doublings, buckets at first
+/// and at most.
+const HEAD: usize = 19;
 
 /// The number of buckets of a growable filter is a multiple of this.
 const GROUP: usize = 32;
@@ -89,7 +90,7 @@ fn growth(rate: f64, encoding: Option<Encoding>) -> Growth {
         let buckets = number(&section[3..11]);
         layouts[buckets.ilog2() as usize].copy_from_slice(&section[..3]);
         if filter.reserve(filter.capacity() + 1).is_err() {
-            let (head, first) = (snapshot[at..at + 3].try_into().unwrap(), number(&snapshot[at + 3..at + HEAD]));
+            let (head, first) = (snapshot[at..at + 3].try_into().unwrap(), number(&snapshot[at + 3..at + 11]));
             return Growth { head, first: first as usize, largest: buckets as usize, layouts };
         }
     }
@@ -220,7 +221,8 @@ fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
             let Some(more) = buckets.checked_sub(growth.first) else { return };
             let first = growth.first + usize::from(head[3]) % (more / GROUP + 1) * GROUP;
             head[..3].copy_from_slice(&growth.head);
-            head[3..HEAD].copy_from_slice(&(first as u64).to_le_bytes());
+            head[3..11].copy_from_slice(&(first as u64).to_le_bytes());
+            head[11..HEAD].copy_from_slice(&(growth.largest as u64).to_le_bytes());
             let layout = growth.layouts[buckets.ilog2() as usize];
             hold_what_grows(section(Some(layout), buckets), buckets, growth);
         }

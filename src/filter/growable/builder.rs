@@ -19,7 +19,7 @@ const FIRST_CAPACITY: usize = 1000;
 constructors! {
     GrowableCuckooFilter by GrowableBuilder:
     /// Makes an empty filter with room for `capacity` keys before it grows. Its false-positive rate is at most 0.1 % at
-    /// any size. It can grow to at least 67 million keys, and 2¹⁶ times `capacity`.
+    /// any size. It can grow to at least 60 million keys, and to 60 times `capacity`.
 }
 
 /// Makes an empty filter of the smallest size, which grows with its keys.
@@ -84,8 +84,8 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
         self
     }
 
-    /// Sets how many keys the filter must be able to hold at its largest size. If not called, that is at least 2¹⁶ times
-    /// [`capacity`](Self::capacity), and 67 million. (At some low rates it can be less:
+    /// Sets how many keys the filter must be able to hold at its largest size. If not called, that is at least 60
+    /// million, and 60 times [`capacity`](Self::capacity). (Below a rate of 4·10⁻⁶ it can be less:
     /// [`GrowableCuckooFilter::max_capacity`] tells.)
     ///
     /// The filter has the layout that is best for the rate at this size, so name it if you know it: a filter far below

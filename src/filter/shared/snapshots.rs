@@ -342,7 +342,7 @@ snapshots! {
     with "let revoked = Revoked::with_capacity_and_hasher(1000, hasher.clone());\nrevoked.insert(\"token-17\")?;":
     saved:
     /// The snapshot has the size that the filter has at that moment, and declares those that it can have. It is
-    /// `83 + schema + 8 · buckets` bytes long, with the length of the schema in bytes.
+    /// `91 + schema + 8 · buckets` bytes long, with the length of the schema in bytes.
     loaded:
     /// **`memory_limit` is the filter's limit from then on**, as
     /// [`GrowableBuilder::memory_limit`](crate::GrowableBuilder::memory_limit) sets it: growth beyond it is refused.
