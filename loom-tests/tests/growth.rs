@@ -105,6 +105,35 @@ model! {
     for [LookupIgnoresMoving, LookupWithoutEpoch]
 }
 
+/// Two readers agree on the order in which two keys come in, although one of them may have read the state before the first key
+/// came in. The buckets of the second key are not those that are split.
+fn readers_agree_beside_a_split() -> Model {
+    let ([x], y) = (keys(), GrowableKey::new(4, 5, 0));
+    let seen: [Arc<[AtomicUsize; 2]>; 2] = core::array::from_fn(|_| Arc::default());
+    let reads = |nth: usize, order: [usize; 2]| {
+        let seen = Arc::clone(&seen[nth]);
+        role(move |filter| {
+            for key in order {
+                seen[key].store(filter.contains([x, y][key]).into(), Ordering::Relaxed);
+            }
+        })
+    };
+    let first = role(move |filter| {
+        filter.split();
+        filter.place(x, false);
+    });
+    let roles = vec![first, role(move |filter| filter.place(y, true)), reads(0, [0, 1]), reads(1, [1, 0])];
+    let agree = role(move |_| {
+        let [first, second] = [0, 1].map(|nth| [0, 1].map(|key| seen[nth][key].load(Ordering::Relaxed)));
+        assert!(first != [1, 0] || second != [0, 1], "two readers disagree on which key came in first");
+    });
+    (filter(2, &[], &[]), roles, agree)
+}
+model! {
+    readers_agree_beside_a_split, at least 20, preemptions 0,
+    fails if an ordering is weaker
+}
+
 /// The state is the same before and after; the epoch is not.
 fn lookup_beside_a_state_that_comes_round() -> Model {
     let [x] = keys();

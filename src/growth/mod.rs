@@ -49,8 +49,10 @@
 //! a split, in the wrong half: the word would still be empty.
 //!
 //! ## Across keys
-//! All accesses to words, to the state and to the epoch are `SeqCst`, so they have one order, as in `table/stripe.rs`. In
-//! that order, a lookup that comes after a change of the size has seen its epoch.
+//! All accesses to words are `SeqCst`, and so are the step of the epoch and a lookup's second read of it. So they have one
+//! order, as in `table/stripe.rs`. A lookup that has read a word after the epoch's step, in that order, sees the step. What
+//! it reads of `moving` stays the contents until the next step, which it would see too. The lookup's first read of the epoch
+//! and that of the state need not be in that order: if they are late, the second read of the epoch tells.
 //!
 //! # Saves
 //! A save begins while it holds all stripes and all gates. So no relocation and no insert is half done, and no group is

@@ -201,7 +201,7 @@ impl GrowingTable {
     /// Stores the whole word of a bucket that is about to be moved.
     fn publish(&self, nth: usize, whole: Bucket) {
         // Release, with `load`: a thread that reads this sees that the last change of the size is over.
-        self.moving[nth].swap(whole.0, Ordering::SeqCst);
+        self.moving[nth].store(whole.0, Ordering::Release);
     }
 
     /// Makes room for this many further copies, or none.

@@ -168,22 +168,22 @@ impl GrowingTable {
     /// The size at this moment.
     #[inline(always)]
     pub(super) fn state(&self) -> State {
-        // Acquire: a thread that sees a size sees its segments and, if buckets are being moved, their words in `moving`.
-        // SeqCst: see `growth/mod.rs`, *Across keys*.
-        State(self.size[0].state.load(Ordering::SeqCst))
+        // Acquire: a thread that sees a size sees its segments and, if buckets are being moved, their words in `moving`. And it
+        // sees the epoch of the change before.
+        State(self.size[0].state.load(Ordering::Acquire))
     }
 
     /// What an operation without a lock reads before the state.
     #[inline(always)]
     pub(super) fn epoch(&self) -> u64 {
-        // As for the state: the reads that follow may not come before it.
-        self.size[0].epoch.load(Ordering::SeqCst)
+        // Acquire: the state that is read next is not an older one.
+        self.size[0].epoch.load(Ordering::Acquire)
     }
 
     /// Whether no change of the state has begun to move copies since this epoch.
     #[inline(always)]
     pub(super) fn is_still(&self, epoch: u64) -> bool {
-        // SeqCst: it comes after the reads of words, in the one order.
+        // SeqCst: it comes after the reads of words, in the one order (`growth/mod.rs`, *Across keys*).
         self.size[0].epoch.load(Ordering::SeqCst) == epoch
     }
 
@@ -193,10 +193,10 @@ impl GrowingTable {
         let state = state.with_own(self.layouts.kind(state.level(), is_split));
         // Relaxed: a figure.
         self.size[0].capacity.store(self.plan.capacity(state) as u64, Ordering::Relaxed);
-        // An exchange, because loom has no strong `SeqCst` store.
-        self.size[0].state.swap(state.0, Ordering::SeqCst);
-        // After the state: a thread that has read this epoch, and then an older state, sees the epoch change before it
-        // could see a word that has changed for it. Before the words: see `growth/mod.rs`.
+        // Release, with `state`.
+        self.size[0].state.store(state.0, Ordering::Release);
+        // After the state: a thread that has read this epoch reads no older state. Before the words, in the one order: see
+        // `growth/mod.rs`.
         self.size[0].epoch.fetch_add(1, Ordering::SeqCst);
     }
 
