@@ -131,6 +131,8 @@ mod plan;
 mod snapshot;
 mod sync;
 mod table;
+#[cfg(feature = "snapshot")]
+mod view;
 mod word;
 
 #[cfg(doc)]
@@ -168,6 +170,10 @@ pub use snapshot::save::Save;
 pub use snapshot::serde::SameByDefault;
 pub use table::expiring::clock::{Advance, WhenFull};
 pub use table::face::filter_plan::FilterPlan;
+#[cfg(feature = "snapshot")]
+pub use view::view::View;
+#[cfg(feature = "snapshot")]
+pub use view::viewed::Viewed;
 pub use word::layout::Encoding;
 pub use word::values::{Values, ValuesIter};
 
