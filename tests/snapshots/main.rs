@@ -12,9 +12,10 @@
 //! - `files`: snapshots that replace a file, and processes that are killed meanwhile;
 //! - `views`: lookups in a snapshot that is not loaded;
 //! - `seeds`: the first inputs of the fuzzer, for all kinds of filters;
-//! - `filters`, `forged`, `writers`: helpers that these share.
+//! - `agreed`, `filters`, `forged`, `writers`: helpers that these share.
 #![cfg(all(feature = "snapshot", feature = "stable-hash"))]
 
+mod agreed;
 mod clocks;
 mod files;
 mod filters;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use concurrent_cuckoo_filter::{
-    Encoding, GrowableCuckooFilter, LoadError, Loader, SnapshotInfo, StableHashBuilder, Values, View, Viewed, WhenFull,
+    Encoding, GrowableCuckooFilter, LoadError, Loader, SnapshotInfo, StableHashBuilder, Values, View, WhenFull,
 };
 use proptest::prelude::*;
 use rand::rngs::SmallRng;
@@ -20,32 +20,6 @@ use crate::support::{LAYOUTS, Layout, MAPLET_LAYOUTS, MapletLayout};
 
 type Growable = GrowableCuckooFilter<u64, StableHashBuilder>;
 
-/// Checks a view of bytes that were to be loaded by what loading them has led to.
-pub(crate) fn agreed<F, L>(bytes: &[u8], loaded: Result<L, LoadError>) -> Result<L, LoadError>
-where
-    F: Viewed<Key = u64, Hasher = StableHashBuilder>,
-{
-    match (&loaded, View::<F, _>::new(bytes, state())) {
-        (Err(LoadError::MemoryLimit { .. }), _) => (),
-        (Ok(_), Err(error)) => {
-            assert!(matches!(error, LoadError::TrailingBytes { .. }), "loaded, but {error}");
-        }
-        (Ok(_), Ok(view)) => view.verify().unwrap(),
-        (Err(error), Err(of_view)) => assert_eq!(error.to_string(), of_view.to_string()),
-        (Err(error), Ok(view)) => {
-            let by_scan = matches!(
-                error,
-                LoadError::DamagedBucket { .. } | LoadError::WrongCount { .. } | LoadError::WrongChecksum { .. }
-            );
-            assert!(by_scan, "{error}, but a view is accepted");
-            assert_eq!(view.verify().unwrap_err().to_string(), error.to_string());
-            // Whatever the words are, lookups in them do no harm.
-            assert!(!format!("{view:?} {} {}", view.len(), view.false_positive_rate()).is_empty());
-        }
-    }
-    loaded
-}
-
 /// The snapshot, at an address that is so many bytes after a multiple of 8.
 fn at_address(snapshot: &[u8], offset: usize) -> (Vec<u8>, std::ops::Range<usize>) {
     let mut buffer = vec![0xa5; snapshot.len() + 16];
@@ -55,12 +29,11 @@ fn at_address(snapshot: &[u8], offset: usize) -> (Vec<u8>, std::ops::Range<usize
     (buffer, range)
 }
 
-/// Checks that a view of the snapshot has the answers of the filter, single and in batches of several lengths, for keys
-/// from 0 on.
+/// Checks that a view of the snapshot says of itself what the filter does, and then more of it.
 macro_rules! same_answers {
-    ($Filter:ty, $filter:expr, $snapshot:expr, $keys:expr, $offset:expr, |$view:ident| $($more:tt)*) => {{
-        let (filter, snapshot, keys): (&$Filter, &[u8], u64) = ($filter, $snapshot, $keys);
-        let (buffer, range) = at_address(snapshot, $offset);
+    ($Filter:ty, $filter:expr, $snapshot:expr, $offset:expr, |$view:ident| $($more:tt)*) => {{
+        let filter: &$Filter = $filter;
+        let (buffer, range) = at_address($snapshot, $offset);
         let $view = View::<$Filter, _>::new(&buffer[range], state()).unwrap();
         $view.verify().unwrap();
         assert_eq!(($view.len(), $view.is_empty()), (filter.len(), filter.is_empty()));
@@ -76,6 +49,7 @@ fn lengths(keys: u64) -> impl Iterator<Item = u64> {
     [0, 1, 31, 32, 33, 100].into_iter().filter(move |&len| len < keys).chain([keys])
 }
 
+/// Checks that a view has the answers of the filter for so many keys, single and in batches of several lengths.
 macro_rules! contains_the_same {
     ($view:ident, $filter:ident, $keys:expr) => {{
         let found: Vec<bool> = (0..$keys).map(|key| $filter.contains(&key)).collect();
@@ -96,7 +70,7 @@ fn check_filter(layout: Layout, capacity: usize, share: f64, offset: usize) {
     (0..keys).for_each(|key| filter.insert(&key).unwrap());
     let snapshot = saved(&filter);
     let all = 2 * keys + 200;
-    same_answers!(Filter, &filter, &snapshot, all, offset, |view| contains_the_same!(view, filter, all));
+    same_answers!(Filter, &filter, &snapshot, offset, |view| contains_the_same!(view, filter, all));
     load(&snapshot).unwrap();
 }
 
@@ -107,7 +81,7 @@ fn check_maplet(layout: MapletLayout, capacity: usize, share: f64, offset: usize
     (0..pairs).for_each(|pair| maplet.insert(&(pair / 2), value_of(pair % 3, layout.0)).unwrap());
     let snapshot = saved_maplet(&maplet);
     let all = pairs + 200;
-    same_answers!(Maplet, &maplet, &snapshot, all, offset, |view| {
+    same_answers!(Maplet, &maplet, &snapshot, offset, |view| {
         contains_the_same!(view, maplet, all);
         let values: Vec<Values> = (0..all).map(|key| maplet.values(&key)).collect();
         assert!((0..all).zip(&values).all(|(key, &values)| view.values(&key) == values), "{maplet:?}");
@@ -124,7 +98,7 @@ fn check_maplet(layout: MapletLayout, capacity: usize, share: f64, offset: usize
 fn check_ticks(snapshot: &[u8], all: u64, offset: usize) {
     let loaded = load_expiring(snapshot).unwrap();
     let (longest, end_bits) = (loaded.longest_lifetime(), loaded.end_bits());
-    same_answers!(Expiring, &loaded, snapshot, all, offset, |view| {
+    same_answers!(Expiring, &loaded, snapshot, offset, |view| {
         let Some(now) = loaded.now() else {
             assert!((0..all).all(|key| !view.contains_at(&key, 17)));
             let mut batch = Vec::new();
@@ -179,7 +153,7 @@ fn check_growable(builder_of: (f64, Option<Encoding>), first: usize, keys: u64, 
         let mut snapshot = Vec::new();
         filter.save(&mut snapshot).unwrap();
         let all = 2 * left + 200;
-        same_answers!(Growable, &filter, &snapshot, all, offset, |view| contains_the_same!(view, filter, all));
+        same_answers!(Growable, &filter, &snapshot, offset, |view| contains_the_same!(view, filter, all));
     }
 }
 
