@@ -4,7 +4,9 @@
 use crate::plan::batch::BLOCK;
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::layout::{Fingerprint, Layout};
-use crate::word::payloads::{OnlyPlace, PayloadOps, Payloads};
+#[cfg(feature = "snapshot")]
+use crate::word::payloads::Payloads;
+use crate::word::payloads::{OnlyPlace, PayloadOps};
 use crate::word::values::Values;
 
 /// Both buckets of each item of a block, and what the decode table has for each.
@@ -55,6 +57,7 @@ impl Pairs {
     }
 
     /// Whether either bucket of each item holds its fingerprint with one of these payloads.
+    #[cfg(feature = "snapshot")]
     #[inline(always)]
     pub(crate) fn find_with(
         &self,

@@ -4,7 +4,9 @@
 //! empty, with a payload too. An operation on a *fingerprint* leaves the payloads out of the comparison. An
 //! operation on an *entry* compares them too. In a filter there are none, and both are the same.
 
-use crate::word::bucket::{Bucket, BucketOps, Pattern, Place, choose, encode, without_lane, zero_lanes};
+#[cfg(feature = "snapshot")]
+use crate::word::bucket::Pattern;
+use crate::word::bucket::{Bucket, BucketOps, Place, choose, encode, without_lane, zero_lanes};
 use crate::word::layout::{Entry, Fingerprint, Layout};
 use crate::word::values::Values;
 
@@ -17,6 +19,7 @@ pub(crate) struct OnlyPlace {
 }
 
 /// A range of payloads, on the ring that they are.
+#[cfg(feature = "snapshot")]
 #[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
 #[derive(Clone, Copy, Debug)]
 pub struct Payloads {
@@ -103,6 +106,7 @@ pub(crate) trait PayloadOps: BucketOps {
 
     /// The same for the payloads of a range, with a fingerprint: that of the pattern. All lanes are compared at once, so a
     /// loop over many buckets is vectorized. `folded` is as in [`lanes_in`](BucketOps::lanes_in).
+    #[cfg(feature = "snapshot")]
     #[inline(always)]
     fn lanes_with_any(self, bucket: Bucket, folded: u32, pattern: Pattern, range: Payloads) -> u64 {
         let (tops, ones) = (self.lanes().tops, self.lanes().ones);
