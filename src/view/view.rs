@@ -3,6 +3,7 @@
 use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
+use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::load::LoadError;
 use crate::filter::batch_key::BatchKey;
@@ -65,8 +66,9 @@ use crate::word::values::Values;
 /// replace a file by another one, as [`save_to_path`](crate::ConcurrentCuckooFilter::save_to_path) does, and
 /// never write into it.
 ///
-/// Cost of a lookup: two cache lines of the table, as in the filter. If the snapshot does not begin at a multiple of 8
-/// bytes, or its schema and its attachment do not fit in, each word in eight is on two lines.
+/// Cost of a lookup: two cache lines of the table, as in the filter. Where the table does not begin at a multiple of 8
+/// bytes, one word in eight lies on two lines. (In a mapped file of a `ConcurrentCuckooFilter` it does if the lengths of the
+/// schema and of the attachment add up to a multiple of 8.)
 pub struct View<F: Viewed, B> {
     bytes: B,
     /// Where the words begin.
@@ -386,6 +388,10 @@ impl<F: Viewed, B> fmt::Debug for View<F, B> {
         f.debug_struct("View").field("info", &self.info).finish_non_exhaustive()
     }
 }
+
+// Lookups keep no state that a panic of a key or of the bytes could leave half changed.
+impl<F: Viewed<Hasher: UnwindSafe>, B: UnwindSafe> UnwindSafe for View<F, B> {}
+impl<F: Viewed<Hasher: RefUnwindSafe>, B: RefUnwindSafe> RefUnwindSafe for View<F, B> {}
 
 /// Views.
 impl<F, S> Loader<F, S> {

@@ -2,11 +2,13 @@
 
 use std::cell::Cell;
 use std::hash::BuildHasher;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use concurrent_cuckoo_filter::{
-    Encoding, GrowableCuckooFilter, LoadError, Loader, SnapshotInfo, StableHashBuilder, Values, View, WhenFull,
+    ConcurrentCuckooFilter, Encoding, GrowableCuckooFilter, LoadError, Loader, SnapshotInfo, StableHashBuilder, Values,
+    View, WhenFull,
 };
 use proptest::prelude::*;
 use rand::rngs::SmallRng;
@@ -208,6 +210,10 @@ fn a_view_of_a_filter_that_forgets_or_was_never_advanced_answers_as_the_filter()
 /// Threads, whatever owns the bytes, and the caller's own settings.
 #[test]
 fn a_view_owns_or_borrows_its_bytes_and_is_shared() {
+    fn check<F: Send + Sync + Unpin + UnwindSafe + RefUnwindSafe>() {}
+    check::<View<ConcurrentCuckooFilter<Rc<str>>, &'static [u8; 100]>>();
+    check::<(View<Growable, Arc<[u8]>>, View<Maplet, Vec<u8>>, View<Expiring, Box<[u8]>>)>();
+
     let filter = build(LAYOUTS[5], 500);
     filter.insert(&7).unwrap();
     let mut bytes = Vec::new();
