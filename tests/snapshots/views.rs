@@ -79,8 +79,8 @@ fn check_filter(layout: Layout, capacity: usize, share: f64, offset: usize) {
 fn check_maplet(layout: MapletLayout, capacity: usize, share: f64, offset: usize) {
     let maplet = build_maplet(layout, capacity);
     let pairs = (maplet.capacity() as f64 * share) as u64;
-    // Some keys have several values, and some of those are the same.
-    (0..pairs).for_each(|pair| maplet.insert(&(pair / 2), value_of(pair % 3, layout.0)).unwrap());
+    // Some keys have several values, and some of those are the same. So it may be full before its capacity.
+    (0..pairs).try_for_each(|pair| maplet.insert(&(pair / 2), value_of(pair % 3, layout.0))).unwrap_or_default();
     let snapshot = saved_maplet(&maplet);
     let all = pairs + 200;
     same_answers!(Maplet, &maplet, &snapshot, offset, |view| {
@@ -132,10 +132,10 @@ fn check_expiring(layout: MapletLayout, capacity: usize, share: f64, now: u64, o
     let filter = build_expiring(layout, capacity);
     filter.advance_to(now);
     let (entries, longest) = ((filter.capacity() as f64 * share) as u64, filter.longest_lifetime());
-    // Some keys have several entries.
+    // Some keys have several entries, so it may be full before its capacity.
     for entry in 0..entries {
         let lifetime = 1 + u64::from(value_of(entry, layout.0)) % longest;
-        assert!(filter.insert_until(&(entry / 2 * 2), now + lifetime).unwrap());
+        _ = filter.insert_until(&(entry / 2 * 2), now + lifetime);
     }
     check_ticks(&saved_expiring(&filter), entries + 200, offset);
     // One whose dead entries are not swept yet, if it is large.
