@@ -1,10 +1,9 @@
 //! PURE: lookups in the words of a table of a fixed size.
 
-use crate::machine::arch::{VectorUnit, Vectorized};
-use crate::plan::batch::{self, BLOCK, Block, Hashes, Steps};
+use crate::plan::batch::{BLOCK, Block, Hashes, Steps};
 use crate::plan::pairs::Pairs;
 use crate::table::face::by_layout::{OfLayout, of_layout, of_layout_with_payload};
-use crate::view::words::{Lookups, Words};
+use crate::view::words::{Lookups, Words, in_blocks};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::geometry::{Buckets, Geometry, Items};
 use crate::word::layout::{Borrowed, Fingerprint, Layout, OfShape, Shape};
@@ -147,6 +146,17 @@ impl<L: Layout, const SLOTS: u32, const BITS: u32> Fixed<L, SLOTS, BITS> {
         let pair = [words.get(item.first), words.get(item.second)];
         question.answer(layout, pair, layout.fingerprint_of(item.entry))
     }
+
+    fn ask_all<Q: Question>(
+        &self,
+        question: Q,
+        words: Words<'_>,
+        hashes: Hashes<'_>,
+        answers: &mut dyn FnMut(&[Q::Answer]),
+    ) {
+        let (layout, buckets) = (self.layout, self.buckets);
+        in_blocks(hashes, Ask { layout, buckets, question, words, answers });
+    }
 }
 
 impl<L: Layout, const SLOTS: u32, const BITS: u32> Lookups for Fixed<L, SLOTS, BITS> {
@@ -155,7 +165,7 @@ impl<L: Layout, const SLOTS: u32, const BITS: u32> Lookups for Fixed<L, SLOTS, B
     }
 
     fn contains_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        ask_all(self.layout, self.buckets, Contains, words, hashes, answers);
+        self.ask_all(Contains, words, hashes, answers);
     }
 }
 
@@ -165,7 +175,7 @@ impl<L: Layout, const SLOTS: u32, const BITS: u32> PayloadLookups for Fixed<L, S
     }
 
     fn values_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values])) {
-        ask_all(self.layout, self.buckets, ValuesOfKey, words, hashes, answers);
+        self.ask_all(ValuesOfKey, words, hashes, answers);
     }
 
     fn contains_any(&self, words: Words<'_>, hash: u64, payloads: Payloads) -> bool {
@@ -179,7 +189,7 @@ impl<L: Layout, const SLOTS: u32, const BITS: u32> PayloadLookups for Fixed<L, S
         payloads: Payloads,
         answers: &mut dyn FnMut(&[bool]),
     ) {
-        ask_all(self.layout, self.buckets, ContainsAny(payloads), words, hashes, answers);
+        self.ask_all(ContainsAny(payloads), words, hashes, answers);
     }
 }
 
@@ -213,36 +223,6 @@ pub(super) fn lookups(shape: Shape, buckets: usize) -> Option<Box<dyn Lookups>> 
 /// The same for slots with payloads.
 pub(super) fn payload_lookups(shape: Shape, buckets: usize) -> Option<Box<dyn PayloadLookups>> {
     of_layout_with_payload(shape, MakeWithPayload(Buckets::new(buckets)))
-}
-
-/// Asks about all hashes, a block at a time.
-fn ask_all<Q: Question>(
-    layout: impl Layout,
-    buckets: Buckets,
-    question: Q,
-    words: Words<'_>,
-    hashes: Hashes<'_>,
-    answers: &mut dyn FnMut(&[Q::Answer]),
-) {
-    VectorUnit::widest().run(Batch { layout, buckets, question, words, hashes, answers });
-}
-
-/// A batch, all of which is compiled for each vector unit.
-struct Batch<'a, L, Q: Question> {
-    layout: L,
-    buckets: Buckets,
-    question: Q,
-    words: Words<'a>,
-    hashes: Hashes<'a>,
-    answers: &'a mut dyn FnMut(&[Q::Answer]),
-}
-
-impl<L: Layout, Q: Question> Vectorized for Batch<'_, L, Q> {
-    #[inline(always)]
-    fn run(self) {
-        let Self { layout, buckets, question, words, hashes, answers } = self;
-        batch::for_each_block(hashes, &mut Ask { layout, buckets, question, words, answers });
-    }
 }
 
 /// The steps of a batch.

@@ -2,9 +2,8 @@
 
 use core::hint::select_unpredictable;
 
-use crate::machine::arch::{VectorUnit, Vectorized};
-use crate::plan::batch::{self, BLOCK, Block, Hashes, Steps};
-use crate::view::words::{Lookups, Words};
+use crate::plan::batch::{BLOCK, Block, Hashes, Steps};
+use crate::view::words::{Lookups, Words, in_blocks};
 use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::classes::{Classes, Place, State};
 use crate::word::geometry::mixed;
@@ -92,31 +91,18 @@ impl Lookups for Growing {
     }
 
     fn contains_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
-        let (table, unit) = (self, VectorUnit::widest());
-        if self.layouts.kind(self.state.level(), self.state.split() > 0) == MIXED {
-            return unit.run(Batch { table, compare: self.mixed(), words, hashes, answers });
+        let &Self { classes, state, ref layouts } = self;
+        if layouts.kind(state.level(), state.split() > 0) == MIXED {
+            return in_blocks(hashes, LookUp { classes, state, compare: self.mixed(), words, answers });
         }
-        match self.layouts.at(self.state.level()) {
-            AnyLayout::Plain(layout) => unit.run(Batch { table, compare: Whole(*layout), words, hashes, answers }),
-            AnyLayout::SemiSorted(layout) => unit.run(Batch { table, compare: Whole(*layout), words, hashes, answers }),
+        match layouts.at(state.level()) {
+            AnyLayout::Plain(&layout) => {
+                in_blocks(hashes, LookUp { classes, state, compare: Whole(layout), words, answers });
+            }
+            AnyLayout::SemiSorted(&layout) => {
+                in_blocks(hashes, LookUp { classes, state, compare: Whole(layout), words, answers });
+            }
         }
-    }
-}
-
-/// A batch, all of which is compiled for each vector unit.
-struct Batch<'a, C> {
-    table: &'a Growing,
-    compare: C,
-    words: Words<'a>,
-    hashes: Hashes<'a>,
-    answers: &'a mut dyn FnMut(&[bool]),
-}
-
-impl<C: Compare> Vectorized for Batch<'_, C> {
-    #[inline(always)]
-    fn run(self) {
-        let Self { table: &Growing { classes, state, .. }, compare, words, hashes, answers } = self;
-        batch::for_each_block(hashes, &mut LookUp { classes, state, compare, words, answers });
     }
 }
 
