@@ -44,8 +44,8 @@ use crate::word::values::Values;
 /// ```
 ///
 /// It reads the words of the table where they are, at any address, and copies none. So it takes up some hundred bytes
-/// (and the decode table of up to 256 KiB that all semi-sorted filters share), whatever the snapshot has, and is
-/// made in microseconds. It cannot be changed: to change a filter, [load](crate::Loader) it.
+/// (and the decode table of up to 256 KiB that all semi-sorted filters share), whatever the size of the snapshot, and is
+/// made at once. It cannot be changed: to change a filter, [load](crate::Loader) it.
 ///
 /// `B` is anything that lends the bytes: `&[u8]`, `&'static [u8; N]`, `Vec<u8>`, `Arc<[u8]>`, or the owned map of a
 /// crate such as `memmap2`. A view is `Send` and `Sync` if `B` and the hasher are, so threads share one as it is, or in an
@@ -114,7 +114,7 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
     /// it. What passes is what was saved, as far as a checksum of 32 bits can tell; see
     /// [verified or not](Self#verified-or-not).
     ///
-    /// Cost: one pass in pieces of 8 KiB, and the attachment's memory. It takes about as long as loading.
+    /// Cost: one pass in pieces of 8 KiB, and the attachment's memory. It takes about half as long as loading.
     ///
     /// # Errors
     /// As for [`SnapshotInfo::verify`].
@@ -231,7 +231,7 @@ impl<F: Viewed<Clock = ()>, B: AsRef<[u8]>> View<F, B> {
     /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same order.
     ///
     /// Cost: that of single lookups, but the cache lines of many keys come from memory at the same time. In a large table
-    /// that is two to four times as fast. It allocates nothing but what `found` does.
+    /// that is several times as fast. It allocates nothing but what `found` does.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, View};
