@@ -81,7 +81,7 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | `snapshot` | `save` and `load`, to and from readers, writers and files |
+//! | `snapshot` | `save` and `load`, to and from readers, writers and files; `View`, for a snapshot that is not loaded |
 //! | `stable-hash` | `StableHashBuilder`, a keyed hasher (SipHash-1-3) with the same output everywhere |
 //! | `serde` | filters serialize as snapshots; so does `Stats` |
 //! | `huge-pages` | large tables on pages of 2 MiB, on Linux |
@@ -105,6 +105,7 @@
 // | folder | what | |
 // |---|---|---|
 // | model | what models see of the crate; only they compile it | |
+// | view | lookups in a snapshot that is not loaded | PURE |
 // | filter | the public types: filters, builders, statistics | |
 // | growth | a table that grows and shrinks by some buckets at a time while it is used | CONCURRENT |
 // | snapshot | the format, reading and writing it, files, serde | PURE, and files |
@@ -131,6 +132,8 @@ mod plan;
 mod snapshot;
 mod sync;
 mod table;
+#[cfg(feature = "snapshot")]
+mod view;
 mod word;
 
 #[cfg(doc)]
@@ -168,6 +171,10 @@ pub use snapshot::save::Save;
 pub use snapshot::serde::SameByDefault;
 pub use table::expiring::clock::{Advance, WhenFull};
 pub use table::face::filter_plan::FilterPlan;
+#[cfg(feature = "snapshot")]
+pub use view::view::View;
+#[cfg(feature = "snapshot")]
+pub use view::viewed::Viewed;
 pub use word::layout::Encoding;
 pub use word::values::{Values, ValuesIter};
 

@@ -3,6 +3,9 @@
 //! `cargo test --all-features --test snapshots_of_several`
 #![cfg(all(feature = "snapshot", feature = "stable-hash"))]
 
+#[path = "snapshots/agreed.rs"]
+mod agreed;
+
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -11,6 +14,8 @@ use std::time::Duration;
 use concurrent_cuckoo_filter::{
     BuildError, ConcurrentCuckooFilter, FilterKind, GrowableCuckooFilter, LoadError, StableHashBuilder,
 };
+
+use agreed::agreed;
 
 type Growable = GrowableCuckooFilter<u64, StableHashBuilder>;
 
@@ -35,6 +40,10 @@ fn saved_growable(filter: &Growable) -> Vec<u8> {
     let mut bytes = Vec::new();
     filter.save(&mut bytes).unwrap();
     bytes
+}
+
+fn load(bytes: &[u8]) -> Result<Growable, LoadError> {
+    agreed(bytes, state(), Growable::load(bytes, state(), 1 << 30))
 }
 
 /// Where the header of a filter ends, and where the header of its first section begins, with the seal before it. A
@@ -138,7 +147,6 @@ fn a_growable_filter_comes_back_as_it_was_at_any_size() {
 
 #[test]
 fn what_is_damaged_is_refused() {
-    let load = |bytes: &[u8]| Growable::load(bytes, state(), 1 << 20);
     refuses_damage(&saved_growable(&small_growable()), load);
 }
 
@@ -160,7 +168,7 @@ fn each_forged_field_is_refused_for_its_reason() {
     let forged = |place: usize, bytes: &[u8]| {
         let mut changed = genuine.clone();
         changed[place..place + bytes.len()].copy_from_slice(bytes);
-        Growable::load(&resealed(&changed)[..], state(), 1 << 30).err()
+        load(&resealed(&changed)).err()
     };
     let [asked, base, doublings] = [0, 1, 2].map(|nth| genuine[HEAD + nth]);
     let first = u64::from_le_bytes(genuine[HEAD + 3..HEAD + 11].try_into().unwrap());
@@ -201,7 +209,7 @@ fn each_forged_field_is_refused_for_its_reason() {
     let of_buckets = |buckets: u64| {
         let mut changed = genuine.clone();
         changed[SECTION + 3..SECTION + 11].copy_from_slice(&buckets.to_le_bytes());
-        Growable::load(&resealed_at(seals(&genuine), &changed)[..], state(), 1 << 30).err()
+        load(&resealed_at(seals(&genuine), &changed)).err()
     };
     for wrong in [0, 1, 30, buckets - 1, buckets + 2, largest + 32, 1 << 40, u64::MAX] {
         let error = of_buckets(wrong);

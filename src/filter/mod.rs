@@ -13,4 +13,4 @@ pub(crate) mod snapshot_info;
 pub(crate) mod stats;
 
 pub(crate) mod batch_key;
-mod shared;
+pub(crate) mod shared;

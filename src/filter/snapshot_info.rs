@@ -52,7 +52,7 @@ pub struct SnapshotInfo {
     /// How many bytes the whole snapshot has.
     pub bytes: u64,
     /// How many keys there are, as the filter's `len` counts them. It stands at the end of a snapshot, so only
-    /// [`verify`](Self::verify) knows it.
+    /// [`verify`](Self::verify) knows it, and a [`View`](crate::View), as the snapshot declares it.
     pub len: Option<u64>,
 }
 

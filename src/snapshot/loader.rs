@@ -124,6 +124,13 @@ impl<F, S> Loader<F, S> {
     }
 }
 
+impl<F, S> Loader<F, S> {
+    /// The hasher, the schema, and what the snapshot must be of.
+    pub(crate) fn into_parts(self) -> (S, Schema, Option<FilterPlan>) {
+        (self.hasher, self.schema, self.plan)
+    }
+}
+
 impl<F: FromSnapshot<S>, S> Loader<F, S> {
     /// Reads a snapshot.
     ///

@@ -293,6 +293,11 @@ impl<'a> Source<'a> {
         self.expected
     }
 
+    /// How many bytes have been read.
+    pub(crate) fn position(&self) -> u64 {
+        self.read
+    }
+
     /// Reads everything that is expected.
     fn collect(&mut self) -> Result<(), LoadError> {
         let mut chunk = [0; 4096];

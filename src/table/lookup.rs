@@ -2,6 +2,7 @@
 
 use crate::machine::arch::prefetch;
 use crate::plan::batch::{self, BLOCK};
+use crate::plan::pairs::Pairs;
 use crate::sync::AtomicU64;
 use crate::sync::fault::{self, Fault};
 use crate::table::table::{Stripes, Table, load};
@@ -54,7 +55,7 @@ impl Lookup for Contains {
         pairs: &Pairs,
         answers: &mut [bool; BLOCK],
     ) {
-        table.compare_block(block, pairs, answers);
+        pairs.find(table.layout, &block.prepared.entries, answers);
     }
 
     #[inline(always)]
@@ -143,22 +144,6 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         }
     }
 
-    /// Whether either bucket of each item of a block holds the item.
-    #[inline(always)]
-    pub(super) fn compare_block(&self, block: Block<'_, G>, pairs: &Pairs, answers: &mut [bool; BLOCK]) {
-        for (nth, answer) in answers.iter_mut().enumerate() {
-            let [in_first, in_second] = self.lanes_of_nth(block, pairs, nth);
-            *answer = in_first | in_second != 0;
-        }
-    }
-
-    /// The lanes in which the buckets of one item of a block hold the item.
-    #[inline(always)]
-    pub(super) fn lanes_of_nth(&self, block: Block<'_, G>, pairs: &Pairs, nth: usize) -> [u64; 2] {
-        let folded = [pairs.of_firsts[nth], pairs.of_seconds[nth]];
-        self.layout.lanes_in(pairs.buckets(nth), folded, self.layout.pattern(block.prepared.entries[nth]))
-    }
-
     /// Reads the pairs of a block, each as in [`load_nth`]. Returns nonzero if any version has changed. If there are
     /// items to come, prefetches their buckets.
     #[inline(always)]
@@ -235,30 +220,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 }
 
-/// What a block of lookups has read: both buckets of each item, and what the decode table has for each.
-pub(super) struct Pairs {
-    firsts: [u64; BLOCK],
-    seconds: [u64; BLOCK],
-    of_firsts: [u32; BLOCK],
-    of_seconds: [u32; BLOCK],
-}
-
-impl Pairs {
-    /// To be overwritten.
-    const NONE: Self = Self { firsts: [0; BLOCK], seconds: [0; BLOCK], of_firsts: [0; BLOCK], of_seconds: [0; BLOCK] };
-
-    /// The two buckets of an item.
-    #[inline(always)]
-    pub(super) fn buckets(&self, nth: usize) -> [Bucket; 2] {
-        [self.firsts[nth], self.seconds[nth]].map(Bucket)
-    }
-}
-
 /// The loads of one lookup of a block: reads the version, both buckets, and the version again. Returns 0 if the
 /// version is still the same.
-///
-/// It also asks the decode table. In a loop of its own that would become a vector instruction, which takes longer than
-/// the loads.
 #[inline(always)]
 fn load_nth<L: Layout, I: Index>(
     layout: L,
@@ -273,9 +236,6 @@ fn load_nth<L: Layout, I: Index>(
     let first = load(words, items.firsts[nth].get());
     let second = load(words, items.seconds[nth].get());
     let changes = stripe.changes_since(version);
-    (pairs.firsts[nth], pairs.seconds[nth]) = (first.0, second.0);
-    if L::SEMI_SORTED {
-        (pairs.of_firsts[nth], pairs.of_seconds[nth]) = (layout.folded(first), layout.folded(second));
-    }
+    pairs.set(layout, nth, first, second);
     changes
 }

@@ -65,12 +65,13 @@ use core::hint::select_unpredictable;
 
 use crate::error::insert::InsertError;
 use crate::plan::batch::BLOCK;
+use crate::plan::pairs::Pairs;
 use crate::sync::fault::{self, Fault};
-use crate::table::lookup::{Block, Lookup, Pairs};
+use crate::table::lookup::{Block, Lookup};
 use crate::table::relocate::Purpose;
 use crate::table::stripe::Guard;
 use crate::table::table::{Table, TakeFaults};
-use crate::word::bucket::{BucketOps, Place};
+use crate::word::bucket::BucketOps;
 use crate::word::geometry::{Geometry, Item};
 use crate::word::layout::{Fingerprint, Layout};
 use crate::word::payloads::{OnlyPlace, PayloadOps};
@@ -93,18 +94,7 @@ impl Lookup for ValuesOfKey {
         pairs: &Pairs,
         answers: &mut [Values; BLOCK],
     ) {
-        let mut places = [OnlyPlace::default(); BLOCK];
-        for (nth, place) in places.iter_mut().enumerate() {
-            *place = table.layout.only_place(pairs.buckets(nth), table.lanes_of_nth(block, pairs, nth));
-        }
-        for (nth, OnlyPlace { place, several }) in places.into_iter().enumerate().take(block.len) {
-            answers[nth] = if several != 0 {
-                let [first, second] = pairs.buckets(nth);
-                table.layout.values(first, second, Fingerprint(block.prepared.entries[nth]))
-            } else {
-                table.value_at(place)
-            };
-        }
+        pairs.values(table.layout, &block.prepared.entries, block.len, answers);
     }
 
     #[inline(always)]
@@ -123,15 +113,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         let found = |first, second| {
             let OnlyPlace { place, several } =
                 layout.only_place([first, second], layout.lanes_in_either(first, second, fingerprint));
-            if several != 0 { self.layout.values(first, second, fingerprint) } else { self.value_at(place) }
+            if several != 0 { self.layout.values(first, second, fingerprint) } else { self.layout.value_at(place) }
         };
         self.load_pair(item, found, |_, _| self.values_slow(hash))
-    }
-
-    /// The only value of a key: the payload at its place, if it has one.
-    #[inline(always)]
-    fn value_at(&self, place: Place) -> Values {
-        Values::of_one_if(place.exists(), self.layout.payload_at(place), self.layout.payload_bits())
     }
 
     /// `values` where the first look was disturbed: counts that, and looks again until a look is undisturbed.

@@ -149,8 +149,32 @@ fn check_lookups<L: Layout>(
     }
 }
 
+/// Checks the comparison of all lanes with a range of payloads, by that of each.
+#[cfg(feature = "snapshot")]
+fn check_ranges<L: Layout>(layout: L, stored: &[Entry], bucket: Bucket) {
+    use crate::word::payloads::Payloads;
+
+    let mask = layout.payload_mask() as u16;
+    for first in [0, 1, 2, mask / 2, mask - 1, mask].map(|first| first & mask) {
+        for most in [0, 1, mask / 2, mask - 1, mask] {
+            let is_in = |payload: u16| payload.wrapping_sub(first) & mask <= most;
+            for fingerprint in stored.iter().map(|entry| layout.fingerprint_of(*entry)) {
+                let range = Payloads { first, most };
+                let pattern = layout.pattern(fingerprint.0);
+                let lanes = layout.lanes_with_any(bucket, layout.folded(bucket), pattern, range);
+                let one_by_one = layout.matches(bucket, fingerprint) & layout.lanes_with(bucket, is_in);
+                assert_eq!(lanes, one_by_one, "{range:?} in {bucket:?}");
+            }
+        }
+    }
+}
+
 /// Checks what is asked of all entries with some payload, where the bucket holds `stored`.
 fn check_payloads<L: Layout>(layout: L, stored: &[Entry], bucket: Bucket) {
+    #[cfg(feature = "snapshot")]
+    if L::HAS_PAYLOAD {
+        check_ranges(layout, stored, bucket);
+    }
     let payload = |e: &Entry| payload_in(layout, *e);
     for one in (0..3).filter(|one| u32::from(*one) <= layout.payload_mask()) {
         let (with, without): (Vec<Entry>, Vec<Entry>) = stored.iter().partition(|e| payload(e) == one);

@@ -4,6 +4,8 @@
 //! empty, with a payload too. An operation on a *fingerprint* leaves the payloads out of the comparison. An
 //! operation on an *entry* compares them too. In a filter there are none, and both are the same.
 
+#[cfg(feature = "snapshot")]
+use crate::word::bucket::Pattern;
 use crate::word::bucket::{Bucket, BucketOps, Place, choose, encode, without_lane, zero_lanes};
 use crate::word::layout::{Entry, Fingerprint, Layout};
 use crate::word::values::Values;
@@ -14,6 +16,16 @@ pub(crate) struct OnlyPlace {
     pub(crate) place: Place,
     /// Not 0 if there are several, or seem to be.
     pub(crate) several: u64,
+}
+
+/// A range of payloads, on the ring that they are.
+#[cfg(feature = "snapshot")]
+#[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
+#[derive(Clone, Copy, Debug)]
+pub struct Payloads {
+    pub(crate) first: u16,
+    /// How far the last one is from the first.
+    pub(crate) most: u16,
 }
 
 /// What a layout whose slots have payloads can do with a bucket.
@@ -56,6 +68,12 @@ pub(crate) trait PayloadOps: BucketOps {
         self.payload_in(place.bucket, place.lanes)
     }
 
+    /// The only value of a key: the payload at its place, if it has one.
+    #[inline(always)]
+    fn value_at(self, place: Place) -> Values {
+        Values::of_one_if(place.exists(), self.payload_at(place), self.payload_bits())
+    }
+
     /// The payload in the lowest of these lanes.
     #[inline(always)]
     fn payload_in(self, bucket: Bucket, lanes: u64) -> u16 {
@@ -84,6 +102,22 @@ pub(crate) trait PayloadOps: BucketOps {
         let payloads = (u64::from(payload) << self.payload_shift()).wrapping_mul(self.lanes().ones);
         let with_it = zero_lanes(self, (bucket.0 ^ payloads) & !self.fingerprints_mask());
         with_it & !zero_lanes(self, bucket.0)
+    }
+
+    /// The same for the payloads of a range, with a fingerprint: that of the pattern. All lanes are compared at once, so a
+    /// loop over many buckets is vectorized. `folded` is as in [`lanes_in`](BucketOps::lanes_in).
+    #[cfg(feature = "snapshot")]
+    #[inline(always)]
+    fn lanes_with_any(self, bucket: Bucket, folded: u32, pattern: Pattern, range: Payloads) -> u64 {
+        let (tops, ones) = (self.lanes().tops, self.lanes().ones);
+        let in_all = |payload: u16| (u64::from(payload) << self.payload_shift()).wrapping_mul(ones);
+        let (payloads, first, most) = (bucket.0 & !self.fingerprints_mask(), in_all(range.first), in_all(range.most));
+        // Each payload less the first, modulo their number: the top bit of a lane lends what its other bits lack.
+        let after = ((payloads | tops) - (first & !tops)) ^ (payloads ^ !first) & tops;
+        // The top bit stays where the other bits of the most are not less. It counts where the top bits are equal.
+        let not_less = (most | tops) - (after & !tops);
+        let in_range = most & !after | !(most ^ after) & not_less;
+        zero_lanes(self, self.differences(self.decoded_by(bucket, folded), pattern)) & in_range
     }
 
     /// How many entries have one of these payloads.

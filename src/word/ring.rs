@@ -12,6 +12,9 @@
 //!   none   | dead, to be swept  | live                      | not taken in
 //! ```
 
+#[cfg(feature = "snapshot")]
+use crate::word::payloads::Payloads;
+
 /// How long the ring is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ring {
@@ -111,6 +114,13 @@ impl Ring {
         further + moment.lag() <= self.last
     }
 
+    /// The places of the ends of live entries. `None` if there are none.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn live(self, moment: Moment) -> Option<Payloads> {
+        let most = self.last.checked_sub(moment.lag())?;
+        Some(Payloads { first: self.place(moment.now() + 1), most: most as u16 })
+    }
+
     /// How many ticks after `now` a live entry ends, if its end has this place.
     #[inline(always)]
     pub(crate) fn ticks_until(self, moment: Moment, place: u16) -> u64 {
@@ -187,6 +197,10 @@ mod tests {
             let swept = now - moment.lag();
             let end = swept + 1 + end % ring.len();
             prop_assert_eq!(ring.is_live(moment, ring.place(end)), end > now);
+            #[cfg(feature = "snapshot")]
+            prop_assert_eq!(ring.live(moment).is_some_and(|live| {
+                u64::from(ring.place(end).wrapping_sub(live.first)) & ring.last <= live.most.into()
+            }), end > now);
             if end > now {
                 prop_assert_eq!(ring.ticks_until(moment, ring.place(end)), end - now);
             }

@@ -4,7 +4,7 @@ use std::io;
 
 use super::support::MapletLayout;
 use super::*;
-use concurrent_cuckoo_filter::{AbsorbError, LoadError, StableHashBuilder};
+use concurrent_cuckoo_filter::{AbsorbError, LoadError, StableHashBuilder, View};
 
 type Filter = ConcurrentCuckooFilter<u64, StableHashBuilder>;
 type Maplet = ConcurrentCuckooMaplet<u64, StableHashBuilder>;
@@ -102,6 +102,21 @@ macro_rules! assert_copies_survive_refusals {
         }
         assert_eq!((in_use() - before, filter.len()), (0, 3000));
     }};
+}
+
+#[test]
+fn a_view_takes_some_hundred_bytes_and_its_lookups_none() {
+    for layout in LAYOUTS {
+        let bytes = saved(&filter(layout, 10_000));
+        let (view, requests) = watch(|| View::<Filter, _>::new(&bytes, state()).unwrap());
+        assert!(requests.bytes <= 500, "{} bytes", requests.bytes);
+        let (keys, mut found): (Vec<u64>, _) = ((0..1000).collect(), Vec::with_capacity(1000));
+        let (_, requests) = watch(|| {
+            assert!(keys.iter().all(|key| view.contains(key)));
+            view.contains_batch(&keys, &mut found);
+        });
+        assert_eq!((requests.count, found.len()), (0, 1000));
+    }
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! The kinds of filters: how each is loaded, saved and used.
 
+// `view` uses a part of this.
+#![allow(dead_code)]
+
 use std::hash::BuildHasher;
 
 use concurrent_cuckoo_filter::{
@@ -130,8 +133,18 @@ kind! { 6: Growable, use_growable }
 kind! { 4: Maplet, use_maplet }
 kind! { 5: Expiring, use_expiring }
 
+/// The number of the kind that the mode chooses.
+pub fn kind_of(mode: u8) -> u8 {
+    match (mode >> 3) % 5 {
+        1 => Growable::NUMBER,
+        3 => Maplet::NUMBER,
+        2 | 4 => Expiring::NUMBER,
+        _ => OneTable::NUMBER,
+    }
+}
+
 /// This many hashes, spread over all buckets.
-fn hashes(count: u64) -> impl Iterator<Item = u64> {
+pub fn hashes(count: u64) -> impl Iterator<Item = u64> {
     (0..count).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 

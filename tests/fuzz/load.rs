@@ -20,7 +20,7 @@ mod repair;
 
 use concurrent_cuckoo_filter::SnapshotInfo;
 use counting::peak_of;
-use kinds::{Expiring, Growable, Kind, Maplet, OneTable, Way};
+use kinds::{Expiring, Growable, Kind, Maplet, OneTable, Way, kind_of};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};
 use repair::{label, prepare, repair, stated_schema};
 
@@ -82,16 +82,6 @@ fn check<F: Kind>(mode: u8, mut bytes: Vec<u8>) {
 
     filter.use_it();
     assert!(filter.memory_usage() <= limit.unwrap_or(usize::MAX));
-}
-
-/// The number of the kind that the mode chooses.
-fn kind_of(mode: u8) -> u8 {
-    match (mode >> 3) % 5 {
-        1 => Growable::NUMBER,
-        3 => Maplet::NUMBER,
-        2 | 4 => Expiring::NUMBER,
-        _ => OneTable::NUMBER,
-    }
 }
 
 // Sometimes the repaired bytes stay, and from then on only seals are corrected. So the fuzzer tests small snapshots

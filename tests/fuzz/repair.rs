@@ -1,6 +1,9 @@
 //! Corrects parts of a snapshot, so that the fuzzer does not need to guess a checksum. The offsets are those of the
 //! format in `src/snapshot/format.rs`.
 
+// `view` uses a part of this.
+#![allow(dead_code)]
+
 use std::sync::LazyLock;
 
 use concurrent_cuckoo_filter::Encoding;
@@ -186,7 +189,6 @@ pub fn repair(bytes: &mut [u8], level: u8, kind: u8) {
 /// possible.
 fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
     let len = sections.len();
-    let mut next = 0;
     let payload_bits = match kind {
         Maplet::NUMBER => make_payload_fit(&mut head[0], sections),
         Expiring::NUMBER => {
@@ -198,22 +200,12 @@ fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
         }
         _ => 0,
     };
-    let mut section = |layout: Option<[u8; 3]>, buckets: usize| {
-        let end = next + SECTION + 8 * buckets;
-        let section = &mut sections[next..end];
-        next = end;
-        if let Some(layout) = layout {
-            section[..3].copy_from_slice(&layout);
-        }
-        section[3..11].copy_from_slice(&(buckets as u64).to_le_bytes());
-        section
-    };
     match kind {
         OneTable::NUMBER if len >= SECTION + 8 => {
-            hold_what_it_can(section(None, buckets_in(len)), payload_bits);
+            hold_what_it_can(section(sections, None, buckets_in(len)), payload_bits);
         }
         Maplet::NUMBER | Expiring::NUMBER if len >= SECTION + 2 * 8 => {
-            hold_what_it_can(section(None, buckets_in(len)), payload_bits);
+            hold_what_it_can(section(sections, None, buckets_in(len)), payload_bits);
         }
         Growable::NUMBER if len >= SECTION + GROUP * 8 => {
             let growth = &GROWTHS[usize::from(head[1]) % GROWTHS.len()];
@@ -224,10 +216,20 @@ fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
             head[3..11].copy_from_slice(&(first as u64).to_le_bytes());
             head[11..HEAD].copy_from_slice(&(growth.largest as u64).to_le_bytes());
             let layout = growth.layouts[buckets.ilog2() as usize];
-            hold_what_grows(section(Some(layout), buckets), buckets, growth);
+            hold_what_grows(section(sections, Some(layout), buckets), buckets, growth);
         }
         _ => (),
     }
+}
+
+/// The section of a table of so many buckets, with this layout if one is given.
+fn section(sections: &mut [u8], layout: Option<[u8; 3]>, buckets: usize) -> &mut [u8] {
+    let section = &mut sections[..SECTION + 8 * buckets];
+    if let Some(layout) = layout {
+        section[..3].copy_from_slice(&layout);
+    }
+    section[3..11].copy_from_slice(&(buckets as u64).to_le_bytes());
+    section
 }
 
 /// Sets the bits of a value or an end to as many as there is room for. Uses the layout with as many slots as the

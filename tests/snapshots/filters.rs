@@ -5,6 +5,7 @@ use concurrent_cuckoo_filter::{
     MapletBuilder, StableHashBuilder,
 };
 
+use crate::agreed::agreed;
 use crate::support::{LAYOUTS, Layout, MAPLET_LAYOUTS, MapletLayout};
 
 pub(crate) type Filter = ConcurrentCuckooFilter<u64, StableHashBuilder>;
@@ -32,7 +33,7 @@ pub(crate) fn saved(filter: &Filter) -> Vec<u8> {
 }
 
 pub(crate) fn load(bytes: &[u8]) -> Result<Filter, LoadError> {
-    Filter::load(bytes, state(), 1 << 30)
+    agreed(bytes, state(), Filter::load(bytes, state(), 1 << 30))
 }
 
 pub(crate) fn build_maplet((value_bits, rate, ..): MapletLayout, capacity: usize) -> Maplet {
@@ -55,7 +56,7 @@ pub(crate) fn saved_maplet(maplet: &Maplet) -> Vec<u8> {
 }
 
 pub(crate) fn load_maplet(bytes: &[u8]) -> Result<Maplet, LoadError> {
-    Maplet::load(bytes, state(), 1 << 30)
+    agreed(bytes, state(), Maplet::load(bytes, state(), 1 << 30))
 }
 
 /// A filter whose ends have as many bits as the values of the maplet with this layout. So it has that layout. Its
@@ -76,7 +77,7 @@ pub(crate) fn saved_expiring(filter: &Expiring) -> Vec<u8> {
 }
 
 pub(crate) fn load_expiring(bytes: &[u8]) -> Result<Expiring, LoadError> {
-    Expiring::load(bytes, state(), 1 << 30)
+    agreed(bytes, state(), Expiring::load(bytes, state(), 1 << 30))
 }
 
 /// This many keys, of which no two are of one class, so that no key is found by another's entry. The filter must be
@@ -140,21 +141,21 @@ pub(crate) fn small_snapshots() -> impl Iterator<Item = Small> {
         bytes: saved(&filter),
         needed: filter.memory_usage(),
         head: 0,
-        load: |bytes, limit| Filter::load(bytes, state(), limit).map(drop),
+        load: |bytes, limit| agreed(bytes, state(), Filter::load(bytes, state(), limit)).map(drop),
     });
     let maplets = small_maplets().map(|maplet| Small {
         of: format!("{maplet:?}"),
         bytes: saved_maplet(&maplet),
         needed: maplet.memory_usage(),
         head: 5,
-        load: |bytes, limit| Maplet::load(bytes, state(), limit).map(drop),
+        load: |bytes, limit| agreed(bytes, state(), Maplet::load(bytes, state(), limit)).map(drop),
     });
     let expiring = small_expiring().map(|filter| Small {
         of: format!("{filter:?}"),
         bytes: saved_expiring(&filter),
         needed: filter.memory_usage(),
         head: 36,
-        load: |bytes, limit| Expiring::load(bytes, state(), limit).map(drop),
+        load: |bytes, limit| agreed(bytes, state(), Expiring::load(bytes, state(), limit)).map(drop),
     });
     filters.chain(maplets).chain(expiring)
 }

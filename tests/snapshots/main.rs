@@ -10,10 +10,12 @@
 //! - `inspection`: what a snapshot says that it is, without being loaded;
 //! - `schemas`: what a snapshot is of, and the caller's own data in it;
 //! - `files`: snapshots that replace a file, and processes that are killed meanwhile;
+//! - `views`: lookups in a snapshot that is not loaded;
 //! - `seeds`: the first inputs of the fuzzer, for all kinds of filters;
-//! - `filters`, `forged`, `writers`: helpers that these share.
+//! - `agreed`, `filters`, `forged`, `writers`: helpers that these share.
 #![cfg(all(feature = "snapshot", feature = "stable-hash"))]
 
+mod agreed;
 mod clocks;
 mod files;
 mod filters;
@@ -28,4 +30,5 @@ mod schemas;
 mod seeds;
 #[path = "../support/mod.rs"]
 mod support;
+mod views;
 mod writers;

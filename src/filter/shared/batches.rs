@@ -208,7 +208,7 @@ macro_rules! batches {
 pub(in crate::filter) use batches;
 
 /// Passes on the hashes a block at a time.
-pub(in crate::filter) fn blocks(mut hashes: impl Iterator<Item = u64>) -> impl FnMut(&mut [u64; BLOCK]) -> usize {
+pub(crate) fn blocks(mut hashes: impl Iterator<Item = u64>) -> impl FnMut(&mut [u64; BLOCK]) -> usize {
     move |block| {
         let mut len = 0;
         for (slot, hash) in block.iter_mut().zip(&mut hashes) {

@@ -1,7 +1,7 @@
 //! What several types of filter have in common: operations, batches, settings of builders, snapshots, merging and
 //! digests. Most of it is written once, as a macro with its documentation.
 
-pub(super) mod batches;
+pub(crate) mod batches;
 pub(super) mod figures;
 pub(super) mod operations;
 pub(super) mod settings;

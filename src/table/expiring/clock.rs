@@ -205,6 +205,11 @@ impl Clock {
         }
     }
 
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn ring(&self) -> Ring {
+        self.ring
+    }
+
     pub(crate) fn longest(&self) -> u64 {
         self.longest
     }

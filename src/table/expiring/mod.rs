@@ -136,9 +136,10 @@ use core::hint::select_unpredictable;
 
 use crate::error::insert::InsertError;
 use crate::plan::batch::BLOCK;
+use crate::plan::pairs::Pairs;
 use crate::sync::fault::Fault;
 use crate::table::expiring::clock::{Admission, Clock, Reading, Until, WhenFull};
-use crate::table::lookup::{Block, Lookup, Pairs};
+use crate::table::lookup::{Block, Lookup};
 use crate::table::relocate::Purpose;
 use crate::table::stripe::Guard;
 use crate::table::table::Table;
@@ -192,7 +193,7 @@ impl Lookup for ContainsLive {
         match moment {
             Some(moment) if moment.lag() > 0 => table.compare_block_beside_dead(moment, block, pairs, answers),
             // As in `contains_live`.
-            _ => table.compare_block(block, pairs, answers),
+            _ => pairs.find(table.layout, &block.prepared.entries, answers),
         }
     }
 
@@ -288,7 +289,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         // One bit for each item. The only branch that depends on what was found is the end of the loop over the bits.
         let mut dead = 0;
         for (nth, answer) in answers.iter_mut().enumerate() {
-            let place = choose(pairs.buckets(nth), [0; 2], self.lanes_of_nth(block, pairs, nth)).1;
+            let lanes = pairs.lanes(self.layout, nth, block.prepared.entries[nth]);
+            let place = choose(pairs.buckets(nth), [0; 2], lanes).1;
             *answer = place.exists();
             dead |= u32::from(self.is_dead(clock, moment, place)) << nth;
         }

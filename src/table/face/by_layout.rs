@@ -82,6 +82,29 @@ pub(crate) fn with_clock(pages: Pages, shape: Shape, buckets: usize, clock: Cloc
     })
 }
 
+/// What is made of a layout. It is compiled for each shape.
+#[cfg(feature = "snapshot")]
+pub(crate) trait OfLayout {
+    type Made;
+
+    fn make<L: OfShape, const SLOTS: u32, const BITS: u32>(self, layout: L) -> Self::Made;
+}
+
+/// What is made of the layout of this shape, which has no payload. `None` if there is no memory for its decode table.
+#[cfg(feature = "snapshot")]
+pub(crate) fn of_layout<O: OfLayout>(shape: Shape, of: O) -> Option<O::Made> {
+    by_shape!(shape, L, SLOTS, BITS => Some(of.make::<L, SLOTS, BITS>(L::try_of(shape)?));
+        Plain 8 8, SemiSorted 8 9, Plain 7 9, SemiSorted 7 10, Plain 6 10, SemiSorted 6 12, Plain 5 12, SemiSorted 5 14,
+        Plain 4 16, SemiSorted 4 17, Plain 3 21, SemiSorted 3 22, Plain 2 32)
+}
+
+/// The same for a shape with a payload.
+#[cfg(feature = "snapshot")]
+pub(crate) fn of_layout_with_payload<O: OfLayout>(shape: Shape, of: O) -> Option<O::Made> {
+    by_shape_for_payload!(shape, L, SLOTS, BITS =>
+        Some(of.make::<WithPayload<L>, SLOTS, BITS>(WithPayload::<L>::try_of(shape)?)))
+}
+
 /// What `AnyTable::memory_usage` of a table that is not one of several will be.
 pub(crate) fn memory_usage(shape: Shape, buckets: usize) -> usize {
     let own = by_encoding!(shape, L => match shape.payload_bits {

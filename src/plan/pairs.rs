@@ -1,0 +1,99 @@
+//! Pure: what a block of lookups has read, and what follows from it. It is in arrays, with a loop for each step, so that
+//! vector units do the steps.
+
+use crate::plan::batch::BLOCK;
+use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::layout::{Fingerprint, Layout};
+#[cfg(feature = "snapshot")]
+use crate::word::payloads::Payloads;
+use crate::word::payloads::{OnlyPlace, PayloadOps};
+use crate::word::values::Values;
+
+/// Both buckets of each item of a block, and what the decode table has for each.
+pub(crate) struct Pairs {
+    firsts: [u64; BLOCK],
+    seconds: [u64; BLOCK],
+    of_firsts: [u32; BLOCK],
+    of_seconds: [u32; BLOCK],
+}
+
+impl Pairs {
+    /// To be overwritten.
+    pub(crate) const NONE: Self =
+        Self { firsts: [0; BLOCK], seconds: [0; BLOCK], of_firsts: [0; BLOCK], of_seconds: [0; BLOCK] };
+
+    /// Sets the two buckets of an item.
+    ///
+    /// It also asks the decode table. In a loop of its own that would become a vector instruction, which takes longer than
+    /// the loads.
+    #[inline(always)]
+    pub(crate) fn set<L: Layout>(&mut self, layout: L, nth: usize, first: Bucket, second: Bucket) {
+        (self.firsts[nth], self.seconds[nth]) = (first.0, second.0);
+        if L::SEMI_SORTED {
+            (self.of_firsts[nth], self.of_seconds[nth]) = (layout.folded(first), layout.folded(second));
+        }
+    }
+
+    /// The two buckets of an item.
+    #[inline(always)]
+    pub(crate) fn buckets(&self, nth: usize) -> [Bucket; 2] {
+        [self.firsts[nth], self.seconds[nth]].map(Bucket)
+    }
+
+    /// The lanes in which an item's buckets hold its fingerprint, which is this.
+    #[inline(always)]
+    pub(crate) fn lanes(&self, layout: impl Layout, nth: usize, fingerprint: u32) -> [u64; 2] {
+        let folded = [self.of_firsts[nth], self.of_seconds[nth]];
+        layout.lanes_in(self.buckets(nth), folded, layout.pattern(fingerprint))
+    }
+
+    /// Whether either bucket of each item holds its fingerprint.
+    #[inline(always)]
+    pub(crate) fn find(&self, layout: impl Layout, fingerprints: &[u32; BLOCK], answers: &mut [bool; BLOCK]) {
+        for (nth, answer) in answers.iter_mut().enumerate() {
+            let [in_first, in_second] = self.lanes(layout, nth, fingerprints[nth]);
+            *answer = in_first | in_second != 0;
+        }
+    }
+
+    /// Whether either bucket of each item holds its fingerprint with one of these payloads.
+    #[cfg(feature = "snapshot")]
+    #[inline(always)]
+    pub(crate) fn find_with(
+        &self,
+        layout: impl Layout,
+        fingerprints: &[u32; BLOCK],
+        payloads: Payloads,
+        answers: &mut [bool; BLOCK],
+    ) {
+        for (nth, answer) in answers.iter_mut().enumerate() {
+            let [first, second] = self.buckets(nth);
+            let pattern = layout.pattern(fingerprints[nth]);
+            let with = |bucket, folded| layout.lanes_with_any(bucket, folded, pattern, payloads);
+            *answer = with(first, self.of_firsts[nth]) | with(second, self.of_seconds[nth]) != 0;
+        }
+    }
+
+    /// The payloads of the first `len` items.
+    #[inline(always)]
+    pub(crate) fn values(
+        &self,
+        layout: impl Layout,
+        fingerprints: &[u32; BLOCK],
+        len: usize,
+        answers: &mut [Values; BLOCK],
+    ) {
+        let mut places = [OnlyPlace::default(); BLOCK];
+        for (nth, place) in places.iter_mut().enumerate() {
+            *place = layout.only_place(self.buckets(nth), self.lanes(layout, nth, fingerprints[nth]));
+        }
+        for (nth, OnlyPlace { place, several }) in places.into_iter().enumerate().take(len) {
+            answers[nth] = if several != 0 {
+                let [first, second] = self.buckets(nth);
+                layout.values(first, second, Fingerprint(fingerprints[nth]))
+            } else {
+                layout.value_at(place)
+            };
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! PURE: lookups in the words of a table of a fixed size.
+
+use crate::plan::batch::{BLOCK, Block, Hashes, Steps};
+use crate::plan::pairs::Pairs;
+use crate::table::face::by_layout::{OfLayout, of_layout, of_layout_with_payload};
+use crate::view::words::{Lookups, Words, in_blocks};
+use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::geometry::{Buckets, Geometry, Items};
+use crate::word::layout::{Borrowed, Fingerprint, Layout, OfShape, Shape};
+use crate::word::payloads::{PayloadOps, Payloads};
+use crate::word::values::Values;
+
+/// What is asked about a key, and how its two buckets answer that.
+trait Question: Copy {
+    type Answer: Copy;
+
+    const ABSENT: Self::Answer;
+
+    fn answer(self, layout: impl Layout, pair: [Bucket; 2], fingerprint: Fingerprint) -> Self::Answer;
+
+    /// The answers for the first `len` items of a block.
+    fn answer_block(
+        self,
+        layout: impl Layout,
+        pairs: &Pairs,
+        fingerprints: &[u32; BLOCK],
+        len: usize,
+        answers: &mut [Self::Answer; BLOCK],
+    );
+}
+
+#[derive(Clone, Copy)]
+struct Contains;
+
+impl Question for Contains {
+    type Answer = bool;
+
+    const ABSENT: bool = false;
+
+    #[inline(always)]
+    fn answer(self, layout: impl Layout, [first, second]: [Bucket; 2], fingerprint: Fingerprint) -> bool {
+        layout.either_holds(first, second, fingerprint)
+    }
+
+    #[inline(always)]
+    fn answer_block(
+        self,
+        layout: impl Layout,
+        pairs: &Pairs,
+        fingerprints: &[u32; BLOCK],
+        _: usize,
+        answers: &mut [bool; BLOCK],
+    ) {
+        pairs.find(layout, fingerprints, answers);
+    }
+}
+
+#[derive(Clone, Copy)]
+struct ValuesOfKey;
+
+impl Question for ValuesOfKey {
+    type Answer = Values;
+
+    const ABSENT: Values = Values::EMPTY;
+
+    #[inline(always)]
+    fn answer(self, layout: impl Layout, [first, second]: [Bucket; 2], fingerprint: Fingerprint) -> Values {
+        let found = layout.only_place([first, second], layout.lanes_in_either(first, second, fingerprint));
+        if found.several != 0 { layout.values(first, second, fingerprint) } else { layout.value_at(found.place) }
+    }
+
+    #[inline(always)]
+    fn answer_block(
+        self,
+        layout: impl Layout,
+        pairs: &Pairs,
+        fingerprints: &[u32; BLOCK],
+        len: usize,
+        answers: &mut [Values; BLOCK],
+    ) {
+        pairs.values(layout, fingerprints, len, answers);
+    }
+}
+
+/// Whether the key has an entry with one of these payloads.
+#[derive(Clone, Copy)]
+struct ContainsAny(Payloads);
+
+impl Question for ContainsAny {
+    type Answer = bool;
+
+    const ABSENT: bool = false;
+
+    #[inline(always)]
+    fn answer(self, layout: impl Layout, [first, second]: [Bucket; 2], fingerprint: Fingerprint) -> bool {
+        let pattern = layout.pattern(fingerprint.0);
+        let with = |bucket| layout.lanes_with_any(bucket, layout.folded(bucket), pattern, self.0);
+        with(first) | with(second) != 0
+    }
+
+    #[inline(always)]
+    fn answer_block(
+        self,
+        layout: impl Layout,
+        pairs: &Pairs,
+        fingerprints: &[u32; BLOCK],
+        _: usize,
+        answers: &mut [bool; BLOCK],
+    ) {
+        pairs.find_with(layout, fingerprints, self.0, answers);
+    }
+}
+
+/// A table whose slots have payloads.
+#[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
+pub trait PayloadLookups: Lookups {
+    fn values(&self, words: Words<'_>, hash: u64) -> Values;
+
+    fn values_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values]));
+
+    /// Whether the key has one of these payloads.
+    fn contains_any(&self, words: Words<'_>, hash: u64, payloads: Payloads) -> bool;
+
+    fn contains_any_batch(
+        &self,
+        words: Words<'_>,
+        hashes: Hashes<'_>,
+        payloads: Payloads,
+        answers: &mut dyn FnMut(&[bool]),
+    );
+}
+
+/// What a table is beside its words. As in `table/face/dyn_table.rs`, single lookups are compiled for each shape, and
+/// batches only for each encoding.
+#[derive(Clone, Copy, Debug)]
+struct Fixed<L, const SLOTS: u32, const BITS: u32> {
+    layout: L,
+    buckets: Buckets,
+}
+
+impl<L: Layout, const SLOTS: u32, const BITS: u32> Fixed<L, SLOTS, BITS> {
+    #[inline(always)]
+    fn ask<Q: Question>(&self, question: Q, words: Words<'_>, hash: u64) -> Q::Answer {
+        let layout = Borrowed::<_, SLOTS, BITS>(&self.layout);
+        let item = self.buckets.item(layout, hash);
+        let pair = [words.get(item.first), words.get(item.second)];
+        question.answer(layout, pair, layout.fingerprint_of(item.entry))
+    }
+
+    fn ask_all<Q: Question>(
+        &self,
+        question: Q,
+        words: Words<'_>,
+        hashes: Hashes<'_>,
+        answers: &mut dyn FnMut(&[Q::Answer]),
+    ) {
+        let (layout, buckets) = (self.layout, self.buckets);
+        in_blocks(hashes, Ask { layout, buckets, question, words, answers });
+    }
+}
+
+impl<L: Layout, const SLOTS: u32, const BITS: u32> Lookups for Fixed<L, SLOTS, BITS> {
+    fn contains(&self, words: Words<'_>, hash: u64) -> bool {
+        self.ask(Contains, words, hash)
+    }
+
+    fn contains_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        self.ask_all(Contains, words, hashes, answers);
+    }
+}
+
+impl<L: Layout, const SLOTS: u32, const BITS: u32> PayloadLookups for Fixed<L, SLOTS, BITS> {
+    fn values(&self, words: Words<'_>, hash: u64) -> Values {
+        self.ask(ValuesOfKey, words, hash)
+    }
+
+    fn values_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[Values])) {
+        self.ask_all(ValuesOfKey, words, hashes, answers);
+    }
+
+    fn contains_any(&self, words: Words<'_>, hash: u64, payloads: Payloads) -> bool {
+        self.ask(ContainsAny(payloads), words, hash)
+    }
+
+    fn contains_any_batch(
+        &self,
+        words: Words<'_>,
+        hashes: Hashes<'_>,
+        payloads: Payloads,
+        answers: &mut dyn FnMut(&[bool]),
+    ) {
+        self.ask_all(ContainsAny(payloads), words, hashes, answers);
+    }
+}
+
+/// A table of so many buckets.
+struct Make(Buckets);
+
+impl OfLayout for Make {
+    type Made = Box<dyn Lookups>;
+
+    fn make<L: OfShape, const SLOTS: u32, const BITS: u32>(self, layout: L) -> Self::Made {
+        Box::new(Fixed::<L, SLOTS, BITS> { layout, buckets: self.0 })
+    }
+}
+
+/// The same with payloads.
+struct MakeWithPayload(Buckets);
+
+impl OfLayout for MakeWithPayload {
+    type Made = Box<dyn PayloadLookups>;
+
+    fn make<L: OfShape, const SLOTS: u32, const BITS: u32>(self, layout: L) -> Self::Made {
+        Box::new(Fixed::<L, SLOTS, BITS> { layout, buckets: self.0 })
+    }
+}
+
+/// Lookups in a table of this shape, or `None` if there is no memory for its decode table.
+pub(super) fn lookups(shape: Shape, buckets: usize) -> Option<Box<dyn Lookups>> {
+    of_layout(shape, Make(Buckets::new(buckets)))
+}
+
+/// The same for slots with payloads.
+pub(super) fn payload_lookups(shape: Shape, buckets: usize) -> Option<Box<dyn PayloadLookups>> {
+    of_layout_with_payload(shape, MakeWithPayload(Buckets::new(buckets)))
+}
+
+/// The steps of a batch.
+struct Ask<'a, L, Q: Question> {
+    layout: L,
+    buckets: Buckets,
+    question: Q,
+    words: Words<'a>,
+    answers: &'a mut dyn FnMut(&[Q::Answer]),
+}
+
+impl<L: Layout, Q: Question> Ask<'_, L, Q> {
+    /// Reads the pairs of a block. If `PREFETCH`, prefetches the buckets of `coming`.
+    #[inline(always)]
+    fn load<const PREFETCH: bool>(&self, items: &Items<u32, BLOCK>, coming: &Items<u32, BLOCK>, pairs: &mut Pairs) {
+        let (layout, words) = (self.layout, self.words);
+        for nth in 0..BLOCK {
+            if PREFETCH {
+                words.prefetch(coming.firsts[nth] as usize);
+                words.prefetch(coming.seconds[nth] as usize);
+            }
+            pairs.set(layout, nth, words.get(items.firsts[nth] as usize), words.get(items.seconds[nth] as usize));
+        }
+    }
+}
+
+impl<L: Layout, Q: Question> Steps for Ask<'_, L, Q> {
+    type Prepared = Items<u32, BLOCK>;
+
+    #[inline(always)]
+    fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, items: &mut Self::Prepared) {
+        self.buckets.items(self.layout, hashes, items);
+    }
+
+    #[inline(always)]
+    fn prefetch_block(&self, items: &Self::Prepared) {
+        for &bucket in items.firsts.iter().chain(&items.seconds) {
+            self.words.prefetch(bucket as usize);
+        }
+    }
+
+    #[inline(always)]
+    fn act(&mut self, block: Block<'_, Self::Prepared>, coming: &Self::Prepared) -> bool {
+        let (mut pairs, mut answers) = (Pairs::NONE, [Q::ABSENT; BLOCK]);
+        // The places beyond the end of the last block repeat its first hash.
+        if self.words.are_far() {
+            self.load::<true>(block.prepared, coming, &mut pairs);
+        } else {
+            self.load::<false>(block.prepared, coming, &mut pairs);
+        }
+        self.question.answer_block(self.layout, &pairs, &block.prepared.entries, block.len, &mut answers);
+        (self.answers)(&answers[..block.len]);
+        true
+    }
+}

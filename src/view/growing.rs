@@ -1,0 +1,175 @@
+//! PURE: lookups in the words of a table that grows, at the size that it had.
+
+use core::hint::select_unpredictable;
+
+use crate::plan::batch::{BLOCK, Block, Hashes, Steps};
+use crate::view::words::{Lookups, Words, in_blocks};
+use crate::word::bucket::{Bucket, BucketOps};
+use crate::word::classes::{Classes, Place, State};
+use crate::word::geometry::mixed;
+use crate::word::layout::{Encoding, Layout};
+use crate::word::layouts::{AnyLayout, Layouts, MIXED, Numbers};
+
+/// What a table is beside its words.
+#[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
+#[derive(Debug)]
+pub struct Growing {
+    classes: Classes,
+    state: State,
+    layouts: Layouts,
+}
+
+impl Growing {
+    /// A table of so many buckets, or `None` if there is no memory for a decode table.
+    pub(super) fn new(classes: Classes, encoding: Option<Encoding>, buckets: usize) -> Option<Self> {
+        let state = State::of_buckets(buckets);
+        Some(Self { classes, state, layouts: Layouts::new(classes, encoding, state.level())? })
+    }
+
+    /// The comparison for buckets of two layouts.
+    fn mixed(&self) -> Mixed<'_> {
+        let level = self.state.level();
+        let [whole, split] = [level, level + 1].map(|depth| self.layouts.numbers(depth));
+        Mixed { level, whole, split }
+    }
+}
+
+/// How the bucket of a side is compared with what a slot would store there.
+trait Compare: Copy {
+    /// What the decode table has for a bucket, if that is asked for together with the bucket.
+    fn folded(self, bucket: Bucket) -> u32;
+
+    /// Not 0 if the bucket, which is at this depth, holds it.
+    fn matches(self, bucket: Bucket, folded: u32, depth: u32, stored: u32) -> u64;
+}
+
+/// All buckets have this layout.
+#[derive(Clone, Copy)]
+struct Whole<L>(L);
+
+impl<L: Layout> Compare for Whole<L> {
+    #[inline(always)]
+    fn folded(self, bucket: Bucket) -> u32 {
+        self.0.folded(bucket)
+    }
+
+    #[inline(always)]
+    fn matches(self, bucket: Bucket, folded: u32, _: u32, stored: u32) -> u64 {
+        self.0.lanes_equal(bucket, folded, self.0.pattern(stored))
+    }
+}
+
+/// Buckets that are split have another layout.
+#[derive(Clone, Copy)]
+struct Mixed<'a> {
+    level: u32,
+    whole: Numbers<'a>,
+    split: Numbers<'a>,
+}
+
+impl Compare for Mixed<'_> {
+    #[inline(always)]
+    fn folded(self, _: Bucket) -> u32 {
+        0
+    }
+
+    #[inline(always)]
+    fn matches(self, bucket: Bucket, _: u32, depth: u32, stored: u32) -> u64 {
+        // Without a branch on what is as good as random.
+        select_unpredictable(depth != self.level, &self.split, &self.whole).matches(bucket, stored)
+    }
+}
+
+impl Lookups for Growing {
+    fn contains(&self, words: Words<'_>, hash: u64) -> bool {
+        let class = self.classes.of(mixed(hash));
+        let places = class.sides.map(|side| self.state.place(side));
+        let stored = self.classes.stored_at(class, self.state, places);
+        let compare = self.mixed();
+        let of = |side: usize| compare.matches(words.get(places[side].number), 0, places[side].depth, stored[side]);
+        of(0) | of(1) != 0
+    }
+
+    fn contains_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        let &Self { classes, state, ref layouts } = self;
+        if layouts.kind(state.level(), state.split() > 0) == MIXED {
+            return in_blocks(hashes, LookUp { classes, state, compare: self.mixed(), words, answers });
+        }
+        match layouts.at(state.level()) {
+            AnyLayout::Plain(&layout) => {
+                in_blocks(hashes, LookUp { classes, state, compare: Whole(layout), words, answers });
+            }
+            AnyLayout::SemiSorted(&layout) => {
+                in_blocks(hashes, LookUp { classes, state, compare: Whole(layout), words, answers });
+            }
+        }
+    }
+}
+
+/// The steps of a batch.
+struct LookUp<'a, C> {
+    classes: Classes,
+    state: State,
+    compare: C,
+    words: Words<'a>,
+    answers: &'a mut dyn FnMut(&[bool]),
+}
+
+/// Where the sides of a block's classes are, and what their slots store.
+#[derive(Clone, Copy, Default)]
+struct Places {
+    numbers: [[u32; BLOCK]; 2],
+    depths: [[u32; BLOCK]; 2],
+    stored: [[u32; BLOCK]; 2],
+}
+
+impl<C: Compare> Steps for LookUp<'_, C> {
+    type Prepared = Places;
+
+    #[inline(always)]
+    fn prepare(&self, hashes: &[u64; BLOCK], _len: usize, places: &mut Places) {
+        let (classes, state) = (self.classes, self.state);
+        for (nth, &hash) in hashes.iter().enumerate() {
+            let class = classes.of(mixed(hash));
+            for side in 0..2 {
+                let Place { number, depth } = state.place(class.sides[side]);
+                places.numbers[side][nth] = number as u32;
+                places.depths[side][nth] = depth;
+                places.stored[side][nth] = classes.stored(class, depth);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch_block(&self, places: &Places) {
+        for &number in places.numbers.as_flattened() {
+            self.words.prefetch(number as usize);
+        }
+    }
+
+    #[inline(always)]
+    fn act(&mut self, block: Block<'_, Places>, coming: &Places) -> bool {
+        let (mut buckets, mut folded) = ([[Bucket::default(); BLOCK]; 2], [[0; BLOCK]; 2]);
+        let (compare, words, places) = (self.compare, self.words, block.prepared);
+        let is_far = words.are_far();
+        for nth in 0..BLOCK {
+            for side in 0..2 {
+                if is_far {
+                    words.prefetch(coming.numbers[side][nth] as usize);
+                }
+                let bucket = words.get(places.numbers[side][nth] as usize);
+                (buckets[side][nth], folded[side][nth]) = (bucket, compare.folded(bucket));
+            }
+        }
+        let mut answers = [false; BLOCK];
+        for (nth, answer) in answers.iter_mut().enumerate() {
+            let of = |side: usize| {
+                let (depth, stored) = (places.depths[side][nth], places.stored[side][nth]);
+                compare.matches(buckets[side][nth], folded[side][nth], depth, stored)
+            };
+            *answer = of(0) | of(1) != 0;
+        }
+        (self.answers)(&answers[..block.len]);
+        true
+    }
+}

@@ -1,0 +1,451 @@
+//! A filter in the bytes of a snapshot: the public type.
+
+use core::borrow::Borrow;
+use core::fmt;
+use core::hash::{BuildHasher, Hash};
+use core::panic::{RefUnwindSafe, UnwindSafe};
+
+use crate::error::load::LoadError;
+use crate::filter::batch_key::BatchKey;
+use crate::filter::expiring::filter::ExpiringCuckooFilter;
+use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
+use crate::filter::shared::batches::blocks;
+use crate::filter::snapshot_info::SnapshotInfo;
+use crate::growth::plan::false_positive_rate;
+use crate::hasher::probe::probe;
+use crate::plan::sizing;
+use crate::snapshot::format::check_clock;
+use crate::snapshot::loader::Loader;
+use crate::snapshot::parts::VERSION;
+use crate::snapshot::source::{Label, Source};
+use crate::view::viewed::{Declared, Viewed};
+use crate::view::words::{Lookups, Words};
+use crate::word::values::Values;
+
+/// A filter of the type `F` in the bytes `B` of a snapshot: lookups in a snapshot that is mapped from a file, embedded in a
+/// program, or shared between processes, without loading it. Needs the feature `snapshot`.
+///
+/// ```
+/// # #[cfg(feature = "stable-hash")] {
+/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, StableHashBuilder, View};
+///
+/// type Revoked = ConcurrentCuckooFilter<str, StableHashBuilder>;
+///
+/// let hasher = StableHashBuilder::with_key(*b"sixteen secrets!");
+/// # let revoked = Revoked::with_capacity_and_hasher(1000, hasher.clone());
+/// # revoked.insert("token-17")?;
+/// # let mut snapshot = Vec::new();
+/// # revoked.save(&mut snapshot)?;
+/// // `snapshot`: a mapped file, `include_bytes!("revoked.ccf")`, an `Arc<[u8]>`, a `Vec<u8>`, `&[u8]`
+/// let revoked = View::<Revoked, _>::new(snapshot, hasher)?;
+/// assert!(revoked.contains("token-17"));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// It reads the words of the table where they are, at any address, and copies none. So it takes up some hundred bytes
+/// (and the decode table of up to 256 KiB that all semi-sorted filters share), whatever the size of the snapshot, and is
+/// made at once. It cannot be changed: to change a filter, [load](crate::Loader) it.
+///
+/// `B` is anything that lends the bytes: `&[u8]`, `&'static [u8; N]`, `Vec<u8>`, `Arc<[u8]>`, or the owned map of a
+/// crate such as `memmap2`. A view is `Send` and `Sync` if `B` and the hasher are, so threads share one as it is, or in an
+/// [`Arc`](std::sync::Arc). Nothing is locked, counted or written. The page
+/// [`beyond_one_process`](crate::guide::beyond_one_process) shows how processes share a file that is replaced.
+///
+/// # Verified or not
+/// [`new`](Self::new) and [`Loader::view`](crate::Loader::view) check the header as loading does: the type of the filter,
+/// its keys, its hasher, its settings, the length, and the checksums of all that. The words they leave alone. Only a
+/// scan of the whole snapshot shows whether it has changed by accident since it was saved: [`verify`](Self::verify).
+///
+/// In bytes that were not verified, a damaged word gives **wrong answers, also "definitely absent" for a key that was
+/// inserted**. It gives no panic, and nothing outside of the bytes is read. Skip `verify` if something else vouches for the
+/// bytes: a signature, a file system with checksums, or the process that has verified the file before.
+///
+/// **The bytes must stay as they are** while there is a view. If they change, its answers are wrong in the same way. A
+/// mapped file that another process shortens is worse: the system ends the process that reads it (`SIGBUS`). So
+/// replace a file by another one, as [`save_to_path`](crate::ConcurrentCuckooFilter::save_to_path) does, and
+/// never write into it.
+///
+/// Cost of a lookup: two cache lines of the table, as in the filter. Where the table does not begin at a multiple of 8
+/// bytes, one word in eight lies on two lines. (In a mapped file of a `ConcurrentCuckooFilter` it does if the lengths of the
+/// schema and of the attachment add up to a multiple of 8.)
+pub struct View<F: Viewed, B> {
+    bytes: B,
+    /// Where the words begin.
+    start: usize,
+    info: SnapshotInfo,
+    table: F::Table,
+    clock: F::Clock,
+    hasher: F::Hasher,
+}
+
+/// What makes a view, and what it says of itself.
+impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
+    /// A view of a snapshot with this hasher, which must be the one with which the snapshot was made. The bytes are the
+    /// snapshot and nothing else. [`Loader::view`](crate::Loader::view) also takes a schema other than the name of the key
+    /// type, and settings that are expected.
+    ///
+    /// Cost: it reads some 100 bytes at the beginning and 12 at the end, copies the schema and the attachment, and
+    /// allocates for these and for some hundred bytes. The table is not read: see [verified or not](Self#verified-or-not).
+    ///
+    /// # Errors
+    /// Those of loading: each failure has its own [`LoadError`]. There is no memory limit. What loading finds only in the
+    /// words is found by [`verify`](Self::verify): `DamagedBucket`, `WrongCount` and `WrongChecksum`. **A snapshot that
+    /// could not be viewed is not an empty filter.**
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError, View};
+    /// type Filter = ConcurrentCuckooFilter<str>;
+    /// let hasher = DefaultHashBuilder::new();
+    /// let filter = Filter::with_capacity_and_hasher(1000, hasher.clone());
+    /// let mut snapshot = Vec::new();
+    /// filter.save(&mut snapshot)?;
+    /// assert!(View::<Filter, _>::new(&snapshot, hasher.clone())?.is_empty());
+    ///
+    /// let error = View::<Filter, _>::new(&snapshot[..500], hasher).unwrap_err();
+    /// assert!(matches!(error, LoadError::Truncated { available: 500, .. }), "{error}");
+    /// # Ok::<(), LoadError>(())
+    /// ```
+    pub fn new(bytes: B, hasher: F::Hasher) -> Result<Self, LoadError> {
+        Loader::new(hasher, 0).view(bytes)
+    }
+
+    /// Reads the whole snapshot, and checks all that loading checks: its checksum, each bucket, and how many there are in
+    /// it. What passes is what was saved, as far as a checksum of 32 bits can tell; see
+    /// [verified or not](Self#verified-or-not).
+    ///
+    /// Cost: one pass in pieces of 8 KiB, and the attachment's memory. It takes about half as long as loading.
+    ///
+    /// # Errors
+    /// As for [`SnapshotInfo::verify`].
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError, View};
+    /// # type Filter = ConcurrentCuckooFilter<str>;
+    /// # let hasher = DefaultHashBuilder::new();
+    /// # let mut snapshot = Vec::new();
+    /// # Filter::with_capacity_and_hasher(1000, hasher.clone()).save(&mut snapshot)?;
+    /// View::<Filter, _>::new(&snapshot, hasher.clone())?.verify()?;
+    ///
+    /// snapshot[1000] ^= 1; // in the table
+    /// let view = View::<Filter, _>::new(&snapshot, hasher)?;
+    /// assert!(view.verify().is_err());
+    /// # Ok::<(), LoadError>(())
+    /// ```
+    pub fn verify(&self) -> Result<(), LoadError> {
+        SnapshotInfo::verify(self.bytes.as_ref()).map(drop)
+    }
+
+    /// Returns what the snapshot is of: the filter's capacity and layout, the schema, the position and the attachment, and
+    /// the tick of an expiring filter's clock.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, View};
+    /// # type Filter = ConcurrentCuckooFilter<str>;
+    /// # let hasher = DefaultHashBuilder::new();
+    /// # let filter = Filter::with_capacity_and_hasher(1000, hasher.clone());
+    /// let mut snapshot = Vec::new();
+    /// filter.begin_save()?.position(17).write_to(&mut snapshot)?;
+    /// let view = View::<Filter, _>::new(snapshot, hasher)?;
+    /// assert_eq!((view.info().position, view.info().plan.capacity), (Some(17), filter.capacity()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn info(&self) -> &SnapshotInfo {
+        &self.info
+    }
+
+    /// Returns how many keys the snapshot says that it has, as the filter's `len` counted them. [`verify`](Self::verify)
+    /// counts them.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.info.len.unwrap_or_default() as usize
+    }
+
+    /// Whether the snapshot says that it has no keys.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the expected false-positive rate with as many keys: the share of lookups of absent keys that find something,
+    /// from 0 to 1. It is what the filter's own function returned, to the last bits.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, View};
+    /// # type Filter = ConcurrentCuckooFilter<str>;
+    /// # let hasher = DefaultHashBuilder::new();
+    /// # let filter = Filter::with_capacity_and_hasher(1000, hasher.clone());
+    /// # filter.insert("a")?;
+    /// # let mut snapshot = Vec::new();
+    /// # filter.save(&mut snapshot)?;
+    /// let view = View::<Filter, _>::new(snapshot, hasher)?;
+    /// assert!(view.false_positive_rate() <= view.info().plan.max_false_positive_rate);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn false_positive_rate(&self) -> f64 {
+        let (plan, keys) = (&self.info.plan, self.len() as f64);
+        match plan.classes {
+            Some((classes, _)) => false_positive_rate(classes, keys),
+            None => sizing::false_positive_rate(plan.layout.shape(), plan.layout.buckets, keys / plan.slots() as f64),
+        }
+    }
+
+    /// Returns the bytes.
+    #[must_use]
+    pub fn into_bytes(self) -> B {
+        self.bytes
+    }
+
+    #[inline]
+    fn words(&self) -> Words<'_> {
+        Words::from(self.bytes.as_ref(), self.start)
+    }
+}
+
+/// Lookups in a view of any filter without a clock. They answer what the filter itself answered at the moment of the
+/// snapshot.
+impl<F: Viewed<Clock = ()>, B: AsRef<[u8]>> View<F, B> {
+    /// Whether the key is in: `false` is certain, `true` is wrong for a share of the absent keys
+    /// ([`false_positive_rate`](Self::false_positive_rate)).
+    ///
+    /// Cost: the key's hash, and two cache lines of the table.
+    #[inline]
+    #[must_use]
+    pub fn contains<Q>(&self, key: &Q) -> bool
+    where
+        F::Key: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.contains_hash(self.hasher.hash_one(key))
+    }
+
+    /// [`contains`](Self::contains) by hash, as the filter's `hash_one` returns it.
+    #[inline]
+    #[must_use]
+    pub fn contains_hash(&self, hash: u64) -> bool {
+        self.table.contains(self.words(), hash)
+    }
+
+    /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same order.
+    ///
+    /// Cost: that of single lookups, but the cache lines of many keys come from memory at the same time. In a large table
+    /// that is several times as fast. It allocates nothing but what `found` does.
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, View};
+    /// # type Filter = ConcurrentCuckooFilter<str>;
+    /// # let hasher = DefaultHashBuilder::new();
+    /// # let filter = Filter::with_capacity_and_hasher(1000, hasher.clone());
+    /// filter.insert_batch(["a", "b"])?;
+    /// # let mut snapshot = Vec::new();
+    /// # filter.save(&mut snapshot)?;
+    /// let view = View::<Filter, _>::new(snapshot, hasher)?;
+    /// let mut found = Vec::new();
+    /// view.contains_batch(["a", "no such key", "b"], &mut found);
+    /// assert_eq!(found, [true, false, true]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn contains_batch<K: BatchKey<F::Key> + Hash>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+        found: &mut impl Extend<bool>,
+    ) {
+        self.contains_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
+    }
+
+    /// [`contains_batch`](Self::contains_batch) by hashes.
+    pub fn contains_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, found: &mut impl Extend<bool>) {
+        let mut answers = |answers: &[bool]| found.extend(answers.iter().copied());
+        self.table.contains_batch(self.words(), &mut blocks(hashes.into_iter()), &mut answers);
+    }
+}
+
+/// The values in a view of a maplet.
+impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<ConcurrentCuckooMaplet<T, S>, B> {
+    /// Returns all values of the key; none if it is absent. As in the maplet itself, a value of another key is among them
+    /// for a share of the keys.
+    ///
+    /// Cost: the key's hash, and two cache lines of the table.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, DefaultHashBuilder, View};
+    ///
+    /// type Segments = ConcurrentCuckooMaplet<str>;
+    ///
+    /// let hasher = DefaultHashBuilder::new();
+    /// let segments = Segments::builder_with_hasher(hasher.clone()).capacity(1000).value_bits(4).build()?;
+    /// segments.insert("apple", 3)?;
+    /// let mut snapshot = Vec::new();
+    /// segments.save(&mut snapshot)?;
+    ///
+    /// let view = View::<Segments, _>::new(snapshot, hasher)?;
+    /// assert!(view.values("apple").contains(3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    #[doc(alias = "get")]
+    pub fn values<Q>(&self, key: &Q) -> Values
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.values_hash(self.hasher.hash_one(key))
+    }
+
+    /// [`values`](Self::values) by hash.
+    #[inline]
+    #[must_use]
+    pub fn values_hash(&self, hash: u64) -> Values {
+        self.table.values(self.words(), hash)
+    }
+
+    /// [`values`](Self::values) for many keys: calls `answer` with the values of each, in the order of the keys.
+    pub fn values_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, answer: impl FnMut(Values)) {
+        self.values_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), answer);
+    }
+
+    /// [`values_batch`](Self::values_batch) by hashes.
+    pub fn values_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, mut answer: impl FnMut(Values)) {
+        let mut answers = |answers: &[Values]| answers.iter().copied().for_each(&mut answer);
+        self.table.values_batch(self.words(), &mut blocks(hashes.into_iter()), &mut answers);
+    }
+}
+
+/// Lookups in a view of a filter whose entries expire. They take the tick that is now: a view has no clock that goes on.
+impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<ExpiringCuckooFilter<T, S>, B> {
+    /// Whether the key has an entry that lives at this tick: what the filter would answer if it were loaded and advanced
+    /// to it. A tick before that of the snapshot (`info().now`) is taken for that, since the entries that had ended by
+    /// then are gone.
+    ///
+    /// Cost: the key's hash, and two cache lines of the table.
+    ///
+    /// ```
+    /// use concurrent_cuckoo_filter::{DefaultHashBuilder, ExpiringCuckooFilter, View};
+    ///
+    /// type Blocked = ExpiringCuckooFilter<str>;
+    ///
+    /// let hasher = DefaultHashBuilder::new();
+    /// let blocked = Blocked::builder_with_hasher(hasher.clone()).capacity(100).lifetime_in_ticks(15).build()?;
+    /// blocked.advance_to(1000);
+    /// blocked.insert_until("198.51.100.7", 1010)?;
+    /// let mut snapshot = Vec::new();
+    /// blocked.save(&mut snapshot)?;
+    ///
+    /// let view = View::<Blocked, _>::new(snapshot, hasher)?;
+    /// assert!(view.contains_at("198.51.100.7", 1009));
+    /// assert!(!view.contains_at("198.51.100.7", 1010));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn contains_at<Q>(&self, key: &Q, tick: u64) -> bool
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.contains_hash_at(self.hasher.hash_one(key), tick)
+    }
+
+    /// [`contains_at`](Self::contains_at) by hash.
+    #[inline]
+    #[must_use]
+    pub fn contains_hash_at(&self, hash: u64, tick: u64) -> bool {
+        self.clock.live_at(tick).is_some_and(|live| self.table.contains_any(self.words(), hash, live))
+    }
+
+    /// [`contains_at`](Self::contains_at) for many keys: appends the answers to `found`, one for each key and in the same
+    /// order.
+    pub fn contains_batch_at<K: BatchKey<T> + Hash>(
+        &self,
+        keys: impl IntoIterator<Item = K>,
+        tick: u64,
+        found: &mut impl Extend<bool>,
+    ) {
+        self.contains_hash_batch_at(keys.into_iter().map(|key| self.hasher.hash_one(key)), tick, found);
+    }
+
+    /// [`contains_batch_at`](Self::contains_batch_at) by hashes.
+    pub fn contains_hash_batch_at(
+        &self,
+        hashes: impl IntoIterator<Item = u64>,
+        tick: u64,
+        found: &mut impl Extend<bool>,
+    ) {
+        let Some(live) = self.clock.live_at(tick) else {
+            return found.extend(hashes.into_iter().map(|_| false));
+        };
+        let mut answers = |answers: &[bool]| found.extend(answers.iter().copied());
+        self.table.contains_any_batch(self.words(), &mut blocks(hashes.into_iter()), live, &mut answers);
+    }
+}
+
+/// Shows what the snapshot is, but not its table and not the hasher, whose key is a secret.
+impl<F: Viewed, B> fmt::Debug for View<F, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View").field("info", &self.info).finish_non_exhaustive()
+    }
+}
+
+// Lookups keep no state that a panic of a key or of the bytes could leave half changed.
+impl<F: Viewed<Hasher: UnwindSafe>, B: UnwindSafe> UnwindSafe for View<F, B> {}
+impl<F: Viewed<Hasher: RefUnwindSafe>, B: RefUnwindSafe> RefUnwindSafe for View<F, B> {}
+
+/// Views.
+impl<F, S> Loader<F, S> {
+    /// A [`View`] of a snapshot, which is not loaded. The loader's schema and what it [expects](Self::expect) are compared
+    /// with the snapshot. The memory limit is not used, since nothing of the table's size is allocated.
+    ///
+    /// # Errors
+    /// As for [`View::new`].
+    ///
+    /// ```
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError, Loader, View};
+    /// type Filter = ConcurrentCuckooFilter<str>;
+    /// let hasher = DefaultHashBuilder::new();
+    /// let filter = Filter::builder_with_hasher(hasher.clone()).capacity(100).schema("token 1").build()?;
+    /// let mut snapshot = Vec::new();
+    /// filter.save(&mut snapshot)?;
+    /// let view: View<Filter, _> = Loader::new(hasher.clone(), 0).schema("token 1").view(&snapshot)?;
+    /// assert_eq!(view.info().schema, "token 1");
+    /// let error = View::<Filter, _>::new(&snapshot, hasher).unwrap_err();
+    /// assert!(matches!(error, LoadError::OtherSchema { .. }), "{error}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn view<B: AsRef<[u8]>>(self, bytes: B) -> Result<View<F, B>, LoadError>
+    where
+        F: Viewed<Hasher = S>,
+        S: BuildHasher,
+    {
+        let (hasher, schema, expected) = self.into_parts();
+        let snapshot = bytes.as_ref();
+        let mut unread = snapshot;
+        let available = Some(snapshot.len() as u64);
+        let mut source = Source::new(&mut unread, usize::MAX, available).expecting(expected);
+        let schema = schema.name::<F::Key>();
+        let Label { position, attachment } = source.header(F::KIND, &schema, probe(&hasher))?;
+        let Declared { plan, now, clock } = F::declared(&mut source)?;
+        source.expect_table(&plan)?;
+        source.nothing_follows()?;
+        // All of it is there.
+        let (start, bytes_in_all) = (source.position(), source.bytes());
+        let start = start as usize;
+        let len = Words::from(snapshot, start).get(plan.layout.buckets).0;
+        check_clock(&plan, now, len)?;
+        let table = F::table(&plan).ok_or(LoadError::OutOfMemory { bytes: size_of::<F::Table>() })?;
+        let schema = schema.into_owned();
+        let info = SnapshotInfo {
+            version: VERSION,
+            plan,
+            schema,
+            position,
+            attachment,
+            now,
+            bytes: bytes_in_all,
+            len: Some(len),
+        };
+        Ok(View { bytes, start, info, table, clock, hasher })
+    }
+}

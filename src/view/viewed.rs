@@ -1,0 +1,140 @@
+//! What differs between the filters whose snapshots can be viewed.
+
+use core::hash::BuildHasher;
+
+use crate::error::kind::FilterKind;
+use crate::error::load::LoadError;
+use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
+use crate::filter::expiring::filter::ExpiringCuckooFilter;
+use crate::filter::growable::filter::GrowableCuckooFilter;
+use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
+use crate::growth::table::GrowingTable;
+use crate::snapshot::format::Saved;
+use crate::snapshot::source::Source;
+use crate::table::expiring::clock::{Clock, Reading};
+use crate::table::face::filter_plan::FilterPlan;
+use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
+use crate::view::fixed::{PayloadLookups, lookups, payload_lookups};
+use crate::view::growing::Growing;
+use crate::view::words::Lookups;
+use crate::word::payloads::Payloads;
+use crate::word::ring::{Moment, Ring};
+
+/// A filter whose snapshots can be [viewed](crate::View). All filters of this crate are, with any hasher. There is nothing
+/// to implement: it serves as a bound. Needs the feature `snapshot`.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, View, Viewed};
+///
+/// fn share<F: Viewed, B: AsRef<[u8]>>(view: &View<F, B>) -> f64 {
+///     view.len() as f64 / view.info().plan.capacity as f64
+/// }
+///
+/// let hasher = DefaultHashBuilder::new();
+/// let filter = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher.clone());
+/// let mut snapshot = Vec::new();
+/// filter.save(&mut snapshot)?;
+/// assert_eq!(share(&View::<ConcurrentCuckooFilter<str>, _>::new(snapshot, hasher)?), 0.0);
+/// # Ok::<(), concurrent_cuckoo_filter::LoadError>(())
+/// ```
+pub trait Viewed {
+    /// The type of the keys.
+    type Key: ?Sized;
+    /// The hasher.
+    type Hasher: BuildHasher;
+    /// `()` for filters whose entries do not expire.
+    type Clock;
+    #[doc(hidden)]
+    type Table: Lookups;
+    #[doc(hidden)]
+    const KIND: FilterKind;
+
+    /// Reads and checks all that comes between the header and the buckets.
+    #[doc(hidden)]
+    fn declared(source: &mut Source<'_>) -> Result<Declared<Self::Clock>, LoadError>;
+
+    /// Lookups in the table of such a filter. `None` if there is no memory for a decode table.
+    #[doc(hidden)]
+    fn table(plan: &FilterPlan) -> Option<Self::Table>;
+}
+
+/// What a snapshot declares beside its keys and its words.
+#[allow(unreachable_pub, missing_debug_implementations, reason = "a public trait that nobody can name has it")]
+pub struct Declared<C> {
+    pub(super) plan: FilterPlan,
+    pub(super) now: Option<u64>,
+    pub(super) clock: C,
+}
+
+fn declared<S: Saved, C>(
+    source: &mut Source<'_>,
+    clock: impl FnOnce(&S::Stated) -> C,
+) -> Result<Declared<C>, LoadError> {
+    let stated = S::stated(source)?;
+    Ok(Declared { plan: S::plan(&stated), now: S::now(&stated), clock: clock(&stated) })
+}
+
+macro_rules! viewed {
+    ($Filter:ident of $Core:ty, $Table:ty, $Clock:ty, $clock:expr, $plan:ident => $table:expr) => {
+        impl<T: ?Sized, S: BuildHasher> Viewed for $Filter<T, S> {
+            type Key = T;
+            type Hasher = S;
+            type Clock = $Clock;
+            type Table = $Table;
+
+            const KIND: FilterKind = <$Core as Saved>::KIND;
+
+            fn declared(source: &mut Source<'_>) -> Result<Declared<$Clock>, LoadError> {
+                declared::<$Core, $Clock>(source, $clock)
+            }
+
+            fn table($plan: &FilterPlan) -> Option<$Table> {
+                $table
+            }
+        }
+    };
+}
+
+viewed! {
+    ConcurrentCuckooFilter of Box<dyn FilterTable>, Box<dyn Lookups>, (), |_| (),
+    plan => lookups(plan.layout.shape(), plan.layout.buckets)
+}
+
+viewed! {
+    ConcurrentCuckooMaplet of Box<dyn MapletTable>, Box<dyn PayloadLookups>, (), |_| (),
+    plan => payload_lookups(plan.layout.shape(), plan.layout.buckets)
+}
+
+viewed! {
+    GrowableCuckooFilter of GrowingTable, Growing, (), |_| (),
+    plan => plan.classes.and_then(|(classes, encoding)| Growing::new(classes, encoding, plan.layout.buckets))
+}
+
+viewed! {
+    ExpiringCuckooFilter of Box<dyn ExpiringTable>, Box<dyn PayloadLookups>, ViewClock, |(_, clock)| ViewClock::of(clock),
+    plan => payload_lookups(plan.layout.shape(), plan.layout.buckets)
+}
+
+/// The clock of a view.
+#[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
+#[derive(Clone, Copy, Debug)]
+pub struct ViewClock {
+    ring: Ring,
+    reading: Reading,
+}
+
+impl ViewClock {
+    fn of(clock: &Clock) -> Self {
+        Self { ring: clock.ring(), reading: clock.read() }
+    }
+
+    /// The ends of the entries that live at this tick of the caller, or at that of the snapshot if this is earlier. `None`
+    /// if there are none.
+    #[inline]
+    pub(super) fn live_at(self, tick: u64) -> Option<Payloads> {
+        let Reading { now, moment, ahead } = self.reading;
+        // After a whole round nothing lives, however many ticks have passed.
+        let (ring, passed) = (self.ring, tick.saturating_sub(now?).saturating_sub(ahead).min(self.ring.len()));
+        ring.live(Moment::new(ring, moment.now() + passed, moment.lag() + passed))
+    }
+}

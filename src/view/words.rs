@@ -1,0 +1,72 @@
+//! PURE: the words of a table in the bytes of a snapshot.
+
+use crate::machine::arch::{VectorUnit, Vectorized, prefetch};
+use crate::plan::batch::{self, Hashes, Steps};
+use crate::word::bucket::Bucket;
+
+/// A table of at most this many buckets is in the L2 cache, if it is used much.
+const NEAR: usize = (512 << 10) / size_of::<u64>();
+
+/// The words of a table, each as its eight bytes. They may begin at any address.
+#[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
+#[derive(Clone, Copy, Debug)]
+pub struct Words<'a>(&'a [[u8; size_of::<u64>()]]);
+
+impl<'a> Words<'a> {
+    /// Those that begin at this place of a snapshot. What follows them in the snapshot counts as words too.
+    #[inline(always)]
+    pub(super) fn from(snapshot: &'a [u8], start: usize) -> Self {
+        Self(snapshot.get(start..).unwrap_or_default().as_chunks().0)
+    }
+
+    /// The bucket with this number. Empty if there is none: then the bytes are fewer than they were.
+    #[inline(always)]
+    pub(super) fn get(self, bucket: usize) -> Bucket {
+        Bucket(self.0.get(bucket).map_or(0, |&bytes| u64::from_le_bytes(bytes)))
+    }
+
+    /// Whether it pays to prefetch them.
+    #[inline(always)]
+    pub(super) fn are_far(self) -> bool {
+        self.0.len() > NEAR
+    }
+
+    #[inline(always)]
+    pub(super) fn prefetch(self, bucket: usize) {
+        prefetch(self.0, bucket);
+    }
+}
+
+/// Lookups in the words of a table.
+#[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
+pub trait Lookups: core::fmt::Debug + Send + Sync {
+    fn contains(&self, words: Words<'_>, hash: u64) -> bool;
+
+    fn contains_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
+}
+
+impl<T: Lookups + ?Sized> Lookups for Box<T> {
+    #[inline]
+    fn contains(&self, words: Words<'_>, hash: u64) -> bool {
+        (**self).contains(words, hash)
+    }
+
+    fn contains_batch(&self, words: Words<'_>, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {
+        (**self).contains_batch(words, hashes, answers);
+    }
+}
+
+/// Takes these steps for all hashes, a block at a time. All of them are compiled for each vector unit.
+#[inline(never)]
+pub(super) fn in_blocks<S: Steps>(hashes: Hashes<'_>, steps: S) {
+    struct All<'a, S>(Hashes<'a>, S);
+
+    impl<S: Steps> Vectorized for All<'_, S> {
+        #[inline(always)]
+        fn run(mut self) {
+            batch::for_each_block(self.0, &mut self.1);
+        }
+    }
+
+    VectorUnit::widest().run(All(hashes, steps));
+}
