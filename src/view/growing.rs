@@ -8,7 +8,7 @@ use crate::word::bucket::{Bucket, BucketOps};
 use crate::word::classes::{Classes, Place, State};
 use crate::word::geometry::mixed;
 use crate::word::layout::{Encoding, Layout};
-use crate::word::layouts::{AnyLayout, Layouts, MIXED, Numbers};
+use crate::word::layouts::{AnyLayout, Encoded, Layouts, MIXED};
 
 /// What a table is beside its words.
 #[allow(unreachable_pub, reason = "a public trait that nobody can name has it")]
@@ -29,7 +29,7 @@ impl Growing {
     /// The comparison for buckets of two layouts.
     fn mixed(&self) -> Mixed<'_> {
         let level = self.state.level();
-        let [whole, split] = [level, level + 1].map(|depth| self.layouts.numbers(depth));
+        let [whole, split] = [level, level + 1].map(|depth| self.layouts.at(depth));
         Mixed { level, whole, split }
     }
 }
@@ -63,8 +63,8 @@ impl<L: Layout> Compare for Whole<L> {
 #[derive(Clone, Copy)]
 struct Mixed<'a> {
     level: u32,
-    whole: Numbers<'a>,
-    split: Numbers<'a>,
+    whole: AnyLayout<'a>,
+    split: AnyLayout<'a>,
 }
 
 impl Compare for Mixed<'_> {
@@ -95,11 +95,11 @@ impl Lookups for Growing {
         if layouts.kind(state.level(), state.split() > 0) == MIXED {
             return in_blocks(hashes, LookUp { classes, state, compare: self.mixed(), words, answers });
         }
-        match layouts.at(state.level()) {
-            AnyLayout::Plain(&layout) => {
+        match layouts.at(state.level()).encoded() {
+            Encoded::Plain(&layout) => {
                 in_blocks(hashes, LookUp { classes, state, compare: Whole(layout), words, answers });
             }
-            AnyLayout::SemiSorted(&layout) => {
+            Encoded::SemiSorted(&layout) => {
                 in_blocks(hashes, LookUp { classes, state, compare: Whole(layout), words, answers });
             }
         }

@@ -55,7 +55,7 @@ pub(crate) struct AnyLayout<'a> {
 
 /// What changes a bucket depends on the encoding.
 #[derive(Clone, Copy, Debug)]
-enum Encoded<'a> {
+pub(crate) enum Encoded<'a> {
     Plain(&'a Plain),
     SemiSorted(&'a SemiSorted),
 }
@@ -87,6 +87,11 @@ impl<'a> AnyLayout<'a> {
     fn semi_sorted(layout: &'a SemiSorted) -> Self {
         let lanes = layout.as_lanes();
         Self { lanes, unrank: layout.unrank(), rank_at: lanes.rank_at.into(), encoded: Encoded::SemiSorted(layout) }
+    }
+
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn encoded(self) -> Encoded<'a> {
+        self.encoded
     }
 
     #[inline(always)]
