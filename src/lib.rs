@@ -145,6 +145,7 @@ pub use error::load::LoadError;
 #[cfg(feature = "snapshot")]
 pub use error::load_path::LoadPathError;
 pub use filter::batch_key::BatchKey;
+pub use filter::by_hash::ByHash;
 pub use filter::concurrent::builder::Builder;
 pub use filter::concurrent::filter::ConcurrentCuckooFilter;
 pub use filter::expiring::builder::ExpiringBuilder;

@@ -133,9 +133,9 @@ fn no_batch_allocates() {
         filter.contains_batch(&keys, &mut answers);
         filter.remove_batch(&keys[..held], &mut answers);
         let hashes = || keys.iter().map(|key| filter.hash_one(key));
-        assert!(filter.insert_hash_batch(hashes().take(held)).is_ok());
-        filter.contains_hash_batch(hashes(), &mut answers);
-        filter.remove_hash_batch(hashes().take(held), &mut answers);
+        assert!(filter.by_hash().insert_batch(hashes().take(held)).is_ok());
+        filter.by_hash().contains_batch(hashes(), &mut answers);
+        filter.by_hash().remove_batch(hashes().take(held), &mut answers);
         assert!(filter.is_empty());
     });
     assert_eq!(requests.count, 0);

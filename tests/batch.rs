@@ -412,18 +412,18 @@ fn the_operations_by_hash_are_those_by_key() {
     let filter = ConcurrentCuckooFilter::<str, _>::with_capacity_and_hasher(100, seeded(1));
     let [a, b] = ["a", "b"].map(|key| filter.hash_one(key));
     assert_eq!(a, std::hash::BuildHasher::hash_one(filter.hasher(), "a"));
-    filter.insert_hash(a).unwrap();
-    assert!(filter.contains("a") && filter.contains_hash(a) && !filter.contains_hash(b));
-    assert_eq!(filter.insert_hash_if_absent(a), Ok(false));
-    assert_eq!(filter.insert_hash_if_absent(b), Ok(true));
+    filter.by_hash().insert(a).unwrap();
+    assert!(filter.contains("a") && filter.by_hash().contains(a) && !filter.by_hash().contains(b));
+    assert_eq!(filter.by_hash().insert_if_absent(a), Ok(false));
+    assert_eq!(filter.by_hash().insert_if_absent(b), Ok(true));
     filter.insert("a").unwrap();
-    assert_eq!((filter.count_hash(a), filter.count_hash(b), filter.len()), (2, 1, 3));
-    assert!(filter.remove_hash(b) && !filter.contains("b") && !filter.remove_hash(b));
-    assert!(filter.remove("a") && filter.remove_hash(a) && filter.is_empty());
-    let copies = (0..).find(|_| filter.insert_hash(a).is_err()).unwrap();
-    assert_eq!(filter.insert_hash(a), filter.insert("a"));
-    assert_eq!(filter.insert_hash_batch([a]).map_err(|error| error.error), filter.insert("a").map(|()| 1));
-    assert_eq!(filter.count_hash(a), copies);
+    assert_eq!((filter.by_hash().count(a), filter.by_hash().count(b), filter.len()), (2, 1, 3));
+    assert!(filter.by_hash().remove(b) && !filter.contains("b") && !filter.by_hash().remove(b));
+    assert!(filter.remove("a") && filter.by_hash().remove(a) && filter.is_empty());
+    let copies = (0..).find(|_| filter.by_hash().insert(a).is_err()).unwrap();
+    assert_eq!(filter.by_hash().insert(a), filter.insert("a"));
+    assert_eq!(filter.by_hash().insert_batch([a]).map_err(|error| error.error), filter.insert("a").map(|()| 1));
+    assert_eq!(filter.by_hash().count(a), copies);
 }
 
 #[test]
@@ -432,13 +432,13 @@ fn batches_of_hashes_are_those_of_keys() {
         let [keyed, hashed] = [0, 1].map(|_| build(size as u64, Encoding::SemiSorted, 0.003));
         let keys: Vec<Raw> = hashes(0, size).collect();
         let asked: Vec<Raw> = hashes(size / 2, size).collect();
-        assert_eq!(keyed.insert_batch(&keys), hashed.insert_hash_batch(keys.iter().map(|key| key.0)));
+        assert_eq!(keyed.insert_batch(&keys), hashed.by_hash().insert_batch(keys.iter().map(|key| key.0)));
         let mut answers = [vec![], vec![]];
         let [by_key, by_hash] = &mut answers;
         keyed.contains_batch(&asked, by_key);
-        hashed.contains_hash_batch(asked.iter().map(|key| key.0), by_hash);
+        hashed.by_hash().contains_batch(asked.iter().map(|key| key.0), by_hash);
         keyed.remove_batch(&asked, by_key);
-        hashed.remove_hash_batch(asked.iter().map(|key| key.0), by_hash);
+        hashed.by_hash().remove_batch(asked.iter().map(|key| key.0), by_hash);
         assert_eq!((by_key.len(), &by_key), (2 * size, &by_hash));
         assert_eq!(keyed.len(), hashed.len());
     }
@@ -472,7 +472,7 @@ fn batches_take_what_callers_have() {
     numbers.insert_batch(HashMap::from([(4, "four")]).keys()).unwrap();
     numbers.insert_batch(Some(&5)).unwrap();
     // Keys that are computed on the way cannot be borrowed. Their hashes can be used instead.
-    numbers.insert_hash_batch((6..=50).map(|key| numbers.hash_one(&key))).unwrap();
+    numbers.by_hash().insert_batch((6..=50).map(|key| numbers.hash_one(&key))).unwrap();
     assert_eq!((1..=50).filter(|key| numbers.contains(key)).count(), 50);
     assert_eq!(numbers.len(), 50);
 }

@@ -60,7 +60,7 @@ fn every_way_to_construct_a_filter_leads_to_one() {
         ];
         for filter in filters {
             filter.insert("a").unwrap();
-            assert!(filter.contains_hash(hash) && filter.capacity() >= 100);
+            assert!(filter.by_hash().contains(hash) && filter.capacity() >= 100);
         }
         let _: Filter<str> = Filter::with_capacity(100);
         let _: Filter<str, DefaultHashBuilder> = Filter::builder().capacity(100).build().unwrap();

@@ -108,7 +108,7 @@ impl Group<'_> {
             return;
         }
         let needs_room = |job: &Job| {
-            matches!(job.what, What::Revoke { .. }) && !known.filter.contains_hash(shared.secret.hash(job.id))
+            matches!(job.what, What::Revoke { .. }) && !known.filter.by_hash().contains(shared.secret.hash(job.id))
         };
         let (refused, rest) = self.jobs.drain(..).partition(needs_room);
         self.jobs = rest;

@@ -38,7 +38,7 @@ fn each_removal_that_finds_nothing_counts_once_whichever_it_is() {
         ConcurrentCuckooFilter::<u64>::with_capacity(1000),
         |filter: &ConcurrentCuckooFilter<u64>, key| filter.insert(&key).unwrap(),
         |filter: &ConcurrentCuckooFilter<u64>, key| filter.remove(&key),
-        |filter: &ConcurrentCuckooFilter<u64>, key| filter.remove_hash(filter.hash_one(&key));
+        |filter: &ConcurrentCuckooFilter<u64>, key| filter.by_hash().remove(filter.hash_one(&key));
         |filter: &ConcurrentCuckooFilter<u64>, removed: &mut Vec<bool>| filter.remove_batch(&keys, removed)
     );
     check!(

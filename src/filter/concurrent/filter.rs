@@ -8,9 +8,11 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::insert::{InsertBatchError, InsertError};
 use crate::filter::batch_key::BatchKey;
+use crate::filter::by_hash::{ByHash, by_hash};
 use crate::filter::shared::batches::{add_absent, batches, blocks};
 use crate::filter::shared::figures::figures;
-use crate::filter::shared::operations::{operation_on_a_key, operations_on_hashes, operations_on_keys, properties};
+use crate::filter::shared::hashes::operations_on_hashes;
+use crate::filter::shared::operations::{operation_on_a_key, operations_on_keys, properties};
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
@@ -180,7 +182,7 @@ batches! {
     /// gain because the filter counts many of them at once.
 }
 
-operations_on_hashes!(ConcurrentCuckooFilter with removal);
+operations_on_hashes!(ConcurrentCuckooFilter);
 
 properties!(ConcurrentCuckooFilter made by "with_capacity(1000)");
 

@@ -6,6 +6,7 @@ use core::hash::{BuildHasher, Hash};
 use crate::error::insert::InsertBatchError;
 use crate::error::kind::FilterKind;
 use crate::filter::batch_key::BatchKey;
+use crate::filter::by_hash::ByHash;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::shared::batches::{add_absent, blocks, blocks_of_pairs};
 use crate::plan::batch::BLOCK;
@@ -39,7 +40,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         keys: impl IntoIterator<Item = K>,
         found: &mut impl Extend<bool>,
     ) {
-        self.contains_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
+        self.by_hash().contains_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
     }
 
     /// [`insert`](Self::insert) for many keys, in their order. Returns how many there were.
@@ -60,7 +61,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         &self,
         keys: impl IntoIterator<Item = K>,
     ) -> Result<usize, InsertBatchError> {
-        self.insert_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)))
+        self.by_hash().insert_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)))
     }
 
     /// [`insert_if_absent`](Self::insert_if_absent) for many keys, in their order: appends to `added`, for each key,
@@ -83,7 +84,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         keys: impl IntoIterator<Item = K>,
         added: &mut impl Extend<bool>,
     ) -> Result<usize, InsertBatchError> {
-        self.insert_hash_if_absent_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), added)
+        self.by_hash().insert_if_absent_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), added)
     }
 
     /// [`insert_until`](Self::insert_until) for many pairs of a key and the tick at which it expires, in their order. Returns
@@ -108,7 +109,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         entries: impl IntoIterator<Item = (K, u64)>,
     ) -> Result<usize, InsertBatchError> {
         let hashed = entries.into_iter().map(|(key, expires_at)| (self.hasher.hash_one(key), expires_at));
-        self.insert_hash_until_batch(hashed)
+        self.by_hash().insert_until_batch(hashed)
     }
 
     /// [`remove`](Self::remove) for many keys, in their order: appends to `removed`, for each key, whether it had an
@@ -129,7 +130,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         keys: impl IntoIterator<Item = K>,
         removed: &mut impl Extend<bool>,
     ) {
-        self.remove_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), removed);
+        self.by_hash().remove_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), removed);
     }
 
     /// [`remove_until`](Self::remove_until) for many pairs, in their order: appends to `removed`, for each pair,
@@ -151,77 +152,70 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         removed: &mut impl Extend<bool>,
     ) {
         let hashed = entries.into_iter().map(|(key, expires_at)| (self.hasher.hash_one(key), expires_at));
-        self.remove_hash_until_batch(hashed, removed);
+        self.by_hash().remove_until_batch(hashed, removed);
     }
 }
 
-/// The operations on many hashes.
-impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
-    /// [`contains_batch`](Self::contains_batch) by hashes.
-    pub fn contains_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, found: &mut impl Extend<bool>) {
-        self.core.contains_live_batch(&mut blocks(hashes.into_iter()), &mut |answers| {
+impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
+    /// [`contains_batch`](ExpiringCuckooFilter::contains_batch) by hashes.
+    pub fn contains_batch(self, hashes: impl IntoIterator<Item = u64>, found: &mut impl Extend<bool>) {
+        self.0.core.contains_live_batch(&mut blocks(hashes.into_iter()), &mut |answers| {
             found.extend(answers.iter().copied());
         });
     }
 
-    /// [`insert_batch`](Self::insert_batch) by hashes.
+    /// [`insert_batch`](ExpiringCuckooFilter::insert_batch) by hashes.
     ///
     /// # Errors
     /// Those of `insert_batch`.
-    pub fn insert_hash_batch(&self, hashes: impl IntoIterator<Item = u64>) -> Result<usize, InsertBatchError> {
-        self.core
+    pub fn insert_batch(self, hashes: impl IntoIterator<Item = u64>) -> Result<usize, InsertBatchError> {
+        self.0
+            .core
             .insert_until_batch(&mut blocks(hashes.into_iter()), None)
             .map_err(|refused| refused.of(FilterKind::Expiring))
     }
 
-    /// [`insert_if_absent_batch`](Self::insert_if_absent_batch) by hashes.
+    /// [`insert_if_absent_batch`](ExpiringCuckooFilter::insert_if_absent_batch) by hashes.
     ///
     /// # Errors
     /// Those of `insert_if_absent_batch`.
-    pub fn insert_hash_if_absent_batch(
-        &self,
+    pub fn insert_if_absent_batch(
+        self,
         hashes: impl IntoIterator<Item = u64>,
         added: &mut impl Extend<bool>,
     ) -> Result<usize, InsertBatchError> {
         add_absent(
             hashes.into_iter().map(|hash| (hash, ())),
-            |hashes| self.core.prefetch(hashes),
+            |hashes| self.0.core.prefetch(hashes),
             |hash, ()| {
-                let is_new = self.insert_hash_if_absent(hash)?;
+                let is_new = self.insert_if_absent(hash)?;
                 added.extend([is_new]);
                 Ok(is_new)
             },
         )
     }
 
-    /// [`insert_until_batch`](Self::insert_until_batch) by hashes.
+    /// [`insert_until_batch`](ExpiringCuckooFilter::insert_until_batch) by hashes.
     ///
     /// # Errors
     /// Those of `insert_until_batch`.
-    pub fn insert_hash_until_batch(
-        &self,
-        entries: impl IntoIterator<Item = (u64, u64)>,
-    ) -> Result<usize, InsertBatchError> {
+    pub fn insert_until_batch(self, entries: impl IntoIterator<Item = (u64, u64)>) -> Result<usize, InsertBatchError> {
         let ends = Cell::new([0; BLOCK]);
         let hashes = &mut blocks_of_pairs(entries.into_iter(), &ends);
-        self.core.insert_until_batch(hashes, Some(&ends)).map_err(|refused| refused.of(FilterKind::Expiring))
+        self.0.core.insert_until_batch(hashes, Some(&ends)).map_err(|refused| refused.of(FilterKind::Expiring))
     }
 
-    /// [`remove_batch`](Self::remove_batch) by hashes.
-    pub fn remove_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, removed: &mut impl Extend<bool>) {
-        self.core.remove_first_batch(&mut blocks(hashes.into_iter()), &mut |answers| {
+    /// [`remove_batch`](ExpiringCuckooFilter::remove_batch) by hashes.
+    pub fn remove_batch(self, hashes: impl IntoIterator<Item = u64>, removed: &mut impl Extend<bool>) {
+        self.0.core.remove_first_batch(&mut blocks(hashes.into_iter()), &mut |answers| {
             removed.extend(answers.iter().copied());
         });
     }
 
-    /// [`remove_until_batch`](Self::remove_until_batch) by hashes.
-    pub fn remove_hash_until_batch(
-        &self,
-        entries: impl IntoIterator<Item = (u64, u64)>,
-        removed: &mut impl Extend<bool>,
-    ) {
+    /// [`remove_until_batch`](ExpiringCuckooFilter::remove_until_batch) by hashes.
+    pub fn remove_until_batch(self, entries: impl IntoIterator<Item = (u64, u64)>, removed: &mut impl Extend<bool>) {
         let ends = Cell::new([0; BLOCK]);
-        self.core.remove_until_batch(&mut blocks_of_pairs(entries.into_iter(), &ends), &ends, &mut |answers| {
+        self.0.core.remove_until_batch(&mut blocks_of_pairs(entries.into_iter(), &ends), &ends, &mut |answers| {
             removed.extend(answers.iter().copied());
         });
     }

@@ -7,6 +7,7 @@ use core::time::Duration;
 
 use crate::error::insert::InsertError;
 use crate::error::kind::FilterKind;
+use crate::filter::by_hash::{ByHash, by_hash};
 use crate::filter::shared::operations::operation_on_a_key;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
@@ -237,7 +238,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.insert_hash_until(self.hash_one(key), expires_at)
+        self.by_hash().insert_until(self.hash_one(key), expires_at)
     }
 
     /// Adds an entry for the key, which is found for at least this long from now on. It expires at the tick that
@@ -326,7 +327,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.insert_hash_if_absent_until(self.hash_one(key), expires_at)
+        self.by_hash().insert_if_absent_until(self.hash_one(key), expires_at)
     }
 
     /// Makes sure that the key is found for the whole [lifetime](Self::longest_lifetime) from now on:
@@ -351,7 +352,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.keep_hash(self.hash_one(key))
+        self.by_hash().keep(self.hash_one(key))
     }
 
     /// Makes sure that the key is found until at least the tick `expires_at`, without a second entry where one is
@@ -386,7 +387,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.keep_hash_until(self.hash_one(key), expires_at)
+        self.by_hash().keep_until(self.hash_one(key), expires_at)
     }
 
     operation_on_a_key! {
@@ -457,7 +458,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.remove_hash_until(self.hash_one(key), expires_at)
+        self.by_hash().remove_until(self.hash_one(key), expires_at)
     }
 
     /// The tick at which the last live entry of the key expires; `None` if the key is definitely absent.
@@ -484,7 +485,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.expires_at_hash(self.hash_one(key))
+        self.by_hash().expires_at(self.hash_one(key))
     }
 
     /// How long the key is still found, at most; `None` if it is definitely absent.
@@ -519,10 +520,10 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.remaining_hash(self.hash_one(key))
+        self.by_hash().remaining(self.hash_one(key))
     }
 
-    /// The hash of a key, for the operations on hashes. Two filters with the same hasher give the same hash.
+    /// Returns the hash of a key, for [`by_hash`](Self::by_hash). Filters with the same hasher compute the same hash.
     #[inline(always)]
     #[must_use]
     pub fn hash_one<Q>(&self, key: &Q) -> u64
@@ -534,113 +535,101 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     }
 }
 
-/// The operations on hashes, for callers that already have them. Each does what the operation of the same name does
-/// for the key with this hash. The hash comes from [`hash_one`](Self::hash_one), or from a hasher that is equal to
-/// [`hasher`](Self::hasher).
-///
-/// ```
-/// use concurrent_cuckoo_filter::{DefaultHashBuilder, ExpiringCuckooFilter};
-///
-/// let hasher = DefaultHashBuilder::new();
-/// let builder = ExpiringCuckooFilter::<str>::builder_with_hasher(hasher).capacity(100).lifetime_in_ticks(15);
-/// let (tokens, users) = (builder.clone().build()?, builder.build()?); // the same hasher
-/// tokens.advance_to(1000);
-/// tokens.insert_until("alice", 1010)?;
-/// let hash = tokens.hash_one("alice"); // once for both
-/// assert!(tokens.contains_hash(hash) && !users.contains_hash(hash));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
-    /// [`insert`](Self::insert) by hash.
+impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
+    /// [`insert`](ExpiringCuckooFilter::insert) by hash.
     ///
     /// # Errors
     /// Those of `insert`.
     #[inline]
-    pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
-        self.add(hash, self.whole_lifetime(), IfPresent::Add).map(|_| ())
+    pub fn insert(self, hash: u64) -> Result<(), InsertError> {
+        self.0.add(hash, self.0.whole_lifetime(), IfPresent::Add).map(|_| ())
     }
 
-    /// [`insert_until`](Self::insert_until) by hash.
+    /// [`insert_until`](ExpiringCuckooFilter::insert_until) by hash.
     ///
     /// # Errors
     /// Those of `insert_until`.
     #[inline]
-    pub fn insert_hash_until(&self, hash: u64, expires_at: u64) -> Result<bool, InsertError> {
-        self.add(hash, Until::Tick(expires_at), IfPresent::Add)
+    pub fn insert_until(self, hash: u64, expires_at: u64) -> Result<bool, InsertError> {
+        self.0.add(hash, Until::Tick(expires_at), IfPresent::Add)
     }
 
-    /// [`insert_if_absent`](Self::insert_if_absent) by hash.
+    /// [`insert_if_absent`](ExpiringCuckooFilter::insert_if_absent) by hash.
     ///
     /// # Errors
     /// Those of `insert_if_absent`.
     #[inline]
-    pub fn insert_hash_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
-        self.add(hash, self.whole_lifetime(), IfPresent::Refuse)
+    pub fn insert_if_absent(self, hash: u64) -> Result<bool, InsertError> {
+        self.0.add(hash, self.0.whole_lifetime(), IfPresent::Refuse)
     }
 
-    /// [`insert_if_absent_until`](Self::insert_if_absent_until) by hash.
+    /// [`insert_if_absent_until`](ExpiringCuckooFilter::insert_if_absent_until) by hash.
     ///
     /// # Errors
     /// Those of `insert_if_absent_until`.
     #[inline]
-    pub fn insert_hash_if_absent_until(&self, hash: u64, expires_at: u64) -> Result<bool, InsertError> {
-        self.add(hash, Until::Tick(expires_at), IfPresent::Refuse)
+    pub fn insert_if_absent_until(self, hash: u64, expires_at: u64) -> Result<bool, InsertError> {
+        self.0.add(hash, Until::Tick(expires_at), IfPresent::Refuse)
     }
 
-    /// [`keep`](Self::keep) by hash.
+    /// [`keep`](ExpiringCuckooFilter::keep) by hash.
     ///
     /// # Errors
     /// Those of `keep`.
     #[inline]
-    pub fn keep_hash(&self, hash: u64) -> Result<(), InsertError> {
-        self.add(hash, self.whole_lifetime(), IfPresent::Extend).map(|_| ())
+    pub fn keep(self, hash: u64) -> Result<(), InsertError> {
+        self.0.add(hash, self.0.whole_lifetime(), IfPresent::Extend).map(|_| ())
     }
 
-    /// [`keep_until`](Self::keep_until) by hash.
+    /// [`keep_until`](ExpiringCuckooFilter::keep_until) by hash.
     ///
     /// # Errors
     /// Those of `keep_until`.
     #[inline]
-    pub fn keep_hash_until(&self, hash: u64, expires_at: u64) -> Result<bool, InsertError> {
-        self.add(hash, Until::Tick(expires_at), IfPresent::Extend)
+    pub fn keep_until(self, hash: u64, expires_at: u64) -> Result<bool, InsertError> {
+        self.0.add(hash, Until::Tick(expires_at), IfPresent::Extend)
     }
 
-    /// [`contains`](Self::contains) by hash.
+    /// [`contains`](ExpiringCuckooFilter::contains) by hash.
     #[inline]
     #[must_use]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        self.core.contains_live(hash)
+    pub fn contains(self, hash: u64) -> bool {
+        self.0.core.contains_live(hash)
     }
 
-    /// [`remove`](Self::remove) by hash.
+    /// [`remove`](ExpiringCuckooFilter::remove) by hash.
     #[inline]
-    pub fn remove_hash(&self, hash: u64) -> bool {
-        self.core.remove_first(hash)
+    pub fn remove(self, hash: u64) -> bool {
+        self.0.core.remove_first(hash)
     }
 
-    /// [`remove_until`](Self::remove_until) by hash.
+    /// [`remove_until`](ExpiringCuckooFilter::remove_until) by hash.
     #[inline]
-    pub fn remove_hash_until(&self, hash: u64, expires_at: u64) -> bool {
-        self.core.remove_until(hash, expires_at)
+    pub fn remove_until(self, hash: u64, expires_at: u64) -> bool {
+        self.0.core.remove_until(hash, expires_at)
     }
 
-    /// [`expires_at`](Self::expires_at) by hash.
+    /// [`expires_at`](ExpiringCuckooFilter::expires_at) by hash.
     #[inline]
     #[must_use]
-    pub fn expires_at_hash(&self, hash: u64) -> Option<u64> {
+    pub fn expires_at(self, hash: u64) -> Option<u64> {
         // An end beyond the largest tick is one that the clock does not reach.
-        self.core.last_end(hash).map(|(now, ticks)| now.saturating_add(ticks))
+        self.0.core.last_end(hash).map(|(now, ticks)| now.saturating_add(ticks))
     }
 
-    /// [`remaining`](Self::remaining) by hash.
+    /// [`remaining`](ExpiringCuckooFilter::remaining) by hash.
     ///
     /// # Errors
     /// Those of `remaining`.
     #[inline]
-    pub fn remaining_hash(&self, hash: u64) -> Result<Option<Duration>, InsertError> {
-        let resolution = self.core.clock().resolution().ok_or(InsertError::ResolutionUnknown)?;
-        Ok(self.core.last_end(hash).map(|(_, ticks)| resolution.saturating_mul(ticks as u32)))
+    pub fn remaining(self, hash: u64) -> Result<Option<Duration>, InsertError> {
+        let resolution = self.0.core.clock().resolution().ok_or(InsertError::ResolutionUnknown)?;
+        Ok(self.0.core.last_end(hash).map(|(_, ticks)| resolution.saturating_mul(ticks as u32)))
     }
+}
+
+impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
+    by_hash! {}
 
     fn whole_lifetime(&self) -> Until {
         Until::After(self.core.clock().longest())

@@ -8,8 +8,10 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::insert::{InsertBatchError, InsertError, ReserveError};
 use crate::filter::batch_key::BatchKey;
+use crate::filter::by_hash::{ByHash, by_hash};
 use crate::filter::shared::batches::{add_absent, batches, blocks};
-use crate::filter::shared::operations::{operation_on_a_key, operations_on_hashes, operations_on_keys, properties};
+use crate::filter::shared::hashes::operations_on_hashes;
+use crate::filter::shared::operations::{operation_on_a_key, operations_on_keys, properties};
 use crate::filter::stats::Stats;
 use crate::growth::table::GrowingTable;
 use crate::hasher::default::DefaultHashBuilder;
@@ -208,7 +210,7 @@ batches! {
     /// batches`): while the filter works on the first keys, the buckets of the next ones are on their way from memory.
 }
 
-operations_on_hashes!(GrowableCuckooFilter with removal);
+operations_on_hashes!(GrowableCuckooFilter);
 
 properties!(GrowableCuckooFilter made by "with_capacity(1000)");
 

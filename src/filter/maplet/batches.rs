@@ -6,6 +6,7 @@ use core::hash::{BuildHasher, Hash};
 use crate::error::insert::InsertBatchError;
 use crate::error::kind::FilterKind;
 use crate::filter::batch_key::BatchKey;
+use crate::filter::by_hash::ByHash;
 use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
 use crate::filter::shared::batches::{add_absent, blocks, blocks_of_pairs};
 use crate::plan::batch::BLOCK;
@@ -38,7 +39,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn values_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, answer: impl FnMut(Values)) {
-        self.values_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), answer);
+        self.by_hash().values_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), answer);
     }
 
     /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same
@@ -58,7 +59,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         keys: impl IntoIterator<Item = K>,
         found: &mut impl Extend<bool>,
     ) {
-        self.contains_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
+        self.by_hash().contains_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
     }
 
     /// [`insert`](Self::insert) for many pairs, in their order. Returns how many pairs there were.
@@ -80,7 +81,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         &self,
         pairs: impl IntoIterator<Item = (K, u16)>,
     ) -> Result<usize, InsertBatchError> {
-        self.insert_hash_batch(pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value)))
+        self.by_hash().insert_batch(pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value)))
     }
 
     /// [`insert_if_absent`](Self::insert_if_absent) for many pairs, in their order: calls `answer` with the values that
@@ -103,7 +104,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         answer: impl FnMut(Values),
     ) -> Result<usize, InsertBatchError> {
         let hashed = pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value));
-        self.insert_hash_if_absent_batch(hashed, answer)
+        self.by_hash().insert_if_absent_batch(hashed, answer)
     }
 
     /// [`remove`](Self::remove) for many pairs, in their order: appends to `removed`, for each pair, whether there
@@ -123,36 +124,37 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         pairs: impl IntoIterator<Item = (K, u16)>,
         removed: &mut impl Extend<bool>,
     ) {
-        self.remove_hash_batch(pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value)), removed);
+        self.by_hash().remove_batch(pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value)), removed);
     }
 }
 
-/// The operations on many hashes.
-impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
-    /// [`values_batch`](Self::values_batch) by hashes.
-    pub fn values_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, mut answer: impl FnMut(Values)) {
-        self.core.values_batch(&mut blocks(hashes.into_iter()), &mut |answers| {
+impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooMaplet<T, S>> {
+    /// [`values_batch`](ConcurrentCuckooMaplet::values_batch) by hashes.
+    pub fn values_batch(self, hashes: impl IntoIterator<Item = u64>, mut answer: impl FnMut(Values)) {
+        self.0.core.values_batch(&mut blocks(hashes.into_iter()), &mut |answers| {
             answers.iter().copied().for_each(&mut answer);
         });
     }
 
-    /// [`contains_batch`](Self::contains_batch) by hashes.
-    pub fn contains_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, found: &mut impl Extend<bool>) {
-        self.core.contains_batch(&mut blocks(hashes.into_iter()), &mut |answers| found.extend(answers.iter().copied()));
+    /// [`contains_batch`](ConcurrentCuckooMaplet::contains_batch) by hashes.
+    pub fn contains_batch(self, hashes: impl IntoIterator<Item = u64>, found: &mut impl Extend<bool>) {
+        self.0
+            .core
+            .contains_batch(&mut blocks(hashes.into_iter()), &mut |answers| found.extend(answers.iter().copied()));
     }
 
-    /// [`insert_batch`](Self::insert_batch) by hashes.
+    /// [`insert_batch`](ConcurrentCuckooMaplet::insert_batch) by hashes.
     ///
     /// # Errors
     /// Those of `insert_batch`.
-    pub fn insert_hash_batch(&self, pairs: impl IntoIterator<Item = (u64, u16)>) -> Result<usize, InsertBatchError> {
+    pub fn insert_batch(self, pairs: impl IntoIterator<Item = (u64, u16)>) -> Result<usize, InsertBatchError> {
         let values = Cell::new([0; BLOCK]);
         let mut too_large = None;
         let checked = pairs.into_iter().map_while(|(hash, value)| {
-            too_large = self.check(value).err();
+            too_large = self.0.check(value).err();
             too_large.is_none().then_some((hash, value))
         });
-        let inserted = self.core.insert_values_batch(&mut blocks_of_pairs(checked, &values), &values);
+        let inserted = self.0.core.insert_values_batch(&mut blocks_of_pairs(checked, &values), &values);
         match (inserted, too_large) {
             (Ok(inserted), Some(error)) => Err(InsertBatchError::new(inserted, error.into())),
             (Ok(inserted), None) => Ok(inserted),
@@ -160,44 +162,44 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
         }
     }
 
-    /// [`insert_if_absent_batch`](Self::insert_if_absent_batch) by hashes.
+    /// [`insert_if_absent_batch`](ConcurrentCuckooMaplet::insert_if_absent_batch) by hashes.
     ///
     /// # Errors
     /// Those of `insert_if_absent_batch`.
-    pub fn insert_hash_if_absent_batch(
-        &self,
+    pub fn insert_if_absent_batch(
+        self,
         pairs: impl IntoIterator<Item = (u64, u16)>,
         mut answer: impl FnMut(Values),
     ) -> Result<usize, InsertBatchError> {
         add_absent(
             pairs.into_iter(),
-            |hashes| self.core.prefetch(hashes),
+            |hashes| self.0.core.prefetch(hashes),
             |hash, value| {
-                let had = self.insert_hash_if_absent(hash, value)?;
+                let had = self.insert_if_absent(hash, value)?;
                 answer(had);
                 Ok(had.is_empty())
             },
         )
     }
 
-    /// [`remove_batch`](Self::remove_batch) by hashes.
-    pub fn remove_hash_batch(&self, pairs: impl IntoIterator<Item = (u64, u16)>, removed: &mut impl Extend<bool>) {
+    /// [`remove_batch`](ConcurrentCuckooMaplet::remove_batch) by hashes.
+    pub fn remove_batch(self, pairs: impl IntoIterator<Item = (u64, u16)>, removed: &mut impl Extend<bool>) {
         let values = Cell::new([0; BLOCK]);
         let mut pairs = pairs.into_iter();
         loop {
             // A value with too many bits can't have been inserted. It ends one batch, and another begins after it.
             let mut too_large = false;
             let checked = pairs.by_ref().map_while(|(hash, value)| {
-                too_large = self.check(value).is_err();
+                too_large = self.0.check(value).is_err();
                 (!too_large).then_some((hash, value))
             });
-            self.core.remove_values_batch(&mut blocks_of_pairs(checked, &values), &values, &mut |answers| {
+            self.0.core.remove_values_batch(&mut blocks_of_pairs(checked, &values), &values, &mut |answers| {
                 removed.extend(answers.iter().copied());
             });
             if !too_large {
                 return;
             }
-            removed.extend([self.core.counters().removal(false)]);
+            removed.extend([self.0.core.counters().removal(false)]);
         }
     }
 }

@@ -6,6 +6,7 @@ use core::marker::PhantomData;
 
 use crate::error::insert::{InsertError, ValueTooLarge};
 use crate::error::kind::FilterKind;
+use crate::filter::by_hash::{ByHash, by_hash};
 use crate::filter::shared::operations::operation_on_a_key;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
@@ -85,7 +86,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.insert_hash(self.hash_one(key), value)
+        self.by_hash().insert(self.hash_one(key), value)
     }
 
     /// Adds the value unless the key has a value already. Returns the values that the key had: an empty set means
@@ -118,7 +119,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.insert_hash_if_absent(self.hash_one(key), value)
+        self.by_hash().insert_if_absent(self.hash_one(key), value)
     }
 
     /// The values of the key: a set of at most 12, on the stack.
@@ -153,7 +154,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.values_hash(self.hash_one(key))
+        self.by_hash().values(self.hash_one(key))
     }
 
     operation_on_a_key! {
@@ -195,7 +196,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.remove_hash(self.hash_one(key), value)
+        self.by_hash().remove(self.hash_one(key), value)
     }
 
     /// Replaces one copy of `old` by `new`. Returns `true` if the key had one.
@@ -225,7 +226,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.replace_hash(self.hash_one(key), old, new)
+        self.by_hash().replace(self.hash_one(key), old, new)
     }
 
     /// How many copies of the value the key has. It is the exact number of copies that were inserted and neither
@@ -248,10 +249,10 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.count_hash(self.hash_one(key), value)
+        self.by_hash().count(self.hash_one(key), value)
     }
 
-    /// The hash of a key, for the operations on hashes. Two maplets with the same hasher give the same hash.
+    /// Returns the hash of a key, for [`by_hash`](Self::by_hash). Filters with the same hasher compute the same hash.
     #[inline(always)]
     #[must_use]
     pub fn hash_one<Q>(&self, key: &Q) -> u64
@@ -263,82 +264,70 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     }
 }
 
-/// The operations on hashes, for callers that already have them. Each does what the operation of the same name does
-/// for the key with this hash. The hash comes from [`hash_one`](Self::hash_one), or from a hasher that is equal to
-/// [`hasher`](Self::hasher).
-///
-/// ```
-/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, ConcurrentCuckooMaplet, DefaultHashBuilder};
-///
-/// let hasher = DefaultHashBuilder::new();
-/// let builder = ConcurrentCuckooMaplet::<str>::builder_with_hasher(hasher.clone());
-/// let segments = builder.capacity(100).value_bits(4).build()?;
-/// let deleted = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(100, hasher);
-/// segments.insert("apple", 3)?;
-/// let hash = segments.hash_one("apple"); // once for both
-/// assert!(!deleted.contains_hash(hash) && segments.values_hash(hash).contains(3));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
-    /// [`insert`](Self::insert) by hash.
+impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooMaplet<T, S>> {
+    /// [`insert`](ConcurrentCuckooMaplet::insert) by hash.
     ///
     /// # Errors
     /// Those of `insert`.
     #[inline]
-    pub fn insert_hash(&self, hash: u64, value: u16) -> Result<(), InsertError> {
-        self.check(value)?;
-        self.core.insert_value(hash, value).map_err(|error| error.of(FilterKind::Maplet))
+    pub fn insert(self, hash: u64, value: u16) -> Result<(), InsertError> {
+        self.0.check(value)?;
+        self.0.core.insert_value(hash, value).map_err(|error| error.of(FilterKind::Maplet))
     }
 
-    /// [`insert_if_absent`](Self::insert_if_absent) by hash.
+    /// [`insert_if_absent`](ConcurrentCuckooMaplet::insert_if_absent) by hash.
     ///
     /// # Errors
     /// Those of `insert_if_absent`.
     #[inline]
-    pub fn insert_hash_if_absent(&self, hash: u64, value: u16) -> Result<Values, InsertError> {
-        self.check(value)?;
-        self.core.insert_value_if_absent(hash, value).map_err(|error| error.of(FilterKind::Maplet))
+    pub fn insert_if_absent(self, hash: u64, value: u16) -> Result<Values, InsertError> {
+        self.0.check(value)?;
+        self.0.core.insert_value_if_absent(hash, value).map_err(|error| error.of(FilterKind::Maplet))
     }
 
-    /// [`values`](Self::values) by hash.
+    /// [`values`](ConcurrentCuckooMaplet::values) by hash.
     #[inline]
     #[must_use]
-    pub fn values_hash(&self, hash: u64) -> Values {
-        self.core.values(hash)
+    pub fn values(self, hash: u64) -> Values {
+        self.0.core.values(hash)
     }
 
-    /// [`contains`](Self::contains) by hash.
+    /// [`contains`](ConcurrentCuckooMaplet::contains) by hash.
     #[inline]
     #[must_use]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        self.core.contains(hash)
+    pub fn contains(self, hash: u64) -> bool {
+        self.0.core.contains(hash)
     }
 
-    /// [`remove`](Self::remove) by hash.
+    /// [`remove`](ConcurrentCuckooMaplet::remove) by hash.
     #[inline]
-    pub fn remove_hash(&self, hash: u64, value: u16) -> bool {
-        if self.check(value).is_err() {
-            return self.core.counters().removal(false);
+    pub fn remove(self, hash: u64, value: u16) -> bool {
+        if self.0.check(value).is_err() {
+            return self.0.core.counters().removal(false);
         }
-        self.core.remove_value(hash, value)
+        self.0.core.remove_value(hash, value)
     }
 
-    /// [`replace`](Self::replace) by hash.
+    /// [`replace`](ConcurrentCuckooMaplet::replace) by hash.
     ///
     /// # Errors
     /// Those of `replace`.
     #[inline]
-    pub fn replace_hash(&self, hash: u64, old: u16, new: u16) -> Result<bool, ValueTooLarge> {
-        self.check(new)?;
-        Ok(self.check(old).is_ok() && self.core.replace_value(hash, old, new))
+    pub fn replace(self, hash: u64, old: u16, new: u16) -> Result<bool, ValueTooLarge> {
+        self.0.check(new)?;
+        Ok(self.0.check(old).is_ok() && self.0.core.replace_value(hash, old, new))
     }
 
-    /// [`count`](Self::count) by hash.
+    /// [`count`](ConcurrentCuckooMaplet::count) by hash.
     #[inline]
     #[must_use]
-    pub fn count_hash(&self, hash: u64, value: u16) -> usize {
-        if self.check(value).is_ok() { self.core.count_value(hash, value) } else { 0 }
+    pub fn count(self, hash: u64, value: u16) -> usize {
+        if self.0.check(value).is_ok() { self.0.core.count_value(hash, value) } else { 0 }
     }
+}
+
+impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
+    by_hash! {}
 
     /// Whether the value has few enough bits.
     #[inline(always)]

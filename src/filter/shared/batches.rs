@@ -5,7 +5,7 @@ use core::cell::Cell;
 use crate::error::insert::{InsertBatchError, InsertError};
 use crate::plan::batch::{BLOCK, each_ahead};
 
-/// The operations on many keys, and on many hashes.
+/// The operations on many keys.
 macro_rules! batches {
     ($Filter:ident: $(#[$doc:meta])*) => {
         /// The operations on many keys at a time.
@@ -47,7 +47,7 @@ macro_rules! batches {
                 keys: impl IntoIterator<Item = K>,
                 found: &mut impl Extend<bool>,
             ) {
-                self.contains_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
+                self.by_hash().contains_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
             }
 
             /// [`insert`](Self::insert) for many keys, in their order. Returns how many there were.
@@ -84,7 +84,7 @@ macro_rules! batches {
                 &self,
                 keys: impl IntoIterator<Item = K>,
             ) -> Result<usize, InsertBatchError> {
-                self.insert_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)))
+                self.by_hash().insert_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)))
             }
 
             /// [`insert_if_absent`](Self::insert_if_absent) for many keys, in their order: appends to `added`, for each
@@ -107,56 +107,7 @@ macro_rules! batches {
                 keys: impl IntoIterator<Item = K>,
                 added: &mut impl Extend<bool>,
             ) -> Result<usize, InsertBatchError> {
-                self.insert_hash_if_absent_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), added)
-            }
-        }
-
-        /// The operations on many hashes. They also take keys that an iterator makes on the way, which cannot be
-        /// borrowed from it.
-        ///
-        /// ```
-        #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
-        #[doc = concat!("let filter = ", stringify!($Filter), "::<u64>::with_capacity(10_000);")]
-        /// filter.insert_hash_batch((0..1000).map(|key| filter.hash_one(&key)))?;
-        /// let mut found = Vec::new();
-        /// filter.contains_hash_batch((0..1000).map(|key| filter.hash_one(&key)), &mut found);
-        /// assert_eq!(found, [true; 1000]);
-        /// # Ok::<(), InsertBatchError>(())
-        /// ```
-        impl<T: ?Sized, S> $Filter<T, S> {
-            /// [`contains_batch`](Self::contains_batch) by hashes.
-            pub fn contains_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, found: &mut impl Extend<bool>) {
-                self.core.contains_batch(&mut blocks(hashes.into_iter().map(Self::prepared)), &mut |answers| {
-                    found.extend(answers.iter().copied());
-                });
-            }
-
-            /// [`insert_batch`](Self::insert_batch) by hashes.
-            ///
-            /// # Errors
-            /// Fails if one of the hashes is refused. The error says which.
-            pub fn insert_hash_batch(
-                &self,
-                hashes: impl IntoIterator<Item = u64>,
-            ) -> Result<usize, InsertBatchError> {
-                self.core.insert_batch(&mut blocks(hashes.into_iter().map(Self::prepared)))
-            }
-
-            /// [`insert_if_absent_batch`](Self::insert_if_absent_batch) by hashes.
-            ///
-            /// # Errors
-            /// As for `insert_if_absent_batch`.
-            pub fn insert_hash_if_absent_batch(
-                &self,
-                hashes: impl IntoIterator<Item = u64>,
-                added: &mut impl Extend<bool>,
-            ) -> Result<usize, InsertBatchError> {
-                let hashes = hashes.into_iter().map(|hash| (Self::prepared(hash), ()));
-                add_absent(hashes, |hashes| self.core.prefetch(hashes), |hash, ()| {
-                    let is_new = self.core.insert_if_absent(hash)?;
-                    added.extend([is_new]);
-                    Ok(is_new)
-                })
+                self.by_hash().insert_if_absent_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), added)
             }
         }
     };
@@ -181,26 +132,7 @@ macro_rules! batches {
                 keys: impl IntoIterator<Item = K>,
                 removed: &mut impl Extend<bool>,
             ) {
-                self.remove_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), removed);
-            }
-        }
-
-        impl<T: ?Sized, S> $Filter<T, S> {
-            /// [`remove_batch`](Self::remove_batch) by hashes.
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
-            #[doc = concat!("let filter = ", stringify!($Filter), "::<u64>::with_capacity(10_000);")]
-            /// filter.insert_hash_batch((0..1000).map(|key| filter.hash_one(&key)))?;
-            /// let mut removed = Vec::new();
-            /// filter.remove_hash_batch((0..1000).map(|key| filter.hash_one(&key)), &mut removed);
-            /// assert_eq!(removed, [true; 1000]);
-            /// # Ok::<(), InsertBatchError>(())
-            /// ```
-            pub fn remove_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, removed: &mut impl Extend<bool>) {
-                self.core.remove_batch(&mut blocks(hashes.into_iter().map(Self::prepared)), &mut |answers| {
-                    removed.extend(answers.iter().copied());
-                });
+                self.by_hash().remove_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), removed);
             }
         }
     };
