@@ -138,12 +138,17 @@ pub mod guide;
 
 pub use error::absorb::{AbsorbError, TableLayout};
 pub use error::build::BuildError;
-pub use error::insert::{InsertBatchError, InsertError, ReserveError, ValueTooLarge};
+pub use error::insert::{
+    ExpiringInsertError, GrowableInsertError, InsertBatchError, InsertError, MapletInsertError, ReserveError,
+    ValueTooLarge,
+};
 pub use error::kind::FilterKind;
 #[cfg(feature = "snapshot")]
 pub use error::load::LoadError;
 #[cfg(feature = "snapshot")]
 pub use error::load_path::LoadPathError;
+pub use error::memory::OutOfMemory;
+pub use error::tick::TickError;
 pub use filter::batch_key::BatchKey;
 pub use filter::by_hash::ByHash;
 pub use filter::concurrent::builder::Builder;

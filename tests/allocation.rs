@@ -9,7 +9,7 @@ use std::panic::catch_unwind;
 use std::ptr;
 
 use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, GrowableCuckooFilter, InsertError, ReserveError,
+    BuildError, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, GrowableCuckooFilter, GrowableInsertError, ReserveError,
 };
 use support::{LAYOUTS, Layout, MAPLET_LAYOUTS};
 
@@ -209,7 +209,7 @@ fn growth_that_is_refused_memory_is_put_off_and_changes_nothing() {
         // While there is room, the caller gets no error.
         let refused = (held..).find_map(|key| Some((key, refuse_all(|| filter.insert(&key)).err()?)));
         let (key, error) = refused.expect("some time there is no room");
-        let InsertError::OutOfMemory { bytes, .. } = error else { panic!("{error:?}") };
+        let GrowableInsertError::OutOfMemory { bytes, .. } = error else { panic!("{error:?}") };
         assert!(error.to_string().contains(&format!("{bytes} bytes")), "{error}");
         held = key;
         let size = |filter: &GrowableCuckooFilter<u64>| (filter.len() as u64, filter.capacity(), filter.memory_usage());

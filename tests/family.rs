@@ -7,7 +7,7 @@ use std::thread;
 
 use concurrent_cuckoo_filter::{
     BuildError, Builder, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, DefaultHashBuilder, Encoding,
-    ExpiringCuckooFilter, FilterKind, GrowableBuilder, GrowableCuckooFilter, InsertError,
+    ExpiringCuckooFilter, GrowableBuilder, GrowableCuckooFilter, GrowableInsertError, InsertError,
 };
 
 /// For logs: the type, and how full it is.
@@ -148,7 +148,7 @@ fn errors_name_the_filter_that_was_used() {
     assert!(is_full && text.contains("the ConcurrentCuckooFilter is full") && text.contains("remove some"), "{text}");
     let growable = GrowableCuckooFilter::<u64>::with_capacity(10);
     let error = (0..).find_map(|_| growable.insert(&7).err()).unwrap();
-    assert!(matches!(error, InsertError::TooManyCopies { filter: FilterKind::Growable, .. }), "{error:?}");
+    assert!(matches!(error, GrowableInsertError::TooManyCopies { .. }), "{error:?}");
     assert!(error.to_string().contains("GrowableCuckooFilter"), "{error}");
     let error = (0..).find_map(|_| one.insert(&7).err()).unwrap();
     assert!(error.to_string().contains("ConcurrentCuckooFilter"), "{error}");
@@ -217,7 +217,7 @@ fn a_batch_that_is_refused_tells_how_many_keys_went_in() {
     let growable = GrowableCuckooFilter::<u64>::builder().capacity(10).memory_limit(limit).build().unwrap();
     let keys: Vec<u64> = (0..100_000).collect();
     let error = growable.insert_batch(&keys).unwrap_err();
-    assert!(matches!(error.error, InsertError::MemoryLimit { .. }), "{error}");
+    assert!(matches!(error.error, GrowableInsertError::MemoryLimit { .. }), "{error}");
     assert_eq!(growable.len(), error.index);
     assert!(keys[..error.index].iter().all(|key| growable.contains(key)));
 }

@@ -383,8 +383,12 @@ impl fmt::Display for LoadError {
     }
 }
 
-/// It has no source: the message of [`Io`](Self::Io) contains the reason, so printing the whole chain would show it twice.
-impl Error for LoadError {}
+/// The source of [`Io`](Self::Io) is its error, which the message contains.
+impl Error for LoadError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        if let Self::Io(error) = self { Some(error) } else { None }
+    }
+}
 
 impl From<std::io::Error> for LoadError {
     fn from(error: std::io::Error) -> Self {

@@ -266,8 +266,8 @@ impl<L: AnyLayout> Table<L> {
         let Absorbed { copies, stopped } = self.0.table.absorb(&image);
         match stopped {
             None => Ok(copies),
-            Some(Stopped::Refused(error)) => Err(error),
-            Some(Stopped::OutOfMemory) => unreachable!("a model has memory"),
+            Some(Stopped::NoRoom(error)) => Err(error),
+            Some(stopped) => unreachable!("neither memory nor size nor clock is at its limit: {stopped:?}"),
         }
     }
 

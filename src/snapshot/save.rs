@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use crate::error::kind::FilterKind;
+use crate::error::memory::OutOfMemory;
 use crate::snapshot::file;
 use crate::snapshot::format::Head;
 use crate::snapshot::parts::MAX_ATTACHMENT;
@@ -177,7 +178,7 @@ impl<'a> Save<'a> {
     /// the snapshot too, begin two saves, one right after the other.
     ///
     /// # Errors
-    /// [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for words that are set aside was refused.
+    /// Fails if the memory for words that are set aside is refused.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
@@ -188,7 +189,7 @@ impl<'a> Save<'a> {
     /// assert_eq!(save.digest()?, before);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn digest(self) -> io::Result<u64> {
+    pub fn digest(self) -> Result<u64, OutOfMemory> {
         self.images.digest(self.kind, self.probe)
     }
 

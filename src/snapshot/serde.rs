@@ -8,6 +8,7 @@ use std::io;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serializer};
 
+use crate::error::memory::OutOfMemory;
 use crate::snapshot::loader::{FromSnapshot, Loader};
 use crate::snapshot::save::Save;
 
@@ -136,13 +137,13 @@ impl io::Write for Bytes {
 
 /// Serializes a save that has begun, of a filter that takes up `memory` bytes.
 pub(crate) fn serialize<R: Serializer>(
-    save: io::Result<Save<'_>>,
+    save: Result<Save<'_>, OutOfMemory>,
     memory: usize,
     serializer: R,
 ) -> Result<R::Ok, R::Error> {
     // A filter takes up more bytes than its snapshot, unless it grows meanwhile.
     let mut bytes = Bytes::new(memory).map_err(R::Error::custom)?;
-    save.and_then(|save| save.write_to(&mut bytes)).map_err(R::Error::custom)?;
+    save.map_err(io::Error::from).and_then(|save| save.write_to(&mut bytes)).map_err(R::Error::custom)?;
     serializer.serialize_bytes(&bytes.0)
 }
 

@@ -3,7 +3,7 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::{AbsorbError, Advance, ExpiringCuckooFilter, InsertError, WhenFull};
+use concurrent_cuckoo_filter::{AbsorbError, Advance, ExpiringCuckooFilter, ExpiringInsertError, WhenFull};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -53,12 +53,12 @@ fn whole_ticks_go_and_the_earliest_first() {
                     assert!(gone < end, "what ends first is forgotten first");
                     ends.insert(key, end);
                 }
-                Err(InsertError::Forgotten { expires_at, up_to, .. }) => {
+                Err(ExpiringInsertError::Forgotten { expires_at, up_to, .. }) => {
                     assert_eq!(expires_at, end);
                     assert!(end <= up_to && up_to >= gone, "{end} was not given up");
                     gone = up_to;
                 }
-                Err(InsertError::Full { .. }) => {
+                Err(ExpiringInsertError::Full { .. }) => {
                     assert!(last_gone.is_some(), "there are others");
                     // Ticks whose entries are elsewhere may have been forgotten before.
                     gone = ends
@@ -127,9 +127,12 @@ fn an_end_that_was_given_up_is_refused_and_nothing_is_lost_in_silence() {
     filter.insert_until(&next, 1008).unwrap();
     for end in 1001..=1003 {
         let error = filter.insert_until(&7, end).unwrap_err();
-        assert!(matches!(error, InsertError::Forgotten { up_to: 1003, .. }), "{error}");
+        assert!(matches!(error, ExpiringInsertError::Forgotten { up_to: 1003, .. }), "{error}");
         assert!(error.to_string().contains(&format!("tick {end}")) && error.to_string().contains("1003"), "{error}");
-        assert_eq!((filter.insert_if_absent_until(&7, end), filter.keep_until(&7, end)), (Err(error), Err(error)));
+        assert_eq!(
+            (filter.insert_if_absent_until(&7, end), filter.keep_until(&7, end)),
+            (Err(error.clone()), Err(error))
+        );
         assert!(!filter.remove_until(&0, end), "it has gone already");
         // A key that lives longer needs nothing.
         assert_eq!((filter.insert_if_absent_until(&next, end), filter.keep_until(&next, end)), (Ok(false), Ok(true)));
@@ -145,7 +148,7 @@ fn an_end_that_was_given_up_is_refused_and_nothing_is_lost_in_silence() {
 fn a_burst_within_the_last_tick_is_refused_until_the_clock_goes_on() {
     let filter = forgetful(1000, 15);
     let refused = (0u64..).find(|key| filter.insert(key).is_err()).unwrap();
-    assert!(matches!(filter.insert(&refused), Err(InsertError::Full { .. })));
+    assert!(matches!(filter.insert(&refused), Err(ExpiringInsertError::Full { .. })));
     assert_eq!((filter.live_len() as u64, filter.stats().forgotten_early_by), (refused, 0));
     filter.advance_to(1001);
     filter.insert(&refused).expect("what was inserted at the last tick goes");
@@ -159,7 +162,7 @@ fn many_entries_of_one_key_make_nobody_else_go() {
     (1..=900).for_each(|key| _ = filter.insert_until(&key, 1001).unwrap());
     let copies = (0..15).take_while(|nth| filter.insert_until(&0, 1001 + nth).is_ok()).count();
     let error = filter.insert_until(&0, 1015).unwrap_err();
-    assert!(matches!(error, InsertError::TooManyCopies { .. }), "{error}");
+    assert!(matches!(error, ExpiringInsertError::TooManyCopies { .. }), "{error}");
     assert_eq!((filter.live_len(), filter.stats().forgotten_early_by), (900 + copies, 0));
 }
 
@@ -173,7 +176,7 @@ fn a_filter_that_is_half_empty_forgets_nothing() {
         let key = (0..400).map(|nth| nth / copies as u64).find(|key| filter.insert_until(key, 1008).is_err())?;
         // All that is in the way would end before this one.
         let error = filter.insert_until(&key, 1015).unwrap_err();
-        assert!(matches!(error, InsertError::Full { .. }), "{error}");
+        assert!(matches!(error, ExpiringInsertError::Full { .. }), "{error}");
         assert_eq!((filter.live_len(), filter.stats().forgotten_early_by), (filter.len(), 0));
         Some(error)
     });
@@ -187,7 +190,7 @@ fn a_new_clock_a_clear_and_a_jump_keep_what_was_given_up() {
     filter.insert_until(&next, 1008).unwrap();
     // Three ticks ahead.
     filter.restart_clock(50);
-    assert!(matches!(filter.insert_until(&1, 53), Err(InsertError::Forgotten { up_to: 53, .. })));
+    assert!(matches!(filter.insert_until(&1, 53), Err(ExpiringInsertError::Forgotten { up_to: 53, .. })));
     filter.insert_until(&1, 54).unwrap();
     assert_eq!((filter.now(), filter.live_len()), (Some(50), 2));
     filter.advance_to(54);
@@ -261,8 +264,8 @@ fn what_was_not_forgotten_is_found_whatever_others_do() {
                     // Beyond what any other thread may have asked for by now: its tick goes last.
                     match filter.insert_until(&key, now + 1 + nth % 7) {
                         Ok(_) => own.push((key, now + 1 + nth % 7)),
-                        Err(InsertError::Full { .. } | InsertError::Forgotten { .. }) => (),
-                        Err(error) => assert!(matches!(error, InsertError::LifetimeTooLong { .. }), "{error}"),
+                        Err(ExpiringInsertError::Full { .. } | ExpiringInsertError::Forgotten { .. }) => (),
+                        Err(error) => assert!(matches!(error, ExpiringInsertError::LifetimeTooLong { .. }), "{error}"),
                     }
                     if nth % 64 == 0 {
                         // If one is found, so is each that ends later.

@@ -1,6 +1,6 @@
 //! Failures that were seen in other filters whose entries expire.
 
-use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
+use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError};
 
 use crate::filter;
 
@@ -62,7 +62,7 @@ fn no_lifetime_goes_round() {
         filter.insert_until(&1, 7 + longest).expect("the longest lifetime");
         for more in [1, 2, longest, 2 * longest + 2, 1 << 20, u64::MAX - 7 - longest] {
             let error = filter.insert_until(&2, 7 + longest + more).expect_err("it is too long");
-            assert!(matches!(error, InsertError::LifetimeTooLong { .. }), "{error}");
+            assert!(matches!(error, ExpiringInsertError::LifetimeTooLong { .. }), "{error}");
         }
         filter.advance_to(6 + longest);
         assert!(filter.contains(&1));

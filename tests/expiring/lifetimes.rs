@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, InsertError};
+use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, ExpiringInsertError, TickError};
 use proptest::prelude::*;
 
 use crate::{Filter, filter};
@@ -96,14 +96,14 @@ fn compare(filter: &Filter, operations: &[Operation]) {
     let mut model = Model { longest: filter.longest_lifetime(), ..Model::default() };
     for operation in operations {
         let at = |offset: i64| model.now.unwrap_or(1000).saturating_add_signed(offset);
-        let checked = |expires_at: u64, refused: Option<InsertError>| {
+        let checked = |expires_at: u64, refused: Option<ExpiringInsertError>| {
             let reason = refused.map(|error| match error {
-                InsertError::ClockNotSet => "no clock",
-                InsertError::LifetimeTooLong { expires_at: named, longest, .. } => {
+                ExpiringInsertError::ClockNotSet => "no clock",
+                ExpiringInsertError::LifetimeTooLong { expires_at: named, longest, .. } => {
                     assert_eq!((named, longest), (expires_at, filter.longest_lifetime()));
                     "too long"
                 }
-                InsertError::Full { .. } | InsertError::TooManyCopies { .. } => "full",
+                ExpiringInsertError::Full { .. } | ExpiringInsertError::TooManyCopies { .. } => "full",
                 error => panic!("{error}"),
             });
             if reason != Some("full") {
@@ -115,7 +115,7 @@ fn compare(filter: &Filter, operations: &[Operation]) {
             Operation::Insert(key, offset) => {
                 let end = at(offset);
                 let kept = filter.insert_until(&key, end);
-                if checked(end, kept.err()) {
+                if checked(end, kept.clone().err()) {
                     assert_eq!(kept, Ok(!model.has_passed(end)));
                     model.add(key, end);
                 }
@@ -123,7 +123,7 @@ fn compare(filter: &Filter, operations: &[Operation]) {
             Operation::InsertIfAbsent(key, offset) => {
                 let end = at(offset);
                 let added = filter.insert_if_absent_until(&key, end);
-                if checked(end, added.err()) {
+                if checked(end, added.clone().err()) {
                     assert_eq!(added, Ok(!model.live(key) && !model.has_passed(end)));
                     if !model.live(key) {
                         model.add(key, end);
@@ -133,7 +133,7 @@ fn compare(filter: &Filter, operations: &[Operation]) {
             Operation::KeepUntil(key, offset) => {
                 let end = at(offset);
                 let kept = filter.keep_until(&key, end);
-                if checked(end, kept.err()) {
+                if checked(end, kept.clone().err()) {
                     assert_eq!(kept, Ok(!model.has_passed(end)));
                     match model.ends.get_mut(&key).and_then(|ends| ends.iter_mut().max()) {
                         Some(latest) => *latest = end.max(*latest),
@@ -282,7 +282,10 @@ fn a_batch_answers_as_single_operations_do() {
         .insert_until_batch(too_far.iter().map(|(key, end)| (key, *end)))
         .expect_err("one of them lives too long");
     assert_eq!(refused.index, 70);
-    assert!(matches!(refused.error, InsertError::LifetimeTooLong { expires_at: 1010, now: 25, longest: 15, .. }));
+    assert!(matches!(
+        refused.error,
+        ExpiringInsertError::LifetimeTooLong { expires_at: 1010, now: 25, longest: 15, .. }
+    ));
 }
 
 /// What `remaining` says is never too short, wherever in a tick an entry was added, and at most one resolution too long.
@@ -308,6 +311,6 @@ fn what_remains_is_rounded_up() {
     let by_ticks = ExpiringCuckooFilter::<u64>::builder().capacity(100).lifetime_in_ticks(9).build().unwrap();
     by_ticks.advance_to(u64::MAX - 3);
     by_ticks.insert(&1).unwrap();
-    assert_eq!(by_ticks.remaining(&1), Err(InsertError::ResolutionUnknown));
+    assert_eq!(by_ticks.remaining(&1), Err(TickError::ResolutionUnknown));
     assert_eq!(by_ticks.expires_at(&1), Some(u64::MAX), "there is no later tick");
 }

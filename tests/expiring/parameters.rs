@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{BuildError, ExpiringBuilder, ExpiringCuckooFilter, FilterKind, InsertError};
+use concurrent_cuckoo_filter::{BuildError, ExpiringBuilder, ExpiringCuckooFilter, ExpiringInsertError, FilterKind};
 
 use crate::filter;
 use crate::support::seeded;
@@ -75,8 +75,8 @@ fn what_cannot_be_inserted_says_why() {
     assert_eq!((by_ticks.now(), by_ticks.contains(&1), by_ticks.remove_until(&1, 5)), (None, false, false));
     let early = by_ticks.insert_until(&1, 5).expect_err("no tick is known");
     assert!(early.to_string().contains("call advance_to"), "{early}");
-    assert_eq!(by_ticks.insert_if_absent_until(&1, 5), Err(InsertError::ClockNotSet));
-    assert_eq!(by_ticks.keep_until(&1, 5), Err(InsertError::ClockNotSet));
+    assert_eq!(by_ticks.insert_if_absent_until(&1, 5), Err(ExpiringInsertError::ClockNotSet));
+    assert_eq!(by_ticks.keep_until(&1, 5), Err(ExpiringInsertError::ClockNotSet));
     by_ticks.advance_to(100);
     let unknown = by_ticks.insert_for(&1, MINUTE).expect_err("the length of a tick is not known");
     assert!(unknown.to_string().contains("lifetime_in_ticks"), "{unknown}");
@@ -91,13 +91,13 @@ fn what_cannot_be_inserted_says_why() {
     assert_eq!((by_ticks.len(), by_ticks.stats().inserts_refused), (0, 0));
 
     let timed = builder().lifetime(14 * MINUTE, MINUTE).hasher(seeded(1)).build().expect("valid");
-    assert_eq!(timed.insert_for(&1, MINUTE), Err(InsertError::ClockNotSet));
+    assert_eq!(timed.insert_for(&1, MINUTE), Err(ExpiringInsertError::ClockNotSet));
     timed.advance_to(100);
     timed.insert_for(&1, 14 * MINUTE).expect("the longest lifetime");
     timed.insert_for(&2, Duration::ZERO).expect("the shortest");
     let too_long = timed.insert_for(&3, 14 * MINUTE + Duration::from_nanos(1)).expect_err("longer than the longest");
-    assert!(matches!(too_long, InsertError::LifetimeTooLong { expires_at: 116, now: 100, longest: 15, .. }));
-    assert!(matches!(timed.insert_for(&3, Duration::MAX), Err(InsertError::LifetimeTooLong { .. })));
+    assert!(matches!(too_long, ExpiringInsertError::LifetimeTooLong { expires_at: 116, now: 100, longest: 15, .. }));
+    assert!(matches!(timed.insert_for(&3, Duration::MAX), Err(ExpiringInsertError::LifetimeTooLong { .. })));
     assert_eq!([1, 2, 3].map(|key| timed.contains(&key)), [true, true, false]);
     timed.advance_to(101);
     assert_eq!([1, 2].map(|key| timed.contains(&key)), [true, false]);

@@ -3,8 +3,8 @@
 use std::hash::BuildHasher;
 
 use concurrent_cuckoo_filter::{
-    Advance, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, FromSnapshot, GrowableCuckooFilter,
-    InsertError, Loader, SameByDefault, StableHashBuilder, StableHasher, Values,
+    Advance, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, ExpiringInsertError, FromSnapshot,
+    GrowableCuckooFilter, Loader, SameByDefault, StableHashBuilder, StableHasher, Values,
 };
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
@@ -248,7 +248,7 @@ fn use_expiring(filter: &Expiring) {
         }
         None => {
             assert!(filter.is_empty(), "nothing can have an end yet");
-            assert_eq!(filter.by_hash().insert_until(1, 8), Err(InsertError::ClockNotSet));
+            assert_eq!(filter.by_hash().insert_until(1, 8), Err(ExpiringInsertError::ClockNotSet));
             assert_eq!(filter.advance_to(7), Advance::Origin);
         }
     }
@@ -271,7 +271,7 @@ fn use_expiring(filter: &Expiring) {
         }
         assert_eq!(filter.by_hash().insert_until(hash, now), Ok(false), "it is dead already");
         let too_long = filter.by_hash().insert_until(hash, now + longest + 1);
-        assert!(matches!(too_long, Err(InsertError::LifetimeTooLong { now: 1000, .. })), "{too_long:?}");
+        assert!(matches!(too_long, Err(ExpiringInsertError::LifetimeTooLong { now: 1000, .. })), "{too_long:?}");
         let batch = [(hash, end), (hash, now + longest)];
         let mut removed = Vec::new();
         let inserted = filter.by_hash().insert_until_batch(batch).unwrap_or_else(|error| error.index);

@@ -79,7 +79,7 @@ fn only_filters_that_are_alike_have_the_same_digest() -> Result {
         build(200, Encoding::SemiSorted, 0.001),
     ];
     for fill in [false, true] {
-        let digests: Vec<u64> = filters.iter().map(|filter| filter.digest()).collect::<std::io::Result<_>>()?;
+        let digests: Vec<u64> = filters.iter().map(|filter| filter.digest()).collect::<std::result::Result<_, _>>()?;
         for (nth, digest) in digests.iter().enumerate() {
             assert!(!digests[..nth].contains(digest), "{nth}, filled: {fill}");
         }

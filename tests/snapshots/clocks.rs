@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{Advance, InsertError, Loader, WhenFull};
+use concurrent_cuckoo_filter::{Advance, ExpiringInsertError, Loader, WhenFull};
 
 use crate::filters::{
     Expiring, build_expiring, distinct_keys, expiring_builder, load_expiring, saved_expiring, state, value_of,
@@ -81,8 +81,11 @@ fn resolution_position_attachment_and_schema_come_back() {
     let loaded = load_expiring(&saved_expiring(&in_ticks)).unwrap();
     // The ring has more places than this lifetime needs.
     assert_eq!((loaded.resolution(), loaded.longest_lifetime(), loaded.end_bits()), (None, 9, 4));
-    assert_eq!(loaded.insert_for(&1, hour), Err(InsertError::ResolutionUnknown));
-    assert!(matches!(loaded.insert_until(&1, 17), Err(InsertError::LifetimeTooLong { now: 7, longest: 9, .. })));
+    assert_eq!(loaded.insert_for(&1, hour), Err(ExpiringInsertError::ResolutionUnknown));
+    assert!(matches!(
+        loaded.insert_until(&1, 17),
+        Err(ExpiringInsertError::LifetimeTooLong { now: 7, longest: 9, .. })
+    ));
     assert_eq!(loaded.insert_until(&1, 16), Ok(true));
 }
 
@@ -93,7 +96,7 @@ fn a_filter_that_was_saved_before_its_first_tick_waits_for_it() {
     for first in [0, 7, NOW, u64::MAX - 15] {
         let loaded = load_expiring(&bytes).unwrap();
         assert_eq!((loaded.now(), saved_expiring(&loaded)), (None, bytes.clone()));
-        assert_eq!(loaded.insert_until(&1, first + 5), Err(InsertError::ClockNotSet));
+        assert_eq!(loaded.insert_until(&1, first + 5), Err(ExpiringInsertError::ClockNotSet));
         assert_eq!(loaded.advance_to(first), Advance::Origin);
         (1..=15).for_each(|end| _ = loaded.insert_until(&end, first + end).unwrap());
         let loaded = load_expiring(&saved_expiring(&loaded)).unwrap();
@@ -202,8 +205,8 @@ fn a_filter_that_has_forgotten_goes_on_forgetting_when_it_is_loaded() {
     assert_eq!(saved_expiring(&loaded), bytes);
     assert_eq!((loaded.live_len(), loaded.now(), loaded.digest().unwrap()), (1, Some(NOW), filter.digest().unwrap()));
     let given_up = loaded.insert_until(&1, NOW + 3).unwrap_err();
-    assert_eq!(Err(given_up), filter.insert_until(&1, NOW + 3));
-    assert!(matches!(given_up, InsertError::Forgotten { up_to, .. } if up_to == NOW + 3), "{given_up}");
+    assert_eq!(Err(given_up.clone()), filter.insert_until(&1, NOW + 3));
+    assert!(matches!(given_up, ExpiringInsertError::Forgotten { up_to, .. } if up_to == NOW + 3), "{given_up}");
     loaded.advance_to(NOW + 4);
     assert!(loaded.contains(&held));
     let held = (held + 1..).find(|key| loaded.insert_until(key, NOW + 9).is_err()).unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{FilterKind, InsertError, LoadError, SnapshotInfo};
+use concurrent_cuckoo_filter::{ExpiringInsertError, FilterKind, LoadError, SnapshotInfo};
 
 use crate::filters::{
     Expiring, load, load_expiring, load_maplet, saved, saved_expiring, saved_maplet, small_expiring, small_filters,
@@ -91,7 +91,10 @@ fn the_extremes_of_what_a_clock_may_state_are_taken() {
     for longest in [1, 15] {
         let filter = loaded(&ForgedClock { longest, now: 0, ..clock() });
         filter.insert_until(&1, longest.into()).expect("it sweeps first");
-        assert!(matches!(filter.insert_until(&1, 1 + u64::from(longest)), Err(InsertError::LifetimeTooLong { .. })));
+        assert!(matches!(
+            filter.insert_until(&1, 1 + u64::from(longest)),
+            Err(ExpiringInsertError::LifetimeTooLong { .. })
+        ));
         filter.advance_to(u64::from(longest) - 1);
         assert!(filter.contains(&1));
         filter.advance_to(longest.into());

@@ -10,7 +10,7 @@ use std::fmt;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, InsertError};
+use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, ExpiringInsertError};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -219,7 +219,7 @@ impl Round {
         // Dead entries count as room.
         let now = now + longest;
         for index in 0..filter.capacity() as u64 {
-            let refused: Option<InsertError> = filter.insert_until(&key(self.seed, 1, index), now + 1).err();
+            let refused: Option<ExpiringInsertError> = filter.insert_until(&key(self.seed, 1, index), now + 1).err();
             assert_eq!(refused, None, "all entries are dead, and yet there is no room for as many as the capacity");
         }
         tally.inserts += filter.capacity() as u64;

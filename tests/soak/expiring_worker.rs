@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::InsertError;
+use concurrent_cuckoo_filter::ExpiringInsertError;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -181,19 +181,19 @@ impl<'a> Worker<'a> {
     }
 
     /// The result of an insert with this end, or `None` if it was refused. A refusal must have a reason.
-    fn taken<R>(&mut self, nth: usize, end: u64, ticks: Ticks, result: Result<R, InsertError>) -> Option<R> {
+    fn taken<R>(&mut self, nth: usize, end: u64, ticks: Ticks, result: Result<R, ExpiringInsertError>) -> Option<R> {
         let (own, longest) = (&self.own[nth], self.round.filter.longest_lifetime());
         match result {
             Ok(_) => assert!(end <= ticks.after + longest, "a lifetime that is too long was taken: {end} of {own:?}"),
-            Err(InsertError::LifetimeTooLong { now, .. }) => {
+            Err(ExpiringInsertError::LifetimeTooLong { now, .. }) => {
                 assert!((ticks.before..=ticks.after).contains(&now) && end > now + longest, "it was not too long");
             }
-            Err(InsertError::TooManyCopies { copies, .. }) => {
+            Err(ExpiringInsertError::TooManyCopies { copies, .. }) => {
                 let live = own.ends.iter().filter(|&&end| end > ticks.before).count();
                 assert!(copies <= live, "refused for {copies} entries of the key: {own:?}");
             }
             // The end of a round checks that there is room when all entries are dead.
-            Err(InsertError::Full { .. }) => (),
+            Err(ExpiringInsertError::Full { .. }) => (),
             Err(error) => panic!("refused for no reason: {error}"),
         }
         self.tally.taken(result)
@@ -318,7 +318,10 @@ impl<'a> Worker<'a> {
         let inserted = match filter.insert_until_batch(entries.iter().copied()) {
             Ok(inserted) => inserted,
             Err(refused) => {
-                assert!(!matches!(refused.error, InsertError::ClockNotSet | InsertError::LifetimeTooLong { .. }));
+                assert!(!matches!(
+                    refused.error,
+                    ExpiringInsertError::ClockNotSet | ExpiringInsertError::LifetimeTooLong { .. }
+                ));
                 refused.index
             }
         };

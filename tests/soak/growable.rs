@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use concurrent_cuckoo_filter::{Encoding, GrowableBuilder, GrowableCuckooFilter, InsertError, ReserveError};
+use concurrent_cuckoo_filter::{Encoding, GrowableBuilder, GrowableCuckooFilter, GrowableInsertError, ReserveError};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -114,11 +114,11 @@ impl Round {
     }
 
     /// Counts an insert. Returns its result, unless it was refused. A refusal must have a reason.
-    fn taken<T>(&self, result: Result<T, InsertError>, tally: &mut Tally) -> Option<T> {
+    fn taken<T>(&self, result: Result<T, GrowableInsertError>, tally: &mut Tally) -> Option<T> {
         match &result {
             // Copies and twins can fill a pair of buckets.
-            Ok(_) | Err(InsertError::TooManyCopies { .. } | InsertError::Full { .. }) => {}
-            Err(InsertError::MemoryLimit { needed, limit, .. }) => {
+            Ok(_) | Err(GrowableInsertError::TooManyCopies { .. } | GrowableInsertError::Full { .. }) => {}
+            Err(GrowableInsertError::MemoryLimit { needed, limit, .. }) => {
                 assert!(self.limit == Some(*limit) && needed > limit, "it was refused memory that it may take");
                 self.check_limit();
             }

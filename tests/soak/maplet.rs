@@ -8,7 +8,7 @@ use std::fmt;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, InsertError, Values};
+use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, MapletInsertError, Values};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -250,9 +250,9 @@ impl Round {
 }
 
 /// Counts an insert. Returns its result, unless there was no room.
-pub(crate) fn taken<T>(tally: &mut Tally, result: Result<T, InsertError>) -> Option<T> {
+pub(crate) fn taken<T>(tally: &mut Tally, result: Result<T, MapletInsertError>) -> Option<T> {
     if let Err(error) = &result {
-        let no_room = matches!(error, InsertError::Full { .. } | InsertError::TooManyCopies { .. });
+        let no_room = matches!(error, MapletInsertError::Full { .. } | MapletInsertError::TooManyCopies { .. });
         assert!(no_room, "refused for no reason: {error}");
     }
     tally.taken(result)

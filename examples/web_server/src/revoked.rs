@@ -8,7 +8,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError, Stats};
+use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Stats};
 use redb::{Database, ReadableTable, TableDefinition};
 use tokens::expiry::Until;
 
@@ -28,7 +28,7 @@ pub enum Outcome {
     /// It has expired, so there is nothing to remember.
     Expired(u64),
     /// It is not revoked.
-    NoRoom(InsertError),
+    NoRoom(ExpiringInsertError),
 }
 
 /// The revoked tokens. Every operation fails if the store fails.

@@ -3,8 +3,7 @@
 use core::cell::Cell;
 use core::hash::{BuildHasher, Hash};
 
-use crate::error::insert::InsertBatchError;
-use crate::error::kind::FilterKind;
+use crate::error::insert::{ExpiringInsertError, InsertBatchError};
 use crate::filter::batch_key::BatchKey;
 use crate::filter::by_hash::ByHash;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
@@ -60,7 +59,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     pub fn insert_batch<K: BatchKey<T> + Hash>(
         &self,
         keys: impl IntoIterator<Item = K>,
-    ) -> Result<usize, InsertBatchError> {
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         self.by_hash().insert_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)))
     }
 
@@ -83,7 +82,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         &self,
         keys: impl IntoIterator<Item = K>,
         added: &mut impl Extend<bool>,
-    ) -> Result<usize, InsertBatchError> {
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         self.by_hash().insert_if_absent_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), added)
     }
 
@@ -95,19 +94,19 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// iterator, but none of them went in.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError};
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(100);
     /// assert_eq!(revoked.insert_until_batch([("token-1", 105), ("token-2", 110)])?, 2);
     /// let error = revoked.insert_until_batch([("token-3", 105), ("token-4", 999)]).unwrap_err();
-    /// assert!(matches!(error.error, InsertError::LifetimeTooLong { .. }));
+    /// assert!(matches!(error.error, ExpiringInsertError::LifetimeTooLong { .. }));
     /// assert_eq!(error.index, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn insert_until_batch<K: BatchKey<T> + Hash>(
         &self,
         entries: impl IntoIterator<Item = (K, u64)>,
-    ) -> Result<usize, InsertBatchError> {
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         let hashed = entries.into_iter().map(|(key, expires_at)| (self.hasher.hash_one(key), expires_at));
         self.by_hash().insert_until_batch(hashed)
     }
@@ -168,11 +167,11 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     ///
     /// # Errors
     /// Those of `insert_batch`.
-    pub fn insert_batch(self, hashes: impl IntoIterator<Item = u64>) -> Result<usize, InsertBatchError> {
-        self.0
-            .core
-            .insert_until_batch(&mut blocks(hashes.into_iter()), None)
-            .map_err(|refused| refused.of(FilterKind::Expiring))
+    pub fn insert_batch(
+        self,
+        hashes: impl IntoIterator<Item = u64>,
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
+        self.0.core.insert_until_batch(&mut blocks(hashes.into_iter()), None)
     }
 
     /// [`insert_if_absent_batch`](ExpiringCuckooFilter::insert_if_absent_batch) by hashes.
@@ -183,7 +182,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         self,
         hashes: impl IntoIterator<Item = u64>,
         added: &mut impl Extend<bool>,
-    ) -> Result<usize, InsertBatchError> {
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         add_absent(
             hashes.into_iter().map(|hash| (hash, ())),
             |hashes| self.0.core.prefetch(hashes),
@@ -199,10 +198,13 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     ///
     /// # Errors
     /// Those of `insert_until_batch`.
-    pub fn insert_until_batch(self, entries: impl IntoIterator<Item = (u64, u64)>) -> Result<usize, InsertBatchError> {
+    pub fn insert_until_batch(
+        self,
+        entries: impl IntoIterator<Item = (u64, u64)>,
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         let ends = Cell::new([0; BLOCK]);
         let hashes = &mut blocks_of_pairs(entries.into_iter(), &ends);
-        self.0.core.insert_until_batch(hashes, Some(&ends)).map_err(|refused| refused.of(FilterKind::Expiring))
+        self.0.core.insert_until_batch(hashes, Some(&ends))
     }
 
     /// [`remove_batch`](ExpiringCuckooFilter::remove_batch) by hashes.

@@ -157,7 +157,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     ///
     /// The filter then does not know how long a tick is, so [`insert_for`](ExpiringCuckooFilter::insert_for) and
     /// [`expires_after`](ExpiringCuckooFilter::expires_after) fail with
-    /// [`InsertError::ResolutionUnknown`](crate::InsertError::ResolutionUnknown).
+    /// [`ExpiringInsertError::ResolutionUnknown`](crate::ExpiringInsertError::ResolutionUnknown).
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
@@ -180,7 +180,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// [`Stats::forgotten`](crate::Stats::forgotten) how many entries were dropped for it.
     ///
     /// Until the clock has reached a tick that was forgotten, an entry that would expire at that tick or earlier is
-    /// refused with [`InsertError::Forgotten`](crate::InsertError::Forgotten), and
+    /// refused with [`ExpiringInsertError::Forgotten`](crate::ExpiringInsertError::Forgotten), and
     /// [`remove_until`](ExpiringCuckooFilter::remove_until) finds none. Entries of the longest lifetime never get this
     /// error. Some inserts are refused all the same:
     ///

@@ -1,8 +1,9 @@
 //! The clock of the filter whose entries expire: setting it and reading it.
 
 use core::time::Duration;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::error::insert::InsertError;
+use crate::error::tick::TickError;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::table::expiring::clock::{Advance, ticks_for};
 
@@ -88,6 +89,28 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
         self.core.restart_clock(tick);
     }
 
+    /// Returns the tick in which this time lies, if tick 0 begins at 1970: for [`advance_to`](Self::advance_to), and for the
+    /// ends of entries. For an entry that is to be found until a time, add 1 if the time is not the beginning of a tick.
+    ///
+    /// # Errors
+    /// [`TickError::ResolutionUnknown`] if the filter was built [by ticks](crate::ExpiringBuilder::lifetime_in_ticks),
+    /// [`TickError::BeforeEpoch`] if the time is before 1970.
+    ///
+    /// ```
+    /// # use std::time::{Duration, SystemTime, UNIX_EPOCH};
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
+    /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
+    /// nonces.advance_to(nonces.tick_at(SystemTime::now())?);
+    /// assert_eq!(nonces.tick_at(UNIX_EPOCH + Duration::from_secs(179))?, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn tick_at(&self, time: SystemTime) -> Result<u64, TickError> {
+        let resolution = self.resolution().ok_or(TickError::ResolutionUnknown)?;
+        let since = time.duration_since(UNIX_EPOCH).map_err(|error| TickError::BeforeEpoch { by: error.duration() })?;
+        Ok(u64::try_from(since.as_nanos() / resolution.as_nanos()).unwrap_or(u64::MAX))
+    }
+
     /// The tick at which an entry must expire to be found for at least this long from now on. It is the tick that
     /// is now, plus the lifetime in whole resolutions, plus one, because the filter does not know how much of the
     /// present tick is over.
@@ -95,8 +118,8 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// So an entry lives for the lifetime, rounded up to whole resolutions, and up to one resolution longer.
     ///
     /// # Errors
-    /// [`InsertError::ResolutionUnknown`] if the filter was built [by
-    /// ticks](crate::ExpiringBuilder::lifetime_in_ticks), [`InsertError::ClockNotSet`] if
+    /// [`TickError::ResolutionUnknown`] if the filter was built [by
+    /// ticks](crate::ExpiringBuilder::lifetime_in_ticks), [`TickError::ClockNotSet`] if
     /// [`advance_to`](Self::advance_to) was never called.
     ///
     /// ```
@@ -109,9 +132,9 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn expires_after(&self, lifetime: Duration) -> Result<u64, InsertError> {
-        let resolution = self.resolution().ok_or(InsertError::ResolutionUnknown)?;
-        let now = self.now().ok_or(InsertError::ClockNotSet)?;
+    pub fn expires_after(&self, lifetime: Duration) -> Result<u64, TickError> {
+        let resolution = self.resolution().ok_or(TickError::ResolutionUnknown)?;
+        let now = self.now().ok_or(TickError::ClockNotSet)?;
         Ok(now.saturating_add(ticks_for(lifetime, resolution)))
     }
 

@@ -5,8 +5,8 @@ use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
 use core::time::Duration;
 
-use crate::error::insert::InsertError;
-use crate::error::kind::FilterKind;
+use crate::error::insert::ExpiringInsertError;
+use crate::error::tick::TickError;
 use crate::filter::by_hash::{ByHash, by_hash};
 use crate::filter::shared::operations::operation_on_a_key;
 use crate::hasher::default::DefaultHashBuilder;
@@ -73,7 +73,7 @@ use crate::table::face::traits::ExpiringTable;
 ///
 /// ```
 /// use std::time::{Duration, SystemTime, UNIX_EPOCH};
-/// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
+/// use concurrent_cuckoo_filter::ExpiringCuckooFilter;
 ///
 /// const WINDOW: Duration = Duration::from_secs(5 * 60);
 /// const TICK: Duration = Duration::from_secs(30);
@@ -84,7 +84,7 @@ use crate::table::face::traits::ExpiringTable;
 ///     nonce: &str,
 ///     made: SystemTime,
 ///     now: SystemTime,
-/// ) -> Result<bool, InsertError> {
+/// ) -> Result<bool, Box<dyn std::error::Error>> {
 ///     // A request from the future would still be young enough when its nonce is forgotten.
 ///     if now.duration_since(made).map_or(true, |age| age > WINDOW) {
 ///         return Ok(false);
@@ -123,7 +123,7 @@ use crate::table::face::traits::ExpiringTable;
 ///   [`Stats::clock_steps_back`](crate::Stats::clock_steps_back) counts it. If the clock will not catch up, call
 ///   [`restart_clock`](Self::restart_clock): each entry keeps the rest of its lifetime.
 /// - *The clock stands still*: nothing expires, and entries that were to end much later than now are refused
-///   ([`InsertError::LifetimeTooLong`]). The error names the tick that the filter takes for now.
+///   ([`ExpiringInsertError::LifetimeTooLong`]). The error names the tick that the filter takes for now.
 /// - *The clock jumps ahead* by the longest lifetime or more: all entries expire, and none comes back.
 ///   [`Advance::Forward`](crate::Advance::Forward) says by how much the clock moved, and
 ///   [`Stats::clock_jumps`](crate::Stats::clock_jumps) counts it. That comes too late: [check the
@@ -164,7 +164,7 @@ pub struct ExpiringCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
 /// The operations on keys.
 impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     operation_on_a_key! {
-        insert
+        insert ExpiringInsertError
         /// Adds an entry for the key, which is found for the whole [lifetime](Self::longest_lifetime) of the filter's
         /// entries: until the tick `now + longest_lifetime`, by the clock at the moment when the entry is added.
         ///
@@ -175,8 +175,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         /// Cost: that of an `insert_until`.
         ///
         /// # Errors
-        /// [`InsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called; [`InsertError::Full`] or
-        /// [`InsertError::TooManyCopies`] if there is no room. (With [`WhenFull::ForgetOldest`](crate::WhenFull), the
+        /// [`ExpiringInsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called; [`ExpiringInsertError::Full`] or
+        /// [`ExpiringInsertError::TooManyCopies`] if there is no room. (With [`WhenFull::ForgetOldest`](crate::WhenFull), the
         /// [builder](crate::ExpiringBuilder::when_full) says when.) After an error nothing has changed.
         ///
         /// ```
@@ -208,24 +208,24 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// [`ConcurrentCuckooFilter::insert`](crate::ConcurrentCuckooFilter::insert) that relocates.
     ///
     /// # Errors
-    /// - [`InsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called;
-    /// - [`InsertError::LifetimeTooLong`] if the end is further away than the [longest
+    /// - [`ExpiringInsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called;
+    /// - [`ExpiringInsertError::LifetimeTooLong`] if the end is further away than the [longest
     ///   lifetime](Self::longest_lifetime);
-    /// - [`InsertError::Full`] or [`InsertError::TooManyCopies`] if there is no room;
-    /// - [`InsertError::Forgotten`] if the filter has given up that tick, to make room
+    /// - [`ExpiringInsertError::Full`] or [`ExpiringInsertError::TooManyCopies`] if there is no room;
+    /// - [`ExpiringInsertError::Forgotten`] if the filter has given up that tick, to make room
     ///   ([`when_full`](crate::ExpiringBuilder::when_full)).
     ///
     /// After an error nothing has changed. (Only an insert that forgets, and that others overtake, may be refused
     /// after it has forgotten some ticks.)
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError};
     /// let blocked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// blocked.advance_to(1000);
     /// assert!(blocked.insert_until("198.51.100.7", 1010)?);
     /// assert!(!blocked.insert_until("198.51.100.9", 1000)?, "that is over");
     /// let error = blocked.insert_until("198.51.100.8", 1016).unwrap_err();
-    /// assert!(matches!(error, InsertError::LifetimeTooLong { now: 1000, longest: 15, .. }), "{error}");
+    /// assert!(matches!(error, ExpiringInsertError::LifetimeTooLong { now: 1000, longest: 15, .. }), "{error}");
     /// blocked.advance_to(1009);
     /// assert!(blocked.contains("198.51.100.7"));
     /// blocked.advance_to(1010);
@@ -233,7 +233,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn insert_until<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, InsertError>
+    pub fn insert_until<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, ExpiringInsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
@@ -247,7 +247,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// Cost: that of an [`insert_until`](Self::insert_until).
     ///
     /// # Errors
-    /// Those of `insert_until`; [`InsertError::ResolutionUnknown`] if the filter was built [by
+    /// Those of `insert_until`; [`ExpiringInsertError::ResolutionUnknown`] if the filter was built [by
     /// ticks](crate::ExpiringBuilder::lifetime_in_ticks).
     ///
     /// ```
@@ -264,17 +264,17 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn insert_for<Q>(&self, key: &Q, lifetime: Duration) -> Result<(), InsertError>
+    pub fn insert_for<Q>(&self, key: &Q, lifetime: Duration) -> Result<(), ExpiringInsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        let ticks = ticks_for(lifetime, self.core.clock().resolution().ok_or(InsertError::ResolutionUnknown)?);
+        let ticks = ticks_for(lifetime, self.core.clock().resolution().ok_or(ExpiringInsertError::ResolutionUnknown)?);
         self.add(self.hash_one(key), Until::After(ticks), IfPresent::Add).map(|_| ())
     }
 
     operation_on_a_key! {
-        insert_if_absent
+        insert_if_absent ExpiringInsertError
         /// Adds an entry for the key unless the key has a live one:
         /// [`insert_if_absent_until`](Self::insert_if_absent_until) with the whole [lifetime](Self::longest_lifetime).
         /// Returns `true` if the key had no live entry.
@@ -322,7 +322,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn insert_if_absent_until<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, InsertError>
+    pub fn insert_if_absent_until<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, ExpiringInsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
@@ -347,7 +347,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn keep<Q>(&self, key: &Q) -> Result<(), InsertError>
+    pub fn keep<Q>(&self, key: &Q) -> Result<(), ExpiringInsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
@@ -382,7 +382,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn keep_until<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, InsertError>
+    pub fn keep_until<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, ExpiringInsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
@@ -391,7 +391,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     }
 
     operation_on_a_key! {
-        contains
+        contains ExpiringInsertError
         /// Whether the key has a live entry: `false` is certain; `true` is wrong for a share of the absent keys, the
         /// [false-positive rate](Self::false_positive_rate).
         ///
@@ -414,7 +414,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     }
 
     operation_on_a_key! {
-        remove
+        remove ExpiringInsertError
         /// Removes one live entry of the key: of several, the one that ends first. Returns `true` if there was one.
         ///
         /// **Remove only what was inserted and has not expired yet**, once for each insert. Otherwise a look-alike may have
@@ -497,7 +497,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// Cost: that of `expires_at`.
     ///
     /// # Errors
-    /// [`InsertError::ResolutionUnknown`] if the filter was built [by
+    /// [`TickError::ResolutionUnknown`] if the filter was built [by
     /// ticks](crate::ExpiringBuilder::lifetime_in_ticks).
     ///
     /// ```
@@ -515,7 +515,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn remaining<Q>(&self, key: &Q) -> Result<Option<Duration>, InsertError>
+    pub fn remaining<Q>(&self, key: &Q) -> Result<Option<Duration>, TickError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
@@ -541,7 +541,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `insert`.
     #[inline]
-    pub fn insert(self, hash: u64) -> Result<(), InsertError> {
+    pub fn insert(self, hash: u64) -> Result<(), ExpiringInsertError> {
         self.0.add(hash, self.0.whole_lifetime(), IfPresent::Add).map(|_| ())
     }
 
@@ -550,7 +550,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `insert_until`.
     #[inline]
-    pub fn insert_until(self, hash: u64, expires_at: u64) -> Result<bool, InsertError> {
+    pub fn insert_until(self, hash: u64, expires_at: u64) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, Until::Tick(expires_at), IfPresent::Add)
     }
 
@@ -559,7 +559,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `insert_if_absent`.
     #[inline]
-    pub fn insert_if_absent(self, hash: u64) -> Result<bool, InsertError> {
+    pub fn insert_if_absent(self, hash: u64) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, self.0.whole_lifetime(), IfPresent::Refuse)
     }
 
@@ -568,7 +568,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `insert_if_absent_until`.
     #[inline]
-    pub fn insert_if_absent_until(self, hash: u64, expires_at: u64) -> Result<bool, InsertError> {
+    pub fn insert_if_absent_until(self, hash: u64, expires_at: u64) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, Until::Tick(expires_at), IfPresent::Refuse)
     }
 
@@ -577,7 +577,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `keep`.
     #[inline]
-    pub fn keep(self, hash: u64) -> Result<(), InsertError> {
+    pub fn keep(self, hash: u64) -> Result<(), ExpiringInsertError> {
         self.0.add(hash, self.0.whole_lifetime(), IfPresent::Extend).map(|_| ())
     }
 
@@ -586,7 +586,7 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `keep_until`.
     #[inline]
-    pub fn keep_until(self, hash: u64, expires_at: u64) -> Result<bool, InsertError> {
+    pub fn keep_until(self, hash: u64, expires_at: u64) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, Until::Tick(expires_at), IfPresent::Extend)
     }
 
@@ -622,8 +622,8 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
     /// # Errors
     /// Those of `remaining`.
     #[inline]
-    pub fn remaining(self, hash: u64) -> Result<Option<Duration>, InsertError> {
-        let resolution = self.0.core.clock().resolution().ok_or(InsertError::ResolutionUnknown)?;
+    pub fn remaining(self, hash: u64) -> Result<Option<Duration>, TickError> {
+        let resolution = self.0.core.clock().resolution().ok_or(TickError::ResolutionUnknown)?;
         Ok(self.0.core.last_end(hash).map(|(_, ticks)| resolution.saturating_mul(ticks as u32)))
     }
 }
@@ -636,8 +636,8 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     }
 
     #[inline]
-    fn add(&self, hash: u64, until: Until, if_present: IfPresent) -> Result<bool, InsertError> {
-        self.core.add_until(hash, until, if_present).map_err(|error| error.of(FilterKind::Expiring))
+    fn add(&self, hash: u64, until: Until, if_present: IfPresent) -> Result<bool, ExpiringInsertError> {
+        self.core.add_until(hash, until, if_present)
     }
 }
 

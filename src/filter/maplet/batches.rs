@@ -3,8 +3,7 @@
 use core::cell::Cell;
 use core::hash::{BuildHasher, Hash};
 
-use crate::error::insert::InsertBatchError;
-use crate::error::kind::FilterKind;
+use crate::error::insert::{InsertBatchError, MapletInsertError};
 use crate::filter::batch_key::BatchKey;
 use crate::filter::by_hash::ByHash;
 use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
@@ -69,18 +68,18 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// iterator, but none of them went in.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, InsertError};
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, MapletInsertError};
     /// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
     /// assert_eq!(segments.insert_batch([("apple", 3), ("pear", 9)])?, 2);
     /// let error = segments.insert_batch([("plum", 3), ("fig", 16), ("date", 3)]).unwrap_err();
-    /// assert!(matches!(error.error, InsertError::ValueTooLarge { value: 16, .. }));
+    /// assert!(matches!(error.error, MapletInsertError::ValueTooLarge { value: 16, .. }));
     /// assert_eq!(error.index, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn insert_batch<K: BatchKey<T> + Hash>(
         &self,
         pairs: impl IntoIterator<Item = (K, u16)>,
-    ) -> Result<usize, InsertBatchError> {
+    ) -> Result<usize, InsertBatchError<MapletInsertError>> {
         self.by_hash().insert_batch(pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value)))
     }
 
@@ -102,7 +101,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         &self,
         pairs: impl IntoIterator<Item = (K, u16)>,
         answer: impl FnMut(Values),
-    ) -> Result<usize, InsertBatchError> {
+    ) -> Result<usize, InsertBatchError<MapletInsertError>> {
         let hashed = pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value));
         self.by_hash().insert_if_absent_batch(hashed, answer)
     }
@@ -147,7 +146,10 @@ impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooMaplet<T, S>> {
     ///
     /// # Errors
     /// Those of `insert_batch`.
-    pub fn insert_batch(self, pairs: impl IntoIterator<Item = (u64, u16)>) -> Result<usize, InsertBatchError> {
+    pub fn insert_batch(
+        self,
+        pairs: impl IntoIterator<Item = (u64, u16)>,
+    ) -> Result<usize, InsertBatchError<MapletInsertError>> {
         let values = Cell::new([0; BLOCK]);
         let mut too_large = None;
         let checked = pairs.into_iter().map_while(|(hash, value)| {
@@ -158,7 +160,7 @@ impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooMaplet<T, S>> {
         match (inserted, too_large) {
             (Ok(inserted), Some(error)) => Err(InsertBatchError::new(inserted, error.into())),
             (Ok(inserted), None) => Ok(inserted),
-            (Err(refused), _) => Err(refused.of(FilterKind::Maplet)),
+            (Err(refused), _) => Err(refused.map()),
         }
     }
 
@@ -170,7 +172,7 @@ impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooMaplet<T, S>> {
         self,
         pairs: impl IntoIterator<Item = (u64, u16)>,
         mut answer: impl FnMut(Values),
-    ) -> Result<usize, InsertBatchError> {
+    ) -> Result<usize, InsertBatchError<MapletInsertError>> {
         add_absent(
             pairs.into_iter(),
             |hashes| self.0.core.prefetch(hashes),

@@ -4,8 +4,7 @@ use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
 
-use crate::error::insert::{InsertError, ValueTooLarge};
-use crate::error::kind::FilterKind;
+use crate::error::insert::{MapletInsertError, ValueTooLarge};
 use crate::filter::by_hash::{ByHash, by_hash};
 use crate::filter::shared::operations::operation_on_a_key;
 use crate::hasher::default::DefaultHashBuilder;
@@ -68,20 +67,20 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// insert that relocates.
     ///
     /// # Errors
-    /// [`InsertError::ValueTooLarge`] if the value has too many bits; [`InsertError::Full`] or
-    /// [`InsertError::TooManyCopies`] if there is no room. After an error nothing has changed.
+    /// [`MapletInsertError::ValueTooLarge`] if the value has too many bits; [`MapletInsertError::Full`] or
+    /// [`MapletInsertError::TooManyCopies`] if there is no room. After an error nothing has changed.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, InsertError};
+    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, MapletInsertError};
     /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
     /// shards.insert(&17, 5)?;
     /// assert!(shards.values(&17).contains(5));
     /// let error = shards.insert(&17, 8).unwrap_err();
-    /// assert!(matches!(error, InsertError::ValueTooLarge { value: 8, value_bits: 3, .. }), "{error}");
+    /// assert!(matches!(error, MapletInsertError::ValueTooLarge { value: 8, value_bits: 3, .. }), "{error}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn insert<Q>(&self, key: &Q, value: u16) -> Result<(), InsertError>
+    pub fn insert<Q>(&self, key: &Q, value: u16) -> Result<(), MapletInsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
@@ -114,7 +113,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn insert_if_absent<Q>(&self, key: &Q, value: u16) -> Result<Values, InsertError>
+    pub fn insert_if_absent<Q>(&self, key: &Q, value: u16) -> Result<Values, MapletInsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
@@ -158,7 +157,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     }
 
     operation_on_a_key! {
-        contains
+        contains MapletInsertError
         /// Whether the key is in, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
         /// the [false-positive rate](Self::false_positive_rate).
         ///
@@ -270,9 +269,9 @@ impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooMaplet<T, S>> {
     /// # Errors
     /// Those of `insert`.
     #[inline]
-    pub fn insert(self, hash: u64, value: u16) -> Result<(), InsertError> {
+    pub fn insert(self, hash: u64, value: u16) -> Result<(), MapletInsertError> {
         self.0.check(value)?;
-        self.0.core.insert_value(hash, value).map_err(|error| error.of(FilterKind::Maplet))
+        self.0.core.insert_value(hash, value).map_err(MapletInsertError::from)
     }
 
     /// [`insert_if_absent`](ConcurrentCuckooMaplet::insert_if_absent) by hash.
@@ -280,9 +279,9 @@ impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooMaplet<T, S>> {
     /// # Errors
     /// Those of `insert_if_absent`.
     #[inline]
-    pub fn insert_if_absent(self, hash: u64, value: u16) -> Result<Values, InsertError> {
+    pub fn insert_if_absent(self, hash: u64, value: u16) -> Result<Values, MapletInsertError> {
         self.0.check(value)?;
-        self.0.core.insert_value_if_absent(hash, value).map_err(|error| error.of(FilterKind::Maplet))
+        self.0.core.insert_value_if_absent(hash, value).map_err(MapletInsertError::from)
     }
 
     /// [`values`](ConcurrentCuckooMaplet::values) by hash.

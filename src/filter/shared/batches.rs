@@ -2,12 +2,12 @@
 
 use core::cell::Cell;
 
-use crate::error::insert::{InsertBatchError, InsertError};
+use crate::error::insert::InsertBatchError;
 use crate::plan::batch::{BLOCK, each_ahead};
 
 /// The operations on many keys.
 macro_rules! batches {
-    ($Filter:ident: $(#[$doc:meta])*) => {
+    ($Filter:ident, $Error:ident: $(#[$doc:meta])*) => {
         /// The operations on many keys at a time.
         ///
         $(#[$doc])*
@@ -27,7 +27,7 @@ macro_rules! batches {
             /// The lookups themselves run in any order, each after its key was taken from the iterator.
             ///
             /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
             #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
             /// filter.insert_batch(["a", "b"])?;
             /// let mut found = Vec::new();
@@ -40,7 +40,7 @@ macro_rules! batches {
             /// found.clear(); // what it has allocated is used again
             /// numbers.contains_batch(&keys, &mut found);
             /// assert!(found.iter().all(|&found| found));
-            /// # Ok::<(), InsertBatchError>(())
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             pub fn contains_batch<K: BatchKey<T> + Hash>(
                 &self,
@@ -61,11 +61,11 @@ macro_rules! batches {
             /// iterator, but were not inserted.
             ///
             /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
             #[doc = concat!("let filter = ", stringify!($Filter), "::<u64>::with_capacity(10_000);")]
             /// let keys: Vec<u64> = (0..1000).collect();
             /// assert_eq!(filter.insert_batch(&keys)?, 1000);
-            /// # Ok::<(), InsertBatchError>(())
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             ///
             /// To go on where a batch was refused:
@@ -83,7 +83,7 @@ macro_rules! batches {
             pub fn insert_batch<K: BatchKey<T> + Hash>(
                 &self,
                 keys: impl IntoIterator<Item = K>,
-            ) -> Result<usize, InsertBatchError> {
+            ) -> Result<usize, InsertBatchError<$Error>> {
                 self.by_hash().insert_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)))
             }
 
@@ -95,37 +95,37 @@ macro_rules! batches {
             /// `added`. Later keys may have been taken from the iterator, but were not inserted.
             ///
             /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
             #[doc = concat!("let seen = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
             /// let mut added = Vec::new();
             /// assert_eq!(seen.insert_if_absent_batch(["a", "b", "a"], &mut added)?, 2);
             /// assert_eq!(added, [true, true, false]);
-            /// # Ok::<(), InsertBatchError>(())
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             pub fn insert_if_absent_batch<K: BatchKey<T> + Hash>(
                 &self,
                 keys: impl IntoIterator<Item = K>,
                 added: &mut impl Extend<bool>,
-            ) -> Result<usize, InsertBatchError> {
+            ) -> Result<usize, InsertBatchError<$Error>> {
                 self.by_hash().insert_if_absent_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), added)
             }
         }
     };
-    ($Filter:ident with removal: $(#[$doc:meta])*) => {
-        batches! { $Filter: $(#[$doc])* }
+    ($Filter:ident, $Error:ident with removal: $(#[$doc:meta])*) => {
+        batches! { $Filter, $Error: $(#[$doc])* }
 
         impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
             /// [`remove`](Self::remove) for many keys, in their order: appends to `removed`, for each key, whether
             /// there was a copy of it.
             ///
             /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
             #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
             /// filter.insert_batch(["a", "b"])?;
             /// let mut removed = Vec::new();
             /// filter.remove_batch(["a", "b", "b"], &mut removed);
             /// assert_eq!(removed, [true, true, false]);
-            /// # Ok::<(), InsertBatchError>(())
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             pub fn remove_batch<K: BatchKey<T> + Hash>(
                 &self,
@@ -153,11 +153,11 @@ pub(in crate::filter) fn blocks(mut hashes: impl Iterator<Item = u64>) -> impl F
 
 /// Calls `add` for each hash, in their order, with what belongs to it. Prefetches those to come. Returns how many it has
 /// added.
-pub(in crate::filter) fn add_absent<P: Copy + Default>(
+pub(in crate::filter) fn add_absent<P: Copy + Default, E>(
     pairs: impl Iterator<Item = (u64, P)>,
     prefetch: impl Fn(&[u64]),
-    mut add: impl FnMut(u64, P) -> Result<bool, InsertError>,
-) -> Result<usize, InsertBatchError> {
+    mut add: impl FnMut(u64, P) -> Result<bool, E>,
+) -> Result<usize, InsertBatchError<E>> {
     let others = Cell::default();
     let (mut done, mut added, mut refused) = (0, 0, None);
     let ahead = |hashes: &[u64]| {

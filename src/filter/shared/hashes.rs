@@ -2,7 +2,7 @@
 
 /// The filter has a function `prepared`, which turns a hash into what its core takes.
 macro_rules! operations_on_hashes {
-    ($Filter:ident) => {
+    ($Filter:ident, $Error:ident) => {
         impl<T: ?Sized, S> $Filter<T, S> {
             by_hash! {}
         }
@@ -13,7 +13,7 @@ macro_rules! operations_on_hashes {
             /// # Errors
             /// Those of `insert`.
             #[inline]
-            pub fn insert(self, hash: u64) -> Result<(), InsertError> {
+            pub fn insert(self, hash: u64) -> Result<(), $Error> {
                 self.0.core.insert($Filter::<T, S>::prepared(hash))
             }
 
@@ -22,7 +22,7 @@ macro_rules! operations_on_hashes {
             /// # Errors
             /// Those of `insert_if_absent`.
             #[inline]
-            pub fn insert_if_absent(self, hash: u64) -> Result<bool, InsertError> {
+            pub fn insert_if_absent(self, hash: u64) -> Result<bool, $Error> {
                 self.0.core.insert_if_absent($Filter::<T, S>::prepared(hash))
             }
 
@@ -56,7 +56,10 @@ macro_rules! operations_on_hashes {
             ///
             /// # Errors
             /// Those of `insert_batch`.
-            pub fn insert_batch(self, hashes: impl IntoIterator<Item = u64>) -> Result<usize, InsertBatchError> {
+            pub fn insert_batch(
+                self,
+                hashes: impl IntoIterator<Item = u64>,
+            ) -> Result<usize, InsertBatchError<$Error>> {
                 self.0.core.insert_batch(&mut blocks(hashes.into_iter().map($Filter::<T, S>::prepared)))
             }
 
@@ -68,7 +71,7 @@ macro_rules! operations_on_hashes {
                 self,
                 hashes: impl IntoIterator<Item = u64>,
                 added: &mut impl Extend<bool>,
-            ) -> Result<usize, InsertBatchError> {
+            ) -> Result<usize, InsertBatchError<$Error>> {
                 let core = &self.0.core;
                 let hashes = hashes.into_iter().map(|hash| ($Filter::<T, S>::prepared(hash), ()));
                 add_absent(

@@ -8,10 +8,10 @@
 
 /// One operation on a key, with the documentation that the caller of the macro passes.
 macro_rules! operation_on_a_key {
-    (insert $(#[$doc:meta])*) => {
+    (insert $Error:ident $(#[$doc:meta])*) => {
         $(#[$doc])*
         #[inline]
-        pub fn insert<Q>(&self, key: &Q) -> Result<(), InsertError>
+        pub fn insert<Q>(&self, key: &Q) -> Result<(), $Error>
         where
             T: Borrow<Q>,
             Q: Hash + ?Sized,
@@ -19,10 +19,10 @@ macro_rules! operation_on_a_key {
             self.by_hash().insert(self.hash_one(key))
         }
     };
-    (insert_if_absent $(#[$doc:meta])*) => {
+    (insert_if_absent $Error:ident $(#[$doc:meta])*) => {
         $(#[$doc])*
         #[inline]
-        pub fn insert_if_absent<Q>(&self, key: &Q) -> Result<bool, InsertError>
+        pub fn insert_if_absent<Q>(&self, key: &Q) -> Result<bool, $Error>
         where
             T: Borrow<Q>,
             Q: Hash + ?Sized,
@@ -30,7 +30,7 @@ macro_rules! operation_on_a_key {
             self.by_hash().insert_if_absent(self.hash_one(key))
         }
     };
-    (contains $(#[$doc:meta])*) => {
+    (contains $Error:ident $(#[$doc:meta])*) => {
         $(#[$doc])*
         #[inline]
         #[must_use]
@@ -42,7 +42,7 @@ macro_rules! operation_on_a_key {
             self.by_hash().contains(self.hash_one(key))
         }
     };
-    (remove $(#[$doc:meta])*) => {
+    (remove $Error:ident $(#[$doc:meta])*) => {
         $(#[$doc])*
         #[inline]
         pub fn remove<Q>(&self, key: &Q) -> bool
@@ -53,7 +53,7 @@ macro_rules! operation_on_a_key {
             self.by_hash().remove(self.hash_one(key))
         }
     };
-    (count $(#[$doc:meta])*) => {
+    (count $Error:ident $(#[$doc:meta])*) => {
         $(#[$doc])*
         #[inline]
         #[must_use]
@@ -70,10 +70,10 @@ pub(in crate::filter) use operation_on_a_key;
 
 /// The operations on keys, each with its documentation.
 macro_rules! operations_on_keys {
-    ($Filter:ident: $($(#[$doc:meta])* $operation:ident;)+) => {
+    ($Filter:ident, $Error:ident: $($(#[$doc:meta])* $operation:ident;)+) => {
         /// The operations on keys.
         impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
-            $(operation_on_a_key! { $operation $(#[$doc])* })+
+            $(operation_on_a_key! { $operation $Error $(#[$doc])* })+
 
             /// Returns the hash of a key, for [`by_hash`](Self::by_hash). Filters with the same hasher compute the same hash.
             #[inline(always)]

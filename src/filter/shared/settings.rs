@@ -236,7 +236,7 @@ macro_rules! constructors {
             #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
             /// filter.insert("a")?;
             /// assert!(filter.capacity() >= 1000 && filter.contains("a"));
-            /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             #[must_use]
             #[track_caller]
@@ -283,7 +283,7 @@ macro_rules! constructors {
             #[doc = concat!("let filter = ", stringify!($Filter), "::<str, _>::with_capacity_and_hasher(100, hasher);")]
             /// filter.insert("a")?;
             /// assert!(filter.contains("a"));
-            /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             #[must_use]
             #[track_caller]

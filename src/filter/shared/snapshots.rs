@@ -7,6 +7,7 @@ use std::path::Path;
 
 use crate::error::load::LoadError;
 use crate::error::load_path::LoadPathError;
+use crate::error::memory::OutOfMemory;
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::growable::filter::GrowableCuckooFilter;
@@ -25,7 +26,7 @@ macro_rules! snapshots {
         $Filter:ident of $Core:ty, with $insert:literal:
         saved: $(#[$save:meta])*
         loaded: $(#[$load:meta])*
-        errors: $(#[$errors:meta])*
+
     ) => {
         /// Snapshots: the filter as bytes, to survive a restart or to travel. All of this needs the feature
         /// `snapshot`.
@@ -98,7 +99,6 @@ macro_rules! snapshots {
             /// - Those of `to`;
             /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory to put words aside was refused. (The changes
             ///   themselves are done.)
-            $(#[$errors])*
             ///
             /// What has been written then is not a snapshot, and the filter is as it was.
             ///
@@ -142,7 +142,7 @@ macro_rules! snapshots {
             /// ```
             pub fn save_to_path(&self, path: impl AsRef<Path>) -> io::Result<()> {
                 let path = path.as_ref();
-                file::not_saved(path, self.begin_save())?.write_to_path(path)
+                file::not_saved(path, self.begin_save().map_err(io::Error::from))?.write_to_path(path)
             }
 
             /// Begins a save. Its moment has passed when this returns, and it can be written at any time, on any
@@ -158,8 +158,7 @@ macro_rules! snapshots {
             /// takes 24 bytes for each 8 KiB of the table.
             ///
             /// # Errors
-            /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if that memory was refused.
-            $(#[$errors])*
+            /// Fails if that memory is refused.
             ///
             /// ```
             /// # #[cfg(feature = "stable-hash")] {
@@ -176,7 +175,7 @@ macro_rules! snapshots {
             /// # }
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
-            pub fn begin_save(&self) -> io::Result<Save<'_>> {
+            pub fn begin_save(&self) -> Result<Save<'_>, OutOfMemory> {
                 let probe = probe(&self.hasher);
                 let schema = self.schema.name::<T>();
                 let images = self.core.begin_save()?;
@@ -309,7 +308,6 @@ snapshots! {
     /// The snapshot is `68 + schema + 8 · buckets` bytes long, with the length of the schema in bytes (3 for text
     /// without a schema of its own). That is a little less than [`memory_usage`](Self::memory_usage).
     loaded:
-    errors:
 }
 
 snapshots! {
@@ -319,7 +317,6 @@ snapshots! {
     /// The snapshot is `73 + schema + 8 · buckets` bytes long, with the length of the schema in bytes. The values are
     /// in it.
     loaded:
-    errors:
 }
 
 snapshots! {
@@ -334,7 +331,6 @@ snapshots! {
     /// If the caller's clock is behind the one of the snapshot, as one that begins at 0 with each process, nothing
     /// would expire until it has caught up. So begin a new clock then: [`restart_clock`](Self::restart_clock).
     ///
-    errors:
 }
 
 snapshots! {
@@ -348,7 +344,4 @@ snapshots! {
     /// [`GrowableBuilder::memory_limit`](crate::GrowableBuilder::memory_limit) sets it: growth beyond it is refused.
     /// (The limit of the filter that was saved is not in the snapshot.)
     ///
-    errors:
-    /// - [`Other`](io::ErrorKind::Other) if a shrink can neither be ended nor undone, because the filter is full of copies
-    ///   of few keys. Remove some.
 }
