@@ -15,7 +15,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, ConcurrentCuckooMaplet};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, CuckooMaplet};
 use dashmap::DashMap;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -36,7 +36,7 @@ const PLACES: usize = 16;
 const SUBJECTS: usize = 11;
 
 type Filter = ConcurrentCuckooFilter<u64, RandomState>;
-type Maplet = ConcurrentCuckooMaplet<u64, RandomState>;
+type Maplet = CuckooMaplet<u64, RandomState>;
 
 /// The place of a key, by its number.
 fn place(number: u64) -> u16 {
@@ -92,7 +92,7 @@ fn maplet(keys: u64, rate: f64) -> Maplet {
     let builder = Maplet::builder_with_hasher(HASH).capacity(keys as usize).value_bits(4).false_positive_rate(rate);
     let maplet = builder.build().expect("a valid maplet");
     let pairs = (0..keys).map(|number| (HASH.hash_one(key(number)), place(number)));
-    assert_eq!(maplet.by_hash().insert_batch(pairs), Ok(keys as usize));
+    assert_eq!(maplet.by_hash().insert_batch(pairs), Ok(()));
     maplet
 }
 

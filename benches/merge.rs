@@ -20,7 +20,7 @@ use std::thread;
 use std::time::Instant;
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter};
 use support::clock::own_time;
 use support::hash::HASH;
 use support::keys::key;
@@ -28,7 +28,7 @@ use support::options::Options;
 use support::report::{Spread, align};
 
 type Filter = ConcurrentCuckooFilter<u64, RandomState>;
-type Maplet = ConcurrentCuckooMaplet<u64, RandomState>;
+type Maplet = CuckooMaplet<u64, RandomState>;
 type Expiring = ExpiringCuckooFilter<u64, RandomState>;
 
 /// Wall-clock time, for the work of several threads.
@@ -84,7 +84,7 @@ fn insert(half: u64) -> f64 {
 
 fn absorb_maplet(half: u64) -> f64 {
     let [sum, other] = [0, half].map(|from| {
-        let builder = ConcurrentCuckooMaplet::<u64>::builder().capacity(2 * half as usize).value_bits(4);
+        let builder = CuckooMaplet::<u64>::builder().capacity(2 * half as usize).value_bits(4);
         let maplet: Maplet = builder.hasher(HASH).build().expect("a valid maplet");
         maplet
             .by_hash()

@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     revoked.advance_to(now / TICK);
 
     // The tick after the expiry: up to five minutes too long, and never too short. A request may come twice.
-    let revoke = |token: &str, exp: u64| revoked.keep_until(token, exp.div_ceil(TICK));
+    let revoke = |token: &str, exp: u64| revoked.insert_or_renew_until(token, exp.div_ceil(TICK));
     assert!(revoke("token of alice", now + 900)?);
     assert!(revoke("token of bob", now + 3600)?);
     assert!(!revoke("token of dave", now - TICK)?, "it has expired, so it is not kept");

@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .capacity(1000 * (11 + 2))
         .lifetime(Duration::from_secs(10 * TICK), Duration::from_secs(TICK))
         .false_positive_rate(1e-5)
-        .when_full(WhenFull::ForgetOldest)
+        .when_full(WhenFull::EvictOldest)
         .build()?;
 
     // `true` for the first delivery of a message within the window. Many threads may call this at the same time.

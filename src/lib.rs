@@ -34,7 +34,7 @@
 //! | a set of known size | [`ConcurrentCuckooFilter`] |
 //! | a set of unknown size, or one that grows and shrinks | [`GrowableCuckooFilter`] |
 //! | an end for each key: tokens, nonces, "seen within the last N minutes?" | [`ExpiringCuckooFilter`] |
-//! | which segment, shard or node has the key? | [`ConcurrentCuckooMaplet`] |
+//! | which segment, shard or node has the key? | [`CuckooMaplet`] |
 //!
 //! Each type has a builder for its rate, layout and hasher. All have batches, statistics and digests, and with the
 //! feature `snapshot` they can be saved and loaded. They can also absorb another filter of their kind.
@@ -159,7 +159,7 @@ pub use filter::figures::{Figure, FigureValue};
 pub use filter::growable::builder::GrowableBuilder;
 pub use filter::growable::filter::GrowableCuckooFilter;
 pub use filter::maplet::builder::MapletBuilder;
-pub use filter::maplet::filter::ConcurrentCuckooMaplet;
+pub use filter::maplet::filter::CuckooMaplet;
 #[cfg(feature = "snapshot")]
 pub use filter::snapshot_info::SnapshotInfo;
 pub use filter::stats::Stats;
@@ -171,7 +171,7 @@ pub use snapshot::loader::{FromSnapshot, Loaded, Loader};
 #[cfg(feature = "snapshot")]
 pub use snapshot::save::Save;
 #[cfg(feature = "serde")]
-pub use snapshot::serde::SameByDefault;
+pub use snapshot::serde::StableDefault;
 pub use table::expiring::clock::{Advance, WhenFull};
 pub use table::face::filter_plan::FilterPlan;
 pub use word::layout::Encoding;

@@ -9,7 +9,7 @@ use std::panic::catch_unwind;
 use std::ptr;
 
 use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, GrowableCuckooFilter, GrowableInsertError, ReserveError,
+    BuildError, ConcurrentCuckooFilter, CuckooMaplet, GrowableCuckooFilter, GrowableInsertError, ReserveError,
 };
 use support::{LAYOUTS, Layout, MAPLET_LAYOUTS};
 
@@ -144,7 +144,7 @@ fn no_batch_allocates() {
 #[test]
 fn no_operation_of_a_maplet_allocates_nor_does_a_batch() {
     for (value_bits, rate, ..) in MAPLET_LAYOUTS {
-        let builder = ConcurrentCuckooMaplet::<u64>::builder().capacity(3000).value_bits(value_bits);
+        let builder = CuckooMaplet::<u64>::builder().capacity(3000).value_bits(value_bits);
         let maplet = builder.false_positive_rate(rate).build().unwrap();
         let (keys, value): (Vec<u64>, _) = ((0..5000).collect(), |key: u64| (key % 2) as u16);
         let pairs = || keys.iter().map(|key| (key, value(*key)));

@@ -112,7 +112,7 @@ impl Known {
         if before == Some(tick) {
             return Ok(());
         }
-        let latest = self.filter.now().unwrap_or(0) + self.filter.longest_lifetime();
+        let latest = self.filter.now().unwrap_or(0) + self.filter.lifetime_in_ticks();
         if tick > latest {
             // A node whose clock is ahead has written it, or the value is damaged.
             self.is_exact.store(false, Ordering::Relaxed);
@@ -134,7 +134,7 @@ impl Known {
     fn remove_tick(&self, hash: u64, tick: u64) {
         // What is left costs a question now and then, and no more.
         if self.is_exact.load(Ordering::Relaxed) && tick > self.filter.now().unwrap_or(0) {
-            self.filter.by_hash().remove_until(hash, tick);
+            self.filter.by_hash().remove_expiring_at(hash, tick);
         }
     }
 

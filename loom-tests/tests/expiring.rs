@@ -35,7 +35,7 @@ fn table(entries: &[(Key, u64)]) -> Arc<Table> {
 
 /// The same for a table that forgets what ends first when it is full. It has four slots.
 fn forgetful(entries: &[(Key, u64); 4]) -> Arc<Table> {
-    fill(Table::with_clock(2, 3, 10, WhenFull::ForgetOldest), entries)
+    fill(Table::with_clock(2, 3, 10, WhenFull::EvictOldest), entries)
 }
 
 fn fill(table: Table, entries: &[(Key, u64)]) -> Arc<Table> {

@@ -123,7 +123,7 @@ pub enum ExpiringInsertError {
     /// The filter is full of live entries: no free slot can be reached from the key's two buckets within the 2,048 buckets
     /// that an insert looks at.
     ///
-    /// Remove entries, or build a larger filter. A filter that [forgets](crate::ExpiringBuilder::when_full) makes room where
+    /// Remove entries, or build a larger filter. A filter that [evicts](crate::ExpiringBuilder::when_full) makes room where
     /// it can.
     #[non_exhaustive]
     Full {
@@ -134,7 +134,7 @@ pub enum ExpiringInsertError {
     },
     /// The filter already holds as many live entries of this key as the key's two buckets have slots.
     ///
-    /// Use [`keep`](crate::ExpiringCuckooFilter::keep) or
+    /// Use [`insert_or_renew`](crate::ExpiringCuckooFilter::insert_or_renew) or
     /// [`insert_if_absent`](crate::ExpiringCuckooFilter::insert_if_absent) if one is enough.
     #[non_exhaustive]
     TooManyCopies {
@@ -159,15 +159,15 @@ pub enum ExpiringInsertError {
         /// The longest lifetime, in ticks.
         longest: u64,
     },
-    /// The filter has [forgotten](crate::WhenFull::ForgetOldest) the tick
+    /// The filter has [evicted](crate::WhenFull::EvictOldest) the tick
     /// at which the entry should expire, to make room for entries that live longer.
     ///
     /// Build a larger filter, or give the entry a longer life.
     #[non_exhaustive]
-    Forgotten {
+    Evicted {
         /// The tick at which the entry should expire.
         expires_at: u64,
-        /// The last tick that was forgotten.
+        /// The last tick whose entries were evicted.
         up_to: u64,
     },
     /// A [`Duration`](core::time::Duration) was given, but the filter was built [by
@@ -178,12 +178,12 @@ pub enum ExpiringInsertError {
     ResolutionUnknown,
 }
 
-/// Why a [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet) did not take a value. The maplet is as it was before.
+/// Why a [`CuckooMaplet`](crate::CuckooMaplet) did not take a value. The maplet is as it was before.
 ///
 /// ```
-/// use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, MapletInsertError};
+/// use concurrent_cuckoo_filter::{CuckooMaplet, MapletInsertError};
 ///
-/// let shards = ConcurrentCuckooMaplet::<str>::builder().capacity(100).value_bits(3).build()?;
+/// let shards = CuckooMaplet::<str>::builder().capacity(100).value_bits(3).build()?;
 /// let error = shards.insert("user-17", 8).unwrap_err();
 /// assert!(matches!(error, MapletInsertError::ValueTooLarge { value: 8, value_bits: 3, .. }), "{error}");
 /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
@@ -208,7 +208,7 @@ pub enum MapletInsertError {
         /// How many copies there are.
         copies: usize,
     },
-    /// The value has more bits than the values of this [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet).
+    /// The value has more bits than the values of this [`CuckooMaplet`](crate::CuckooMaplet).
     ///
     /// Build the maplet with more [value bits](crate::MapletBuilder::value_bits), or number what the values stand
     /// for from 0.
@@ -337,7 +337,7 @@ impl fmt::Display for ExpiringInsertError {
             Self::TooManyCopies { copies } => write!(
                 f,
                 "the ExpiringCuckooFilter already holds {copies} live entries of this key, all that the key's two \
-                 buckets have room for; use keep_until or insert_if_absent if one is enough"
+                 buckets have room for; use insert_or_renew_until or insert_if_absent if one is enough"
             ),
             Self::ClockNotSet => clock_not_set(f),
             Self::LifetimeTooLong { expires_at, now, longest } => write!(
@@ -348,10 +348,10 @@ impl fmt::Display for ExpiringInsertError {
                  resolution",
                 expires_at - now
             ),
-            Self::Forgotten { expires_at, up_to } => write!(
+            Self::Evicted { expires_at, up_to } => write!(
                 f,
                 "the ExpiringCuckooFilter has no room for an entry that expires at tick {expires_at}: to make room, it \
-                 has forgotten all entries up to tick {up_to}; build a larger one, or give the entry a longer life"
+                 has evicted all entries up to tick {up_to}; build a larger one, or give the entry a longer life"
             ),
             Self::ResolutionUnknown => resolution_unknown(f),
         }
@@ -376,7 +376,7 @@ impl fmt::Display for MapletInsertError {
             Self::Full { len, capacity } => full(f, FilterKind::Maplet, *len, *capacity),
             Self::TooManyCopies { copies } => write!(
                 f,
-                "the ConcurrentCuckooMaplet already holds {copies} values of this key, all that the key's two \
+                "the CuckooMaplet already holds {copies} values of this key, all that the key's two \
                  buckets have room for; remove some of them"
             ),
             Self::ValueTooLarge { value, value_bits } => {
@@ -392,12 +392,12 @@ impl Error for ExpiringInsertError {}
 impl Error for MapletInsertError {}
 
 /// The error for a value that has more bits than the values of a
-/// [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet). Nothing has changed.
+/// [`CuckooMaplet`](crate::CuckooMaplet). Nothing has changed.
 ///
 /// ```
-/// use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+/// use concurrent_cuckoo_filter::CuckooMaplet;
 ///
-/// let shards = ConcurrentCuckooMaplet::<str>::builder().capacity(100).value_bits(3).build()?;
+/// let shards = CuckooMaplet::<str>::builder().capacity(100).value_bits(3).build()?;
 /// shards.insert("user-17", 5)?;
 /// let error = shards.replace("user-17", 5, 8).unwrap_err();
 /// assert_eq!((error.value, error.value_bits), (8, 3));
@@ -424,7 +424,7 @@ impl fmt::Display for ValueTooLarge {
         write!(
             f,
             "the value {value} is too large: values of {value_bits} bits are at most {}; number them from 0, or \
-             build the ConcurrentCuckooMaplet with more value_bits",
+             build the CuckooMaplet with more value_bits",
             (1u32 << value_bits) - 1
         )
     }
@@ -445,9 +445,9 @@ impl From<ValueTooLarge> for MapletInsertError {
 /// one out and insert those from `index + 1` on.
 ///
 /// ```
-/// use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+/// use concurrent_cuckoo_filter::CuckooMaplet;
 ///
-/// let shards = ConcurrentCuckooMaplet::<str>::builder().capacity(100).value_bits(3).build()?;
+/// let shards = CuckooMaplet::<str>::builder().capacity(100).value_bits(3).build()?;
 /// let pairs = [("a", 1), ("b", 99), ("c", 3)];
 /// let error = shards.insert_batch(pairs).unwrap_err();
 /// assert_eq!(error.index, 1);

@@ -87,7 +87,7 @@ pub struct Stats {
     /// How many expired entries were taken out of an `ExpiringCuckooFilter`; 0 for others.
     pub expired: u64,
     /// How many entries an `ExpiringCuckooFilter` has dropped before their end, to make room
-    /// ([`WhenFull::ForgetOldest`](crate::WhenFull::ForgetOldest)); 0 for others. An entry counts when it is taken out.
+    /// ([`WhenFull::EvictOldest`](crate::WhenFull::EvictOldest)); 0 for others. An entry counts when it is taken out.
     /// If its end comes before that, it counts as `expired` instead.
     pub forgotten: u64,
     /// By how many ticks entries of an `ExpiringCuckooFilter` have ended too early, at most; 0 if none has. A filter of

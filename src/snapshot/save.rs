@@ -40,7 +40,7 @@ use crate::table::image::images::Images;
 /// let mut snapshot = Vec::new();
 /// save.write_to(&mut snapshot)?;
 ///
-/// let loaded = Loader::<ConcurrentCuckooFilter<str, _>, _>::new(hasher, 1 << 20).read(&snapshot[..])?;
+/// let loaded = Loader::<ConcurrentCuckooFilter<str, _>, _>::new(hasher, 1 << 20).load(&snapshot[..])?;
 /// assert_eq!(loaded.position, Some(1)); // go on with change 2
 /// assert!(loaded.filter.contains("token-17"));
 /// assert!(loaded.filter.remove("token-17"));
@@ -79,7 +79,7 @@ impl<'a> Save<'a> {
     /// let filter = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher.clone());
     /// let mut snapshot = Vec::new();
     /// filter.begin_save()?.position(42).write_to(&mut snapshot)?;
-    /// let loaded = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1 << 20).read(&snapshot[..])?;
+    /// let loaded = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1 << 20).load(&snapshot[..])?;
     /// assert_eq!(loaded.position, Some(42));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -97,7 +97,7 @@ impl<'a> Save<'a> {
     /// let filter = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher.clone());
     /// let mut snapshot = Vec::new();
     /// filter.begin_save()?.attachment(*b"eu-west").write_to(&mut snapshot)?;
-    /// let loaded = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1 << 20).read(&snapshot[..])?;
+    /// let loaded = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1 << 20).load(&snapshot[..])?;
     /// assert_eq!(loaded.attachment, b"eu-west");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

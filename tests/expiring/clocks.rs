@@ -64,7 +64,7 @@ fn a_new_clock_leaves_the_rest_of_each_lifetime() {
             }
             // Ends are ticks of the new clock.
             if passed == 5 {
-                assert!(!filter.remove_until(&10, 28_500_010) && filter.remove_until(&10, start + 8));
+                assert!(!filter.remove_expiring_at(&10, 28_500_010) && filter.remove_expiring_at(&10, start + 8));
                 filter.insert_until(&10, start + 8).expect("there is room");
             }
         }

@@ -13,7 +13,7 @@ type Filter = ExpiringCuckooFilter<u64, BuildHasherDefault<DefaultHasher>>;
 /// A filter that forgets, for lifetimes of up to this many ticks, at tick 1000.
 fn forgetful(capacity: usize, longest: u64) -> Filter {
     let builder = Filter::builder_with_hasher(Default::default()).capacity(capacity).lifetime_in_ticks(longest);
-    let filter = builder.false_positive_rate(2e-8).when_full(WhenFull::ForgetOldest).build().expect("a valid filter");
+    let filter = builder.false_positive_rate(2e-8).when_full(WhenFull::EvictOldest).build().expect("a valid filter");
     filter.advance_to(1000);
     filter
 }
@@ -53,7 +53,7 @@ fn whole_ticks_go_and_the_earliest_first() {
                     assert!(gone < end, "what ends first is forgotten first");
                     ends.insert(key, end);
                 }
-                Err(ExpiringInsertError::Forgotten { expires_at, up_to, .. }) => {
+                Err(ExpiringInsertError::Evicted { expires_at, up_to, .. }) => {
                     assert_eq!(expires_at, end);
                     assert!(end <= up_to && up_to >= gone, "{end} was not given up");
                     gone = up_to;
@@ -107,7 +107,7 @@ fn what_was_forgotten_does_not_end_again_and_others_keep_their_ends() {
         // Ends are given up until the clock has reached them.
         let taken = filter.insert_until(&(1 << 40 | now), now + 1);
         assert_eq!(taken.is_ok(), now >= 1004, "{taken:?}");
-        assert_eq!(filter.remove_until(&(1 << 40 | now), now + 1), taken.is_ok());
+        assert_eq!(filter.remove_expiring_at(&(1 << 40 | now), now + 1), taken.is_ok());
     }
     filter.advance_to(1010);
     assert_eq!(filter.live_len(), 1);
@@ -127,15 +127,18 @@ fn an_end_that_was_given_up_is_refused_and_nothing_is_lost_in_silence() {
     filter.insert_until(&next, 1008).unwrap();
     for end in 1001..=1003 {
         let error = filter.insert_until(&7, end).unwrap_err();
-        assert!(matches!(error, ExpiringInsertError::Forgotten { up_to: 1003, .. }), "{error}");
+        assert!(matches!(error, ExpiringInsertError::Evicted { up_to: 1003, .. }), "{error}");
         assert!(error.to_string().contains(&format!("tick {end}")) && error.to_string().contains("1003"), "{error}");
         assert_eq!(
-            (filter.insert_if_absent_until(&7, end), filter.keep_until(&7, end)),
+            (filter.insert_if_absent_until(&7, end), filter.insert_or_renew_until(&7, end)),
             (Err(error.clone()), Err(error))
         );
-        assert!(!filter.remove_until(&0, end), "it has gone already");
+        assert!(!filter.remove_expiring_at(&0, end), "it has gone already");
         // A key that lives longer needs nothing.
-        assert_eq!((filter.insert_if_absent_until(&next, end), filter.keep_until(&next, end)), (Ok(false), Ok(true)));
+        assert_eq!(
+            (filter.insert_if_absent_until(&next, end), filter.insert_or_renew_until(&next, end)),
+            (Ok(false), Ok(true))
+        );
     }
     assert_eq!(filter.insert_until(&7, 1000), Ok(false), "what has ended by the clock is no error");
     assert_eq!(filter.insert_until_batch([(&8, 1004), (&9, 1003), (&10, 1004)]).unwrap_err().index, 1);
@@ -190,7 +193,7 @@ fn a_new_clock_a_clear_and_a_jump_keep_what_was_given_up() {
     filter.insert_until(&next, 1008).unwrap();
     // Three ticks ahead.
     filter.restart_clock(50);
-    assert!(matches!(filter.insert_until(&1, 53), Err(ExpiringInsertError::Forgotten { up_to: 53, .. })));
+    assert!(matches!(filter.insert_until(&1, 53), Err(ExpiringInsertError::Evicted { up_to: 53, .. })));
     filter.insert_until(&1, 54).unwrap();
     assert_eq!((filter.now(), filter.live_len()), (Some(50), 2));
     filter.advance_to(54);
@@ -223,7 +226,7 @@ fn filters_that_have_forgotten_can_be_absorbed() {
     forgetting.insert_until(&next, 1008).unwrap();
     let all = forgetting.empty_like().unwrap();
     assert_eq!(all.absorb(&forgetting), Ok(1));
-    assert!(all.contains(&next) && all.remove_until(&next, 1008), "it has its end");
+    assert!(all.contains(&next) && all.remove_expiring_at(&next, 1008), "it has its end");
     let other = forgetting.empty_like().unwrap();
     other.insert_until(&1, 1002).unwrap();
     other.insert_until(&2, 1004).unwrap();
@@ -264,7 +267,7 @@ fn what_was_not_forgotten_is_found_whatever_others_do() {
                     // Beyond what any other thread may have asked for by now: its tick goes last.
                     match filter.insert_until(&key, now + 1 + nth % 7) {
                         Ok(_) => own.push((key, now + 1 + nth % 7)),
-                        Err(ExpiringInsertError::Full { .. } | ExpiringInsertError::Forgotten { .. }) => (),
+                        Err(ExpiringInsertError::Full { .. } | ExpiringInsertError::Evicted { .. }) => (),
                         Err(error) => assert!(matches!(error, ExpiringInsertError::LifetimeTooLong { .. }), "{error}"),
                     }
                     if nth % 64 == 0 {

@@ -3,8 +3,8 @@
 use std::hash::BuildHasher;
 
 use concurrent_cuckoo_filter::{
-    Advance, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, ExpiringInsertError, FromSnapshot,
-    GrowableCuckooFilter, Loader, SameByDefault, StableHashBuilder, StableHasher, Values,
+    Advance, ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, ExpiringInsertError, FromSnapshot,
+    GrowableCuckooFilter, Loader, StableDefault, StableHashBuilder, StableHasher, Values,
 };
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
@@ -27,11 +27,11 @@ impl BuildHasher for Fixed {
     }
 }
 
-impl SameByDefault for Fixed {}
+impl StableDefault for Fixed {}
 
 pub type OneTable = ConcurrentCuckooFilter<u64, Fixed>;
 pub type Growable = GrowableCuckooFilter<u64, Fixed>;
-pub type Maplet = ConcurrentCuckooMaplet<u64, Fixed>;
+pub type Maplet = CuckooMaplet<u64, Fixed>;
 pub type Expiring = ExpiringCuckooFilter<u64, Fixed>;
 
 /// How a snapshot is loaded.
@@ -65,7 +65,7 @@ impl Way {
         match self {
             Self::Stream => {
                 let mut rest = encoded;
-                let loaded = loader().read(&mut rest).map_err(|error| error.to_string())?;
+                let loaded = loader().load(&mut rest).map_err(|error| error.to_string())?;
                 Ok((loaded.filter, rest.len()))
             }
             Self::Bytes => match limit {
@@ -228,7 +228,7 @@ fn use_maplet(maplet: &Maplet) {
 }
 
 fn use_expiring(filter: &Expiring) {
-    let (longest, live) = (filter.longest_lifetime(), filter.live_len());
+    let (longest, live) = (filter.lifetime_in_ticks(), filter.live_len());
     assert!(live <= filter.len());
     let found: Vec<bool> = hashes(40).map(|hash| filter.by_hash().contains(hash)).collect();
     let as_before = || {
@@ -262,11 +262,11 @@ fn use_expiring(filter: &Expiring) {
         let end = now + 1 + number % longest;
         if filter.by_hash().insert_until(hash, end).is_ok() {
             assert!(filter.by_hash().contains(hash) && filter.live_len() == live + 1);
-            assert!(filter.by_hash().remove_until(hash, end));
+            assert!(filter.by_hash().remove_expiring_at(hash, end));
         }
         assert_eq!((filter.by_hash().contains(hash), filter.live_len()), (was_in, live));
         match filter.by_hash().insert_if_absent_until(hash, end) {
-            Ok(added) => assert!(added != was_in && (!added || filter.by_hash().remove_until(hash, end))),
+            Ok(added) => assert!(added != was_in && (!added || filter.by_hash().remove_expiring_at(hash, end))),
             Err(_) => assert!(!was_in),
         }
         assert_eq!(filter.by_hash().insert_until(hash, now), Ok(false), "it is dead already");
@@ -275,13 +275,13 @@ fn use_expiring(filter: &Expiring) {
         let batch = [(hash, end), (hash, now + longest)];
         let mut removed = Vec::new();
         let inserted = filter.by_hash().insert_until_batch(batch).unwrap_or_else(|error| error.index);
-        filter.by_hash().remove_until_batch(batch.into_iter().take(inserted), &mut removed);
+        filter.by_hash().remove_expiring_at_batch(batch.into_iter().take(inserted), &mut removed);
         assert!(removed.len() == inserted && removed.iter().all(|&removed| removed));
     }
     as_before();
 
     // Entries live exactly until their tick. After one round of the ring no entry is left, wherever it came from.
-    let kept = hashes(20).filter(|&hash| filter.by_hash().keep_until(hash, now + longest).is_ok());
+    let kept = hashes(20).filter(|&hash| filter.by_hash().insert_or_renew_until(hash, now + longest).is_ok());
     let kept: Vec<u64> = kept.collect();
     filter.advance_to(now + longest - 1);
     assert!(kept.iter().all(|&hash| filter.by_hash().contains(hash)), "it has expired too soon");
@@ -291,6 +291,6 @@ fn use_expiring(filter: &Expiring) {
     assert!(new.is_none_or(|hash| filter.by_hash().contains(hash)), "a new one was missed");
     filter.advance_to(now + longest);
     assert!(new.is_none_or(|hash| !filter.by_hash().contains(hash)), "it does not expire");
-    filter.advance_to(now + (1 << filter.end_bits()));
+    filter.advance_to(now + (1 << filter.expiry_bits()));
     assert!(filter.is_empty() && filter.live_len() == 0 && hashes(40).all(|hash| !filter.by_hash().contains(hash)));
 }

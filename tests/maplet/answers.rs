@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooMaplet, FilterKind, InsertBatchError, MapletInsertError, ValueTooLarge, Values,
+    BuildError, CuckooMaplet, FilterKind, InsertBatchError, MapletInsertError, ValueTooLarge, Values,
 };
 
 use crate::{Maplet, maplet};
@@ -76,7 +76,7 @@ fn a_value_with_too_many_bits_is_an_error_and_no_change() {
 #[test]
 fn parameters_that_cannot_be_met_are_errors_that_name_them() {
     let build = |capacity, bits, rate| {
-        let builder = ConcurrentCuckooMaplet::<u64>::builder().capacity(capacity).value_bits(bits);
+        let builder = CuckooMaplet::<u64>::builder().capacity(capacity).value_bits(bits);
         builder.false_positive_rate(rate).build().unwrap_err()
     };
     for bits in [0, 17, u32::MAX] {
@@ -84,22 +84,15 @@ fn parameters_that_cannot_be_met_are_errors_that_name_them() {
         assert!(matches!(error, BuildError::InvalidValueBits { value_bits, .. } if value_bits == bits), "{error}");
         assert!(error.to_string().contains(&bits.to_string()), "{error}");
     }
-    let error = ConcurrentCuckooMaplet::<u64>::builder().capacity(10).build().unwrap_err();
+    let error = CuckooMaplet::<u64>::builder().capacity(10).build().unwrap_err();
     assert!(matches!(error, BuildError::ValueBitsMissing), "{error}");
-    let error = ConcurrentCuckooMaplet::<u64>::builder().value_bits(4).build().unwrap_err();
+    let error = CuckooMaplet::<u64>::builder().value_bits(4).build().unwrap_err();
     assert!(matches!(error, BuildError::CapacityMissing { filter: FilterKind::Maplet, .. }), "{error}");
     assert!(error.to_string().contains("MapletBuilder::capacity"), "{error}");
     let error = build(10, 16, 1e-6);
     let BuildError::RateTooLow { value_bits: 16, lowest, .. } = error else { panic!("{error}") };
-    assert!(error.to_string().contains("ConcurrentCuckooMaplet with 16-bit values"), "{error}");
-    assert!(
-        ConcurrentCuckooMaplet::<u64>::builder()
-            .capacity(10)
-            .value_bits(16)
-            .false_positive_rate(lowest)
-            .build()
-            .is_ok()
-    );
+    assert!(error.to_string().contains("CuckooMaplet with 16-bit values"), "{error}");
+    assert!(CuckooMaplet::<u64>::builder().capacity(10).value_bits(16).false_positive_rate(lowest).build().is_ok());
     let error = build(usize::MAX, 4, 0.001);
     assert!(matches!(error, BuildError::CapacityTooLarge { filter: FilterKind::Maplet, .. }), "{error}");
 }
@@ -115,7 +108,7 @@ fn a_full_maplet_says_so_and_keeps_what_it_has() {
         }
     };
     assert!(matches!(error, MapletInsertError::Full { .. }), "{error}");
-    assert!(error.to_string().starts_with("the ConcurrentCuckooMaplet is full"), "{error}");
+    assert!(error.to_string().starts_with("the CuckooMaplet is full"), "{error}");
     assert!(keys as usize >= maplet.capacity());
     assert!((0..keys).all(|key| maplet.values(&key).contains((key % 16) as u16)));
     assert_eq!(maplet.len() as u64, keys);
@@ -149,7 +142,7 @@ fn batches_answer_as_single_operations_do() {
     let maplet = maplet(10_000, 6, 0.01);
     let value = |key: u64| (key * 7 % 64) as u16;
     let keys: Vec<u64> = (0..9_000).collect();
-    assert_eq!(maplet.insert_batch(keys.iter().map(|key| (key, value(*key)))), Ok(9_000));
+    assert_eq!(maplet.insert_batch(keys.iter().map(|key| (key, value(*key)))), Ok(()));
     let asked: Vec<u64> = (0..20_077).rev().collect();
     let (mut found, mut contained) = (Vec::new(), Vec::new());
     maplet.values_batch(&asked, |values| found.push(values));

@@ -142,9 +142,9 @@ fn the_live_count_with_their_ends() -> Result {
     }
     // One entry lives a tick longer.
     let key = hashes(100, 300).nth(13).unwrap(); // ends at 1015
-    other.keep_until(&key, 1016)?;
+    other.insert_or_renew_until(&key, 1016)?;
     assert_ne!(one.digest()?, other.digest()?, "it lives longer");
-    one.keep_until(&key, 1016)?;
+    one.insert_or_renew_until(&key, 1016)?;
     assert_eq!(one.digest()?, other.digest()?);
     Ok(())
 }

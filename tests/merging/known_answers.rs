@@ -7,8 +7,7 @@
 use std::iter;
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, ConcurrentCuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter,
-    StableHashBuilder,
+    ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter, StableHashBuilder,
 };
 
 use crate::support::{GOLDEN, LAYOUTS, MAPLET_LAYOUTS, scattered};
@@ -54,7 +53,7 @@ fn of_keys() {
 #[test]
 fn of_maplets() {
     let digests = MAPLET_LAYOUTS.map(|(value_bits, rate, ..)| {
-        let builder = ConcurrentCuckooMaplet::<str>::builder().capacity(700).value_bits(value_bits);
+        let builder = CuckooMaplet::<str>::builder().capacity(700).value_bits(value_bits);
         let maplet = builder.false_positive_rate(rate).hasher(hasher()).build().unwrap();
         let value = |hash| (hash % (1 << value_bits)) as u16;
         hashes(1, 650).for_each(|hash| maplet.by_hash().insert(hash, value(hash)).unwrap());
@@ -74,7 +73,7 @@ fn of_entries_that_expire() {
             filter.advance_to(now);
             let end = |hash: u64| now + 1 + hash % longest;
             hashes(seed, 150).for_each(|hash| _ = filter.by_hash().insert_until(hash, end(hash)).unwrap());
-            hashes(seed, 10).for_each(|hash| assert!(filter.by_hash().remove_until(hash, end(hash))));
+            hashes(seed, 10).for_each(|hash| assert!(filter.by_hash().remove_expiring_at(hash, end(hash))));
             now += longest.div_ceil(4);
         }
         filter.digest().unwrap()

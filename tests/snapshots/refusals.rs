@@ -180,14 +180,14 @@ fn a_filter_is_not_loaded_as_a_maplet_nor_a_maplet_as_a_filter() {
         assert_refused!(
             load(&saved_maplet(&maplet)).expect_err("a maplet"),
             LoadError::WrongKind { kind: 4, expected: FilterKind::Concurrent, .. },
-            names "ConcurrentCuckooMaplet", "ConcurrentCuckooFilter"
+            names "CuckooMaplet", "ConcurrentCuckooFilter"
         );
     }
     for filter in small_filters() {
         assert_refused!(
             load_maplet(&saved(&filter)).expect_err("a filter"),
             LoadError::WrongKind { kind: 1, expected: FilterKind::Maplet, .. },
-            names "ConcurrentCuckooMaplet", "ConcurrentCuckooFilter"
+            names "CuckooMaplet", "ConcurrentCuckooFilter"
         );
     }
 }

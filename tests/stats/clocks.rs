@@ -34,7 +34,7 @@ fn what_expires_is_counted_when_it_is_taken_out() {
     assert_eq!((stats.len as u64, stats.expired, stats.sweeps), (EACH, 3 * EACH, 2));
     assert_eq!((stats.clock_steps_back, stats.clock_jumps, stats.inserts_refused), (0, 0, 0));
     // An entry that was removed or cleared has not expired.
-    assert!(filter.remove_until(&3, 4));
+    assert!(filter.remove_expiring_at(&3, 4));
     filter.clear();
     assert_eq!((filter.stats().len, filter.stats().expired), (0, 3 * EACH));
 }

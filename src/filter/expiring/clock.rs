@@ -69,7 +69,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     ///
     /// Use it for a filter that was loaded from a snapshot, or whose clock was wrong, and that another clock drives
     /// from now on. No thread should bring ticks of the old clock any more. The end of an entry then has another
-    /// number, which [`remove_until`](Self::remove_until) must be given.
+    /// number, which [`remove_expiring_at`](Self::remove_expiring_at) must be given.
     ///
     /// Cost: it locks all stripes, after waiting for a sweep that is under way.
     ///
@@ -128,11 +128,11 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
     /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
     /// nonces.advance_to(28_500_000);
-    /// assert!(nonces.insert_if_absent_until("nonce-1", nonces.expires_after(5 * minute)?)?);
+    /// assert!(nonces.insert_if_absent_until("nonce-1", nonces.tick_after(5 * minute)?)?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn expires_after(&self, lifetime: Duration) -> Result<u64, TickError> {
+    pub fn tick_after(&self, lifetime: Duration) -> Result<u64, TickError> {
         let resolution = self.resolution().ok_or(TickError::ResolutionUnknown)?;
         let now = self.now().ok_or(TickError::ClockNotSet)?;
         Ok(now.saturating_add(ticks_for(lifetime, resolution)))
@@ -154,17 +154,17 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
         self.core.clock().resolution()
     }
 
-    /// The longest lifetime of an entry, in ticks: an entry may expire at up to `now + longest_lifetime`.
+    /// The longest lifetime of an entry, in ticks: an entry may expire at up to `now + lifetime_in_ticks`.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
     /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// filter.advance_to(1000);
-    /// filter.insert_until("a", 1000 + filter.longest_lifetime())?;
+    /// filter.insert_until("a", 1000 + filter.lifetime_in_ticks())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn longest_lifetime(&self) -> u64 {
+    pub fn lifetime_in_ticks(&self) -> u64 {
         self.core.clock().longest()
     }
 
@@ -173,11 +173,11 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// ```
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
     /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// assert_eq!(filter.end_bits(), 4);
+    /// assert_eq!(filter.expiry_bits(), 4);
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     #[must_use]
-    pub fn end_bits(&self) -> u32 {
+    pub fn expiry_bits(&self) -> u32 {
         self.core.shape().payload_bits
     }
 }

@@ -14,7 +14,7 @@ properties!(ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_t
 
 figures! {
     ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(15).build()?", a "filter" of "entries",
-    with now, with longest_lifetime, with resolution;
+    with now, with lifetime_in_ticks, with resolution;
     /// Those that have expired and are not swept yet count too. [`live_len`](Self::live_len) counts the live ones only.
     len;
     ///

@@ -42,7 +42,7 @@ use crate::table::face::traits::ExpiringTable;
 /// revoked.advance_to(noon / 300);
 ///
 /// let expiry_of_the_token = noon + 1000; // from the token itself
-/// let is_kept = revoked.keep_until("token-17", u64::div_ceil(expiry_of_the_token, 300))?; // `false`: it has passed
+/// let is_kept = revoked.insert_or_renew_until("token-17", u64::div_ceil(expiry_of_the_token, 300))?; // `false`: it has passed
 /// assert!(is_kept && revoked.contains("token-17"));
 ///
 /// revoked.advance_to((noon + 1200) / 300);
@@ -72,7 +72,7 @@ use crate::table::face::traits::ExpiringTable;
 /// refuses a request whose nonce it has seen within the window.
 ///
 /// ```
-/// use std::time::{Duration, SystemTime, UNIX_EPOCH};
+/// use std::time::{Duration, SystemTime};
 /// use concurrent_cuckoo_filter::ExpiringCuckooFilter;
 ///
 /// const WINDOW: Duration = Duration::from_secs(5 * 60);
@@ -89,13 +89,12 @@ use crate::table::face::traits::ExpiringTable;
 ///     if now.duration_since(made).map_or(true, |age| age > WINDOW) {
 ///         return Ok(false);
 ///     }
-///     nonces.advance_to(now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / TICK.as_secs());
-///     let end = nonces.expires_after(WINDOW)?;
+///     nonces.advance_to(nonces.tick_at(now)?);
 ///     // In one step: of many requests with this nonce, even at the same time, one passes.
-///     let is_new = nonces.insert_if_absent_until(nonce, end)?;
+///     let is_new = nonces.insert_if_absent_with_ttl(nonce, WINDOW)?;
 ///     if !is_new {
 ///         // Another nonce may look alike, and end sooner. This one must not count as new then: it was refused.
-///         nonces.keep_until(nonce, end)?;
+///         nonces.insert_or_renew_with_ttl(nonce, WINDOW)?;
 ///     }
 ///     Ok(is_new)
 /// }
@@ -138,7 +137,7 @@ use crate::table::face::traits::ExpiringTable;
 ///   just changed something in the same stripe, or the clock has moved.
 /// - Expired entries are free room. An insert that finds the buckets of its key full takes expired entries out
 ///   before it looks further. It is refused only if everything in its way is live. With
-///   [`WhenFull::ForgetOldest`](crate::WhenFull::ForgetOldest) it ends what would end first, in one step for all entries
+///   [`WhenFull::EvictOldest`](crate::WhenFull::EvictOldest) it ends what would end first, in one step for all entries
 ///   of a tick. Lookups during that step may give both answers for these entries alone.
 /// - No operation on a key allocates after construction, except what changes put aside while a save, a digest or an
 ///   `absorb` runs, and a thread's first wait for a lock. No code of the caller runs while a lock is held.
@@ -165,18 +164,18 @@ pub struct ExpiringCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
 impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     operation_on_a_key! {
         insert ExpiringInsertError
-        /// Adds an entry for the key, which is found for the whole [lifetime](Self::longest_lifetime) of the filter's
-        /// entries: until the tick `now + longest_lifetime`, by the clock at the moment when the entry is added.
+        /// Adds an entry for the key, which is found for the whole [lifetime](Self::lifetime_in_ticks) of the filter's
+        /// entries: until the tick `now + lifetime_in_ticks`, by the clock at the moment when the entry is added.
         ///
         /// It adds one even if the key has one already: see [`insert_until`](Self::insert_until), which takes an end of the
         /// entry's own. For keys that come again, use [`insert_if_absent`](Self::insert_if_absent) or
-        /// [`keep`](Self::keep).
+        /// [`insert_or_renew`](Self::insert_or_renew).
         ///
         /// Cost: that of an `insert_until`.
         ///
         /// # Errors
         /// [`ExpiringInsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called; [`ExpiringInsertError::Full`] or
-        /// [`ExpiringInsertError::TooManyCopies`] if there is no room. (With [`WhenFull::ForgetOldest`](crate::WhenFull), the
+        /// [`ExpiringInsertError::TooManyCopies`] if there is no room. (With [`WhenFull::EvictOldest`](crate::WhenFull), the
         /// [builder](crate::ExpiringBuilder::when_full) says when.) After an error nothing has changed.
         ///
         /// ```
@@ -198,7 +197,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     ///
     /// It adds one even if the key already has an entry: the filter is a multiset of pairs of a key and an end.
     /// Each pair is removed, or expires, on its own. To make one entry live longer, use
-    /// [`keep_until`](Self::keep_until).
+    /// [`insert_or_renew_until`](Self::insert_or_renew_until).
     ///
     /// Returns whether it was kept: `false` if the entry has already expired by the clock of the filter. (Your clock
     /// may be behind the filter's: compare it with [`now`](Self::now).)
@@ -210,9 +209,9 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Errors
     /// - [`ExpiringInsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called;
     /// - [`ExpiringInsertError::LifetimeTooLong`] if the end is further away than the [longest
-    ///   lifetime](Self::longest_lifetime);
+    ///   lifetime](Self::lifetime_in_ticks);
     /// - [`ExpiringInsertError::Full`] or [`ExpiringInsertError::TooManyCopies`] if there is no room;
-    /// - [`ExpiringInsertError::Forgotten`] if the filter has given up that tick, to make room
+    /// - [`ExpiringInsertError::Evicted`] if the filter has given up that tick, to make room
     ///   ([`when_full`](crate::ExpiringBuilder::when_full)).
     ///
     /// After an error nothing has changed. (Only an insert that forgets, and that others overtake, may be refused
@@ -241,8 +240,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.by_hash().insert_until(self.hash_one(key), expires_at)
     }
 
-    /// Adds an entry for the key, which is found for at least this long from now on. It expires at the tick that
-    /// [`expires_after`](Self::expires_after) returns, by the clock at the moment when the entry is added.
+    /// Adds an entry for the key, which is found for at least this long from now on: its time to live. It expires at the tick
+    /// that [`tick_after`](Self::tick_after) returns, by the clock at the moment when the entry is added.
     ///
     /// Cost: that of an [`insert_until`](Self::insert_until).
     ///
@@ -256,7 +255,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
     /// let absent = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
     /// absent.advance_to(28_000_000);
-    /// absent.insert_for("no such user", 5 * minute)?;
+    /// absent.insert_with_ttl("no such user", 5 * minute)?;
     /// absent.advance_to(28_000_005);
     /// assert!(absent.contains("no such user"), "some part of the first minute may have been over");
     /// absent.advance_to(28_000_006);
@@ -264,19 +263,18 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn insert_for<Q>(&self, key: &Q, lifetime: Duration) -> Result<(), ExpiringInsertError>
+    pub fn insert_with_ttl<Q>(&self, key: &Q, ttl: Duration) -> Result<(), ExpiringInsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        let ticks = ticks_for(lifetime, self.core.clock().resolution().ok_or(ExpiringInsertError::ResolutionUnknown)?);
-        self.add(self.hash_one(key), Until::After(ticks), IfPresent::Add).map(|_| ())
+        self.by_hash().insert_with_ttl(self.hash_one(key), ttl)
     }
 
     operation_on_a_key! {
         insert_if_absent ExpiringInsertError
         /// Adds an entry for the key unless the key has a live one:
-        /// [`insert_if_absent_until`](Self::insert_if_absent_until) with the whole [lifetime](Self::longest_lifetime).
+        /// [`insert_if_absent_until`](Self::insert_if_absent_until) with the whole [lifetime](Self::lifetime_in_ticks).
         /// Returns `true` if the key had no live entry.
         ///
         /// # Errors
@@ -330,8 +328,22 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         self.by_hash().insert_if_absent_until(self.hash_one(key), expires_at)
     }
 
-    /// Makes sure that the key is found for the whole [lifetime](Self::longest_lifetime) from now on:
-    /// [`keep_until`](Self::keep_until) with that end. A key that comes again lives on, and takes up one slot.
+    /// Adds an entry for the key, with this time to live, unless the key has a live one:
+    /// [`insert_if_absent_until`](Self::insert_if_absent_until), with the end of [`insert_with_ttl`](Self::insert_with_ttl).
+    ///
+    /// # Errors
+    /// As for `insert_with_ttl`.
+    #[inline]
+    pub fn insert_if_absent_with_ttl<Q>(&self, key: &Q, ttl: Duration) -> Result<bool, ExpiringInsertError>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.by_hash().insert_if_absent_with_ttl(self.hash_one(key), ttl)
+    }
+
+    /// Makes sure that the key is found for the whole [lifetime](Self::lifetime_in_ticks) from now on:
+    /// [`insert_or_renew_until`](Self::insert_or_renew_until) with that end. A key that comes again lives on, and takes up one slot.
     ///
     /// # Errors
     /// As for [`insert`](Self::insert).
@@ -341,18 +353,18 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// for now in 1000..1100 {
     ///     sessions.advance_to(now);
-    ///     sessions.keep("session-17")?; // seen once more
+    ///     sessions.insert_or_renew("session-17")?; // seen once more
     /// }
     /// assert_eq!(sessions.len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn keep<Q>(&self, key: &Q) -> Result<(), ExpiringInsertError>
+    pub fn insert_or_renew<Q>(&self, key: &Q) -> Result<(), ExpiringInsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.by_hash().keep(self.hash_one(key))
+        self.by_hash().insert_or_renew(self.hash_one(key))
     }
 
     /// Makes sure that the key is found until at least the tick `expires_at`, without a second entry where one is
@@ -376,18 +388,32 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// for now in 1000..1100 {
     ///     sessions.advance_to(now);
-    ///     sessions.keep_until("session-17", now + 10)?; // seen once more
+    ///     sessions.insert_or_renew_until("session-17", now + 10)?; // seen once more
     /// }
     /// assert_eq!(sessions.len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn keep_until<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, ExpiringInsertError>
+    pub fn insert_or_renew_until<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, ExpiringInsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.by_hash().keep_until(self.hash_one(key), expires_at)
+        self.by_hash().insert_or_renew_until(self.hash_one(key), expires_at)
+    }
+
+    /// Makes sure that the key is found for at least this long from now on:
+    /// [`insert_or_renew_until`](Self::insert_or_renew_until), with the end of [`insert_with_ttl`](Self::insert_with_ttl).
+    ///
+    /// # Errors
+    /// As for `insert_with_ttl`.
+    #[inline]
+    pub fn insert_or_renew_with_ttl<Q>(&self, key: &Q, ttl: Duration) -> Result<(), ExpiringInsertError>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.by_hash().insert_or_renew_with_ttl(self.hash_one(key), ttl)
     }
 
     operation_on_a_key! {
@@ -419,7 +445,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         ///
         /// **Remove only what was inserted and has not expired yet**, once for each insert. Otherwise a look-alike may have
         /// an entry, and would then lose it. If you cannot know whether the entry has expired, use
-        /// [`remove_until`](Self::remove_until), which does nothing then. (If a look-alike's entry ends sooner, the call
+        /// [`remove_expiring_at`](Self::remove_expiring_at), which does nothing then. (If a look-alike's entry ends sooner, the call
         /// removes that one, and the look-alike lives as long as your entry. So no live key is missed.)
         ///
         /// Cost: two cache lines read and one written, with one stripe locked for a few instructions.
@@ -447,18 +473,18 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(1000);
     /// revoked.insert_until("token-17", 1010)?;
-    /// assert!(!revoked.remove_until("token-17", 1009), "it has no such end");
-    /// assert!(revoked.remove_until("token-17", 1010));
+    /// assert!(!revoked.remove_expiring_at("token-17", 1009), "it has no such end");
+    /// assert!(revoked.remove_expiring_at("token-17", 1010));
     /// assert!(!revoked.contains("token-17"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn remove_until<Q>(&self, key: &Q, expires_at: u64) -> bool
+    pub fn remove_expiring_at<Q>(&self, key: &Q, expires_at: u64) -> bool
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.by_hash().remove_until(self.hash_one(key), expires_at)
+        self.by_hash().remove_expiring_at(self.hash_one(key), expires_at)
     }
 
     /// The tick at which the last live entry of the key expires; `None` if the key is definitely absent.
@@ -572,22 +598,49 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         self.0.add(hash, Until::Tick(expires_at), IfPresent::Refuse)
     }
 
-    /// [`keep`](ExpiringCuckooFilter::keep) by hash.
+    /// [`insert_or_renew`](ExpiringCuckooFilter::insert_or_renew) by hash.
     ///
     /// # Errors
-    /// Those of `keep`.
+    /// Those of `insert_or_renew`.
     #[inline]
-    pub fn keep(self, hash: u64) -> Result<(), ExpiringInsertError> {
+    pub fn insert_or_renew(self, hash: u64) -> Result<(), ExpiringInsertError> {
         self.0.add(hash, self.0.whole_lifetime(), IfPresent::Extend).map(|_| ())
     }
 
-    /// [`keep_until`](ExpiringCuckooFilter::keep_until) by hash.
+    /// [`insert_or_renew_until`](ExpiringCuckooFilter::insert_or_renew_until) by hash.
     ///
     /// # Errors
-    /// Those of `keep_until`.
+    /// Those of `insert_or_renew_until`.
     #[inline]
-    pub fn keep_until(self, hash: u64, expires_at: u64) -> Result<bool, ExpiringInsertError> {
+    pub fn insert_or_renew_until(self, hash: u64, expires_at: u64) -> Result<bool, ExpiringInsertError> {
         self.0.add(hash, Until::Tick(expires_at), IfPresent::Extend)
+    }
+
+    /// [`insert_with_ttl`](ExpiringCuckooFilter::insert_with_ttl) by hash.
+    ///
+    /// # Errors
+    /// Those of `insert_with_ttl`.
+    #[inline]
+    pub fn insert_with_ttl(self, hash: u64, ttl: Duration) -> Result<(), ExpiringInsertError> {
+        self.0.add(hash, self.0.until_after(ttl)?, IfPresent::Add).map(drop)
+    }
+
+    /// [`insert_if_absent_with_ttl`](ExpiringCuckooFilter::insert_if_absent_with_ttl) by hash.
+    ///
+    /// # Errors
+    /// Those of `insert_if_absent_with_ttl`.
+    #[inline]
+    pub fn insert_if_absent_with_ttl(self, hash: u64, ttl: Duration) -> Result<bool, ExpiringInsertError> {
+        self.0.add(hash, self.0.until_after(ttl)?, IfPresent::Refuse)
+    }
+
+    /// [`insert_or_renew_with_ttl`](ExpiringCuckooFilter::insert_or_renew_with_ttl) by hash.
+    ///
+    /// # Errors
+    /// Those of `insert_or_renew_with_ttl`.
+    #[inline]
+    pub fn insert_or_renew_with_ttl(self, hash: u64, ttl: Duration) -> Result<(), ExpiringInsertError> {
+        self.0.add(hash, self.0.until_after(ttl)?, IfPresent::Extend).map(drop)
     }
 
     /// [`contains`](ExpiringCuckooFilter::contains) by hash.
@@ -603,9 +656,9 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
         self.0.core.remove_first(hash)
     }
 
-    /// [`remove_until`](ExpiringCuckooFilter::remove_until) by hash.
+    /// [`remove_expiring_at`](ExpiringCuckooFilter::remove_expiring_at) by hash.
     #[inline]
-    pub fn remove_until(self, hash: u64, expires_at: u64) -> bool {
+    pub fn remove_expiring_at(self, hash: u64, expires_at: u64) -> bool {
         self.0.core.remove_until(hash, expires_at)
     }
 
@@ -630,6 +683,11 @@ impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
 
 impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     by_hash! {}
+
+    fn until_after(&self, ttl: Duration) -> Result<Until, ExpiringInsertError> {
+        let resolution = self.core.clock().resolution().ok_or(ExpiringInsertError::ResolutionUnknown)?;
+        Ok(Until::After(ticks_for(ttl, resolution)))
+    }
 
     fn whole_lifetime(&self) -> Until {
         Until::After(self.core.clock().longest())

@@ -6,7 +6,7 @@ use core::hash::{BuildHasher, Hash};
 use crate::error::insert::{InsertBatchError, MapletInsertError};
 use crate::filter::batch_key::BatchKey;
 use crate::filter::by_hash::ByHash;
-use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
+use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::batches::{add_absent, blocks, blocks_of_pairs};
 use crate::plan::batch::BLOCK;
 use crate::word::values::Values;
@@ -20,12 +20,12 @@ use crate::word::values::Values;
 /// A batch is not a transaction. Each of its keys is an operation of its own, with all the promises of the
 /// operation on a single key, and takes effect at some moment of the call. None of them allocates, except for what
 /// the answers are appended to. No lock is held while the iterator is asked for a key or an answer is passed on.
-impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
+impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// [`values`](Self::values) for many keys: calls `answer` with the values of each key, in order.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let segments = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
     /// segments.insert_batch([("apple", 3), ("pear", 9)])?;
     ///
     /// let mut to_be_read = 0;
@@ -45,32 +45,28 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// order.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let segments = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
     /// segments.insert("apple", 3)?;
     /// let mut found = Vec::new();
     /// segments.contains_batch(["apple", "pear"], &mut found);
     /// assert_eq!((found.len(), found[0]), (2, true));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn contains_batch<K: BatchKey<T> + Hash>(
-        &self,
-        keys: impl IntoIterator<Item = K>,
-        found: &mut impl Extend<bool>,
-    ) {
+    pub fn contains_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<bool>) {
         self.by_hash().contains_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
     }
 
-    /// [`insert`](Self::insert) for many pairs, in their order. Returns how many pairs there were.
+    /// [`insert`](Self::insert) for many pairs, in their order.
     ///
     /// # Errors
     /// [`InsertBatchError`] if a pair is refused. The error says which. Pairs after it may have been taken from the
     /// iterator, but none of them went in.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, MapletInsertError};
-    /// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
-    /// assert_eq!(segments.insert_batch([("apple", 3), ("pear", 9)])?, 2);
+    /// # use concurrent_cuckoo_filter::{CuckooMaplet, MapletInsertError};
+    /// let segments = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
+    /// segments.insert_batch([("apple", 3), ("pear", 9)])?;
     /// let error = segments.insert_batch([("plum", 3), ("fig", 16), ("date", 3)]).unwrap_err();
     /// assert!(matches!(error.error, MapletInsertError::ValueTooLarge { value: 16, .. }));
     /// assert_eq!(error.index, 1);
@@ -79,7 +75,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     pub fn insert_batch<K: BatchKey<T> + Hash>(
         &self,
         pairs: impl IntoIterator<Item = (K, u16)>,
-    ) -> Result<usize, InsertBatchError<MapletInsertError>> {
+    ) -> Result<(), InsertBatchError<MapletInsertError>> {
         self.by_hash().insert_batch(pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value)))
     }
 
@@ -90,8 +86,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// [`InsertBatchError`] if a pair is refused. The error says which. The pairs before it have had their answers.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let owners = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let owners = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
     /// let mut taken = Vec::new();
     /// assert_eq!(owners.insert_if_absent_batch([("job-1", 3), ("job-1", 9)], |had| taken.push(!had.is_empty()))?, 1);
     /// assert_eq!(taken, [false, true]);
@@ -110,8 +106,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// was one.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let segments = ConcurrentCuckooMaplet::<u64>::builder().capacity(1000).value_bits(4).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let segments = CuckooMaplet::<u64>::builder().capacity(1000).value_bits(4).build()?;
     /// segments.insert_batch([(&1, 3), (&2, 9)])?;
     /// let mut removed = Vec::new();
     /// segments.remove_batch([(&1, 3), (&2, 9), (&2, 9)], &mut removed);
@@ -121,35 +117,33 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     pub fn remove_batch<K: BatchKey<T> + Hash>(
         &self,
         pairs: impl IntoIterator<Item = (K, u16)>,
-        removed: &mut impl Extend<bool>,
+        removed: &mut Vec<bool>,
     ) {
         self.by_hash().remove_batch(pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value)), removed);
     }
 }
 
-impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooMaplet<T, S>> {
-    /// [`values_batch`](ConcurrentCuckooMaplet::values_batch) by hashes.
+impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
+    /// [`values_batch`](CuckooMaplet::values_batch) by hashes.
     pub fn values_batch(self, hashes: impl IntoIterator<Item = u64>, mut answer: impl FnMut(Values)) {
         self.0.core.values_batch(&mut blocks(hashes.into_iter()), &mut |answers| {
             answers.iter().copied().for_each(&mut answer);
         });
     }
 
-    /// [`contains_batch`](ConcurrentCuckooMaplet::contains_batch) by hashes.
-    pub fn contains_batch(self, hashes: impl IntoIterator<Item = u64>, found: &mut impl Extend<bool>) {
-        self.0
-            .core
-            .contains_batch(&mut blocks(hashes.into_iter()), &mut |answers| found.extend(answers.iter().copied()));
+    /// [`contains_batch`](CuckooMaplet::contains_batch) by hashes.
+    pub fn contains_batch(self, hashes: impl IntoIterator<Item = u64>, found: &mut Vec<bool>) {
+        self.0.core.contains_batch(&mut blocks(hashes.into_iter()), &mut |answers| found.extend_from_slice(answers));
     }
 
-    /// [`insert_batch`](ConcurrentCuckooMaplet::insert_batch) by hashes.
+    /// [`insert_batch`](CuckooMaplet::insert_batch) by hashes.
     ///
     /// # Errors
     /// Those of `insert_batch`.
     pub fn insert_batch(
         self,
         pairs: impl IntoIterator<Item = (u64, u16)>,
-    ) -> Result<usize, InsertBatchError<MapletInsertError>> {
+    ) -> Result<(), InsertBatchError<MapletInsertError>> {
         let values = Cell::new([0; BLOCK]);
         let mut too_large = None;
         let checked = pairs.into_iter().map_while(|(hash, value)| {
@@ -159,12 +153,12 @@ impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooMaplet<T, S>> {
         let inserted = self.0.core.insert_values_batch(&mut blocks_of_pairs(checked, &values), &values);
         match (inserted, too_large) {
             (Ok(inserted), Some(error)) => Err(InsertBatchError::new(inserted, error.into())),
-            (Ok(inserted), None) => Ok(inserted),
+            (Ok(_), None) => Ok(()),
             (Err(refused), _) => Err(refused.map()),
         }
     }
 
-    /// [`insert_if_absent_batch`](ConcurrentCuckooMaplet::insert_if_absent_batch) by hashes.
+    /// [`insert_if_absent_batch`](CuckooMaplet::insert_if_absent_batch) by hashes.
     ///
     /// # Errors
     /// Those of `insert_if_absent_batch`.
@@ -184,8 +178,8 @@ impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooMaplet<T, S>> {
         )
     }
 
-    /// [`remove_batch`](ConcurrentCuckooMaplet::remove_batch) by hashes.
-    pub fn remove_batch(self, pairs: impl IntoIterator<Item = (u64, u16)>, removed: &mut impl Extend<bool>) {
+    /// [`remove_batch`](CuckooMaplet::remove_batch) by hashes.
+    pub fn remove_batch(self, pairs: impl IntoIterator<Item = (u64, u16)>, removed: &mut Vec<bool>) {
         let values = Cell::new([0; BLOCK]);
         let mut pairs = pairs.into_iter();
         loop {
@@ -196,12 +190,12 @@ impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooMaplet<T, S>> {
                 (!too_large).then_some((hash, value))
             });
             self.0.core.remove_values_batch(&mut blocks_of_pairs(checked, &values), &values, &mut |answers| {
-                removed.extend(answers.iter().copied());
+                removed.extend_from_slice(answers);
             });
             if !too_large {
                 return;
             }
-            removed.extend([self.0.core.counters().removal(false)]);
+            removed.push(self.0.core.counters().removal(false));
         }
     }
 }

@@ -30,9 +30,9 @@ use crate::word::values::Values;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+/// use concurrent_cuckoo_filter::CuckooMaplet;
 ///
-/// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(100_000).value_bits(4).build()?;
+/// let segments = CuckooMaplet::<str>::builder().capacity(100_000).value_bits(4).build()?;
 /// let segments = Arc::new(segments);
 /// segments.insert("apple", 3)?; // segment 3 has it
 ///
@@ -46,7 +46,7 @@ use crate::word::values::Values;
 /// No maplet grows. Build it for the most that it will hold, or rebuild it. (A
 /// [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) takes the bits of a bucket's number from long fingerprints. Values
 /// leave too few bits for that.)
-pub struct ConcurrentCuckooMaplet<T: ?Sized, S = DefaultHashBuilder> {
+pub struct CuckooMaplet<T: ?Sized, S = DefaultHashBuilder> {
     pub(in crate::filter) core: Box<dyn MapletTable>,
     pub(in crate::filter) hasher: S,
     #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots state it"))]
@@ -56,7 +56,7 @@ pub struct ConcurrentCuckooMaplet<T: ?Sized, S = DefaultHashBuilder> {
 }
 
 /// The operations on keys.
-impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
+impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// Adds the value to those of the key, even if the key has it already.
     ///
     /// The maplet is a multiset of pairs: a pair that is inserted twice must be removed twice.
@@ -71,8 +71,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// [`MapletInsertError::TooManyCopies`] if there is no room. After an error nothing has changed.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, MapletInsertError};
-    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
+    /// # use concurrent_cuckoo_filter::{CuckooMaplet, MapletInsertError};
+    /// let shards = CuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
     /// shards.insert(&17, 5)?;
     /// assert!(shards.values(&17).contains(5));
     /// let error = shards.insert(&17, 8).unwrap_err();
@@ -106,8 +106,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// As for [`insert`](Self::insert).
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let owners = ConcurrentCuckooMaplet::<str>::builder().capacity(100).value_bits(8).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let owners = CuckooMaplet::<str>::builder().capacity(100).value_bits(8).build()?;
     /// assert!(owners.insert_if_absent("job-1", 17)?.is_empty(), "node 17 has it now");
     /// assert!(owners.insert_if_absent("job-1", 99)?.contains(17), "so node 99 learns who has it");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -137,9 +137,9 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// Cost: two cache lines of the table, and one of the stripes, which stay in the cache.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
     /// # let read = |_segment: u16, _key: &str| None::<String>;
-    /// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(100).value_bits(4).build()?;
+    /// let segments = CuckooMaplet::<str>::builder().capacity(100).value_bits(4).build()?;
     /// segments.insert("apple", 3)?;
     /// // This reads segment 3, and rarely another one without need.
     /// let found = segments.values("apple").into_iter().find_map(|segment| read(segment, "apple"));
@@ -165,8 +165,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         /// same. One thing differs: inserts of other threads can make it look again too.
         ///
         /// ```
-        /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-        /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
+        /// # use concurrent_cuckoo_filter::CuckooMaplet;
+        /// let shards = CuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
         /// shards.insert(&17, 5)?;
         /// assert!(shards.contains(&17));
         /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -181,8 +181,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let shards = CuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
     /// shards.insert(&17, 5)?;
     /// assert!(!shards.remove(&17, 4), "it has no such value");
     /// assert!(shards.remove(&17, 5));
@@ -212,8 +212,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// [`ValueTooLarge`] if `new` has too many bits. Nothing has changed then.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(100).value_bits(4).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let segments = CuckooMaplet::<str>::builder().capacity(100).value_bits(4).build()?;
     /// segments.insert("apple", 3)?;
     /// assert!(segments.replace("apple", 3, 7)?);
     /// assert!(!segments.replace("apple", 3, 7)?, "it has another one now");
@@ -234,8 +234,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// Cost: two cache lines, with one stripe locked.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let shards = CuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
     /// shards.insert(&17, 5)?;
     /// shards.insert(&17, 5)?;
     /// assert_eq!((shards.count(&17, 5), shards.count(&17, 6)), (2, 0));
@@ -263,8 +263,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     }
 }
 
-impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooMaplet<T, S>> {
-    /// [`insert`](ConcurrentCuckooMaplet::insert) by hash.
+impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
+    /// [`insert`](CuckooMaplet::insert) by hash.
     ///
     /// # Errors
     /// Those of `insert`.
@@ -274,7 +274,7 @@ impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooMaplet<T, S>> {
         self.0.core.insert_value(hash, value).map_err(MapletInsertError::from)
     }
 
-    /// [`insert_if_absent`](ConcurrentCuckooMaplet::insert_if_absent) by hash.
+    /// [`insert_if_absent`](CuckooMaplet::insert_if_absent) by hash.
     ///
     /// # Errors
     /// Those of `insert_if_absent`.
@@ -284,21 +284,21 @@ impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooMaplet<T, S>> {
         self.0.core.insert_value_if_absent(hash, value).map_err(MapletInsertError::from)
     }
 
-    /// [`values`](ConcurrentCuckooMaplet::values) by hash.
+    /// [`values`](CuckooMaplet::values) by hash.
     #[inline]
     #[must_use]
     pub fn values(self, hash: u64) -> Values {
         self.0.core.values(hash)
     }
 
-    /// [`contains`](ConcurrentCuckooMaplet::contains) by hash.
+    /// [`contains`](CuckooMaplet::contains) by hash.
     #[inline]
     #[must_use]
     pub fn contains(self, hash: u64) -> bool {
         self.0.core.contains(hash)
     }
 
-    /// [`remove`](ConcurrentCuckooMaplet::remove) by hash.
+    /// [`remove`](CuckooMaplet::remove) by hash.
     #[inline]
     pub fn remove(self, hash: u64, value: u16) -> bool {
         if self.0.check(value).is_err() {
@@ -307,7 +307,7 @@ impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooMaplet<T, S>> {
         self.0.core.remove_value(hash, value)
     }
 
-    /// [`replace`](ConcurrentCuckooMaplet::replace) by hash.
+    /// [`replace`](CuckooMaplet::replace) by hash.
     ///
     /// # Errors
     /// Those of `replace`.
@@ -317,7 +317,7 @@ impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooMaplet<T, S>> {
         Ok(self.0.check(old).is_ok() && self.0.core.replace_value(hash, old, new))
     }
 
-    /// [`count`](ConcurrentCuckooMaplet::count) by hash.
+    /// [`count`](CuckooMaplet::count) by hash.
     #[inline]
     #[must_use]
     pub fn count(self, hash: u64, value: u16) -> usize {
@@ -325,7 +325,7 @@ impl<T: ?Sized, S> ByHash<'_, ConcurrentCuckooMaplet<T, S>> {
     }
 }
 
-impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
+impl<T: ?Sized, S> CuckooMaplet<T, S> {
     by_hash! {}
 
     /// Whether the value has few enough bits.
@@ -335,7 +335,7 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
     }
 }
 
-impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
+impl<T: ?Sized, S> CuckooMaplet<T, S> {
     pub(in crate::filter) fn from_parts(core: Box<dyn MapletTable>, hasher: S, schema: Schema) -> Self {
         let value_bits = core.shape().payload_bits;
         Self { core, hasher, schema, value_bits, key: PhantomData }
@@ -349,8 +349,8 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
     /// never a value that the key did not have.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(1000).value_bits(3).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let shards = CuckooMaplet::<u64>::builder().capacity(1000).value_bits(3).build()?;
     /// shards.insert(&17, 5)?;
     /// shards.clear();
     /// assert!(shards.is_empty() && shards.values(&17).is_empty());

@@ -8,7 +8,7 @@ use crate::error::insert::InsertError;
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::growable::filter::GrowableCuckooFilter;
-use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
+use crate::filter::maplet::filter::CuckooMaplet;
 use crate::growth::table::{GrowingTable, Refusal};
 use crate::hasher::probe::probe;
 use crate::machine::memory::Pages;
@@ -260,7 +260,7 @@ absorbing! {
 }
 
 absorbing! {
-    ConcurrentCuckooMaplet made by "builder().capacity(1000).value_bits(4).build()?", with "", "part.insert(&7, 3)?;", "each pair of key and value":
+    CuckooMaplet made by "builder().capacity(1000).value_bits(4).build()?", with "", "part.insert(&7, 3)?;", "each pair of key and value":
     /// The values are added with their keys. Both filters must have the same number of [value
     /// bits](Self::value_bits).
 }

@@ -45,12 +45,12 @@ macro_rules! batches {
             pub fn contains_batch<K: BatchKey<T> + Hash>(
                 &self,
                 keys: impl IntoIterator<Item = K>,
-                found: &mut impl Extend<bool>,
+                found: &mut Vec<bool>,
             ) {
                 self.by_hash().contains_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
             }
 
-            /// [`insert`](Self::insert) for many keys, in their order. Returns how many there were.
+            /// [`insert`](Self::insert) for many keys, in their order.
             ///
             /// It adds a copy for each key. If the keys may repeat, use
             /// [`insert_if_absent_batch`](Self::insert_if_absent_batch). While a batch runs, [`len`](Self::len) may count
@@ -64,7 +64,8 @@ macro_rules! batches {
             #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
             #[doc = concat!("let filter = ", stringify!($Filter), "::<u64>::with_capacity(10_000);")]
             /// let keys: Vec<u64> = (0..1000).collect();
-            /// assert_eq!(filter.insert_batch(&keys)?, 1000);
+            /// filter.insert_batch(&keys)?;
+            /// assert_eq!(filter.len(), 1000);
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             ///
@@ -83,7 +84,7 @@ macro_rules! batches {
             pub fn insert_batch<K: BatchKey<T> + Hash>(
                 &self,
                 keys: impl IntoIterator<Item = K>,
-            ) -> Result<usize, InsertBatchError<$Error>> {
+            ) -> Result<(), InsertBatchError<$Error>> {
                 self.by_hash().insert_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)))
             }
 
@@ -105,7 +106,7 @@ macro_rules! batches {
             pub fn insert_if_absent_batch<K: BatchKey<T> + Hash>(
                 &self,
                 keys: impl IntoIterator<Item = K>,
-                added: &mut impl Extend<bool>,
+                added: &mut Vec<bool>,
             ) -> Result<usize, InsertBatchError<$Error>> {
                 self.by_hash().insert_if_absent_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), added)
             }
@@ -130,7 +131,7 @@ macro_rules! batches {
             pub fn remove_batch<K: BatchKey<T> + Hash>(
                 &self,
                 keys: impl IntoIterator<Item = K>,
-                removed: &mut impl Extend<bool>,
+                removed: &mut Vec<bool>,
             ) {
                 self.by_hash().remove_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), removed);
             }

@@ -7,7 +7,7 @@ use crate::error::memory::OutOfMemory;
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::growable::filter::GrowableCuckooFilter;
-use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
+use crate::filter::maplet::filter::CuckooMaplet;
 use crate::hasher::probe::probe;
 use crate::table::image::images::Imaged;
 
@@ -71,13 +71,13 @@ digest! {
 }
 
 digest! {
-    ConcurrentCuckooMaplet of Maplet:
+    CuckooMaplet of Maplet:
     /// The digest depends on the values: a key with another value is another pair.
     ///
     /// ```
-    /// use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// use concurrent_cuckoo_filter::CuckooMaplet;
     ///
-    /// let maplet = ConcurrentCuckooMaplet::<u64>::builder().capacity(1000).value_bits(4).build()?;
+    /// let maplet = CuckooMaplet::<u64>::builder().capacity(1000).value_bits(4).build()?;
     /// maplet.insert(&7, 3)?;
     /// let before = maplet.digest()?;
     /// maplet.replace(&7, 3, 4)?;

@@ -47,20 +47,18 @@ macro_rules! operations_on_hashes {
             }
 
             #[doc = concat!("[`contains_batch`](", stringify!($Filter), "::contains_batch) by hashes.")]
-            pub fn contains_batch(self, hashes: impl IntoIterator<Item = u64>, found: &mut impl Extend<bool>) {
+            pub fn contains_batch(self, hashes: impl IntoIterator<Item = u64>, found: &mut Vec<bool>) {
                 let hashes = hashes.into_iter().map($Filter::<T, S>::prepared);
-                self.0.core.contains_batch(&mut blocks(hashes), &mut |answers| found.extend(answers.iter().copied()));
+                self.0.core.contains_batch(&mut blocks(hashes), &mut |answers| found.extend_from_slice(answers));
             }
 
             #[doc = concat!("[`insert_batch`](", stringify!($Filter), "::insert_batch) by hashes.")]
             ///
             /// # Errors
             /// Those of `insert_batch`.
-            pub fn insert_batch(
-                self,
-                hashes: impl IntoIterator<Item = u64>,
-            ) -> Result<usize, InsertBatchError<$Error>> {
-                self.0.core.insert_batch(&mut blocks(hashes.into_iter().map($Filter::<T, S>::prepared)))
+            pub fn insert_batch(self, hashes: impl IntoIterator<Item = u64>) -> Result<(), InsertBatchError<$Error>> {
+                let hashes = hashes.into_iter().map($Filter::<T, S>::prepared);
+                self.0.core.insert_batch(&mut blocks(hashes)).map(drop)
             }
 
             #[doc = concat!("[`insert_if_absent_batch`](", stringify!($Filter), "::insert_if_absent_batch) by hashes.")]
@@ -70,7 +68,7 @@ macro_rules! operations_on_hashes {
             pub fn insert_if_absent_batch(
                 self,
                 hashes: impl IntoIterator<Item = u64>,
-                added: &mut impl Extend<bool>,
+                added: &mut Vec<bool>,
             ) -> Result<usize, InsertBatchError<$Error>> {
                 let core = &self.0.core;
                 let hashes = hashes.into_iter().map(|hash| ($Filter::<T, S>::prepared(hash), ()));
@@ -79,16 +77,16 @@ macro_rules! operations_on_hashes {
                     |hashes| core.prefetch(hashes),
                     |hash, ()| {
                         let is_new = core.insert_if_absent(hash)?;
-                        added.extend([is_new]);
+                        added.push(is_new);
                         Ok(is_new)
                     },
                 )
             }
 
             #[doc = concat!("[`remove_batch`](", stringify!($Filter), "::remove_batch) by hashes.")]
-            pub fn remove_batch(self, hashes: impl IntoIterator<Item = u64>, removed: &mut impl Extend<bool>) {
+            pub fn remove_batch(self, hashes: impl IntoIterator<Item = u64>, removed: &mut Vec<bool>) {
                 let hashes = hashes.into_iter().map($Filter::<T, S>::prepared);
-                self.0.core.remove_batch(&mut blocks(hashes), &mut |answers| removed.extend(answers.iter().copied()));
+                self.0.core.remove_batch(&mut blocks(hashes), &mut |answers| removed.extend_from_slice(answers));
             }
         }
     };

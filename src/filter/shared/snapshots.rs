@@ -11,7 +11,7 @@ use crate::error::memory::OutOfMemory;
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::growable::filter::GrowableCuckooFilter;
-use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
+use crate::filter::maplet::filter::CuckooMaplet;
 use crate::hasher::probe::probe;
 use crate::snapshot::file;
 use crate::snapshot::format::Saved;
@@ -170,7 +170,7 @@ macro_rules! snapshots {
             /// let mut snapshot = Vec::new();
             /// save.write_to(&mut snapshot)?;
             ///
-            /// let loaded = Loader::<Revoked, _>::new(hasher, 1 << 20).read(&snapshot[..])?;
+            /// let loaded = Loader::<Revoked, _>::new(hasher, 1 << 20).load(&snapshot[..])?;
             /// assert_eq!(loaded.position, Some(17));
             /// # }
             /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -209,7 +209,7 @@ macro_rules! snapshots {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             pub fn load(from: impl io::Read, hasher: S, memory_limit: usize) -> Result<Self, LoadError> {
-                Ok(Loader::<Self, S>::new(hasher, memory_limit).read(from)?.filter)
+                Ok(Loader::<Self, S>::new(hasher, memory_limit).load(from)?.filter)
             }
 
             /// Reads a snapshot from a file, as [`load`](Self::load) does. Needs the feature `snapshot`.
@@ -232,7 +232,7 @@ macro_rules! snapshots {
                 hasher: S,
                 memory_limit: usize,
             ) -> Result<Self, LoadPathError> {
-                Ok(Loader::<Self, S>::new(hasher, memory_limit).read_path(path)?.filter)
+                Ok(Loader::<Self, S>::new(hasher, memory_limit).load_from_path(path)?.filter)
             }
 
             /// Returns the schema, which this filter's snapshots contain: the name that the builder was given, or the
@@ -282,7 +282,7 @@ macro_rules! snapshots {
         /// Deserializes a filter from the bytes of a snapshot, checked as by [`load`](Self::load). It is for hashers
         /// whose default is always the same. Needs the feature `serde`.
         ///
-        /// With any other hasher this does not compile. [`SameByDefault`](crate::SameByDefault) shows the way that
+        /// With any other hasher this does not compile. [`StableDefault`](crate::StableDefault) shows the way that
         /// does, a [`Loader`].
         ///
         /// **There is no memory limit, except by the bytes.** No table is allocated before its bytes are there. So
@@ -291,7 +291,7 @@ macro_rules! snapshots {
         /// come on top, in a format without bytes, such as JSON, up to three times. A growable filter that was loaded in
         /// this way can grow without a limit. If that is too much, use a `Loader`, which takes a limit.
         #[cfg(feature = "serde")]
-        impl<'de, T: ?Sized, S: crate::SameByDefault> serde::Deserialize<'de> for $Filter<T, S> {
+        impl<'de, T: ?Sized, S: crate::StableDefault> serde::Deserialize<'de> for $Filter<T, S> {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 use serde::de::DeserializeSeed;
 
@@ -311,7 +311,7 @@ snapshots! {
 }
 
 snapshots! {
-    ConcurrentCuckooMaplet of Box<dyn crate::table::face::traits::MapletTable>,
+    CuckooMaplet of Box<dyn crate::table::face::traits::MapletTable>,
     with "let revoked = Revoked::builder_with_hasher(hasher.clone()).capacity(1000).value_bits(4).build()?;\nrevoked.insert(\"token-17\", 3)?;":
     saved:
     /// The snapshot is `73 + schema + 8 · buckets` bytes long, with the length of the schema in bytes. The values are

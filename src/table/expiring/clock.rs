@@ -37,7 +37,7 @@ pub enum WhenFull {
     #[default]
     Refuse,
     /// The entries that would end first end at once, a whole tick at a time, and the insert goes on.
-    ForgetOldest,
+    EvictOldest,
 }
 
 /// The clock of a table.
@@ -323,7 +323,7 @@ impl Clock {
         let Reading { now, ahead, .. } = self.read();
         let now = now.expect("ticks were ended early, so one is known");
         let lifetime = until.ticks_from(now);
-        ExpiringInsertError::Forgotten { expires_at: now.saturating_add(lifetime), up_to: now.saturating_add(ahead) }
+        ExpiringInsertError::Evicted { expires_at: now.saturating_add(lifetime), up_to: now.saturating_add(ahead) }
     }
 
     /// How far `swept` may lag behind so that entries with the longest lifetime are admitted.

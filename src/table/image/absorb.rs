@@ -170,7 +170,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                     let until = Until::Since { tick, ticks };
                     match self.add_until(self.layout(), item.with(self.layout, 0), until, IfPresent::Add) {
                         // This table has ended that tick early, so the entry goes like its own.
-                        Err(ExpiringInsertError::Forgotten { .. }) => {
+                        Err(ExpiringInsertError::Evicted { .. }) => {
                             _ = clock.tallies.forgotten.fetch_add(1, Ordering::Relaxed)
                         }
                         added => *copies += u64::from(added?),

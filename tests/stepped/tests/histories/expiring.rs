@@ -108,7 +108,7 @@ impl Specification for Multiset {
         };
         let refusal_is_due = |end: u64, error| match error {
             ExpiringInsertError::LifetimeTooLong { now, .. } => ticks(end).is_none() && now == before.now,
-            ExpiringInsertError::Forgotten { expires_at, up_to, .. } => {
+            ExpiringInsertError::Evicted { expires_at, up_to, .. } => {
                 gone(end) && (expires_at, up_to) == (end, before.now + before.ahead)
             }
             // A dead entry needs no room.
