@@ -101,8 +101,6 @@ const END: u64 = NOW + 10;
 /// are an end.
 fn expiring(slots: usize) -> Expiring {
     let builder = Expiring::builder_with_hasher(HASH).capacity(slots).lifetime_in_ticks(15);
-    #[cfg(feature = "huge-pages")]
-    let builder = builder.huge_pages(false);
     let filter = builder.build().expect("a valid filter");
     assert_eq!((filter.slots_per_bucket(), filter.fingerprint_bits(), filter.expiry_bits()), (4, 13, 4));
     filter.advance_to(NOW);
@@ -127,8 +125,6 @@ fn expiring_to_half() -> &'static Subject<Expiring> {
 /// And keys with numbers from `from` on.
 fn growable(mixed: bool, from: u64) -> &'static Subject<Growable> {
     let builder = Growable::builder_with_hasher(HASH).capacity(4 * OPERATIONS);
-    #[cfg(feature = "huge-pages")]
-    let builder = builder.huge_pages(false);
     let filter = builder.build().expect("a valid filter");
     // From here on, all buckets have as many slots until the next doubling.
     filter.reserve((if mixed { 6 } else { 4 }) * OPERATIONS).expect("there is memory");

@@ -172,7 +172,7 @@ fn parts(all: u64, rounds: usize) {
             };
             let fill =
                 |filter: &Filter, nth| filter.by_hash().insert_batch(share(threads, nth)).expect("there is room");
-            together.push(speed(&|nth| _ = fill(&whole, nth)));
+            together.push(speed(&|nth| fill(&whole, nth)));
             let digest = whole.digest().expect("memory for it");
             whole.clear();
             in_parts.push(speed(&|nth| {

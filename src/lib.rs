@@ -84,7 +84,6 @@
 //! | `snapshot` | `save` and `load`, to and from readers, writers and files |
 //! | `stable-hash` | `StableHashBuilder`, a keyed hasher (SipHash-1-3) with the same output everywhere |
 //! | `serde` | filters serialize as snapshots; so does `Stats` |
-//! | `huge-pages` | large tables on pages of 2 MiB, on Linux |
 //!
 //! # Guide
 //!
@@ -162,7 +161,7 @@ pub use filter::maplet::builder::MapletBuilder;
 pub use filter::maplet::filter::CuckooMaplet;
 #[cfg(feature = "snapshot")]
 pub use filter::snapshot_info::SnapshotInfo;
-pub use filter::stats::Stats;
+pub use filter::stats::{ExpiryStats, Stats};
 pub use hasher::default::{DefaultHashBuilder, DefaultHasher};
 #[cfg(feature = "stable-hash")]
 pub use hasher::stable::{StableHashBuilder, StableHasher};

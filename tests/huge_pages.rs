@@ -1,5 +1,5 @@
-//! The feature `huge-pages`: `cargo test --features huge-pages --test huge_pages`.
-#![cfg(all(feature = "huge-pages", target_os = "linux"))]
+//! Huge pages, which a builder asks for.
+#![cfg(target_os = "linux")]
 
 use std::fs;
 use std::path::Path;

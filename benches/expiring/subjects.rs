@@ -90,8 +90,6 @@ impl Kind {
 pub(crate) fn expiring(capacity: usize, rate: f64, ticks: u64) -> Expiring {
     let builder =
         Expiring::builder_with_hasher(HASH).capacity(capacity).false_positive_rate(rate).lifetime_in_ticks(ticks);
-    #[cfg(feature = "huge-pages")]
-    let builder = builder.huge_pages(false);
     builder.build().expect("a valid filter")
 }
 

@@ -146,7 +146,7 @@ impl Plan {
     }
 
     pub(crate) fn of(classes: Classes, first: usize, encoding: Option<Encoding>) -> Self {
-        Self { classes, first, encoding, pages: Pages::DEFAULT, memory_limit: usize::MAX, memory_of_caller: 0 }
+        Self { classes, first, encoding, pages: Pages::Usual, memory_limit: usize::MAX, memory_of_caller: 0 }
     }
 
     /// The plan that a snapshot declares, if there is such a one.

@@ -187,7 +187,7 @@ fn compare(filter: &Filter, operations: &[Operation]) {
     if let Some(now) = filter.now() {
         filter.advance_to(now);
         filter.advance_to(now);
-        assert_eq!((filter.len(), filter.stats().oldest_unswept), (model.len(), None));
+        assert_eq!((filter.len(), filter.stats().expiry.unwrap().oldest_unswept), (model.len(), None));
     }
 }
 
@@ -227,7 +227,7 @@ fn in_a_full_table_too() {
         }
         assert_eq!(filter.live_len(), model.len());
     }
-    assert!(refused > 0 && filter.stats().expired > 0);
+    assert!(refused > 0 && filter.stats().expiry.unwrap().expired > 0);
 }
 
 /// A large table is swept little by little. Until then it has dead entries, which no lookup finds.

@@ -244,7 +244,7 @@ fn use_expiring(filter: &Expiring) {
                 assert_eq!(filter.advance_to(now - 1), Advance::Behind { by: 1 });
             }
             // One call sweeps a table as small as this.
-            assert_eq!((filter.len(), filter.stats().oldest_unswept), (live, None));
+            assert_eq!((filter.len(), filter.stats().expiry.unwrap().oldest_unswept), (live, None));
         }
         None => {
             assert!(filter.is_empty(), "nothing can have an end yet");

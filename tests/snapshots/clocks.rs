@@ -122,7 +122,7 @@ fn a_clock_behind_is_said_and_a_new_one_keeps_lifetimes() {
             assert_eq!(loaded.advance_to(tick), Advance::Behind { by: saved_at - tick });
         }
         assert_eq!((loaded.now(), loaded.live_len()), (Some(saved_at), 14), "nothing expires");
-        assert_eq!(loaded.stats().clock_steps_back, saved_at.min(40));
+        assert_eq!(loaded.stats().expiry.unwrap().clock_steps_back, saved_at.min(40));
 
         for began in [0, 3, 1 << 40] {
             let mut loaded = load_expiring(&bytes).unwrap();
@@ -170,8 +170,11 @@ fn what_died_and_was_not_swept_when_it_was_saved_stays_dead() {
             filter.advance_to(tick);
             let bytes = saved_expiring(&filter);
             let saved = load_expiring(&bytes).unwrap();
-            let (stats, oldest) = (saved.stats(), filter.stats().oldest_unswept);
-            assert_eq!((stats.oldest_unswept, stats.len, saved.now()), (oldest, filter.len(), Some(tick)));
+            let (stats, oldest) = (saved.stats(), filter.stats().expiry.unwrap().oldest_unswept);
+            assert_eq!(
+                (stats.expiry.as_ref().unwrap().oldest_unswept, stats.len, saved.now()),
+                (oldest, filter.len(), Some(tick))
+            );
             assert_eq!(saved_expiring(&saved), bytes);
             lagged += usize::from(oldest.is_some() && stats.len > saved.live_len());
             for way in ways(16) {
@@ -211,5 +214,5 @@ fn a_filter_that_has_forgotten_goes_on_forgetting_when_it_is_loaded() {
     assert!(loaded.contains(&held));
     let held = (held + 1..).find(|key| loaded.insert_until(key, NOW + 9).is_err()).unwrap();
     loaded.insert_until(&held, NOW + 10).expect("it still forgets");
-    assert_eq!((loaded.live_len(), loaded.stats().forgotten_early_by), (1, 5));
+    assert_eq!((loaded.live_len(), loaded.stats().expiry.unwrap().evicted_early_by), (1, 5));
 }

@@ -176,8 +176,8 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// With [`WhenFull::EvictOldest`], **what would end first goes first, a whole tick at a time**: all entries of the
     /// earliest tick in the way of the new entry, and of all ticks before it, end at once, as if the clock had reached
     /// that tick. All others keep their ends, and [`now`](ExpiringCuckooFilter::now) stays.
-    /// [`Stats::forgotten_early_by`](crate::Stats::forgotten_early_by) says by how many ticks entries ended too early,
-    /// [`Stats::forgotten`](crate::Stats::forgotten) how many entries were dropped for it.
+    /// [`ExpiryStats::evicted_early_by`](crate::ExpiryStats::evicted_early_by) says by how many ticks entries ended too early,
+    /// [`ExpiryStats::evicted`](crate::ExpiryStats::evicted) how many entries were dropped for it.
     ///
     /// Until the clock has reached a tick that was forgotten, an entry that would expire at that tick or earlier is
     /// refused with [`ExpiringInsertError::Evicted`](crate::ExpiringInsertError::Evicted), and
@@ -208,7 +208,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     ///     }
     /// }
     /// assert!((9200..10_000).all(|key| recent.contains(&key)), "the last 8 ticks");
-    /// let early_by = recent.stats().forgotten_early_by;
+    /// let early_by = recent.stats().expiry.unwrap().evicted_early_by;
     /// assert!((1..=6).contains(&early_by), "{early_by}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

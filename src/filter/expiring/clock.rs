@@ -16,7 +16,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// function](crate::guide::expiry#clocks) turn times into ticks, and check them.
     ///
     /// The first call starts the clock. A tick that is not after now changes nothing. A tick before now is also
-    /// counted ([`Stats::clock_steps_back`](crate::Stats::clock_steps_back)); that happens now and then where
+    /// counted ([`ExpiryStats::clock_steps_back`](crate::ExpiryStats::clock_steps_back)); that happens now and then where
     /// several threads read a clock around the end of a tick. Many threads may call this, as often as they like.
     ///
     /// Cost: three loads where nothing is due. While expired entries are left, each call sweeps a thousandth of the

@@ -119,13 +119,13 @@ use crate::table::face::traits::ExpiringTable;
 ///
 /// - *The clock goes back*, or starts at 0 in each process: nothing comes back to life. Nothing expires either
 ///   until the clock has caught up. `advance_to` then returns [`Advance::Behind`](crate::Advance::Behind), and
-///   [`Stats::clock_steps_back`](crate::Stats::clock_steps_back) counts it. If the clock will not catch up, call
+///   [`ExpiryStats::clock_steps_back`](crate::ExpiryStats::clock_steps_back) counts it. If the clock will not catch up, call
 ///   [`restart_clock`](Self::restart_clock): each entry keeps the rest of its lifetime.
 /// - *The clock stands still*: nothing expires, and entries that were to end much later than now are refused
 ///   ([`ExpiringInsertError::LifetimeTooLong`]). The error names the tick that the filter takes for now.
 /// - *The clock jumps ahead* by the longest lifetime or more: all entries expire, and none comes back.
 ///   [`Advance::Forward`](crate::Advance::Forward) says by how much the clock moved, and
-///   [`Stats::clock_jumps`](crate::Stats::clock_jumps) counts it. That comes too late: [check the
+///   [`ExpiryStats::clock_jumps`](crate::ExpiryStats::clock_jumps) counts it. That comes too late: [check the
 ///   time](crate::guide::expiry#clocks) before. If it was a mistake, load the last snapshot or rebuild the filter.
 ///
 /// # What concurrent callers may observe

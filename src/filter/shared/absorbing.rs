@@ -72,7 +72,7 @@ trait AbsorbingTable: OneTable + Sized {
 impl<C: AbsorbingTable> Absorbing for C {
     fn another(&self) -> Result<Self, BuildError> {
         let table = self.table();
-        let plan = TablePlan::new(table.shape(), table.buckets(), Pages::DEFAULT);
+        let plan = TablePlan::new(table.shape(), table.buckets(), Pages::Usual);
         self.empty(plan).ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(table.buckets()) })
     }
 
