@@ -23,8 +23,8 @@ impl OutOfMemory {
 impl fmt::Display for OutOfMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "no memory to keep the buckets that change while the filter is saved or digested; try again, with more memory \
-             or fewer changes",
+            "no memory to keep the buckets that change while the filter is saved or digested; try again, with more memory, \
+             fewer changes or a faster writer of the save",
         )
     }
 }
