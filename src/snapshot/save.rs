@@ -24,7 +24,7 @@ use crate::table::image::images::Images;
 /// It also sets the word that it changes aside, which takes 16 to 64 bytes for each bucket that is changed for the
 /// first time.
 ///
-/// It takes along two things of the caller's own, which [`Loader::read`](crate::Loader::read) returns: a
+/// It takes along two things of the caller's own, which [`Loader::load`](crate::Loader::load) returns: a
 /// [position](Self::position) and an [attachment](Self::attachment).
 ///
 /// ```

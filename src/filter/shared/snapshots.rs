@@ -185,7 +185,7 @@ macro_rules! snapshots {
             /// Reads a snapshot into a new filter of at most `memory_limit` bytes. Needs the feature `snapshot`.
             ///
             /// `hasher` must be the one with which the snapshot was made. Everything that is read is checked, and
-            /// nothing larger than `memory_limit` is allocated: [`Loader::read`] says what that means. A [`Loader`]
+            /// nothing larger than `memory_limit` is allocated: [`Loader::load`] says what that means. A [`Loader`]
             /// also takes a schema other than the name of the key type, and returns the position and the attachment.
             ///
             $(#[$load])*
