@@ -67,8 +67,6 @@ impl<K: Key, S: BuildHasher> Filter<K, S> {
         S: 'static,
     {
         let builder = ConcurrentCuckooFilter::builder_with_hasher(hasher).capacity(bytes / 8 * 5 * 95 / 100);
-        #[cfg(feature = "huge-pages")]
-        let builder = builder.huge_pages(false);
         let filter = builder.build().expect("a valid filter");
         let len = filter.slots() as u64 * 9 / 10;
         (0..len).for_each(|number| filter.insert(&K::of(number)).expect("room"));

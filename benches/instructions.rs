@@ -101,10 +101,8 @@ const END: u64 = NOW + 10;
 /// are an end.
 fn expiring(slots: usize) -> Expiring {
     let builder = Expiring::builder_with_hasher(HASH).capacity(slots).lifetime_in_ticks(15);
-    #[cfg(feature = "huge-pages")]
-    let builder = builder.huge_pages(false);
     let filter = builder.build().expect("a valid filter");
-    assert_eq!((filter.slots_per_bucket(), filter.fingerprint_bits(), filter.end_bits()), (4, 13, 4));
+    assert_eq!((filter.slots_per_bucket(), filter.fingerprint_bits(), filter.expiry_bits()), (4, 13, 4));
     filter.advance_to(NOW);
     filter
 }
@@ -127,8 +125,6 @@ fn expiring_to_half() -> &'static Subject<Expiring> {
 /// And keys with numbers from `from` on.
 fn growable(mixed: bool, from: u64) -> &'static Subject<Growable> {
     let builder = Growable::builder_with_hasher(HASH).capacity(4 * OPERATIONS);
-    #[cfg(feature = "huge-pages")]
-    let builder = builder.huge_pages(false);
     let filter = builder.build().expect("a valid filter");
     // From here on, all buckets have as many slots until the next doubling.
     filter.reserve((if mixed { 6 } else { 4 }) * OPERATIONS).expect("there is memory");
@@ -267,7 +263,7 @@ mod counted {
         batched_lookup_hit: present => found_in_batch, ALL;
         batched_lookup_miss: absent => found_in_batch, NONE;
         batched_lookup_half_hits: either => found_in_batch, HALF;
-        batched_insert_to_half: to_half => |filter: &Filter, keys: &[u64]| filter.insert_batch(keys).unwrap_or(0), ALL;
+        batched_insert_to_half: to_half => |filter: &Filter, keys: &[u64]| filter.insert_batch(keys).map_or(0, |()| keys.len()), ALL;
         batched_remove: present => removed_in_batch, ALL;
         insert_to_half: to_half => each(|filter, key| filter.insert(key).is_ok()), ALL;
         insert_85_to_90: to_90 => each(|filter, key| filter.insert(key).is_ok()), ALL;
@@ -283,7 +279,7 @@ mod counted {
         expiring_batched_lookup_hit: expiring_at_90(0) => live_in_batch, ALL;
         expiring_batched_lookup_miss: expiring_at_90(ABSENT) => live_in_batch, NONE;
         expiring_insert_to_half: expiring_to_half() => each_of(|filter: &Expiring, key| filter.insert_until(key, END).is_ok()), ALL;
-        expiring_remove: expiring_at_90(0) => each_of(|filter: &Expiring, key| filter.remove_until(key, END)), ALL;
+        expiring_remove: expiring_at_90(0) => each_of(|filter: &Expiring, key| filter.remove_expiring_at(key, END)), ALL;
     }
 
     operations_of! { growable_operations, Growable, growable;

@@ -15,7 +15,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, ConcurrentCuckooMaplet};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, CuckooMaplet};
 use dashmap::DashMap;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -36,7 +36,7 @@ const PLACES: usize = 16;
 const SUBJECTS: usize = 11;
 
 type Filter = ConcurrentCuckooFilter<u64, RandomState>;
-type Maplet = ConcurrentCuckooMaplet<u64, RandomState>;
+type Maplet = CuckooMaplet<u64, RandomState>;
 
 /// The place of a key, by its number.
 fn place(number: u64) -> u16 {
@@ -92,14 +92,14 @@ fn maplet(keys: u64, rate: f64) -> Maplet {
     let builder = Maplet::builder_with_hasher(HASH).capacity(keys as usize).value_bits(4).false_positive_rate(rate);
     let maplet = builder.build().expect("a valid maplet");
     let pairs = (0..keys).map(|number| (HASH.hash_one(key(number)), place(number)));
-    assert_eq!(maplet.insert_hash_batch(pairs), Ok(keys as usize));
+    assert_eq!(maplet.by_hash().insert_batch(pairs), Ok(()));
     maplet
 }
 
 fn filter(keys: impl Iterator<Item = u64>, capacity: usize, rate: f64) -> Filter {
     let builder = Filter::builder_with_hasher(HASH).capacity(capacity).false_positive_rate(rate);
     let filter = builder.build().expect("a valid filter");
-    filter.insert_hash_batch(keys.map(|number| HASH.hash_one(key(number)))).expect("room for as many");
+    filter.by_hash().insert_batch(keys.map(|number| HASH.hash_one(key(number)))).expect("room for as many");
     filter
 }
 
@@ -219,7 +219,7 @@ fn main() {
     let map: DashMap<u64, u16, RandomState> = DashMap::with_capacity_and_hasher(keys as usize, HASH);
     (0..keys).for_each(|number| _ = map.insert(key(number), place(number)));
 
-    let of_filters = |hash: u64| mask(|place| filters[place].contains_hash(hash));
+    let of_filters = |hash: u64| mask(|place| filters[place].by_hash().contains(hash));
     let of_blooms = |hash: u64| mask(|place| blooms[place].contains_hash(hash));
     let in_filter = |filter: &Filter| bits(filter.memory_usage(), keys);
     let found_in = |maplet: &Maplet| share_found(|key| !maplet.values(&key).is_empty());

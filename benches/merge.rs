@@ -20,7 +20,7 @@ use std::thread;
 use std::time::Instant;
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter};
 use support::clock::own_time;
 use support::hash::HASH;
 use support::keys::key;
@@ -28,7 +28,7 @@ use support::options::Options;
 use support::report::{Spread, align};
 
 type Filter = ConcurrentCuckooFilter<u64, RandomState>;
-type Maplet = ConcurrentCuckooMaplet<u64, RandomState>;
+type Maplet = CuckooMaplet<u64, RandomState>;
 type Expiring = ExpiringCuckooFilter<u64, RandomState>;
 
 /// Wall-clock time, for the work of several threads.
@@ -67,27 +67,28 @@ struct Subject {
 fn absorb(half: u64, rate: f64) -> f64 {
     let [sum, other] = [0, half].map(|from| {
         let filter = filter(2 * half, rate);
-        filter.insert_hash_batch(hashes(from, from + half)).expect("there is room");
+        filter.by_hash().insert_batch(hashes(from, from + half)).expect("there is room");
         filter
     });
     let time = own_seconds(|| sum.absorb(&other).expect("there is room"));
     assert_eq!(sum.len() as u64, 2 * half);
-    assert!(hashes(0, 2 * half).step_by(997).all(|hash| sum.contains_hash(hash)));
+    assert!(hashes(0, 2 * half).step_by(997).all(|hash| sum.by_hash().contains(hash)));
     time
 }
 
 fn insert(half: u64) -> f64 {
     let sum = filter(2 * half, 0.001);
-    sum.insert_hash_batch(hashes(0, half)).expect("there is room");
-    own_seconds(|| sum.insert_hash_batch(hashes(half, 2 * half)).expect("there is room"))
+    sum.by_hash().insert_batch(hashes(0, half)).expect("there is room");
+    own_seconds(|| sum.by_hash().insert_batch(hashes(half, 2 * half)).expect("there is room"))
 }
 
 fn absorb_maplet(half: u64) -> f64 {
     let [sum, other] = [0, half].map(|from| {
-        let builder = ConcurrentCuckooMaplet::<u64>::builder().capacity(2 * half as usize).value_bits(4);
+        let builder = CuckooMaplet::<u64>::builder().capacity(2 * half as usize).value_bits(4);
         let maplet: Maplet = builder.hasher(HASH).build().expect("a valid maplet");
         maplet
-            .insert_hash_batch(hashes(from, from + half).map(|hash| (hash, hash as u16 & 15)))
+            .by_hash()
+            .insert_batch(hashes(from, from + half).map(|hash| (hash, hash as u16 & 15)))
             .expect("there is room");
         maplet
     });
@@ -105,7 +106,8 @@ fn absorb_expiring(half: u64) -> f64 {
     let [sum, other] = [0, half].map(|from| {
         let filter = expiring(2 * half);
         filter
-            .insert_hash_until_batch(hashes(from, from + half).map(|hash| (hash, 1001 + hash % 14)))
+            .by_hash()
+            .insert_until_batch(hashes(from, from + half).map(|hash| (hash, 1001 + hash % 14)))
             .expect("there is room");
         filter
     });
@@ -168,8 +170,9 @@ fn parts(all: u64, rounds: usize) {
                     seconds(|| thread::scope(|scope| (0..threads).for_each(|nth| _ = scope.spawn(move || work(nth)))));
                 all as f64 / 1e6 / seconds
             };
-            let fill = |filter: &Filter, nth| filter.insert_hash_batch(share(threads, nth)).expect("there is room");
-            together.push(speed(&|nth| _ = fill(&whole, nth)));
+            let fill =
+                |filter: &Filter, nth| filter.by_hash().insert_batch(share(threads, nth)).expect("there is room");
+            together.push(speed(&|nth| fill(&whole, nth)));
             let digest = whole.digest().expect("memory for it");
             whole.clear();
             in_parts.push(speed(&|nth| {
@@ -200,11 +203,12 @@ fn digests(bytes: usize, rounds: usize) {
     };
     for (name, rate, slots) in [("5x14, semi-sorted", 0.001, 5.0), ("4x16, plain", 0.000125, 4.0)] {
         let all = filter((bytes as f64 / 8.0 * slots * 0.94) as u64, rate);
-        all.insert_hash_batch(hashes(0, all.capacity() as u64)).expect("there is room");
+        all.by_hash().insert_batch(hashes(0, all.capacity() as u64)).expect("there is room");
         row(name, all.memory_usage(), all.len(), &|| all.digest().expect("memory for it"));
     }
     let all = expiring((bytes as f64 / 8.0 * 4.0 * 0.94) as u64);
-    all.insert_hash_until_batch(hashes(0, all.capacity() as u64).map(|hash| (hash, 1001 + hash % 14)))
+    all.by_hash()
+        .insert_until_batch(hashes(0, all.capacity() as u64).map(|hash| (hash, 1001 + hash % 14)))
         .expect("there is room");
     row("entries that expire", all.memory_usage(), all.len(), &|| all.digest().expect("memory for it"));
     println!("{}", align(&rows, 1));

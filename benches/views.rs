@@ -23,7 +23,7 @@ use std::{env, fs, process};
 
 use ahash::RandomState;
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, View, Viewed,
+    ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, View, Viewed,
 };
 use memmap2::Mmap;
 use rand::SeedableRng;
@@ -41,7 +41,7 @@ const SLICE: usize = 4 * BATCH;
 
 type Fixed = ConcurrentCuckooFilter<u64, RandomState>;
 type Growable = GrowableCuckooFilter<u64, RandomState>;
-type Maplet = ConcurrentCuckooMaplet<u64, RandomState>;
+type Maplet = CuckooMaplet<u64, RandomState>;
 type Expiring = ExpiringCuckooFilter<u64, RandomState>;
 
 /// The tick of all lookups in filters whose entries expire, and that of their snapshots.

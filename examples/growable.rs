@@ -4,14 +4,14 @@
 use std::error::Error;
 use std::thread;
 
-use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
+use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
 
 fn main() -> Result<(), Box<dyn Error>> {
     // Room for 1,000 keys at first. When the table is full, it doubles, within 16 MiB.
     let visitors = GrowableCuckooFilter::<u64>::builder().capacity(1_000).memory_limit(16 << 20).build()?;
 
     // Four log files. Each visitor comes in two of them.
-    let count_new = |log: u64| -> Result<u64, InsertError> {
+    let count_new = |log: u64| -> Result<u64, GrowableInsertError> {
         let mut new = 0;
         for visit in 0..100_000 {
             let visitor = log / 2 * 100_000 + visit;

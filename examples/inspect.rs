@@ -7,7 +7,7 @@ use concurrent_cuckoo_filter::SnapshotInfo;
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args_os().nth(1).ok_or("usage: inspect FILE")?;
     // The header first: it tells what a file is even if its end is missing or damaged.
-    let info = SnapshotInfo::read_path(&path).map_err(|error| format!("not readable: {error}"))?;
+    let info = SnapshotInfo::read_from_path(&path).map_err(|error| format!("not readable: {error}"))?;
     let plan = info.plan;
     println!("filter      {plan}");
     println!("rate        {:.2e} with every slot taken", plan.max_false_positive_rate);
@@ -16,11 +16,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("schema      {:?}", info.schema);
     println!("position    {}", info.position.map_or("none".to_owned(), |position| position.to_string()));
     println!("attachment  {} bytes", info.attachment.len());
-    if plan.longest_lifetime.is_some() {
+    if plan.lifetime_in_ticks.is_some() {
         println!("tick        {}", info.now.map_or("none yet".to_owned(), |tick| tick.to_string()));
     }
     println!("snapshot    {} bytes, format version {}", info.bytes, info.version);
-    let verified = SnapshotInfo::verify_path(&path).map_err(|error| format!("damaged: {error}"))?;
+    let verified = SnapshotInfo::verify_from_path(&path).map_err(|error| format!("damaged: {error}"))?;
     println!("keys        {}", verified.len.expect("it was counted"));
     println!("checksums   right");
     Ok(())

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
-use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+use concurrent_cuckoo_filter::CuckooMaplet;
 
 fn main() -> Result<(), Box<dyn Error>> {
     // In a store they would be files. There are 16, so the number of each takes 4 bits.
     let mut segments: Vec<BTreeMap<u64, String>> = vec![BTreeMap::new(); 16];
-    let places = ConcurrentCuckooMaplet::<u64>::builder().capacity(100_000).value_bits(4).build()?;
+    let places = CuckooMaplet::<u64>::builder().capacity(100_000).value_bits(4).build()?;
     for key in 0..80_000 {
         segments[(key % 8) as usize].insert(key, format!("value {key}"));
         places.insert(&key, (key % 8) as u16)?;

@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // After a restart. A snapshot of other keys, with another hasher or of more than 64 MiB is an error.
     let loader = Loader::<Revoked, _>::new(hasher, 64 << 20).schema("revoked tokens");
-    let loaded = loader.read_path(&path)?; // on an error, apply the whole log: never go on with an empty filter
+    let loaded = loader.load_from_path(&path)?; // on an error, apply the whole log: never go on with an empty filter
     fs::remove_file(&path)?;
     let position = loaded.position.ok_or("a snapshot without a position")?;
     println!("loaded {} keys, position {position}", loaded.filter.len());

@@ -34,7 +34,7 @@
 //! | a set of known size | [`ConcurrentCuckooFilter`] |
 //! | a set of unknown size, or one that grows and shrinks | [`GrowableCuckooFilter`] |
 //! | an end for each key: tokens, nonces, "seen within the last N minutes?" | [`ExpiringCuckooFilter`] |
-//! | which segment, shard or node has the key? | [`ConcurrentCuckooMaplet`] |
+//! | which segment, shard or node has the key? | [`CuckooMaplet`] |
 //!
 //! Each type has a builder for its rate, layout and hasher. All have batches, statistics and digests, and with the
 //! feature `snapshot` they can be saved and loaded. They can also absorb another filter of their kind.
@@ -84,7 +84,6 @@
 //! | `snapshot` | `save` and `load`, to and from readers, writers and files; `View`, for a snapshot that is not loaded |
 //! | `stable-hash` | `StableHashBuilder`, a keyed hasher (SipHash-1-3) with the same output everywhere |
 //! | `serde` | filters serialize as snapshots; so does `Stats` |
-//! | `huge-pages` | large tables on pages of 2 MiB, on Linux |
 //!
 //! # Guide
 //!
@@ -141,13 +140,19 @@ pub mod guide;
 
 pub use error::absorb::{AbsorbError, TableLayout};
 pub use error::build::BuildError;
-pub use error::insert::{InsertBatchError, InsertError, ReserveError, ValueTooLarge};
+pub use error::insert::{
+    ExpiringInsertError, GrowableInsertError, InsertBatchError, InsertError, MapletInsertError, ReserveError,
+    ValueTooLarge,
+};
 pub use error::kind::FilterKind;
 #[cfg(feature = "snapshot")]
 pub use error::load::LoadError;
 #[cfg(feature = "snapshot")]
 pub use error::load_path::LoadPathError;
+pub use error::memory::OutOfMemory;
+pub use error::tick::TickError;
 pub use filter::batch_key::BatchKey;
+pub use filter::by_hash::ByHash;
 pub use filter::concurrent::builder::Builder;
 pub use filter::concurrent::filter::ConcurrentCuckooFilter;
 pub use filter::expiring::builder::ExpiringBuilder;
@@ -156,10 +161,10 @@ pub use filter::figures::{Figure, FigureValue};
 pub use filter::growable::builder::GrowableBuilder;
 pub use filter::growable::filter::GrowableCuckooFilter;
 pub use filter::maplet::builder::MapletBuilder;
-pub use filter::maplet::filter::ConcurrentCuckooMaplet;
+pub use filter::maplet::filter::CuckooMaplet;
 #[cfg(feature = "snapshot")]
 pub use filter::snapshot_info::SnapshotInfo;
-pub use filter::stats::Stats;
+pub use filter::stats::{ExpiryStats, Stats};
 pub use hasher::default::{DefaultHashBuilder, DefaultHasher};
 #[cfg(feature = "stable-hash")]
 pub use hasher::stable::{StableHashBuilder, StableHasher};
@@ -168,7 +173,7 @@ pub use snapshot::loader::{FromSnapshot, Loaded, Loader};
 #[cfg(feature = "snapshot")]
 pub use snapshot::save::Save;
 #[cfg(feature = "serde")]
-pub use snapshot::serde::SameByDefault;
+pub use snapshot::serde::StableDefault;
 pub use table::expiring::clock::{Advance, WhenFull};
 pub use table::face::filter_plan::FilterPlan;
 #[cfg(feature = "snapshot")]

@@ -9,7 +9,7 @@ use std::panic::catch_unwind;
 use std::ptr;
 
 use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, GrowableCuckooFilter, InsertError, ReserveError,
+    BuildError, ConcurrentCuckooFilter, CuckooMaplet, GrowableCuckooFilter, GrowableInsertError, ReserveError,
 };
 use support::{LAYOUTS, Layout, MAPLET_LAYOUTS};
 
@@ -133,9 +133,9 @@ fn no_batch_allocates() {
         filter.contains_batch(&keys, &mut answers);
         filter.remove_batch(&keys[..held], &mut answers);
         let hashes = || keys.iter().map(|key| filter.hash_one(key));
-        assert!(filter.insert_hash_batch(hashes().take(held)).is_ok());
-        filter.contains_hash_batch(hashes(), &mut answers);
-        filter.remove_hash_batch(hashes().take(held), &mut answers);
+        assert!(filter.by_hash().insert_batch(hashes().take(held)).is_ok());
+        filter.by_hash().contains_batch(hashes(), &mut answers);
+        filter.by_hash().remove_batch(hashes().take(held), &mut answers);
         assert!(filter.is_empty());
     });
     assert_eq!(requests.count, 0);
@@ -144,7 +144,7 @@ fn no_batch_allocates() {
 #[test]
 fn no_operation_of_a_maplet_allocates_nor_does_a_batch() {
     for (value_bits, rate, ..) in MAPLET_LAYOUTS {
-        let builder = ConcurrentCuckooMaplet::<u64>::builder().capacity(3000).value_bits(value_bits);
+        let builder = CuckooMaplet::<u64>::builder().capacity(3000).value_bits(value_bits);
         let maplet = builder.false_positive_rate(rate).build().unwrap();
         let (keys, value): (Vec<u64>, _) = ((0..5000).collect(), |key: u64| (key % 2) as u16);
         let pairs = || keys.iter().map(|key| (key, value(*key)));
@@ -209,7 +209,7 @@ fn growth_that_is_refused_memory_is_put_off_and_changes_nothing() {
         // While there is room, the caller gets no error.
         let refused = (held..).find_map(|key| Some((key, refuse_all(|| filter.insert(&key)).err()?)));
         let (key, error) = refused.expect("some time there is no room");
-        let InsertError::OutOfMemory { bytes, .. } = error else { panic!("{error:?}") };
+        let GrowableInsertError::OutOfMemory { bytes, .. } = error else { panic!("{error:?}") };
         assert!(error.to_string().contains(&format!("{bytes} bytes")), "{error}");
         held = key;
         let size = |filter: &GrowableCuckooFilter<u64>| (filter.len() as u64, filter.capacity(), filter.memory_usage());

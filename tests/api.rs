@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
-    Builder, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, Encoding, ExpiringBuilder, ExpiringCuckooFilter,
+    Builder, ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringBuilder, ExpiringCuckooFilter,
     GrowableCuckooFilter, InsertError,
 };
 use support::{Identity, Raw, Seeded, seeded};
@@ -205,7 +205,7 @@ fn the_steps_of_the_rate_are_those_of_the_documentation() {
 
     type Bits = fn(usize, f64) -> Option<f64>;
     let maplet: Bits = |value_bits, rate| {
-        let builder = ConcurrentCuckooMaplet::<u64>::builder().capacity(KEYS).value_bits(value_bits as u32);
+        let builder = CuckooMaplet::<u64>::builder().capacity(KEYS).value_bits(value_bits as u32);
         let maplet = builder.false_positive_rate(rate).build().ok()?;
         Some((maplet.slots() / maplet.slots_per_bucket() * 64) as f64 / maplet.capacity() as f64)
     };
@@ -242,7 +242,7 @@ fn capacity_0_builds_the_smallest_filter() {
     assert_eq!((filter.slots(), filter.capacity()), (5, 5));
     let growable = GrowableCuckooFilter::<u64>::with_capacity(0);
     assert_eq!(growable.capacity(), 49);
-    let maplet = ConcurrentCuckooMaplet::<u64>::builder().capacity(0).value_bits(4).build().unwrap();
+    let maplet = CuckooMaplet::<u64>::builder().capacity(0).value_bits(4).build().unwrap();
     assert_eq!((maplet.slots(), maplet.capacity()), (8, 8));
     let minute = Duration::from_secs(60);
     let expiring = ExpiringCuckooFilter::<u64>::builder().capacity(0).lifetime(14 * minute, minute).build().unwrap();

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooFilter, Encoding, GrowableBuilder, GrowableCuckooFilter, InsertError, ReserveError,
+    BuildError, ConcurrentCuckooFilter, Encoding, GrowableBuilder, GrowableCuckooFilter, GrowableInsertError,
+    ReserveError,
 };
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -220,7 +221,7 @@ fn the_largest_capacity_is_a_limit_that_the_error_names() {
         // It takes more, as long as there is room.
         let held = (max_capacity as u64..).find(|&number| filter.insert(&key(number)).is_err()).unwrap();
         let error = filter.insert(&key(held)).unwrap_err();
-        let InsertError::MaxCapacity { len, max_capacity: named, .. } = error else { panic!("{error:?}") };
+        let GrowableInsertError::MaxCapacity { len, max_capacity: named, .. } = error else { panic!("{error:?}") };
         assert_eq!((len as u64, named, filter.capacity()), (held, max_capacity, max_capacity));
         let text = error.to_string();
         assert!(text.contains(&held.to_string()) && text.contains(&max_capacity.to_string()), "{text}");
@@ -285,7 +286,7 @@ fn what_is_removed_is_never_another_key() {
                         present.push(number);
                         *copies.entry(number).or_default() += 1;
                     }
-                    Err(error) => assert!(matches!(error, InsertError::TooManyCopies { .. }), "{error}"),
+                    Err(error) => assert!(matches!(error, GrowableInsertError::TooManyCopies { .. }), "{error}"),
                 }
             } else {
                 let number = present.swap_remove(random.random_range(0..present.len()));
@@ -365,7 +366,7 @@ fn the_memory_limit_is_kept_and_named() {
         let filter = builder(1000, 0.001).memory_limit(limit).build().unwrap();
         let (held, error) = (0..).find_map(|number| Some((number, filter.insert(&key(number)).err()?))).unwrap();
         assert_eq!(filter.memory_usage(), sizes[grown], "{filter:?}");
-        let InsertError::MemoryLimit { len, needed, limit: named, .. } = error else { panic!("{error:?}") };
+        let GrowableInsertError::MemoryLimit { len, needed, limit: named, .. } = error else { panic!("{error:?}") };
         assert_eq!((len as u64, named), (held, limit));
         assert!(needed > limit && error.to_string().contains(&format!("{needed} bytes")), "{error}");
         assert!(grown == 2 || needed == sizes[grown + 1], "{needed}");
@@ -374,7 +375,7 @@ fn the_memory_limit_is_kept_and_named() {
         // Nothing is lost, and after a removal another key goes in.
         assert!(has_all(&filter, 0..held));
         let added = filter.insert_if_absent(&key(held));
-        assert!(matches!(added, Ok(false) | Err(InsertError::MemoryLimit { .. })), "{added:?}");
+        assert!(matches!(added, Ok(false) | Err(GrowableInsertError::MemoryLimit { .. })), "{added:?}");
         remove_all(&filter, 0..held / 2);
         insert_all(&filter, held..held + held / 3);
         assert_eq!((filter.memory_usage(), filter.capacity()), (sizes[grown], capacity), "{filter:?}");
@@ -460,7 +461,10 @@ fn a_copy_that_is_refused_changes_nothing() {
         let before = size(&filter);
         for held in 0.. {
             if let Err(error) = filter.insert(&key(7)) {
-                assert!(matches!(error, InsertError::TooManyCopies { copies, .. } if copies == held), "{error:?}");
+                assert!(
+                    matches!(error, GrowableInsertError::TooManyCopies { copies, .. } if copies == held),
+                    "{error:?}"
+                );
                 assert!(held >= 4 && filter.insert(&key(7)).is_err());
                 assert_eq!((filter.len(), filter.count(&key(7)), size(&filter)), (held, held, before));
                 break;
@@ -477,7 +481,7 @@ fn copies_of_one_key_do_not_make_the_filter_grow() {
         let (capacity, before) = (filter.capacity(), filter.count(&key(1)));
         let most = before + (0..).find(|_| filter.insert(&key(1)).is_err()).unwrap();
         let error = filter.insert(&key(1)).unwrap_err();
-        assert!(matches!(error, InsertError::TooManyCopies { copies, .. } if copies == most), "{error}");
+        assert!(matches!(error, GrowableInsertError::TooManyCopies { copies, .. } if copies == most), "{error}");
         assert_eq!((filter.capacity(), filter.count(&key(1))), (capacity, most));
         most
     };

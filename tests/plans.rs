@@ -6,8 +6,8 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, Encoding, ExpiringCuckooFilter, FilterPlan,
-    GrowableCuckooFilter, WhenFull,
+    BuildError, ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, FilterPlan, GrowableCuckooFilter,
+    WhenFull,
 };
 use support::{LAYOUTS, MAPLET_LAYOUTS};
 
@@ -58,7 +58,7 @@ fn a_plan_has_the_figures_of_the_filter() {
             assert_eq!(plan.max_capacity, Some(filter.max_capacity()));
         }
         for (payload_bits, rate, slots, bits) in MAPLET_LAYOUTS {
-            let builder = ConcurrentCuckooMaplet::<str>::builder().capacity(capacity).false_positive_rate(rate);
+            let builder = CuckooMaplet::<str>::builder().capacity(capacity).false_positive_rate(rate);
             let builder = builder.value_bits(payload_bits);
             let plan = builder.plan().unwrap();
             let layout = plan.layout;
@@ -69,13 +69,13 @@ fn a_plan_has_the_figures_of_the_filter() {
             assert_eq!(planned(&plan), figures!(builder.build().unwrap()));
 
             let builder = ExpiringCuckooFilter::<str>::builder().capacity(capacity).false_positive_rate(rate);
-            let builder = builder.lifetime_in_ticks((1 << payload_bits) - 1).when_full(WhenFull::ForgetOldest);
+            let builder = builder.lifetime_in_ticks((1 << payload_bits) - 1).when_full(WhenFull::EvictOldest);
             let plan = builder.plan().unwrap();
             let filter = builder.build().unwrap();
             assert_eq!(planned(&plan), figures!(filter));
-            assert_eq!(plan.layout.payload_bits, filter.end_bits());
-            assert_eq!((plan.longest_lifetime, plan.resolution), (Some(filter.longest_lifetime()), None));
-            assert_eq!(plan.when_full, Some(WhenFull::ForgetOldest));
+            assert_eq!(plan.layout.payload_bits, filter.expiry_bits());
+            assert_eq!((plan.lifetime_in_ticks, plan.resolution), (Some(filter.lifetime_in_ticks()), None));
+            assert_eq!(plan.when_full, Some(WhenFull::EvictOldest));
         }
     }
 }
@@ -170,7 +170,7 @@ fn invalid_settings_have_the_error_that_building_has() {
         BuildError::MemoryLimitBelowMaxCapacity { max_capacity: 1_000_000, limit: 0x10_0000, .. }
     );
 
-    let maplet = || ConcurrentCuckooMaplet::<u64>::builder().capacity(10);
+    let maplet = || CuckooMaplet::<u64>::builder().capacity(10);
     same!(maplet(), BuildError::ValueBitsMissing);
     same!(maplet().value_bits(17), BuildError::InvalidValueBits { value_bits: 17, .. });
     same!(maplet().value_bits(8).false_positive_rate(1e-9), BuildError::RateTooLow { value_bits: 8, .. });

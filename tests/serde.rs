@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, BuildHasherDefault};
 use std::time::Duration;
 
 use concurrent_cuckoo_filter::{
-    Advance, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, Loader,
-    SameByDefault, StableHashBuilder, StableHasher,
+    Advance, ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, Loader, StableDefault,
+    StableHashBuilder, StableHasher,
 };
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IntoDeserializer, SeqAccess, Visitor, value};
@@ -29,7 +29,7 @@ impl BuildHasher for Fixed {
     }
 }
 
-impl SameByDefault for Fixed {}
+impl StableDefault for Fixed {}
 
 type Filter<S = Fixed> = ConcurrentCuckooFilter<u64, S>;
 
@@ -246,7 +246,7 @@ fn filters_that_grow_are_serialized_too() {
 
 #[test]
 fn maplets_are_serialized_too() {
-    type Maplet = ConcurrentCuckooMaplet<u64, Fixed>;
+    type Maplet = CuckooMaplet<u64, Fixed>;
     let builder = Maplet::builder_with_hasher(Fixed::default()).capacity(1000);
     let maplet = builder.value_bits(12).false_positive_rate(0.01).build().unwrap();
     (0..1000).for_each(|key| maplet.insert(&key, 4 * key as u16 + 3).unwrap());
@@ -280,7 +280,7 @@ fn maplets_are_serialized_too() {
     let short = serde_json::to_string(&snapshot[..snapshot.len() - 1]).unwrap();
     assert!(serde_json::from_str::<Maplet>(&short).unwrap_err().to_string().contains("cut short"));
     let other = serde_json::from_str::<Filter>(&json).unwrap_err().to_string();
-    assert!(other.contains("of type ConcurrentCuckooMaplet, and type ConcurrentCuckooFilter"), "{other}");
+    assert!(other.contains("of type CuckooMaplet, and type ConcurrentCuckooFilter"), "{other}");
     let other = postcard::from_bytes::<Maplet>(&postcard::to_stdvec(&filter()).unwrap());
     assert!(other.is_err(), "a filter is no maplet");
 }

@@ -11,7 +11,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter};
+use concurrent_cuckoo_filter::{CuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter};
 use support::{Identity, Raw, scattered};
 
 /// How often each race is run in one process.
@@ -111,7 +111,7 @@ fn a_key_that_is_kept_is_found_while_others_die() {
         let filter = builder.false_positive_rate(1e-7).hasher(hasher()).build().unwrap();
         filter.advance_to(100);
         let kept = key(round, 0);
-        filter.keep_until(&kept, 104).expect("there is room");
+        filter.insert_or_renew_until(&kept, 104).expect("there is room");
         let start = Barrier::new(3);
         thread::scope(|threads| {
             let (filter, start) = (&filter, &start);
@@ -122,7 +122,7 @@ fn a_key_that_is_kept_is_found_while_others_die() {
             threads.spawn(move || {
                 start.wait();
                 for end in [105, 106, 107] {
-                    filter.keep_until(&kept, end).expect("it has an entry");
+                    filter.insert_or_renew_until(&kept, end).expect("it has an entry");
                     assert!(filter.contains(&kept), "a live entry was missed");
                 }
             });
@@ -148,7 +148,7 @@ fn a_key_that_is_kept_is_found_while_others_die() {
 #[test]
 fn a_value_is_the_old_one_or_the_new_one() {
     for round in 0..ROUNDS {
-        let builder = ConcurrentCuckooMaplet::<Raw>::builder().capacity(12).value_bits(8);
+        let builder = CuckooMaplet::<Raw>::builder().capacity(12).value_bits(8);
         let maplet = builder.false_positive_rate(1e-6).hasher(hasher()).build().unwrap();
         let watched = key(round, 0);
         maplet.insert(&watched, 1).expect("there is room");

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, WhenFull,
+    ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter, WhenFull,
 };
 
 /// The stack on which every operation runs, in bytes.
@@ -33,7 +33,7 @@ type Operation = (&'static str, fn() -> Work);
 
 type One = ConcurrentCuckooFilter<u64>;
 type Growable = GrowableCuckooFilter<u64>;
-type Maplet = ConcurrentCuckooMaplet<u64>;
+type Maplet = CuckooMaplet<u64>;
 type Expiring = ExpiringCuckooFilter<u64>;
 
 /// How many keys a full table has. It has more buckets than a search looks at.
@@ -105,7 +105,7 @@ fn full_of_ends() -> Vec<Expiring> {
 
 /// The same for filters that forget what ends first.
 fn full_of_ends_to_forget() -> Vec<Expiring> {
-    full_of_ends_when(WhenFull::ForgetOldest)
+    full_of_ends_when(WhenFull::EvictOldest)
 }
 
 fn full_of_ends_when(when_full: WhenFull) -> Vec<Expiring> {
@@ -279,9 +279,9 @@ const OPERATIONS: [Operation; 54] = [
     }),
     ("expiring: insert that takes dead entries out", || {
         on_each(full_of_dead(), |filter| {
-            let swept = filter.stats().expired;
+            let swept = filter.stats().expiry.unwrap().expired;
             new().take(KEYS as usize / 4).for_each(|key| _ = filter.insert_until(&key, 14).unwrap());
-            assert!(filter.stats().expired > swept);
+            assert!(filter.stats().expiry.unwrap().expired > swept);
         })
     }),
     ("expiring: insert that is refused", || {
@@ -293,15 +293,15 @@ const OPERATIONS: [Operation; 54] = [
     ("expiring: insert that forgets", || {
         on_each(full_of_ends_to_forget(), |filter| {
             assert!(new().take(KEYS as usize).all(|key| filter.insert_until(&key, 14).is_ok()));
-            assert!(filter.stats().forgotten_early_by > 0);
+            assert!(filter.stats().expiry.unwrap().evicted_early_by > 0);
         })
     }),
-    ("expiring: keep_until", || {
-        on_each(full_of_dead(), |filter| (0..99).for_each(|key| _ = filter.keep_until(&key, 15).unwrap()))
+    ("expiring: insert_or_renew_until", || {
+        on_each(full_of_dead(), |filter| (0..99).for_each(|key| _ = filter.insert_or_renew_until(&key, 15).unwrap()))
     }),
     ("expiring: contains", || on_each(full_of_dead(), |filter| assert!(filter.contains(&1)))),
     ("expiring: remove", || {
-        on_each(full_of_ends(), |filter| assert!((0..99).all(|key| filter.remove_until(&key, end_of(key)))))
+        on_each(full_of_ends(), |filter| assert!((0..99).all(|key| filter.remove_expiring_at(&key, end_of(key)))))
     }),
     ("expiring: clear", || on_each(full_of_dead(), Expiring::clear)),
     ("expiring: the clock", || {
@@ -316,7 +316,7 @@ const OPERATIONS: [Operation; 54] = [
     ("expiring: insert_batch and remove_batch", || {
         on_each(full_of_ends(), |filter| {
             let (keys, mut removed): (Vec<u64>, _) = ((0..1000).collect(), Vec::new());
-            filter.remove_until_batch(keys.iter().map(|key| (key, end_of(*key))), &mut removed);
+            filter.remove_expiring_at_batch(keys.iter().map(|key| (key, end_of(*key))), &mut removed);
             assert!(removed.len() == 1000 && removed.iter().all(|&removed| removed));
             let keys: Vec<u64> = new().collect();
             assert!(filter.insert_until_batch(keys.iter().map(|key| (key, 14))).is_err());

@@ -75,7 +75,7 @@ pub(crate) fn table(keys: u64, test: bool) -> Vec<Vec<String>> {
         }
     }
     tables.iter().for_each(|filter| assert_eq!(filter.advance_to(NOW + 1), Advance::Forward { ticks: 1 }));
-    let swept = dead.stats().expired as f64 / dying as f64;
+    let swept = dead.stats().expiry.unwrap().expired as f64 / dying as f64;
     // A small table is swept at once.
     assert!(test || swept < 0.05, "{swept} of the dead were swept");
 

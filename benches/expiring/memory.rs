@@ -69,7 +69,7 @@ pub(crate) fn table(capacity: usize) -> Vec<Vec<String>> {
         vec![
             format!("{ticks} ticks"),
             format!("{:.3} %", rate * 100.0),
-            format!("{} bits", filter.end_bits()),
+            format!("{} bits", filter.expiry_bits()),
             filter.slots_per_bucket().to_string(),
             format!("{:.4} %", filter.max_false_positive_rate() * 100.0),
             format!("{bits:.2}"),

@@ -67,7 +67,7 @@ impl Kind {
             Self::Expiring { slots } => {
                 // The second rate is that of cuckoo-clock.
                 let filter = expiring(capacity, if slots == 4 { 0.001 } else { 0.000_11 }, LONGEST);
-                assert_eq!((filter.slots_per_bucket(), filter.end_bits()), (slots, 4));
+                assert_eq!((filter.slots_per_bucket(), filter.expiry_bits()), (slots, 4));
                 filter.advance_to(NOW);
                 Box::new(filter)
             }
@@ -90,8 +90,6 @@ impl Kind {
 pub(crate) fn expiring(capacity: usize, rate: f64, ticks: u64) -> Expiring {
     let builder =
         Expiring::builder_with_hasher(HASH).capacity(capacity).false_positive_rate(rate).lifetime_in_ticks(ticks);
-    #[cfg(feature = "huge-pages")]
-    let builder = builder.huge_pages(false);
     builder.build().expect("a valid filter")
 }
 
@@ -137,7 +135,7 @@ impl Held for Expiring {
     }
 
     fn remove(&self, entries: &[Clocked]) -> Option<usize> {
-        Some(number(entries, |(key, end)| self.remove_until(key, *end)))
+        Some(number(entries, |(key, end)| self.remove_expiring_at(key, *end)))
     }
 }
 

@@ -45,7 +45,7 @@ impl Filled {
         let missing = self.len.saturating_sub(self.filter.len()) as u64;
         let hash = |number| self.filter.hash_one(&key(number));
         let new = (self.next..self.next + missing).map(|number| (hash(number), end(self.now, number)));
-        self.filter.insert_hash_until_batch(new).expect("room");
+        self.filter.by_hash().insert_until_batch(new).expect("room");
         self.next += missing;
     }
 
@@ -56,7 +56,7 @@ impl Filled {
     }
 
     fn is_swept(&self) -> bool {
-        self.filter.stats().oldest_unswept.is_none()
+        self.filter.stats().expiry.unwrap().oldest_unswept.is_none()
     }
 
     /// Continues the sweep until it ends. Records the time of each call.
@@ -145,7 +145,7 @@ impl Filled {
         let result = thread::scope(|scope| {
             let (filter, step, ended) = (&self.filter, &step, &ended);
             let worker = scope.spawn(move || work(filter, step, ended));
-            let is_swept = || filter.stats().oldest_unswept.is_none();
+            let is_swept = || filter.stats().expiry.unwrap().oldest_unswept.is_none();
             let mut forward = || {
                 now += 1;
                 filter.advance_to(now);

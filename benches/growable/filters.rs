@@ -22,10 +22,7 @@ const BATCH: usize = 1024;
 
 /// With the common hash and usual pages.
 pub(crate) fn builder() -> GrowableBuilder<u64, RandomState> {
-    let builder = GrowableCuckooFilter::builder().hasher(HASH);
-    #[cfg(feature = "huge-pages")]
-    let builder = builder.huge_pages(false);
-    builder
+    GrowableCuckooFilter::builder().hasher(HASH)
 }
 
 /// An empty filter that has grown to a table of about this many bytes. It can double this often from there.

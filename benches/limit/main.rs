@@ -1,8 +1,7 @@
 //! What memory allows: how close lookups come to that, one at a time and in batches, and what it allows two
 //! writers.
 //!
-//! `cargo bench --bench limit [-- --quick | --l2 | --large]`. With `--features huge-pages` also on huge pages, in the
-//! same run.
+//! `cargo bench --bench limit [-- --quick | --l2 | --large]`. Large tables also on huge pages, in the same run.
 //!
 //! The *limit* of a lookup in two buckets is to hash a key and to load two words from two random cache lines of a
 //! table of the same size, and nothing else. It has two forms: (a) plain, one key after another, and (b) through a
@@ -76,13 +75,9 @@ const LAYOUTS: [Layout; 3] = [
     ("4x16", 4, || builder().encoding(Encoding::Plain).false_positive_rate(0.000_125)),
 ];
 
-/// On huge pages, if `huge` is set and the feature is on.
+/// On huge pages, if `huge` is set.
 fn on_pages(builder: Builder<u64, RandomState>, huge: bool) -> Builder<u64, RandomState> {
-    #[cfg(feature = "huge-pages")]
-    let builder = builder.huge_pages(huge);
-    #[cfg(not(feature = "huge-pages"))]
-    let _ = huge;
-    builder
+    builder.huge_pages(huge)
 }
 
 /// How much is measured.
@@ -113,7 +108,7 @@ fn time(column: &mut Column, batched: bool, source: &mut Source, slices: usize) 
 
 fn measure(size: Size, plan: &Plan) {
     let bytes = plan.table_bytes;
-    let with_huge = cfg!(feature = "huge-pages") && size == Size::Large;
+    let with_huge = size == Size::Large;
     let pages: &[bool] = if with_huge { &[false, true] } else { &[false] };
 
     let mut columns: Vec<Column> = Vec::new();

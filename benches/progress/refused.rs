@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ahash::RandomState;
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, InsertError};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, GrowableInsertError};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -29,7 +29,7 @@ const HELD: usize = 64;
 /// A filter that keys can be removed from.
 pub(crate) trait Removable: Sync {
     fn load(&self) -> f64;
-    fn insert(&self, hash: u64) -> Result<(), InsertError>;
+    fn insert(&self, hash: u64) -> Result<(), GrowableInsertError>;
     fn remove(&self, hash: u64) -> bool;
 }
 
@@ -40,12 +40,12 @@ macro_rules! removable {
                 self.load_factor()
             }
 
-            fn insert(&self, hash: u64) -> Result<(), InsertError> {
-                self.insert_hash(hash)
+            fn insert(&self, hash: u64) -> Result<(), GrowableInsertError> {
+                self.by_hash().insert(hash).map_err(Into::into)
             }
 
             fn remove(&self, hash: u64) -> bool {
-                self.remove_hash(hash)
+                self.by_hash().remove(hash)
             }
         }
     )+};
@@ -55,26 +55,26 @@ removable!(Filter, Growable);
 /// An insert of a key. Returns whether it was refused because there was no room.
 pub(crate) type Insert<F> = fn(&F, hash: u64) -> bool;
 
-fn no_room(error: &InsertError) -> bool {
-    matches!(error, InsertError::Full { .. } | InsertError::MemoryLimit { .. })
+fn no_room(error: &GrowableInsertError) -> bool {
+    matches!(error, GrowableInsertError::Full { .. } | GrowableInsertError::MemoryLimit { .. })
 }
 
-fn for_want_of_room<T>(answer: Result<T, InsertError>) -> bool {
-    answer.is_err_and(|error| no_room(&error))
+fn for_want_of_room<T>(answer: Result<T, impl Into<GrowableInsertError>>) -> bool {
+    answer.is_err_and(|error| no_room(&error.into()))
 }
 
 /// What a filter has of inserts.
 pub(crate) const INSERTS: [(&str, Insert<Filter>); 3] = [
-    ("`insert`", |filter, hash| for_want_of_room(filter.insert_hash(hash))),
-    ("`insert_if_absent`", |filter, hash| for_want_of_room(filter.insert_hash_if_absent(hash))),
+    ("`insert`", |filter, hash| for_want_of_room(filter.by_hash().insert(hash))),
+    ("`insert_if_absent`", |filter, hash| for_want_of_room(filter.by_hash().insert_if_absent(hash))),
     ("a batch of one key", |filter, hash| {
-        filter.insert_hash_batch([hash]).is_err_and(|refused| no_room(&refused.error))
+        filter.by_hash().insert_batch([hash]).is_err_and(|refused| no_room(&refused.error.into()))
     }),
 ];
 
 pub(crate) const GROWABLE_INSERTS: [(&str, Insert<Growable>); 2] = [
-    ("`insert` into a growable filter", |filter, hash| for_want_of_room(filter.insert_hash(hash))),
-    ("`insert_if_absent`, growable", |filter, hash| for_want_of_room(filter.insert_hash_if_absent(hash))),
+    ("`insert` into a growable filter", |filter, hash| for_want_of_room(filter.by_hash().insert(hash))),
+    ("`insert_if_absent`, growable", |filter, hash| for_want_of_room(filter.by_hash().insert_if_absent(hash))),
 ];
 
 pub(crate) struct Refused<F> {
@@ -154,7 +154,7 @@ impl Full {
         let mut random = SmallRng::seed_from_u64(7);
         let mut refused_in_a_row = 0;
         while refused_in_a_row < 30 {
-            refused_in_a_row = if filter.insert_hash(random.random()).is_ok() { 0 } else { refused_in_a_row + 1 };
+            refused_in_a_row = if filter.by_hash().insert(random.random()).is_ok() { 0 } else { refused_in_a_row + 1 };
         }
         Self { filter, random }
     }
@@ -165,7 +165,7 @@ impl Full {
         let begin = Instant::now();
         while times.count() < most && begin.elapsed() < time {
             let hash = self.random.random();
-            _ = times.time(|| self.filter.insert_hash(hash));
+            _ = times.time(|| self.filter.by_hash().insert(hash));
         }
         times
     }

@@ -11,10 +11,7 @@ use super::subject::{Kind, Subject};
 /// A builder of this crate's filter, with the common hash, and without huge pages, because the others have none
 /// either.
 pub(crate) fn builder() -> Builder<u64, RandomState> {
-    let builder = ConcurrentCuckooFilter::builder().hasher(HASH);
-    #[cfg(feature = "huge-pages")]
-    let builder = builder.huge_pages(false);
-    builder
+    ConcurrentCuckooFilter::builder().hasher(HASH)
 }
 
 /// This crate's filter with the largest table in this many bytes, or one that is at most 1 % smaller. `build` makes

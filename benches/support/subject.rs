@@ -10,7 +10,7 @@
 //!   smaller table misses the cache less often. (`atomic-cuckoo-filter` is as fast in 256 MiB as in 128 MiB, to
 //!   within 5 %.)
 //! - The load, as a share of each table's own slots.
-//! - The pages of memory: the usual ones, also with the feature `huge-pages`.
+//! - The pages of memory: the usual ones, and huge ones.
 //! - The compiler and its flags. Generic code of all crates is compiled in this one, so inlining is open to all.
 //!
 //! # The rates

@@ -108,7 +108,7 @@ impl Group<'_> {
             return;
         }
         let needs_room = |job: &Job| {
-            matches!(job.what, What::Revoke { .. }) && !known.filter.contains_hash(shared.secret.hash(job.id))
+            matches!(job.what, What::Revoke { .. }) && !known.filter.by_hash().contains(shared.secret.hash(job.id))
         };
         let (refused, rest) = self.jobs.drain(..).partition(needs_room);
         self.jobs = rest;
@@ -237,7 +237,7 @@ impl Group<'_> {
     /// node's clock can only make it longer.
     async fn lease(&self, end: u64, until: Instant) -> Result<i64, Fault> {
         let (shared, settings) = (self.shared, &self.shared.settings);
-        let rest = end.saturating_sub(shared.clock.earliest()).max(settings.longest_lifetime + settings.leeway);
+        let rest = end.saturating_sub(shared.clock.earliest()).max(settings.lifetime_in_ticks + settings.leeway);
         let needed = rest.saturating_add(2 * settings.clock_margin + 2 * settings.resolution + LATER);
         let mut lease = self.lease.lock().await;
         let now = shared.clock.now();

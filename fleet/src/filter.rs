@@ -71,7 +71,7 @@ impl Known {
 
     pub(crate) fn lookup(&self, hash: u64, settings: &Settings, clock: &Clock) -> Verdict {
         let deadline = Moment(self.deadline.load(Ordering::Acquire));
-        let is_in = self.filter.contains_hash(hash);
+        let is_in = self.filter.by_hash().contains(hash);
         #[cfg(test)]
         if let Some(between) = &mut *self.between.lock().unwrap() {
             between();
@@ -112,13 +112,13 @@ impl Known {
         if before == Some(tick) {
             return Ok(());
         }
-        let latest = self.filter.now().unwrap_or(0) + self.filter.longest_lifetime();
+        let latest = self.filter.now().unwrap_or(0) + self.filter.lifetime_in_ticks();
         if tick > latest {
             // A node whose clock is ahead has written it, or the value is damaged.
             self.is_exact.store(false, Ordering::Relaxed);
             self.renew.fetch_min(latest - 1, Ordering::Relaxed);
         }
-        self.filter.insert_hash_until(hash, tick.min(latest)).map_err(|_| NoRoom)?;
+        self.filter.by_hash().insert_until(hash, tick.min(latest)).map_err(|_| NoRoom)?;
         // Only now, so that a lookup finds one of the two.
         if let Some(before) = before {
             self.remove_tick(hash, before);
@@ -134,7 +134,7 @@ impl Known {
     fn remove_tick(&self, hash: u64, tick: u64) {
         // What is left costs a question now and then, and no more.
         if self.is_exact.load(Ordering::Relaxed) && tick > self.filter.now().unwrap_or(0) {
-            self.filter.remove_hash_until(hash, tick);
+            self.filter.by_hash().remove_expiring_at(hash, tick);
         }
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ccf_loom::model::{Fault, Key, Seeded, SmallestOfValues};
-use ccf_loom::{InsertError, WhenFull};
+use ccf_loom::{ExpiringInsertError, WhenFull};
 use common::{A, B, C};
 
 type Table = ccf_loom::model::Table<SmallestOfValues>;
@@ -35,7 +35,7 @@ fn table(entries: &[(Key, u64)]) -> Arc<Table> {
 
 /// The same for a table that forgets what ends first when it is full. It has four slots.
 fn forgetful(entries: &[(Key, u64); 4]) -> Arc<Table> {
-    fill(Table::with_clock(2, 3, 10, WhenFull::ForgetOldest), entries)
+    fill(Table::with_clock(2, 3, 10, WhenFull::EvictOldest), entries)
 }
 
 fn fill(table: Table, entries: &[(Key, u64)]) -> Arc<Table> {
@@ -290,7 +290,10 @@ fn insert_beside_a_leap() -> Model {
     let inserter = role(|table| match table.insert_until(key(0), 101) {
         Ok(kept) => assert!(kept && table.contains_live(key(0)), "no order explains this: added and not found"),
         Err(error) => {
-            assert!(matches!(error, InsertError::LifetimeTooLong { now: 10, .. }), "no order explains this: {error}");
+            assert!(
+                matches!(error, ExpiringInsertError::LifetimeTooLong { now: 10, .. }),
+                "no order explains this: {error}"
+            );
         }
     });
     let clock = role(|table| _ = table.advance_to(100));

@@ -4,7 +4,6 @@ use core::error::Error;
 use core::fmt;
 use core::time::Duration;
 
-use crate::error::insert::InsertError;
 use crate::word::layout::{Encoding, Shape};
 
 /// How the table of a filter is laid out. Filters that are built with the same settings have the same layout.
@@ -66,8 +65,8 @@ impl fmt::Display for TableLayout {
 
 /// Why one filter could not absorb another.
 ///
-/// Nothing has changed, except after [`Refused`](Self::Refused) and [`OutOfMemory`](Self::OutOfMemory). These say
-/// how many copies were added before. The message of each error (its `Display`) says what to do.
+/// Nothing has changed, except if the error says how many copies were absorbed before. Those stay. To get rid of them,
+/// build the filter again. The message of each error (its `Display`) says what to do.
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{AbsorbError, ConcurrentCuckooFilter};
@@ -142,22 +141,60 @@ pub enum AbsorbError {
         /// The capacity of the absorbing filter.
         capacity: usize,
     },
-    /// A copy was refused, as an insert would be. The copies before it are in. To get rid of them, build the filter
-    /// again.
+    /// There was no room for a copy.
     ///
     /// Below the capacity this happens only if many keys have several copies in both filters together, or if other
     /// threads insert meanwhile.
     #[non_exhaustive]
-    Refused {
+    Full {
         /// How many copies were added.
         absorbed: u64,
-        /// Why the next one was not.
-        error: InsertError,
+        /// How many copies the absorbing filter held.
+        len: usize,
+        /// Its capacity.
+        capacity: usize,
     },
-    /// While `absorb` runs, each thread that changes the other filter first keeps a copy of the bucket's old word.
-    /// The memory for such a copy was refused. The copies added before are in.
+    /// Copies of a key fill the key's two buckets.
+    #[non_exhaustive]
+    TooManyCopies {
+        /// How many copies were added.
+        absorbed: u64,
+        /// How many copies of the key there are.
+        copies: usize,
+    },
+    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is full at its largest size.
+    #[non_exhaustive]
+    MaxCapacity {
+        /// How many copies were added.
+        absorbed: u64,
+        /// How many copies the absorbing filter held.
+        len: usize,
+        /// How many keys it can be made for.
+        max_capacity: usize,
+    },
+    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is full, and may not take more memory.
+    #[non_exhaustive]
+    MemoryLimit {
+        /// How many copies were added.
+        absorbed: u64,
+        /// How many copies the absorbing filter held.
+        len: usize,
+        /// How many bytes it would take up with more buckets.
+        needed: usize,
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// The clock of the absorbing [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) was set back meanwhile, by
+    /// [`restart_clock`](crate::ExpiringCuckooFilter::restart_clock).
+    #[non_exhaustive]
+    ClockSetBack {
+        /// How many copies were added.
+        absorbed: u64,
+    },
+    /// Memory was refused: for the old words of buckets that other threads change meanwhile in the other filter, or for the
+    /// growth of the absorbing one.
     ///
-    /// Try with fewer changes to the other filter, or none.
+    /// Try with fewer changes to the other filter, or with more memory.
     #[non_exhaustive]
     OutOfMemory {
         /// How many copies were added.
@@ -212,29 +249,40 @@ impl fmt::Display for AbsorbError {
                 "this filter holds {len} copies and the one to absorb {coming}, but this filter is made for \
                  {capacity}; build both with more capacity"
             ),
-            // The advice of these errors is for inserts.
-            Self::Refused { absorbed, error: InsertError::TooManyCopies { copies, .. } } => write!(
+            Self::TooManyCopies { absorbed, copies } => write!(
                 f,
                 "after {absorbed} copies were absorbed, one was refused: this filter already holds {copies} copies of its \
                  key, all that the key's two buckets have room for; {ONCE_EACH}"
             ),
-            Self::Refused { absorbed, error: InsertError::Full { len, capacity, .. } } => write!(
+            Self::Full { absorbed, len, capacity } => write!(
                 f,
                 "after {absorbed} copies were absorbed, one was refused: other keys fill its buckets, although this \
                  filter holds {len} copies and is made for {capacity}; {ONCE_EACH}, or build the filters with more \
                  capacity"
             ),
-            Self::Refused { absorbed, error } => {
-                write!(f, "after {absorbed} copies were absorbed, one was refused: {error}")
-            }
+            Self::MaxCapacity { absorbed, len, max_capacity } => write!(
+                f,
+                "after {absorbed} copies were absorbed, one was refused: this filter is full at its largest size; it holds \
+                 {len} copies and is made for {max_capacity}; build the filters with a larger max_capacity"
+            ),
+            Self::MemoryLimit { absorbed, len, needed, limit } => write!(
+                f,
+                "after {absorbed} copies were absorbed, one was refused: this filter is full with {len} copies, and with \
+                 more buckets it would take up {needed} bytes, more than its limit of {limit}; build it with a higher \
+                 memory_limit"
+            ),
+            Self::ClockSetBack { absorbed } => write!(
+                f,
+                "after {absorbed} copies were absorbed, the clock of this filter was set back; don't call restart_clock \
+                 meanwhile, and build this filter again"
+            ),
             Self::OutOfMemory { absorbed } => write!(
                 f,
-                "after {absorbed} copies were absorbed, the memory for buckets that other threads change meanwhile \
-                 was refused; build this filter again, and try with fewer changes to the one to absorb"
+                "after {absorbed} copies were absorbed, memory was refused: for growth, or for buckets that other threads \
+                 change meanwhile; build this filter again, and try with fewer changes to the one to absorb, or more memory"
             ),
         }
     }
 }
 
-/// It has no source: the message contains the reason, and the advice of an insert's error is of no use here.
 impl Error for AbsorbError {}

@@ -38,9 +38,9 @@ pub enum BuildError {
         /// The largest possible capacity at this false-positive rate.
         largest: usize,
     },
-    /// No number of value bits was given for a [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet).
+    /// No number of value bits was given for a [`CuckooMaplet`](crate::CuckooMaplet).
     ValueBitsMissing,
-    /// The number of value bits of a [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet) is not between 1 and
+    /// The number of value bits of a [`CuckooMaplet`](crate::CuckooMaplet) is not between 1 and
     /// 16, both included.
     #[non_exhaustive]
     InvalidValueBits {
@@ -151,10 +151,7 @@ impl fmt::Display for BuildError {
                 )
             }
             Self::ValueBitsMissing => {
-                write!(
-                    f,
-                    "no number of value bits was given for the ConcurrentCuckooMaplet; call MapletBuilder::value_bits"
-                )
+                write!(f, "no number of value bits was given for the CuckooMaplet; call MapletBuilder::value_bits")
             }
             Self::InvalidValueBits { value_bits } => {
                 write!(f, "values of {value_bits} bits were asked for; ask for 1 to 16 bits")

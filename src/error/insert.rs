@@ -5,9 +5,10 @@ use core::fmt;
 
 use crate::error::kind::FilterKind;
 
-/// Why a key could not be added. The filter is as it was before.
+/// Why a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter) did not take a key. The filter is as it was before.
 ///
-/// The message of each error (its `Display`) names what was given, the limit and what to do.
+/// The message of each error (its `Display`) names what was given, the limit and what to do. The other types of filters have
+/// errors of their own: [`GrowableInsertError`], [`ExpiringInsertError`] and [`MapletInsertError`].
 ///
 /// ```
 /// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, InsertError};
@@ -16,48 +17,135 @@ use crate::error::kind::FilterKind;
 /// let error = (0..100).find_map(|_| filter.insert("the same key").err()).expect("two buckets have 4 to 16 slots");
 /// assert!(matches!(error, InsertError::TooManyCopies { .. }), "{error}");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InsertError {
     /// No free slot can be reached from the key's two buckets within the 2,048 buckets that an insert looks at.
     ///
-    /// - In a [`ConcurrentCuckooFilter`](crate::ConcurrentCuckooFilter), an
-    ///   [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) or a
-    ///   [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet): it is full (of live entries, if they expire).
-    ///   Remove keys, or build a larger filter. Below its [`capacity`](crate::ConcurrentCuckooFilter::capacity) this
-    ///   practically does not happen to distinct keys (see there for the probability). It does happen if many copies
-    ///   of some keys fill their buckets, which are other keys' buckets too, or if the hasher is broken.
-    ///   An `ExpiringCuckooFilter` that [forgets](crate::ExpiringBuilder::when_full) makes room where it can.
-    /// - In a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter): other keys fill this key's buckets although
-    ///   the filter has fewer keys than its capacity. They are many copies of some keys, or keys chosen by
-    ///   an adversary who has the hasher's key. The filter does not grow for that.
+    /// The filter is full: remove keys, build a larger one, or a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter).
+    /// Below its [`capacity`](crate::ConcurrentCuckooFilter::capacity) this practically does not happen to distinct keys
+    /// (see there for the probability). It does happen if many copies of some keys fill their buckets, which are other
+    /// keys' buckets too, or if the hasher is broken.
     #[non_exhaustive]
     Full {
-        /// The type of the filter.
-        filter: FilterKind,
-        /// How many keys it held.
+        /// How many keys the filter held.
         len: usize,
         /// Its capacity.
         capacity: usize,
     },
-    /// The value has more bits than the values of this [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet).
+    /// The filter already holds as many copies of this key as the key's two buckets have slots.
     ///
-    /// Build the maplet with more [value bits](crate::MapletBuilder::value_bits), or number what the values stand
-    /// for from 0.
+    /// No other bucket may hold them. Use [`insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent) if
+    /// one copy is enough.
     #[non_exhaustive]
-    ValueTooLarge {
-        /// The value.
-        value: u16,
-        /// How many bits a value may have.
-        value_bits: u32,
+    TooManyCopies {
+        /// How many copies there are.
+        copies: usize,
     },
-    /// The clock of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) is not set, so no end means anything
-    /// to it.
+}
+
+/// Why a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) did not take a key. The filter is as it was before.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
+///
+/// let builder = GrowableCuckooFilter::<u64>::builder().capacity(1000).max_capacity(1000);
+/// let filter = builder.build()?;
+/// let error = (0..10_000).find_map(|key| filter.insert(&key).err()).expect("it must not grow");
+/// assert!(matches!(error, GrowableInsertError::MaxCapacity { .. }), "{error}");
+/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum GrowableInsertError {
+    /// The filter is full at its largest size.
+    ///
+    /// Remove keys, or build a filter with a larger [`max_capacity`](crate::GrowableBuilder::max_capacity).
+    #[non_exhaustive]
+    MaxCapacity {
+        /// How many keys the filter held.
+        len: usize,
+        /// How many keys the filter can be made for.
+        max_capacity: usize,
+    },
+    /// The filter is full, and growing would take more memory than its limit allows.
+    ///
+    /// Remove keys, or build a filter with a higher [limit](crate::GrowableBuilder::memory_limit).
+    #[non_exhaustive]
+    MemoryLimit {
+        /// How many keys the filter held.
+        len: usize,
+        /// How many bytes the filter would take up with the next 32 buckets.
+        needed: usize,
+        /// The limit, in bytes.
+        limit: usize,
+    },
+    /// The filter is full, and the memory for more buckets was refused.
+    ///
+    /// Each later insert that finds no room requests this memory again.
+    #[non_exhaustive]
+    OutOfMemory {
+        /// How many bytes were requested: room for as many buckets as there are at the last power of two.
+        bytes: usize,
+    },
+    /// Other keys fill this key's buckets although the filter has fewer keys than its capacity. They are many copies of
+    /// some keys, or keys chosen by an adversary who has the hasher's key. The filter does not grow for that.
+    #[non_exhaustive]
+    Full {
+        /// How many keys the filter held.
+        len: usize,
+        /// Its capacity.
+        capacity: usize,
+    },
+    /// The filter already holds as many copies of this key as the key's two buckets have slots. They have fewer slots
+    /// while the filter is small.
+    ///
+    /// Use [`insert_if_absent`](crate::GrowableCuckooFilter::insert_if_absent) if one copy is enough.
+    #[non_exhaustive]
+    TooManyCopies {
+        /// How many copies there are.
+        copies: usize,
+    },
+}
+
+/// Why an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) did not take an entry. The filter is as it was before.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError};
+///
+/// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+/// assert_eq!(filter.insert("a"), Err(ExpiringInsertError::ClockNotSet));
+/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ExpiringInsertError {
+    /// The filter is full of live entries: no free slot can be reached from the key's two buckets within the 2,048 buckets
+    /// that an insert looks at.
+    ///
+    /// Remove entries, or build a larger filter. A filter that [evicts](crate::ExpiringBuilder::when_full) makes room where
+    /// it can.
+    #[non_exhaustive]
+    Full {
+        /// How many keys the filter held.
+        len: usize,
+        /// Its capacity.
+        capacity: usize,
+    },
+    /// The filter already holds as many live entries of this key as the key's two buckets have slots.
+    ///
+    /// Use [`insert_or_renew`](crate::ExpiringCuckooFilter::insert_or_renew) or
+    /// [`insert_if_absent`](crate::ExpiringCuckooFilter::insert_if_absent) if one is enough.
+    #[non_exhaustive]
+    TooManyCopies {
+        /// How many copies there are.
+        copies: usize,
+    },
+    /// The clock of the filter is not set, so no end means anything to it.
     ///
     /// Call [`advance_to`](crate::ExpiringCuckooFilter::advance_to) first.
     ClockNotSet,
-    /// The entry would live longer than the entries of this [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter)
-    /// can.
+    /// The entry would live longer than the entries of this filter can.
     ///
     /// Build the filter for a longer [`lifetime`](crate::ExpiringBuilder::lifetime), or with a coarser resolution.
     /// If the clock of the filter is behind the caller's, call
@@ -71,183 +159,155 @@ pub enum InsertError {
         /// The longest lifetime, in ticks.
         longest: u64,
     },
-    /// The [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has [forgotten](crate::WhenFull::ForgetOldest) the tick
+    /// The filter has [evicted](crate::WhenFull::EvictOldest) the tick
     /// at which the entry should expire, to make room for entries that live longer.
     ///
     /// Build a larger filter, or give the entry a longer life.
     #[non_exhaustive]
-    Forgotten {
+    Evicted {
         /// The tick at which the entry should expire.
         expires_at: u64,
-        /// The last tick that was forgotten.
+        /// The last tick whose entries were evicted.
         up_to: u64,
     },
-    /// A [`Duration`](core::time::Duration) was given or asked for, but the
-    /// [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) was built [by
+    /// A [`Duration`](core::time::Duration) was given, but the filter was built [by
     /// ticks](crate::ExpiringBuilder::lifetime_in_ticks), so it does not know how long a tick is.
     ///
-    /// Use ticks ([`insert_until`](crate::ExpiringCuckooFilter::insert_until),
-    /// [`expires_at`](crate::ExpiringCuckooFilter::expires_at)), or build the filter with a
+    /// Use ticks ([`insert_until`](crate::ExpiringCuckooFilter::insert_until)), or build the filter with a
     /// [`lifetime`](crate::ExpiringBuilder::lifetime).
     ResolutionUnknown,
-    /// The filter already holds as many copies of this key as the key's two buckets have slots.
+}
+
+/// Why a [`CuckooMaplet`](crate::CuckooMaplet) did not take a value. The maplet is as it was before.
+///
+/// ```
+/// use concurrent_cuckoo_filter::{CuckooMaplet, MapletInsertError};
+///
+/// let shards = CuckooMaplet::<str>::builder().capacity(100).value_bits(3).build()?;
+/// let error = shards.insert("user-17", 8).unwrap_err();
+/// assert!(matches!(error, MapletInsertError::ValueTooLarge { value: 8, value_bits: 3, .. }), "{error}");
+/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MapletInsertError {
+    /// The maplet is full: no free slot can be reached from the key's two buckets within the 2,048 buckets that an insert
+    /// looks at.
     ///
-    /// No other bucket may hold them. Use [`insert_if_absent`](crate::ConcurrentCuckooFilter::insert_if_absent) if
-    /// one copy is enough. (A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) has fewer slots in a bucket while it
-    /// is small.)
+    /// Remove values, or build a larger maplet.
+    #[non_exhaustive]
+    Full {
+        /// How many keys the filter held.
+        len: usize,
+        /// Its capacity.
+        capacity: usize,
+    },
+    /// The maplet already holds as many values of this key as the key's two buckets have slots.
     #[non_exhaustive]
     TooManyCopies {
-        /// The type of the filter.
-        filter: FilterKind,
         /// How many copies there are.
         copies: usize,
     },
-    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is full at its largest size.
+    /// The value has more bits than the values of this [`CuckooMaplet`](crate::CuckooMaplet).
     ///
-    /// Remove keys, or build a filter with a larger [`max_capacity`](crate::GrowableBuilder::max_capacity).
+    /// Build the maplet with more [value bits](crate::MapletBuilder::value_bits), or number what the values stand
+    /// for from 0.
     #[non_exhaustive]
-    MaxCapacity {
-        /// How many keys the filter held.
-        len: usize,
-        /// How many keys the filter can be made for.
-        max_capacity: usize,
-    },
-    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is full, and growing would take more memory than its
-    /// limit allows.
-    ///
-    /// Remove keys, or build a filter with a higher [limit](crate::GrowableBuilder::memory_limit).
-    #[non_exhaustive]
-    MemoryLimit {
-        /// How many keys the filter held.
-        len: usize,
-        /// How many bytes the filter would take up with the next 32 buckets.
-        needed: usize,
-        /// The limit, in bytes.
-        limit: usize,
-    },
-    /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) is full, and the memory for more buckets was
-    /// refused.
-    ///
-    /// Each later insert that finds no room requests this memory again.
-    #[non_exhaustive]
-    OutOfMemory {
-        /// How many bytes were requested: room for as many buckets as there are at the last power of two.
-        bytes: usize,
+    ValueTooLarge {
+        /// The value.
+        value: u16,
+        /// How many bits a value may have.
+        value_bits: u32,
     },
 }
 
 impl InsertError {
-    /// [`Full`](Self::Full), for tests of your own: the error of a filter of this type with `len` keys. The page
-    /// [`faq`](crate::guide::faq#how-do-i-test-code-that-uses-a-filter) has an example.
+    /// [`Full`](Self::Full), for tests of your own: the error of a filter with `len` keys. `From` makes it one of another
+    /// type. The page [`faq`](crate::guide::faq#how-do-i-test-code-that-uses-a-filter) has an example.
     ///
     /// ```
-    /// use concurrent_cuckoo_filter::{FilterKind, InsertError};
+    /// use concurrent_cuckoo_filter::{ExpiringInsertError, InsertError};
     ///
-    /// let error = InsertError::full(FilterKind::Expiring, 1000, 1000);
+    /// let error = InsertError::full(1000, 1000);
     /// assert!(matches!(error, InsertError::Full { len: 1000, .. }), "{error}");
+    /// assert!(matches!(error.into(), ExpiringInsertError::Full { len: 1000, .. }));
     /// ```
     #[must_use]
-    pub const fn full(filter: FilterKind, len: usize, capacity: usize) -> Self {
-        Self::Full { filter, len, capacity }
+    pub const fn full(len: usize, capacity: usize) -> Self {
+        Self::Full { len, capacity }
     }
+}
 
-    /// [`TooManyCopies`](Self::TooManyCopies), as a table reports it: it does not know to which filter it belongs.
-    pub(crate) fn too_many(copies: usize) -> Self {
-        Self::TooManyCopies { filter: FilterKind::Concurrent, copies }
-    }
-
-    /// Turns the error of a table into that of the filter to which the table belongs.
-    #[cold]
-    pub(crate) fn of(mut self, kind: FilterKind) -> Self {
-        if let Self::Full { filter, .. } | Self::TooManyCopies { filter, .. } = &mut self {
-            *filter = kind;
+/// A refusal of a table, as that of a filter that has further reasons.
+macro_rules! from_insert_error {
+    ($($Error:ident)+) => {$(
+        impl From<InsertError> for $Error {
+            #[cold]
+            fn from(error: InsertError) -> Self {
+                match error {
+                    InsertError::Full { len, capacity } => Self::Full { len, capacity },
+                    InsertError::TooManyCopies { copies } => Self::TooManyCopies { copies },
+                }
+            }
         }
-        self
+    )+};
+}
+from_insert_error! { GrowableInsertError ExpiringInsertError MapletInsertError }
+
+/// What a batch has to know of a refusal.
+pub(crate) trait Refusal: From<InsertError> {
+    /// How many keys there were, if there was no room: without those that the batch has not counted yet.
+    fn len_when_full(&mut self) -> Option<&mut usize>;
+}
+
+macro_rules! refusal {
+    ($($Error:ident)+) => {$(
+        impl Refusal for $Error {
+            fn len_when_full(&mut self) -> Option<&mut usize> {
+                if let Self::Full { len, .. } = self { Some(len) } else { None }
+            }
+        }
+    )+};
+}
+refusal! { InsertError ExpiringInsertError }
+
+/// The message of `Full`.
+fn full(f: &mut fmt::Formatter<'_>, filter: FilterKind, len: usize, capacity: usize) -> fmt::Result {
+    if len < capacity || filter == FilterKind::Growable {
+        return write!(
+            f,
+            "the {filter} has no room for this key: other keys fill its buckets, although it holds only {len} keys and is \
+             made for {capacity}; use insert_if_absent if keys are inserted repeatedly and never removed, or a hasher that \
+             is keyed with a secret"
+        );
     }
+    write!(
+        f,
+        "the {filter} is full: it holds {len} keys and is made for {capacity}; remove some keys, or build a larger one"
+    )?;
+    if filter == FilterKind::Concurrent { write!(f, ", or a GrowableCuckooFilter") } else { Ok(()) }
 }
 
 impl fmt::Display for InsertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Full {
-                filter: filter @ (FilterKind::Concurrent | FilterKind::Maplet | FilterKind::Expiring),
-                len,
-                capacity,
-            } if len < capacity => {
-                write!(
-                    f,
-                    "the {filter} has no room for this key: other keys fill its buckets, although it holds only \
-                     {len} keys and is made for {capacity}; use insert_if_absent if keys are inserted repeatedly and \
-                     never removed, or a hasher that is keyed with a secret"
-                )
-            }
-            Self::Full {
-                filter: filter @ (FilterKind::Concurrent | FilterKind::Maplet | FilterKind::Expiring),
-                len,
-                capacity,
-            } => {
-                write!(
-                    f,
-                    "the {filter} is full: it holds {len} keys and is made for {capacity}; remove some keys, or build \
-                     a larger one"
-                )?;
-                if *filter == FilterKind::Concurrent { write!(f, ", or a GrowableCuckooFilter") } else { Ok(()) }
-            }
-            Self::ValueTooLarge { value, value_bits } => {
-                ValueTooLarge { value: *value, value_bits: *value_bits }.fmt(f)
-            }
-            Self::ClockNotSet => {
-                write!(f, "the clock of the ExpiringCuckooFilter is not set; call advance_to before the first insert")
-            }
-            Self::LifetimeTooLong { expires_at, now, longest } => write!(
+            Self::Full { len, capacity } => full(f, FilterKind::Concurrent, *len, *capacity),
+            Self::TooManyCopies { copies } => write!(
                 f,
-                "an entry that expires at tick {expires_at} would live for {} ticks, because the clock of the \
-                 ExpiringCuckooFilter shows {now}; its entries live for {longest} ticks at most; call advance_to \
-                 first if that clock is behind, or build the filter for a longer lifetime or with a coarser \
-                 resolution",
-                expires_at - now
+                "the ConcurrentCuckooFilter already holds {copies} copies of this key, all that the key's two buckets have \
+                 room for; use insert_if_absent if one copy is enough"
             ),
-            Self::Forgotten { expires_at, up_to } => write!(
-                f,
-                "the ExpiringCuckooFilter has no room for an entry that expires at tick {expires_at}: to make room, it \
-                 has forgotten all entries up to tick {up_to}; build a larger one, or give the entry a longer life"
-            ),
-            Self::ResolutionUnknown => write!(
-                f,
-                "a duration was given or asked for, but the ExpiringCuckooFilter was built with lifetime_in_ticks \
-                 and does not know how long a tick is; use ticks (insert_until, expires_at), or build the filter with \
-                 lifetime"
-            ),
-            Self::TooManyCopies { filter: FilterKind::Expiring, copies } => write!(
-                f,
-                "the ExpiringCuckooFilter already holds {copies} live entries of this key, all that the key's two \
-                 buckets have room for; use keep_until or insert_if_absent if one is enough"
-            ),
-            Self::TooManyCopies { filter: FilterKind::Maplet, copies } => write!(
-                f,
-                "the ConcurrentCuckooMaplet already holds {copies} values of this key, all that the key's two \
-                 buckets have room for; remove some of them"
-            ),
-            Self::Full { filter: FilterKind::Growable, len, capacity } => write!(
-                f,
-                "the GrowableCuckooFilter has no room for this key: other keys fill its buckets, although it holds only \
-                 {len} keys and is made for {capacity}; use insert_if_absent if keys are inserted repeatedly and never \
-                 removed, or a hasher that is keyed with a secret"
-            ),
-            Self::TooManyCopies { filter: FilterKind::Growable, copies } => write!(
-                f,
-                "the GrowableCuckooFilter already holds {copies} copies of this key, all that the key's two \
-                 buckets have room for at the present size; use insert_if_absent if one copy is enough"
-            ),
+        }
+    }
+}
+
+impl fmt::Display for GrowableInsertError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Self::MaxCapacity { len, max_capacity } => write!(
                 f,
                 "the GrowableCuckooFilter is full at its largest size: it holds {len} keys and is made for \
                  {max_capacity}; remove some keys, or build a filter with a larger max_capacity"
-            ),
-            Self::TooManyCopies { filter, copies } => write!(
-                f,
-                "the {filter} already holds {copies} copies of this key, all that the key's two buckets have room \
-                 for; use insert_if_absent if one copy is enough"
             ),
             Self::MemoryLimit { len, needed, limit } => write!(
                 f,
@@ -260,25 +320,90 @@ impl fmt::Display for InsertError {
                 "the GrowableCuckooFilter is full, and the memory for more buckets, {bytes} bytes, was refused; \
                  remove some keys, or try again when there is more memory"
             ),
+            Self::Full { len, capacity } => full(f, FilterKind::Growable, *len, *capacity),
+            Self::TooManyCopies { copies } => write!(
+                f,
+                "the GrowableCuckooFilter already holds {copies} copies of this key, all that the key's two buckets have \
+                 room for at the present size; use insert_if_absent if one copy is enough"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for ExpiringInsertError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full { len, capacity } => full(f, FilterKind::Expiring, *len, *capacity),
+            Self::TooManyCopies { copies } => write!(
+                f,
+                "the ExpiringCuckooFilter already holds {copies} live entries of this key, all that the key's two \
+                 buckets have room for; use insert_or_renew_until or insert_if_absent if one is enough"
+            ),
+            Self::ClockNotSet => clock_not_set(f),
+            Self::LifetimeTooLong { expires_at, now, longest } => write!(
+                f,
+                "an entry that expires at tick {expires_at} would live for {} ticks, because the clock of the \
+                 ExpiringCuckooFilter shows {now}; its entries live for {longest} ticks at most; call advance_to \
+                 first if that clock is behind, or build the filter for a longer lifetime or with a coarser \
+                 resolution",
+                expires_at - now
+            ),
+            Self::Evicted { expires_at, up_to } => write!(
+                f,
+                "the ExpiringCuckooFilter has no room for an entry that expires at tick {expires_at}: to make room, it \
+                 has evicted all entries up to tick {up_to}; build a larger one, or give the entry a longer life"
+            ),
+            Self::ResolutionUnknown => resolution_unknown(f),
+        }
+    }
+}
+
+pub(crate) fn clock_not_set(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "the clock of the ExpiringCuckooFilter is not set; call advance_to first")
+}
+
+pub(crate) fn resolution_unknown(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(
+        f,
+        "a time or a duration was given or asked for, but the ExpiringCuckooFilter was built with lifetime_in_ticks and \
+         does not know how long a tick is; use ticks (insert_until, expires_at), or build the filter with lifetime"
+    )
+}
+
+impl fmt::Display for MapletInsertError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full { len, capacity } => full(f, FilterKind::Maplet, *len, *capacity),
+            Self::TooManyCopies { copies } => write!(
+                f,
+                "the CuckooMaplet already holds {copies} values of this key, all that the key's two \
+                 buckets have room for; remove some of them"
+            ),
+            Self::ValueTooLarge { value, value_bits } => {
+                ValueTooLarge { value: *value, value_bits: *value_bits }.fmt(f)
+            }
         }
     }
 }
 
 impl Error for InsertError {}
+impl Error for GrowableInsertError {}
+impl Error for ExpiringInsertError {}
+impl Error for MapletInsertError {}
 
 /// The error for a value that has more bits than the values of a
-/// [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet). Nothing has changed.
+/// [`CuckooMaplet`](crate::CuckooMaplet). Nothing has changed.
 ///
 /// ```
-/// use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+/// use concurrent_cuckoo_filter::CuckooMaplet;
 ///
-/// let shards = ConcurrentCuckooMaplet::<str>::builder().capacity(100).value_bits(3).build()?;
+/// let shards = CuckooMaplet::<str>::builder().capacity(100).value_bits(3).build()?;
 /// shards.insert("user-17", 5)?;
 /// let error = shards.replace("user-17", 5, 8).unwrap_err();
 /// assert_eq!((error.value, error.value_bits), (8, 3));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ValueTooLarge {
     /// The value.
@@ -299,7 +424,7 @@ impl fmt::Display for ValueTooLarge {
         write!(
             f,
             "the value {value} is too large: values of {value_bits} bits are at most {}; number them from 0, or \
-             build the ConcurrentCuckooMaplet with more value_bits",
+             build the CuckooMaplet with more value_bits",
             (1u32 << value_bits) - 1
         )
     }
@@ -307,22 +432,22 @@ impl fmt::Display for ValueTooLarge {
 
 impl Error for ValueTooLarge {}
 
-impl From<ValueTooLarge> for InsertError {
+impl From<ValueTooLarge> for MapletInsertError {
     fn from(ValueTooLarge { value, value_bits }: ValueTooLarge) -> Self {
         Self::ValueTooLarge { value, value_bits }
     }
 }
 
-/// Why a batch of inserts ended early, and where.
+/// Why a batch of inserts ended early, and where. The reason is the error of the operation on one key.
 ///
 /// The keys before the refused one were inserted as they would have been one by one, so those that need none were passed
 /// over. The refused key and those after it were not. To go on, make room and insert the keys from `index` on, or leave this
 /// one out and insert those from `index + 1` on.
 ///
 /// ```
-/// use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+/// use concurrent_cuckoo_filter::CuckooMaplet;
 ///
-/// let shards = ConcurrentCuckooMaplet::<str>::builder().capacity(100).value_bits(3).build()?;
+/// let shards = CuckooMaplet::<str>::builder().capacity(100).value_bits(3).build()?;
 /// let pairs = [("a", 1), ("b", 99), ("c", 3)];
 /// let error = shards.insert_batch(pairs).unwrap_err();
 /// assert_eq!(error.index, 1);
@@ -330,44 +455,38 @@ impl From<ValueTooLarge> for InsertError {
 /// assert!(shards.contains("a") && shards.contains("c"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct InsertBatchError {
+pub struct InsertBatchError<E = InsertError> {
     /// The index of the refused key in the batch. So many keys came before it.
     pub index: usize,
     /// Why it was refused.
-    pub error: InsertError,
+    pub error: E,
 }
 
-impl InsertBatchError {
-    /// The error of a batch whose key with this index was refused, for tests of your own.
-    ///
-    /// ```
-    /// use concurrent_cuckoo_filter::{FilterKind, InsertBatchError, InsertError};
-    ///
-    /// let error = InsertBatchError::new(7, InsertError::full(FilterKind::Concurrent, 100, 100));
-    /// assert_eq!(error.index, 7);
-    /// ```
-    #[must_use]
-    pub const fn new(index: usize, error: InsertError) -> Self {
+impl<E> InsertBatchError<E> {
+    pub(crate) fn new(index: usize, error: E) -> Self {
         Self { index, error }
     }
 
-    /// Turns the error of a table into that of the filter to which the table belongs.
-    #[cold]
-    pub(crate) fn of(self, kind: FilterKind) -> Self {
-        Self::new(self.index, self.error.of(kind))
+    /// The same of a filter that has further reasons.
+    pub(crate) fn map<F: From<E>>(self) -> InsertBatchError<F> {
+        InsertBatchError { index: self.index, error: self.error.into() }
     }
 }
 
-impl fmt::Display for InsertBatchError {
+impl<E: fmt::Display> fmt::Display for InsertBatchError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a key of the batch was refused, after {} that were taken: {}", self.index, self.error)
     }
 }
 
-/// It has no source: the message contains the reason, so printing the whole chain would show it twice.
-impl Error for InsertBatchError {}
+/// The message contains that of the source.
+impl<E: Error + 'static> Error for InsertBatchError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.error)
+    }
+}
 
 /// Why a [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) could not
 /// [reserve](crate::GrowableCuckooFilter::reserve) room. The filter is as it was before,
@@ -380,7 +499,7 @@ impl Error for InsertBatchError {}
 /// let error = filter.reserve(usize::MAX).unwrap_err();
 /// assert!(matches!(error, ReserveError::CapacityTooLarge { .. }), "{error}");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReserveError {
     /// There would be more keys than the filter's [largest size](crate::GrowableCuckooFilter::max_capacity) takes.
@@ -440,19 +559,21 @@ mod tests {
     /// A filter below its capacity has no room only for keys that collide. More capacity would not help.
     #[test]
     fn the_advice_for_a_full_filter_depends_on_how_full_it_is() {
-        let text = |len| InsertError::full(FilterKind::Concurrent, len, 100).to_string();
+        let text = |len| InsertError::full(len, 100).to_string();
         assert!(text(99).contains("only 99 keys") && text(99).contains("insert_if_absent"), "{}", text(99));
         assert!(text(100).contains("holds 100 keys") && text(100).contains("build a larger one"), "{}", text(100));
         // Where there is a type that grows, it is named.
         assert!(text(100).ends_with(", or a GrowableCuckooFilter"), "{}", text(100));
-        for other in [FilterKind::Maplet, FilterKind::Expiring] {
-            assert!(!InsertError::full(other, 100, 100).to_string().contains("Growable"), "{other}");
-        }
+        let full = InsertError::full(100, 100);
+        let others = [MapletInsertError::from(full.clone()).to_string(), ExpiringInsertError::from(full).to_string()];
+        assert!(others.iter().all(|text| !text.contains("Growable")), "{others:?}");
     }
 
     #[test]
     fn a_refused_batch_tells_how_far_it_came_and_why() {
-        let error = InsertBatchError::new(7, InsertError::full(FilterKind::Concurrent, 100, 100)).to_string();
-        assert!(error.contains("after 7 that were taken") && error.contains("is full"), "{error}");
+        let error = InsertBatchError::new(7, InsertError::full(100, 100));
+        let text = error.to_string();
+        assert!(text.contains("after 7 that were taken") && text.contains("is full"), "{text}");
+        assert!(error.source().is_some_and(|source| source.is::<InsertError>()));
     }
 }

@@ -19,7 +19,7 @@ pub enum FilterKind {
     Concurrent,
     /// A [`GrowableCuckooFilter`](crate::GrowableCuckooFilter).
     Growable,
-    /// A [`ConcurrentCuckooMaplet`](crate::ConcurrentCuckooMaplet).
+    /// A [`CuckooMaplet`](crate::CuckooMaplet).
     Maplet,
     /// An [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter).
     Expiring,
@@ -65,7 +65,7 @@ impl fmt::Display for FilterKind {
         f.write_str(match self {
             Self::Concurrent => "ConcurrentCuckooFilter",
             Self::Growable => "GrowableCuckooFilter",
-            Self::Maplet => "ConcurrentCuckooMaplet",
+            Self::Maplet => "CuckooMaplet",
             Self::Expiring => "ExpiringCuckooFilter",
         })
     }

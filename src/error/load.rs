@@ -131,14 +131,14 @@ pub enum LoadError {
     #[non_exhaustive]
     InvalidClock {
         /// How many bits an end has: 1 to 16.
-        end_bits: u8,
-        /// The longest lifetime in ticks: at least 1, and below 2 to the power of `end_bits`.
+        expiry_bits: u8,
+        /// The longest lifetime in ticks: at least 1, and below 2 to the power of `expiry_bits`.
         longest: u64,
         /// The nanoseconds of a tick beyond whole seconds, below a billion.
         nanoseconds: u32,
-        /// The place of the last tick that has ended, below 2 to the power of `end_bits`; 0 if no tick is known.
+        /// The place of the last tick that has ended, below 2 to the power of `expiry_bits`; 0 if no tick is known.
         place: u16,
-        /// By how many ticks the sweep lags behind: at most 2 to the power of `end_bits`; 0 if no tick is known.
+        /// By how many ticks the sweep lags behind: at most 2 to the power of `expiry_bits`; 0 if no tick is known.
         lag: u64,
         /// How many ticks after now were ended early: less than `longest`; 0 if no tick is known.
         ahead: u16,
@@ -322,9 +322,9 @@ impl fmt::Display for LoadError {
             Self::InvalidValueBits { value_bits, most } => {
                 write!(f, "the snapshot states values of {value_bits} bits, not of 1 to {most}; rebuild the maplet")
             }
-            Self::InvalidClock { end_bits, longest, nanoseconds, place, lag, ahead } => write!(
+            Self::InvalidClock { expiry_bits, longest, nanoseconds, place, lag, ahead } => write!(
                 f,
-                "the snapshot states a clock that no filter has: ends of {end_bits} bits, a lifetime of {longest} \
+                "the snapshot states a clock that no filter has: ends of {expiry_bits} bits, a lifetime of {longest} \
                  ticks, {nanoseconds} nanoseconds of a tick, the place {place}, a lag of {lag} ticks and {ahead} ticks \
                  that ended early; rebuild the filter"
             ),
@@ -385,8 +385,12 @@ impl fmt::Display for LoadError {
     }
 }
 
-/// It has no source: the message of [`Io`](Self::Io) contains the reason, so printing the whole chain would show it twice.
-impl Error for LoadError {}
+/// The source of [`Io`](Self::Io) is its error, which the message contains.
+impl Error for LoadError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        if let Self::Io(error) = self { Some(error) } else { None }
+    }
+}
 
 impl From<std::io::Error> for LoadError {
     fn from(error: std::io::Error) -> Self {

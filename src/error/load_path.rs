@@ -40,8 +40,12 @@ impl fmt::Display for LoadPathError {
     }
 }
 
-/// It has no source: the message contains the reason, so printing the whole chain would show it twice.
-impl Error for LoadPathError {}
+/// The message contains that of the source.
+impl Error for LoadPathError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.error)
+    }
+}
 
 impl From<LoadPathError> for LoadError {
     fn from(LoadPathError { error, .. }: LoadPathError) -> Self {

@@ -8,3 +8,5 @@ pub(crate) mod kind;
 pub(crate) mod load;
 #[cfg(feature = "snapshot")]
 pub(crate) mod load_path;
+pub(crate) mod memory;
+pub(crate) mod tick;

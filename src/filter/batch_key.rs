@@ -35,14 +35,14 @@ use core::borrow::Borrow;
 ///
 /// // Keys that are made on the way cannot be borrowed from the iterator. Pass on their hashes.
 /// let made = (0..100).map(|number| format!("{number}-mail.com"));
-/// blocked.insert_hash_batch(made.map(|name| blocked.hash_one(name.as_str())))?;
-/// numbers.insert_hash_batch((10..20).map(|number| numbers.hash_one(&number)))?;
+/// blocked.by_hash().insert_batch(made.map(|name| blocked.hash_one(name.as_str())))?;
+/// numbers.by_hash().insert_batch((10..20).map(|number| numbers.hash_one(&number)))?;
 /// # Ok::<(), InsertBatchError>(())
 /// ```
 #[diagnostic::on_unimplemented(
     message = "a batch for a filter of `{T}` takes references such as `&{T}`, and these keys are of type `{Self}`: give it \
                `keys.iter()`, `keys.iter().map(String::as_str)` for `String`s, `keys.iter().copied()` for references, or \
-               `insert_hash_batch(keys.map(|key| filter.hash_one(&key)))` for keys that are made on the way",
+               `filter.by_hash().insert_batch(keys.map(|key| filter.hash_one(&key)))` for keys that are made on the way",
     label = "its keys are of type `{Self}`",
     note = "a batch takes references to what the operations on single keys take: for a filter of `str`, `&str`"
 )]

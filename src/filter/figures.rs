@@ -1,6 +1,6 @@
 //! The statistics as a list, for metrics systems, and what has come since earlier ones.
 
-use crate::filter::stats::Stats;
+use crate::filter::stats::{ExpiryStats, Stats};
 
 /// One figure of a filter, as a metrics system takes it. [`Stats::figures`] lists them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,12 +57,12 @@ impl Stats {
     /// | `cuckoo_filter_negatives_recorded_total` | counter | [`negatives_recorded`](Self::negatives_recorded) |
     /// | `cuckoo_filter_false_positives_recorded_total` | counter | [`false_positives_recorded`](Self::false_positives_recorded) |
     /// | *and of an `ExpiringCuckooFilter`:* | | |
-    /// | `cuckoo_filter_clock_steps_back_total` | counter | [`clock_steps_back`](Self::clock_steps_back) |
-    /// | `cuckoo_filter_clock_jumps_total` | counter | [`clock_jumps`](Self::clock_jumps) |
-    /// | `cuckoo_filter_expired_total` | counter | [`expired`](Self::expired) |
-    /// | `cuckoo_filter_forgotten_total` | counter | [`forgotten`](Self::forgotten) |
-    /// | `cuckoo_filter_forgotten_early_by_ticks` | gauge, ticks | [`forgotten_early_by`](Self::forgotten_early_by) |
-    /// | `cuckoo_filter_sweeps_total` | counter | [`sweeps`](Self::sweeps) |
+    /// | `cuckoo_filter_clock_steps_back_total` | counter | [`clock_steps_back`](ExpiryStats::clock_steps_back) |
+    /// | `cuckoo_filter_clock_jumps_total` | counter | [`clock_jumps`](ExpiryStats::clock_jumps) |
+    /// | `cuckoo_filter_expired_total` | counter | [`expired`](ExpiryStats::expired) |
+    /// | `cuckoo_filter_evicted_total` | counter | [`evicted`](ExpiryStats::evicted) |
+    /// | `cuckoo_filter_evicted_early_by_ticks` | gauge, ticks | [`evicted_early_by`](ExpiryStats::evicted_early_by) |
+    /// | `cuckoo_filter_sweeps_total` | counter | [`sweeps`](ExpiryStats::sweeps) |
     ///
     /// The observed false-positive rate is `false_positives_recorded / (false_positives_recorded + negatives_recorded)` over
     /// the time that you choose.
@@ -156,45 +156,13 @@ impl Stats {
                 "Positive answers that were wrong, as the caller recorded them.",
             ),
         ];
-        let of_clock = self.has_clock().then(|| self.figures_of_clock());
-        of_all.into_iter().chain(of_clock.into_iter().flatten())
-    }
-
-    fn figures_of_clock(&self) -> [Figure; 6] {
-        [
-            Figure::counter(
-                "cuckoo_filter_clock_steps_back_total",
-                self.clock_steps_back,
-                "Ticks that were below an earlier one.",
-            ),
-            Figure::counter(
-                "cuckoo_filter_clock_jumps_total",
-                self.clock_jumps,
-                "Ticks with which all entries expired at once.",
-            ),
-            Figure::counter("cuckoo_filter_expired_total", self.expired, "Expired entries that were taken out."),
-            Figure::counter(
-                "cuckoo_filter_forgotten_total",
-                self.forgotten,
-                "Entries dropped before their end, to make room.",
-            ),
-            Figure::gauge(
-                "cuckoo_filter_forgotten_early_by_ticks",
-                "ticks",
-                self.forgotten_early_by as f64,
-                "Most ticks by which entries ended too early.",
-            ),
-            Figure::counter(
-                "cuckoo_filter_sweeps_total",
-                self.sweeps,
-                "Passes over the table that took expired entries out.",
-            ),
-        ]
+        let of_expiry = self.expiry.as_ref().map(ExpiryStats::figures);
+        of_all.into_iter().chain(of_expiry.into_iter().flatten())
     }
 
     /// Returns these statistics with counts of what has come since earlier ones of the same filter. All that is no count
     /// of events is as it is here. [`longest_path`](Self::longest_path) and
-    /// [`forgotten_early_by`](Self::forgotten_early_by) are maxima, and stay too.
+    /// [`evicted_early_by`](ExpiryStats::evicted_early_by) are maxima, and stay too.
     ///
     /// If the earlier ones are of another filter, the counts are all that there were since this filter was made. So a
     /// counter that adds up what `since` returns goes on when a filter takes the place of another, and the code that adds
@@ -232,7 +200,7 @@ impl Stats {
         let mut since = self.clone();
         if self.is_of_same_filter(earlier) {
             let mut earlier = earlier.clone();
-            for (count, before) in since.counters().into_iter().zip(earlier.counters()) {
+            for (count, before) in since.counters().zip(earlier.counters()) {
                 *count = count.saturating_sub(*before);
             }
         }
@@ -240,20 +208,54 @@ impl Stats {
     }
 
     /// The counts of events.
-    fn counters(&mut self) -> [&mut u64; 12] {
-        [
+    fn counters(&mut self) -> impl Iterator<Item = &mut u64> {
+        let of_all = [
             &mut self.relocations,
             &mut self.inserts_refused,
             &mut self.removals_not_found,
             &mut self.lookup_retries,
             &mut self.lock_waits,
-            &mut self.clock_steps_back,
-            &mut self.clock_jumps,
-            &mut self.expired,
-            &mut self.forgotten,
-            &mut self.sweeps,
             &mut self.negatives_recorded,
             &mut self.false_positives_recorded,
+        ];
+        of_all.into_iter().chain(self.expiry.as_mut().into_iter().flat_map(ExpiryStats::counters))
+    }
+}
+
+impl ExpiryStats {
+    fn figures(&self) -> [Figure; 6] {
+        [
+            Figure::counter(
+                "cuckoo_filter_clock_steps_back_total",
+                self.clock_steps_back,
+                "Ticks that were below an earlier one.",
+            ),
+            Figure::counter(
+                "cuckoo_filter_clock_jumps_total",
+                self.clock_jumps,
+                "Ticks with which all entries expired at once.",
+            ),
+            Figure::counter("cuckoo_filter_expired_total", self.expired, "Expired entries that were taken out."),
+            Figure::counter(
+                "cuckoo_filter_evicted_total",
+                self.evicted,
+                "Entries dropped before their end, to make room.",
+            ),
+            Figure::gauge(
+                "cuckoo_filter_evicted_early_by_ticks",
+                "ticks",
+                self.evicted_early_by as f64,
+                "Most ticks by which entries ended too early.",
+            ),
+            Figure::counter(
+                "cuckoo_filter_sweeps_total",
+                self.sweeps,
+                "Passes over the table that took expired entries out.",
+            ),
         ]
+    }
+
+    fn counters(&mut self) -> [&mut u64; 5] {
+        [&mut self.clock_steps_back, &mut self.clock_jumps, &mut self.expired, &mut self.evicted, &mut self.sweeps]
     }
 }

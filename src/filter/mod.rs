@@ -13,4 +13,5 @@ pub(crate) mod snapshot_info;
 pub(crate) mod stats;
 
 pub(crate) mod batch_key;
+pub(crate) mod by_hash;
 pub(crate) mod shared;

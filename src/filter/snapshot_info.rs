@@ -80,9 +80,9 @@ impl SnapshotInfo {
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{LoadError, SnapshotInfo};
-    /// assert!(matches!(SnapshotInfo::read_path("no such file").unwrap_err().error, LoadError::Io(_)));
+    /// assert!(matches!(SnapshotInfo::read_from_path("no such file").unwrap_err().error, LoadError::Io(_)));
     /// ```
-    pub fn read_path(path: impl AsRef<Path>) -> Result<Self, LoadPathError> {
+    pub fn read_from_path(path: impl AsRef<Path>) -> Result<Self, LoadPathError> {
         file::read(path.as_ref(), |from, available| Self::of(Source::new(from, usize::MAX, available), false))
     }
 
@@ -90,7 +90,7 @@ impl SnapshotInfo {
     /// loaded with the right hasher and schema, if there is the memory.
     ///
     /// It reads exactly the snapshot and leaves what follows, as loading from a reader does. In a buffer that must hold
-    /// nothing else, compare [`bytes`](Self::bytes) with its length. [`verify_path`](Self::verify_path) does that for a
+    /// nothing else, compare [`bytes`](Self::bytes) with its length. [`verify_from_path`](Self::verify_from_path) does that for a
     /// file.
     ///
     /// Cost: one pass in pieces of 8 KiB, and some 20 KiB of memory (beside the attachment, and the decode table that
@@ -116,13 +116,13 @@ impl SnapshotInfo {
     ///
     /// # Errors
     /// A [`LoadPathError`] with the path and the reason, which is as for [`verify`](Self::verify) and
-    /// [`read_path`](Self::read_path).
+    /// [`read_from_path`](Self::read_from_path).
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{LoadError, SnapshotInfo};
-    /// assert!(matches!(SnapshotInfo::verify_path("no such file").unwrap_err().error, LoadError::Io(_)));
+    /// assert!(matches!(SnapshotInfo::verify_from_path("no such file").unwrap_err().error, LoadError::Io(_)));
     /// ```
-    pub fn verify_path(path: impl AsRef<Path>) -> Result<Self, LoadPathError> {
+    pub fn verify_from_path(path: impl AsRef<Path>) -> Result<Self, LoadPathError> {
         file::read(path.as_ref(), |from, available| Self::of(Source::new(from, usize::MAX, available), true))
     }
 

@@ -74,40 +74,56 @@ pub struct Stats {
     /// How often a writer found the lock of a stripe taken, and waited: the contention of `remove`,
     /// `insert_if_absent`, `count`, `clear` and inserts that relocate.
     pub lock_waits: u64,
-    /// How often `advance_to` of an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) got a tick below the greatest
-    /// one before; 0 for others.
-    /// If many threads call `advance_to`, it is usual that this grows now and then. A thread whose clock is always a
-    /// little behind adds one with each call. If the number grows while [`Advance`](crate::Advance) never says
-    /// `Forward`, the clock is behind, and nothing expires.
-    pub clock_steps_back: u64,
-    /// How often `advance_to` got a tick so far ahead that every entry of an `ExpiringCuckooFilter` expired at once; 0
-    /// for others. A long pause looks like
-    /// this, and so does a clock that is wrong.
-    pub clock_jumps: u64,
-    /// How many expired entries were taken out of an `ExpiringCuckooFilter`; 0 for others.
-    pub expired: u64,
-    /// How many entries an `ExpiringCuckooFilter` has dropped before their end, to make room
-    /// ([`WhenFull::ForgetOldest`](crate::WhenFull::ForgetOldest)); 0 for others. An entry counts when it is taken out.
-    /// If its end comes before that, it counts as `expired` instead.
-    pub forgotten: u64,
-    /// By how many ticks entries of an `ExpiringCuckooFilter` have ended too early, at most; 0 if none has. A filter of
-    /// the right size has 0 here.
-    pub forgotten_early_by: u64,
-    /// How often all expired entries of the whole table were taken out of an `ExpiringCuckooFilter`; 0 for others.
-    /// Usually this happens once for each tick. It happens less often if the filter was built for shorter lifetimes
-    /// than the bits of an end allow.
-    pub sweeps: u64,
-    /// The earliest tick at which an entry expired that may still be in the table, in an `ExpiringCuckooFilter`.
-    /// `None` if no such entry is left, and for other types. It is usually near the present tick.
-    pub oldest_unswept: Option<u64>,
     /// How many negative answers the caller has recorded, with
     /// [`record_negatives`](crate::ConcurrentCuckooFilter::record_negatives).
     pub negatives_recorded: u64,
     /// How many false positives the caller has recorded, with
     /// [`record_false_positives`](crate::ConcurrentCuckooFilter::record_false_positives).
     pub false_positives_recorded: u64,
+    /// What only an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has; `None` for other types.
+    pub expiry: Option<ExpiryStats>,
     #[cfg_attr(feature = "serde", serde(skip))]
     origin: Origin,
+}
+
+/// The figures that only an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) has: those of its clock and of its sweep.
+/// They are the field [`expiry`](Stats::expiry) of its statistics.
+///
+/// ```
+/// use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+///
+/// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+/// filter.advance_to(1000);
+/// filter.advance_to(999);
+/// assert_eq!(filter.stats().expiry.map(|expiry| expiry.clock_steps_back), Some(1));
+/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct ExpiryStats {
+    /// How often `advance_to` got a tick below the greatest one before.
+    /// If many threads call `advance_to`, it is usual that this grows now and then. A thread whose clock is always a
+    /// little behind adds one with each call. If the number grows while [`Advance`](crate::Advance) never says
+    /// `Forward`, the clock is behind, and nothing expires.
+    pub clock_steps_back: u64,
+    /// How often `advance_to` got a tick so far ahead that every entry expired at once. A long pause looks like this, and
+    /// so does a clock that is wrong.
+    pub clock_jumps: u64,
+    /// How many expired entries were taken out.
+    pub expired: u64,
+    /// How many entries were dropped before their end, to make room
+    /// ([`WhenFull::EvictOldest`](crate::WhenFull::EvictOldest)). An entry counts when it is taken out. If its end comes
+    /// before that, it counts as `expired` instead.
+    pub evicted: u64,
+    /// By how many ticks entries have ended too early, at most; 0 if none has. A filter of the right size has 0 here.
+    pub evicted_early_by: u64,
+    /// How often all expired entries of the whole table were taken out. Usually this happens once for each tick. It happens
+    /// less often if the filter was built for shorter lifetimes than the bits of an end allow.
+    pub sweeps: u64,
+    /// The earliest tick at which an entry expired that may still be in the table. `None` if no such entry is left. It is
+    /// usually near the present tick.
+    pub oldest_unswept: Option<u64>,
 }
 
 /// Of which filter the figures are. That is no figure, so all are equal here.
@@ -115,7 +131,6 @@ pub struct Stats {
 struct Origin {
     /// The number of the filter, or 0 for figures of none.
     filter: u64,
-    lacks_clock: bool,
 }
 
 impl PartialEq for Origin {
@@ -149,16 +164,10 @@ impl Stats {
             removals_not_found: counts.removals_not_found,
             lookup_retries: counts.lookup_retries,
             lock_waits: counts.lock_waits,
-            clock_steps_back: 0,
-            clock_jumps: 0,
-            expired: 0,
-            forgotten: 0,
-            forgotten_early_by: 0,
-            sweeps: 0,
-            oldest_unswept: None,
             negatives_recorded: counts.negatives_recorded,
             false_positives_recorded: counts.false_positives_recorded,
-            origin: Origin { filter: counters.filter(), lacks_clock: true },
+            expiry: None,
+            origin: Origin { filter: counters.filter() },
         }
     }
 
@@ -166,22 +175,16 @@ impl Stats {
     pub(crate) fn with_clock(self, clock: &Clock) -> Self {
         // Relaxed: they order nothing.
         let count = |tally: &Tally| tally.load(Ordering::Relaxed);
-        Self {
+        let expiry = ExpiryStats {
             clock_steps_back: count(&clock.tallies.steps_back),
             clock_jumps: count(&clock.tallies.jumps),
             expired: count(&clock.tallies.expired),
-            forgotten: count(&clock.tallies.forgotten),
-            forgotten_early_by: count(&clock.tallies.most_ahead),
+            evicted: count(&clock.tallies.forgotten),
+            evicted_early_by: count(&clock.tallies.most_ahead),
             sweeps: count(&clock.tallies.sweeps),
             oldest_unswept: clock.oldest_unswept(),
-            origin: Origin { lacks_clock: false, ..self.origin },
-            ..self
-        }
-    }
-
-    /// Whether the figures of a clock are among these.
-    pub(in crate::filter) fn has_clock(&self) -> bool {
-        !self.origin.lacks_clock
+        };
+        Self { expiry: Some(expiry), ..self }
     }
 
     pub(in crate::filter) fn is_of_same_filter(&self, other: &Self) -> bool {

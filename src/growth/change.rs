@@ -14,8 +14,7 @@
 //! at least [`LEAST_LOAD`] of the items that it is made for. (Keys of one class are counted first: the table does not grow
 //! for them.)
 
-use crate::error::insert::{InsertBatchError, InsertError};
-use crate::error::kind::FilterKind;
+use crate::error::insert::{GrowableInsertError, InsertBatchError};
 use crate::growth::table::GrowingTable;
 use crate::plan::batch::{BLOCK, Hashes, each_ahead};
 use crate::plan::path::Outcome;
@@ -48,7 +47,7 @@ const LEAST_LOAD: f64 = 0.25;
 impl GrowingTable {
     /// Adds a copy.
     #[inline(always)]
-    pub(crate) fn insert(&self, hash: u64) -> Result<(), InsertError> {
+    pub(crate) fn insert(&self, hash: u64) -> Result<(), GrowableInsertError> {
         let class = self.plan.classes.of(hash);
         if !self.add(class) {
             self.add_slow(class, false)?;
@@ -58,7 +57,7 @@ impl GrowingTable {
     }
 
     /// Adds a copy unless there is one. Returns whether it did.
-    pub(crate) fn insert_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
+    pub(crate) fn insert_if_absent(&self, hash: u64) -> Result<bool, GrowableInsertError> {
         // Avoids the lock where a lookup is enough.
         if !fault::injected(Fault::InsertIfAbsentWithoutLock) && self.contains(hash) {
             return Ok(false);
@@ -86,7 +85,7 @@ impl GrowingTable {
     /// not count it.
     #[cold]
     #[inline(never)]
-    pub(super) fn add_slow(&self, class: Class, absent: bool) -> Result<bool, InsertError> {
+    pub(super) fn add_slow(&self, class: Class, absent: bool) -> Result<bool, GrowableInsertError> {
         let attempt = || if absent { self.add_if_absent(class) } else { self.add(class).then_some(true) };
         for _ in 0..SEARCHES {
             let outcome = self.search(class.sides, &|class, side| {
@@ -95,7 +94,7 @@ impl GrowingTable {
             });
             if let Outcome::Nothing { .. } = outcome {
                 if let Some(copies) = self.copies_that_fill(class) {
-                    return self.fail(InsertError::TooManyCopies { filter: FilterKind::Growable, copies });
+                    return self.fail(GrowableInsertError::TooManyCopies { copies });
                 }
                 self.grow_if_crowded(1, GROUPS_PER_INSERT);
             }
@@ -111,7 +110,7 @@ impl GrowingTable {
     }
 
     /// Counts an insert that fails.
-    fn fail(&self, error: InsertError) -> Result<bool, InsertError> {
+    fn fail(&self, error: GrowableInsertError) -> Result<bool, GrowableInsertError> {
         self.counters.insert_refused();
         Err(error)
     }
@@ -126,14 +125,14 @@ impl GrowingTable {
     }
 
     /// `add_slow` while no other thread changes the size or takes a copy out. `None` if the table has grown instead.
-    fn add_alone(&self, class: Class, absent: bool) -> Option<Result<bool, InsertError>> {
+    fn add_alone(&self, class: Class, absent: bool) -> Option<Result<bool, GrowableInsertError>> {
         let _resizing = self.resizing().lock.lock();
         self.recover();
         let (state, len) = (self.state(), self.len());
         let capacity = self.plan.capacity(state);
         let is_crowded = len >= capacity;
         // It may grow, and perhaps it is why this fails.
-        let mut error = InsertError::Full { filter: FilterKind::Growable, len, capacity };
+        let mut error = GrowableInsertError::Full { len, capacity };
         if is_crowded {
             match self.split_group() {
                 Ok(()) => return None,
@@ -155,15 +154,11 @@ impl GrowingTable {
                     let copies: usize = self.copies(class).iter().sum();
                     let slots: usize =
                         class.sides.iter().map(|&side| self.layout(state.place(side).depth).slots()).sum();
-                    return Err(if copies == slots {
-                        InsertError::TooManyCopies { filter: FilterKind::Growable, copies }
-                    } else {
-                        error
-                    });
+                    return Err(if copies == slots { GrowableInsertError::TooManyCopies { copies } } else { error });
                 }
             }
         });
-        if let Err(InsertError::Full { .. }) = result
+        if let Err(GrowableInsertError::Full { .. }) = result
             && len as f64 >= LEAST_LOAD * capacity as f64
         {
             return self.split_group().err().map(Err);
@@ -189,7 +184,7 @@ impl GrowingTable {
     }
 
     /// `insert` for many, in their order.
-    pub(crate) fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError> {
+    pub(crate) fn insert_batch(&self, hashes: Hashes<'_>) -> Result<usize, InsertBatchError<GrowableInsertError>> {
         let (mut inserted, mut failed) = (0, None);
         each_ahead(
             hashes,

@@ -1,8 +1,9 @@
 //! CONCURRENT: images of a table that grows, and what filters ask of it as of any table.
 
+use crate::error::memory::OutOfMemory;
 use std::io;
 
-use crate::error::insert::InsertError;
+use crate::error::insert::GrowableInsertError;
 #[cfg(feature = "snapshot")]
 use crate::error::kind::FilterKind;
 #[cfg(feature = "snapshot")]
@@ -42,8 +43,8 @@ impl GrowingTable {
         buckets: usize,
         start: usize,
         words: &[u64],
-        each: &mut dyn FnMut(u64) -> Result<(), InsertError>,
-    ) -> Result<(), InsertError> {
+        each: &mut dyn FnMut(u64) -> Result<(), GrowableInsertError>,
+    ) -> Result<(), GrowableInsertError> {
         let (state, classes) = (State::of_buckets(buckets), self.plan.classes);
         (start..).zip(words).try_for_each(|(number, &word)| {
             let depth = state.depth(number);
@@ -53,12 +54,12 @@ impl GrowingTable {
     }
 
     /// Begins a save, at this moment. All gates are held too: so no insert is half done, and no bucket is being moved.
-    fn begin(&self) -> io::Result<SaveNumber> {
+    fn begin(&self) -> Result<SaveNumber, OutOfMemory> {
         loop {
             // Some more, because the table may grow until the locks are held.
             let set_aside = SetAside::new(self.state().buckets() + 64 * GROUP)?;
             let mut held = Vec::new();
-            held.try_reserve_exact(self.gates.len())?;
+            held.try_reserve_exact(self.gates.len()).map_err(|_| OutOfMemory::new())?;
             let begun = self.under_all_locks(Fault::SaveWithoutLocks, || {
                 if !fault::injected(Fault::SaveWithoutGates) {
                     held.extend((0..self.gates.len()).map(|number| self.gate(number)));
@@ -121,7 +122,7 @@ impl AnyTable for GrowingTable {
         self.clear();
     }
 
-    fn begin_save(&self) -> io::Result<SaveNumber> {
+    fn begin_save(&self) -> Result<SaveNumber, OutOfMemory> {
         self.begin()
     }
 
@@ -163,7 +164,7 @@ impl AnyTable for GrowingTable {
         self.saving().end(save);
     }
 
-    fn digest(&self, save: SaveNumber) -> io::Result<u64> {
+    fn digest(&self, save: SaveNumber) -> Result<u64, OutOfMemory> {
         let ((_, buckets), mut start, mut sum) = (self.layout_at(save), 0, 0u64);
         self.read_image(save, &mut |words| {
             let each = &mut |hash| {
@@ -173,18 +174,19 @@ impl AnyTable for GrowingTable {
             self.each_hash(buckets, start, words, each).expect("it returns no error");
             start += words.len();
             Ok(())
-        })?;
+        })
+        .map_err(|_| OutOfMemory::new())?;
         Ok(sum)
     }
 
     fn absorb(&self, image: &dyn Image) -> Absorbed {
         let buckets = image.buckets();
         read(image, |start, words, copies| {
-            self.each_hash(buckets, start, words, &mut |hash| {
+            Ok(self.each_hash(buckets, start, words, &mut |hash| {
                 self.insert(hash)?;
                 *copies += 1;
                 Ok(())
-            })
+            })?)
         })
     }
 

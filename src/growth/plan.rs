@@ -198,7 +198,7 @@ impl Plan {
     /// With tables of all sizes from the first on.
     pub(crate) fn of(classes: Classes, first: usize, encoding: Option<Encoding>) -> Self {
         let largest = 1 << classes.side_bits();
-        Self { classes, first, largest, encoding, pages: Pages::DEFAULT, memory_limit: usize::MAX, memory_of_caller: 0 }
+        Self { classes, first, largest, encoding, pages: Pages::Usual, memory_limit: usize::MAX, memory_of_caller: 0 }
     }
 
     /// The plan that a snapshot declares, if there is such a one.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::error::insert::InsertError;
+use crate::error::insert::GrowableInsertError;
 use crate::growth::table::GrowingTable;
 use crate::word::geometry::mixed;
 
@@ -156,7 +156,7 @@ fn keys_chosen_to_fill_a_pair_do_not_make_the_filter_grow() {
     for hash in alike {
         match table.insert(hash) {
             Ok(()) => inserted += 1,
-            Err(InsertError::Full { .. } | InsertError::TooManyCopies { .. }) => failed += 1,
+            Err(GrowableInsertError::Full { .. } | GrowableInsertError::TooManyCopies { .. }) => failed += 1,
             Err(error) => panic!("{error}"),
         }
     }

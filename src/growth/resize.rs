@@ -1,6 +1,6 @@
 //! CONCURRENT: how a table that grows gets more and fewer buckets. `growth/mod.rs` has the argument.
 
-use crate::error::insert::{InsertError, ReserveError};
+use crate::error::insert::{GrowableInsertError, ReserveError};
 use crate::growth::table::{GrowingTable, Refusal, load};
 use crate::plan::path::{self, Graph, Hop, Outcome};
 use crate::sync::Ordering;
@@ -79,21 +79,21 @@ impl GrowingTable {
     }
 
     /// Splits the next group of buckets. The caller has the lock for that.
-    pub(crate) fn split_group(&self) -> Result<(), InsertError> {
+    pub(crate) fn split_group(&self) -> Result<(), GrowableInsertError> {
         self.recover();
         let state = self.state();
         let (level, split, buckets) = (state.level(), state.split() as usize, state.buckets());
         if buckets == self.plan.largest {
-            return Err(InsertError::MaxCapacity { len: self.len(), max_capacity: self.max_capacity() });
+            return Err(GrowableInsertError::MaxCapacity { len: self.len(), max_capacity: self.max_capacity() });
         }
         match Self::check_limit(&self.plan, buckets + GROUP) {
             Err(Refusal::MemoryLimit { needed, limit }) => {
-                return Err(InsertError::MemoryLimit { len: self.len(), needed, limit });
+                return Err(GrowableInsertError::MemoryLimit { len: self.len(), needed, limit });
             }
             Err(Refusal::OutOfMemory { .. }) | Ok(()) => {}
         }
         if !self.words.lengthen(self.plan.pages, level) {
-            return Err(InsertError::OutOfMemory { bytes: size_of::<u64>() << level });
+            return Err(GrowableInsertError::OutOfMemory { bytes: size_of::<u64>() << level });
         }
         self.resizing().touched.fetch_max((buckets + GROUP) as u64, Ordering::Relaxed);
         let _gates = self.gates_of_group(split);
@@ -211,8 +211,8 @@ impl GrowingTable {
         }
         let _request = self.resizing().requests.lock();
         let wanted = self.len().saturating_add(additional);
-        let too_large = ReserveError::CapacityTooLarge { additional, largest: self.plan.max_capacity() };
-        let buckets = self.plan.buckets_for(wanted).ok_or(too_large)?;
+        let too_large = || ReserveError::CapacityTooLarge { additional, largest: self.plan.max_capacity() };
+        let buckets = self.plan.buckets_for(wanted).ok_or_else(too_large)?;
         if let Err(Refusal::MemoryLimit { needed, limit }) = Self::check_limit(&self.plan, buckets) {
             return Err(ReserveError::MemoryLimit { additional, needed, limit });
         }
@@ -223,8 +223,8 @@ impl GrowingTable {
                 return Ok(());
             }
             self.split_group().map_err(|error| match error {
-                InsertError::OutOfMemory { bytes } => ReserveError::OutOfMemory { bytes },
-                _ => too_large,
+                GrowableInsertError::OutOfMemory { bytes } => ReserveError::OutOfMemory { bytes },
+                _ => too_large(),
             })?;
         }
     }

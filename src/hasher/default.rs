@@ -21,7 +21,7 @@ use core::hash::{BuildHasher, Hash, Hasher};
 /// let yesterday = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher);
 /// yesterday.insert("request-1")?;
 /// let hash = today.hash_one("request-1");
-/// assert!(today.contains_hash(hash) || yesterday.contains_hash(hash));
+/// assert!(today.by_hash().contains(hash) || yesterday.by_hash().contains(hash));
 /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
 /// ```
 #[derive(Clone)]

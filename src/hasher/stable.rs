@@ -16,7 +16,7 @@ use siphasher::sip::SipHasher13;
 /// it does not promise it; [`load`](crate::ConcurrentCuckooFilter::load) notices if they ever change. For slices of
 /// integers larger than a byte, the bytes depend on the machine's byte order. For other types, they depend on
 /// whoever wrote their `Hash`. To depend on none of this, hash bytes of your own by
-/// [`hash_bytes`](Self::hash_bytes), for the operations on hashes.
+/// [`hash_bytes`](Self::hash_bytes), for `by_hash()`.
 ///
 /// The hasher's key should be secret and random if those who choose the filter's keys may want to do harm. SipHash
 /// is made for that: see the page [`security`](crate::guide::security). Everyone who loads a snapshot needs the key
@@ -54,7 +54,7 @@ impl StableHashBuilder {
     }
 
     /// The SipHash-1-3 of these bytes and nothing else, the same as any other implementation of it computes. It is
-    /// for the operations on hashes, such as [`insert_hash`](crate::ConcurrentCuckooFilter::insert_hash).
+    /// for [`by_hash`](crate::ConcurrentCuckooFilter::by_hash).
     ///
     /// It is not the hash of the same bytes as a key, because that also includes their number. So all operations on
     /// a filter must use one of the two.
@@ -65,8 +65,8 @@ impl StableHashBuilder {
     /// let hasher = StableHashBuilder::with_key([7; 16]);
     /// let seen = ConcurrentCuckooFilter::<[u8], _>::with_capacity_and_hasher(1000, hasher);
     /// let hash = seen.hasher().hash_bytes(b"\x00\x01\x02");
-    /// seen.insert_hash(hash)?;
-    /// assert!(seen.contains_hash(hash));
+    /// seen.by_hash().insert(hash)?;
+    /// assert!(seen.by_hash().contains(hash));
     /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
     /// ```
     #[must_use]

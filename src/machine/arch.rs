@@ -25,7 +25,7 @@ pub(crate) fn page_size() -> Option<usize> {
 ///
 /// Linux grants it if `/sys/kernel/mm/transparent_hugepage/enabled` says `madvise` or `always`, and if it has such
 /// pages free. This is a wish: a refusal changes only the speed.
-#[cfg(all(feature = "huge-pages", target_os = "linux"))]
+#[cfg(target_os = "linux")]
 pub(crate) fn ask_for_huge_pages<T>(memory: &mut [T]) {
     #[cfg(not(any(miri, ccf_model)))]
     if let Some(page) = page_size()

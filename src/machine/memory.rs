@@ -11,13 +11,7 @@ use crate::machine::arch::zeroed;
 pub(crate) enum Pages {
     Usual,
     /// Huge ones, if there are any. This is only a wish.
-    #[cfg_attr(not(feature = "huge-pages"), allow(dead_code, reason = "nobody can ask"))]
     Huge,
-}
-
-impl Pages {
-    /// The pages of a table if the caller asks for nothing.
-    pub(crate) const DEFAULT: Self = if cfg!(feature = "huge-pages") { Self::Huge } else { Self::Usual };
 }
 
 /// `len` elements, each from `element()`, or `None` if the allocator refuses the memory.
@@ -31,7 +25,7 @@ pub(crate) fn boxed_slice_on<T>(pages: Pages, len: usize, element: impl FnMut() 
     elements.try_reserve_exact(len).ok()?;
     if pages == Pages::Huge {
         // Before the first touch: then the system decides.
-        #[cfg(all(feature = "huge-pages", target_os = "linux"))]
+        #[cfg(target_os = "linux")]
         crate::machine::arch::ask_for_huge_pages(elements.spare_capacity_mut());
     }
     elements.resize_with(len, element);
@@ -43,10 +37,10 @@ pub(crate) fn boxed_slice_on<T>(pages: Pages, len: usize, element: impl FnMut() 
 /// page, when a page is first touched. So this takes no time, whatever the length.
 #[cfg(not(ccf_model))]
 pub(crate) fn zeroed_on(pages: Pages, len: usize) -> Option<Box<[AtomicU64]>> {
-    #[cfg_attr(not(all(feature = "huge-pages", target_os = "linux")), allow(unused_mut))]
+    #[cfg_attr(not(target_os = "linux"), allow(unused_mut))]
     let mut list = zeroed(len)?;
     if pages == Pages::Huge {
-        #[cfg(all(feature = "huge-pages", target_os = "linux"))]
+        #[cfg(target_os = "linux")]
         crate::machine::arch::ask_for_huge_pages(&mut list);
     }
     Some(list)

@@ -2,7 +2,7 @@
 
 #![allow(private_bounds, reason = "models name a layout, but do nothing with it")]
 
-use crate::error::insert::InsertError;
+use crate::error::insert::ExpiringInsertError;
 use crate::model::one_table::{AnyLayout, Image, Key, Table, answers, empty, hashes};
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Advance, Clock, Until, WhenFull};
@@ -63,22 +63,22 @@ impl<L: AnyLayout> Table<L> {
     }
 
     /// [`ExpiringCuckooFilter::insert_until`](crate::ExpiringCuckooFilter::insert_until)
-    pub fn insert_until(&self, key: Key, expires_at: u64) -> Result<bool, InsertError> {
+    pub fn insert_until(&self, key: Key, expires_at: u64) -> Result<bool, ExpiringInsertError> {
         self.0.add_until(key.hash(), Until::Tick(expires_at), IfPresent::Add)
     }
 
     /// [`ExpiringCuckooFilter::insert_if_absent_until`](crate::ExpiringCuckooFilter::insert_if_absent_until)
-    pub fn insert_if_absent_until(&self, key: Key, expires_at: u64) -> Result<bool, InsertError> {
+    pub fn insert_if_absent_until(&self, key: Key, expires_at: u64) -> Result<bool, ExpiringInsertError> {
         self.0.add_until(key.hash(), Until::Tick(expires_at), IfPresent::Refuse)
     }
 
     /// [`ExpiringCuckooFilter::keep_until`](crate::ExpiringCuckooFilter::keep_until)
-    pub fn keep_until(&self, key: Key, expires_at: u64) -> Result<bool, InsertError> {
+    pub fn keep_until(&self, key: Key, expires_at: u64) -> Result<bool, ExpiringInsertError> {
         self.0.add_until(key.hash(), Until::Tick(expires_at), IfPresent::Extend)
     }
 
     /// [`ExpiringCuckooFilter::keep`](crate::ExpiringCuckooFilter::keep)
-    pub fn keep(&self, key: Key) -> Result<(), InsertError> {
+    pub fn keep(&self, key: Key) -> Result<(), ExpiringInsertError> {
         self.0.add_until(key.hash(), Until::After(self.clock().longest()), IfPresent::Extend).map(|_| ())
     }
 

@@ -230,22 +230,22 @@ impl<L: AnyLayout> Table<L> {
         self.0.insert_if_absent(key.hash())
     }
 
-    /// [`ConcurrentCuckooMaplet::values`](crate::ConcurrentCuckooMaplet::values)
+    /// [`CuckooMaplet::values`](crate::CuckooMaplet::values)
     pub fn values(&self, key: Key) -> Values {
         self.0.values(key.hash())
     }
 
-    /// [`ConcurrentCuckooMaplet::values_batch`](crate::ConcurrentCuckooMaplet::values_batch)
+    /// [`CuckooMaplet::values_batch`](crate::CuckooMaplet::values_batch)
     pub fn values_batch<const N: usize>(&self, keys: [Key; N]) -> [Values; N] {
         answers(|answers| self.0.values_batch(&mut hashes(keys), answers))
     }
 
-    /// [`ConcurrentCuckooMaplet::insert_if_absent`](crate::ConcurrentCuckooMaplet::insert_if_absent)
+    /// [`CuckooMaplet::insert_if_absent`](crate::CuckooMaplet::insert_if_absent)
     pub fn insert_value_if_absent(&self, key: Key) -> Result<Values, InsertError> {
         self.0.insert_value_if_absent(key.hash(), key.value)
     }
 
-    /// [`ConcurrentCuckooMaplet::replace`](crate::ConcurrentCuckooMaplet::replace)
+    /// [`CuckooMaplet::replace`](crate::CuckooMaplet::replace)
     pub fn replace(&self, old: Key, new: u16) -> bool {
         self.0.replace_value(old.hash(), old.value, new)
     }
@@ -266,8 +266,8 @@ impl<L: AnyLayout> Table<L> {
         let Absorbed { copies, stopped } = self.0.table.absorb(&image);
         match stopped {
             None => Ok(copies),
-            Some(Stopped::Refused(error)) => Err(error),
-            Some(Stopped::OutOfMemory) => unreachable!("a model has memory"),
+            Some(Stopped::NoRoom(error)) => Err(error),
+            Some(stopped) => unreachable!("neither memory nor size nor clock is at its limit: {stopped:?}"),
         }
     }
 

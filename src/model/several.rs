@@ -1,6 +1,6 @@
 //! What the models see of a table that grows. It has the fewest buckets possible. Not part of the real library.
 
-use crate::error::insert::{InsertBatchError, InsertError};
+use crate::error::insert::{GrowableInsertError, InsertBatchError};
 use crate::growth::plan::Plan;
 use crate::growth::table::GrowingTable;
 use crate::plan::batch::BLOCK;
@@ -132,12 +132,12 @@ impl Growable {
     }
 
     /// [`GrowableCuckooFilter::insert`](crate::GrowableCuckooFilter::insert)
-    pub fn insert(&self, key: GrowableKey) -> Result<(), InsertError> {
+    pub fn insert(&self, key: GrowableKey) -> Result<(), GrowableInsertError> {
         self.0.insert(key.0)
     }
 
     /// [`GrowableCuckooFilter::insert_if_absent`](crate::GrowableCuckooFilter::insert_if_absent)
-    pub fn insert_if_absent(&self, key: GrowableKey) -> Result<bool, InsertError> {
+    pub fn insert_if_absent(&self, key: GrowableKey) -> Result<bool, GrowableInsertError> {
         self.0.insert_if_absent(key.0)
     }
 
@@ -164,7 +164,7 @@ impl Growable {
 
     /// [`GrowableCuckooFilter::insert_batch`](crate::GrowableCuckooFilter::insert_batch). Returns how many keys went
     /// in, and why not all.
-    pub fn insert_batch(&self, keys: &[GrowableKey]) -> (usize, Option<InsertError>) {
+    pub fn insert_batch(&self, keys: &[GrowableKey]) -> (usize, Option<GrowableInsertError>) {
         inserted(self.0.insert_batch(&mut one_block(&hashes(keys))))
     }
 
@@ -199,7 +199,7 @@ fn answers(batch: impl FnOnce(&mut dyn FnMut(&[bool]))) -> Vec<bool> {
     all
 }
 
-fn inserted(result: Result<usize, InsertBatchError>) -> (usize, Option<InsertError>) {
+fn inserted(result: Result<usize, InsertBatchError<GrowableInsertError>>) -> (usize, Option<GrowableInsertError>) {
     match result {
         Ok(inserted) => (inserted, None),
         Err(InsertBatchError { index, error }) => (index, Some(error)),

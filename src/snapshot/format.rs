@@ -10,7 +10,7 @@
 //! | | **the header** |
 //! | 8 | `89 43 43 46 0d 0a 1a 0a`: not ASCII, `CCF`, and line ends that a transfer as text would change |
 //! | 2 | the version of the format: 3. (Version 2 has the same bytes, but another arithmetic from hashes to buckets) |
-//! | 1 | the kind of filter: 1 for one table (`ConcurrentCuckooFilter`); 4 for a maplet (`ConcurrentCuckooMaplet`); 5 for a filter whose entries expire (`ExpiringCuckooFilter`); 6 for a growable filter. (2 was a growable filter that was a chain of tables, and 3 a rotating filter. They cannot be loaded: rebuild the filter) |
+//! | 1 | the kind of filter: 1 for one table (`ConcurrentCuckooFilter`); 4 for a maplet (`CuckooMaplet`); 5 for a filter whose entries expire (`ExpiringCuckooFilter`); 6 for a growable filter. (2 was a growable filter that was a chain of tables, and 3 a rotating filter. They cannot be loaded: rebuild the filter) |
 //! | 8 | the hasher's hash of a fixed probe (`hasher/probe.rs`) |
 //! | 1 | the length `s` of the schema |
 //! | s | the schema, in UTF-8: what the keys are |
@@ -113,7 +113,7 @@ pub(crate) trait Saved: Imaged + Sized {
 
 /// A filter whose entries expire takes none before its first tick.
 pub(crate) fn check_clock(plan: &FilterPlan, now: Option<u64>, entries: u64) -> Result<(), LoadError> {
-    if plan.longest_lifetime.is_some() && now.is_none() && entries > 0 {
+    if plan.lifetime_in_ticks.is_some() && now.is_none() && entries > 0 {
         return Err(LoadError::EntriesWithoutClock { entries });
     }
     Ok(())

@@ -35,7 +35,7 @@ use crate::table::face::filter_plan::FilterPlan;
 /// revoked.begin_save()?.position(17).attachment(*b"eu-west").write_to(&mut snapshot)?;
 ///
 /// let loader = Loader::<Revoked, _>::new(hasher.clone(), 1 << 20);
-/// let loaded = loader.schema("token, version 2").read(&snapshot[..])?;
+/// let loaded = loader.schema("token, version 2").load(&snapshot[..])?;
 /// assert_eq!((loaded.position, &*loaded.attachment), (Some(17), &b"eu-west"[..]));
 ///
 /// // The schema is compared, so another kind of keys is an error, not a filter that answers `false` to everything.
@@ -44,7 +44,7 @@ use crate::table::face::filter_plan::FilterPlan;
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[must_use = "nothing is read until `read` or `read_path` is called"]
+#[must_use = "nothing is read until `load` or `load_from_path` is called"]
 pub struct Loader<F, S> {
     hasher: S,
     memory_limit: usize,
@@ -68,7 +68,7 @@ impl<F, S> Loader<F, S> {
     /// let mut snapshot = Vec::new();
     /// filter.save(&mut snapshot)?;
     /// let small = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1000); // bytes
-    /// assert!(matches!(small.read(&snapshot[..]), Err(LoadError::MemoryLimit { limit: 1000, .. })));
+    /// assert!(matches!(small.load(&snapshot[..]), Err(LoadError::MemoryLimit { limit: 1000, .. })));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn new(hasher: S, memory_limit: usize) -> Self {
@@ -85,7 +85,7 @@ impl<F, S> Loader<F, S> {
     /// let filter = Filter::builder_with_hasher(hasher.clone()).capacity(100).schema("token 1").build()?;
     /// let mut snapshot = Vec::new();
     /// filter.save(&mut snapshot)?;
-    /// let loaded = Loader::<Filter, _>::new(hasher, 1 << 20).schema("token 1").read(&snapshot[..])?;
+    /// let loaded = Loader::<Filter, _>::new(hasher, 1 << 20).schema("token 1").load(&snapshot[..])?;
     /// assert_eq!(loaded.filter.schema(), "token 1");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -113,8 +113,8 @@ impl<F, S> Loader<F, S> {
     /// configured.clone().build()?.save(&mut snapshot)?;
     ///
     /// let loader = Loader::<Filter, _>::new(hasher, 64 << 20);
-    /// loader.clone().expect(configured.plan()?).read(&snapshot[..])?;
-    /// let error = loader.expect(configured.capacity(2_000_000).plan()?).read(&snapshot[..]).unwrap_err();
+    /// loader.clone().expect(configured.plan()?).load(&snapshot[..])?;
+    /// let error = loader.expect(configured.capacity(2_000_000).plan()?).load(&snapshot[..]).unwrap_err();
     /// assert!(matches!(error, LoadError::OtherSettings { .. }), "{error}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -151,27 +151,27 @@ impl<F: FromSnapshot<S>, S> Loader<F, S> {
     /// filter.insert("a")?;
     /// let mut snapshot = Vec::new();
     /// filter.save(&mut snapshot)?;
-    /// let loaded = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1 << 20).read(&snapshot[..])?;
+    /// let loaded = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1 << 20).load(&snapshot[..])?;
     /// assert!(loaded.filter.contains("a"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn read(self, mut from: impl Read) -> Result<Loaded<F>, LoadError> {
+    pub fn load(self, mut from: impl Read) -> Result<Loaded<F>, LoadError> {
         self.read_of(&mut from, None)
     }
 
     /// Reads a snapshot from a file. Nothing may follow the snapshot in the file.
     ///
     /// # Errors
-    /// A [`LoadPathError`] with the path and the reason, which is as for [`read`](Self::read). A file that can't be opened
+    /// A [`LoadPathError`] with the path and the reason, which is as for [`load`](Self::load). A file that can't be opened
     /// is [`LoadError::Io`]; a file with more bytes is [`LoadError::TrailingBytes`].
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, DefaultHashBuilder, LoadError, Loader};
     /// let loader = Loader::<ConcurrentCuckooFilter<str>, _>::new(DefaultHashBuilder::new(), 1 << 20);
-    /// let error = loader.read_path("no/such/folder/filter.ccf").unwrap_err();
+    /// let error = loader.load_from_path("no/such/folder/filter.ccf").unwrap_err();
     /// assert!(matches!(error.error, LoadError::Io(_)));
     /// ```
-    pub fn read_path(self, path: impl AsRef<Path>) -> Result<Loaded<F>, LoadPathError> {
+    pub fn load_from_path(self, path: impl AsRef<Path>) -> Result<Loaded<F>, LoadPathError> {
         file::read(path.as_ref(), |from, available| self.read_of(from, available))
     }
 
@@ -215,7 +215,7 @@ impl<F, S> fmt::Debug for Loader<F, S> {
 /// let filter = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher.clone());
 /// let mut snapshot = Vec::new();
 /// filter.begin_save()?.position(17).write_to(&mut snapshot)?;
-/// let loaded = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1 << 20).read(&snapshot[..])?;
+/// let loaded = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1 << 20).load(&snapshot[..])?;
 /// assert_eq!((loaded.position, loaded.attachment.len(), loaded.filter.len()), (Some(17), 0, 0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -243,7 +243,7 @@ impl<F> Loaded<F> {
 /// use concurrent_cuckoo_filter::{FromSnapshot, LoadError, Loader};
 ///
 /// fn load_any<F: FromSnapshot<S>, S>(bytes: &[u8], hasher: S) -> Result<F, LoadError> {
-///     Ok(Loader::<F, S>::new(hasher, 64 << 20).read(bytes)?.filter)
+///     Ok(Loader::<F, S>::new(hasher, 64 << 20).load(bytes)?.filter)
 /// }
 /// ```
 pub trait FromSnapshot<S>: Sized {

@@ -94,7 +94,7 @@ impl Saved for Box<dyn ExpiringTable> {
     }
 
     fn stated(source: &mut Source<'_>) -> Result<(TablePlan, Clock), LoadError> {
-        let [end_bits] = source.take()?;
+        let [expiry_bits] = source.take()?;
         let longest = u32::from_le_bytes(source.take()?).into();
         let (seconds, nanoseconds) = (u64::from_le_bytes(source.take()?), u32::from_le_bytes(source.take()?));
         let [flags] = source.take()?;
@@ -107,9 +107,9 @@ impl Saved for Box<dyn ExpiringTable> {
         if flags > 3 {
             return Err(LoadError::UnknownFlags { flags });
         }
-        let invalid = || LoadError::InvalidClock { end_bits, longest, nanoseconds, place, lag, ahead };
+        let invalid = || LoadError::InvalidClock { expiry_bits, longest, nanoseconds, place, lag, ahead };
         let ahead = u64::from(ahead);
-        let ring = Ring::of_bits(end_bits.into()).ok_or_else(invalid)?;
+        let ring = Ring::of_bits(expiry_bits.into()).ok_or_else(invalid)?;
         let lifetime = 1..=ring.longest();
         let known = if is_known {
             ring.place(place.into()) == place && lag <= ring.len() && ahead < longest
@@ -121,10 +121,10 @@ impl Saved for Box<dyn ExpiringTable> {
         }
         let resolution = Duration::new(seconds, nanoseconds);
         let resolution = Some(resolution).filter(|resolution| !resolution.is_zero());
-        let when_full = if forgets { WhenFull::ForgetOldest } else { WhenFull::Refuse };
+        let when_full = if forgets { WhenFull::EvictOldest } else { WhenFull::Refuse };
         let clock = Clock::new(ring, longest, resolution, when_full);
         let clock = if is_known { clock.at(now, ahead, place, lag) } else { clock };
-        Ok((source.table_header(end_bits.into())?, clock))
+        Ok((source.table_header(expiry_bits.into())?, clock))
     }
 
     fn plan((table, clock): &(TablePlan, Clock)) -> FilterPlan {

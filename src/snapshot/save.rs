@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use crate::error::kind::FilterKind;
+use crate::error::memory::OutOfMemory;
 use crate::snapshot::file;
 use crate::snapshot::format::Head;
 use crate::snapshot::parts::MAX_ATTACHMENT;
@@ -23,7 +24,7 @@ use crate::table::image::images::Images;
 /// It also sets the word that it changes aside, which takes 16 to 64 bytes for each bucket that is changed for the
 /// first time.
 ///
-/// It takes along two things of the caller's own, which [`Loader::read`](crate::Loader::read) returns: a
+/// It takes along two things of the caller's own, which [`Loader::load`](crate::Loader::load) returns: a
 /// [position](Self::position) and an [attachment](Self::attachment).
 ///
 /// ```
@@ -39,7 +40,7 @@ use crate::table::image::images::Images;
 /// let mut snapshot = Vec::new();
 /// save.write_to(&mut snapshot)?;
 ///
-/// let loaded = Loader::<ConcurrentCuckooFilter<str, _>, _>::new(hasher, 1 << 20).read(&snapshot[..])?;
+/// let loaded = Loader::<ConcurrentCuckooFilter<str, _>, _>::new(hasher, 1 << 20).load(&snapshot[..])?;
 /// assert_eq!(loaded.position, Some(1)); // go on with change 2
 /// assert!(loaded.filter.contains("token-17"));
 /// assert!(loaded.filter.remove("token-17"));
@@ -78,7 +79,7 @@ impl<'a> Save<'a> {
     /// let filter = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher.clone());
     /// let mut snapshot = Vec::new();
     /// filter.begin_save()?.position(42).write_to(&mut snapshot)?;
-    /// let loaded = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1 << 20).read(&snapshot[..])?;
+    /// let loaded = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1 << 20).load(&snapshot[..])?;
     /// assert_eq!(loaded.position, Some(42));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -96,7 +97,7 @@ impl<'a> Save<'a> {
     /// let filter = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(1000, hasher.clone());
     /// let mut snapshot = Vec::new();
     /// filter.begin_save()?.attachment(*b"eu-west").write_to(&mut snapshot)?;
-    /// let loaded = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1 << 20).read(&snapshot[..])?;
+    /// let loaded = Loader::<ConcurrentCuckooFilter<str>, _>::new(hasher, 1 << 20).load(&snapshot[..])?;
     /// assert_eq!(loaded.attachment, b"eu-west");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -177,7 +178,7 @@ impl<'a> Save<'a> {
     /// the snapshot too, begin two saves, one right after the other.
     ///
     /// # Errors
-    /// [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for words that are set aside was refused.
+    /// Fails if the memory for words that are set aside is refused.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ConcurrentCuckooFilter;
@@ -188,7 +189,7 @@ impl<'a> Save<'a> {
     /// assert_eq!(save.digest()?, before);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn digest(self) -> io::Result<u64> {
+    pub fn digest(self) -> Result<u64, OutOfMemory> {
         self.images.digest(self.kind, self.probe)
     }
 

@@ -8,6 +8,7 @@ use std::io;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, SeqAccess, Visitor};
 use serde::ser::{Error as _, Serializer};
 
+use crate::error::memory::OutOfMemory;
 use crate::snapshot::loader::{FromSnapshot, Loader};
 use crate::snapshot::save::Save;
 
@@ -56,7 +57,7 @@ use crate::snapshot::save::Save;
 /// ```
 /// # #[cfg(feature = "stable-hash")] {
 /// use std::hash::BuildHasher;
-/// use concurrent_cuckoo_filter::{GrowableCuckooFilter, SameByDefault, StableHasher, StableHashBuilder};
+/// use concurrent_cuckoo_filter::{GrowableCuckooFilter, StableDefault, StableHasher, StableHashBuilder};
 ///
 /// #[derive(Clone)]
 /// struct OfThisService(StableHashBuilder);
@@ -75,7 +76,7 @@ use crate::snapshot::save::Save;
 ///     }
 /// }
 ///
-/// impl SameByDefault for OfThisService {}
+/// impl StableDefault for OfThisService {}
 ///
 /// #[derive(serde::Serialize, serde::Deserialize)]
 /// struct Service {
@@ -97,12 +98,12 @@ use crate::snapshot::save::Save;
     message = "a filter with the hasher `{Self}` can't be deserialized without being given its hasher",
     label = "`{Self}` has no default, or a different default each time",
     note = "deserialize the field by a `Loader`, which takes the hasher: `#[serde(deserialize_with = \"…\")]`; the \
-            documentation of `SameByDefault` has an example",
-    note = "for a hasher of your own whose default is always the same, implement `SameByDefault`"
+            documentation of `StableDefault` has an example",
+    note = "for a hasher of your own whose default is always the same, implement `StableDefault`"
 )]
-pub trait SameByDefault: BuildHasher + Default {}
+pub trait StableDefault: BuildHasher + Default {}
 
-impl<H> SameByDefault for BuildHasherDefault<H> where BuildHasherDefault<H>: BuildHasher {}
+impl<H> StableDefault for BuildHasherDefault<H> where BuildHasherDefault<H>: BuildHasher {}
 
 /// A vector for a snapshot. A refused allocation is an error here, not an abort.
 struct Bytes(Vec<u8>);
@@ -136,13 +137,13 @@ impl io::Write for Bytes {
 
 /// Serializes a save that has begun, of a filter that takes up `memory` bytes.
 pub(crate) fn serialize<R: Serializer>(
-    save: io::Result<Save<'_>>,
+    save: Result<Save<'_>, OutOfMemory>,
     memory: usize,
     serializer: R,
 ) -> Result<R::Ok, R::Error> {
     // A filter takes up more bytes than its snapshot, unless it grows meanwhile.
     let mut bytes = Bytes::new(memory).map_err(R::Error::custom)?;
-    save.and_then(|save| save.write_to(&mut bytes)).map_err(R::Error::custom)?;
+    save.map_err(io::Error::from).and_then(|save| save.write_to(&mut bytes)).map_err(R::Error::custom)?;
     serializer.serialize_bytes(&bytes.0)
 }
 

@@ -268,7 +268,7 @@ impl<'a> Source<'a> {
             return Err(LoadError::InvalidBuckets { buckets, largest });
         }
         let buckets = buckets as usize;
-        Ok(TablePlan::new(shape, buckets, Pages::DEFAULT))
+        Ok(TablePlan::new(shape, buckets, Pages::Usual))
     }
 
     /// Checks that this is the filter that was expected, and that what has yet to be read can hold its buckets, and

@@ -42,7 +42,6 @@
 use core::cell::Cell;
 
 use crate::error::insert::InsertError;
-use crate::error::kind::FilterKind;
 use crate::plan::path::{self, Hop, Outcome};
 use crate::sync::fault::{self, Fault};
 use crate::table::stripe::{Guard, Stripe};
@@ -230,9 +229,9 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             self.common.counters.insert_refused();
         }
         if copies == self.slots_of(item) {
-            InsertError::too_many(copies)
+            InsertError::TooManyCopies { copies }
         } else {
-            InsertError::full(FilterKind::Concurrent, self.common.counters.len(), self.capacity())
+            InsertError::full(self.common.counters.len(), self.capacity())
         }
     }
 

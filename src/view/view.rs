@@ -7,8 +7,9 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::load::LoadError;
 use crate::filter::batch_key::BatchKey;
+use crate::filter::by_hash::{ByHash, by_hash};
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
-use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
+use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::batches::blocks;
 use crate::filter::snapshot_info::SnapshotInfo;
 use crate::growth::plan::false_positive_rate;
@@ -192,6 +193,8 @@ impl<F: Viewed, B: AsRef<[u8]>> View<F, B> {
         }
     }
 
+    by_hash!();
+
     /// Returns the bytes.
     #[must_use]
     pub fn into_bytes(self) -> B {
@@ -218,14 +221,7 @@ impl<F: Viewed<Clock = ()>, B: AsRef<[u8]>> View<F, B> {
         F::Key: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.contains_hash(self.hasher.hash_one(key))
-    }
-
-    /// [`contains`](Self::contains) by hash, as the filter's `hash_one` returns it.
-    #[inline]
-    #[must_use]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        self.table.contains(self.words(), hash)
+        self.by_hash().contains(self.hasher.hash_one(key))
     }
 
     /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same order.
@@ -247,32 +243,22 @@ impl<F: Viewed<Clock = ()>, B: AsRef<[u8]>> View<F, B> {
     /// assert_eq!(found, [true, false, true]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn contains_batch<K: BatchKey<F::Key> + Hash>(
-        &self,
-        keys: impl IntoIterator<Item = K>,
-        found: &mut impl Extend<bool>,
-    ) {
-        self.contains_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
-    }
-
-    /// [`contains_batch`](Self::contains_batch) by hashes.
-    pub fn contains_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, found: &mut impl Extend<bool>) {
-        let mut answers = |answers: &[bool]| found.extend(answers.iter().copied());
-        self.table.contains_batch(self.words(), &mut blocks(hashes.into_iter()), &mut answers);
+    pub fn contains_batch<K: BatchKey<F::Key> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<bool>) {
+        self.by_hash().contains_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
     }
 }
 
 /// The values in a view of a maplet.
-impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<ConcurrentCuckooMaplet<T, S>, B> {
+impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<CuckooMaplet<T, S>, B> {
     /// Returns all values of the key; none if it is absent. As in the maplet itself, a value of another key is among them
     /// for a share of the keys.
     ///
     /// Cost: the key's hash, and two cache lines of the table.
     ///
     /// ```
-    /// use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, DefaultHashBuilder, View};
+    /// use concurrent_cuckoo_filter::{CuckooMaplet, DefaultHashBuilder, View};
     ///
-    /// type Segments = ConcurrentCuckooMaplet<str>;
+    /// type Segments = CuckooMaplet<str>;
     ///
     /// let hasher = DefaultHashBuilder::new();
     /// let segments = Segments::builder_with_hasher(hasher.clone()).capacity(1000).value_bits(4).build()?;
@@ -292,25 +278,12 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<ConcurrentCuckooMaplet<T, S
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.values_hash(self.hasher.hash_one(key))
-    }
-
-    /// [`values`](Self::values) by hash.
-    #[inline]
-    #[must_use]
-    pub fn values_hash(&self, hash: u64) -> Values {
-        self.table.values(self.words(), hash)
+        self.by_hash().values(self.hasher.hash_one(key))
     }
 
     /// [`values`](Self::values) for many keys: calls `answer` with the values of each, in the order of the keys.
     pub fn values_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, answer: impl FnMut(Values)) {
-        self.values_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), answer);
-    }
-
-    /// [`values_batch`](Self::values_batch) by hashes.
-    pub fn values_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, mut answer: impl FnMut(Values)) {
-        let mut answers = |answers: &[Values]| answers.iter().copied().for_each(&mut answer);
-        self.table.values_batch(self.words(), &mut blocks(hashes.into_iter()), &mut answers);
+        self.by_hash().values_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), answer);
     }
 }
 
@@ -346,14 +319,7 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<ExpiringCuckooFilter<T, S>,
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.contains_hash_at(self.hasher.hash_one(key), tick)
-    }
-
-    /// [`contains_at`](Self::contains_at) by hash.
-    #[inline]
-    #[must_use]
-    pub fn contains_hash_at(&self, hash: u64, tick: u64) -> bool {
-        self.clock.live_at(tick).is_some_and(|live| self.table.contains_any(self.words(), hash, live))
+        self.by_hash().contains_at(self.hasher.hash_one(key), tick)
     }
 
     /// [`contains_at`](Self::contains_at) for many keys: appends the answers to `found`, one for each key and in the same
@@ -362,23 +328,60 @@ impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> View<ExpiringCuckooFilter<T, S>,
         &self,
         keys: impl IntoIterator<Item = K>,
         tick: u64,
-        found: &mut impl Extend<bool>,
+        found: &mut Vec<bool>,
     ) {
-        self.contains_hash_batch_at(keys.into_iter().map(|key| self.hasher.hash_one(key)), tick, found);
+        self.by_hash().contains_batch_at(keys.into_iter().map(|key| self.hasher.hash_one(key)), tick, found);
+    }
+}
+
+/// Lookups by hash in a view of any filter without a clock: the operations of [`View`].
+impl<F: Viewed<Clock = ()>, B: AsRef<[u8]>> ByHash<'_, View<F, B>> {
+    /// [`View::contains`]
+    #[inline]
+    #[must_use]
+    pub fn contains(self, hash: u64) -> bool {
+        self.0.table.contains(self.0.words(), hash)
     }
 
-    /// [`contains_batch_at`](Self::contains_batch_at) by hashes.
-    pub fn contains_hash_batch_at(
-        &self,
-        hashes: impl IntoIterator<Item = u64>,
-        tick: u64,
-        found: &mut impl Extend<bool>,
-    ) {
-        let Some(live) = self.clock.live_at(tick) else {
+    /// [`View::contains_batch`]
+    pub fn contains_batch(self, hashes: impl IntoIterator<Item = u64>, found: &mut Vec<bool>) {
+        let mut answers = |answers: &[bool]| found.extend_from_slice(answers);
+        self.0.table.contains_batch(self.0.words(), &mut blocks(hashes.into_iter()), &mut answers);
+    }
+}
+
+/// The values of a hash in a view of a maplet.
+impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> ByHash<'_, View<CuckooMaplet<T, S>, B>> {
+    /// [`View::values`]
+    #[inline]
+    #[must_use]
+    pub fn values(self, hash: u64) -> Values {
+        self.0.table.values(self.0.words(), hash)
+    }
+
+    /// [`View::values_batch`]
+    pub fn values_batch(self, hashes: impl IntoIterator<Item = u64>, mut answer: impl FnMut(Values)) {
+        let mut answers = |answers: &[Values]| answers.iter().copied().for_each(&mut answer);
+        self.0.table.values_batch(self.0.words(), &mut blocks(hashes.into_iter()), &mut answers);
+    }
+}
+
+/// Lookups by hash in a view of a filter whose entries expire: the operations of [`View`].
+impl<T: ?Sized, S: BuildHasher, B: AsRef<[u8]>> ByHash<'_, View<ExpiringCuckooFilter<T, S>, B>> {
+    /// [`View::contains_at`]
+    #[inline]
+    #[must_use]
+    pub fn contains_at(self, hash: u64, tick: u64) -> bool {
+        self.0.clock.live_at(tick).is_some_and(|live| self.0.table.contains_any(self.0.words(), hash, live))
+    }
+
+    /// [`View::contains_batch_at`]
+    pub fn contains_batch_at(self, hashes: impl IntoIterator<Item = u64>, tick: u64, found: &mut Vec<bool>) {
+        let Some(live) = self.0.clock.live_at(tick) else {
             return found.extend(hashes.into_iter().map(|_| false));
         };
-        let mut answers = |answers: &[bool]| found.extend(answers.iter().copied());
-        self.table.contains_any_batch(self.words(), &mut blocks(hashes.into_iter()), live, &mut answers);
+        let mut answers = |answers: &[bool]| found.extend_from_slice(answers);
+        self.0.table.contains_any_batch(self.0.words(), &mut blocks(hashes.into_iter()), live, &mut answers);
     }
 }
 

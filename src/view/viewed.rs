@@ -7,7 +7,7 @@ use crate::error::load::LoadError;
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::growable::filter::GrowableCuckooFilter;
-use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
+use crate::filter::maplet::filter::CuckooMaplet;
 use crate::growth::table::GrowingTable;
 use crate::snapshot::format::Saved;
 use crate::snapshot::source::Source;
@@ -101,7 +101,7 @@ viewed! {
 }
 
 viewed! {
-    ConcurrentCuckooMaplet of Box<dyn MapletTable>, Box<dyn PayloadLookups>, (), |_| (),
+    CuckooMaplet of Box<dyn MapletTable>, Box<dyn PayloadLookups>, (), |_| (),
     plan => payload_lookups(plan.layout.shape(), plan.layout.buckets)
 }
 

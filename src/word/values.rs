@@ -3,15 +3,15 @@
 use core::fmt;
 use core::iter::FusedIterator;
 
-/// The values of one key, as [`ConcurrentCuckooMaplet::values`](crate::ConcurrentCuckooMaplet::values) finds them:
+/// The values of one key, as [`CuckooMaplet::values`](crate::CuckooMaplet::values) finds them:
 /// a set of at most 12, in ascending order.
 ///
 /// It is on the stack, and takes 16 bytes.
 ///
 /// ```
-/// use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+/// use concurrent_cuckoo_filter::CuckooMaplet;
 ///
-/// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
+/// let segments = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
 /// segments.insert("apple", 3)?;
 /// segments.insert("apple", 9)?;
 /// let values = segments.values("apple");

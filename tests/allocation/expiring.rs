@@ -5,16 +5,16 @@ use super::*;
 use concurrent_cuckoo_filter::{Advance, ExpiringBuilder, ExpiringCuckooFilter, WhenFull};
 
 /// A builder with ends of as many bits as the values of the maplet with this layout.
-fn builder((end_bits, rate, ..): MapletLayout, capacity: usize) -> ExpiringBuilder<u64> {
+fn builder((expiry_bits, rate, ..): MapletLayout, capacity: usize) -> ExpiringBuilder<u64> {
     let builder = ExpiringCuckooFilter::builder().capacity(capacity).false_positive_rate(rate);
-    builder.lifetime_in_ticks((1 << end_bits) - 1)
+    builder.lifetime_in_ticks((1 << expiry_bits) - 1)
 }
 
 #[test]
 fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
     for layout in MAPLET_LAYOUTS {
         let filter = builder(layout, 30_000).build().unwrap();
-        let longest = filter.longest_lifetime();
+        let longest = filter.lifetime_in_ticks();
         let keys: Vec<u64> = (0..100_000).collect();
         let mut answers = Vec::with_capacity(2 * keys.len());
         let ((), requests) = watch(|| {
@@ -24,8 +24,8 @@ fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
             let held = (0..).find(|&key| filter.insert_until(&key, end(key)).is_err()).unwrap();
             assert!((0..held).all(|key| filter.contains(&key)));
             (held..held + 100).for_each(|key| _ = filter.insert_if_absent_until(&key, 8));
-            (0..100).for_each(|key| assert!(filter.remove_until(&key, end(key))));
-            (0..100).for_each(|key| _ = filter.keep_until(&key, 7 + longest).unwrap());
+            (0..100).for_each(|key| assert!(filter.remove_expiring_at(&key, end(key))));
+            (0..100).for_each(|key| _ = filter.insert_or_renew_until(&key, 7 + longest).unwrap());
             // More copies than there is room for, lifetimes that are too long, and entries that are dead already.
             (0..30).for_each(|_| _ = filter.insert_until(&held, 8));
             assert!(filter.insert_until(&held, 8 + longest).is_err() && filter.insert_until(&held, 7).is_ok());
@@ -35,8 +35,12 @@ fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
                 (held + 100 * tick..held + 100 * tick + 100)
                     .for_each(|key| _ = filter.insert_until(&key, tick + longest));
             }
-            assert!(filter.stats().expired > 0 && filter.stats().inserts_refused > 0 && filter.live_len() > 0);
-            assert!(filter.expires_after(std::time::Duration::ZERO).is_err() && filter.false_positive_rate() > 0.0);
+            assert!(
+                filter.stats().expiry.unwrap().expired > 0
+                    && filter.stats().inserts_refused > 0
+                    && filter.live_len() > 0
+            );
+            assert!(filter.tick_after(std::time::Duration::ZERO).is_err() && filter.false_positive_rate() > 0.0);
             filter.restart_clock(1000);
             filter.advance_to(1 << 40);
             assert_eq!(filter.live_len(), 0);
@@ -46,7 +50,7 @@ fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
             let entries = || keys.iter().map(|key| (key, end));
             let held = filter.insert_until_batch(entries()).unwrap_err().index;
             filter.contains_batch(&keys, &mut answers);
-            filter.remove_until_batch(entries().take(held), &mut answers);
+            filter.remove_expiring_at_batch(entries().take(held), &mut answers);
             assert!(filter.is_empty());
         });
         assert_eq!(requests.count, 0, "{filter:?}");
@@ -56,8 +60,8 @@ fn no_operation_allocates_nor_does_a_batch_or_the_clock() {
 #[test]
 fn to_forget_allocates_nothing() {
     for layout in MAPLET_LAYOUTS {
-        let filter = builder(layout, 30_000).when_full(WhenFull::ForgetOldest).build().unwrap();
-        let longest = filter.longest_lifetime();
+        let filter = builder(layout, 30_000).when_full(WhenFull::EvictOldest).build().unwrap();
+        let longest = filter.lifetime_in_ticks();
         let ((), requests) = watch(|| {
             filter.advance_to(0);
             for tick in 0..longest.min(20) {
@@ -65,7 +69,7 @@ fn to_forget_allocates_nothing() {
                 (0..10_000).for_each(|key| _ = filter.insert(&(tick << 32 | key)));
             }
         });
-        assert!(longest < 4 || filter.stats().forgotten > 0, "{filter:?}");
+        assert!(longest < 4 || filter.stats().expiry.unwrap().evicted > 0, "{filter:?}");
         assert_eq!(requests.count, 0, "{filter:?}");
     }
 }
@@ -144,7 +148,7 @@ mod saved {
         let error = filter.save(First(Some(act))).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::OutOfMemory);
         assert!(error.to_string().contains("a faster writer"), "{error}");
-        assert_eq!((filter.len(), filter.stats().expired), (0, 100_000));
+        assert_eq!((filter.len(), filter.stats().expiry.unwrap().expired), (0, 100_000));
         filter.save(io::sink()).unwrap();
     }
 }

@@ -55,7 +55,7 @@ mod deserialized {
     use super::*;
 
     type OneTable = ConcurrentCuckooFilter<u64, Fixed>;
-    type Maplet = ConcurrentCuckooMaplet<u64, Fixed>;
+    type Maplet = CuckooMaplet<u64, Fixed>;
     type Expiring = ExpiringCuckooFilter<u64, Fixed>;
 
     /// Places in the snapshot of a growable filter: the end of the header, then the fields on its sizes, then the

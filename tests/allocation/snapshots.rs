@@ -7,7 +7,7 @@ use super::*;
 use concurrent_cuckoo_filter::{AbsorbError, LoadError, StableHashBuilder, View};
 
 type Filter = ConcurrentCuckooFilter<u64, StableHashBuilder>;
-type Maplet = ConcurrentCuckooMaplet<u64, StableHashBuilder>;
+type Maplet = CuckooMaplet<u64, StableHashBuilder>;
 
 fn state() -> StableHashBuilder {
     StableHashBuilder::with_key([5; 16])

@@ -112,10 +112,14 @@ fn churn_by_batches(slots_to_fill: f64, encoding: Encoding, rate: f64, capacity:
             if random.random_bool(0.5) {
                 let outside = own.len() - inside;
                 let batch = own.range(..some.min(outside));
-                let inserted = filter.insert_batch(batch).unwrap_or_else(|error| {
-                    refused.fetch_add(1, Ordering::Relaxed);
-                    error.index
-                });
+                let len = batch.len();
+                let inserted = filter.insert_batch(batch).map_or_else(
+                    |error| {
+                        refused.fetch_add(1, Ordering::Relaxed);
+                        error.index
+                    },
+                    |()| len,
+                );
                 own.rotate_left(inserted);
                 inside += inserted;
             } else {

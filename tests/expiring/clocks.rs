@@ -13,7 +13,7 @@ fn a_clock_that_goes_back_brings_nothing_back_to_life() {
         assert_eq!(filter.advance_to(tick), Advance::Behind { by });
         assert_eq!((filter.contains(&1), filter.contains(&2), filter.now()), (false, true, Some(1005)));
     }
-    assert_eq!(filter.stats().clock_steps_back, 3, "there is a sign of it");
+    assert_eq!(filter.stats().expiry.unwrap().clock_steps_back, 3, "there is a sign of it");
     assert_eq!(filter.advance_to(1005), Advance::Current);
 }
 
@@ -35,12 +35,12 @@ fn a_jump_has_everything_expire_at_once_and_for_good() {
         filter.advance_to(1000);
         (0..30).for_each(|key| _ = filter.insert_until(&key, 1001 + key % 15).expect("there is room"));
         assert_eq!(filter.advance_to(1000 + jump), Advance::Forward { ticks: jump });
-        assert_eq!((filter.live_len(), filter.stats().clock_jumps), (0, 1), "a jump of {jump}");
+        assert_eq!((filter.live_len(), filter.stats().expiry.unwrap().clock_jumps), (0, 1), "a jump of {jump}");
         for now in 1000 + jump..1000 + jump + 40 {
             filter.advance_to(now);
             assert!(!(0..30).any(|key| filter.contains(&key)), "it came back to life at {now}, after a jump of {jump}");
         }
-        assert_eq!((filter.len(), filter.stats().expired), (0, 30));
+        assert_eq!((filter.len(), filter.stats().expiry.unwrap().expired), (0, 30));
         let now = filter.now().expect("the clock has a tick");
         filter.insert_until(&1, now + 15).expect("there is room");
         filter.advance_to(now + 14);
@@ -64,7 +64,7 @@ fn a_new_clock_leaves_the_rest_of_each_lifetime() {
             }
             // Ends are ticks of the new clock.
             if passed == 5 {
-                assert!(!filter.remove_until(&10, 28_500_010) && filter.remove_until(&10, start + 8));
+                assert!(!filter.remove_expiring_at(&10, 28_500_010) && filter.remove_expiring_at(&10, start + 8));
                 filter.insert_until(&10, start + 8).expect("there is room");
             }
         }
@@ -90,15 +90,19 @@ fn the_sweep_is_spread_over_calls_and_never_late() {
         let stats = filter.stats();
         assert_eq!(filter.live_len(), (0..200_000u64).filter(|key| 1 + key % 15 > now).count(), "at {now}");
         assert!(filter.len() > filter.live_len() && filter.len() < before, "one call sweeps a part");
-        assert_eq!(stats.oldest_unswept, Some(now));
+        assert_eq!(stats.expiry.as_ref().unwrap().oldest_unswept, Some(now));
         (1..calls).for_each(|_| assert_eq!(filter.advance_to(now), Advance::Current));
-        assert_eq!((filter.len(), filter.stats().oldest_unswept), (filter.live_len(), None), "they sweep all");
+        assert_eq!(
+            (filter.len(), filter.stats().expiry.unwrap().oldest_unswept),
+            (filter.live_len(), None),
+            "they sweep all"
+        );
     }
     // Without further calls, the next tick sweeps the rest.
     filter.advance_to(11);
     filter.advance_to(12);
-    assert_eq!(filter.stats().oldest_unswept, Some(12));
-    assert_eq!(filter.stats().sweeps, 11);
+    assert_eq!(filter.stats().expiry.unwrap().oldest_unswept, Some(12));
+    assert_eq!(filter.stats().expiry.unwrap().sweeps, 11);
 }
 
 #[test]
@@ -112,11 +116,11 @@ fn short_lifetimes_leave_room_for_a_sweep_that_lags() {
             filter.insert_until(&key, now - 1 + 1 + key % 9).expect("there is room");
         }
         filter.advance_to(now);
-        let oldest = filter.stats().oldest_unswept.unwrap_or(now);
+        let oldest = filter.stats().expiry.unwrap().oldest_unswept.unwrap_or(now);
         assert!(now - oldest <= 7, "{oldest} at {now}");
         for key in (now.saturating_sub(9).max(1) * 1000..now * 1000 + 1000).step_by(7) {
             assert_eq!(filter.contains(&key), key / 1000 + key % 9 > now, "{key} at {now}");
         }
     }
-    assert!(filter.stats().sweeps < 60, "several ticks at a time: {:?}", filter.stats());
+    assert!(filter.stats().expiry.unwrap().sweeps < 60, "several ticks at a time: {:?}", filter.stats());
 }

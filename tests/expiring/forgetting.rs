@@ -3,7 +3,7 @@ use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use concurrent_cuckoo_filter::{AbsorbError, Advance, ExpiringCuckooFilter, InsertError, WhenFull};
+use concurrent_cuckoo_filter::{AbsorbError, Advance, ExpiringCuckooFilter, ExpiringInsertError, WhenFull};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -13,16 +13,18 @@ type Filter = ExpiringCuckooFilter<u64, BuildHasherDefault<DefaultHasher>>;
 /// A filter that forgets, for lifetimes of up to this many ticks, at tick 1000.
 fn forgetful(capacity: usize, longest: u64) -> Filter {
     let builder = Filter::builder_with_hasher(Default::default()).capacity(capacity).lifetime_in_ticks(longest);
-    let filter = builder.false_positive_rate(2e-8).when_full(WhenFull::ForgetOldest).build().expect("a valid filter");
+    let filter = builder.false_positive_rate(2e-8).when_full(WhenFull::EvictOldest).build().expect("a valid filter");
     filter.advance_to(1000);
     filter
 }
 
 /// Inserts keys from `first` on with this end until one is refused or something is forgotten. Returns the next key.
 fn fill(filter: &Filter, first: u64, end: u64) -> u64 {
-    let early_by = filter.stats().forgotten_early_by;
+    let early_by = filter.stats().expiry.unwrap().evicted_early_by;
     (first..)
-        .find(|key| filter.insert_until(key, end).is_err() || filter.stats().forgotten_early_by > early_by)
+        .find(|key| {
+            filter.insert_until(key, end).is_err() || filter.stats().expiry.unwrap().evicted_early_by > early_by
+        })
         .unwrap()
         + 1
 }
@@ -53,12 +55,12 @@ fn whole_ticks_go_and_the_earliest_first() {
                     assert!(gone < end, "what ends first is forgotten first");
                     ends.insert(key, end);
                 }
-                Err(InsertError::Forgotten { expires_at, up_to, .. }) => {
+                Err(ExpiringInsertError::Evicted { expires_at, up_to, .. }) => {
                     assert_eq!(expires_at, end);
                     assert!(end <= up_to && up_to >= gone, "{end} was not given up");
                     gone = up_to;
                 }
-                Err(InsertError::Full { .. }) => {
+                Err(ExpiringInsertError::Full { .. }) => {
                     assert!(last_gone.is_some(), "there are others");
                     // Ticks whose entries are elsewhere may have been forgotten before.
                     gone = ends
@@ -83,8 +85,12 @@ fn whole_ticks_go_and_the_earliest_first() {
             assert_eq!((filter.now(), filter.live_len()), (Some(now), ends.len()));
         }
         let stats = filter.stats();
-        early_by = early_by.max(stats.forgotten_early_by);
-        assert_eq!(stats.forgotten > 0, stats.forgotten_early_by > 0, "a table as small as this is swept at once");
+        early_by = early_by.max(stats.expiry.as_ref().unwrap().evicted_early_by);
+        assert_eq!(
+            stats.expiry.as_ref().unwrap().evicted > 0,
+            stats.expiry.as_ref().unwrap().evicted_early_by > 0,
+            "a table as small as this is swept at once"
+        );
     }
     assert!(early_by > 1, "something was forgotten that had long to live");
 }
@@ -95,9 +101,9 @@ fn what_was_forgotten_does_not_end_again_and_others_keep_their_ends() {
     let later = filter.capacity() as u64 / 2;
     (0..later).for_each(|key| _ = filter.insert_until(&key, 1010).unwrap());
     let next = fill(&filter, later, 1004); // refused: nothing ends before that
-    assert!(filter.stats().forgotten_early_by == 0 && filter.stats().inserts_refused == 1);
+    assert!(filter.stats().expiry.unwrap().evicted_early_by == 0 && filter.stats().inserts_refused == 1);
     filter.insert(&next).expect("those of tick 1004 go");
-    assert_eq!((filter.now(), filter.stats().forgotten_early_by), (Some(1000), 4));
+    assert_eq!((filter.now(), filter.stats().expiry.unwrap().evicted_early_by), (Some(1000), 4));
     assert!((later..next - 1).all(|key| !filter.contains(&key)), "the whole tick has gone");
     assert_eq!(filter.live_len() as u64, later + 1);
     for now in 1001..=1009 {
@@ -107,7 +113,7 @@ fn what_was_forgotten_does_not_end_again_and_others_keep_their_ends() {
         // Ends are given up until the clock has reached them.
         let taken = filter.insert_until(&(1 << 40 | now), now + 1);
         assert_eq!(taken.is_ok(), now >= 1004, "{taken:?}");
-        assert_eq!(filter.remove_until(&(1 << 40 | now), now + 1), taken.is_ok());
+        assert_eq!(filter.remove_expiring_at(&(1 << 40 | now), now + 1), taken.is_ok());
     }
     filter.advance_to(1010);
     assert_eq!(filter.live_len(), 1);
@@ -116,8 +122,17 @@ fn what_was_forgotten_does_not_end_again_and_others_keep_their_ends() {
     filter.advance_to(1015);
     assert_eq!(filter.live_len(), 0);
     let stats = filter.stats();
-    assert_eq!((stats.forgotten + stats.expired, stats.forgotten_early_by), (next, 4));
-    assert!(stats.forgotten > 0 && stats.forgotten <= next - 1 - later, "only those of one tick were forgotten");
+    assert_eq!(
+        (
+            stats.expiry.as_ref().unwrap().evicted + stats.expiry.as_ref().unwrap().expired,
+            stats.expiry.as_ref().unwrap().evicted_early_by
+        ),
+        (next, 4)
+    );
+    assert!(
+        stats.expiry.as_ref().unwrap().evicted > 0 && stats.expiry.as_ref().unwrap().evicted <= next - 1 - later,
+        "only those of one tick were forgotten"
+    );
 }
 
 #[test]
@@ -127,12 +142,18 @@ fn an_end_that_was_given_up_is_refused_and_nothing_is_lost_in_silence() {
     filter.insert_until(&next, 1008).unwrap();
     for end in 1001..=1003 {
         let error = filter.insert_until(&7, end).unwrap_err();
-        assert!(matches!(error, InsertError::Forgotten { up_to: 1003, .. }), "{error}");
+        assert!(matches!(error, ExpiringInsertError::Evicted { up_to: 1003, .. }), "{error}");
         assert!(error.to_string().contains(&format!("tick {end}")) && error.to_string().contains("1003"), "{error}");
-        assert_eq!((filter.insert_if_absent_until(&7, end), filter.keep_until(&7, end)), (Err(error), Err(error)));
-        assert!(!filter.remove_until(&0, end), "it has gone already");
+        assert_eq!(
+            (filter.insert_if_absent_until(&7, end), filter.insert_or_renew_until(&7, end)),
+            (Err(error.clone()), Err(error))
+        );
+        assert!(!filter.remove_expiring_at(&0, end), "it has gone already");
         // A key that lives longer needs nothing.
-        assert_eq!((filter.insert_if_absent_until(&next, end), filter.keep_until(&next, end)), (Ok(false), Ok(true)));
+        assert_eq!(
+            (filter.insert_if_absent_until(&next, end), filter.insert_or_renew_until(&next, end)),
+            (Ok(false), Ok(true))
+        );
     }
     assert_eq!(filter.insert_until(&7, 1000), Ok(false), "what has ended by the clock is no error");
     assert_eq!(filter.insert_until_batch([(&8, 1004), (&9, 1003), (&10, 1004)]).unwrap_err().index, 1);
@@ -145,11 +166,11 @@ fn an_end_that_was_given_up_is_refused_and_nothing_is_lost_in_silence() {
 fn a_burst_within_the_last_tick_is_refused_until_the_clock_goes_on() {
     let filter = forgetful(1000, 15);
     let refused = (0u64..).find(|key| filter.insert(key).is_err()).unwrap();
-    assert!(matches!(filter.insert(&refused), Err(InsertError::Full { .. })));
-    assert_eq!((filter.live_len() as u64, filter.stats().forgotten_early_by), (refused, 0));
+    assert!(matches!(filter.insert(&refused), Err(ExpiringInsertError::Full { .. })));
+    assert_eq!((filter.live_len() as u64, filter.stats().expiry.unwrap().evicted_early_by), (refused, 0));
     filter.advance_to(1001);
     filter.insert(&refused).expect("what was inserted at the last tick goes");
-    assert_eq!((filter.live_len(), filter.stats().forgotten_early_by), (1, 14));
+    assert_eq!((filter.live_len(), filter.stats().expiry.unwrap().evicted_early_by), (1, 14));
 }
 
 /// Entries of one key fill its two buckets. All others would have to go for one more of it.
@@ -159,8 +180,8 @@ fn many_entries_of_one_key_make_nobody_else_go() {
     (1..=900).for_each(|key| _ = filter.insert_until(&key, 1001).unwrap());
     let copies = (0..15).take_while(|nth| filter.insert_until(&0, 1001 + nth).is_ok()).count();
     let error = filter.insert_until(&0, 1015).unwrap_err();
-    assert!(matches!(error, InsertError::TooManyCopies { .. }), "{error}");
-    assert_eq!((filter.live_len(), filter.stats().forgotten_early_by), (900 + copies, 0));
+    assert!(matches!(error, ExpiringInsertError::TooManyCopies { .. }), "{error}");
+    assert_eq!((filter.live_len(), filter.stats().expiry.unwrap().evicted_early_by), (900 + copies, 0));
 }
 
 /// Many entries of a few keys fill buckets that these keys share. To forget others would not help for long.
@@ -173,8 +194,8 @@ fn a_filter_that_is_half_empty_forgets_nothing() {
         let key = (0..400).map(|nth| nth / copies as u64).find(|key| filter.insert_until(key, 1008).is_err())?;
         // All that is in the way would end before this one.
         let error = filter.insert_until(&key, 1015).unwrap_err();
-        assert!(matches!(error, InsertError::Full { .. }), "{error}");
-        assert_eq!((filter.live_len(), filter.stats().forgotten_early_by), (filter.len(), 0));
+        assert!(matches!(error, ExpiringInsertError::Full { .. }), "{error}");
+        assert_eq!((filter.live_len(), filter.stats().expiry.unwrap().evicted_early_by), (filter.len(), 0));
         Some(error)
     });
     assert!(refused.is_some(), "such keys share buckets now and then");
@@ -187,7 +208,7 @@ fn a_new_clock_a_clear_and_a_jump_keep_what_was_given_up() {
     filter.insert_until(&next, 1008).unwrap();
     // Three ticks ahead.
     filter.restart_clock(50);
-    assert!(matches!(filter.insert_until(&1, 53), Err(InsertError::Forgotten { up_to: 53, .. })));
+    assert!(matches!(filter.insert_until(&1, 53), Err(ExpiringInsertError::Evicted { up_to: 53, .. })));
     filter.insert_until(&1, 54).unwrap();
     assert_eq!((filter.now(), filter.live_len()), (Some(50), 2));
     filter.advance_to(54);
@@ -220,14 +241,14 @@ fn filters_that_have_forgotten_can_be_absorbed() {
     forgetting.insert_until(&next, 1008).unwrap();
     let all = forgetting.empty_like().unwrap();
     assert_eq!(all.absorb(&forgetting), Ok(1));
-    assert!(all.contains(&next) && all.remove_until(&next, 1008), "it has its end");
+    assert!(all.contains(&next) && all.remove_expiring_at(&next, 1008), "it has its end");
     let other = forgetting.empty_like().unwrap();
     other.insert_until(&1, 1002).unwrap();
     other.insert_until(&2, 1004).unwrap();
-    let forgotten = forgetting.stats().forgotten;
+    let forgotten = forgetting.stats().expiry.unwrap().evicted;
     assert_eq!(forgetting.absorb(&other), Ok(1), "what it has given up, it gives up again");
     assert!(forgetting.contains(&2) && !forgetting.contains(&1));
-    assert_eq!(forgetting.stats().forgotten, forgotten + 1);
+    assert_eq!(forgetting.stats().expiry.unwrap().evicted, forgotten + 1);
     // What is to come is counted by the ends, before anything is added.
     let full = forgetting.empty_like().unwrap();
     (1..full.capacity() as u64).for_each(|key| _ = full.insert_until(&(1 << 40 | key), 1014).unwrap());
@@ -261,8 +282,8 @@ fn what_was_not_forgotten_is_found_whatever_others_do() {
                     // Beyond what any other thread may have asked for by now: its tick goes last.
                     match filter.insert_until(&key, now + 1 + nth % 7) {
                         Ok(_) => own.push((key, now + 1 + nth % 7)),
-                        Err(InsertError::Full { .. } | InsertError::Forgotten { .. }) => (),
-                        Err(error) => assert!(matches!(error, InsertError::LifetimeTooLong { .. }), "{error}"),
+                        Err(ExpiringInsertError::Full { .. } | ExpiringInsertError::Evicted { .. }) => (),
+                        Err(error) => assert!(matches!(error, ExpiringInsertError::LifetimeTooLong { .. }), "{error}"),
                     }
                     if nth % 64 == 0 {
                         // If one is found, so is each that ends later.
@@ -292,7 +313,7 @@ fn what_was_not_forgotten_is_found_whatever_others_do() {
         }
     });
     let now = tick.load(Ordering::SeqCst);
-    assert!(filter.stats().forgotten_early_by > 0, "{:?}", filter.stats());
+    assert!(filter.stats().expiry.unwrap().evicted_early_by > 0, "{:?}", filter.stats());
     assert_eq!(filter.now(), Some(now));
     filter.advance_to(now + 7);
     (0..100).for_each(|_| _ = filter.advance_to(now + 7));

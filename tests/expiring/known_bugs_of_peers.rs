@@ -1,6 +1,6 @@
 //! Failures that were seen in other filters whose entries expire.
 
-use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
+use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError};
 
 use crate::filter;
 
@@ -14,12 +14,12 @@ fn a_removal_takes_no_lookalike_with_it() {
     let end = |key: u64| 101 + key % 15;
     (0..3000).for_each(|key| _ = filter.insert_until(&key, end(key)).expect("there is room"));
     for key in (0..3000).step_by(2) {
-        assert!(filter.remove_until(&key, end(key)), "each key has an entry of its own");
+        assert!(filter.remove_expiring_at(&key, end(key)), "each key has an entry of its own");
     }
     assert!((1..3000).step_by(2).all(|key| filter.contains(&key)), "a key is gone that was not removed");
     assert_eq!(filter.live_len(), 1500);
     for key in (1..3000).step_by(2) {
-        assert!(filter.remove_until(&key, end(key)), "the entry is still there");
+        assert!(filter.remove_expiring_at(&key, end(key)), "the entry is still there");
     }
     assert!(filter.is_empty());
 }
@@ -62,7 +62,7 @@ fn no_lifetime_goes_round() {
         filter.insert_until(&1, 7 + longest).expect("the longest lifetime");
         for more in [1, 2, longest, 2 * longest + 2, 1 << 20, u64::MAX - 7 - longest] {
             let error = filter.insert_until(&2, 7 + longest + more).expect_err("it is too long");
-            assert!(matches!(error, InsertError::LifetimeTooLong { .. }), "{error}");
+            assert!(matches!(error, ExpiringInsertError::LifetimeTooLong { .. }), "{error}");
         }
         filter.advance_to(6 + longest);
         assert!(filter.contains(&1));

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, InsertError};
+use concurrent_cuckoo_filter::{Advance, ExpiringCuckooFilter, ExpiringInsertError, TickError};
 use proptest::prelude::*;
 
 use crate::{Filter, filter};
@@ -93,17 +93,17 @@ fn operation(longest: u64) -> impl Strategy<Value = Operation> {
 
 /// Does the same operations on the filter and on the model. All answers must be the same.
 fn compare(filter: &Filter, operations: &[Operation]) {
-    let mut model = Model { longest: filter.longest_lifetime(), ..Model::default() };
+    let mut model = Model { longest: filter.lifetime_in_ticks(), ..Model::default() };
     for operation in operations {
         let at = |offset: i64| model.now.unwrap_or(1000).saturating_add_signed(offset);
-        let checked = |expires_at: u64, refused: Option<InsertError>| {
+        let checked = |expires_at: u64, refused: Option<ExpiringInsertError>| {
             let reason = refused.map(|error| match error {
-                InsertError::ClockNotSet => "no clock",
-                InsertError::LifetimeTooLong { expires_at: named, longest, .. } => {
-                    assert_eq!((named, longest), (expires_at, filter.longest_lifetime()));
+                ExpiringInsertError::ClockNotSet => "no clock",
+                ExpiringInsertError::LifetimeTooLong { expires_at: named, longest, .. } => {
+                    assert_eq!((named, longest), (expires_at, filter.lifetime_in_ticks()));
                     "too long"
                 }
-                InsertError::Full { .. } | InsertError::TooManyCopies { .. } => "full",
+                ExpiringInsertError::Full { .. } | ExpiringInsertError::TooManyCopies { .. } => "full",
                 error => panic!("{error}"),
             });
             if reason != Some("full") {
@@ -115,7 +115,7 @@ fn compare(filter: &Filter, operations: &[Operation]) {
             Operation::Insert(key, offset) => {
                 let end = at(offset);
                 let kept = filter.insert_until(&key, end);
-                if checked(end, kept.err()) {
+                if checked(end, kept.clone().err()) {
                     assert_eq!(kept, Ok(!model.has_passed(end)));
                     model.add(key, end);
                 }
@@ -123,7 +123,7 @@ fn compare(filter: &Filter, operations: &[Operation]) {
             Operation::InsertIfAbsent(key, offset) => {
                 let end = at(offset);
                 let added = filter.insert_if_absent_until(&key, end);
-                if checked(end, added.err()) {
+                if checked(end, added.clone().err()) {
                     assert_eq!(added, Ok(!model.live(key) && !model.has_passed(end)));
                     if !model.live(key) {
                         model.add(key, end);
@@ -132,8 +132,8 @@ fn compare(filter: &Filter, operations: &[Operation]) {
             }
             Operation::KeepUntil(key, offset) => {
                 let end = at(offset);
-                let kept = filter.keep_until(&key, end);
-                if checked(end, kept.err()) {
+                let kept = filter.insert_or_renew_until(&key, end);
+                if checked(end, kept.clone().err()) {
                     assert_eq!(kept, Ok(!model.has_passed(end)));
                     match model.ends.get_mut(&key).and_then(|ends| ends.iter_mut().max()) {
                         Some(latest) => *latest = end.max(*latest),
@@ -151,7 +151,7 @@ fn compare(filter: &Filter, operations: &[Operation]) {
             Operation::RemoveUntil(key, offset) => {
                 let end = at(offset);
                 let place = model.ends.get(&key).and_then(|ends| ends.iter().position(|&one| one == end));
-                assert_eq!(filter.remove_until(&key, end), place.is_some(), "{operation:?}");
+                assert_eq!(filter.remove_expiring_at(&key, end), place.is_some(), "{operation:?}");
                 if let Some(place) = place {
                     model.ends.get_mut(&key).expect("it was found").swap_remove(place);
                 }
@@ -187,7 +187,7 @@ fn compare(filter: &Filter, operations: &[Operation]) {
     if let Some(now) = filter.now() {
         filter.advance_to(now);
         filter.advance_to(now);
-        assert_eq!((filter.len(), filter.stats().oldest_unswept), (model.len(), None));
+        assert_eq!((filter.len(), filter.stats().expiry.unwrap().oldest_unswept), (model.len(), None));
     }
 }
 
@@ -227,7 +227,7 @@ fn in_a_full_table_too() {
         }
         assert_eq!(filter.live_len(), model.len());
     }
-    assert!(refused > 0 && filter.stats().expired > 0);
+    assert!(refused > 0 && filter.stats().expiry.unwrap().expired > 0);
 }
 
 /// A large table is swept little by little. Until then it has dead entries, which no lookup finds.
@@ -236,7 +236,7 @@ fn what_has_expired_is_absent_before_it_is_swept() {
     let filter = filter(100_000, 15, 1e-6);
     filter.advance_to(10);
     let ends: Vec<(u64, u64)> = (0..30_000).map(|key| (key, 11 + key % 3)).collect();
-    assert_eq!(filter.insert_until_batch(ends.iter().map(|(key, end)| (key, *end))), Ok(30_000));
+    assert_eq!(filter.insert_until_batch(ends.iter().map(|(key, end)| (key, *end))), Ok(()));
     filter.advance_to(11);
     assert!(filter.len() > 21_000, "{} are left, and 20,000 live", filter.len());
     let mut found = Vec::new();
@@ -256,7 +256,7 @@ fn a_batch_answers_as_single_operations_do() {
     for (key, end) in &entries {
         one.insert_until(key, *end).expect("there is room");
     }
-    assert_eq!(batched.insert_until_batch(entries.iter().map(|(key, end)| (key, *end))), Ok(4000));
+    assert_eq!(batched.insert_until_batch(entries.iter().map(|(key, end)| (key, *end))), Ok(()));
     assert_eq!((one.len(), batched.len()), (4000 - 500, 4000 - 500), "those that have expired are not kept");
     for now in 10..26 {
         batched.advance_to(now);
@@ -268,7 +268,7 @@ fn a_batch_answers_as_single_operations_do() {
             // Each key has one entry, so that is the one.
             batched.remove_batch(some.clone().map(|(key, _)| key), &mut removed);
         } else {
-            batched.remove_until_batch(some.clone().map(|(key, end)| (key, *end)), &mut removed);
+            batched.remove_expiring_at_batch(some.clone().map(|(key, end)| (key, *end)), &mut removed);
         }
         assert_eq!(removed, some.clone().map(|&(_, end)| end > now).collect::<Vec<_>>());
         for (key, end) in some {
@@ -282,7 +282,10 @@ fn a_batch_answers_as_single_operations_do() {
         .insert_until_batch(too_far.iter().map(|(key, end)| (key, *end)))
         .expect_err("one of them lives too long");
     assert_eq!(refused.index, 70);
-    assert!(matches!(refused.error, InsertError::LifetimeTooLong { expires_at: 1010, now: 25, longest: 15, .. }));
+    assert!(matches!(
+        refused.error,
+        ExpiringInsertError::LifetimeTooLong { expires_at: 1010, now: 25, longest: 15, .. }
+    ));
 }
 
 /// What `remaining` says is never too short, wherever in a tick an entry was added, and at most one resolution too long.
@@ -292,10 +295,10 @@ fn what_remains_is_rounded_up() {
     let filter = ExpiringCuckooFilter::<u64>::builder().capacity(100).lifetime(hour, minute).build().unwrap();
     assert_eq!((filter.remaining(&1), filter.expires_at(&1), filter.remove(&1)), (Ok(None), None, false));
     filter.advance_to(1000);
-    filter.insert_for(&1, 5 * minute).unwrap();
+    filter.insert_with_ttl(&1, 5 * minute).unwrap();
     // For at least five minutes from any moment of tick 1000.
     assert_eq!((filter.remaining(&1), filter.expires_at(&1)), (Ok(Some(6 * minute)), Some(1006)));
-    filter.insert_for(&1, 9 * minute).unwrap();
+    filter.insert_with_ttl(&1, 9 * minute).unwrap();
     filter.advance_to(1002);
     assert_eq!(filter.remaining(&1), Ok(Some(8 * minute)), "of the longer one");
     filter.restart_clock(7);
@@ -308,6 +311,6 @@ fn what_remains_is_rounded_up() {
     let by_ticks = ExpiringCuckooFilter::<u64>::builder().capacity(100).lifetime_in_ticks(9).build().unwrap();
     by_ticks.advance_to(u64::MAX - 3);
     by_ticks.insert(&1).unwrap();
-    assert_eq!(by_ticks.remaining(&1), Err(InsertError::ResolutionUnknown));
+    assert_eq!(by_ticks.remaining(&1), Err(TickError::ResolutionUnknown));
     assert_eq!(by_ticks.expires_at(&1), Some(u64::MAX), "there is no later tick");
 }

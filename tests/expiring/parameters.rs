@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{BuildError, ExpiringBuilder, ExpiringCuckooFilter, FilterKind, InsertError};
+use concurrent_cuckoo_filter::{BuildError, ExpiringBuilder, ExpiringCuckooFilter, ExpiringInsertError, FilterKind};
 
 use crate::filter;
 use crate::support::seeded;
@@ -17,21 +17,21 @@ fn the_fewest_bits_that_serve_are_taken() {
         [(1, 2), (2, 2), (3, 3), (6, 3), (14, 4), (15, 5), (62, 6), (250, 8), (254, 8), (65_534, 16)]
     {
         let filter = builder().lifetime(resolutions * MINUTE, MINUTE).false_positive_rate(0.2).build().expect("valid");
-        assert_eq!((filter.end_bits(), filter.longest_lifetime()), (bits, u64::from(resolutions) + 1));
+        assert_eq!((filter.expiry_bits(), filter.lifetime_in_ticks()), (bits, u64::from(resolutions) + 1));
         assert_eq!(filter.resolution(), Some(MINUTE));
     }
     // A part of a resolution counts as a whole one.
     let filter = builder().lifetime(14 * MINUTE + Duration::from_nanos(1), MINUTE).build().expect("valid");
-    assert_eq!((filter.end_bits(), filter.longest_lifetime()), (5, 16));
+    assert_eq!((filter.expiry_bits(), filter.lifetime_in_ticks()), (5, 16));
     for resolution in [Duration::from_nanos(1), MINUTE, Duration::MAX] {
         let filter = builder().lifetime(resolution, resolution).build().expect("valid");
-        assert_eq!(filter.longest_lifetime(), 2);
+        assert_eq!(filter.lifetime_in_ticks(), 2);
     }
     let twice = builder().lifetime(14 * MINUTE, MINUTE).lifetime_in_ticks(3).build().expect("the later call counts");
-    assert_eq!((twice.longest_lifetime(), twice.resolution()), (3, None));
+    assert_eq!((twice.lifetime_in_ticks(), twice.resolution()), (3, None));
     for (ticks, bits) in [(1, 1), (15, 4), (16, 5), (65_535, 16)] {
         let filter = builder().lifetime_in_ticks(ticks).false_positive_rate(0.2).build().expect("valid");
-        assert_eq!((filter.end_bits(), filter.longest_lifetime(), filter.resolution()), (bits, ticks, None));
+        assert_eq!((filter.expiry_bits(), filter.lifetime_in_ticks(), filter.resolution()), (bits, ticks, None));
     }
 }
 
@@ -72,13 +72,13 @@ fn what_cannot_be_built_says_why() {
 #[test]
 fn what_cannot_be_inserted_says_why() {
     let by_ticks = filter(100, 15, 0.001);
-    assert_eq!((by_ticks.now(), by_ticks.contains(&1), by_ticks.remove_until(&1, 5)), (None, false, false));
+    assert_eq!((by_ticks.now(), by_ticks.contains(&1), by_ticks.remove_expiring_at(&1, 5)), (None, false, false));
     let early = by_ticks.insert_until(&1, 5).expect_err("no tick is known");
     assert!(early.to_string().contains("call advance_to"), "{early}");
-    assert_eq!(by_ticks.insert_if_absent_until(&1, 5), Err(InsertError::ClockNotSet));
-    assert_eq!(by_ticks.keep_until(&1, 5), Err(InsertError::ClockNotSet));
+    assert_eq!(by_ticks.insert_if_absent_until(&1, 5), Err(ExpiringInsertError::ClockNotSet));
+    assert_eq!(by_ticks.insert_or_renew_until(&1, 5), Err(ExpiringInsertError::ClockNotSet));
     by_ticks.advance_to(100);
-    let unknown = by_ticks.insert_for(&1, MINUTE).expect_err("the length of a tick is not known");
+    let unknown = by_ticks.insert_with_ttl(&1, MINUTE).expect_err("the length of a tick is not known");
     assert!(unknown.to_string().contains("lifetime_in_ticks"), "{unknown}");
     for far in [116, u64::MAX] {
         let too_long = by_ticks.insert_until(&1, far).expect_err("it would live too long");
@@ -91,13 +91,14 @@ fn what_cannot_be_inserted_says_why() {
     assert_eq!((by_ticks.len(), by_ticks.stats().inserts_refused), (0, 0));
 
     let timed = builder().lifetime(14 * MINUTE, MINUTE).hasher(seeded(1)).build().expect("valid");
-    assert_eq!(timed.insert_for(&1, MINUTE), Err(InsertError::ClockNotSet));
+    assert_eq!(timed.insert_with_ttl(&1, MINUTE), Err(ExpiringInsertError::ClockNotSet));
     timed.advance_to(100);
-    timed.insert_for(&1, 14 * MINUTE).expect("the longest lifetime");
-    timed.insert_for(&2, Duration::ZERO).expect("the shortest");
-    let too_long = timed.insert_for(&3, 14 * MINUTE + Duration::from_nanos(1)).expect_err("longer than the longest");
-    assert!(matches!(too_long, InsertError::LifetimeTooLong { expires_at: 116, now: 100, longest: 15, .. }));
-    assert!(matches!(timed.insert_for(&3, Duration::MAX), Err(InsertError::LifetimeTooLong { .. })));
+    timed.insert_with_ttl(&1, 14 * MINUTE).expect("the longest lifetime");
+    timed.insert_with_ttl(&2, Duration::ZERO).expect("the shortest");
+    let too_long =
+        timed.insert_with_ttl(&3, 14 * MINUTE + Duration::from_nanos(1)).expect_err("longer than the longest");
+    assert!(matches!(too_long, ExpiringInsertError::LifetimeTooLong { expires_at: 116, now: 100, longest: 15, .. }));
+    assert!(matches!(timed.insert_with_ttl(&3, Duration::MAX), Err(ExpiringInsertError::LifetimeTooLong { .. })));
     assert_eq!([1, 2, 3].map(|key| timed.contains(&key)), [true, true, false]);
     timed.advance_to(101);
     assert_eq!([1, 2].map(|key| timed.contains(&key)), [true, false]);
@@ -119,14 +120,17 @@ fn a_full_filter_says_so_and_is_as_it_was() {
     assert_eq!(filter.live_len() as u64, refused);
     // An entry whose end has passed needs no room, and is not kept.
     assert_eq!((filter.insert_until(&refused, 0), filter.insert_if_absent_until(&refused, 0)), (Ok(false), Ok(false)));
-    assert_eq!((filter.keep_until(&refused, 0), filter.keep_until(&0, 0)), (Ok(false), Ok(false)));
+    assert_eq!(
+        (filter.insert_or_renew_until(&refused, 0), filter.insert_or_renew_until(&0, 0)),
+        (Ok(false), Ok(false))
+    );
 
     let copies = 2 * filter.slots_per_bucket();
     filter.clear();
     (0..copies).for_each(|_| _ = filter.insert_until(&1, 10).expect("there is room for as many"));
     let error = filter.insert_until(&1, 10).expect_err("there is no room for more");
     assert!(error.to_string().contains("live entries of this key"), "{error}");
-    filter.keep_until(&1, 12).expect("that needs no room");
+    filter.insert_or_renew_until(&1, 12).expect("that needs no room");
     filter.advance_to(10);
     filter.insert_until(&1, 13).expect("the others are dead");
     assert_eq!(filter.live_len(), 2);
@@ -140,7 +144,7 @@ fn it_tells_of_itself() {
     filter.advance_to(7);
     filter.insert_until(&1, 10).expect("there is room");
     let debug = format!("{filter:?}");
-    assert!(debug.contains("now: Some(7)") && debug.contains("longest_lifetime: 15"), "{debug}");
+    assert!(debug.contains("now: Some(7)") && debug.contains("lifetime_in_ticks: 15"), "{debug}");
     let stats = filter.stats();
     assert_eq!((stats.len, stats.tables, stats.memory_usage), (1, 1, filter.memory_usage()));
 }

@@ -56,7 +56,7 @@ fn what_lives_is_found_and_what_is_dead_is_not() {
                             !dead
                         });
                         for (key, end) in own.drain(..own.len() / 3) {
-                            let removed = filter.remove_until(&key, end);
+                            let removed = filter.remove_expiring_at(&key, end);
                             assert!(removed || told.load(Ordering::SeqCst) >= end, "{key} lived until {end}");
                         }
                     }
@@ -66,7 +66,7 @@ fn what_lives_is_found_and_what_is_dead_is_not() {
             done.store(true, Ordering::SeqCst);
             ended.into_iter().for_each(|ended| ended.expect("all answers are right"));
         });
-        assert!(filter.stats().sweeps > 0, "{:?}", filter.stats());
+        assert!(filter.stats().expiry.unwrap().sweeps > 0, "{:?}", filter.stats());
         let now = filter.now().expect("the clock has a tick");
         filter.advance_to(now + ticks);
         (0..100).for_each(|_| _ = filter.advance_to(now + ticks));
@@ -82,7 +82,7 @@ fn what_is_kept_on_is_always_found() {
         let filter = filter(400, ticks, 1e-6);
         filter.advance_to(0);
         let keys: Vec<u64> = (0..100).collect();
-        keys.iter().for_each(|key| _ = filter.keep_until(key, ticks).expect("there is room"));
+        keys.iter().for_each(|key| _ = filter.insert_or_renew_until(key, ticks).expect("there is room"));
         let (done, looked) = (AtomicBool::new(false), [0, 0].map(AtomicU64::new));
         thread::scope(|threads| {
             let (filter, keys, done, looked) = (&filter, &keys, &done, &looked);
@@ -92,7 +92,8 @@ fn what_is_kept_on_is_always_found() {
                 let readers_lag = || looked.iter().any(|looked| looked.load(Ordering::Relaxed) < ROUNDS);
                 while (now < 10 * ROUNDS || readers_lag()) && !done.load(Ordering::SeqCst) {
                     // Before the tick at which the first of them would die.
-                    keys.iter().for_each(|key| _ = filter.keep_until(key, now + 2).expect("it has an entry"));
+                    keys.iter()
+                        .for_each(|key| _ = filter.insert_or_renew_until(key, now + 2).expect("it has an entry"));
                     now += 1;
                     filter.advance_to(now);
                 }

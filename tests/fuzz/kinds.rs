@@ -6,8 +6,8 @@
 use std::hash::BuildHasher;
 
 use concurrent_cuckoo_filter::{
-    Advance, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, FromSnapshot, GrowableCuckooFilter,
-    InsertError, Loader, SameByDefault, StableHashBuilder, StableHasher, Values,
+    Advance, ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, ExpiringInsertError, FromSnapshot,
+    GrowableCuckooFilter, Loader, StableDefault, StableHashBuilder, StableHasher, Values,
 };
 use serde::Deserialize;
 use serde::de::DeserializeSeed;
@@ -30,17 +30,17 @@ impl BuildHasher for Fixed {
     }
 }
 
-impl SameByDefault for Fixed {}
+impl StableDefault for Fixed {}
 
 pub type OneTable = ConcurrentCuckooFilter<u64, Fixed>;
 pub type Growable = GrowableCuckooFilter<u64, Fixed>;
-pub type Maplet = ConcurrentCuckooMaplet<u64, Fixed>;
+pub type Maplet = CuckooMaplet<u64, Fixed>;
 pub type Expiring = ExpiringCuckooFilter<u64, Fixed>;
 
 /// How a snapshot is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// With [`Loader::read`], which leaves the bytes after the snapshot.
+    /// With [`Loader::load`], which leaves the bytes after the snapshot.
     Stream,
     /// Through serde, from a format that has bytes: all at once.
     Bytes,
@@ -68,7 +68,7 @@ impl Way {
         match self {
             Self::Stream => {
                 let mut rest = encoded;
-                let loaded = loader().read(&mut rest).map_err(|error| error.to_string())?;
+                let loaded = loader().load(&mut rest).map_err(|error| error.to_string())?;
                 Ok((loaded.filter, rest.len()))
             }
             Self::Bytes => match limit {
@@ -153,15 +153,15 @@ macro_rules! add_and_remove {
     ($filter:ident) => {
         let len = $filter.len();
         for hash in hashes(20) {
-            let count = $filter.count_hash(hash);
-            assert_eq!($filter.contains_hash(hash), count > 0);
-            if $filter.insert_hash(hash).is_ok() {
-                assert_eq!(($filter.count_hash(hash), $filter.len()), (count + 1, len + 1));
-                assert!($filter.remove_hash(hash));
+            let count = $filter.by_hash().count(hash);
+            assert_eq!($filter.by_hash().contains(hash), count > 0);
+            if $filter.by_hash().insert(hash).is_ok() {
+                assert_eq!(($filter.by_hash().count(hash), $filter.len()), (count + 1, len + 1));
+                assert!($filter.by_hash().remove(hash));
             }
-            assert_eq!($filter.count_hash(hash), count);
-            if $filter.insert_hash_if_absent(hash) == Ok(true) {
-                assert!(count == 0 && $filter.remove_hash(hash));
+            assert_eq!($filter.by_hash().count(hash), count);
+            if $filter.by_hash().insert_if_absent(hash) == Ok(true) {
+                assert!(count == 0 && $filter.by_hash().remove(hash));
             }
         }
         assert_eq!($filter.len(), len);
@@ -178,18 +178,21 @@ fn use_growable(filter: &Growable) {
     let (len, capacity) = (filter.len(), filter.capacity());
     let mut added = Vec::new();
     for hash in hashes(400).skip(20) {
-        if filter.capacity() > capacity || filter.insert_hash(hash).is_err() {
+        if filter.capacity() > capacity || filter.by_hash().insert(hash).is_err() {
             break;
         }
         added.push(hash);
     }
     filter.shrink_to_fit();
     let digest = filter.digest().unwrap();
-    assert!(added.iter().all(|&hash| filter.contains_hash(hash)) && filter.len() == len + added.len(), "a lost key");
+    assert!(
+        added.iter().all(|&hash| filter.by_hash().contains(hash)) && filter.len() == len + added.len(),
+        "a lost key"
+    );
     let wanted = filter.capacity().saturating_sub(len) + 1;
     assert!(filter.reserve(wanted).is_err() || filter.capacity() >= len + wanted);
     assert_eq!(filter.digest().unwrap(), digest, "another multiset");
-    assert!(added.iter().all(|&hash| filter.remove_hash(hash)) && filter.len() == len);
+    assert!(added.iter().all(|&hash| filter.by_hash().remove(hash)) && filter.len() == len);
 }
 
 fn use_maplet(maplet: &Maplet) {
@@ -198,52 +201,53 @@ fn use_maplet(maplet: &Maplet) {
     for (number, hash) in (0..).zip(hashes(20)) {
         let value = number & most;
         let other = value ^ 1;
-        let before = maplet.values_hash(hash);
-        let counts = || [value, other].map(|value| maplet.count_hash(hash, value));
+        let before = maplet.by_hash().values(hash);
+        let counts = || [value, other].map(|value| maplet.by_hash().count(hash, value));
         let counts_before @ [of_value, of_other] = counts();
-        assert_eq!(maplet.contains_hash(hash), !before.is_empty());
+        assert_eq!(maplet.by_hash().contains(hash), !before.is_empty());
         assert_eq!([value, other].map(|value| before.contains(value)), counts_before.map(|count| count > 0));
-        assert!(before.iter().all(|value| value <= most && maplet.count_hash(hash, value) > 0));
-        if maplet.insert_hash(hash, value).is_ok() {
+        assert!(before.iter().all(|value| value <= most && maplet.by_hash().count(hash, value) > 0));
+        if maplet.by_hash().insert(hash, value).is_ok() {
             assert_eq!((counts(), maplet.len()), ([of_value + 1, of_other], len + 1));
-            let values = maplet.values_hash(hash);
+            let values = maplet.by_hash().values(hash);
             assert!(values.contains(value) && before.iter().all(|value| values.contains(value)));
-            assert_eq!(maplet.replace_hash(hash, value, other), Ok(true));
+            assert_eq!(maplet.by_hash().replace(hash, value, other), Ok(true));
             assert_eq!(counts(), [of_value, of_other + 1]);
-            assert!(maplet.values_hash(hash).contains(other));
-            assert!(maplet.remove_hash(hash, other));
+            assert!(maplet.by_hash().values(hash).contains(other));
+            assert!(maplet.by_hash().remove(hash, other));
         }
-        match maplet.insert_hash_if_absent(hash, value) {
-            Ok(values) if before.is_empty() => assert!(values.is_empty() && maplet.remove_hash(hash, value)),
+        match maplet.by_hash().insert_if_absent(hash, value) {
+            Ok(values) if before.is_empty() => assert!(values.is_empty() && maplet.by_hash().remove(hash, value)),
             Ok(values) => assert_eq!(values, before),
             Err(_) => assert!(before.is_empty()),
         }
         if let Some(too_large) = most.checked_add(1) {
-            assert!(maplet.insert_hash(hash, too_large).is_err() && !maplet.remove_hash(hash, too_large));
+            assert!(maplet.by_hash().insert(hash, too_large).is_err() && !maplet.by_hash().remove(hash, too_large));
         }
-        assert_eq!((maplet.values_hash(hash), counts()), (before, counts_before));
+        assert_eq!((maplet.by_hash().values(hash), counts()), (before, counts_before));
     }
     assert_eq!(maplet.len(), len);
 
     let pairs = || hashes(40).map(|hash| (hash, hash as u16 & most));
-    let (inserted, mut removed) = (maplet.insert_hash_batch(pairs()).unwrap_or_else(|error| error.index), Vec::new());
+    let (inserted, mut removed) =
+        (maplet.by_hash().insert_batch(pairs()).map_or_else(|error| error.index, |()| 40), Vec::new());
     let mut found: Vec<Values> = Vec::new();
-    maplet.values_hash_batch(hashes(40), |values| found.push(values));
-    assert!(found.iter().copied().eq(hashes(40).map(|hash| maplet.values_hash(hash))));
+    maplet.by_hash().values_batch(hashes(40), |values| found.push(values));
+    assert!(found.iter().copied().eq(hashes(40).map(|hash| maplet.by_hash().values(hash))));
     assert!(pairs().zip(&found).take(inserted).all(|((_, value), values)| values.contains(value)));
-    maplet.remove_hash_batch(pairs().take(inserted), &mut removed);
+    maplet.by_hash().remove_batch(pairs().take(inserted), &mut removed);
     assert!(removed.len() == inserted && removed.iter().all(|&removed| removed));
     assert_eq!(maplet.len(), len);
 }
 
 fn use_expiring(filter: &Expiring) {
-    let (longest, live) = (filter.longest_lifetime(), filter.live_len());
+    let (longest, live) = (filter.lifetime_in_ticks(), filter.live_len());
     assert!(live <= filter.len());
-    let found: Vec<bool> = hashes(40).map(|hash| filter.contains_hash(hash)).collect();
+    let found: Vec<bool> = hashes(40).map(|hash| filter.by_hash().contains(hash)).collect();
     let as_before = || {
         let mut now = Vec::new();
-        filter.contains_hash_batch(hashes(40), &mut now);
-        assert!(now == found && hashes(40).zip(&found).all(|(hash, &found)| filter.contains_hash(hash) == found));
+        filter.by_hash().contains_batch(hashes(40), &mut now);
+        assert!(now == found && hashes(40).zip(&found).all(|(hash, &found)| filter.by_hash().contains(hash) == found));
         assert_eq!(filter.live_len(), live, "nothing was to expire, or to come back to life");
     };
     match filter.now() {
@@ -253,11 +257,11 @@ fn use_expiring(filter: &Expiring) {
                 assert_eq!(filter.advance_to(now - 1), Advance::Behind { by: 1 });
             }
             // One call sweeps a table as small as this.
-            assert_eq!((filter.len(), filter.stats().oldest_unswept), (live, None));
+            assert_eq!((filter.len(), filter.stats().expiry.unwrap().oldest_unswept), (live, None));
         }
         None => {
             assert!(filter.is_empty(), "nothing can have an end yet");
-            assert_eq!(filter.insert_hash_until(1, 8), Err(InsertError::ClockNotSet));
+            assert_eq!(filter.by_hash().insert_until(1, 8), Err(ExpiringInsertError::ClockNotSet));
             assert_eq!(filter.advance_to(7), Advance::Origin);
         }
     }
@@ -267,39 +271,39 @@ fn use_expiring(filter: &Expiring) {
     as_before();
 
     for (number, hash) in (0..).zip(hashes(20)) {
-        let was_in = filter.contains_hash(hash);
+        let was_in = filter.by_hash().contains(hash);
         let end = now + 1 + number % longest;
-        if filter.insert_hash_until(hash, end).is_ok() {
-            assert!(filter.contains_hash(hash) && filter.live_len() == live + 1);
-            assert!(filter.remove_hash_until(hash, end));
+        if filter.by_hash().insert_until(hash, end).is_ok() {
+            assert!(filter.by_hash().contains(hash) && filter.live_len() == live + 1);
+            assert!(filter.by_hash().remove_expiring_at(hash, end));
         }
-        assert_eq!((filter.contains_hash(hash), filter.live_len()), (was_in, live));
-        match filter.insert_hash_if_absent_until(hash, end) {
-            Ok(added) => assert!(added != was_in && (!added || filter.remove_hash_until(hash, end))),
+        assert_eq!((filter.by_hash().contains(hash), filter.live_len()), (was_in, live));
+        match filter.by_hash().insert_if_absent_until(hash, end) {
+            Ok(added) => assert!(added != was_in && (!added || filter.by_hash().remove_expiring_at(hash, end))),
             Err(_) => assert!(!was_in),
         }
-        assert_eq!(filter.insert_hash_until(hash, now), Ok(false), "it is dead already");
-        let too_long = filter.insert_hash_until(hash, now + longest + 1);
-        assert!(matches!(too_long, Err(InsertError::LifetimeTooLong { now: 1000, .. })), "{too_long:?}");
+        assert_eq!(filter.by_hash().insert_until(hash, now), Ok(false), "it is dead already");
+        let too_long = filter.by_hash().insert_until(hash, now + longest + 1);
+        assert!(matches!(too_long, Err(ExpiringInsertError::LifetimeTooLong { now: 1000, .. })), "{too_long:?}");
         let batch = [(hash, end), (hash, now + longest)];
         let mut removed = Vec::new();
-        let inserted = filter.insert_hash_until_batch(batch).unwrap_or_else(|error| error.index);
-        filter.remove_hash_until_batch(batch.into_iter().take(inserted), &mut removed);
+        let inserted = filter.by_hash().insert_until_batch(batch).map_or_else(|error| error.index, |()| batch.len());
+        filter.by_hash().remove_expiring_at_batch(batch.into_iter().take(inserted), &mut removed);
         assert!(removed.len() == inserted && removed.iter().all(|&removed| removed));
     }
     as_before();
 
     // Entries live exactly until their tick. After one round of the ring no entry is left, wherever it came from.
-    let kept = hashes(20).filter(|&hash| filter.keep_hash_until(hash, now + longest).is_ok());
+    let kept = hashes(20).filter(|&hash| filter.by_hash().insert_or_renew_until(hash, now + longest).is_ok());
     let kept: Vec<u64> = kept.collect();
     filter.advance_to(now + longest - 1);
-    assert!(kept.iter().all(|&hash| filter.contains_hash(hash)), "it has expired too soon");
+    assert!(kept.iter().all(|&hash| filter.by_hash().contains(hash)), "it has expired too soon");
     // Entries from the snapshot may live until then, a tick longer than an insert may ask for.
-    let new =
-        hashes(40).find(|&hash| !filter.contains_hash(hash) && filter.insert_hash_until(hash, now + longest).is_ok());
-    assert!(new.is_none_or(|hash| filter.contains_hash(hash)), "a new one was missed");
+    let new = hashes(40)
+        .find(|&hash| !filter.by_hash().contains(hash) && filter.by_hash().insert_until(hash, now + longest).is_ok());
+    assert!(new.is_none_or(|hash| filter.by_hash().contains(hash)), "a new one was missed");
     filter.advance_to(now + longest);
-    assert!(new.is_none_or(|hash| !filter.contains_hash(hash)), "it does not expire");
-    filter.advance_to(now + (1 << filter.end_bits()));
-    assert!(filter.is_empty() && filter.live_len() == 0 && hashes(40).all(|hash| !filter.contains_hash(hash)));
+    assert!(new.is_none_or(|hash| !filter.by_hash().contains(hash)), "it does not expire");
+    filter.advance_to(now + (1 << filter.expiry_bits()));
+    assert!(filter.is_empty() && filter.live_len() == 0 && hashes(40).all(|hash| !filter.by_hash().contains(hash)));
 }

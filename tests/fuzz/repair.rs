@@ -192,11 +192,11 @@ fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
     let payload_bits = match kind {
         Maplet::NUMBER => make_payload_fit(&mut head[0], sections),
         Expiring::NUMBER => {
-            let end_bits = make_payload_fit(&mut head[0], sections);
-            if end_bits > 0 {
-                make_clock_fit(head, end_bits);
+            let expiry_bits = make_payload_fit(&mut head[0], sections);
+            if expiry_bits > 0 {
+                make_clock_fit(head, expiry_bits);
             }
-            end_bits
+            expiry_bits
         }
         _ => 0,
     };
@@ -251,8 +251,8 @@ fn make_payload_fit(payload_bits: &mut u8, section: &mut [u8]) -> u32 {
 }
 
 /// Makes the fields of a clock possible for ends of this many bits. The number of bits is the first field.
-fn make_clock_fit(head: &mut [u8], end_bits: u32) {
-    let round = 1u32 << end_bits;
+fn make_clock_fit(head: &mut [u8], expiry_bits: u32) {
+    let round = 1u32 << expiry_bits;
     let stated = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap());
     let longest = 1 + stated(&head[1..5]).wrapping_sub(1) % (round - 1);
     let nanoseconds = stated(&head[13..17]) % 1_000_000_000;

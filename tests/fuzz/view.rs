@@ -64,20 +64,20 @@ macro_rules! repeated {
 macro_rules! contains {
     ($view:ident, $filter:ident) => {{
         assert!(!format!("{:?} {}", $view, $view.false_positive_rate()).is_empty());
-        let found = repeated!($view, |hash| $view.contains_hash(hash),
-            found => $view.contains_hash_batch(hashes(70), &mut found));
+        let found = repeated!($view, |hash| $view.by_hash().contains(hash),
+            found => $view.by_hash().contains_batch(hashes(70), &mut found));
         if let Some(filter) = $filter {
-            assert!($view.len() == filter.len() && hashes(70).map(|hash| filter.contains_hash(hash)).eq(found));
+            assert!($view.len() == filter.len() && hashes(70).map(|hash| filter.by_hash().contains(hash)).eq(found));
         }
     }};
 }
 
 fn of_maplet(view: &View<Maplet, &[u8]>, maplet: Option<&Maplet>) {
     contains!(view, maplet);
-    let values = repeated!(view, |hash| view.values_hash(hash),
-        found => view.values_hash_batch(hashes(70), |values| found.push(values)));
+    let values = repeated!(view, |hash| view.by_hash().values(hash),
+        found => view.by_hash().values_batch(hashes(70), |values| found.push(values)));
     if let Some(maplet) = maplet {
-        assert!(hashes(70).map(|hash| maplet.values_hash(hash)).eq(values));
+        assert!(hashes(70).map(|hash| maplet.by_hash().values(hash)).eq(values));
     }
 }
 
@@ -89,7 +89,7 @@ fn of_expiring(view: &View<Expiring, &[u8]>, filter: Option<&Expiring>) {
         if let Some(filter) = filter {
             // One that was never advanced has no entries, and would begin its clock.
             _ = filter.now().map(|_| filter.advance_to(tick));
-            assert!(hashes(70).map(|hash| filter.contains_hash(hash)).eq(found));
+            assert!(hashes(70).map(|hash| filter.by_hash().contains(hash)).eq(found));
         }
     }
 }

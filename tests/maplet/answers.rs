@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use concurrent_cuckoo_filter::{
-    BuildError, ConcurrentCuckooMaplet, FilterKind, InsertBatchError, InsertError, ValueTooLarge, Values,
+    BuildError, CuckooMaplet, FilterKind, InsertBatchError, MapletInsertError, ValueTooLarge, Values,
 };
 
 use crate::{Maplet, maplet};
@@ -11,7 +11,7 @@ fn list(values: Values) -> Vec<u16> {
 }
 
 #[test]
-fn a_key_has_its_values_until_they_are_removed() -> Result<(), InsertError> {
+fn a_key_has_its_values_until_they_are_removed() -> Result<(), MapletInsertError> {
     let maplet = maplet(100, 16, 0.001);
     assert!(maplet.values(&1).is_empty() && !maplet.contains(&1));
     maplet.insert(&1, 65_535)?;
@@ -42,7 +42,7 @@ fn a_value_is_replaced_and_the_others_stay() -> Result<(), Box<dyn std::error::E
 }
 
 #[test]
-fn insert_if_absent_tells_the_values_that_there_are() -> Result<(), InsertError> {
+fn insert_if_absent_tells_the_values_that_there_are() -> Result<(), MapletInsertError> {
     let maplet = maplet(100, 4, 0.001);
     assert!(maplet.insert_if_absent(&1, 3)?.is_empty());
     assert_eq!(list(maplet.insert_if_absent(&1, 7)?), [3]);
@@ -55,7 +55,7 @@ fn insert_if_absent_tells_the_values_that_there_are() -> Result<(), InsertError>
 #[test]
 fn a_value_with_too_many_bits_is_an_error_and_no_change() {
     let maplet = maplet(100, 4, 0.001);
-    let too_large = |error| matches!(error, InsertError::ValueTooLarge { value: 16, value_bits: 4, .. });
+    let too_large = |error| matches!(error, MapletInsertError::ValueTooLarge { value: 16, value_bits: 4, .. });
     assert!(too_large(maplet.insert(&1, 16).unwrap_err()));
     assert!(too_large(maplet.insert_if_absent(&1, 16).unwrap_err()));
     assert!(maplet.is_empty());
@@ -76,7 +76,7 @@ fn a_value_with_too_many_bits_is_an_error_and_no_change() {
 #[test]
 fn parameters_that_cannot_be_met_are_errors_that_name_them() {
     let build = |capacity, bits, rate| {
-        let builder = ConcurrentCuckooMaplet::<u64>::builder().capacity(capacity).value_bits(bits);
+        let builder = CuckooMaplet::<u64>::builder().capacity(capacity).value_bits(bits);
         builder.false_positive_rate(rate).build().unwrap_err()
     };
     for bits in [0, 17, u32::MAX] {
@@ -84,22 +84,15 @@ fn parameters_that_cannot_be_met_are_errors_that_name_them() {
         assert!(matches!(error, BuildError::InvalidValueBits { value_bits, .. } if value_bits == bits), "{error}");
         assert!(error.to_string().contains(&bits.to_string()), "{error}");
     }
-    let error = ConcurrentCuckooMaplet::<u64>::builder().capacity(10).build().unwrap_err();
+    let error = CuckooMaplet::<u64>::builder().capacity(10).build().unwrap_err();
     assert!(matches!(error, BuildError::ValueBitsMissing), "{error}");
-    let error = ConcurrentCuckooMaplet::<u64>::builder().value_bits(4).build().unwrap_err();
+    let error = CuckooMaplet::<u64>::builder().value_bits(4).build().unwrap_err();
     assert!(matches!(error, BuildError::CapacityMissing { filter: FilterKind::Maplet, .. }), "{error}");
     assert!(error.to_string().contains("MapletBuilder::capacity"), "{error}");
     let error = build(10, 16, 1e-6);
     let BuildError::RateTooLow { value_bits: 16, lowest, .. } = error else { panic!("{error}") };
-    assert!(error.to_string().contains("ConcurrentCuckooMaplet with 16-bit values"), "{error}");
-    assert!(
-        ConcurrentCuckooMaplet::<u64>::builder()
-            .capacity(10)
-            .value_bits(16)
-            .false_positive_rate(lowest)
-            .build()
-            .is_ok()
-    );
+    assert!(error.to_string().contains("CuckooMaplet with 16-bit values"), "{error}");
+    assert!(CuckooMaplet::<u64>::builder().capacity(10).value_bits(16).false_positive_rate(lowest).build().is_ok());
     let error = build(usize::MAX, 4, 0.001);
     assert!(matches!(error, BuildError::CapacityTooLarge { filter: FilterKind::Maplet, .. }), "{error}");
 }
@@ -114,8 +107,8 @@ fn a_full_maplet_says_so_and_keeps_what_it_has() {
             Err(error) => break error,
         }
     };
-    assert!(matches!(error, InsertError::Full { filter: FilterKind::Maplet, .. }), "{error}");
-    assert!(error.to_string().starts_with("the ConcurrentCuckooMaplet is full"), "{error}");
+    assert!(matches!(error, MapletInsertError::Full { .. }), "{error}");
+    assert!(error.to_string().starts_with("the CuckooMaplet is full"), "{error}");
     assert!(keys as usize >= maplet.capacity());
     assert!((0..keys).all(|key| maplet.values(&key).contains((key % 16) as u16)));
     assert_eq!(maplet.len() as u64, keys);
@@ -127,16 +120,13 @@ fn a_key_has_at_most_a_value_for_each_slot_of_its_buckets() {
     let most = 2 * maplet.slots_per_bucket();
     (0..most as u16).for_each(|value| maplet.insert(&1, value).expect("there is a slot"));
     let error = maplet.insert(&1, 15).unwrap_err();
-    assert!(
-        matches!(error, InsertError::TooManyCopies { filter: FilterKind::Maplet, copies, .. } if copies == most),
-        "{error}"
-    );
+    assert!(matches!(error, MapletInsertError::TooManyCopies { copies, .. } if copies == most), "{error}");
     assert!(error.to_string().contains(&format!("{most} values of this key")), "{error}");
     assert_eq!(list(maplet.values(&1)), (0..most as u16).collect::<Vec<_>>());
 }
 
 #[test]
-fn the_mask_has_a_bit_for_each_value_of_up_to_six_bits() -> Result<(), InsertError> {
+fn the_mask_has_a_bit_for_each_value_of_up_to_six_bits() -> Result<(), MapletInsertError> {
     for bits in 1..=16 {
         let maplet = maplet(100, bits, 0.1);
         let most = ((1u32 << bits) - 1) as u16;
@@ -152,7 +142,7 @@ fn batches_answer_as_single_operations_do() {
     let maplet = maplet(10_000, 6, 0.01);
     let value = |key: u64| (key * 7 % 64) as u16;
     let keys: Vec<u64> = (0..9_000).collect();
-    assert_eq!(maplet.insert_batch(keys.iter().map(|key| (key, value(*key)))), Ok(9_000));
+    assert_eq!(maplet.insert_batch(keys.iter().map(|key| (key, value(*key)))), Ok(()));
     let asked: Vec<u64> = (0..20_077).rev().collect();
     let (mut found, mut contained) = (Vec::new(), Vec::new());
     maplet.values_batch(&asked, |values| found.push(values));
@@ -195,13 +185,13 @@ fn a_batch_that_is_refused_tells_how_many_pairs_went_in() {
     let pairs = keys.iter().map(|key| (key, if *key == 77 { 16 } else { 1 }));
     let InsertBatchError { index: inserted, error, .. } = maplet.insert_batch(pairs).unwrap_err();
     assert_eq!(inserted, 77);
-    assert!(matches!(error, InsertError::ValueTooLarge { value: 16, .. }), "{error}");
+    assert!(matches!(error, MapletInsertError::ValueTooLarge { value: 16, .. }), "{error}");
     assert_eq!(maplet.len(), 77);
 
     let many: Vec<u64> = (100..100_000).collect();
     let InsertBatchError { index: inserted, error, .. } =
         maplet.insert_batch(many.iter().map(|key| (key, 2))).unwrap_err();
-    assert!(matches!(error, InsertError::Full { filter: FilterKind::Maplet, .. }), "{error}");
+    assert!(matches!(error, MapletInsertError::Full { .. }), "{error}");
     assert_eq!(maplet.len(), 77 + inserted);
     assert!(many[..inserted].iter().all(|key| maplet.values(key).contains(2)));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use concurrent_cuckoo_filter::InsertError;
+use concurrent_cuckoo_filter::MapletInsertError;
 
 use crate::maplet;
 
@@ -26,9 +26,9 @@ fn a_larger_maplet_that_is_filled_from_the_source_has_all() {
     let small = maplet(1000, 8, 0.001);
     let source: HashMap<u64, u16> = (0..3000).map(|key| (key, (key % 256) as u16)).collect();
     let refused = source.iter().find_map(|(key, value)| small.insert(key, *value).err());
-    assert!(matches!(refused, Some(InsertError::Full { .. })), "it refuses a key instead of losing one");
+    assert!(matches!(refused, Some(MapletInsertError::Full { .. })), "it refuses a key instead of losing one");
     let large = maplet(3000, 8, 0.001);
-    assert_eq!(large.insert_batch(source.iter().map(|(key, value)| (key, *value))), Ok(3000));
+    assert_eq!(large.insert_batch(source.iter().map(|(key, value)| (key, *value))), Ok(()));
     assert!(source.iter().all(|(key, value)| large.values(key).contains(*value)));
 }
 

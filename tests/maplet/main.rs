@@ -13,10 +13,10 @@ mod rates;
 #[path = "../support/mod.rs"]
 mod support;
 
-use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+use concurrent_cuckoo_filter::CuckooMaplet;
 use support::{Seeded, seeded};
 
-type Maplet = ConcurrentCuckooMaplet<u64, Seeded>;
+type Maplet = CuckooMaplet<u64, Seeded>;
 
 /// A maplet with this many value bits, at a rate that `build` must meet.
 fn maplet(capacity: usize, value_bits: u32, rate: f64) -> Maplet {

@@ -63,16 +63,16 @@ fn a_copy_has_the_same_content_and_is_a_filter_of_its_own() {
 #[test]
 fn a_copy_of_entries_that_expire_keeps_their_ends() {
     const KEYS: usize = 2000;
-    for when_full in [WhenFull::Refuse, WhenFull::ForgetOldest] {
-        for (end_bits, rate, ..) in MAPLET_LAYOUTS {
-            let longest = (1 << end_bits) - 1;
+    for when_full in [WhenFull::Refuse, WhenFull::EvictOldest] {
+        for (expiry_bits, rate, ..) in MAPLET_LAYOUTS {
+            let longest = (1 << expiry_bits) - 1;
             let builder = ExpiringCuckooFilter::<Raw>::builder().capacity(KEYS).false_positive_rate(rate);
             let builder = builder.lifetime_in_ticks(longest).when_full(when_full);
             let filter = builder.hasher(Hasher::default()).build().unwrap();
             for (nth, tick) in (1000..1000 + 3 * longest.min(8)).enumerate() {
                 filter.advance_to(tick);
                 for key in hashes(nth * KEYS, KEYS / 12) {
-                    if filter.live_len() < filter.capacity() || when_full == WhenFull::ForgetOldest {
+                    if filter.live_len() < filter.capacity() || when_full == WhenFull::EvictOldest {
                         let _ = filter.insert_until(&key, tick + 1 + key.0 % longest);
                     }
                 }
@@ -104,7 +104,10 @@ fn a_copy_has_nothing_that_has_expired() {
     filter.advance_to(0);
     hashes(0, 90_000).for_each(|key| assert_eq!(filter.insert_until(&key, 1), Ok(true)));
     filter.advance_to(1);
-    assert!(filter.stats().oldest_unswept.is_some() && !filter.is_empty(), "a call sweeps a part of the table");
+    assert!(
+        filter.stats().expiry.unwrap().oldest_unswept.is_some() && !filter.is_empty(),
+        "a call sweeps a part of the table"
+    );
     assert!(copy_of!(filter).is_empty());
 }
 

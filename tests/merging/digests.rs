@@ -79,7 +79,7 @@ fn only_filters_that_are_alike_have_the_same_digest() -> Result {
         build(200, Encoding::SemiSorted, 0.001),
     ];
     for fill in [false, true] {
-        let digests: Vec<u64> = filters.iter().map(|filter| filter.digest()).collect::<std::io::Result<_>>()?;
+        let digests: Vec<u64> = filters.iter().map(|filter| filter.digest()).collect::<std::result::Result<_, _>>()?;
         for (nth, digest) in digests.iter().enumerate() {
             assert!(!digests[..nth].contains(digest), "{nth}, filled: {fill}");
         }
@@ -142,9 +142,9 @@ fn the_live_count_with_their_ends() -> Result {
     }
     // One entry lives a tick longer.
     let key = hashes(100, 300).nth(13).unwrap(); // ends at 1015
-    other.keep_until(&key, 1016)?;
+    other.insert_or_renew_until(&key, 1016)?;
     assert_ne!(one.digest()?, other.digest()?, "it lives longer");
-    one.keep_until(&key, 1016)?;
+    one.insert_or_renew_until(&key, 1016)?;
     assert_eq!(one.digest()?, other.digest()?);
     Ok(())
 }

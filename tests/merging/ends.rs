@@ -43,7 +43,7 @@ fn the_live_come_along_with_their_ends() {
     other.advance_to(5);
     other.insert_until(&key, 12).unwrap();
     assert_eq!(sum.absorb(&other), Ok(1));
-    assert!(sum.remove_until(&key, 12) && !sum.contains(&key));
+    assert!(sum.remove_expiring_at(&key, 12) && !sum.contains(&key));
 }
 
 /// A clock that is behind gets an error. This filter's clock may be ahead while the other's stands still.
@@ -104,7 +104,7 @@ fn ends_at_the_end_of_time_come_along() {
     for filter in [&sum, &other] {
         filter.advance_to(5);
     }
-    other.insert_for(&Raw(1), Duration::from_secs(9)).unwrap();
+    other.insert_with_ttl(&Raw(1), Duration::from_secs(9)).unwrap();
     for filter in [&sum, &other] {
         filter.restart_clock(u64::MAX - 2);
     }

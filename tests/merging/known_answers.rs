@@ -7,8 +7,7 @@
 use std::iter;
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, ConcurrentCuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter,
-    StableHashBuilder,
+    ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter, StableHashBuilder,
 };
 
 use crate::support::{GOLDEN, LAYOUTS, MAPLET_LAYOUTS, scattered};
@@ -32,9 +31,9 @@ fn filter(encoding: Encoding, rate: f64) -> ConcurrentCuckooFilter<str, StableHa
 fn of_filters() {
     let digests = LAYOUTS.map(|(encoding, rate, ..)| {
         let filter = filter(encoding, rate);
-        hashes(1, 700).for_each(|hash| filter.insert_hash(hash).unwrap());
-        hashes(1, 90).for_each(|hash| assert!(filter.remove_hash(hash)));
-        hashes(2, 80).for_each(|hash| assert!(filter.insert_hash_if_absent(hash).is_ok()));
+        hashes(1, 700).for_each(|hash| filter.by_hash().insert(hash).unwrap());
+        hashes(1, 90).for_each(|hash| assert!(filter.by_hash().remove(hash)));
+        hashes(2, 80).for_each(|hash| assert!(filter.by_hash().insert_if_absent(hash).is_ok()));
         filter.digest().unwrap()
     });
     assert_eq!(digests, FILTERS, "{digests:#018x?}");
@@ -54,11 +53,11 @@ fn of_keys() {
 #[test]
 fn of_maplets() {
     let digests = MAPLET_LAYOUTS.map(|(value_bits, rate, ..)| {
-        let builder = ConcurrentCuckooMaplet::<str>::builder().capacity(700).value_bits(value_bits);
+        let builder = CuckooMaplet::<str>::builder().capacity(700).value_bits(value_bits);
         let maplet = builder.false_positive_rate(rate).hasher(hasher()).build().unwrap();
         let value = |hash| (hash % (1 << value_bits)) as u16;
-        hashes(1, 650).for_each(|hash| maplet.insert_hash(hash, value(hash)).unwrap());
-        hashes(1, 90).for_each(|hash| assert!(maplet.remove_hash(hash, value(hash))));
+        hashes(1, 650).for_each(|hash| maplet.by_hash().insert(hash, value(hash)).unwrap());
+        hashes(1, 90).for_each(|hash| assert!(maplet.by_hash().remove(hash, value(hash))));
         maplet.digest().unwrap()
     });
     assert_eq!(digests, MAPLETS, "{digests:#018x?}");
@@ -73,8 +72,8 @@ fn of_entries_that_expire() {
         for seed in 0..6 {
             filter.advance_to(now);
             let end = |hash: u64| now + 1 + hash % longest;
-            hashes(seed, 150).for_each(|hash| _ = filter.insert_hash_until(hash, end(hash)).unwrap());
-            hashes(seed, 10).for_each(|hash| assert!(filter.remove_hash_until(hash, end(hash))));
+            hashes(seed, 150).for_each(|hash| _ = filter.by_hash().insert_until(hash, end(hash)).unwrap());
+            hashes(seed, 10).for_each(|hash| assert!(filter.by_hash().remove_expiring_at(hash, end(hash))));
             now += longest.div_ceil(4);
         }
         filter.digest().unwrap()
@@ -86,8 +85,8 @@ fn of_entries_that_expire() {
 fn of_a_filter_that_grows() {
     let builder = GrowableCuckooFilter::<str>::builder().capacity(100);
     let growable = builder.hasher(hasher()).build().unwrap();
-    hashes(1, 2000).for_each(|hash| growable.insert_hash(hash).unwrap());
-    hashes(1, 300).for_each(|hash| assert!(growable.remove_hash(hash)));
+    hashes(1, 2000).for_each(|hash| growable.by_hash().insert(hash).unwrap());
+    hashes(1, 300).for_each(|hash| assert!(growable.by_hash().remove(hash)));
     assert_eq!(growable.digest().unwrap(), SEVERAL);
 }
 

@@ -21,19 +21,17 @@ mod support;
 
 use std::hash::BuildHasherDefault;
 
-use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter,
-};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, CuckooMaplet, ExpiringCuckooFilter, GrowableCuckooFilter};
 use support::{Identity, MapletLayout, Raw};
 
 /// All filters of one type have the same hasher, so they can be compared.
 type Hasher = BuildHasherDefault<Identity>;
-type Maplet = ConcurrentCuckooMaplet<Raw, Hasher>;
+type Maplet = CuckooMaplet<Raw, Hasher>;
 type Expiring = ExpiringCuckooFilter<Raw, Hasher>;
 type Growable = GrowableCuckooFilter<Raw, Hasher>;
 
 fn maplet(capacity: usize, (value_bits, rate, ..): MapletLayout) -> Maplet {
-    let builder = ConcurrentCuckooMaplet::<Raw>::builder().capacity(capacity).value_bits(value_bits);
+    let builder = CuckooMaplet::<Raw>::builder().capacity(capacity).value_bits(value_bits);
     builder.false_positive_rate(rate).hasher(Hasher::default()).build().unwrap()
 }
 

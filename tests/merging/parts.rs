@@ -81,5 +81,5 @@ fn an_empty_one_is_like_the_whole() {
     whole.advance_to(1 << 50);
     let empty = whole.empty_like().unwrap();
     assert_eq!(empty.now(), Some(1 << 50));
-    assert_eq!((empty.longest_lifetime(), empty.resolution()), (whole.longest_lifetime(), whole.resolution()));
+    assert_eq!((empty.lifetime_in_ticks(), empty.resolution()), (whole.lifetime_in_ticks(), whole.resolution()));
 }

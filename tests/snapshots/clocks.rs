@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{Advance, InsertError, Loader, WhenFull};
+use concurrent_cuckoo_filter::{Advance, ExpiringInsertError, Loader, WhenFull};
 
 use crate::filters::{
     Expiring, build_expiring, distinct_keys, expiring_builder, load_expiring, saved_expiring, state, value_of,
@@ -13,15 +13,15 @@ const NOW: u64 = 28_500_000;
 
 #[test]
 fn what_is_saved_is_loaded_in_every_layout_with_every_end() {
-    for layout @ (end_bits, _, slots, fingerprint_bits) in MAPLET_LAYOUTS {
+    for layout @ (expiry_bits, _, slots, fingerprint_bits) in MAPLET_LAYOUTS {
         for capacity in [0, 20, 3000, 30_000] {
             let filter = build_expiring(layout, capacity);
             assert_eq!((filter.slots_per_bucket(), filter.fingerprint_bits()), (slots, fingerprint_bits));
-            let (keys, longest) = (filter.capacity() as u64, filter.longest_lifetime());
-            let end = |key| NOW + 1 + u64::from(value_of(key, end_bits)) % longest;
+            let (keys, longest) = (filter.capacity() as u64, filter.lifetime_in_ticks());
+            let end = |key| NOW + 1 + u64::from(value_of(key, expiry_bits)) % longest;
             filter.advance_to(NOW);
             (0..keys).for_each(|key| _ = filter.insert_until(&key, end(key)).unwrap());
-            (0..keys / 3).for_each(|key| assert!(filter.remove_until(&key, end(key))));
+            (0..keys / 3).for_each(|key| assert!(filter.remove_expiring_at(&key, end(key))));
             // Keys with a second entry.
             let more = keys / 2..keys / 2 + 10.min(keys / 8);
             more.clone().for_each(|key| _ = filter.insert_until(&key, end(key + 1)).unwrap());
@@ -30,13 +30,13 @@ fn what_is_saved_is_loaded_in_every_layout_with_every_end() {
 
             let loaded = load_expiring(&bytes).unwrap();
             assert_eq!(format!("{loaded:?}"), format!("{filter:?}"));
-            assert_eq!((loaded.now(), loaded.longest_lifetime()), (Some(NOW), longest));
-            assert_eq!((loaded.end_bits(), loaded.memory_usage()), (end_bits, filter.memory_usage()));
+            assert_eq!((loaded.now(), loaded.lifetime_in_ticks()), (Some(NOW), longest));
+            assert_eq!((loaded.expiry_bits(), loaded.memory_usage()), (expiry_bits, filter.memory_usage()));
             assert_eq!(loaded.live_len(), filter.len());
             assert_eq!(saved_expiring(&loaded), bytes, "{filter:?}");
             let absent = || keys..2 * keys;
             assert!(absent().all(|key| loaded.contains(&key) == filter.contains(&key)), "{filter:?}");
-            assert!(absent().all(|key| !loaded.remove_until(&key, NOW)), "what has expired can't be removed");
+            assert!(absent().all(|key| !loaded.remove_expiring_at(&key, NOW)), "what has expired can't be removed");
 
             // From here on both filters forget the same keys, each at its tick.
             let steps = (0..longest - 1).step_by(1.max(longest as usize / 40)).chain([longest - 1, longest]);
@@ -52,7 +52,7 @@ fn what_is_saved_is_loaded_in_every_layout_with_every_end() {
             }
             assert_eq!(loaded.live_len(), 0);
             (0..keys).for_each(|key| _ = loaded.insert_until(&key, NOW + longest + 1).unwrap());
-            (0..keys).for_each(|key| assert!(loaded.remove_until(&key, NOW + longest + 1)));
+            (0..keys).for_each(|key| assert!(loaded.remove_expiring_at(&key, NOW + longest + 1)));
         }
     }
 }
@@ -67,22 +67,25 @@ fn resolution_position_attachment_and_schema_come_back() {
         let mut bytes = Vec::new();
         filter.begin_save().unwrap().position(17).attachment("eu-west").write_to(&mut bytes).unwrap();
         let loader = Loader::<Expiring, _>::new(state(), 1 << 20).schema("hash of the token");
-        let loaded = loader.read(&bytes[..]).unwrap();
+        let loaded = loader.load(&bytes[..]).unwrap();
         assert_eq!((loaded.position, &*loaded.attachment), (Some(17), &b"eu-west"[..]));
         let loaded = loaded.filter;
         assert_eq!((loaded.schema(), loaded.resolution()), ("hash of the token".to_owned(), Some(resolution)));
-        assert_eq!(loaded.longest_lifetime(), filter.longest_lifetime());
+        assert_eq!(loaded.lifetime_in_ticks(), filter.lifetime_in_ticks());
         let lifetime = Duration::from_secs(600);
-        assert_eq!(loaded.expires_after(lifetime), filter.expires_after(lifetime));
-        assert_eq!(loaded.insert_for(&1, lifetime), Ok(()));
+        assert_eq!(loaded.tick_after(lifetime), filter.tick_after(lifetime));
+        assert_eq!(loaded.insert_with_ttl(&1, lifetime), Ok(()));
     }
     let in_ticks = expiring_builder().capacity(10).lifetime_in_ticks(9).build().unwrap();
     in_ticks.advance_to(7);
     let loaded = load_expiring(&saved_expiring(&in_ticks)).unwrap();
     // The ring has more places than this lifetime needs.
-    assert_eq!((loaded.resolution(), loaded.longest_lifetime(), loaded.end_bits()), (None, 9, 4));
-    assert_eq!(loaded.insert_for(&1, hour), Err(InsertError::ResolutionUnknown));
-    assert!(matches!(loaded.insert_until(&1, 17), Err(InsertError::LifetimeTooLong { now: 7, longest: 9, .. })));
+    assert_eq!((loaded.resolution(), loaded.lifetime_in_ticks(), loaded.expiry_bits()), (None, 9, 4));
+    assert_eq!(loaded.insert_with_ttl(&1, hour), Err(ExpiringInsertError::ResolutionUnknown));
+    assert!(matches!(
+        loaded.insert_until(&1, 17),
+        Err(ExpiringInsertError::LifetimeTooLong { now: 7, longest: 9, .. })
+    ));
     assert_eq!(loaded.insert_until(&1, 16), Ok(true));
 }
 
@@ -93,7 +96,7 @@ fn a_filter_that_was_saved_before_its_first_tick_waits_for_it() {
     for first in [0, 7, NOW, u64::MAX - 15] {
         let loaded = load_expiring(&bytes).unwrap();
         assert_eq!((loaded.now(), saved_expiring(&loaded)), (None, bytes.clone()));
-        assert_eq!(loaded.insert_until(&1, first + 5), Err(InsertError::ClockNotSet));
+        assert_eq!(loaded.insert_until(&1, first + 5), Err(ExpiringInsertError::ClockNotSet));
         assert_eq!(loaded.advance_to(first), Advance::Origin);
         (1..=15).for_each(|end| _ = loaded.insert_until(&end, first + end).unwrap());
         let loaded = load_expiring(&saved_expiring(&loaded)).unwrap();
@@ -119,7 +122,7 @@ fn a_clock_behind_is_said_and_a_new_one_keeps_lifetimes() {
             assert_eq!(loaded.advance_to(tick), Advance::Behind { by: saved_at - tick });
         }
         assert_eq!((loaded.now(), loaded.live_len()), (Some(saved_at), 14), "nothing expires");
-        assert_eq!(loaded.stats().clock_steps_back, saved_at.min(40));
+        assert_eq!(loaded.stats().expiry.unwrap().clock_steps_back, saved_at.min(40));
 
         for began in [0, 3, 1 << 40] {
             let mut loaded = load_expiring(&bytes).unwrap();
@@ -130,7 +133,7 @@ fn a_clock_behind_is_said_and_a_new_one_keeps_lifetimes() {
                 loaded = load_expiring(&saved_expiring(&loaded)).unwrap();
                 assert_eq!(loaded.now(), Some(began + ahead));
                 assert!(
-                    ahead == 14 || loaded.remove_until(&(ahead + 2), began + ahead + 1),
+                    ahead == 14 || loaded.remove_expiring_at(&(ahead + 2), began + ahead + 1),
                     "its end has another number"
                 );
                 loaded.insert_until(&(ahead + 2), began + ahead + 1).unwrap();
@@ -167,8 +170,11 @@ fn what_died_and_was_not_swept_when_it_was_saved_stays_dead() {
             filter.advance_to(tick);
             let bytes = saved_expiring(&filter);
             let saved = load_expiring(&bytes).unwrap();
-            let (stats, oldest) = (saved.stats(), filter.stats().oldest_unswept);
-            assert_eq!((stats.oldest_unswept, stats.len, saved.now()), (oldest, filter.len(), Some(tick)));
+            let (stats, oldest) = (saved.stats(), filter.stats().expiry.unwrap().oldest_unswept);
+            assert_eq!(
+                (stats.expiry.as_ref().unwrap().oldest_unswept, stats.len, saved.now()),
+                (oldest, filter.len(), Some(tick))
+            );
             assert_eq!(saved_expiring(&saved), bytes);
             lagged += usize::from(oldest.is_some() && stats.len > saved.live_len());
             for way in ways(16) {
@@ -193,7 +199,7 @@ fn what_died_and_was_not_swept_when_it_was_saved_stays_dead() {
 #[test]
 fn a_filter_that_has_forgotten_goes_on_forgetting_when_it_is_loaded() {
     let builder = expiring_builder().capacity(300).lifetime_in_ticks(15).false_positive_rate(1e-6);
-    let filter = builder.when_full(WhenFull::ForgetOldest).build().unwrap();
+    let filter = builder.when_full(WhenFull::EvictOldest).build().unwrap();
     filter.advance_to(NOW);
     let held = (0..).find(|key| filter.insert_until(key, NOW + 3).is_err()).unwrap();
     filter.insert_until(&held, NOW + 8).unwrap();
@@ -202,11 +208,11 @@ fn a_filter_that_has_forgotten_goes_on_forgetting_when_it_is_loaded() {
     assert_eq!(saved_expiring(&loaded), bytes);
     assert_eq!((loaded.live_len(), loaded.now(), loaded.digest().unwrap()), (1, Some(NOW), filter.digest().unwrap()));
     let given_up = loaded.insert_until(&1, NOW + 3).unwrap_err();
-    assert_eq!(Err(given_up), filter.insert_until(&1, NOW + 3));
-    assert!(matches!(given_up, InsertError::Forgotten { up_to, .. } if up_to == NOW + 3), "{given_up}");
+    assert_eq!(Err(given_up.clone()), filter.insert_until(&1, NOW + 3));
+    assert!(matches!(given_up, ExpiringInsertError::Evicted { up_to, .. } if up_to == NOW + 3), "{given_up}");
     loaded.advance_to(NOW + 4);
     assert!(loaded.contains(&held));
     let held = (held + 1..).find(|key| loaded.insert_until(key, NOW + 9).is_err()).unwrap();
     loaded.insert_until(&held, NOW + 10).expect("it still forgets");
-    assert_eq!((loaded.live_len(), loaded.stats().forgotten_early_by), (1, 5));
+    assert_eq!((loaded.live_len(), loaded.stats().expiry.unwrap().evicted_early_by), (1, 5));
 }

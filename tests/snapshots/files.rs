@@ -60,7 +60,7 @@ fn a_file_is_written_and_replaced_and_nothing_else_is_left() {
         assert_eq!(folder.names(), ["revoked.ccf"]);
     }
     filter(7).begin_save().unwrap().position(9).write_to_path(&path).unwrap();
-    let loaded = Loader::<Filter, _>::new(state(), 1 << 20).read_path(&path).unwrap();
+    let loaded = Loader::<Filter, _>::new(state(), 1 << 20).load_from_path(&path).unwrap();
     assert_eq!((loaded.filter.len(), loaded.position), (7, Some(9)));
 }
 

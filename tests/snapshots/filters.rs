@@ -1,15 +1,15 @@
 //! Filters and maplets with a hasher of a known key, their snapshots, and how to load them.
 
 use concurrent_cuckoo_filter::{
-    Builder, ConcurrentCuckooFilter, ConcurrentCuckooMaplet, ExpiringBuilder, ExpiringCuckooFilter, LoadError,
-    MapletBuilder, StableHashBuilder,
+    Builder, ConcurrentCuckooFilter, CuckooMaplet, ExpiringBuilder, ExpiringCuckooFilter, LoadError, MapletBuilder,
+    StableHashBuilder,
 };
 
 use crate::agreed::agreed;
 use crate::support::{LAYOUTS, Layout, MAPLET_LAYOUTS, MapletLayout};
 
 pub(crate) type Filter = ConcurrentCuckooFilter<u64, StableHashBuilder>;
-pub(crate) type Maplet = ConcurrentCuckooMaplet<u64, StableHashBuilder>;
+pub(crate) type Maplet = CuckooMaplet<u64, StableHashBuilder>;
 pub(crate) type Expiring = ExpiringCuckooFilter<u64, StableHashBuilder>;
 
 pub(crate) fn state() -> StableHashBuilder {
@@ -41,7 +41,7 @@ pub(crate) fn build_maplet((value_bits, rate, ..): MapletLayout, capacity: usize
 }
 
 pub(crate) fn maplet_builder() -> MapletBuilder<u64, StableHashBuilder> {
-    ConcurrentCuckooMaplet::<u64, _>::builder_with_hasher(state())
+    CuckooMaplet::<u64, _>::builder_with_hasher(state())
 }
 
 /// A value of this many bits for a key. The keys up to `2^value_bits` all have different values.
@@ -61,8 +61,8 @@ pub(crate) fn load_maplet(bytes: &[u8]) -> Result<Maplet, LoadError> {
 
 /// A filter whose ends have as many bits as the values of the maplet with this layout. So it has that layout. Its
 /// lifetimes are the longest for this number of bits.
-pub(crate) fn build_expiring((end_bits, rate, ..): MapletLayout, capacity: usize) -> Expiring {
-    let builder = expiring_builder().capacity(capacity).lifetime_in_ticks((1 << end_bits) - 1);
+pub(crate) fn build_expiring((expiry_bits, rate, ..): MapletLayout, capacity: usize) -> Expiring {
+    let builder = expiring_builder().capacity(capacity).lifetime_in_ticks((1 << expiry_bits) - 1);
     builder.false_positive_rate(rate).build().unwrap()
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn load_expiring(bytes: &[u8]) -> Result<Expiring, LoadError> {
 /// This many keys, of which no two are of one class, so that no key is found by another's entry. The filter must be
 /// empty, and is empty again afterwards.
 pub(crate) fn distinct_keys(filter: &Expiring, count: usize) -> Vec<u64> {
-    let end = filter.now().unwrap() + filter.longest_lifetime();
+    let end = filter.now().unwrap() + filter.lifetime_in_ticks();
     let keys: Vec<u64> = (0..).filter(|key| filter.insert_if_absent_until(key, end).unwrap()).take(count).collect();
     filter.clear();
     keys

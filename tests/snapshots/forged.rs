@@ -100,7 +100,7 @@ impl Forged {
 
 /// The fields of the clock in a snapshot of a filter whose entries expire. Each may be wrong.
 pub(crate) struct ForgedClock {
-    pub(crate) end_bits: u8,
+    pub(crate) expiry_bits: u8,
     pub(crate) longest: u32,
     pub(crate) resolution: (u64, u32),
     pub(crate) flags: u8,
@@ -114,7 +114,7 @@ pub(crate) struct ForgedClock {
 impl ForgedClock {
     /// A ring of sixteen ticks, and a clock that has reached no tick yet.
     pub(crate) fn unknown() -> Self {
-        Self { end_bits: 4, longest: 15, resolution: (300, 0), flags: 0, now: 0, place: 0, lag: 0, ahead: None }
+        Self { expiry_bits: 4, longest: 15, resolution: (300, 0), flags: 0, now: 0, place: 0, lag: 0, ahead: None }
     }
 
     /// The same at a tick, which has the third place on the ring. Some entries that died by then are not swept yet.
@@ -130,7 +130,7 @@ impl ForgedClock {
     fn bytes(&self) -> Vec<u8> {
         let (seconds, nanoseconds) = self.resolution;
         [
-            &[self.end_bits][..],
+            &[self.expiry_bits][..],
             &self.longest.to_le_bytes(),
             &seconds.to_le_bytes(),
             &nanoseconds.to_le_bytes(),

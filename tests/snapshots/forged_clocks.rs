@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::{FilterKind, InsertError, LoadError, SnapshotInfo};
+use concurrent_cuckoo_filter::{ExpiringInsertError, FilterKind, LoadError, SnapshotInfo};
 
 use crate::filters::{
     Expiring, load, load_expiring, load_maplet, saved, saved_expiring, saved_maplet, small_expiring, small_filters,
@@ -31,10 +31,10 @@ fn a_clock_that_no_filter_has_is_refused() {
     loaded(&ForgedClock { flags: 2, ahead: Some(0), ..unknown() });
     let wrong = [
         // Ends of no bits, or of too many.
-        ForgedClock { end_bits: 0, longest: 0, ..unknown() },
-        ForgedClock { end_bits: 0, ..unknown() },
-        ForgedClock { end_bits: 17, ..unknown() },
-        ForgedClock { end_bits: 255, ..unknown() },
+        ForgedClock { expiry_bits: 0, longest: 0, ..unknown() },
+        ForgedClock { expiry_bits: 0, ..unknown() },
+        ForgedClock { expiry_bits: 17, ..unknown() },
+        ForgedClock { expiry_bits: 255, ..unknown() },
         // Lifetimes of no tick, and lifetimes for which the ends have too few bits.
         ForgedClock { longest: 0, ..known() },
         ForgedClock { longest: 16, ..known() },
@@ -59,12 +59,12 @@ fn a_clock_that_no_filter_has_is_refused() {
     for clock in &wrong {
         assert_refused!(
             forged(clock).refusal(),
-            LoadError::InvalidClock { end_bits, longest, nanoseconds, place, lag, ahead, .. }
-                if (*end_bits, *longest) == (clock.end_bits, clock.longest.into())
+            LoadError::InvalidClock { expiry_bits, longest, nanoseconds, place, lag, ahead, .. }
+                if (*expiry_bits, *longest) == (clock.expiry_bits, clock.longest.into())
                     && (*nanoseconds, *place, *lag) == (clock.resolution.1, clock.place, clock.lag.into())
                     && *ahead == clock.ahead.unwrap_or(0),
             names
-                format!("ends of {} bits", clock.end_bits),
+                format!("ends of {} bits", clock.expiry_bits),
                 format!("a lifetime of {} ticks", clock.longest),
                 format!("{} nanoseconds", clock.resolution.1),
                 format!("the place {}", clock.place),
@@ -85,23 +85,26 @@ fn a_clock_that_no_filter_has_is_refused() {
 fn the_extremes_of_what_a_clock_may_state_are_taken() {
     let clock = || ForgedClock { resolution: (u64::MAX, 999_999_999), place: 15, lag: 16, ..ForgedClock::known() };
     let filter = loaded(&ForgedClock { now: u64::MAX, ..clock() });
-    assert_eq!((filter.now(), filter.longest_lifetime()), (Some(u64::MAX), 15));
+    assert_eq!((filter.now(), filter.lifetime_in_ticks()), (Some(u64::MAX), 15));
     assert_eq!(filter.resolution(), Some(Duration::new(u64::MAX, 999_999_999)));
-    assert_eq!(filter.expires_after(Duration::from_secs(1)), Ok(u64::MAX));
+    assert_eq!(filter.tick_after(Duration::from_secs(1)), Ok(u64::MAX));
     for longest in [1, 15] {
         let filter = loaded(&ForgedClock { longest, now: 0, ..clock() });
         filter.insert_until(&1, longest.into()).expect("it sweeps first");
-        assert!(matches!(filter.insert_until(&1, 1 + u64::from(longest)), Err(InsertError::LifetimeTooLong { .. })));
+        assert!(matches!(
+            filter.insert_until(&1, 1 + u64::from(longest)),
+            Err(ExpiringInsertError::LifetimeTooLong { .. })
+        ));
         filter.advance_to(u64::from(longest) - 1);
         assert!(filter.contains(&1));
         filter.advance_to(longest.into());
         assert!(!filter.contains(&1));
     }
-    for (end_bits, longest, layout) in [(1, 1, [1, 5, 13]), (16, 65_535, [0, 2, 16])] {
-        let clock = ForgedClock { end_bits, longest, resolution: (0, 0), ..ForgedClock::unknown() };
+    for (expiry_bits, longest, layout) in [(1, 1, [1, 5, 13]), (16, 65_535, [0, 2, 16])] {
+        let clock = ForgedClock { expiry_bits, longest, resolution: (0, 0), ..ForgedClock::unknown() };
         let forged = Forged { layout, ..forged(&clock) };
         let filter = load_expiring(&forged.bytes()).expect("nothing is wrong with this one");
-        assert_eq!((filter.end_bits(), filter.longest_lifetime()), (end_bits.into(), longest.into()));
+        assert_eq!((filter.expiry_bits(), filter.lifetime_in_ticks()), (expiry_bits.into(), longest.into()));
         assert_eq!((filter.resolution(), filter.now()), (None, None));
     }
 }
@@ -110,8 +113,8 @@ fn the_extremes_of_what_a_clock_may_state_are_taken() {
 fn a_table_that_does_not_fit_the_clock_is_refused() {
     let known = || forged(&ForgedClock::known());
     // End bits that do not fit the layout, and layouts that only filters without ends have.
-    for (end_bits, layout) in [(4, [1, 5, 14]), (5, [1, 5, 10]), (3, [1, 5, 10]), (4, [0, 4, 12]), (4, [0; 3])] {
-        let clock = ForgedClock { end_bits, longest: 7, place: 0, ..ForgedClock::known() };
+    for (expiry_bits, layout) in [(4, [1, 5, 14]), (5, [1, 5, 10]), (3, [1, 5, 10]), (4, [0, 4, 12]), (4, [0; 3])] {
+        let clock = ForgedClock { expiry_bits, longest: 7, place: 0, ..ForgedClock::known() };
         assert_refused!(
             Forged { layout, ..forged(&clock) }.refusal(),
             LoadError::UnknownLayout { encoding, slots, fingerprint_bits, .. }

@@ -72,7 +72,7 @@ fn each_kind_of_snapshot_says_what_it_is() {
             (FilterKind::Expiring, filter.capacity(), filter.slots())
         );
         assert_eq!(plan.memory_usage + size_of_val(&filter), filter.memory_usage());
-        assert_eq!((plan.longest_lifetime, plan.resolution), (Some(filter.longest_lifetime()), None));
+        assert_eq!((plan.lifetime_in_ticks, plan.resolution), (Some(filter.lifetime_in_ticks()), None));
         assert_eq!(SnapshotInfo::read(&bytes[..]).unwrap().now, Some(28_500_000));
     }
     let filter = small_growable();
@@ -96,7 +96,7 @@ fn a_snapshot_says_the_plan_of_its_builder() {
     let maplet = builder.clone().build().unwrap();
     same(builder.plan().unwrap(), saved_maplet(&maplet), size_of_val(&maplet));
     let builder = expiring_builder().capacity(12_345).lifetime(Duration::from_secs(3600), Duration::from_secs(60));
-    let builder = builder.when_full(WhenFull::ForgetOldest);
+    let builder = builder.when_full(WhenFull::EvictOldest);
     let expiring = builder.clone().build().unwrap();
     same(builder.plan().unwrap(), saved_expiring(&expiring), size_of_val(&expiring));
     assert_eq!(SnapshotInfo::read(&saved_expiring(&expiring)[..]).unwrap().now, None);
@@ -109,12 +109,12 @@ fn a_snapshot_says_the_plan_of_its_builder() {
 macro_rules! expect {
     ($filter:ty: $bytes:expr, $builder:expr, names $($named:expr),*) => {
         let loader = Loader::<$filter, _>::new(state(), 1 << 30).expect($builder.plan().unwrap());
-        assert_refused!(loader.read(&$bytes[..]).unwrap_err(), LoadError::OtherSettings { .. }, names $($named),*);
+        assert_refused!(loader.load(&$bytes[..]).unwrap_err(), LoadError::OtherSettings { .. }, names $($named),*);
     };
     ($filter:ty: $bytes:expr, $builder:expr) => {
         let loader = Loader::<$filter, _>::new(state(), 1 << 30).expect($builder.plan().unwrap());
-        loader.clone().read(&$bytes[..]).unwrap();
-        loader.read(&$bytes[..]).unwrap();
+        loader.clone().load(&$bytes[..]).unwrap();
+        loader.load(&$bytes[..]).unwrap();
     };
 }
 
@@ -129,7 +129,7 @@ fn only_a_snapshot_of_the_expected_settings_is_loaded() {
     expect!(Filter: bytes, larger, names planned.capacity, planned.layout.buckets, larger.plan().unwrap().capacity);
     expect!(Filter: bytes, one().false_positive_rate(1e-5), names "5 slots with 14 bits", "3 slots");
     expect!(Filter: bytes, one().encoding(Encoding::Plain), names "semi-sorted", "plain");
-    expect!(Filter: bytes, maplet_builder().capacity(1_000_000).value_bits(4), names "ConcurrentCuckooMaplet");
+    expect!(Filter: bytes, maplet_builder().capacity(1_000_000).value_bits(4), names "CuckooMaplet");
 
     let maplet = || maplet_builder().capacity(1000).value_bits(4);
     let bytes = saved_maplet(&maplet().build().unwrap());
@@ -146,7 +146,7 @@ fn only_a_snapshot_of_the_expected_settings_is_loaded() {
     expect!(Expiring: bytes, expiring().lifetime(hour - minute, minute), names "61 ticks of 60s", "60 ticks of 60s");
     expect!(Expiring: bytes, expiring().lifetime(2 * hour, 2 * minute), names "61 ticks of 60s", "61 ticks of 120s");
     expect!(Expiring: bytes, expiring().lifetime_in_ticks(61), names "61 ticks of 60s", "61 ticks,");
-    expect!(Expiring: bytes, expiring().when_full(WhenFull::ForgetOldest), names "Refuse", "ForgetOldest");
+    expect!(Expiring: bytes, expiring().when_full(WhenFull::EvictOldest), names "Refuse", "EvictOldest");
     expect!(Expiring: bytes, expiring().capacity(1010), names "1003 keys", "1014 keys");
 
     let growable = || Growable::builder_with_hasher(state()).capacity(1000).max_capacity(50_000);
@@ -168,9 +168,9 @@ fn only_a_snapshot_of_the_expected_settings_is_loaded() {
 fn settings_are_compared_before_the_buckets_are_read() {
     let bytes = saved(&builder().capacity(100_000).build().unwrap());
     let loader = |limit| Loader::<Filter, _>::new(state(), limit).expect(builder().capacity(10).plan().unwrap());
-    assert!(matches!(loader(1000).read(&bytes[..200]), Err(LoadError::OtherSettings { .. })));
+    assert!(matches!(loader(1000).load(&bytes[..200]), Err(LoadError::OtherSettings { .. })));
     let other = loader(1 << 30).schema("user");
-    assert!(matches!(other.read(&bytes[..]), Err(LoadError::OtherSchema { .. })));
+    assert!(matches!(other.load(&bytes[..]), Err(LoadError::OtherSchema { .. })));
 }
 
 #[cfg(feature = "serde")]
@@ -280,7 +280,7 @@ fn a_file_of_another_length_is_refused() {
         (&[&bytes[..], b"x"].concat(), Some("TrailingBytes")),
     ] {
         fs::write(&path, bytes).unwrap();
-        for info in [SnapshotInfo::read_path(&path), SnapshotInfo::verify_path(&path)] {
+        for info in [SnapshotInfo::read_from_path(&path), SnapshotInfo::verify_from_path(&path)] {
             let name = info.err().map(|error| format!("{:?}", error.error));
             assert!(
                 name.as_deref().zip(expected).is_none_or(|(name, expected)| name.starts_with(expected))

@@ -40,9 +40,9 @@ fn each_entry_that_lives_is_in_the_snapshot_whatever_moves() {
                         thread::yield_now();
                         now = clock.load(Ordering::Relaxed).max(now + 1).min(last - 20);
                         for key in passing {
-                            filter.keep_until(key, now + 2).unwrap();
+                            filter.insert_or_renew_until(key, now + 2).unwrap();
                         }
-                        passing.iter().step_by(5).for_each(|key| _ = filter.remove_until(key, now + 2));
+                        passing.iter().step_by(5).for_each(|key| _ = filter.remove_expiring_at(key, now + 2));
                     }
                 });
             }
@@ -60,8 +60,8 @@ fn each_entry_that_lives_is_in_the_snapshot_whatever_moves() {
                     thread::yield_now();
                 }
                 for (nth, key) in leave.iter().enumerate() {
-                    assert!(filter.remove_until(key, last - 10));
-                    filter.keep_until(&extended[nth], last).unwrap();
+                    assert!(filter.remove_expiring_at(key, last - 10));
+                    filter.insert_or_renew_until(&extended[nth], last).unwrap();
                     filter.insert_until(&come[nth], last - 1).unwrap();
                 }
             });
@@ -86,7 +86,7 @@ fn each_entry_that_lives_is_in_the_snapshot_whatever_moves() {
         filter.advance_to(last);
         assert_eq!(filter.live_len(), 0);
     }
-    assert!(filter.stats().relocations > 0 && filter.stats().sweeps > 0, "{filter:?}");
+    assert!(filter.stats().relocations > 0 && filter.stats().expiry.unwrap().sweeps > 0, "{filter:?}");
 }
 
 /// One thread makes all changes, advances the clock, and sometimes begins a save. Other threads write the saves
@@ -108,7 +108,7 @@ fn a_snapshot_is_exactly_what_the_filter_was_at_its_position() {
                     let (key, end) = (&keys[nth], &mut ends[nth]);
                     match random.random_range(0..8) {
                         0..3 => {
-                            filter.keep_until(key, now + lifetime).unwrap();
+                            filter.insert_or_renew_until(key, now + lifetime).unwrap();
                             *end = (now + lifetime).max(*end);
                         }
                         3..6 => {
@@ -116,7 +116,7 @@ fn a_snapshot_is_exactly_what_the_filter_was_at_its_position() {
                             *end = if *end <= now { now + lifetime } else { *end };
                         }
                         _ => {
-                            assert_eq!(filter.remove_until(key, *end), *end > now);
+                            assert_eq!(filter.remove_expiring_at(key, *end), *end > now);
                             *end = 0;
                         }
                     }
@@ -130,7 +130,7 @@ fn a_snapshot_is_exactly_what_the_filter_was_at_its_position() {
                 scope.spawn(move || {
                     let mut bytes = Vec::new();
                     save.write_to(Slow { bytes: &mut bytes, writes: &AtomicUsize::new(0) }).unwrap();
-                    let loaded = Loader::<Expiring, _>::new(state(), 1 << 20).read(&bytes[..]).unwrap();
+                    let loaded = Loader::<Expiring, _>::new(state(), 1 << 20).load(&bytes[..]).unwrap();
                     assert_eq!((loaded.position, loaded.filter.now()), (Some(position), Some(now)));
                     for tick in now..=now + longest {
                         loaded.filter.advance_to(tick);

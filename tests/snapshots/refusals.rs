@@ -180,14 +180,14 @@ fn a_filter_is_not_loaded_as_a_maplet_nor_a_maplet_as_a_filter() {
         assert_refused!(
             load(&saved_maplet(&maplet)).expect_err("a maplet"),
             LoadError::WrongKind { kind: 4, expected: FilterKind::Concurrent, .. },
-            names "ConcurrentCuckooMaplet", "ConcurrentCuckooFilter"
+            names "CuckooMaplet", "ConcurrentCuckooFilter"
         );
     }
     for filter in small_filters() {
         assert_refused!(
             load_maplet(&saved(&filter)).expect_err("a filter"),
             LoadError::WrongKind { kind: 1, expected: FilterKind::Maplet, .. },
-            names "ConcurrentCuckooMaplet", "ConcurrentCuckooFilter"
+            names "CuckooMaplet", "ConcurrentCuckooFilter"
         );
     }
 }
@@ -272,5 +272,5 @@ fn the_message_names_why_a_reader_failed() {
     let error = Filter::load(Failing, state(), 1 << 20).unwrap_err();
     assert!(matches!(&error, LoadError::Io(error) if error.kind() == ErrorKind::PermissionDenied));
     assert!(error.to_string().contains("could not be read: not yours; "), "{error}");
-    assert!(error.source().is_none(), "a chain of errors would print the reason twice");
+    assert!(error.source().is_some_and(|source| error.to_string().contains(&source.to_string())), "{error:?}");
 }

@@ -194,7 +194,7 @@ fn a_snapshot_is_exactly_what_the_filter_was_at_its_position() {
                 scope.spawn(move || {
                     let mut bytes = Vec::new();
                     save.write_to(Slow { bytes: &mut bytes, writes: &AtomicUsize::new(0) }).unwrap();
-                    let loaded = Loader::<Filter, _>::new(state(), 1 << 20).read(&bytes[..]).unwrap();
+                    let loaded = Loader::<Filter, _>::new(state(), 1 << 20).load(&bytes[..]).unwrap();
                     assert_eq!(loaded.position, Some(position));
                     assert_eq!(loaded.attachment, position.to_string().into_bytes());
                     assert_eq!(loaded.filter.len(), expected.iter().sum::<usize>(), "at {position}");
@@ -214,10 +214,10 @@ fn batches_after_a_save_has_begun_leave_no_trace_in_it() {
     let (old, new): (Vec<u64>, Vec<u64>) = ((0..EACH).collect(), (EACH..2 * EACH).collect());
     for layout in LAYOUTS {
         let filter = build(layout, 2 * EACH as usize);
-        assert_eq!(filter.insert_batch(&old), Ok(EACH as usize));
+        assert_eq!(filter.insert_batch(&old), Ok(()));
         let (before, mut after, mut removed) = (saved(&filter), Vec::new(), Vec::new());
         let save = filter.begin_save().unwrap();
-        assert_eq!(filter.insert_batch(&new), Ok(EACH as usize));
+        assert_eq!(filter.insert_batch(&new), Ok(()));
         filter.remove_batch(&old, &mut removed);
         save.write_to(&mut after).unwrap();
         assert!(before == after && removed.iter().all(|&removed| removed), "{filter:?}");
@@ -226,10 +226,10 @@ fn batches_after_a_save_has_begun_leave_no_trace_in_it() {
     for layout in MAPLET_LAYOUTS {
         let maplet = build_maplet(layout, 2 * EACH as usize);
         let value = |key: &u64| value_of(*key, layout.0);
-        assert_eq!(maplet.insert_batch(old.iter().map(|key| (key, value(key)))), Ok(EACH as usize));
+        assert_eq!(maplet.insert_batch(old.iter().map(|key| (key, value(key)))), Ok(()));
         let (before, mut after, mut removed) = (saved_maplet(&maplet), Vec::new(), Vec::new());
         let save = maplet.begin_save().unwrap();
-        assert_eq!(maplet.insert_batch(new.iter().map(|key| (key, value(key)))), Ok(EACH as usize));
+        assert_eq!(maplet.insert_batch(new.iter().map(|key| (key, value(key)))), Ok(()));
         maplet.remove_batch(old.iter().map(|key| (key, value(key))), &mut removed);
         save.write_to(&mut after).unwrap();
         assert!(before == after && removed.iter().all(|&removed| removed), "{maplet:?}");

@@ -67,11 +67,11 @@ fn a_changed_struct_is_told_apart_by_a_schema_of_its_own() {
     first.save(&mut bytes).unwrap();
     type Later = ConcurrentCuckooFilter<later::Token, StableHashBuilder>;
     let loader = || Loader::<Later, _>::new(state(), 1 << 20);
-    let error = loader().schema("token 2").read(&bytes[..]).unwrap_err().to_string();
+    let error = loader().schema("token 2").load(&bytes[..]).unwrap_err().to_string();
     assert!(error.contains("\"token 1\"") && error.contains("\"token 2\""), "{error}");
-    assert!(matches!(loader().read(&bytes[..]), Err(LoadError::OtherSchema { .. })));
+    assert!(matches!(loader().load(&bytes[..]), Err(LoadError::OtherSchema { .. })));
     // A caller who names the wrong schema declares that it is right.
-    let loaded = loader().schema("token 1").read(&bytes[..]).unwrap().filter;
+    let loaded = loader().schema("token 1").load(&bytes[..]).unwrap().filter;
     assert!(loaded.schema() == "token 1" && !loaded.contains(&later::Token { id: 7, realm: 1 }));
     let mut again = Vec::new();
     loaded.save(&mut again).unwrap();
@@ -83,13 +83,13 @@ fn a_schema_may_have_255_bytes() {
     for len in [0, 1, 255] {
         let filter = builder().capacity(10).schema("é".repeat(len / 2) + &"x".repeat(len % 2)).build().unwrap();
         let loader = Loader::<Filter, _>::new(state(), 1 << 20).schema(filter.schema());
-        assert_eq!(loader.read(&saved(&filter)[..]).unwrap().filter.schema(), filter.schema());
+        assert_eq!(loader.load(&saved(&filter)[..]).unwrap().filter.schema(), filter.schema());
     }
     let error = builder().capacity(10).schema("x".repeat(256)).build().unwrap_err();
     assert!(matches!(error, BuildError::SchemaTooLong { len: 256, most: 255, .. }), "{error:?}");
     assert!(error.to_string().contains("256 bytes") && error.to_string().contains("room for 255"), "{error}");
     let loader = Loader::<Filter, _>::new(state(), 1 << 20).schema("x".repeat(256));
-    let error = loader.read(&saved(&builder().capacity(10).build().unwrap())[..]).unwrap_err();
+    let error = loader.load(&saved(&builder().capacity(10).build().unwrap())[..]).unwrap_err();
     assert!(matches!(error, LoadError::SchemaTooLong { len: 256, most: 255, .. }), "{error:?}");
 }
 
@@ -105,7 +105,7 @@ fn position_and_attachment_come_back() {
         }
         let mut bytes = Vec::new();
         save.write_to(&mut bytes).unwrap();
-        let loaded = Loader::<Filter, _>::new(state(), 1 << 20).read(&bytes[..]).unwrap();
+        let loaded = Loader::<Filter, _>::new(state(), 1 << 20).load(&bytes[..]).unwrap();
         assert_eq!((loaded.position, &loaded.attachment), (position, &attachment));
         Filter::load(&bytes[..], state(), 1 << 20).expect("the short way leaves them");
     }
@@ -126,11 +126,11 @@ fn maplets_have_them_too() {
     let mut bytes = Vec::new();
     maplet.begin_save().unwrap().position(17).attachment("eu-west").write_to(&mut bytes).unwrap();
     let loader = || Loader::<Maplet, _>::new(state(), 1 << 20);
-    let loaded = loader().schema("segment of key").read(&bytes[..]).unwrap();
+    let loaded = loader().schema("segment of key").load(&bytes[..]).unwrap();
     assert_eq!((loaded.position, &*loaded.attachment), (Some(17), &b"eu-west"[..]));
     assert_eq!(loaded.filter.schema(), "segment of key");
     assert!(loaded.filter.values(&1).contains(5));
-    let error = loader().read(&bytes[..]).unwrap_err();
+    let error = loader().load(&bytes[..]).unwrap_err();
     assert!(matches!(&error, LoadError::OtherSchema { schema, .. } if schema == "segment of key"), "{error:?}");
 }
 
@@ -140,7 +140,7 @@ fn a_filter_of_several_tables_has_one_too() {
     let mut bytes = Vec::new();
     growable.begin_save().unwrap().position(1).attachment("b").write_to(&mut bytes).unwrap();
     type Growable = GrowableCuckooFilter<u64, StableHashBuilder>;
-    let loaded = Loader::<Growable, _>::new(state(), 1 << 20).schema("grown").read(&bytes[..]).unwrap();
+    let loaded = Loader::<Growable, _>::new(state(), 1 << 20).schema("grown").load(&bytes[..]).unwrap();
     assert_eq!(
         (loaded.position, &*loaded.attachment, loaded.filter.schema()),
         (Some(1), &b"b"[..], "grown".to_owned())

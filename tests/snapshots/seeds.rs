@@ -82,12 +82,12 @@ fn writes_seeds() {
     // For every layout of filters whose entries expire: one of the smallest size, before the first tick; and a
     // larger one that is partly filled, with a clock that has begun anew.
     for (layout, larger) in MAPLET_LAYOUTS.into_iter().zip(small_expiring()) {
-        let (end_bits, _, slots, _) = layout;
-        each(&format!("expiring-{end_bits}-{slots}-new"), 4, &saved_expiring(&build_expiring(layout, 0)));
+        let (expiry_bits, _, slots, _) = layout;
+        each(&format!("expiring-{expiry_bits}-{slots}-new"), 4, &saved_expiring(&build_expiring(layout, 0)));
         larger.restart_clock(7);
         let mut bytes = Vec::new();
         larger.begin_save().unwrap().position(7).attachment(*b"x").write_to(&mut bytes).unwrap();
-        each(&format!("expiring-{end_bits}-{slots}"), 4, &bytes);
+        each(&format!("expiring-{expiry_bits}-{slots}"), 4, &bytes);
     }
     // A full filter with entries that are not swept, as if it was saved during a sweep.
     let filter = expiring_builder().capacity(30).lifetime(Duration::from_secs(70), Duration::from_millis(9_500));
@@ -100,7 +100,7 @@ fn writes_seeds() {
     bytes[72] = 5;
     each("expiring-unswept", 4, &bytes);
     // One that forgets, and has ended some ticks early.
-    let forgetful = expiring_builder().capacity(8).lifetime_in_ticks(15).when_full(WhenFull::ForgetOldest);
+    let forgetful = expiring_builder().capacity(8).lifetime_in_ticks(15).when_full(WhenFull::EvictOldest);
     let filter = forgetful.build().unwrap();
     filter.advance_to(7);
     (0..).find(|key| filter.insert_until(key, 12).is_err()).unwrap();

@@ -99,7 +99,7 @@ fn check_maplet(layout: MapletLayout, capacity: usize, share: f64, offset: usize
 /// Checks a view of an expiring filter at this tick and at many later ones, by a filter that is loaded and advanced.
 fn check_ticks(snapshot: &[u8], all: u64, offset: usize) {
     let loaded = load_expiring(snapshot).unwrap();
-    let (longest, end_bits) = (loaded.longest_lifetime(), loaded.end_bits());
+    let (longest, expiry_bits) = (loaded.lifetime_in_ticks(), loaded.expiry_bits());
     same_answers!(Expiring, &loaded, snapshot, offset, |view| {
         let Some(now) = loaded.now() else {
             assert!((0..all).all(|key| !view.contains_at(&key, 17)));
@@ -107,7 +107,7 @@ fn check_ticks(snapshot: &[u8], all: u64, offset: usize) {
             view.contains_batch_at(&[1, 2], 17, &mut batch);
             return assert_eq!(batch, [false; 2]);
         };
-        let round = 1 << end_bits;
+        let round = 1 << expiry_bits;
         let ticks =
             [0, 1, 2, longest / 2, longest - 1, longest, longest + 1, round - 1, round, round + 1, u64::MAX >> 17];
         let mut later: Vec<u64> = ticks.into_iter().map(|ticks| now.saturating_add(ticks)).chain([u64::MAX]).collect();
@@ -131,7 +131,7 @@ fn check_ticks(snapshot: &[u8], all: u64, offset: usize) {
 fn check_expiring(layout: MapletLayout, capacity: usize, share: f64, now: u64, offset: usize) {
     let filter = build_expiring(layout, capacity);
     filter.advance_to(now);
-    let (entries, longest) = ((filter.capacity() as f64 * share) as u64, filter.longest_lifetime());
+    let (entries, longest) = ((filter.capacity() as f64 * share) as u64, filter.lifetime_in_ticks());
     // Some keys have several entries, so it may be full before its capacity.
     for entry in 0..entries {
         let lifetime = 1 + u64::from(value_of(entry, layout.0)) % longest;
@@ -197,13 +197,13 @@ fn a_view_of_a_large_table_prefetches_and_answers_as_the_filter() {
 #[test]
 fn a_view_of_a_filter_that_forgets_or_was_never_advanced_answers_as_the_filter() {
     check_ticks(&saved_expiring(&build_expiring(MAPLET_LAYOUTS[2], 100)), 300, 1);
-    let builder = expiring_builder().capacity(60).lifetime_in_ticks(9).when_full(WhenFull::ForgetOldest);
+    let builder = expiring_builder().capacity(60).lifetime_in_ticks(9).when_full(WhenFull::EvictOldest);
     let filter = builder.build().unwrap();
     for key in 0..400 {
         filter.advance_to(key / 40);
         _ = filter.insert_until(&key, key / 40 + 1 + key % 9);
     }
-    assert!(filter.stats().forgotten > 0, "it runs ahead of the caller's clock");
+    assert!(filter.stats().expiry.unwrap().evicted > 0, "it runs ahead of the caller's clock");
     check_ticks(&saved_expiring(&filter), 500, 5);
 }
 
@@ -221,7 +221,7 @@ fn a_view_owns_or_borrows_its_bytes_and_is_shared() {
     let shared: View<Filter, Arc<[u8]>> = View::new(bytes.clone().into(), state()).unwrap();
     std::thread::scope(|scope| {
         for _ in 0..2 {
-            scope.spawn(|| assert!(shared.contains(&7) && shared.contains_hash(state().hash_one(7u64))));
+            scope.spawn(|| assert!(shared.contains(&7) && shared.by_hash().contains(state().hash_one(7u64))));
         }
     });
     let info = shared.info();

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use concurrent_cuckoo_filter::InsertError;
+use concurrent_cuckoo_filter::ExpiringInsertError;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -83,7 +83,7 @@ impl<'a> Worker<'a> {
 
     /// Advances the clock, mostly by one tick. Meanwhile this thread does something else.
     pub(crate) fn bring_tick(&mut self) {
-        let (round, longest) = (self.round, self.round.filter.longest_lifetime());
+        let (round, longest) = (self.round, self.round.filter.lifetime_in_ticks());
         if round.pause > 0 {
             thread::sleep(Duration::from_micros(self.random.random_range(0..round.pause)));
         }
@@ -104,7 +104,7 @@ impl<'a> Worker<'a> {
     /// Adds entries of the refreshed keys that live beyond a clock advanced by this many ticks, if there can be
     /// any.
     fn refresh(&mut self, by: u64) {
-        let (now, longest) = (self.round.done(), self.round.filter.longest_lifetime());
+        let (now, longest) = (self.round.done(), self.round.filter.lifetime_in_ticks());
         let mut are_in = by < longest;
         if !are_in {
             self.round.say_refreshed(false);
@@ -145,7 +145,7 @@ impl<'a> Worker<'a> {
             4..24 if self.round.has_contested() => self.add_contested(),
             24..88 => self.insert(),
             88..112 => self.insert_if_absent(),
-            112..136 => self.keep(),
+            112..136 => self.insert_or_renew(),
             136..168 => self.remove(),
             168..208 => self.look_up_refreshed(),
             _ => self.look_up(),
@@ -167,9 +167,9 @@ impl<'a> Worker<'a> {
         let now = self.round.done();
         match self.random.random_range(0..32) {
             0 => now.saturating_sub(self.random.random_range(0..3)),
-            1 => now + self.round.filter.longest_lifetime() + self.random.random_range(0..4),
-            2..8 => now + self.round.filter.longest_lifetime(),
-            _ => now + self.random.random_range(1..=self.round.filter.longest_lifetime()),
+            1 => now + self.round.filter.lifetime_in_ticks() + self.random.random_range(0..4),
+            2..8 => now + self.round.filter.lifetime_in_ticks(),
+            _ => now + self.random.random_range(1..=self.round.filter.lifetime_in_ticks()),
         }
     }
 
@@ -181,19 +181,19 @@ impl<'a> Worker<'a> {
     }
 
     /// The result of an insert with this end, or `None` if it was refused. A refusal must have a reason.
-    fn taken<R>(&mut self, nth: usize, end: u64, ticks: Ticks, result: Result<R, InsertError>) -> Option<R> {
-        let (own, longest) = (&self.own[nth], self.round.filter.longest_lifetime());
+    fn taken<R>(&mut self, nth: usize, end: u64, ticks: Ticks, result: Result<R, ExpiringInsertError>) -> Option<R> {
+        let (own, longest) = (&self.own[nth], self.round.filter.lifetime_in_ticks());
         match result {
             Ok(_) => assert!(end <= ticks.after + longest, "a lifetime that is too long was taken: {end} of {own:?}"),
-            Err(InsertError::LifetimeTooLong { now, .. }) => {
+            Err(ExpiringInsertError::LifetimeTooLong { now, .. }) => {
                 assert!((ticks.before..=ticks.after).contains(&now) && end > now + longest, "it was not too long");
             }
-            Err(InsertError::TooManyCopies { copies, .. }) => {
+            Err(ExpiringInsertError::TooManyCopies { copies, .. }) => {
                 let live = own.ends.iter().filter(|&&end| end > ticks.before).count();
                 assert!(copies <= live, "refused for {copies} entries of the key: {own:?}");
             }
             // The end of a round checks that there is room when all entries are dead.
-            Err(InsertError::Full { .. }) => (),
+            Err(ExpiringInsertError::Full { .. }) => (),
             Err(error) => panic!("refused for no reason: {error}"),
         }
         self.tally.taken(result)
@@ -236,9 +236,9 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn keep(&mut self) {
+    fn insert_or_renew(&mut self) {
         let (nth, end) = (self.some(), self.some_end());
-        let (kept, ticks) = self.timed(|| self.round.filter.keep_until(&self.own[nth].key, end));
+        let (kept, ticks) = self.timed(|| self.round.filter.insert_or_renew_until(&self.own[nth].key, end));
         let Some(kept) = self.taken(nth, end, ticks, kept) else { return };
         ticks.check_kept(end, kept);
         let own = &mut self.own[nth];
@@ -262,7 +262,7 @@ impl<'a> Worker<'a> {
             _ => self.some_end(),
         };
         let place = self.own[nth].ends.iter().position(|&known| known == end);
-        let (removed, ticks) = self.timed(|| self.round.filter.remove_until(&self.own[nth].key, end));
+        let (removed, ticks) = self.timed(|| self.round.filter.remove_expiring_at(&self.own[nth].key, end));
         self.tally.removals += 1;
         match place {
             Some(_) if removed => assert!(end > ticks.before, "an entry was removed that had expired"),
@@ -294,7 +294,7 @@ impl<'a> Worker<'a> {
 
     /// Adds a key that all threads race to add with the same end.
     fn add_contested(&mut self) {
-        let end = self.round.done() + self.random.random_range(1..=self.round.filter.longest_lifetime());
+        let end = self.round.done() + self.random.random_range(1..=self.round.filter.lifetime_in_ticks());
         let key = self.round.contested_key(end);
         let (added, ticks) = self.timed(|| self.round.filter.insert_if_absent_until(&key, end));
         // If it had expired by then, no thread or several threads may have added it.
@@ -313,18 +313,21 @@ impl<'a> Worker<'a> {
         self.tally.lookups += found.len() as u64;
         (0..).zip(found).for_each(|(nth, found)| self.check(nth, ticks, found));
 
-        let end = self.round.done() + filter.longest_lifetime();
+        let end = self.round.done() + filter.lifetime_in_ticks();
         let entries: Vec<_> = self.own.iter().take(100).map(|own| (&own.key, end)).collect();
         let inserted = match filter.insert_until_batch(entries.iter().copied()) {
-            Ok(inserted) => inserted,
+            Ok(()) => entries.len(),
             Err(refused) => {
-                assert!(!matches!(refused.error, InsertError::ClockNotSet | InsertError::LifetimeTooLong { .. }));
+                assert!(!matches!(
+                    refused.error,
+                    ExpiringInsertError::ClockNotSet | ExpiringInsertError::LifetimeTooLong { .. }
+                ));
                 refused.index
             }
         };
         let mut removed = Vec::new();
         let ((), ticks) =
-            self.timed(|| filter.remove_until_batch(entries.iter().copied().take(inserted), &mut removed));
+            self.timed(|| filter.remove_expiring_at_batch(entries.iter().copied().take(inserted), &mut removed));
         assert_eq!(removed.len(), inserted);
         assert!(end <= ticks.after || removed.iter().all(|&removed| removed), "a live entry was not removed");
         self.tally.inserts += inserted as u64;
@@ -357,7 +360,7 @@ impl<'a> Worker<'a> {
         if first != moment {
             loaded.restart_clock(first);
         }
-        let longest = loaded.longest_lifetime();
+        let longest = loaded.lifetime_in_ticks();
         let mut passed = 0;
         while passed <= 2 * longest + 2 {
             for own in &self.own {

@@ -5,7 +5,7 @@
 //! - `growable`: a `GrowableCuckooFilter`;
 //! - `spikes`: a `GrowableCuckooFilter` that grows to a million keys and shrinks again, over and over;
 //! - `expiring`, `expiring_worker`: an `ExpiringCuckooFilter`;
-//! - `maplet`, `maplet_worker`: a `ConcurrentCuckooMaplet`;
+//! - `maplet`, `maplet_worker`: a `CuckooMaplet`;
 //! - `removable`: helpers that the first two share;
 //! - `rounds`: helpers that all share.
 //!

@@ -8,7 +8,7 @@ use std::fmt;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, InsertError, Values};
+use concurrent_cuckoo_filter::{CuckooMaplet, MapletInsertError, Values};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -16,7 +16,7 @@ use crate::maplet_worker::{Own, Worker};
 use crate::rounds::{self, THREADS, Tally, key, on_all_threads, shares, some_capacity};
 use crate::support::{Identity, MAPLET_LAYOUTS, MapletLayout, Raw};
 
-pub(crate) type Maplet = ConcurrentCuckooMaplet<Raw, BuildHasherDefault<Identity>>;
+pub(crate) type Maplet = CuckooMaplet<Raw, BuildHasherDefault<Identity>>;
 
 /// The first value that is replaced.
 const FIRST: u16 = 1;
@@ -86,7 +86,7 @@ impl rounds::Round for Round {
         let (bits, rate, slots, _) = layout;
         let (size, capacity) = some_capacity(slots as u64, &mut random);
         let work = if random.random_ratio(1, 4) { Work::Clear } else { Work::Churn };
-        let builder = ConcurrentCuckooMaplet::builder().hasher(BuildHasherDefault::default());
+        let builder = CuckooMaplet::builder().hasher(BuildHasherDefault::default());
         let builder = builder.capacity(capacity as usize).value_bits(bits).false_positive_rate(rate);
         let maplet: Maplet = builder.build().expect("a valid maplet");
         let (least, most) = (maplet.capacity() as u64 * 95 / 100, maplet.slots() as u64 * 105 / 100);
@@ -250,9 +250,9 @@ impl Round {
 }
 
 /// Counts an insert. Returns its result, unless there was no room.
-pub(crate) fn taken<T>(tally: &mut Tally, result: Result<T, InsertError>) -> Option<T> {
+pub(crate) fn taken<T>(tally: &mut Tally, result: Result<T, MapletInsertError>) -> Option<T> {
     if let Err(error) = &result {
-        let no_room = matches!(error, InsertError::Full { .. } | InsertError::TooManyCopies { .. });
+        let no_room = matches!(error, MapletInsertError::Full { .. } | MapletInsertError::TooManyCopies { .. });
         assert!(no_room, "refused for no reason: {error}");
     }
     tally.taken(result)

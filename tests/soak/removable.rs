@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt::Debug;
 use std::hash::BuildHasherDefault;
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, InsertError};
+use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, GrowableCuckooFilter, GrowableInsertError, InsertError};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
@@ -16,26 +16,30 @@ pub(crate) const OWNERS: u64 = THREADS + 2;
 
 /// A filter with `remove`.
 pub(crate) trait Removable: Debug + Sync {
+    type Error: Debug;
+
     fn contains(&self, key: &Raw) -> bool;
-    fn insert(&self, key: &Raw) -> Result<(), InsertError>;
-    fn insert_if_absent(&self, key: &Raw) -> Result<bool, InsertError>;
+    fn insert(&self, key: &Raw) -> Result<(), Self::Error>;
+    fn insert_if_absent(&self, key: &Raw) -> Result<bool, Self::Error>;
     fn remove(&self, key: &Raw) -> bool;
     fn len(&self) -> usize;
     fn clear(&self);
 }
 
 macro_rules! removable {
-    ($Filter:ident) => {
+    ($Filter:ident, $Error:ident) => {
         impl Removable for $Filter<Raw, BuildHasherDefault<Identity>> {
+            type Error = $Error;
+
             fn contains(&self, key: &Raw) -> bool {
                 $Filter::contains(self, key)
             }
 
-            fn insert(&self, key: &Raw) -> Result<(), InsertError> {
+            fn insert(&self, key: &Raw) -> Result<(), $Error> {
                 $Filter::insert(self, key)
             }
 
-            fn insert_if_absent(&self, key: &Raw) -> Result<bool, InsertError> {
+            fn insert_if_absent(&self, key: &Raw) -> Result<bool, $Error> {
                 $Filter::insert_if_absent(self, key)
             }
 
@@ -54,8 +58,8 @@ macro_rules! removable {
     };
 }
 
-removable!(ConcurrentCuckooFilter);
-removable!(GrowableCuckooFilter);
+removable!(ConcurrentCuckooFilter, InsertError);
+removable!(GrowableCuckooFilter, GrowableInsertError);
 
 /// A filter, and about how many items it will hold.
 #[derive(Debug)]
@@ -99,7 +103,7 @@ impl<F: Removable> Ground<F> {
         &self,
         contested: u64,
         tally: &mut Tally,
-        taken: impl Fn(Result<bool, InsertError>, &mut Tally) -> Option<bool> + Sync,
+        taken: impl Fn(Result<bool, F::Error>, &mut Tally) -> Option<bool> + Sync,
     ) -> Vec<Raw> {
         let mut permanent: Vec<_> = (0..contested).map(|index| self.key(0, index)).collect();
         permanent.retain(|key| taken(self.filter.insert_if_absent(key), tally).unwrap_or(false));

@@ -9,7 +9,6 @@ use std::sync::{Arc, Barrier, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use concurrent_cuckoo_filter::InsertError;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -198,7 +197,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Counts an insert. Returns its result, unless it was refused.
-    pub(crate) fn taken<T>(&mut self, result: Result<T, InsertError>) -> Option<T> {
+    pub(crate) fn taken<T, E>(&mut self, result: Result<T, E>) -> Option<T> {
         self.inserts += 1;
         self.refused += u64::from(result.is_err());
         result.ok()

@@ -1,7 +1,7 @@
 //! The count of removals that found nothing.
 
 use concurrent_cuckoo_filter::{
-    ConcurrentCuckooFilter, ConcurrentCuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter,
+    ConcurrentCuckooFilter, CuckooMaplet, Encoding, ExpiringCuckooFilter, GrowableCuckooFilter,
 };
 
 use crate::support::{build, hashes};
@@ -38,7 +38,7 @@ fn each_removal_that_finds_nothing_counts_once_whichever_it_is() {
         ConcurrentCuckooFilter::<u64>::with_capacity(1000),
         |filter: &ConcurrentCuckooFilter<u64>, key| filter.insert(&key).unwrap(),
         |filter: &ConcurrentCuckooFilter<u64>, key| filter.remove(&key),
-        |filter: &ConcurrentCuckooFilter<u64>, key| filter.remove_hash(filter.hash_one(&key));
+        |filter: &ConcurrentCuckooFilter<u64>, key| filter.by_hash().remove(filter.hash_one(&key));
         |filter: &ConcurrentCuckooFilter<u64>, removed: &mut Vec<bool>| filter.remove_batch(&keys, removed)
     );
     check!(
@@ -50,10 +50,10 @@ fn each_removal_that_finds_nothing_counts_once_whichever_it_is() {
     // A value with too many bits cannot have been inserted.
     let value = |key: u64| if key == 1_000 { 1_000 } else { 5 };
     check!(
-        ConcurrentCuckooMaplet::<u64>::builder().capacity(1000).value_bits(4).build().unwrap(),
-        |maplet: &ConcurrentCuckooMaplet<u64>, key| maplet.insert(&key, 5).unwrap(),
-        |maplet: &ConcurrentCuckooMaplet<u64>, key| maplet.remove(&key, value(key));
-        |maplet: &ConcurrentCuckooMaplet<u64>, removed: &mut Vec<bool>| {
+        CuckooMaplet::<u64>::builder().capacity(1000).value_bits(4).build().unwrap(),
+        |maplet: &CuckooMaplet<u64>, key| maplet.insert(&key, 5).unwrap(),
+        |maplet: &CuckooMaplet<u64>, key| maplet.remove(&key, value(key));
+        |maplet: &CuckooMaplet<u64>, removed: &mut Vec<bool>| {
             maplet.remove_batch(keys.iter().chain([&1_000]).map(|key| (key, value(*key))), removed)
         }
     );
@@ -68,17 +68,17 @@ fn each_removal_that_finds_nothing_counts_once_whichever_it_is() {
         expiring(),
         insert,
         |filter: &ExpiringCuckooFilter<u64>, key| filter.remove(&key),
-        |filter: &ExpiringCuckooFilter<u64>, key| filter.remove_until(&key, 20);
+        |filter: &ExpiringCuckooFilter<u64>, key| filter.remove_expiring_at(&key, 20);
         |filter: &ExpiringCuckooFilter<u64>, removed: &mut Vec<bool>| {
             filter.remove_batch(&keys, removed);
             // An end that no entry can have.
-            filter.remove_until_batch(keys.iter().map(|key| (key, 1_000)), removed);
+            filter.remove_expiring_at_batch(keys.iter().map(|key| (key, 1_000)), removed);
         }
     );
     let filter = expiring();
     insert(&filter, 7);
     filter.advance_to(20);
-    assert!(!filter.remove(&7) && !filter.remove_until(&7, 20));
+    assert!(!filter.remove(&7) && !filter.remove_expiring_at(&7, 20));
     assert_eq!(filter.stats().removals_not_found, 2, "it had expired");
 }
 

@@ -218,7 +218,7 @@ fn load(store: &dyn Store, path: &Path, capacity: usize) -> Result<(Filter, u64)
     // A filter takes a little more than its file.
     let memory_limit = usize::try_from(fs::metadata(path).context("there is no snapshot")?.len())? + (1 << 20);
     let loader = Loader::<Filter, _>::new(StableHashBuilder::with_key(hash_key), memory_limit);
-    let loaded = loader.schema(SCHEMA).read_path(path)?;
+    let loaded = loader.schema(SCHEMA).load_from_path(path)?;
     let filter = loaded.filter;
 
     let id = loaded.attachment.try_into().map(u64::from_le_bytes).ok().context("the snapshot has no id")?;

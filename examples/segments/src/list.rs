@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::iter;
 use std::sync::Arc;
 
-use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, Values};
+use concurrent_cuckoo_filter::{CuckooMaplet, Values};
 
 use crate::segment::{Bytes, Entry, Segment};
 use crate::store::Hasher;
@@ -12,7 +12,7 @@ use crate::store::Hasher;
 pub(crate) type Memtable = BTreeMap<Bytes, Entry>;
 
 /// Pairs of a key and a slot.
-pub(crate) type Maplet = ConcurrentCuckooMaplet<[u8], Hasher>;
+pub(crate) type Maplet = CuckooMaplet<[u8], Hasher>;
 
 /// The most segments in a list. [`List::with_slots`] notes positions in the bits of a `u128`.
 pub(crate) const MOST_LISTED: usize = 128;

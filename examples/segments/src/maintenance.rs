@@ -55,7 +55,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use concurrent_cuckoo_filter::InsertError;
+use concurrent_cuckoo_filter::MapletInsertError;
 
 use crate::list::List;
 use crate::segment::{Bytes, Merged, Segment, merge};
@@ -130,7 +130,7 @@ impl<'a> Flush<'a> {
     }
 
     /// Steps 2 to 4. If step 2 is refused, nothing has changed.
-    pub(crate) fn carry_out(&self, changed: &dyn Fn()) -> Result<(), InsertError> {
+    pub(crate) fn carry_out(&self, changed: &dyn Fn()) -> Result<(), MapletInsertError> {
         self.insert_pairs(changed)?;
         self.move_pairs(changed);
         self.list(changed);
@@ -138,7 +138,7 @@ impl<'a> Flush<'a> {
     }
 
     /// Step 2.
-    pub(crate) fn insert_pairs(&self, changed: &dyn Fn()) -> Result<(), InsertError> {
+    pub(crate) fn insert_pairs(&self, changed: &dyn Fn()) -> Result<(), MapletInsertError> {
         let Some(maplet) = &self.before.maplet else { return Ok(()) };
         let pairs = self.new.iter().map(|key| (&**key, self.segment.slot));
         maplet.insert_batch(pairs.clone()).map_err(|refused| {

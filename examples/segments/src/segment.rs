@@ -33,7 +33,7 @@ impl Segment {
 
     /// Whether its filter lets the key with this hash pass.
     pub(crate) fn may_have(&self, hash: u64) -> bool {
-        self.filter.as_ref().is_none_or(|filter| filter.contains_hash(hash))
+        self.filter.as_ref().is_none_or(|filter| filter.by_hash().contains(hash))
     }
 }
 

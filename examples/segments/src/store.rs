@@ -22,7 +22,7 @@ pub type Error = Box<dyn std::error::Error + Send + Sync>;
 /// How a get finds the segments that may have a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strategy {
-    /// One `ConcurrentCuckooMaplet` for all segments.
+    /// One `CuckooMaplet` for all segments.
     Maplet,
     /// A `ConcurrentCuckooFilter` for each segment.
     FilterEach,

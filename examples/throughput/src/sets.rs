@@ -58,6 +58,7 @@ pub(crate) trait Set: Sync {
 impl Set for Filter {
     #[inline]
     fn apply(&self, operation: Operation, keys: &[&[u8]], calls: Calls) -> usize {
+        let count = keys.len();
         let keys = keys.iter().copied();
         let mut answers = Vec::new();
         match (operation, calls) {
@@ -65,7 +66,7 @@ impl Set for Filter {
             (Operation::Find, Calls::Single) => return keys.filter(|key| self.contains(key)).count(),
             (Operation::Remove, Calls::Single) => return keys.filter(|key| self.remove(key)).count(),
             (Operation::Insert, Calls::Batched) => {
-                return self.insert_batch(keys).unwrap_or_else(|refused| refused.index);
+                return self.insert_batch(keys).map_or_else(|refused| refused.index, |()| count);
             }
             (Operation::Find, Calls::Batched) => self.contains_batch(keys, &mut answers),
             (Operation::Remove, Calls::Batched) => self.remove_batch(keys, &mut answers),

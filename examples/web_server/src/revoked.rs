@@ -8,7 +8,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError, Stats};
+use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError, Stats};
 use redb::{Database, ReadableTable, TableDefinition};
 use tokens::expiry::Until;
 
@@ -28,7 +28,7 @@ pub enum Outcome {
     /// It has expired, so there is nothing to remember.
     Expired(u64),
     /// It is not revoked.
-    NoRoom(InsertError),
+    NoRoom(ExpiringInsertError),
 }
 
 /// The revoked tokens. Every operation fails if the store fails.
@@ -53,7 +53,7 @@ impl Revoked {
         change.open_table(TOKENS)?; // Makes the table, so that it can be read.
         change.commit()?;
 
-        let longest = options.longest_lifetime.saturating_add(options.leeway);
+        let longest = options.lifetime_in_ticks.saturating_add(options.leeway);
         // One tick is to spare, for a clock that is set back a little before a restart.
         let tick = longest.div_ceil(TICKS - 1);
         let lifetime = longest.saturating_add(tick);
@@ -112,7 +112,7 @@ impl Revoked {
         // If this fails, the change may be on disk all the same. So the token stays in the filter.
         change.commit()?;
         if let Some(before) = before {
-            self.filter.remove_until(token, self.end(before));
+            self.filter.remove_expiring_at(token, self.end(before));
         }
         Ok(Outcome::New(until.time))
     }
@@ -124,7 +124,7 @@ impl Revoked {
         let Some(until) = until else { return Ok(false) };
         change.commit()?;
         // Only what the store had, and with the same end. Otherwise another token might lose its entry.
-        self.filter.remove_until(token, self.end(until));
+        self.filter.remove_expiring_at(token, self.end(until));
         Ok(until > self.now())
     }
 

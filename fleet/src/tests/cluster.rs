@@ -156,7 +156,7 @@ async fn tokens_of_many_pages_are_joined() {
     let missing = |node: &Node| {
         let (shared, known) = (node.shared(), node.shared().known.load_full().unwrap());
         let is_in =
-            |number: &u64| known.filter.contains_hash(shared.secret.hash(shared.secret.id(&number.to_string())));
+            |number: &u64| known.filter.by_hash().contains(shared.secret.hash(shared.secret.id(&number.to_string())));
         (0..TOKENS).filter(|number| !is_in(number)).count()
     };
     assert_eq!(missing(&node), 0);

@@ -8,9 +8,11 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::error::insert::{InsertBatchError, InsertError};
 use crate::filter::batch_key::BatchKey;
+use crate::filter::by_hash::{ByHash, by_hash};
 use crate::filter::shared::batches::{add_absent, batches, blocks};
 use crate::filter::shared::figures::figures;
-use crate::filter::shared::operations::{operation_on_a_key, operations_on_hashes, operations_on_keys, properties};
+use crate::filter::shared::hashes::operations_on_hashes;
+use crate::filter::shared::operations::{operation_on_a_key, operations_on_keys, properties};
 use crate::filter::stats::Stats;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
@@ -58,7 +60,7 @@ pub struct ConcurrentCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
 }
 
 operations_on_keys! {
-    ConcurrentCuckooFilter:
+    ConcurrentCuckooFilter, InsertError:
 
     /// Adds one copy of the key, even if the key is present already.
     ///
@@ -173,14 +175,14 @@ operations_on_keys! {
 }
 
 batches! {
-    ConcurrentCuckooFilter with removal:
+    ConcurrentCuckooFilter, InsertError with removal:
     /// In a table larger than the cache, batches are two to five times as fast as one call for each key. While the
     /// filter works on the first keys, the buckets of the next ones are on their way from memory. In a table that fits
     /// in the cache, lookups are up to 1.5x as fast, because they use AVX-512 or AVX2 if the processor has it. Inserts
     /// gain because the filter counts many of them at once.
 }
 
-operations_on_hashes!(ConcurrentCuckooFilter with removal);
+operations_on_hashes!(ConcurrentCuckooFilter, InsertError);
 
 properties!(ConcurrentCuckooFilter made by "with_capacity(1000)");
 

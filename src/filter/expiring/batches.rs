@@ -3,9 +3,9 @@
 use core::cell::Cell;
 use core::hash::{BuildHasher, Hash};
 
-use crate::error::insert::InsertBatchError;
-use crate::error::kind::FilterKind;
+use crate::error::insert::{ExpiringInsertError, InsertBatchError};
 use crate::filter::batch_key::BatchKey;
+use crate::filter::by_hash::ByHash;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::shared::batches::{add_absent, blocks, blocks_of_pairs};
 use crate::plan::batch::BLOCK;
@@ -34,15 +34,11 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// assert_eq!(found, [false, true]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn contains_batch<K: BatchKey<T> + Hash>(
-        &self,
-        keys: impl IntoIterator<Item = K>,
-        found: &mut impl Extend<bool>,
-    ) {
-        self.contains_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
+    pub fn contains_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<bool>) {
+        self.by_hash().contains_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
     }
 
-    /// [`insert`](Self::insert) for many keys, in their order. Returns how many there were.
+    /// [`insert`](Self::insert) for many keys, in their order.
     ///
     /// # Errors
     /// [`InsertBatchError`] if a key is refused. The error says which.
@@ -51,7 +47,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
     /// let seen = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// seen.advance_to(100);
-    /// assert_eq!(seen.insert_batch(["a", "b"])?, 2);
+    /// seen.insert_batch(["a", "b"])?;
     /// seen.advance_to(114);
     /// assert!(seen.contains("a") && seen.contains("b"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -59,8 +55,8 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     pub fn insert_batch<K: BatchKey<T> + Hash>(
         &self,
         keys: impl IntoIterator<Item = K>,
-    ) -> Result<usize, InsertBatchError> {
-        self.insert_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)))
+    ) -> Result<(), InsertBatchError<ExpiringInsertError>> {
+        self.by_hash().insert_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)))
     }
 
     /// [`insert_if_absent`](Self::insert_if_absent) for many keys, in their order: appends to `added`, for each key,
@@ -81,34 +77,34 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     pub fn insert_if_absent_batch<K: BatchKey<T> + Hash>(
         &self,
         keys: impl IntoIterator<Item = K>,
-        added: &mut impl Extend<bool>,
-    ) -> Result<usize, InsertBatchError> {
-        self.insert_hash_if_absent_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), added)
+        added: &mut Vec<bool>,
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
+        self.by_hash().insert_if_absent_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), added)
     }
 
-    /// [`insert_until`](Self::insert_until) for many pairs of a key and the tick at which it expires, in their order. Returns
-    /// how many pairs there were, including those that had already expired and were not kept. (`insert_until` says which.)
+    /// [`insert_until`](Self::insert_until) for many pairs of a key and the tick at which it expires, in their order. Those
+    /// that have already expired are passed over. (`insert_until` says which.)
     ///
     /// # Errors
     /// [`InsertBatchError`] if a pair is refused. The error says which. Pairs after it may have been taken from the
     /// iterator, but none of them went in.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError};
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(100);
-    /// assert_eq!(revoked.insert_until_batch([("token-1", 105), ("token-2", 110)])?, 2);
+    /// revoked.insert_until_batch([("token-1", 105), ("token-2", 110)])?;
     /// let error = revoked.insert_until_batch([("token-3", 105), ("token-4", 999)]).unwrap_err();
-    /// assert!(matches!(error.error, InsertError::LifetimeTooLong { .. }));
+    /// assert!(matches!(error.error, ExpiringInsertError::LifetimeTooLong { .. }));
     /// assert_eq!(error.index, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn insert_until_batch<K: BatchKey<T> + Hash>(
         &self,
         entries: impl IntoIterator<Item = (K, u64)>,
-    ) -> Result<usize, InsertBatchError> {
+    ) -> Result<(), InsertBatchError<ExpiringInsertError>> {
         let hashed = entries.into_iter().map(|(key, expires_at)| (self.hasher.hash_one(key), expires_at));
-        self.insert_hash_until_batch(hashed)
+        self.by_hash().insert_until_batch(hashed)
     }
 
     /// [`remove`](Self::remove) for many keys, in their order: appends to `removed`, for each key, whether it had an
@@ -124,15 +120,11 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// assert_eq!(removed, [true, false]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn remove_batch<K: BatchKey<T> + Hash>(
-        &self,
-        keys: impl IntoIterator<Item = K>,
-        removed: &mut impl Extend<bool>,
-    ) {
-        self.remove_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), removed);
+    pub fn remove_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, removed: &mut Vec<bool>) {
+        self.by_hash().remove_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), removed);
     }
 
-    /// [`remove_until`](Self::remove_until) for many pairs, in their order: appends to `removed`, for each pair,
+    /// [`remove_expiring_at`](Self::remove_expiring_at) for many pairs, in their order: appends to `removed`, for each pair,
     /// whether there was one.
     ///
     /// ```
@@ -141,88 +133,84 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// revoked.advance_to(100);
     /// revoked.insert_until("token-1", 105)?;
     /// let mut removed = Vec::new();
-    /// revoked.remove_until_batch([("token-1", 105), ("token-1", 105)], &mut removed);
+    /// revoked.remove_expiring_at_batch([("token-1", 105), ("token-1", 105)], &mut removed);
     /// assert_eq!(removed, [true, false]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn remove_until_batch<K: BatchKey<T> + Hash>(
+    pub fn remove_expiring_at_batch<K: BatchKey<T> + Hash>(
         &self,
         entries: impl IntoIterator<Item = (K, u64)>,
-        removed: &mut impl Extend<bool>,
+        removed: &mut Vec<bool>,
     ) {
         let hashed = entries.into_iter().map(|(key, expires_at)| (self.hasher.hash_one(key), expires_at));
-        self.remove_hash_until_batch(hashed, removed);
+        self.by_hash().remove_expiring_at_batch(hashed, removed);
     }
 }
 
-/// The operations on many hashes.
-impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
-    /// [`contains_batch`](Self::contains_batch) by hashes.
-    pub fn contains_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, found: &mut impl Extend<bool>) {
-        self.core.contains_live_batch(&mut blocks(hashes.into_iter()), &mut |answers| {
-            found.extend(answers.iter().copied());
+impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
+    /// [`contains_batch`](ExpiringCuckooFilter::contains_batch) by hashes.
+    pub fn contains_batch(self, hashes: impl IntoIterator<Item = u64>, found: &mut Vec<bool>) {
+        self.0.core.contains_live_batch(&mut blocks(hashes.into_iter()), &mut |answers| {
+            found.extend_from_slice(answers);
         });
     }
 
-    /// [`insert_batch`](Self::insert_batch) by hashes.
+    /// [`insert_batch`](ExpiringCuckooFilter::insert_batch) by hashes.
     ///
     /// # Errors
     /// Those of `insert_batch`.
-    pub fn insert_hash_batch(&self, hashes: impl IntoIterator<Item = u64>) -> Result<usize, InsertBatchError> {
-        self.core
-            .insert_until_batch(&mut blocks(hashes.into_iter()), None)
-            .map_err(|refused| refused.of(FilterKind::Expiring))
+    pub fn insert_batch(
+        self,
+        hashes: impl IntoIterator<Item = u64>,
+    ) -> Result<(), InsertBatchError<ExpiringInsertError>> {
+        self.0.core.insert_until_batch(&mut blocks(hashes.into_iter()), None).map(drop)
     }
 
-    /// [`insert_if_absent_batch`](Self::insert_if_absent_batch) by hashes.
+    /// [`insert_if_absent_batch`](ExpiringCuckooFilter::insert_if_absent_batch) by hashes.
     ///
     /// # Errors
     /// Those of `insert_if_absent_batch`.
-    pub fn insert_hash_if_absent_batch(
-        &self,
+    pub fn insert_if_absent_batch(
+        self,
         hashes: impl IntoIterator<Item = u64>,
-        added: &mut impl Extend<bool>,
-    ) -> Result<usize, InsertBatchError> {
+        added: &mut Vec<bool>,
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         add_absent(
             hashes.into_iter().map(|hash| (hash, ())),
-            |hashes| self.core.prefetch(hashes),
+            |hashes| self.0.core.prefetch(hashes),
             |hash, ()| {
-                let is_new = self.insert_hash_if_absent(hash)?;
-                added.extend([is_new]);
+                let is_new = self.insert_if_absent(hash)?;
+                added.push(is_new);
                 Ok(is_new)
             },
         )
     }
 
-    /// [`insert_until_batch`](Self::insert_until_batch) by hashes.
+    /// [`insert_until_batch`](ExpiringCuckooFilter::insert_until_batch) by hashes.
     ///
     /// # Errors
     /// Those of `insert_until_batch`.
-    pub fn insert_hash_until_batch(
-        &self,
+    pub fn insert_until_batch(
+        self,
         entries: impl IntoIterator<Item = (u64, u64)>,
-    ) -> Result<usize, InsertBatchError> {
+    ) -> Result<(), InsertBatchError<ExpiringInsertError>> {
         let ends = Cell::new([0; BLOCK]);
         let hashes = &mut blocks_of_pairs(entries.into_iter(), &ends);
-        self.core.insert_until_batch(hashes, Some(&ends)).map_err(|refused| refused.of(FilterKind::Expiring))
+        self.0.core.insert_until_batch(hashes, Some(&ends)).map(drop)
     }
 
-    /// [`remove_batch`](Self::remove_batch) by hashes.
-    pub fn remove_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, removed: &mut impl Extend<bool>) {
-        self.core.remove_first_batch(&mut blocks(hashes.into_iter()), &mut |answers| {
-            removed.extend(answers.iter().copied());
+    /// [`remove_batch`](ExpiringCuckooFilter::remove_batch) by hashes.
+    pub fn remove_batch(self, hashes: impl IntoIterator<Item = u64>, removed: &mut Vec<bool>) {
+        self.0.core.remove_first_batch(&mut blocks(hashes.into_iter()), &mut |answers| {
+            removed.extend_from_slice(answers);
         });
     }
 
-    /// [`remove_until_batch`](Self::remove_until_batch) by hashes.
-    pub fn remove_hash_until_batch(
-        &self,
-        entries: impl IntoIterator<Item = (u64, u64)>,
-        removed: &mut impl Extend<bool>,
-    ) {
+    /// [`remove_expiring_at_batch`](ExpiringCuckooFilter::remove_expiring_at_batch) by hashes.
+    pub fn remove_expiring_at_batch(self, entries: impl IntoIterator<Item = (u64, u64)>, removed: &mut Vec<bool>) {
         let ends = Cell::new([0; BLOCK]);
-        self.core.remove_until_batch(&mut blocks_of_pairs(entries.into_iter(), &ends), &ends, &mut |answers| {
-            removed.extend(answers.iter().copied());
+        self.0.core.remove_until_batch(&mut blocks_of_pairs(entries.into_iter(), &ends), &ends, &mut |answers| {
+            removed.extend_from_slice(answers);
         });
     }
 }

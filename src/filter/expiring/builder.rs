@@ -73,7 +73,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
 ///     .lifetime(hour, minute) // no entry lives longer than an hour, and each is gone a minute after its end
 ///     .build()?;
 /// assert!(revoked.capacity() >= 50_000);
-/// assert_eq!((revoked.longest_lifetime(), revoked.end_bits()), (61, 6));
+/// assert_eq!((revoked.lifetime_in_ticks(), revoked.expiry_bits()), (61, 6));
 /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
 /// ```
 #[must_use = "a builder does nothing until `build` is called"]
@@ -110,7 +110,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     ///
     /// Any number works, without rounding to powers of two. [`ExpiringCuckooFilter::capacity`] says what it
     /// promises. If entries arrive evenly and live equally long, ask for as many as arrive in
-    /// [`longest_lifetime`](ExpiringCuckooFilter::longest_lifetime) `+ 2` ticks.
+    /// [`lifetime_in_ticks`](ExpiringCuckooFilter::lifetime_in_ticks) `+ 2` ticks.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
@@ -143,7 +143,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
     /// let minute = Duration::from_secs(60);
     /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime(14 * minute, minute).build()?;
-    /// assert_eq!((filter.longest_lifetime(), filter.end_bits()), (15, 4));
+    /// assert_eq!((filter.lifetime_in_ticks(), filter.expiry_bits()), (15, 4));
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     pub fn lifetime(mut self, longest: Duration, resolution: Duration) -> Self {
@@ -155,14 +155,14 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// `now + longest`. Use this for a clock that does not count time, such as blocks or epochs, or if you do the
     /// arithmetic yourself.
     ///
-    /// The filter then does not know how long a tick is, so [`insert_for`](ExpiringCuckooFilter::insert_for) and
-    /// [`expires_after`](ExpiringCuckooFilter::expires_after) fail with
-    /// [`InsertError::ResolutionUnknown`](crate::InsertError::ResolutionUnknown).
+    /// The filter then does not know how long a tick is, so [`insert_with_ttl`](ExpiringCuckooFilter::insert_with_ttl) and
+    /// [`tick_after`](ExpiringCuckooFilter::tick_after) fail with
+    /// [`ExpiringInsertError::ResolutionUnknown`](crate::ExpiringInsertError::ResolutionUnknown).
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
     /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(1000).lifetime_in_ticks(100).build()?;
-    /// assert_eq!((filter.longest_lifetime(), filter.resolution()), (100, None));
+    /// assert_eq!((filter.lifetime_in_ticks(), filter.resolution()), (100, None));
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     pub fn lifetime_in_ticks(mut self, longest: u64) -> Self {
@@ -173,22 +173,22 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// What the filter does with an insert that finds no room. The default is [`WhenFull::Refuse`]: the insert is
     /// refused, and no entry ends before its time.
     ///
-    /// With [`WhenFull::ForgetOldest`], **what would end first goes first, a whole tick at a time**: all entries of the
+    /// With [`WhenFull::EvictOldest`], **what would end first goes first, a whole tick at a time**: all entries of the
     /// earliest tick in the way of the new entry, and of all ticks before it, end at once, as if the clock had reached
     /// that tick. All others keep their ends, and [`now`](ExpiringCuckooFilter::now) stays.
-    /// [`Stats::forgotten_early_by`](crate::Stats::forgotten_early_by) says by how many ticks entries ended too early,
-    /// [`Stats::forgotten`](crate::Stats::forgotten) how many entries were dropped for it.
+    /// [`ExpiryStats::evicted_early_by`](crate::ExpiryStats::evicted_early_by) says by how many ticks entries ended too early,
+    /// [`ExpiryStats::evicted`](crate::ExpiryStats::evicted) how many entries were dropped for it.
     ///
     /// Until the clock has reached a tick that was forgotten, an entry that would expire at that tick or earlier is
-    /// refused with [`InsertError::Forgotten`](crate::InsertError::Forgotten), and
-    /// [`remove_until`](ExpiringCuckooFilter::remove_until) finds none. Entries of the longest lifetime never get this
+    /// refused with [`ExpiringInsertError::Evicted`](crate::ExpiringInsertError::Evicted), and
+    /// [`remove_expiring_at`](ExpiringCuckooFilter::remove_expiring_at) finds none. Entries of the longest lifetime never get this
     /// error. Some inserts are refused all the same:
     ///
     /// - with `Full`, if all that is in the way expires at the new entry's tick or later. To forget that tick too would
     ///   empty the filter. So choose a resolution with which the entries of a few ticks fit: at the latest when the
     ///   clock advances, there is something to forget.
     /// - with `TooManyCopies`, if entries of the same key fill its buckets. Use
-    ///   [`insert_if_absent`](ExpiringCuckooFilter::insert_if_absent) or [`keep`](ExpiringCuckooFilter::keep) for keys
+    ///   [`insert_if_absent`](ExpiringCuckooFilter::insert_if_absent) or [`insert_or_renew`](ExpiringCuckooFilter::insert_or_renew) for keys
     ///   that come again.
     /// - with `Full`, if the filter holds less than half of its capacity. Then entries of a few keys fill these
     ///   buckets, and it would not help to forget others.
@@ -200,7 +200,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, WhenFull};
     ///
     /// let builder = ExpiringCuckooFilter::<u64>::builder().capacity(1000).lifetime_in_ticks(14);
-    /// let recent = builder.when_full(WhenFull::ForgetOldest).build()?;
+    /// let recent = builder.when_full(WhenFull::EvictOldest).build()?;
     /// for tick in 0..100 {
     ///     recent.advance_to(tick);
     ///     for key in 100 * tick..100 * (tick + 1) {
@@ -208,7 +208,7 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     ///     }
     /// }
     /// assert!((9200..10_000).all(|key| recent.contains(&key)), "the last 8 ticks");
-    /// let early_by = recent.stats().forgotten_early_by;
+    /// let early_by = recent.stats().expiry.unwrap().evicted_early_by;
     /// assert!((1..=6).contains(&early_by), "{early_by}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -1,8 +1,9 @@
 //! The clock of the filter whose entries expire: setting it and reading it.
 
 use core::time::Duration;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::error::insert::InsertError;
+use crate::error::tick::TickError;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::table::expiring::clock::{Advance, ticks_for};
 
@@ -15,7 +16,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// function](crate::guide::expiry#clocks) turn times into ticks, and check them.
     ///
     /// The first call starts the clock. A tick that is not after now changes nothing. A tick before now is also
-    /// counted ([`Stats::clock_steps_back`](crate::Stats::clock_steps_back)); that happens now and then where
+    /// counted ([`ExpiryStats::clock_steps_back`](crate::ExpiryStats::clock_steps_back)); that happens now and then where
     /// several threads read a clock around the end of a tick. Many threads may call this, as often as they like.
     ///
     /// Cost: three loads where nothing is due. While expired entries are left, each call sweeps a thousandth of the
@@ -68,7 +69,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     ///
     /// Use it for a filter that was loaded from a snapshot, or whose clock was wrong, and that another clock drives
     /// from now on. No thread should bring ticks of the old clock any more. The end of an entry then has another
-    /// number, which [`remove_until`](Self::remove_until) must be given.
+    /// number, which [`remove_expiring_at`](Self::remove_expiring_at) must be given.
     ///
     /// Cost: it locks all stripes, after waiting for a sweep that is under way.
     ///
@@ -88,6 +89,28 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
         self.core.restart_clock(tick);
     }
 
+    /// Returns the tick in which this time lies, if tick 0 begins at 1970: for [`advance_to`](Self::advance_to), and for the
+    /// ends of entries. For an entry that is to be found until a time, add 1 if the time is not the beginning of a tick.
+    ///
+    /// # Errors
+    /// [`TickError::ResolutionUnknown`] if the filter was built [by ticks](crate::ExpiringBuilder::lifetime_in_ticks),
+    /// [`TickError::BeforeEpoch`] if the time is before 1970.
+    ///
+    /// ```
+    /// # use std::time::{Duration, SystemTime, UNIX_EPOCH};
+    /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
+    /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
+    /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
+    /// nonces.advance_to(nonces.tick_at(SystemTime::now())?);
+    /// assert_eq!(nonces.tick_at(UNIX_EPOCH + Duration::from_secs(179))?, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn tick_at(&self, time: SystemTime) -> Result<u64, TickError> {
+        let resolution = self.resolution().ok_or(TickError::ResolutionUnknown)?;
+        let since = time.duration_since(UNIX_EPOCH).map_err(|error| TickError::BeforeEpoch { by: error.duration() })?;
+        Ok(u64::try_from(since.as_nanos() / resolution.as_nanos()).unwrap_or(u64::MAX))
+    }
+
     /// The tick at which an entry must expire to be found for at least this long from now on. It is the tick that
     /// is now, plus the lifetime in whole resolutions, plus one, because the filter does not know how much of the
     /// present tick is over.
@@ -95,8 +118,8 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// So an entry lives for the lifetime, rounded up to whole resolutions, and up to one resolution longer.
     ///
     /// # Errors
-    /// [`InsertError::ResolutionUnknown`] if the filter was built [by
-    /// ticks](crate::ExpiringBuilder::lifetime_in_ticks), [`InsertError::ClockNotSet`] if
+    /// [`TickError::ResolutionUnknown`] if the filter was built [by
+    /// ticks](crate::ExpiringBuilder::lifetime_in_ticks), [`TickError::ClockNotSet`] if
     /// [`advance_to`](Self::advance_to) was never called.
     ///
     /// ```
@@ -105,13 +128,13 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
     /// let nonces = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
     /// nonces.advance_to(28_500_000);
-    /// assert!(nonces.insert_if_absent_until("nonce-1", nonces.expires_after(5 * minute)?)?);
+    /// assert!(nonces.insert_if_absent_until("nonce-1", nonces.tick_after(5 * minute)?)?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn expires_after(&self, lifetime: Duration) -> Result<u64, InsertError> {
-        let resolution = self.resolution().ok_or(InsertError::ResolutionUnknown)?;
-        let now = self.now().ok_or(InsertError::ClockNotSet)?;
+    pub fn tick_after(&self, lifetime: Duration) -> Result<u64, TickError> {
+        let resolution = self.resolution().ok_or(TickError::ResolutionUnknown)?;
+        let now = self.now().ok_or(TickError::ClockNotSet)?;
         Ok(now.saturating_add(ticks_for(lifetime, resolution)))
     }
 
@@ -131,17 +154,17 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
         self.core.clock().resolution()
     }
 
-    /// The longest lifetime of an entry, in ticks: an entry may expire at up to `now + longest_lifetime`.
+    /// The longest lifetime of an entry, in ticks: an entry may expire at up to `now + lifetime_in_ticks`.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
     /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// filter.advance_to(1000);
-    /// filter.insert_until("a", 1000 + filter.longest_lifetime())?;
+    /// filter.insert_until("a", 1000 + filter.lifetime_in_ticks())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn longest_lifetime(&self) -> u64 {
+    pub fn lifetime_in_ticks(&self) -> u64 {
         self.core.clock().longest()
     }
 
@@ -150,11 +173,11 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// ```
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
     /// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
-    /// assert_eq!(filter.end_bits(), 4);
+    /// assert_eq!(filter.expiry_bits(), 4);
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     #[must_use]
-    pub fn end_bits(&self) -> u32 {
+    pub fn expiry_bits(&self) -> u32 {
         self.core.shape().payload_bits
     }
 }

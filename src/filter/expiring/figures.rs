@@ -14,7 +14,7 @@ properties!(ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_t
 
 figures! {
     ExpiringCuckooFilter made by "builder().capacity(1000).lifetime_in_ticks(15).build()?", a "filter" of "entries",
-    with now, with longest_lifetime, with resolution;
+    with now, with lifetime_in_ticks, with resolution;
     /// Those that have expired and are not swept yet count too. [`live_len`](Self::live_len) counts the live ones only.
     len;
     ///
@@ -35,7 +35,7 @@ figures! {
     /// filter.advance_to(0);
     /// filter.insert_until("a", 5)?;
     /// filter.advance_to(20);
-    /// assert_eq!(filter.stats().clock_jumps, 1, "all entries expired at once");
+    /// assert_eq!(filter.stats().expiry.unwrap().clock_jumps, 1, "all entries expired at once");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     stats with clock;
@@ -54,7 +54,7 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     /// # use concurrent_cuckoo_filter::ExpiringCuckooFilter;
     /// let filter = ExpiringCuckooFilter::<u64>::builder().capacity(100_000).lifetime_in_ticks(15).build()?;
     /// filter.advance_to(0);
-    /// filter.insert_hash_until_batch((0..90_000).map(|key| (filter.hash_one(&key), 1 + key % 2)))?;
+    /// filter.by_hash().insert_until_batch((0..90_000).map(|key| (filter.hash_one(&key), 1 + key % 2)))?;
     /// filter.advance_to(1);
     /// assert_eq!(filter.live_len(), 45_000);
     /// assert!(filter.len() > 45_000, "the rest is swept later");

@@ -5,8 +5,9 @@ use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
 use core::time::Duration;
 
-use crate::error::insert::InsertError;
-use crate::error::kind::FilterKind;
+use crate::error::insert::ExpiringInsertError;
+use crate::error::tick::TickError;
+use crate::filter::by_hash::{ByHash, by_hash};
 use crate::filter::shared::operations::operation_on_a_key;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
@@ -41,7 +42,7 @@ use crate::table::face::traits::ExpiringTable;
 /// revoked.advance_to(noon / 300);
 ///
 /// let expiry_of_the_token = noon + 1000; // from the token itself
-/// let is_kept = revoked.keep_until("token-17", u64::div_ceil(expiry_of_the_token, 300))?; // `false`: it has passed
+/// let is_kept = revoked.insert_or_renew_until("token-17", u64::div_ceil(expiry_of_the_token, 300))?; // `false`: it has passed
 /// assert!(is_kept && revoked.contains("token-17"));
 ///
 /// revoked.advance_to((noon + 1200) / 300);
@@ -71,8 +72,8 @@ use crate::table::face::traits::ExpiringTable;
 /// refuses a request whose nonce it has seen within the window.
 ///
 /// ```
-/// use std::time::{Duration, SystemTime, UNIX_EPOCH};
-/// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
+/// use std::time::{Duration, SystemTime};
+/// use concurrent_cuckoo_filter::ExpiringCuckooFilter;
 ///
 /// const WINDOW: Duration = Duration::from_secs(5 * 60);
 /// const TICK: Duration = Duration::from_secs(30);
@@ -83,18 +84,17 @@ use crate::table::face::traits::ExpiringTable;
 ///     nonce: &str,
 ///     made: SystemTime,
 ///     now: SystemTime,
-/// ) -> Result<bool, InsertError> {
+/// ) -> Result<bool, Box<dyn std::error::Error>> {
 ///     // A request from the future would still be young enough when its nonce is forgotten.
 ///     if now.duration_since(made).map_or(true, |age| age > WINDOW) {
 ///         return Ok(false);
 ///     }
-///     nonces.advance_to(now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / TICK.as_secs());
-///     let end = nonces.expires_after(WINDOW)?;
+///     nonces.advance_to(nonces.tick_at(now)?);
 ///     // In one step: of many requests with this nonce, even at the same time, one passes.
-///     let is_new = nonces.insert_if_absent_until(nonce, end)?;
+///     let is_new = nonces.insert_if_absent_with_ttl(nonce, WINDOW)?;
 ///     if !is_new {
 ///         // Another nonce may look alike, and end sooner. This one must not count as new then: it was refused.
-///         nonces.keep_until(nonce, end)?;
+///         nonces.insert_or_renew_with_ttl(nonce, WINDOW)?;
 ///     }
 ///     Ok(is_new)
 /// }
@@ -119,13 +119,13 @@ use crate::table::face::traits::ExpiringTable;
 ///
 /// - *The clock goes back*, or starts at 0 in each process: nothing comes back to life. Nothing expires either
 ///   until the clock has caught up. `advance_to` then returns [`Advance::Behind`](crate::Advance::Behind), and
-///   [`Stats::clock_steps_back`](crate::Stats::clock_steps_back) counts it. If the clock will not catch up, call
+///   [`ExpiryStats::clock_steps_back`](crate::ExpiryStats::clock_steps_back) counts it. If the clock will not catch up, call
 ///   [`restart_clock`](Self::restart_clock): each entry keeps the rest of its lifetime.
 /// - *The clock stands still*: nothing expires, and entries that were to end much later than now are refused
-///   ([`InsertError::LifetimeTooLong`]). The error names the tick that the filter takes for now.
+///   ([`ExpiringInsertError::LifetimeTooLong`]). The error names the tick that the filter takes for now.
 /// - *The clock jumps ahead* by the longest lifetime or more: all entries expire, and none comes back.
 ///   [`Advance::Forward`](crate::Advance::Forward) says by how much the clock moved, and
-///   [`Stats::clock_jumps`](crate::Stats::clock_jumps) counts it. That comes too late: [check the
+///   [`ExpiryStats::clock_jumps`](crate::ExpiryStats::clock_jumps) counts it. That comes too late: [check the
 ///   time](crate::guide::expiry#clocks) before. If it was a mistake, load the last snapshot or rebuild the filter.
 ///
 /// # What concurrent callers may observe
@@ -137,7 +137,7 @@ use crate::table::face::traits::ExpiringTable;
 ///   just changed something in the same stripe, or the clock has moved.
 /// - Expired entries are free room. An insert that finds the buckets of its key full takes expired entries out
 ///   before it looks further. It is refused only if everything in its way is live. With
-///   [`WhenFull::ForgetOldest`](crate::WhenFull::ForgetOldest) it ends what would end first, in one step for all entries
+///   [`WhenFull::EvictOldest`](crate::WhenFull::EvictOldest) it ends what would end first, in one step for all entries
 ///   of a tick. Lookups during that step may give both answers for these entries alone.
 /// - No operation on a key allocates after construction, except what changes put aside while a save, a digest or an
 ///   `absorb` runs, and a thread's first wait for a lock. No code of the caller runs while a lock is held.
@@ -163,19 +163,19 @@ pub struct ExpiringCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
 /// The operations on keys.
 impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     operation_on_a_key! {
-        insert
-        /// Adds an entry for the key, which is found for the whole [lifetime](Self::longest_lifetime) of the filter's
-        /// entries: until the tick `now + longest_lifetime`, by the clock at the moment when the entry is added.
+        insert ExpiringInsertError
+        /// Adds an entry for the key, which is found for the whole [lifetime](Self::lifetime_in_ticks) of the filter's
+        /// entries: until the tick `now + lifetime_in_ticks`, by the clock at the moment when the entry is added.
         ///
         /// It adds one even if the key has one already: see [`insert_until`](Self::insert_until), which takes an end of the
         /// entry's own. For keys that come again, use [`insert_if_absent`](Self::insert_if_absent) or
-        /// [`keep`](Self::keep).
+        /// [`insert_or_renew`](Self::insert_or_renew).
         ///
         /// Cost: that of an `insert_until`.
         ///
         /// # Errors
-        /// [`InsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called; [`InsertError::Full`] or
-        /// [`InsertError::TooManyCopies`] if there is no room. (With [`WhenFull::ForgetOldest`](crate::WhenFull), the
+        /// [`ExpiringInsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called; [`ExpiringInsertError::Full`] or
+        /// [`ExpiringInsertError::TooManyCopies`] if there is no room. (With [`WhenFull::EvictOldest`](crate::WhenFull), the
         /// [builder](crate::ExpiringBuilder::when_full) says when.) After an error nothing has changed.
         ///
         /// ```
@@ -197,7 +197,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     ///
     /// It adds one even if the key already has an entry: the filter is a multiset of pairs of a key and an end.
     /// Each pair is removed, or expires, on its own. To make one entry live longer, use
-    /// [`keep_until`](Self::keep_until).
+    /// [`insert_or_renew_until`](Self::insert_or_renew_until).
     ///
     /// Returns whether it was kept: `false` if the entry has already expired by the clock of the filter. (Your clock
     /// may be behind the filter's: compare it with [`now`](Self::now).)
@@ -207,24 +207,24 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// [`ConcurrentCuckooFilter::insert`](crate::ConcurrentCuckooFilter::insert) that relocates.
     ///
     /// # Errors
-    /// - [`InsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called;
-    /// - [`InsertError::LifetimeTooLong`] if the end is further away than the [longest
-    ///   lifetime](Self::longest_lifetime);
-    /// - [`InsertError::Full`] or [`InsertError::TooManyCopies`] if there is no room;
-    /// - [`InsertError::Forgotten`] if the filter has given up that tick, to make room
+    /// - [`ExpiringInsertError::ClockNotSet`] if [`advance_to`](Self::advance_to) was never called;
+    /// - [`ExpiringInsertError::LifetimeTooLong`] if the end is further away than the [longest
+    ///   lifetime](Self::lifetime_in_ticks);
+    /// - [`ExpiringInsertError::Full`] or [`ExpiringInsertError::TooManyCopies`] if there is no room;
+    /// - [`ExpiringInsertError::Evicted`] if the filter has given up that tick, to make room
     ///   ([`when_full`](crate::ExpiringBuilder::when_full)).
     ///
     /// After an error nothing has changed. (Only an insert that forgets, and that others overtake, may be refused
     /// after it has forgotten some ticks.)
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, InsertError};
+    /// # use concurrent_cuckoo_filter::{ExpiringCuckooFilter, ExpiringInsertError};
     /// let blocked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// blocked.advance_to(1000);
     /// assert!(blocked.insert_until("198.51.100.7", 1010)?);
     /// assert!(!blocked.insert_until("198.51.100.9", 1000)?, "that is over");
     /// let error = blocked.insert_until("198.51.100.8", 1016).unwrap_err();
-    /// assert!(matches!(error, InsertError::LifetimeTooLong { now: 1000, longest: 15, .. }), "{error}");
+    /// assert!(matches!(error, ExpiringInsertError::LifetimeTooLong { now: 1000, longest: 15, .. }), "{error}");
     /// blocked.advance_to(1009);
     /// assert!(blocked.contains("198.51.100.7"));
     /// blocked.advance_to(1010);
@@ -232,21 +232,21 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn insert_until<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, InsertError>
+    pub fn insert_until<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, ExpiringInsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.insert_hash_until(self.hash_one(key), expires_at)
+        self.by_hash().insert_until(self.hash_one(key), expires_at)
     }
 
-    /// Adds an entry for the key, which is found for at least this long from now on. It expires at the tick that
-    /// [`expires_after`](Self::expires_after) returns, by the clock at the moment when the entry is added.
+    /// Adds an entry for the key, which is found for at least this long from now on: its time to live. It expires at the tick
+    /// that [`tick_after`](Self::tick_after) returns, by the clock at the moment when the entry is added.
     ///
     /// Cost: that of an [`insert_until`](Self::insert_until).
     ///
     /// # Errors
-    /// Those of `insert_until`; [`InsertError::ResolutionUnknown`] if the filter was built [by
+    /// Those of `insert_until`; [`ExpiringInsertError::ResolutionUnknown`] if the filter was built [by
     /// ticks](crate::ExpiringBuilder::lifetime_in_ticks).
     ///
     /// ```
@@ -255,7 +255,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// let (hour, minute) = (Duration::from_secs(3600), Duration::from_secs(60));
     /// let absent = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime(hour, minute).build()?;
     /// absent.advance_to(28_000_000);
-    /// absent.insert_for("no such user", 5 * minute)?;
+    /// absent.insert_with_ttl("no such user", 5 * minute)?;
     /// absent.advance_to(28_000_005);
     /// assert!(absent.contains("no such user"), "some part of the first minute may have been over");
     /// absent.advance_to(28_000_006);
@@ -263,19 +263,18 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn insert_for<Q>(&self, key: &Q, lifetime: Duration) -> Result<(), InsertError>
+    pub fn insert_with_ttl<Q>(&self, key: &Q, ttl: Duration) -> Result<(), ExpiringInsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        let ticks = ticks_for(lifetime, self.core.clock().resolution().ok_or(InsertError::ResolutionUnknown)?);
-        self.add(self.hash_one(key), Until::After(ticks), IfPresent::Add).map(|_| ())
+        self.by_hash().insert_with_ttl(self.hash_one(key), ttl)
     }
 
     operation_on_a_key! {
-        insert_if_absent
+        insert_if_absent ExpiringInsertError
         /// Adds an entry for the key unless the key has a live one:
-        /// [`insert_if_absent_until`](Self::insert_if_absent_until) with the whole [lifetime](Self::longest_lifetime).
+        /// [`insert_if_absent_until`](Self::insert_if_absent_until) with the whole [lifetime](Self::lifetime_in_ticks).
         /// Returns `true` if the key had no live entry.
         ///
         /// # Errors
@@ -321,16 +320,30 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn insert_if_absent_until<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, InsertError>
+    pub fn insert_if_absent_until<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, ExpiringInsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.insert_hash_if_absent_until(self.hash_one(key), expires_at)
+        self.by_hash().insert_if_absent_until(self.hash_one(key), expires_at)
     }
 
-    /// Makes sure that the key is found for the whole [lifetime](Self::longest_lifetime) from now on:
-    /// [`keep_until`](Self::keep_until) with that end. A key that comes again lives on, and takes up one slot.
+    /// Adds an entry for the key, with this time to live, unless the key has a live one:
+    /// [`insert_if_absent_until`](Self::insert_if_absent_until), with the end of [`insert_with_ttl`](Self::insert_with_ttl).
+    ///
+    /// # Errors
+    /// As for `insert_with_ttl`.
+    #[inline]
+    pub fn insert_if_absent_with_ttl<Q>(&self, key: &Q, ttl: Duration) -> Result<bool, ExpiringInsertError>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.by_hash().insert_if_absent_with_ttl(self.hash_one(key), ttl)
+    }
+
+    /// Makes sure that the key is found for the whole [lifetime](Self::lifetime_in_ticks) from now on:
+    /// [`insert_or_renew_until`](Self::insert_or_renew_until) with that end. A key that comes again lives on, and takes up one slot.
     ///
     /// # Errors
     /// As for [`insert`](Self::insert).
@@ -340,18 +353,18 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// for now in 1000..1100 {
     ///     sessions.advance_to(now);
-    ///     sessions.keep("session-17")?; // seen once more
+    ///     sessions.insert_or_renew("session-17")?; // seen once more
     /// }
     /// assert_eq!(sessions.len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn keep<Q>(&self, key: &Q) -> Result<(), InsertError>
+    pub fn insert_or_renew<Q>(&self, key: &Q) -> Result<(), ExpiringInsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.keep_hash(self.hash_one(key))
+        self.by_hash().insert_or_renew(self.hash_one(key))
     }
 
     /// Makes sure that the key is found until at least the tick `expires_at`, without a second entry where one is
@@ -375,22 +388,36 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// let sessions = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// for now in 1000..1100 {
     ///     sessions.advance_to(now);
-    ///     sessions.keep_until("session-17", now + 10)?; // seen once more
+    ///     sessions.insert_or_renew_until("session-17", now + 10)?; // seen once more
     /// }
     /// assert_eq!(sessions.len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn keep_until<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, InsertError>
+    pub fn insert_or_renew_until<Q>(&self, key: &Q, expires_at: u64) -> Result<bool, ExpiringInsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.keep_hash_until(self.hash_one(key), expires_at)
+        self.by_hash().insert_or_renew_until(self.hash_one(key), expires_at)
+    }
+
+    /// Makes sure that the key is found for at least this long from now on:
+    /// [`insert_or_renew_until`](Self::insert_or_renew_until), with the end of [`insert_with_ttl`](Self::insert_with_ttl).
+    ///
+    /// # Errors
+    /// As for `insert_with_ttl`.
+    #[inline]
+    pub fn insert_or_renew_with_ttl<Q>(&self, key: &Q, ttl: Duration) -> Result<(), ExpiringInsertError>
+    where
+        T: Borrow<Q>,
+        Q: Hash + ?Sized,
+    {
+        self.by_hash().insert_or_renew_with_ttl(self.hash_one(key), ttl)
     }
 
     operation_on_a_key! {
-        contains
+        contains ExpiringInsertError
         /// Whether the key has a live entry: `false` is certain; `true` is wrong for a share of the absent keys, the
         /// [false-positive rate](Self::false_positive_rate).
         ///
@@ -413,12 +440,12 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     }
 
     operation_on_a_key! {
-        remove
+        remove ExpiringInsertError
         /// Removes one live entry of the key: of several, the one that ends first. Returns `true` if there was one.
         ///
         /// **Remove only what was inserted and has not expired yet**, once for each insert. Otherwise a look-alike may have
         /// an entry, and would then lose it. If you cannot know whether the entry has expired, use
-        /// [`remove_until`](Self::remove_until), which does nothing then. (If a look-alike's entry ends sooner, the call
+        /// [`remove_expiring_at`](Self::remove_expiring_at), which does nothing then. (If a look-alike's entry ends sooner, the call
         /// removes that one, and the look-alike lives as long as your entry. So no live key is missed.)
         ///
         /// Cost: two cache lines read and one written, with one stripe locked for a few instructions.
@@ -446,18 +473,18 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// let revoked = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
     /// revoked.advance_to(1000);
     /// revoked.insert_until("token-17", 1010)?;
-    /// assert!(!revoked.remove_until("token-17", 1009), "it has no such end");
-    /// assert!(revoked.remove_until("token-17", 1010));
+    /// assert!(!revoked.remove_expiring_at("token-17", 1009), "it has no such end");
+    /// assert!(revoked.remove_expiring_at("token-17", 1010));
     /// assert!(!revoked.contains("token-17"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn remove_until<Q>(&self, key: &Q, expires_at: u64) -> bool
+    pub fn remove_expiring_at<Q>(&self, key: &Q, expires_at: u64) -> bool
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.remove_hash_until(self.hash_one(key), expires_at)
+        self.by_hash().remove_expiring_at(self.hash_one(key), expires_at)
     }
 
     /// The tick at which the last live entry of the key expires; `None` if the key is definitely absent.
@@ -484,7 +511,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.expires_at_hash(self.hash_one(key))
+        self.by_hash().expires_at(self.hash_one(key))
     }
 
     /// How long the key is still found, at most; `None` if it is definitely absent.
@@ -496,7 +523,7 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// Cost: that of `expires_at`.
     ///
     /// # Errors
-    /// [`InsertError::ResolutionUnknown`] if the filter was built [by
+    /// [`TickError::ResolutionUnknown`] if the filter was built [by
     /// ticks](crate::ExpiringBuilder::lifetime_in_ticks).
     ///
     /// ```
@@ -514,15 +541,15 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn remaining<Q>(&self, key: &Q) -> Result<Option<Duration>, InsertError>
+    pub fn remaining<Q>(&self, key: &Q) -> Result<Option<Duration>, TickError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.remaining_hash(self.hash_one(key))
+        self.by_hash().remaining(self.hash_one(key))
     }
 
-    /// The hash of a key, for the operations on hashes. Two filters with the same hasher give the same hash.
+    /// Returns the hash of a key, for [`by_hash`](Self::by_hash). Filters with the same hasher compute the same hash.
     #[inline(always)]
     #[must_use]
     pub fn hash_one<Q>(&self, key: &Q) -> u64
@@ -534,112 +561,132 @@ impl<T: ?Sized, S: BuildHasher> ExpiringCuckooFilter<T, S> {
     }
 }
 
-/// The operations on hashes, for callers that already have them. Each does what the operation of the same name does
-/// for the key with this hash. The hash comes from [`hash_one`](Self::hash_one), or from a hasher that is equal to
-/// [`hasher`](Self::hasher).
-///
-/// ```
-/// use concurrent_cuckoo_filter::{DefaultHashBuilder, ExpiringCuckooFilter};
-///
-/// let hasher = DefaultHashBuilder::new();
-/// let builder = ExpiringCuckooFilter::<str>::builder_with_hasher(hasher).capacity(100).lifetime_in_ticks(15);
-/// let (tokens, users) = (builder.clone().build()?, builder.build()?); // the same hasher
-/// tokens.advance_to(1000);
-/// tokens.insert_until("alice", 1010)?;
-/// let hash = tokens.hash_one("alice"); // once for both
-/// assert!(tokens.contains_hash(hash) && !users.contains_hash(hash));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
-    /// [`insert`](Self::insert) by hash.
+impl<T: ?Sized, S> ByHash<'_, ExpiringCuckooFilter<T, S>> {
+    /// [`insert`](ExpiringCuckooFilter::insert) by hash.
     ///
     /// # Errors
     /// Those of `insert`.
     #[inline]
-    pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
-        self.add(hash, self.whole_lifetime(), IfPresent::Add).map(|_| ())
+    pub fn insert(self, hash: u64) -> Result<(), ExpiringInsertError> {
+        self.0.add(hash, self.0.whole_lifetime(), IfPresent::Add).map(|_| ())
     }
 
-    /// [`insert_until`](Self::insert_until) by hash.
+    /// [`insert_until`](ExpiringCuckooFilter::insert_until) by hash.
     ///
     /// # Errors
     /// Those of `insert_until`.
     #[inline]
-    pub fn insert_hash_until(&self, hash: u64, expires_at: u64) -> Result<bool, InsertError> {
-        self.add(hash, Until::Tick(expires_at), IfPresent::Add)
+    pub fn insert_until(self, hash: u64, expires_at: u64) -> Result<bool, ExpiringInsertError> {
+        self.0.add(hash, Until::Tick(expires_at), IfPresent::Add)
     }
 
-    /// [`insert_if_absent`](Self::insert_if_absent) by hash.
+    /// [`insert_if_absent`](ExpiringCuckooFilter::insert_if_absent) by hash.
     ///
     /// # Errors
     /// Those of `insert_if_absent`.
     #[inline]
-    pub fn insert_hash_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
-        self.add(hash, self.whole_lifetime(), IfPresent::Refuse)
+    pub fn insert_if_absent(self, hash: u64) -> Result<bool, ExpiringInsertError> {
+        self.0.add(hash, self.0.whole_lifetime(), IfPresent::Refuse)
     }
 
-    /// [`insert_if_absent_until`](Self::insert_if_absent_until) by hash.
+    /// [`insert_if_absent_until`](ExpiringCuckooFilter::insert_if_absent_until) by hash.
     ///
     /// # Errors
     /// Those of `insert_if_absent_until`.
     #[inline]
-    pub fn insert_hash_if_absent_until(&self, hash: u64, expires_at: u64) -> Result<bool, InsertError> {
-        self.add(hash, Until::Tick(expires_at), IfPresent::Refuse)
+    pub fn insert_if_absent_until(self, hash: u64, expires_at: u64) -> Result<bool, ExpiringInsertError> {
+        self.0.add(hash, Until::Tick(expires_at), IfPresent::Refuse)
     }
 
-    /// [`keep`](Self::keep) by hash.
+    /// [`insert_or_renew`](ExpiringCuckooFilter::insert_or_renew) by hash.
     ///
     /// # Errors
-    /// Those of `keep`.
+    /// Those of `insert_or_renew`.
     #[inline]
-    pub fn keep_hash(&self, hash: u64) -> Result<(), InsertError> {
-        self.add(hash, self.whole_lifetime(), IfPresent::Extend).map(|_| ())
+    pub fn insert_or_renew(self, hash: u64) -> Result<(), ExpiringInsertError> {
+        self.0.add(hash, self.0.whole_lifetime(), IfPresent::Extend).map(|_| ())
     }
 
-    /// [`keep_until`](Self::keep_until) by hash.
+    /// [`insert_or_renew_until`](ExpiringCuckooFilter::insert_or_renew_until) by hash.
     ///
     /// # Errors
-    /// Those of `keep_until`.
+    /// Those of `insert_or_renew_until`.
     #[inline]
-    pub fn keep_hash_until(&self, hash: u64, expires_at: u64) -> Result<bool, InsertError> {
-        self.add(hash, Until::Tick(expires_at), IfPresent::Extend)
+    pub fn insert_or_renew_until(self, hash: u64, expires_at: u64) -> Result<bool, ExpiringInsertError> {
+        self.0.add(hash, Until::Tick(expires_at), IfPresent::Extend)
     }
 
-    /// [`contains`](Self::contains) by hash.
+    /// [`insert_with_ttl`](ExpiringCuckooFilter::insert_with_ttl) by hash.
+    ///
+    /// # Errors
+    /// Those of `insert_with_ttl`.
+    #[inline]
+    pub fn insert_with_ttl(self, hash: u64, ttl: Duration) -> Result<(), ExpiringInsertError> {
+        self.0.add(hash, self.0.until_after(ttl)?, IfPresent::Add).map(drop)
+    }
+
+    /// [`insert_if_absent_with_ttl`](ExpiringCuckooFilter::insert_if_absent_with_ttl) by hash.
+    ///
+    /// # Errors
+    /// Those of `insert_if_absent_with_ttl`.
+    #[inline]
+    pub fn insert_if_absent_with_ttl(self, hash: u64, ttl: Duration) -> Result<bool, ExpiringInsertError> {
+        self.0.add(hash, self.0.until_after(ttl)?, IfPresent::Refuse)
+    }
+
+    /// [`insert_or_renew_with_ttl`](ExpiringCuckooFilter::insert_or_renew_with_ttl) by hash.
+    ///
+    /// # Errors
+    /// Those of `insert_or_renew_with_ttl`.
+    #[inline]
+    pub fn insert_or_renew_with_ttl(self, hash: u64, ttl: Duration) -> Result<(), ExpiringInsertError> {
+        self.0.add(hash, self.0.until_after(ttl)?, IfPresent::Extend).map(drop)
+    }
+
+    /// [`contains`](ExpiringCuckooFilter::contains) by hash.
     #[inline]
     #[must_use]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        self.core.contains_live(hash)
+    pub fn contains(self, hash: u64) -> bool {
+        self.0.core.contains_live(hash)
     }
 
-    /// [`remove`](Self::remove) by hash.
+    /// [`remove`](ExpiringCuckooFilter::remove) by hash.
     #[inline]
-    pub fn remove_hash(&self, hash: u64) -> bool {
-        self.core.remove_first(hash)
+    pub fn remove(self, hash: u64) -> bool {
+        self.0.core.remove_first(hash)
     }
 
-    /// [`remove_until`](Self::remove_until) by hash.
+    /// [`remove_expiring_at`](ExpiringCuckooFilter::remove_expiring_at) by hash.
     #[inline]
-    pub fn remove_hash_until(&self, hash: u64, expires_at: u64) -> bool {
-        self.core.remove_until(hash, expires_at)
+    pub fn remove_expiring_at(self, hash: u64, expires_at: u64) -> bool {
+        self.0.core.remove_until(hash, expires_at)
     }
 
-    /// [`expires_at`](Self::expires_at) by hash.
+    /// [`expires_at`](ExpiringCuckooFilter::expires_at) by hash.
     #[inline]
     #[must_use]
-    pub fn expires_at_hash(&self, hash: u64) -> Option<u64> {
+    pub fn expires_at(self, hash: u64) -> Option<u64> {
         // An end beyond the largest tick is one that the clock does not reach.
-        self.core.last_end(hash).map(|(now, ticks)| now.saturating_add(ticks))
+        self.0.core.last_end(hash).map(|(now, ticks)| now.saturating_add(ticks))
     }
 
-    /// [`remaining`](Self::remaining) by hash.
+    /// [`remaining`](ExpiringCuckooFilter::remaining) by hash.
     ///
     /// # Errors
     /// Those of `remaining`.
     #[inline]
-    pub fn remaining_hash(&self, hash: u64) -> Result<Option<Duration>, InsertError> {
-        let resolution = self.core.clock().resolution().ok_or(InsertError::ResolutionUnknown)?;
-        Ok(self.core.last_end(hash).map(|(_, ticks)| resolution.saturating_mul(ticks as u32)))
+    pub fn remaining(self, hash: u64) -> Result<Option<Duration>, TickError> {
+        let resolution = self.0.core.clock().resolution().ok_or(TickError::ResolutionUnknown)?;
+        Ok(self.0.core.last_end(hash).map(|(_, ticks)| resolution.saturating_mul(ticks as u32)))
+    }
+}
+
+impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
+    by_hash! {}
+
+    fn until_after(&self, ttl: Duration) -> Result<Until, ExpiringInsertError> {
+        let resolution = self.core.clock().resolution().ok_or(ExpiringInsertError::ResolutionUnknown)?;
+        Ok(Until::After(ticks_for(ttl, resolution)))
     }
 
     fn whole_lifetime(&self) -> Until {
@@ -647,8 +694,8 @@ impl<T: ?Sized, S> ExpiringCuckooFilter<T, S> {
     }
 
     #[inline]
-    fn add(&self, hash: u64, until: Until, if_present: IfPresent) -> Result<bool, InsertError> {
-        self.core.add_until(hash, until, if_present).map_err(|error| error.of(FilterKind::Expiring))
+    fn add(&self, hash: u64, until: Until, if_present: IfPresent) -> Result<bool, ExpiringInsertError> {
+        self.core.add_until(hash, until, if_present)
     }
 }
 

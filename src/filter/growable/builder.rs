@@ -93,11 +93,11 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// rate and a large number, the filter begins larger than `capacity` requires.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
+    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
     /// let filter = GrowableCuckooFilter::<u64>::builder().capacity(100).max_capacity(5000).build()?;
     /// assert!(filter.max_capacity() >= 5000);
     /// let error = (0..).find_map(|key| filter.insert(&key).err()).expect("it is full at some time");
-    /// assert!(matches!(error, InsertError::MaxCapacity { .. }), "{error}");
+    /// assert!(matches!(error, GrowableInsertError::MaxCapacity { .. }), "{error}");
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
     pub fn max_capacity(mut self, keys: usize) -> Self {
@@ -128,10 +128,10 @@ impl<T: ?Sized, S> GrowableBuilder<T, S> {
     /// The filter grows up to the limit. (Up to 256 KiB, its memory goes up by doublings.)
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
+    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
     /// let filter = GrowableCuckooFilter::<u64>::builder().capacity(100).memory_limit(1 << 14).build()?;
     /// let error = (0..).find_map(|key| filter.insert(&key).err()).expect("it is full at some time");
-    /// assert!(matches!(error, InsertError::MemoryLimit { .. }), "{error}");
+    /// assert!(matches!(error, GrowableInsertError::MemoryLimit { .. }), "{error}");
     /// assert!(filter.memory_usage() <= 1 << 14);
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```

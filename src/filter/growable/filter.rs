@@ -6,10 +6,12 @@ use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
-use crate::error::insert::{InsertBatchError, InsertError, ReserveError};
+use crate::error::insert::{GrowableInsertError, InsertBatchError, ReserveError};
 use crate::filter::batch_key::BatchKey;
+use crate::filter::by_hash::{ByHash, by_hash};
 use crate::filter::shared::batches::{add_absent, batches, blocks};
-use crate::filter::shared::operations::{operation_on_a_key, operations_on_hashes, operations_on_keys, properties};
+use crate::filter::shared::hashes::operations_on_hashes;
+use crate::filter::shared::operations::{operation_on_a_key, operations_on_keys, properties};
 use crate::filter::stats::Stats;
 use crate::growth::table::GrowingTable;
 use crate::hasher::default::DefaultHashBuilder;
@@ -36,7 +38,7 @@ use crate::word::geometry::mixed;
 /// assert!(seen.capacity() >= 10_000);
 /// assert!((0..10_000).all(|key| seen.contains(&key)));
 /// assert!(seen.remove(&17));
-/// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+/// # Ok::<(), concurrent_cuckoo_filter::GrowableInsertError>(())
 /// ```
 ///
 /// # Cost
@@ -89,7 +91,7 @@ pub struct GrowableCuckooFilter<T: ?Sized, S = DefaultHashBuilder> {
 }
 
 operations_on_keys! {
-    GrowableCuckooFilter:
+    GrowableCuckooFilter, GrowableInsertError:
 
     /// Adds one copy of the key, even if the key is present already.
     ///
@@ -102,25 +104,25 @@ operations_on_keys! {
     /// # Errors
     /// Fails if there is no room and the filter cannot grow. Nothing has changed then, and a later attempt may
     /// succeed.
-    /// - [`InsertError::MemoryLimit`] if more buckets would go beyond the limit.
-    /// - [`InsertError::MaxCapacity`] if the filter has its [largest size](crate::GrowableBuilder::max_capacity).
-    /// - [`InsertError::OutOfMemory`] if the memory for more buckets was refused. (Not all requests can fail; see
+    /// - [`GrowableInsertError::MemoryLimit`] if more buckets would go beyond the limit.
+    /// - [`GrowableInsertError::MaxCapacity`] if the filter has its [largest size](crate::GrowableBuilder::max_capacity).
+    /// - [`GrowableInsertError::OutOfMemory`] if the memory for more buckets was refused. (Not all requests can fail; see
     ///   [`Builder::build`](crate::Builder::build).)
-    /// - [`InsertError::TooManyCopies`] if copies of this key, or of others that the filter cannot tell apart from it,
+    /// - [`GrowableInsertError::TooManyCopies`] if copies of this key, or of others that the filter cannot tell apart from it,
     ///   fill its two buckets.
-    /// - [`InsertError::Full`] if other keys fill its buckets although the filter has fewer keys than its
+    /// - [`GrowableInsertError::Full`] if other keys fill its buckets although the filter has fewer keys than its
     ///   [capacity](Self::capacity). This does not happen to distinct keys, unless the hasher is broken or an adversary
     ///   has its key.
     ///
     /// Before it fails, the filter fills the table beyond its capacity, as far as possible.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
+    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
     /// let filter = GrowableCuckooFilter::<u32>::with_capacity(3);
     /// (0..1000).try_for_each(|key| filter.insert(&key))?;
     /// filter.insert(&7)?;
     /// assert_eq!(filter.len(), 1001);
-    /// # Ok::<(), InsertError>(())
+    /// # Ok::<(), GrowableInsertError>(())
     /// ```
     insert;
 
@@ -141,11 +143,11 @@ operations_on_keys! {
     /// Fails as [`insert`](Self::insert) does, if the key is absent and there is no room. Nothing has changed then.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
+    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
     /// let seen = GrowableCuckooFilter::<str>::with_capacity(1000);
     /// assert!(seen.insert_if_absent("request-1")?);
     /// assert!(!seen.insert_if_absent("request-1")?, "a replay");
-    /// # Ok::<(), InsertError>(())
+    /// # Ok::<(), GrowableInsertError>(())
     /// ```
     insert_if_absent;
 
@@ -158,11 +160,11 @@ operations_on_keys! {
     /// Cost: two cache lines of the table, also while it grows.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
+    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
     /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
     /// (0..5000).try_for_each(|key| filter.insert(&key))?;
     /// assert!((0..5000).all(|key| filter.contains(&key)), "however often it has grown");
-    /// # Ok::<(), InsertError>(())
+    /// # Ok::<(), GrowableInsertError>(())
     /// ```
     contains;
 
@@ -175,12 +177,12 @@ operations_on_keys! {
     /// Cost: the cache lines of a lookup, with one stripe and one bucket locked.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
+    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
     /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
     /// (0..5000).try_for_each(|key| filter.insert(&key))?;
     /// assert!((0..5000).all(|key| filter.remove(&key)));
     /// assert!(filter.is_empty());
-    /// # Ok::<(), InsertError>(())
+    /// # Ok::<(), GrowableInsertError>(())
     /// ```
     remove;
 
@@ -191,24 +193,24 @@ operations_on_keys! {
     /// faster and waits for no other thread.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
+    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
     /// let filter = GrowableCuckooFilter::<str>::with_capacity(100);
     /// filter.insert("a")?;
     /// filter.insert("a")?;
     /// filter.remove("a");
     /// assert_eq!(filter.count("a"), 1);
-    /// # Ok::<(), InsertError>(())
+    /// # Ok::<(), GrowableInsertError>(())
     /// ```
     count;
 }
 
 batches! {
-    GrowableCuckooFilter with removal:
+    GrowableCuckooFilter, GrowableInsertError with removal:
     /// In a table larger than the cache, these are several times as fast as one call for each key (`cargo bench --bench
     /// batches`): while the filter works on the first keys, the buckets of the next ones are on their way from memory.
 }
 
-operations_on_hashes!(GrowableCuckooFilter with removal);
+operations_on_hashes!(GrowableCuckooFilter, GrowableInsertError);
 
 properties!(GrowableCuckooFilter made by "with_capacity(1000)");
 
@@ -275,7 +277,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// let before = filter.memory_usage();
     /// filter.shrink_to(200);
     /// assert!(filter.memory_usage() < before / 4 && (0..100).all(|key| filter.contains(&key)));
-    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// # Ok::<(), concurrent_cuckoo_filter::GrowableInsertError>(())
     /// ```
     pub fn shrink_to(&self, capacity: usize) {
         self.core.shrink_to(capacity);
@@ -298,11 +300,11 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// call may or may not be counted. Cost: it adds up at most 64 counters.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
+    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
     /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
     /// (0..5000).try_for_each(|key| filter.insert(&key))?;
     /// assert_eq!(filter.len(), 5000);
-    /// # Ok::<(), InsertError>(())
+    /// # Ok::<(), GrowableInsertError>(())
     /// ```
     #[must_use]
     pub fn len(&self) -> usize {
@@ -312,12 +314,12 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// Returns how many keys the table is made for at its present size. When there are as many, inserts make it grow.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
+    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
     /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
     /// let before = filter.capacity();
     /// (0..5000).try_for_each(|key| filter.insert(&key))?;
     /// assert!(filter.capacity() > before);
-    /// # Ok::<(), InsertError>(())
+    /// # Ok::<(), GrowableInsertError>(())
     /// ```
     #[must_use]
     pub fn capacity(&self) -> usize {
@@ -345,12 +347,12 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// buckets already. The page [`growth`](crate::guide::growth#memory) has the bits per key.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
+    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
     /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
     /// let before = filter.memory_usage();
     /// (0..5000).try_for_each(|key| filter.insert(&key))?;
     /// assert!(filter.memory_usage() > before, "it has grown");
-    /// # Ok::<(), InsertError>(())
+    /// # Ok::<(), GrowableInsertError>(())
     /// ```
     #[must_use]
     pub fn memory_usage(&self) -> usize {
@@ -361,12 +363,12 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// answered `true`, from 0 to 1.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
+    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
     /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
     /// (0..5000).try_for_each(|key| filter.insert(&key))?;
     /// assert!(filter.false_positive_rate() > 0.0);
     /// assert!(filter.false_positive_rate() <= filter.max_false_positive_rate());
-    /// # Ok::<(), InsertError>(())
+    /// # Ok::<(), GrowableInsertError>(())
     /// ```
     #[must_use]
     pub fn false_positive_rate(&self) -> f64 {
@@ -378,12 +380,12 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// It rises with the size, but never beyond what the builder was asked for.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
+    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
     /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100); // asks for 0.1 %
     /// let before = filter.max_false_positive_rate();
     /// (0..5000).try_for_each(|key| filter.insert(&key))?;
     /// assert!((before..=0.001).contains(&filter.max_false_positive_rate()));
-    /// # Ok::<(), InsertError>(())
+    /// # Ok::<(), GrowableInsertError>(())
     /// ```
     #[must_use]
     pub fn max_false_positive_rate(&self) -> f64 {
@@ -402,7 +404,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// let stats = filter.stats();
     /// assert_eq!((stats.len, stats.inserts_refused), (1000, 0));
     /// assert_eq!(stats.capacity, filter.capacity());
-    /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+    /// # Ok::<(), concurrent_cuckoo_filter::GrowableInsertError>(())
     /// ```
     #[must_use]
     pub fn stats(&self) -> Stats {
@@ -420,12 +422,12 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
     /// Cost: one pass over the table, with all its stripes locked. Lookups, and inserts that find room, go on meanwhile.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, InsertError};
+    /// # use concurrent_cuckoo_filter::{GrowableCuckooFilter, GrowableInsertError};
     /// let filter = GrowableCuckooFilter::<u64>::with_capacity(100);
     /// (0..5000).try_for_each(|key| filter.insert(&key))?;
     /// filter.clear();
     /// assert_eq!(filter.len(), 0);
-    /// # Ok::<(), InsertError>(())
+    /// # Ok::<(), GrowableInsertError>(())
     /// ```
     pub fn clear(&self) {
         self.core.clear();

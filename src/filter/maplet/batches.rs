@@ -3,10 +3,10 @@
 use core::cell::Cell;
 use core::hash::{BuildHasher, Hash};
 
-use crate::error::insert::InsertBatchError;
-use crate::error::kind::FilterKind;
+use crate::error::insert::{InsertBatchError, MapletInsertError};
 use crate::filter::batch_key::BatchKey;
-use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
+use crate::filter::by_hash::ByHash;
+use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::batches::{add_absent, blocks, blocks_of_pairs};
 use crate::plan::batch::BLOCK;
 use crate::word::values::Values;
@@ -20,12 +20,12 @@ use crate::word::values::Values;
 /// A batch is not a transaction. Each of its keys is an operation of its own, with all the promises of the
 /// operation on a single key, and takes effect at some moment of the call. None of them allocates, except for what
 /// the answers are appended to. No lock is held while the iterator is asked for a key or an answer is passed on.
-impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
+impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// [`values`](Self::values) for many keys: calls `answer` with the values of each key, in order.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let segments = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
     /// segments.insert_batch([("apple", 3), ("pear", 9)])?;
     ///
     /// let mut to_be_read = 0;
@@ -38,49 +38,45 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn values_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, answer: impl FnMut(Values)) {
-        self.values_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), answer);
+        self.by_hash().values_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), answer);
     }
 
     /// [`contains`](Self::contains) for many keys: appends the answers to `found`, one for each key and in the same
     /// order.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let segments = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
     /// segments.insert("apple", 3)?;
     /// let mut found = Vec::new();
     /// segments.contains_batch(["apple", "pear"], &mut found);
     /// assert_eq!((found.len(), found[0]), (2, true));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn contains_batch<K: BatchKey<T> + Hash>(
-        &self,
-        keys: impl IntoIterator<Item = K>,
-        found: &mut impl Extend<bool>,
-    ) {
-        self.contains_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
+    pub fn contains_batch<K: BatchKey<T> + Hash>(&self, keys: impl IntoIterator<Item = K>, found: &mut Vec<bool>) {
+        self.by_hash().contains_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
     }
 
-    /// [`insert`](Self::insert) for many pairs, in their order. Returns how many pairs there were.
+    /// [`insert`](Self::insert) for many pairs, in their order.
     ///
     /// # Errors
     /// [`InsertBatchError`] if a pair is refused. The error says which. Pairs after it may have been taken from the
     /// iterator, but none of them went in.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, InsertError};
-    /// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
-    /// assert_eq!(segments.insert_batch([("apple", 3), ("pear", 9)])?, 2);
+    /// # use concurrent_cuckoo_filter::{CuckooMaplet, MapletInsertError};
+    /// let segments = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
+    /// segments.insert_batch([("apple", 3), ("pear", 9)])?;
     /// let error = segments.insert_batch([("plum", 3), ("fig", 16), ("date", 3)]).unwrap_err();
-    /// assert!(matches!(error.error, InsertError::ValueTooLarge { value: 16, .. }));
+    /// assert!(matches!(error.error, MapletInsertError::ValueTooLarge { value: 16, .. }));
     /// assert_eq!(error.index, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn insert_batch<K: BatchKey<T> + Hash>(
         &self,
         pairs: impl IntoIterator<Item = (K, u16)>,
-    ) -> Result<usize, InsertBatchError> {
-        self.insert_hash_batch(pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value)))
+    ) -> Result<(), InsertBatchError<MapletInsertError>> {
+        self.by_hash().insert_batch(pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value)))
     }
 
     /// [`insert_if_absent`](Self::insert_if_absent) for many pairs, in their order: calls `answer` with the values that
@@ -90,8 +86,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// [`InsertBatchError`] if a pair is refused. The error says which. The pairs before it have had their answers.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let owners = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let owners = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
     /// let mut taken = Vec::new();
     /// assert_eq!(owners.insert_if_absent_batch([("job-1", 3), ("job-1", 9)], |had| taken.push(!had.is_empty()))?, 1);
     /// assert_eq!(taken, [false, true]);
@@ -101,17 +97,17 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         &self,
         pairs: impl IntoIterator<Item = (K, u16)>,
         answer: impl FnMut(Values),
-    ) -> Result<usize, InsertBatchError> {
+    ) -> Result<usize, InsertBatchError<MapletInsertError>> {
         let hashed = pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value));
-        self.insert_hash_if_absent_batch(hashed, answer)
+        self.by_hash().insert_if_absent_batch(hashed, answer)
     }
 
     /// [`remove`](Self::remove) for many pairs, in their order: appends to `removed`, for each pair, whether there
     /// was one.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let segments = ConcurrentCuckooMaplet::<u64>::builder().capacity(1000).value_bits(4).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let segments = CuckooMaplet::<u64>::builder().capacity(1000).value_bits(4).build()?;
     /// segments.insert_batch([(&1, 3), (&2, 9)])?;
     /// let mut removed = Vec::new();
     /// segments.remove_batch([(&1, 3), (&2, 9), (&2, 9)], &mut removed);
@@ -121,83 +117,85 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     pub fn remove_batch<K: BatchKey<T> + Hash>(
         &self,
         pairs: impl IntoIterator<Item = (K, u16)>,
-        removed: &mut impl Extend<bool>,
+        removed: &mut Vec<bool>,
     ) {
-        self.remove_hash_batch(pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value)), removed);
+        self.by_hash().remove_batch(pairs.into_iter().map(|(key, value)| (self.hasher.hash_one(key), value)), removed);
     }
 }
 
-/// The operations on many hashes.
-impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
-    /// [`values_batch`](Self::values_batch) by hashes.
-    pub fn values_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, mut answer: impl FnMut(Values)) {
-        self.core.values_batch(&mut blocks(hashes.into_iter()), &mut |answers| {
+impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
+    /// [`values_batch`](CuckooMaplet::values_batch) by hashes.
+    pub fn values_batch(self, hashes: impl IntoIterator<Item = u64>, mut answer: impl FnMut(Values)) {
+        self.0.core.values_batch(&mut blocks(hashes.into_iter()), &mut |answers| {
             answers.iter().copied().for_each(&mut answer);
         });
     }
 
-    /// [`contains_batch`](Self::contains_batch) by hashes.
-    pub fn contains_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, found: &mut impl Extend<bool>) {
-        self.core.contains_batch(&mut blocks(hashes.into_iter()), &mut |answers| found.extend(answers.iter().copied()));
+    /// [`contains_batch`](CuckooMaplet::contains_batch) by hashes.
+    pub fn contains_batch(self, hashes: impl IntoIterator<Item = u64>, found: &mut Vec<bool>) {
+        self.0.core.contains_batch(&mut blocks(hashes.into_iter()), &mut |answers| found.extend_from_slice(answers));
     }
 
-    /// [`insert_batch`](Self::insert_batch) by hashes.
+    /// [`insert_batch`](CuckooMaplet::insert_batch) by hashes.
     ///
     /// # Errors
     /// Those of `insert_batch`.
-    pub fn insert_hash_batch(&self, pairs: impl IntoIterator<Item = (u64, u16)>) -> Result<usize, InsertBatchError> {
+    pub fn insert_batch(
+        self,
+        pairs: impl IntoIterator<Item = (u64, u16)>,
+    ) -> Result<(), InsertBatchError<MapletInsertError>> {
         let values = Cell::new([0; BLOCK]);
         let mut too_large = None;
         let checked = pairs.into_iter().map_while(|(hash, value)| {
-            too_large = self.check(value).err();
+            too_large = self.0.check(value).err();
             too_large.is_none().then_some((hash, value))
         });
-        let inserted = self.core.insert_values_batch(&mut blocks_of_pairs(checked, &values), &values);
+        let inserted = self.0.core.insert_values_batch(&mut blocks_of_pairs(checked, &values), &values);
         match (inserted, too_large) {
             (Ok(inserted), Some(error)) => Err(InsertBatchError::new(inserted, error.into())),
-            (Ok(inserted), None) => Ok(inserted),
-            (Err(refused), _) => Err(refused.of(FilterKind::Maplet)),
+            (Ok(_), None) => Ok(()),
+            (Err(refused), _) => Err(refused.map()),
         }
     }
 
-    /// [`insert_if_absent_batch`](Self::insert_if_absent_batch) by hashes.
+    /// [`insert_if_absent_batch`](CuckooMaplet::insert_if_absent_batch) by hashes.
     ///
     /// # Errors
     /// Those of `insert_if_absent_batch`.
-    pub fn insert_hash_if_absent_batch(
-        &self,
+    pub fn insert_if_absent_batch(
+        self,
         pairs: impl IntoIterator<Item = (u64, u16)>,
         mut answer: impl FnMut(Values),
-    ) -> Result<usize, InsertBatchError> {
+    ) -> Result<usize, InsertBatchError<MapletInsertError>> {
         add_absent(
             pairs.into_iter(),
-            |hashes| self.core.prefetch(hashes),
+            |hashes| self.0.core.prefetch(hashes),
             |hash, value| {
-                let had = self.insert_hash_if_absent(hash, value)?;
+                let had = self.insert_if_absent(hash, value)?;
                 answer(had);
                 Ok(had.is_empty())
             },
         )
     }
 
-    /// [`remove_batch`](Self::remove_batch) by hashes.
-    pub fn remove_hash_batch(&self, pairs: impl IntoIterator<Item = (u64, u16)>, removed: &mut impl Extend<bool>) {
+    /// [`remove_batch`](CuckooMaplet::remove_batch) by hashes.
+    pub fn remove_batch(self, pairs: impl IntoIterator<Item = (u64, u16)>, removed: &mut Vec<bool>) {
         let values = Cell::new([0; BLOCK]);
         let mut pairs = pairs.into_iter();
         loop {
             // A value with too many bits can't have been inserted. It ends one batch, and another begins after it.
             let mut too_large = false;
             let checked = pairs.by_ref().map_while(|(hash, value)| {
-                too_large = self.check(value).is_err();
+                too_large = self.0.check(value).is_err();
                 (!too_large).then_some((hash, value))
             });
-            self.core.remove_values_batch(&mut blocks_of_pairs(checked, &values), &values, &mut |answers| {
-                removed.extend(answers.iter().copied());
+            self.0.core.remove_values_batch(&mut blocks_of_pairs(checked, &values), &values, &mut |answers| {
+                removed.extend_from_slice(answers);
             });
             if !too_large {
                 return;
             }
-            removed.extend([self.core.counters().removal(false)]);
+            removed.push(self.0.core.counters().removal(false));
         }
     }
 }

@@ -1,11 +1,11 @@
-//! How a [`ConcurrentCuckooMaplet`] is built.
+//! How a [`CuckooMaplet`] is built.
 
 use core::fmt;
 use core::marker::PhantomData;
 
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
-use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
+use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::settings::{Settings, settings_of_all};
 use crate::hasher::default::{DefaultHashBuilder, Is};
 use crate::table::face::filter_plan::FilterPlan;
@@ -14,16 +14,16 @@ use crate::table::table::memory_for;
 use crate::word::layout::MOST_PAYLOAD_BITS;
 
 /// Construction with the default hasher, which has random keys of its own for each builder.
-impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
+impl<T: ?Sized, S> CuckooMaplet<T, S> {
     /// A builder with the default hasher. A clone of the builder has the same hasher, and so has every maplet that
     /// is built from either.
     ///
-    /// For a type that names another hasher, such as `type M = ConcurrentCuckooMaplet<str, StableHashBuilder>`, use
+    /// For a type that names another hasher, such as `type M = CuckooMaplet<str, StableHashBuilder>`, use
     /// [`builder_with_hasher`](Self::builder_with_hasher).
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let maplet = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let maplet = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
     /// assert!(maplet.is_empty());
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
@@ -36,7 +36,7 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
 }
 
 /// Construction with any hasher.
-impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
+impl<T: ?Sized, S> CuckooMaplet<T, S> {
     /// A builder with this hasher.
     ///
     /// Any hasher works, even one as weak as the identity, because the maplet mixes the hashes once more. But if
@@ -44,9 +44,9 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
     ///
     /// ```
     /// use std::hash::RandomState;
-    /// use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// use concurrent_cuckoo_filter::CuckooMaplet;
     ///
-    /// type Shards = ConcurrentCuckooMaplet<str, RandomState>; // named once, used everywhere
+    /// type Shards = CuckooMaplet<str, RandomState>; // named once, used everywhere
     /// let shards = Shards::builder_with_hasher(RandomState::new()).capacity(1000).value_bits(3).build()?;
     /// shards.insert("user-17", 5)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -56,13 +56,13 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
     }
 }
 
-/// Builds a [`ConcurrentCuckooMaplet`]. [`ConcurrentCuckooMaplet::builder`] makes one. The page
+/// Builds a [`CuckooMaplet`]. [`CuckooMaplet::builder`] makes one. The page
 /// [`choosing_parameters`](crate::guide::choosing_parameters) helps with the settings.
 ///
 /// ```
-/// use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+/// use concurrent_cuckoo_filter::CuckooMaplet;
 ///
-/// let segments = ConcurrentCuckooMaplet::<u64>::builder()
+/// let segments = CuckooMaplet::<u64>::builder()
 ///     .capacity(50_000)
 ///     .false_positive_rate(0.001)
 ///     .value_bits(4)
@@ -95,13 +95,13 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
 
     /// How many (key, value) pairs the maplet must be able to hold. Required.
     ///
-    /// Any number works, without rounding to powers of two. [`ConcurrentCuckooMaplet::capacity`] says what it
+    /// Any number works, without rounding to powers of two. [`CuckooMaplet::capacity`] says what it
     /// promises. A key with three values counts as three pairs. 0 builds the smallest maplet: two buckets, which
     /// take eight pairs with 4-bit values at the default rate.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let maplet = ConcurrentCuckooMaplet::<str>::builder().capacity(12_345).value_bits(4).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let maplet = CuckooMaplet::<str>::builder().capacity(12_345).value_bits(4).build()?;
     /// assert!(maplet.capacity() >= 12_345);
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```
@@ -115,8 +115,8 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// Each bit doubles the false-positive rate of a layout, or takes a larger layout.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let maplet = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let maplet = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4).build()?;
     /// maplet.insert("a", 15)?; // the largest value of 4 bits
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -130,7 +130,7 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     ///
     /// It holds even when every slot is taken, so also beyond the capacity. The maplet takes the cheapest bucket
     /// layout that has room for the value bits and meets the rate. The actual rate is often lower: see
-    /// [`ConcurrentCuckooMaplet::max_false_positive_rate`].
+    /// [`CuckooMaplet::max_false_positive_rate`].
     ///
     /// The rate with every slot taken, by the bits that a key takes at capacity
     /// (`cargo test --test maplet measured -- --nocapture`):
@@ -146,8 +146,8 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// | 16 | – | – | – | – | 0.0061 % |
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let builder = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).value_bits(4);
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let builder = CuckooMaplet::<str>::builder().capacity(1000).value_bits(4);
     /// let maplet = builder.false_positive_rate(1e-5).build()?;
     /// assert!(maplet.max_false_positive_rate() <= 1e-5);
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
@@ -172,15 +172,15 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     ///   [`Builder::build`](crate::Builder::build).)
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooMaplet};
-    /// let error = ConcurrentCuckooMaplet::<str>::builder().capacity(1000).build().unwrap_err();
+    /// # use concurrent_cuckoo_filter::{BuildError, CuckooMaplet};
+    /// let error = CuckooMaplet::<str>::builder().capacity(1000).build().unwrap_err();
     /// assert_eq!(error, BuildError::ValueBitsMissing);
     /// ```
-    pub fn build(self) -> Result<ConcurrentCuckooMaplet<T, S>, BuildError> {
+    pub fn build(self) -> Result<CuckooMaplet<T, S>, BuildError> {
         let plan = self.table_plan()?;
         let table = plan.table_with_payload();
         let table = table.ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(plan.buckets) })?;
-        Ok(ConcurrentCuckooMaplet::from_parts(table, self.hasher, self.settings.schema))
+        Ok(CuckooMaplet::from_parts(table, self.hasher, self.settings.schema))
     }
 
     fn table_plan(&self) -> Result<TablePlan, BuildError> {
@@ -193,7 +193,7 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     }
 
     fn filter_plan(&self) -> Result<FilterPlan, BuildError> {
-        let of_value = size_of::<ConcurrentCuckooMaplet<T, S>>();
+        let of_value = size_of::<CuckooMaplet<T, S>>();
         Ok(FilterPlan::of_table(FilterKind::Maplet, self.table_plan()?, of_value))
     }
 }

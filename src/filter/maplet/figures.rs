@@ -3,17 +3,17 @@
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
-use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
+use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::figures::figures;
 use crate::filter::shared::operations::properties;
 use crate::filter::stats::Stats;
 use crate::table::face::traits::AnyTable;
 use crate::word::layout::Encoding;
 
-properties!(ConcurrentCuckooMaplet made by "builder().capacity(1000).value_bits(4).build()?");
+properties!(CuckooMaplet made by "builder().capacity(1000).value_bits(4).build()?");
 
 figures! {
-    ConcurrentCuckooMaplet made by "builder().capacity(1000).value_bits(4).build()?", a "maplet" of "pairs",
+    CuckooMaplet made by "builder().capacity(1000).value_bits(4).build()?", a "maplet" of "pairs",
     with value_bits;
     /// A pair is a key and a value, and counts as often as it was inserted.
     len;
@@ -28,8 +28,8 @@ figures! {
     /// Cost: it adds up at most 64 cache lines. It takes no lock and does not allocate.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(1000).value_bits(3).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let shards = CuckooMaplet::<u64>::builder().capacity(1000).value_bits(3).build()?;
     /// shards.insert(&17, 5)?;
     /// let stats = shards.stats();
     /// assert_eq!((stats.len, stats.inserts_refused), (1, 0), "`len` counts pairs");
@@ -39,12 +39,12 @@ figures! {
     fingerprints of "7 to 31" in "2 to 6";
 }
 
-impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
+impl<T: ?Sized, S> CuckooMaplet<T, S> {
     /// Returns how many bits a value has: values are below `2^value_bits`.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let shards = CuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
     /// assert_eq!(shards.value_bits(), 3); // values from 0 to 7
     /// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
     /// ```

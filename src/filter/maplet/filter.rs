@@ -4,8 +4,8 @@ use core::borrow::Borrow;
 use core::hash::{BuildHasher, Hash};
 use core::marker::PhantomData;
 
-use crate::error::insert::{InsertError, ValueTooLarge};
-use crate::error::kind::FilterKind;
+use crate::error::insert::{MapletInsertError, ValueTooLarge};
+use crate::filter::by_hash::{ByHash, by_hash};
 use crate::filter::shared::operations::operation_on_a_key;
 use crate::hasher::default::DefaultHashBuilder;
 use crate::snapshot::schema::Schema;
@@ -30,9 +30,9 @@ use crate::word::values::Values;
 ///
 /// ```
 /// use std::sync::Arc;
-/// use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+/// use concurrent_cuckoo_filter::CuckooMaplet;
 ///
-/// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(100_000).value_bits(4).build()?;
+/// let segments = CuckooMaplet::<str>::builder().capacity(100_000).value_bits(4).build()?;
 /// let segments = Arc::new(segments);
 /// segments.insert("apple", 3)?; // segment 3 has it
 ///
@@ -46,7 +46,7 @@ use crate::word::values::Values;
 /// No maplet grows. Build it for the most that it will hold, or rebuild it. (A
 /// [`GrowableCuckooFilter`](crate::GrowableCuckooFilter) takes the bits of a bucket's number from long fingerprints. Values
 /// leave too few bits for that.)
-pub struct ConcurrentCuckooMaplet<T: ?Sized, S = DefaultHashBuilder> {
+pub struct CuckooMaplet<T: ?Sized, S = DefaultHashBuilder> {
     pub(in crate::filter) core: Box<dyn MapletTable>,
     pub(in crate::filter) hasher: S,
     #[cfg_attr(not(feature = "snapshot"), allow(dead_code, reason = "only snapshots state it"))]
@@ -56,7 +56,7 @@ pub struct ConcurrentCuckooMaplet<T: ?Sized, S = DefaultHashBuilder> {
 }
 
 /// The operations on keys.
-impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
+impl<T: ?Sized, S: BuildHasher> CuckooMaplet<T, S> {
     /// Adds the value to those of the key, even if the key has it already.
     ///
     /// The maplet is a multiset of pairs: a pair that is inserted twice must be removed twice.
@@ -67,25 +67,25 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// insert that relocates.
     ///
     /// # Errors
-    /// [`InsertError::ValueTooLarge`] if the value has too many bits; [`InsertError::Full`] or
-    /// [`InsertError::TooManyCopies`] if there is no room. After an error nothing has changed.
+    /// [`MapletInsertError::ValueTooLarge`] if the value has too many bits; [`MapletInsertError::Full`] or
+    /// [`MapletInsertError::TooManyCopies`] if there is no room. After an error nothing has changed.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::{ConcurrentCuckooMaplet, InsertError};
-    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
+    /// # use concurrent_cuckoo_filter::{CuckooMaplet, MapletInsertError};
+    /// let shards = CuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
     /// shards.insert(&17, 5)?;
     /// assert!(shards.values(&17).contains(5));
     /// let error = shards.insert(&17, 8).unwrap_err();
-    /// assert!(matches!(error, InsertError::ValueTooLarge { value: 8, value_bits: 3, .. }), "{error}");
+    /// assert!(matches!(error, MapletInsertError::ValueTooLarge { value: 8, value_bits: 3, .. }), "{error}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn insert<Q>(&self, key: &Q, value: u16) -> Result<(), InsertError>
+    pub fn insert<Q>(&self, key: &Q, value: u16) -> Result<(), MapletInsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.insert_hash(self.hash_one(key), value)
+        self.by_hash().insert(self.hash_one(key), value)
     }
 
     /// Adds the value unless the key has a value already. Returns the values that the key had: an empty set means
@@ -106,19 +106,19 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// As for [`insert`](Self::insert).
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let owners = ConcurrentCuckooMaplet::<str>::builder().capacity(100).value_bits(8).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let owners = CuckooMaplet::<str>::builder().capacity(100).value_bits(8).build()?;
     /// assert!(owners.insert_if_absent("job-1", 17)?.is_empty(), "node 17 has it now");
     /// assert!(owners.insert_if_absent("job-1", 99)?.contains(17), "so node 99 learns who has it");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn insert_if_absent<Q>(&self, key: &Q, value: u16) -> Result<Values, InsertError>
+    pub fn insert_if_absent<Q>(&self, key: &Q, value: u16) -> Result<Values, MapletInsertError>
     where
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.insert_hash_if_absent(self.hash_one(key), value)
+        self.by_hash().insert_if_absent(self.hash_one(key), value)
     }
 
     /// The values of the key: a set of at most 12, on the stack.
@@ -137,9 +137,9 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// Cost: two cache lines of the table, and one of the stripes, which stay in the cache.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
     /// # let read = |_segment: u16, _key: &str| None::<String>;
-    /// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(100).value_bits(4).build()?;
+    /// let segments = CuckooMaplet::<str>::builder().capacity(100).value_bits(4).build()?;
     /// segments.insert("apple", 3)?;
     /// // This reads segment 3, and rarely another one without need.
     /// let found = segments.values("apple").into_iter().find_map(|segment| read(segment, "apple"));
@@ -153,11 +153,11 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.values_hash(self.hash_one(key))
+        self.by_hash().values(self.hash_one(key))
     }
 
     operation_on_a_key! {
-        contains
+        contains MapletInsertError
         /// Whether the key is in, with any value: `false` is certain; `true` is wrong for a share of the absent keys,
         /// the [false-positive rate](Self::false_positive_rate).
         ///
@@ -165,8 +165,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         /// same. One thing differs: inserts of other threads can make it look again too.
         ///
         /// ```
-        /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-        /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
+        /// # use concurrent_cuckoo_filter::CuckooMaplet;
+        /// let shards = CuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
         /// shards.insert(&17, 5)?;
         /// assert!(shards.contains(&17));
         /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -181,8 +181,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// Cost: one or two cache lines read and one written, with one stripe locked for a few instructions.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let shards = CuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
     /// shards.insert(&17, 5)?;
     /// assert!(!shards.remove(&17, 4), "it has no such value");
     /// assert!(shards.remove(&17, 5));
@@ -195,7 +195,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.remove_hash(self.hash_one(key), value)
+        self.by_hash().remove(self.hash_one(key), value)
     }
 
     /// Replaces one copy of `old` by `new`. Returns `true` if the key had one.
@@ -212,8 +212,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// [`ValueTooLarge`] if `new` has too many bits. Nothing has changed then.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let segments = ConcurrentCuckooMaplet::<str>::builder().capacity(100).value_bits(4).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let segments = CuckooMaplet::<str>::builder().capacity(100).value_bits(4).build()?;
     /// segments.insert("apple", 3)?;
     /// assert!(segments.replace("apple", 3, 7)?);
     /// assert!(!segments.replace("apple", 3, 7)?, "it has another one now");
@@ -225,7 +225,7 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.replace_hash(self.hash_one(key), old, new)
+        self.by_hash().replace(self.hash_one(key), old, new)
     }
 
     /// How many copies of the value the key has. It is the exact number of copies that were inserted and neither
@@ -234,8 +234,8 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     /// Cost: two cache lines, with one stripe locked.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let shards = CuckooMaplet::<u64>::builder().capacity(100).value_bits(3).build()?;
     /// shards.insert(&17, 5)?;
     /// shards.insert(&17, 5)?;
     /// assert_eq!((shards.count(&17, 5), shards.count(&17, 6)), (2, 0));
@@ -248,10 +248,10 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
         T: Borrow<Q>,
         Q: Hash + ?Sized,
     {
-        self.count_hash(self.hash_one(key), value)
+        self.by_hash().count(self.hash_one(key), value)
     }
 
-    /// The hash of a key, for the operations on hashes. Two maplets with the same hasher give the same hash.
+    /// Returns the hash of a key, for [`by_hash`](Self::by_hash). Filters with the same hasher compute the same hash.
     #[inline(always)]
     #[must_use]
     pub fn hash_one<Q>(&self, key: &Q) -> u64
@@ -263,82 +263,70 @@ impl<T: ?Sized, S: BuildHasher> ConcurrentCuckooMaplet<T, S> {
     }
 }
 
-/// The operations on hashes, for callers that already have them. Each does what the operation of the same name does
-/// for the key with this hash. The hash comes from [`hash_one`](Self::hash_one), or from a hasher that is equal to
-/// [`hasher`](Self::hasher).
-///
-/// ```
-/// use concurrent_cuckoo_filter::{ConcurrentCuckooFilter, ConcurrentCuckooMaplet, DefaultHashBuilder};
-///
-/// let hasher = DefaultHashBuilder::new();
-/// let builder = ConcurrentCuckooMaplet::<str>::builder_with_hasher(hasher.clone());
-/// let segments = builder.capacity(100).value_bits(4).build()?;
-/// let deleted = ConcurrentCuckooFilter::<str>::with_capacity_and_hasher(100, hasher);
-/// segments.insert("apple", 3)?;
-/// let hash = segments.hash_one("apple"); // once for both
-/// assert!(!deleted.contains_hash(hash) && segments.values_hash(hash).contains(3));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
-    /// [`insert`](Self::insert) by hash.
+impl<T: ?Sized, S> ByHash<'_, CuckooMaplet<T, S>> {
+    /// [`insert`](CuckooMaplet::insert) by hash.
     ///
     /// # Errors
     /// Those of `insert`.
     #[inline]
-    pub fn insert_hash(&self, hash: u64, value: u16) -> Result<(), InsertError> {
-        self.check(value)?;
-        self.core.insert_value(hash, value).map_err(|error| error.of(FilterKind::Maplet))
+    pub fn insert(self, hash: u64, value: u16) -> Result<(), MapletInsertError> {
+        self.0.check(value)?;
+        self.0.core.insert_value(hash, value).map_err(MapletInsertError::from)
     }
 
-    /// [`insert_if_absent`](Self::insert_if_absent) by hash.
+    /// [`insert_if_absent`](CuckooMaplet::insert_if_absent) by hash.
     ///
     /// # Errors
     /// Those of `insert_if_absent`.
     #[inline]
-    pub fn insert_hash_if_absent(&self, hash: u64, value: u16) -> Result<Values, InsertError> {
-        self.check(value)?;
-        self.core.insert_value_if_absent(hash, value).map_err(|error| error.of(FilterKind::Maplet))
+    pub fn insert_if_absent(self, hash: u64, value: u16) -> Result<Values, MapletInsertError> {
+        self.0.check(value)?;
+        self.0.core.insert_value_if_absent(hash, value).map_err(MapletInsertError::from)
     }
 
-    /// [`values`](Self::values) by hash.
+    /// [`values`](CuckooMaplet::values) by hash.
     #[inline]
     #[must_use]
-    pub fn values_hash(&self, hash: u64) -> Values {
-        self.core.values(hash)
+    pub fn values(self, hash: u64) -> Values {
+        self.0.core.values(hash)
     }
 
-    /// [`contains`](Self::contains) by hash.
+    /// [`contains`](CuckooMaplet::contains) by hash.
     #[inline]
     #[must_use]
-    pub fn contains_hash(&self, hash: u64) -> bool {
-        self.core.contains(hash)
+    pub fn contains(self, hash: u64) -> bool {
+        self.0.core.contains(hash)
     }
 
-    /// [`remove`](Self::remove) by hash.
+    /// [`remove`](CuckooMaplet::remove) by hash.
     #[inline]
-    pub fn remove_hash(&self, hash: u64, value: u16) -> bool {
-        if self.check(value).is_err() {
-            return self.core.counters().removal(false);
+    pub fn remove(self, hash: u64, value: u16) -> bool {
+        if self.0.check(value).is_err() {
+            return self.0.core.counters().removal(false);
         }
-        self.core.remove_value(hash, value)
+        self.0.core.remove_value(hash, value)
     }
 
-    /// [`replace`](Self::replace) by hash.
+    /// [`replace`](CuckooMaplet::replace) by hash.
     ///
     /// # Errors
     /// Those of `replace`.
     #[inline]
-    pub fn replace_hash(&self, hash: u64, old: u16, new: u16) -> Result<bool, ValueTooLarge> {
-        self.check(new)?;
-        Ok(self.check(old).is_ok() && self.core.replace_value(hash, old, new))
+    pub fn replace(self, hash: u64, old: u16, new: u16) -> Result<bool, ValueTooLarge> {
+        self.0.check(new)?;
+        Ok(self.0.check(old).is_ok() && self.0.core.replace_value(hash, old, new))
     }
 
-    /// [`count`](Self::count) by hash.
+    /// [`count`](CuckooMaplet::count) by hash.
     #[inline]
     #[must_use]
-    pub fn count_hash(&self, hash: u64, value: u16) -> usize {
-        if self.check(value).is_ok() { self.core.count_value(hash, value) } else { 0 }
+    pub fn count(self, hash: u64, value: u16) -> usize {
+        if self.0.check(value).is_ok() { self.0.core.count_value(hash, value) } else { 0 }
     }
+}
+
+impl<T: ?Sized, S> CuckooMaplet<T, S> {
+    by_hash! {}
 
     /// Whether the value has few enough bits.
     #[inline(always)]
@@ -347,7 +335,7 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
     }
 }
 
-impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
+impl<T: ?Sized, S> CuckooMaplet<T, S> {
     pub(in crate::filter) fn from_parts(core: Box<dyn MapletTable>, hasher: S, schema: Schema) -> Self {
         let value_bits = core.shape().payload_bits;
         Self { core, hasher, schema, value_bits, key: PhantomData }
@@ -361,8 +349,8 @@ impl<T: ?Sized, S> ConcurrentCuckooMaplet<T, S> {
     /// never a value that the key did not have.
     ///
     /// ```
-    /// # use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
-    /// let shards = ConcurrentCuckooMaplet::<u64>::builder().capacity(1000).value_bits(3).build()?;
+    /// # use concurrent_cuckoo_filter::CuckooMaplet;
+    /// let shards = CuckooMaplet::<u64>::builder().capacity(1000).value_bits(3).build()?;
     /// shards.insert(&17, 5)?;
     /// shards.clear();
     /// assert!(shards.is_empty() && shards.values(&17).is_empty());

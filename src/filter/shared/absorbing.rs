@@ -4,11 +4,11 @@ use core::hash::BuildHasher;
 
 use crate::error::absorb::{AbsorbError, TableLayout};
 use crate::error::build::BuildError;
-use crate::error::kind::FilterKind;
+use crate::error::insert::InsertError;
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::growable::filter::GrowableCuckooFilter;
-use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
+use crate::filter::maplet::filter::CuckooMaplet;
 use crate::growth::table::{GrowingTable, Refusal};
 use crate::hasher::probe::probe;
 use crate::machine::memory::Pages;
@@ -29,8 +29,6 @@ trait Absorbing: Sized {
 
 /// How each core of one table of a fixed size is created empty, compared and filled.
 trait AbsorbingTable: OneTable + Sized {
-    const KIND: FilterKind;
-
     /// An empty table with this plan; `None` if there is no memory for it.
     fn empty(&self, plan: TablePlan) -> Option<Self>;
 
@@ -74,7 +72,7 @@ trait AbsorbingTable: OneTable + Sized {
 impl<C: AbsorbingTable> Absorbing for C {
     fn another(&self) -> Result<Self, BuildError> {
         let table = self.table();
-        let plan = TablePlan::new(table.shape(), table.buckets(), Pages::DEFAULT);
+        let plan = TablePlan::new(table.shape(), table.buckets(), Pages::Usual);
         self.empty(plan).ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(table.buckets()) })
     }
 
@@ -83,7 +81,7 @@ impl<C: AbsorbingTable> Absorbing for C {
         let image = Imaged::begin_save(other).map_err(|_| AbsorbError::OutOfMemory { absorbed: 0 })?;
         self.check_moment(&image.tables[0])?;
         self.has_room_for(self.coming(other))?;
-        result_of(self.table().absorb(&image.tables[0]), Self::KIND)
+        result_of(self.table().absorb(&image.tables[0]))
     }
 }
 
@@ -103,15 +101,27 @@ impl Absorbing for GrowingTable {
         // The copies come in the order of the buckets, so some buckets would be full long before the table is. If there
         // cannot be so much room, an insert says why.
         let _ = self.reserve(other.len());
-        result_of(AnyTable::absorb(self, &image.tables[0]), FilterKind::Growable)
+        result_of(AnyTable::absorb(self, &image.tables[0]))
     }
 }
 
-fn result_of(Absorbed { copies: absorbed, stopped }: Absorbed, kind: FilterKind) -> Result<u64, AbsorbError> {
+fn result_of(Absorbed { copies: absorbed, stopped }: Absorbed) -> Result<u64, AbsorbError> {
     match stopped {
         None => Ok(absorbed),
         Some(Stopped::OutOfMemory) => Err(AbsorbError::OutOfMemory { absorbed }),
-        Some(Stopped::Refused(error)) => Err(AbsorbError::Refused { absorbed, error: error.of(kind) }),
+        Some(Stopped::NoRoom(InsertError::Full { len, capacity })) => {
+            Err(AbsorbError::Full { absorbed, len, capacity })
+        }
+        Some(Stopped::NoRoom(InsertError::TooManyCopies { copies })) => {
+            Err(AbsorbError::TooManyCopies { absorbed, copies })
+        }
+        Some(Stopped::MaxCapacity { len, max_capacity }) => {
+            Err(AbsorbError::MaxCapacity { absorbed, len, max_capacity })
+        }
+        Some(Stopped::MemoryLimit { len, needed, limit }) => {
+            Err(AbsorbError::MemoryLimit { absorbed, len, needed, limit })
+        }
+        Some(Stopped::ClockSetBack) => Err(AbsorbError::ClockSetBack { absorbed }),
     }
 }
 
@@ -120,24 +130,18 @@ fn layout_of(table: &dyn AnyTable) -> TableLayout {
 }
 
 impl AbsorbingTable for Box<dyn FilterTable> {
-    const KIND: FilterKind = FilterKind::Concurrent;
-
     fn empty(&self, plan: TablePlan) -> Option<Self> {
         plan.table()
     }
 }
 
 impl AbsorbingTable for Box<dyn MapletTable> {
-    const KIND: FilterKind = FilterKind::Maplet;
-
     fn empty(&self, plan: TablePlan) -> Option<Self> {
         plan.table_with_payload()
     }
 }
 
 impl AbsorbingTable for Box<dyn ExpiringTable> {
-    const KIND: FilterKind = FilterKind::Expiring;
-
     fn empty(&self, plan: TablePlan) -> Option<Self> {
         plan.table_with_clock(self.clock().another())
     }
@@ -215,8 +219,7 @@ macro_rules! absorbing {
             /// - [`AbsorbError`] if hasher, schema or [layout](crate::TableLayout) differ, if both filters together
             ///   hold more than the [capacity](Self::capacity), and in the other cases that it names. Nothing has
             ///   changed then.
-            /// - [`AbsorbError::Refused`] if a copy is refused on the way, and [`AbsorbError::OutOfMemory`]. Both
-            ///   say how many copies are in by then; those stay.
+            /// - If a copy is refused on the way, the error says how many copies are in by then. Those stay.
             ///
             /// The capacity is for distinct keys. If nobody inserts meanwhile, distinct keys are practically never
             /// refused below it. If both filters hold the same keys, many keys have several copies in the sum, and
@@ -257,7 +260,7 @@ absorbing! {
 }
 
 absorbing! {
-    ConcurrentCuckooMaplet made by "builder().capacity(1000).value_bits(4).build()?", with "", "part.insert(&7, 3)?;", "each pair of key and value":
+    CuckooMaplet made by "builder().capacity(1000).value_bits(4).build()?", with "", "part.insert(&7, 3)?;", "each pair of key and value":
     /// The values are added with their keys. Both filters must have the same number of [value
     /// bits](Self::value_bits).
 }

@@ -2,12 +2,12 @@
 
 use core::cell::Cell;
 
-use crate::error::insert::{InsertBatchError, InsertError};
+use crate::error::insert::InsertBatchError;
 use crate::plan::batch::{BLOCK, each_ahead};
 
-/// The operations on many keys, and on many hashes.
+/// The operations on many keys.
 macro_rules! batches {
-    ($Filter:ident: $(#[$doc:meta])*) => {
+    ($Filter:ident, $Error:ident: $(#[$doc:meta])*) => {
         /// The operations on many keys at a time.
         ///
         $(#[$doc])*
@@ -27,7 +27,7 @@ macro_rules! batches {
             /// The lookups themselves run in any order, each after its key was taken from the iterator.
             ///
             /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
             #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
             /// filter.insert_batch(["a", "b"])?;
             /// let mut found = Vec::new();
@@ -40,17 +40,17 @@ macro_rules! batches {
             /// found.clear(); // what it has allocated is used again
             /// numbers.contains_batch(&keys, &mut found);
             /// assert!(found.iter().all(|&found| found));
-            /// # Ok::<(), InsertBatchError>(())
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             pub fn contains_batch<K: BatchKey<T> + Hash>(
                 &self,
                 keys: impl IntoIterator<Item = K>,
-                found: &mut impl Extend<bool>,
+                found: &mut Vec<bool>,
             ) {
-                self.contains_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
+                self.by_hash().contains_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), found);
             }
 
-            /// [`insert`](Self::insert) for many keys, in their order. Returns how many there were.
+            /// [`insert`](Self::insert) for many keys, in their order.
             ///
             /// It adds a copy for each key. If the keys may repeat, use
             /// [`insert_if_absent_batch`](Self::insert_if_absent_batch). While a batch runs, [`len`](Self::len) may count
@@ -61,11 +61,12 @@ macro_rules! batches {
             /// iterator, but were not inserted.
             ///
             /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
             #[doc = concat!("let filter = ", stringify!($Filter), "::<u64>::with_capacity(10_000);")]
             /// let keys: Vec<u64> = (0..1000).collect();
-            /// assert_eq!(filter.insert_batch(&keys)?, 1000);
-            /// # Ok::<(), InsertBatchError>(())
+            /// filter.insert_batch(&keys)?;
+            /// assert_eq!(filter.len(), 1000);
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             ///
             /// To go on where a batch was refused:
@@ -83,8 +84,8 @@ macro_rules! batches {
             pub fn insert_batch<K: BatchKey<T> + Hash>(
                 &self,
                 keys: impl IntoIterator<Item = K>,
-            ) -> Result<usize, InsertBatchError> {
-                self.insert_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)))
+            ) -> Result<(), InsertBatchError<$Error>> {
+                self.by_hash().insert_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)))
             }
 
             /// [`insert_if_absent`](Self::insert_if_absent) for many keys, in their order: appends to `added`, for each
@@ -95,112 +96,44 @@ macro_rules! batches {
             /// `added`. Later keys may have been taken from the iterator, but were not inserted.
             ///
             /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
             #[doc = concat!("let seen = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
             /// let mut added = Vec::new();
             /// assert_eq!(seen.insert_if_absent_batch(["a", "b", "a"], &mut added)?, 2);
             /// assert_eq!(added, [true, true, false]);
-            /// # Ok::<(), InsertBatchError>(())
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             pub fn insert_if_absent_batch<K: BatchKey<T> + Hash>(
                 &self,
                 keys: impl IntoIterator<Item = K>,
-                added: &mut impl Extend<bool>,
-            ) -> Result<usize, InsertBatchError> {
-                self.insert_hash_if_absent_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), added)
-            }
-        }
-
-        /// The operations on many hashes. They also take keys that an iterator makes on the way, which cannot be
-        /// borrowed from it.
-        ///
-        /// ```
-        #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
-        #[doc = concat!("let filter = ", stringify!($Filter), "::<u64>::with_capacity(10_000);")]
-        /// filter.insert_hash_batch((0..1000).map(|key| filter.hash_one(&key)))?;
-        /// let mut found = Vec::new();
-        /// filter.contains_hash_batch((0..1000).map(|key| filter.hash_one(&key)), &mut found);
-        /// assert_eq!(found, [true; 1000]);
-        /// # Ok::<(), InsertBatchError>(())
-        /// ```
-        impl<T: ?Sized, S> $Filter<T, S> {
-            /// [`contains_batch`](Self::contains_batch) by hashes.
-            pub fn contains_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, found: &mut impl Extend<bool>) {
-                self.core.contains_batch(&mut blocks(hashes.into_iter().map(Self::prepared)), &mut |answers| {
-                    found.extend(answers.iter().copied());
-                });
-            }
-
-            /// [`insert_batch`](Self::insert_batch) by hashes.
-            ///
-            /// # Errors
-            /// Fails if one of the hashes is refused. The error says which.
-            pub fn insert_hash_batch(
-                &self,
-                hashes: impl IntoIterator<Item = u64>,
-            ) -> Result<usize, InsertBatchError> {
-                self.core.insert_batch(&mut blocks(hashes.into_iter().map(Self::prepared)))
-            }
-
-            /// [`insert_if_absent_batch`](Self::insert_if_absent_batch) by hashes.
-            ///
-            /// # Errors
-            /// As for `insert_if_absent_batch`.
-            pub fn insert_hash_if_absent_batch(
-                &self,
-                hashes: impl IntoIterator<Item = u64>,
-                added: &mut impl Extend<bool>,
-            ) -> Result<usize, InsertBatchError> {
-                let hashes = hashes.into_iter().map(|hash| (Self::prepared(hash), ()));
-                add_absent(hashes, |hashes| self.core.prefetch(hashes), |hash, ()| {
-                    let is_new = self.core.insert_if_absent(hash)?;
-                    added.extend([is_new]);
-                    Ok(is_new)
-                })
+                added: &mut Vec<bool>,
+            ) -> Result<usize, InsertBatchError<$Error>> {
+                self.by_hash().insert_if_absent_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), added)
             }
         }
     };
-    ($Filter:ident with removal: $(#[$doc:meta])*) => {
-        batches! { $Filter: $(#[$doc])* }
+    ($Filter:ident, $Error:ident with removal: $(#[$doc:meta])*) => {
+        batches! { $Filter, $Error: $(#[$doc])* }
 
         impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
             /// [`remove`](Self::remove) for many keys, in their order: appends to `removed`, for each key, whether
             /// there was a copy of it.
             ///
             /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
+            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
             #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
             /// filter.insert_batch(["a", "b"])?;
             /// let mut removed = Vec::new();
             /// filter.remove_batch(["a", "b", "b"], &mut removed);
             /// assert_eq!(removed, [true, true, false]);
-            /// # Ok::<(), InsertBatchError>(())
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             pub fn remove_batch<K: BatchKey<T> + Hash>(
                 &self,
                 keys: impl IntoIterator<Item = K>,
-                removed: &mut impl Extend<bool>,
+                removed: &mut Vec<bool>,
             ) {
-                self.remove_hash_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), removed);
-            }
-        }
-
-        impl<T: ?Sized, S> $Filter<T, S> {
-            /// [`remove_batch`](Self::remove_batch) by hashes.
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::{", stringify!($Filter), ", InsertBatchError};")]
-            #[doc = concat!("let filter = ", stringify!($Filter), "::<u64>::with_capacity(10_000);")]
-            /// filter.insert_hash_batch((0..1000).map(|key| filter.hash_one(&key)))?;
-            /// let mut removed = Vec::new();
-            /// filter.remove_hash_batch((0..1000).map(|key| filter.hash_one(&key)), &mut removed);
-            /// assert_eq!(removed, [true; 1000]);
-            /// # Ok::<(), InsertBatchError>(())
-            /// ```
-            pub fn remove_hash_batch(&self, hashes: impl IntoIterator<Item = u64>, removed: &mut impl Extend<bool>) {
-                self.core.remove_batch(&mut blocks(hashes.into_iter().map(Self::prepared)), &mut |answers| {
-                    removed.extend(answers.iter().copied());
-                });
+                self.by_hash().remove_batch(keys.into_iter().map(|key| self.hasher.hash_one(key)), removed);
             }
         }
     };
@@ -221,11 +154,11 @@ pub(crate) fn blocks(mut hashes: impl Iterator<Item = u64>) -> impl FnMut(&mut [
 
 /// Calls `add` for each hash, in their order, with what belongs to it. Prefetches those to come. Returns how many it has
 /// added.
-pub(in crate::filter) fn add_absent<P: Copy + Default>(
+pub(in crate::filter) fn add_absent<P: Copy + Default, E>(
     pairs: impl Iterator<Item = (u64, P)>,
     prefetch: impl Fn(&[u64]),
-    mut add: impl FnMut(u64, P) -> Result<bool, InsertError>,
-) -> Result<usize, InsertBatchError> {
+    mut add: impl FnMut(u64, P) -> Result<bool, E>,
+) -> Result<usize, InsertBatchError<E>> {
     let others = Cell::default();
     let (mut done, mut added, mut refused) = (0, 0, None);
     let ahead = |hashes: &[u64]| {

@@ -1,18 +1,18 @@
 //! Digests of all filters, written once.
 
 use core::hash::BuildHasher;
-use std::io;
 
 use crate::error::kind::FilterKind;
+use crate::error::memory::OutOfMemory;
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::growable::filter::GrowableCuckooFilter;
-use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
+use crate::filter::maplet::filter::CuckooMaplet;
 use crate::hasher::probe::probe;
 use crate::table::image::images::Imaged;
 
 macro_rules! digest {
-    ($Filter:ident of $kind:ident: $(#[$own:meta])* errors: $(#[$errors:meta])*) => {
+    ($Filter:ident of $kind:ident: $(#[$own:meta])*) => {
         impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
             /// What the filter holds, as one number: two filters with the same digest hold the same.
             ///
@@ -43,10 +43,8 @@ macro_rules! digest {
             /// aside, in 16 to 64 bytes.
             ///
             /// # Errors
-            /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory for these words is refused. The changes
-            ///   themselves are done.
-            $(#[$errors])*
-            pub fn digest(&self) -> io::Result<u64> {
+            /// Fails if the memory for these words is refused. The changes themselves are done.
+            pub fn digest(&self) -> Result<u64, OutOfMemory> {
                 self.core.begin_save()?.digest(FilterKind::$kind, probe(&self.hasher))
             }
         }
@@ -70,17 +68,16 @@ digest! {
     /// assert_ne!(one.digest()?, other.digest()?, "there are two copies of it now");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    errors:
 }
 
 digest! {
-    ConcurrentCuckooMaplet of Maplet:
+    CuckooMaplet of Maplet:
     /// The digest depends on the values: a key with another value is another pair.
     ///
     /// ```
-    /// use concurrent_cuckoo_filter::ConcurrentCuckooMaplet;
+    /// use concurrent_cuckoo_filter::CuckooMaplet;
     ///
-    /// let maplet = ConcurrentCuckooMaplet::<u64>::builder().capacity(1000).value_bits(4).build()?;
+    /// let maplet = CuckooMaplet::<u64>::builder().capacity(1000).value_bits(4).build()?;
     /// maplet.insert(&7, 3)?;
     /// let before = maplet.digest()?;
     /// maplet.replace(&7, 3, 4)?;
@@ -89,7 +86,6 @@ digest! {
     /// assert_eq!(maplet.digest()?, before);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    errors:
 }
 
 digest! {
@@ -113,7 +109,6 @@ digest! {
     /// assert_eq!(filter.digest()?, before);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    errors:
 }
 
 digest! {
@@ -133,7 +128,4 @@ digest! {
     /// assert_eq!(one.digest()?, other.digest()?);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    errors:
-    /// - [`Other`](io::ErrorKind::Other) if a shrink can neither be ended nor undone, because the filter is full of copies
-    ///   of few keys. Remove some.
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod batches;
 pub(super) mod figures;
+pub(super) mod hashes;
 pub(super) mod operations;
 pub(super) mod settings;
 

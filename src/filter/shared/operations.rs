@@ -8,29 +8,29 @@
 
 /// One operation on a key, with the documentation that the caller of the macro passes.
 macro_rules! operation_on_a_key {
-    (insert $(#[$doc:meta])*) => {
+    (insert $Error:ident $(#[$doc:meta])*) => {
         $(#[$doc])*
         #[inline]
-        pub fn insert<Q>(&self, key: &Q) -> Result<(), InsertError>
+        pub fn insert<Q>(&self, key: &Q) -> Result<(), $Error>
         where
             T: Borrow<Q>,
             Q: Hash + ?Sized,
         {
-            self.insert_hash(self.hash_one(key))
+            self.by_hash().insert(self.hash_one(key))
         }
     };
-    (insert_if_absent $(#[$doc:meta])*) => {
+    (insert_if_absent $Error:ident $(#[$doc:meta])*) => {
         $(#[$doc])*
         #[inline]
-        pub fn insert_if_absent<Q>(&self, key: &Q) -> Result<bool, InsertError>
+        pub fn insert_if_absent<Q>(&self, key: &Q) -> Result<bool, $Error>
         where
             T: Borrow<Q>,
             Q: Hash + ?Sized,
         {
-            self.insert_hash_if_absent(self.hash_one(key))
+            self.by_hash().insert_if_absent(self.hash_one(key))
         }
     };
-    (contains $(#[$doc:meta])*) => {
+    (contains $Error:ident $(#[$doc:meta])*) => {
         $(#[$doc])*
         #[inline]
         #[must_use]
@@ -39,10 +39,10 @@ macro_rules! operation_on_a_key {
             T: Borrow<Q>,
             Q: Hash + ?Sized,
         {
-            self.contains_hash(self.hash_one(key))
+            self.by_hash().contains(self.hash_one(key))
         }
     };
-    (remove $(#[$doc:meta])*) => {
+    (remove $Error:ident $(#[$doc:meta])*) => {
         $(#[$doc])*
         #[inline]
         pub fn remove<Q>(&self, key: &Q) -> bool
@@ -50,10 +50,10 @@ macro_rules! operation_on_a_key {
             T: Borrow<Q>,
             Q: Hash + ?Sized,
         {
-            self.remove_hash(self.hash_one(key))
+            self.by_hash().remove(self.hash_one(key))
         }
     };
-    (count $(#[$doc:meta])*) => {
+    (count $Error:ident $(#[$doc:meta])*) => {
         $(#[$doc])*
         #[inline]
         #[must_use]
@@ -62,7 +62,7 @@ macro_rules! operation_on_a_key {
             T: Borrow<Q>,
             Q: Hash + ?Sized,
         {
-            self.count_hash(self.hash_one(key))
+            self.by_hash().count(self.hash_one(key))
         }
     };
 }
@@ -70,21 +70,12 @@ pub(in crate::filter) use operation_on_a_key;
 
 /// The operations on keys, each with its documentation.
 macro_rules! operations_on_keys {
-    ($Filter:ident: $($(#[$doc:meta])* $operation:ident;)+) => {
+    ($Filter:ident, $Error:ident: $($(#[$doc:meta])* $operation:ident;)+) => {
         /// The operations on keys.
         impl<T: ?Sized, S: BuildHasher> $Filter<T, S> {
-            $(operation_on_a_key! { $operation $(#[$doc])* })+
+            $(operation_on_a_key! { $operation $Error $(#[$doc])* })+
 
-            /// Returns the hash of a key, for the operations on hashes. Two filters compute the same hash if they
-            /// have the same hasher.
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
-            #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
-            /// filter.insert_hash(filter.hash_one("a"))?;
-            /// assert!(filter.contains("a"));
-            /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
-            /// ```
+            /// Returns the hash of a key, for [`by_hash`](Self::by_hash). Filters with the same hasher compute the same hash.
             #[inline(always)]
             #[must_use]
             pub fn hash_one<Q>(&self, key: &Q) -> u64
@@ -98,84 +89,6 @@ macro_rules! operations_on_keys {
     };
 }
 pub(in crate::filter) use operations_on_keys;
-
-/// The same operations by hash. The filter has a function `prepared`, which turns a hash into what its core takes.
-macro_rules! operations_on_hashes {
-    ($Filter:ident) => {
-        /// The operations on hashes, for callers that have the hashes already. Such a caller hashes a key once for
-        /// several filters (with the same hasher), or for a filter and a map.
-        ///
-        /// Each is the operation of the same name on the key that has this hash, by [`hash_one`](Self::hash_one) or
-        /// by a hasher that is equal to [`hasher`](Self::hasher). The hashes need not have 64 good bits, but keys of
-        /// equal hashes are one key to the filter.
-        ///
-        /// ```
-        #[doc = concat!("# use concurrent_cuckoo_filter::{DefaultHashBuilder, ", stringify!($Filter), "};")]
-        /// let hasher = DefaultHashBuilder::new();
-        #[doc = concat!("let today = ", stringify!($Filter), "::<str>::with_capacity_and_hasher(100, hasher.clone());")]
-        #[doc = concat!("let yesterday = ", stringify!($Filter), "::<str>::with_capacity_and_hasher(100, hasher);")]
-        /// yesterday.insert("request-1")?;
-        /// let hash = today.hash_one("request-1");
-        /// assert!(today.contains_hash(hash) || yesterday.contains_hash(hash));
-        /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
-        /// ```
-        impl<T: ?Sized, S> $Filter<T, S> {
-            /// [`insert`](Self::insert) by hash.
-            ///
-            /// # Errors
-            /// As for `insert`.
-            #[inline]
-            pub fn insert_hash(&self, hash: u64) -> Result<(), InsertError> {
-                self.core.insert(Self::prepared(hash))
-            }
-
-            /// [`insert_if_absent`](Self::insert_if_absent) by hash.
-            ///
-            /// # Errors
-            /// As for `insert_if_absent`.
-            #[inline]
-            pub fn insert_hash_if_absent(&self, hash: u64) -> Result<bool, InsertError> {
-                self.core.insert_if_absent(Self::prepared(hash))
-            }
-
-            /// [`contains`](Self::contains) by hash.
-            #[inline]
-            #[must_use]
-            pub fn contains_hash(&self, hash: u64) -> bool {
-                self.core.contains(Self::prepared(hash))
-            }
-        }
-    };
-    ($Filter:ident with removal) => {
-        operations_on_hashes!($Filter);
-
-        impl<T: ?Sized, S> $Filter<T, S> {
-            /// [`remove`](Self::remove) by hash.
-            ///
-            /// ```
-            #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Filter), ";")]
-            #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
-            /// filter.insert("a")?;
-            /// let hash = filter.hash_one("a"); // once for two operations
-            /// assert_eq!(filter.count_hash(hash), 1);
-            /// assert!(filter.remove_hash(hash));
-            /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
-            /// ```
-            #[inline]
-            pub fn remove_hash(&self, hash: u64) -> bool {
-                self.core.remove(Self::prepared(hash))
-            }
-
-            /// [`count`](Self::count) by hash. [`remove_hash`](Self::remove_hash) has an example.
-            #[inline]
-            #[must_use]
-            pub fn count_hash(&self, hash: u64) -> usize {
-                self.core.count(Self::prepared(hash))
-            }
-        }
-    };
-}
-pub(in crate::filter) use operations_on_hashes;
 
 /// What a filter knows of itself, and what the caller reports to it, in the same words for all types.
 macro_rules! properties {

@@ -24,7 +24,7 @@ pub(in crate::filter) struct Settings {
 
 impl Settings {
     pub(in crate::filter) fn new(filter: FilterKind) -> Self {
-        let (pages, schema) = (Pages::DEFAULT, Schema::default());
+        let (pages, schema) = (Pages::Usual, Schema::default());
         Self { filter, capacity: None, rate: DEFAULT_RATE, encoding: None, pages, schema }
     }
 
@@ -95,24 +95,23 @@ pub(in crate::filter) use setting_of_encoding;
 macro_rules! settings_of_all {
     ($Builder:ident with $own:literal) => {
         impl<T: ?Sized, S> $Builder<T, S> {
-            /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is on if not called.
+            /// Sets whether to ask the system for huge pages for each table of 4 MiB or more. It is off if not called.
             ///
             /// In a large table, each lookup touches two pages whose address translations the processor no longer has
             /// in its TLB. With pages of 2 MiB it need not look them up. In a table of 192 MB, that makes single
-            /// lookups 5 to 8 % faster and batches 28 to 43 % (`cargo bench --bench limit --features huge-pages`).
+            /// lookups 5 to 8 % faster and batches 28 to 43 % (`cargo bench --bench limit`).
             ///
             /// The system may refuse, and nothing is lost then. Linux grants huge pages if
             /// `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise` or `always`, and if it has such pages free.
             /// On other systems the filter does not ask. All of a table is in memory in any case, so huge pages take
             /// no more memory. But a machine that is short of free huge pages may take longer to build the filter.
             ///
-            /// Needs the feature `huge-pages`.
+            /// A filter that is loaded, or made by `empty_like`, is on the usual pages.
             ///
             /// ```
             #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Builder), ";")]
-            #[doc = concat!("let builder = ", stringify!($Builder), "::<str>::default().huge_pages(false);")]
+            #[doc = concat!("let builder = ", stringify!($Builder), "::<str>::default().huge_pages(true);")]
             /// ```
-            #[cfg(feature = "huge-pages")]
             pub fn huge_pages(mut self, wanted: bool) -> Self {
                 use crate::machine::memory::Pages;
 
@@ -236,7 +235,7 @@ macro_rules! constructors {
             #[doc = concat!("let filter = ", stringify!($Filter), "::<str>::with_capacity(1000);")]
             /// filter.insert("a")?;
             /// assert!(filter.capacity() >= 1000 && filter.contains("a"));
-            /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             #[must_use]
             #[track_caller]
@@ -283,7 +282,7 @@ macro_rules! constructors {
             #[doc = concat!("let filter = ", stringify!($Filter), "::<str, _>::with_capacity_and_hasher(100, hasher);")]
             /// filter.insert("a")?;
             /// assert!(filter.contains("a"));
-            /// # Ok::<(), concurrent_cuckoo_filter::InsertError>(())
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             #[must_use]
             #[track_caller]

@@ -7,10 +7,11 @@ use std::path::Path;
 
 use crate::error::load::LoadError;
 use crate::error::load_path::LoadPathError;
+use crate::error::memory::OutOfMemory;
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::growable::filter::GrowableCuckooFilter;
-use crate::filter::maplet::filter::ConcurrentCuckooMaplet;
+use crate::filter::maplet::filter::CuckooMaplet;
 use crate::hasher::probe::probe;
 use crate::snapshot::file;
 use crate::snapshot::format::Saved;
@@ -25,7 +26,7 @@ macro_rules! snapshots {
         $Filter:ident of $Core:ty, with $insert:literal:
         saved: $(#[$save:meta])*
         loaded: $(#[$load:meta])*
-        errors: $(#[$errors:meta])*
+
     ) => {
         /// Snapshots: the filter as bytes, to survive a restart or to travel. All of this needs the feature
         /// `snapshot`.
@@ -98,7 +99,6 @@ macro_rules! snapshots {
             /// - Those of `to`;
             /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if the memory to put words aside was refused. (The changes
             ///   themselves are done.)
-            $(#[$errors])*
             ///
             /// What has been written then is not a snapshot, and the filter is as it was.
             ///
@@ -142,7 +142,7 @@ macro_rules! snapshots {
             /// ```
             pub fn save_to_path(&self, path: impl AsRef<Path>) -> io::Result<()> {
                 let path = path.as_ref();
-                file::not_saved(path, self.begin_save())?.write_to_path(path)
+                file::not_saved(path, self.begin_save().map_err(io::Error::from))?.write_to_path(path)
             }
 
             /// Begins a save. Its moment has passed when this returns, and it can be written at any time, on any
@@ -158,8 +158,7 @@ macro_rules! snapshots {
             /// takes 24 bytes for each 8 KiB of the table.
             ///
             /// # Errors
-            /// - [`OutOfMemory`](io::ErrorKind::OutOfMemory) if that memory was refused.
-            $(#[$errors])*
+            /// Fails if that memory is refused.
             ///
             /// ```
             /// # #[cfg(feature = "stable-hash")] {
@@ -171,12 +170,12 @@ macro_rules! snapshots {
             /// let mut snapshot = Vec::new();
             /// save.write_to(&mut snapshot)?;
             ///
-            /// let loaded = Loader::<Revoked, _>::new(hasher, 1 << 20).read(&snapshot[..])?;
+            /// let loaded = Loader::<Revoked, _>::new(hasher, 1 << 20).load(&snapshot[..])?;
             /// assert_eq!(loaded.position, Some(17));
             /// # }
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
-            pub fn begin_save(&self) -> io::Result<Save<'_>> {
+            pub fn begin_save(&self) -> Result<Save<'_>, OutOfMemory> {
                 let probe = probe(&self.hasher);
                 let schema = self.schema.name::<T>();
                 let images = self.core.begin_save()?;
@@ -186,7 +185,7 @@ macro_rules! snapshots {
             /// Reads a snapshot into a new filter of at most `memory_limit` bytes. Needs the feature `snapshot`.
             ///
             /// `hasher` must be the one with which the snapshot was made. Everything that is read is checked, and
-            /// nothing larger than `memory_limit` is allocated: [`Loader::read`] says what that means. A [`Loader`]
+            /// nothing larger than `memory_limit` is allocated: [`Loader::load`] says what that means. A [`Loader`]
             /// also takes a schema other than the name of the key type, and returns the position and the attachment.
             ///
             $(#[$load])*
@@ -210,7 +209,7 @@ macro_rules! snapshots {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             pub fn load(from: impl io::Read, hasher: S, memory_limit: usize) -> Result<Self, LoadError> {
-                Ok(Loader::<Self, S>::new(hasher, memory_limit).read(from)?.filter)
+                Ok(Loader::<Self, S>::new(hasher, memory_limit).load(from)?.filter)
             }
 
             /// Reads a snapshot from a file, as [`load`](Self::load) does. Needs the feature `snapshot`.
@@ -233,7 +232,7 @@ macro_rules! snapshots {
                 hasher: S,
                 memory_limit: usize,
             ) -> Result<Self, LoadPathError> {
-                Ok(Loader::<Self, S>::new(hasher, memory_limit).read_path(path)?.filter)
+                Ok(Loader::<Self, S>::new(hasher, memory_limit).load_from_path(path)?.filter)
             }
 
             /// Returns the schema, which this filter's snapshots contain: the name that the builder was given, or the
@@ -283,7 +282,7 @@ macro_rules! snapshots {
         /// Deserializes a filter from the bytes of a snapshot, checked as by [`load`](Self::load). It is for hashers
         /// whose default is always the same. Needs the feature `serde`.
         ///
-        /// With any other hasher this does not compile. [`SameByDefault`](crate::SameByDefault) shows the way that
+        /// With any other hasher this does not compile. [`StableDefault`](crate::StableDefault) shows the way that
         /// does, a [`Loader`].
         ///
         /// **There is no memory limit, except by the bytes.** No table is allocated before its bytes are there. So
@@ -292,7 +291,7 @@ macro_rules! snapshots {
         /// come on top, in a format without bytes, such as JSON, up to three times. A growable filter that was loaded in
         /// this way can grow without a limit. If that is too much, use a `Loader`, which takes a limit.
         #[cfg(feature = "serde")]
-        impl<'de, T: ?Sized, S: crate::SameByDefault> serde::Deserialize<'de> for $Filter<T, S> {
+        impl<'de, T: ?Sized, S: crate::StableDefault> serde::Deserialize<'de> for $Filter<T, S> {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 use serde::de::DeserializeSeed;
 
@@ -309,17 +308,15 @@ snapshots! {
     /// The snapshot is `68 + schema + 8 · buckets` bytes long, with the length of the schema in bytes (3 for text
     /// without a schema of its own). That is a little less than [`memory_usage`](Self::memory_usage).
     loaded:
-    errors:
 }
 
 snapshots! {
-    ConcurrentCuckooMaplet of Box<dyn crate::table::face::traits::MapletTable>,
+    CuckooMaplet of Box<dyn crate::table::face::traits::MapletTable>,
     with "let revoked = Revoked::builder_with_hasher(hasher.clone()).capacity(1000).value_bits(4).build()?;\nrevoked.insert(\"token-17\", 3)?;":
     saved:
     /// The snapshot is `73 + schema + 8 · buckets` bytes long, with the length of the schema in bytes. The values are
     /// in it.
     loaded:
-    errors:
 }
 
 snapshots! {
@@ -334,7 +331,6 @@ snapshots! {
     /// If the caller's clock is behind the one of the snapshot, as one that begins at 0 with each process, nothing
     /// would expire until it has caught up. So begin a new clock then: [`restart_clock`](Self::restart_clock).
     ///
-    errors:
 }
 
 snapshots! {
@@ -348,7 +344,4 @@ snapshots! {
     /// [`GrowableBuilder::memory_limit`](crate::GrowableBuilder::memory_limit) sets it: growth beyond it is refused.
     /// (The limit of the filter that was saved is not in the snapshot.)
     ///
-    errors:
-    /// - [`Other`](io::ErrorKind::Other) if a shrink can neither be ended nor undone, because the filter is full of copies
-    ///   of few keys. Remove some.
 }

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::error::insert::InsertError;
+use crate::error::insert::ExpiringInsertError;
 use crate::sync::fault::{self, Fault};
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, Tally};
 use crate::word::ring::{Arc, MOST_RING_BITS, Moment, Ring};
@@ -33,11 +33,11 @@ pub enum Advance {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// The insert is refused with [`InsertError::Full`], and no entry ends before its time.
+    /// The insert is refused with [`ExpiringInsertError::Full`], and no entry ends before its time.
     #[default]
     Refuse,
     /// The entries that would end first end at once, a whole tick at a time, and the insert goes on.
-    ForgetOldest,
+    EvictOldest,
 }
 
 /// The clock of a table.
@@ -305,9 +305,9 @@ impl Clock {
     }
 
     /// Whether an entry that expires at `until` may be added at this reading. An error if it never may.
-    pub(in crate::table) fn admit(&self, reading: Reading, until: Until) -> Result<Admission, InsertError> {
+    pub(in crate::table) fn admit(&self, reading: Reading, until: Until) -> Result<Admission, ExpiringInsertError> {
         let Reading { now: Some(now), moment, ahead } = reading else {
-            return Err(InsertError::ClockNotSet);
+            return Err(ExpiringInsertError::ClockNotSet);
         };
         let lifetime = until.ticks_from(now);
         if lifetime <= ahead {
@@ -315,7 +315,7 @@ impl Clock {
         }
         if lifetime > self.longest {
             let expires_at = now.saturating_add(lifetime);
-            return Err(InsertError::LifetimeTooLong { expires_at, now, longest: self.longest });
+            return Err(ExpiringInsertError::LifetimeTooLong { expires_at, now, longest: self.longest });
         }
         let end = moment.now() + (lifetime - ahead);
         let admitted = self.ring.has_room_for(moment, end) || fault::injected(Fault::AddsBeforeSwept);
@@ -324,11 +324,11 @@ impl Clock {
 
     /// The error for an entry whose end was given up. The caller holds the lock of a stripe.
     #[cold]
-    pub(in crate::table) fn forgotten(&self, until: Until) -> InsertError {
+    pub(in crate::table) fn forgotten(&self, until: Until) -> ExpiringInsertError {
         let Reading { now, ahead, .. } = self.read();
         let now = now.expect("ticks were ended early, so one is known");
         let lifetime = until.ticks_from(now);
-        InsertError::Forgotten { expires_at: now.saturating_add(lifetime), up_to: now.saturating_add(ahead) }
+        ExpiringInsertError::Evicted { expires_at: now.saturating_add(lifetime), up_to: now.saturating_add(ahead) }
     }
 
     /// How far `swept` may lag behind so that entries with the longest lifetime are admitted.

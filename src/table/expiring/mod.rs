@@ -134,7 +134,7 @@ mod expiring_tests;
 
 use core::hint::select_unpredictable;
 
-use crate::error::insert::InsertError;
+use crate::error::insert::{ExpiringInsertError, InsertError};
 use crate::plan::batch::BLOCK;
 use crate::plan::pairs::Pairs;
 use crate::sync::fault::Fault;
@@ -311,7 +311,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         class: Item,
         until: Until,
         if_present: IfPresent,
-    ) -> Result<bool, InsertError> {
+    ) -> Result<bool, ExpiringInsertError> {
         // As in `remove`.
         self.prefetch(class);
         let guard = self.stripe(class.sum).lock_unless(Fault::AddValueWithoutLock, &self.common.counters);
@@ -344,7 +344,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         until: Until,
         if_present: IfPresent,
         mut attempt: Attempt,
-    ) -> Result<bool, InsertError> {
+    ) -> Result<bool, ExpiringInsertError> {
         let purpose = if if_present == IfPresent::Add { Purpose::Insert } else { Purpose::InsertIfAbsent };
         let add = |guard: &Guard<'_>| {
             let forgotten = || self.refuse_forgotten(class, until, if_present);
@@ -358,7 +358,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             )
         };
         let lock = Fault::AddValueWithoutLock;
-        let mut refused = None;
+        let mut refused = None::<InsertError>;
         loop {
             match attempt {
                 Attempt::Kept => return Ok(true),
@@ -372,7 +372,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                         if clock.when_full() == WhenFull::Refuse || self.forget(clock, class, until, purpose).is_none()
                         {
                             self.common.counters.insert_refused();
-                            return Err(error);
+                            return Err(error.into());
                         }
                         attempt = add(&self.stripe(class.sum).lock_unless(lock, &self.common.counters))?;
                         continue;
@@ -404,8 +404,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         class: Item,
         (until, if_present): (Until, IfPresent),
         add: impl Fn(Item) -> bool,
-        forgotten: impl Fn() -> Result<Attempt, InsertError>,
-    ) -> Result<Attempt, InsertError> {
+        forgotten: impl Fn() -> Result<Attempt, ExpiringInsertError>,
+    ) -> Result<Attempt, ExpiringInsertError> {
         let clock = self.own_clock();
         let reading = clock.read();
         let admission = clock.admit(reading, until)?;
@@ -431,7 +431,12 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     }
 
     /// The answer to an entry whose end was given up.
-    fn refuse_forgotten(&self, class: Item, until: Until, if_present: IfPresent) -> Result<Attempt, InsertError> {
+    fn refuse_forgotten(
+        &self,
+        class: Item,
+        until: Until,
+        if_present: IfPresent,
+    ) -> Result<Attempt, ExpiringInsertError> {
         // Another live entry lives longer.
         if if_present == IfPresent::Extend && self.copies(class) > 0 {
             return Ok(Attempt::Kept);

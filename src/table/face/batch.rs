@@ -2,7 +2,7 @@
 
 use core::cell::Cell;
 
-use crate::error::insert::{InsertBatchError, InsertError};
+use crate::error::insert::{InsertBatchError, InsertError, Refusal};
 use crate::machine::arch::{VectorUnit, Vectorized};
 use crate::plan::batch::{self, BLOCK, Hashes, Steps};
 use crate::table::lookup::{Block, Lookup};
@@ -142,20 +142,20 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Calls `insert` for all, in order, until one is refused. `counts` says whether `insert` counts what it adds; if
     /// not, a block is counted at once. In a filter, `insert` is not called while a save is running.
     #[inline(always)]
-    pub(super) fn insert_all<B: Beside>(
+    pub(super) fn insert_all<B: Beside, E: Refusal>(
         &self,
         hashes: Hashes<'_>,
         beside: B,
         counts: bool,
-        insert: impl Fn(&Self, Item, B::OfOne) -> Result<(), InsertError>,
-    ) -> Result<usize, InsertBatchError> {
+        insert: impl Fn(&Self, Item, B::OfOne) -> Result<(), E>,
+    ) -> Result<usize, InsertBatchError<E>> {
         let mut outcome = (0, None);
         let (inserted, refused) = (&mut outcome.0, &mut outcome.1);
         let act = move |block: Block<'_, G>, beside: &B::OfBlock, coming: &Items<G::Index, BLOCK>| {
             // Asked once for the block: a save that begins later overlaps the inserts.
             if !L::HAS_PAYLOAD && self.is_being_saved() {
-                let added;
-                (added, *refused) = self.insert_block_slow(block);
+                let (added, error) = self.insert_block_slow(block);
+                *refused = error.map(E::from);
                 *inserted += added;
                 return refused.is_none();
             }
@@ -163,9 +163,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
             for nth in 0..block.len.min(BLOCK) {
                 self.prefetch(coming.get(nth));
                 if let Err(mut error) = insert(self, block.prepared.get(nth), B::nth(beside, nth)) {
-                    if let InsertError::Full { len, .. } = &mut error
-                        && !counts
-                    {
+                    if let Some(len) = error.len_when_full().filter(|_| !counts) {
                         *len += added;
                     }
                     *refused = Some(error);

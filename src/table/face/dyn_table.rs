@@ -1,6 +1,7 @@
 //! PURE: the traits of `table/face/traits.rs` for a table of one layout.
 
-use crate::error::insert::{InsertBatchError, InsertError};
+use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
+use crate::error::memory::OutOfMemory;
 use crate::plan::batch::Hashes;
 use crate::table::counters::Counters;
 use crate::table::expiring::clock::{Advance, Clock, Reading, Until};
@@ -73,7 +74,7 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> AnyTable for Sha
         self.table.clear();
     }
 
-    fn begin_save(&self) -> std::io::Result<SaveNumber> {
+    fn begin_save(&self) -> Result<SaveNumber, OutOfMemory> {
         self.table.begin_save()
     }
 
@@ -97,7 +98,7 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> AnyTable for Sha
         self.table.saving().end(save);
     }
 
-    fn digest(&self, save: SaveNumber) -> std::io::Result<u64> {
+    fn digest(&self, save: SaveNumber) -> Result<u64, OutOfMemory> {
         self.table.digest(save)
     }
 
@@ -200,7 +201,7 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable fo
         self.table.contains_live(self.layout(), hash)
     }
 
-    fn add_until(&self, hash: u64, until: Until, if_present: IfPresent) -> Result<bool, InsertError> {
+    fn add_until(&self, hash: u64, until: Until, if_present: IfPresent) -> Result<bool, ExpiringInsertError> {
         self.table.add_until(self.layout(), self.item(hash), until, if_present)
     }
 
@@ -224,7 +225,11 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> ExpiringTable fo
         self.table.look_up_all::<ContainsLive>(hashes, answers);
     }
 
-    fn insert_until_batch(&self, hashes: Hashes<'_>, ends: Option<&BlockOfEnds>) -> Result<usize, InsertBatchError> {
+    fn insert_until_batch(
+        &self,
+        hashes: Hashes<'_>,
+        ends: Option<&BlockOfEnds>,
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>> {
         let insert =
             |table: &Table<L, G>, item, until| table.add_until(table.layout(), item, until, IfPresent::Add).map(|_| ());
         let Some(ends) = ends else {

@@ -47,7 +47,7 @@ pub struct FilterPlan {
     /// How many bytes a growable filter takes at its largest size. `None` for others.
     pub max_memory_usage: Option<usize>,
     /// The longest lifetime of an entry in ticks. `None` for filters without a clock, also below.
-    pub longest_lifetime: Option<u64>,
+    pub lifetime_in_ticks: Option<u64>,
     /// How long a tick is, if the builder was told so.
     pub resolution: Option<Duration>,
     /// What an expiring filter does when it is full.
@@ -73,7 +73,7 @@ impl FilterPlan {
             max_false_positive_rate: sizing::false_positive_rate(shape, buckets, 1.0),
             max_capacity: None,
             max_memory_usage: None,
-            longest_lifetime: None,
+            lifetime_in_ticks: None,
             resolution: None,
             when_full: None,
             first: layout,
@@ -87,7 +87,7 @@ impl FilterPlan {
     pub(crate) fn with_clock(self, clock: &Clock) -> Self {
         Self {
             memory_usage: self.memory_usage.saturating_add(size_of_val(clock)),
-            longest_lifetime: Some(clock.longest()),
+            lifetime_in_ticks: Some(clock.longest()),
             resolution: clock.resolution(),
             when_full: Some(clock.when_full()),
             ..self
@@ -98,7 +98,7 @@ impl FilterPlan {
     #[cfg(feature = "snapshot")]
     pub(crate) fn has_settings_of(&self, other: &Self) -> bool {
         let settings = |plan: &Self| {
-            (plan.filter, plan.first, plan.largest, plan.longest_lifetime, plan.resolution, plan.when_full)
+            (plan.filter, plan.first, plan.largest, plan.lifetime_in_ticks, plan.resolution, plan.when_full)
         };
         settings(self) == settings(other)
     }
@@ -139,7 +139,7 @@ impl fmt::Display for FilterPlan {
             Some(most) => write!(f, "{filter} for up to {most} keys (from {first} to {largest})")?,
             None => write!(f, "{filter} for {capacity} keys ({layout})")?,
         }
-        if let (Some(longest), Some(when_full)) = (self.longest_lifetime, self.when_full) {
+        if let (Some(longest), Some(when_full)) = (self.lifetime_in_ticks, self.when_full) {
             write!(f, ", lifetime {longest} ticks")?;
             if let Some(resolution) = self.resolution {
                 write!(f, " of {resolution:?}")?;

@@ -3,10 +3,11 @@
 //! An operation costs one indirect call, which the processor predicts. In return, the encoding and, in the shortest
 //! operations, all numbers of the layout are constants of the code (`table/face/dyn_table.rs`).
 
+use crate::error::memory::OutOfMemory;
 use core::cell::Cell;
 use core::fmt::Debug;
 
-use crate::error::insert::{InsertBatchError, InsertError};
+use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
 use crate::plan::batch::{BLOCK, Hashes};
 use crate::plan::sizing;
 use crate::table::counters::Counters;
@@ -37,7 +38,7 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     fn clear(&self);
     /// Begins a save, at this moment: see `table/image/save.rs`.
-    fn begin_save(&self) -> std::io::Result<SaveNumber>;
+    fn begin_save(&self) -> Result<SaveNumber, OutOfMemory>;
     /// Passes the image of the words at the moment of a save of this table to `chunk`, in order and a chunk at a
     /// time. Returns how many copies are in it.
     fn read_image(
@@ -56,7 +57,7 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     /// Ends a save of this table, complete or not.
     fn end_save(&self, save: SaveNumber);
     /// The sum of the digests of all copies at the moment of a save of this table.
-    fn digest(&self, save: SaveNumber) -> std::io::Result<u64>;
+    fn digest(&self, save: SaveNumber) -> Result<u64, OutOfMemory>;
     /// Adds all copies of a table that is alike: see `table/image/absorb.rs`.
     fn absorb(&self, image: &dyn Image) -> Absorbed;
     /// Stores the words of an image from this bucket on, in an empty table that no other thread has yet.
@@ -160,7 +161,7 @@ pub(crate) trait ExpiringTable: AnyTable {
     fn restart_clock(&self, tick: u64);
     fn contains_live(&self, hash: u64) -> bool;
     /// Whether the entry was added, or the key's entry was made to live that long.
-    fn add_until(&self, hash: u64, until: Until, if_present: IfPresent) -> Result<bool, InsertError>;
+    fn add_until(&self, hash: u64, until: Until, if_present: IfPresent) -> Result<bool, ExpiringInsertError>;
     fn remove_until(&self, hash: u64, expires_at: u64) -> bool;
     /// Removes the live entry that ends first.
     fn remove_first(&self, hash: u64) -> bool;
@@ -170,7 +171,11 @@ pub(crate) trait ExpiringTable: AnyTable {
     fn live_in(&self, ticks: u64) -> usize;
     fn contains_live_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
     /// `hashes` puts the ends that go with a block into `ends`. Without ends, all entries live as long as can be.
-    fn insert_until_batch(&self, hashes: Hashes<'_>, ends: Option<&BlockOfEnds>) -> Result<usize, InsertBatchError>;
+    fn insert_until_batch(
+        &self,
+        hashes: Hashes<'_>,
+        ends: Option<&BlockOfEnds>,
+    ) -> Result<usize, InsertBatchError<ExpiringInsertError>>;
     /// `hashes` puts the ends that go with a block into `ends`.
     fn remove_until_batch(&self, hashes: Hashes<'_>, ends: &BlockOfEnds, answers: &mut dyn FnMut(&[bool]));
     fn remove_first_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));

@@ -17,7 +17,7 @@
 
 use std::io;
 
-use crate::error::insert::InsertError;
+use crate::error::insert::{ExpiringInsertError, GrowableInsertError, InsertError};
 use crate::sync::Ordering;
 use crate::sync::fault::Fault;
 use crate::table::expiring::IfPresent;
@@ -42,7 +42,7 @@ pub(crate) trait Image {
 }
 
 /// How an attempt to take in another table ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Absorbed {
     /// How many copies were added.
     pub(crate) copies: u64,
@@ -51,12 +51,47 @@ pub(crate) struct Absorbed {
 }
 
 /// Why not all copies were added.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Stopped {
-    /// The memory in which words of the other table are set aside was refused.
+    /// The memory was refused in which words of the other table are set aside, or into which this one would have grown.
     OutOfMemory,
-    /// The next copy was refused.
-    Refused(InsertError),
+    /// There was no room for the next copy.
+    NoRoom(InsertError),
+    /// The table has its largest size.
+    MaxCapacity { len: usize, max_capacity: usize },
+    /// The table would go beyond its memory limit.
+    MemoryLimit { len: usize, needed: usize, limit: usize },
+    /// The clock was set back meanwhile, so that the next entry would live too long.
+    ClockSetBack,
+}
+
+impl From<InsertError> for Stopped {
+    fn from(error: InsertError) -> Self {
+        Self::NoRoom(error)
+    }
+}
+
+impl From<GrowableInsertError> for Stopped {
+    fn from(error: GrowableInsertError) -> Self {
+        match error {
+            GrowableInsertError::Full { len, capacity } => Self::NoRoom(InsertError::Full { len, capacity }),
+            GrowableInsertError::TooManyCopies { copies } => Self::NoRoom(InsertError::TooManyCopies { copies }),
+            GrowableInsertError::MaxCapacity { len, max_capacity } => Self::MaxCapacity { len, max_capacity },
+            GrowableInsertError::MemoryLimit { len, needed, limit } => Self::MemoryLimit { len, needed, limit },
+            GrowableInsertError::OutOfMemory { .. } => Self::OutOfMemory,
+        }
+    }
+}
+
+impl From<ExpiringInsertError> for Stopped {
+    fn from(error: ExpiringInsertError) -> Self {
+        match error {
+            ExpiringInsertError::Full { len, capacity } => Self::NoRoom(InsertError::Full { len, capacity }),
+            ExpiringInsertError::TooManyCopies { copies } => Self::NoRoom(InsertError::TooManyCopies { copies }),
+            // Both clocks were read before, and this one was not behind.
+            _ => Self::ClockSetBack,
+        }
+    }
 }
 
 /// Copies that found no room in the bucket that they have in the other table. Their other buckets are being
@@ -75,7 +110,7 @@ impl Rest {
 /// it has added, even if it stops.
 pub(crate) fn read(
     image: &dyn Image,
-    mut each: impl FnMut(usize, &[u64], &mut u64) -> Result<(), InsertError>,
+    mut each: impl FnMut(usize, &[u64], &mut u64) -> Result<(), Stopped>,
 ) -> Absorbed {
     let (mut start, mut copies, mut refused) = (0, 0, None);
     let result = image.read(&mut |words| {
@@ -86,7 +121,7 @@ pub(crate) fn read(
         start += words.len();
         Ok(())
     });
-    let stopped = result.err().map(|_| refused.map_or(Stopped::OutOfMemory, Stopped::Refused));
+    let stopped = result.err().map(|_| refused.unwrap_or(Stopped::OutOfMemory));
     Absorbed { copies, stopped }
 }
 
@@ -104,7 +139,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// Takes in a table of a filter.
     fn absorb_filter(&self, image: &dyn Image) -> Absorbed {
-        read(image, |start, words, copies| self.absorb_words(start, words, copies))
+        read(image, |start, words, copies| Ok(self.absorb_words(start, words, copies)?))
     }
 
     /// Takes in a table of a maplet.
@@ -135,7 +170,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                     let until = Until::Since { tick, ticks };
                     match self.add_until(self.layout(), item.with(self.layout, 0), until, IfPresent::Add) {
                         // This table has ended that tick early, so the entry goes like its own.
-                        Err(InsertError::Forgotten { .. }) => {
+                        Err(ExpiringInsertError::Evicted { .. }) => {
                             _ = clock.tallies.forgotten.fetch_add(1, Ordering::Relaxed)
                         }
                         added => *copies += u64::from(added?),
@@ -150,8 +185,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
         &self,
         start: usize,
         words: &[u64],
-        mut each: impl FnMut(Item) -> Result<(), InsertError>,
-    ) -> Result<(), InsertError> {
+        mut each: impl FnMut(Item) -> Result<(), Stopped>,
+    ) -> Result<(), Stopped> {
         (start..).zip(words).try_for_each(|(bucket, &word)| {
             self.layout.entries(Bucket(word)).try_for_each(|entry| each(self.item_in(bucket, entry)))
         })

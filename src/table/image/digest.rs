@@ -1,6 +1,6 @@
 //! CONCURRENT: the sum of the digests of all copies in the image of a table. `word/digest.rs` has the arithmetic.
 
-use std::io;
+use crate::error::memory::OutOfMemory;
 
 use crate::table::expiring::clock::Reading;
 use crate::table::image::save::SaveNumber;
@@ -15,8 +15,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// live at that moment count.
     ///
     /// # Errors
-    /// Of the kind `OutOfMemory`.
-    pub(in crate::table) fn digest(&self, save: SaveNumber) -> io::Result<u64> {
+    /// Fails if the memory for a word set aside was refused.
+    pub(in crate::table) fn digest(&self, save: SaveNumber) -> Result<u64, OutOfMemory> {
         let Some(clock) = self.clock() else {
             return self.sum_of_copies(save, |entry| Some(self.layout.payload_of(entry).into()));
         };
@@ -33,7 +33,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
 
     /// The sum over all copies for which `payload` returns what their payload means.
     #[inline(always)]
-    fn sum_of_copies(&self, save: SaveNumber, payload: impl Fn(Entry) -> Option<u64>) -> io::Result<u64> {
+    fn sum_of_copies(&self, save: SaveNumber, payload: impl Fn(Entry) -> Option<u64>) -> Result<u64, OutOfMemory> {
         let (mut bucket, mut sum) = (0, 0u64);
         self.read_image(save, &mut |words| {
             for &word in words {
@@ -46,7 +46,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
                 bucket += 1;
             }
             Ok(())
-        })?;
+        })
+        .map_err(|_| OutOfMemory::new())?;
         Ok(sum)
     }
 }

@@ -1,5 +1,6 @@
 //! Images of a filter's tables that belong together: what saves, digests and `absorb` read.
 
+use crate::error::memory::OutOfMemory;
 use std::io;
 
 use crate::error::kind::FilterKind;
@@ -14,7 +15,7 @@ use crate::word::ring::Moment;
 /// The cores of filters of which images can be taken.
 pub(crate) trait Imaged {
     /// Begins a save of each table, at this moment.
-    fn begin_save(&self) -> io::Result<Images<'_>>;
+    fn begin_save(&self) -> Result<Images<'_>, OutOfMemory>;
 
     /// Stores the words of an image from this bucket on, in an empty core that no other thread has yet.
     #[cfg(feature = "snapshot")]
@@ -37,7 +38,7 @@ pub(crate) struct TableImage<'a> {
 
 impl<'a> TableImage<'a> {
     /// Begins a save of the table, at this moment.
-    pub(crate) fn begin(table: &'a dyn AnyTable) -> io::Result<Self> {
+    pub(crate) fn begin(table: &'a dyn AnyTable) -> Result<Self, OutOfMemory> {
         Ok(Self { table, save: table.begin_save()? })
     }
 
@@ -62,7 +63,7 @@ impl<'a> TableImage<'a> {
     }
 
     /// The sum of the digests of all copies.
-    fn digest(&self) -> io::Result<u64> {
+    fn digest(&self) -> Result<u64, OutOfMemory> {
         self.table().digest(self.save)
     }
 }
@@ -89,9 +90,9 @@ impl Image for TableImage<'_> {
 
 impl<'a> Images<'a> {
     /// Begins a save of each of the tables, in this order.
-    pub(crate) fn new(tables: impl ExactSizeIterator<Item = &'a dyn AnyTable>) -> io::Result<Self> {
+    pub(crate) fn new(tables: impl ExactSizeIterator<Item = &'a dyn AnyTable>) -> Result<Self, OutOfMemory> {
         let mut images = Vec::new();
-        images.try_reserve_exact(tables.len())?;
+        images.try_reserve_exact(tables.len()).map_err(|_| OutOfMemory::new())?;
         for table in tables {
             images.push(TableImage::begin(table)?);
         }
@@ -99,18 +100,20 @@ impl<'a> Images<'a> {
     }
 
     /// The digest, at the moment of the save, of a filter of this kind with this probe.
-    pub(crate) fn digest(&self, kind: FilterKind, probe: u64) -> io::Result<u64> {
+    pub(crate) fn digest(&self, kind: FilterKind, probe: u64) -> Result<u64, OutOfMemory> {
         let numbers = self.tables.last().expect("a filter has a table").table().of_classes();
         let kind = u64::from(kind.number());
         let digest = [kind].into_iter().chain(numbers).chain([probe]).fold(0, digest::with);
-        let sum =
-            self.tables.iter().try_fold(0, |sum: u64, table| Ok::<_, io::Error>(sum.wrapping_add(table.digest()?)))?;
+        let sum = self
+            .tables
+            .iter()
+            .try_fold(0, |sum: u64, table| Ok::<_, OutOfMemory>(sum.wrapping_add(table.digest()?)))?;
         Ok(digest::with(digest, sum))
     }
 }
 
 impl<C: OneTable> Imaged for C {
-    fn begin_save(&self) -> io::Result<Images<'_>> {
+    fn begin_save(&self) -> Result<Images<'_>, OutOfMemory> {
         Images::new([self.table()].into_iter())
     }
 

@@ -1,6 +1,7 @@
 //! CONCURRENT: how the image of a table is read, and how a table gets one. `table/image/save.rs` has the
 //! reasoning.
 
+use crate::error::memory::OutOfMemory;
 use std::io;
 
 #[cfg(feature = "snapshot")]
@@ -17,8 +18,8 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// Begins a save: the image will be that of this moment. It waits only for threads that hold a stripe's lock.
     ///
     /// # Errors
-    /// Of the kind `OutOfMemory`.
-    pub(crate) fn begin_save(&self) -> io::Result<SaveNumber> {
+    /// Fails if the memory is refused.
+    pub(crate) fn begin_save(&self) -> Result<SaveNumber, OutOfMemory> {
         let set_aside = SetAside::new(self.words.len())?;
         if fault::injected(Fault::SaveLocksInTurn) {
             let save = self.saving().begin(set_aside)?;

@@ -81,8 +81,7 @@
 //! its chunk is written. So the memory grows with what is changed, not with the table. If that memory is refused, the
 //! save fails and the operation goes on.
 
-use std::io;
-
+use crate::error::memory::OutOfMemory;
 use crate::machine::memory::boxed_slice;
 use crate::sync::fault::{self, Fault};
 use crate::sync::{AtomicU64, Mutex, Ordering};
@@ -123,8 +122,8 @@ pub(crate) struct SetAside {
 
 impl SetAside {
     /// No words yet, for a table of this many buckets.
-    pub(crate) fn new(buckets: usize) -> io::Result<Self> {
-        let chunks = boxed_slice(buckets.div_ceil(CHUNK), Vec::new).ok_or_else(out_of_memory)?;
+    pub(crate) fn new(buckets: usize) -> Result<Self, OutOfMemory> {
+        let chunks = boxed_slice(buckets.div_ceil(CHUNK), Vec::new).ok_or_else(OutOfMemory::new)?;
         Ok(Self { save: 0, buckets, passed: 0, chunks, refused: false, reading: None })
     }
 
@@ -180,12 +179,12 @@ impl Saving {
     }
 
     /// Begins a save, at this moment. The caller holds the locks of all stripes.
-    pub(crate) fn begin(&self, set_aside: SetAside) -> io::Result<SaveNumber> {
+    pub(crate) fn begin(&self, set_aside: SetAside) -> Result<SaveNumber, OutOfMemory> {
         let mut saves = self.saves.lock();
         // No other save that is running has this number.
         let save = saves.iter().map(|running| running.save + 1).max().unwrap_or(0);
         if saves.try_reserve(1).is_err() {
-            return Err(out_of_memory());
+            return Err(OutOfMemory::new());
         }
         saves.push(SetAside { save, ..set_aside });
         self.running.fetch_add(1, Ordering::Relaxed);
@@ -203,12 +202,12 @@ impl Saving {
     }
 
     /// Passes the chunk from this bucket on and returns what was set aside of it.
-    pub(crate) fn pass(&self, save: SaveNumber, start: usize) -> io::Result<Vec<(usize, Bucket)>> {
+    pub(crate) fn pass(&self, save: SaveNumber, start: usize) -> Result<Vec<(usize, Bucket)>, OutOfMemory> {
         let mut saves = self.saves.lock();
         let running = running(&mut saves, save);
         if running.refused {
             drop(saves);
-            return Err(out_of_memory());
+            return Err(OutOfMemory::new());
         }
         running.passed = start + CHUNK;
         Ok(std::mem::take(&mut running.chunks[start / CHUNK]))
@@ -239,10 +238,4 @@ impl SaveNumber {
 
 fn running(saves: &mut [SetAside], save: SaveNumber) -> &mut SetAside {
     saves.iter_mut().find(|running| running.save == save.0).expect("a running save is in the list")
-}
-
-fn out_of_memory() -> io::Error {
-    let message = "no memory to keep the buckets that change during the save; save again, with more \
-                   memory, a faster writer or fewer changes";
-    io::Error::new(io::ErrorKind::OutOfMemory, message)
 }

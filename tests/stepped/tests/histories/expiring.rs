@@ -1,7 +1,7 @@
 //! Histories of a table whose entries expire: a multiset of pairs of a class and an end, with a clock.
 
 use ccf_steps::model::{AnyLayout, Key, SmallestOfValues, Table, UsualOfValues};
-use ccf_steps::{Advance, InsertError, WhenFull};
+use ccf_steps::{Advance, ExpiringInsertError, WhenFull};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -27,11 +27,11 @@ struct State {
 }
 
 /// What a thread asked about a class of keys, mostly with an end, and the answer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Answer {
-    Insert(u64, Result<bool, InsertError>),
-    InsertIfAbsent(u64, Result<bool, InsertError>),
-    KeepUntil(u64, Result<bool, InsertError>),
+    Insert(u64, Result<bool, ExpiringInsertError>),
+    InsertIfAbsent(u64, Result<bool, ExpiringInsertError>),
+    KeepUntil(u64, Result<bool, ExpiringInsertError>),
     Contains(bool),
     Remove(u64, bool),
     /// Without an end.
@@ -42,7 +42,7 @@ enum Answer {
 }
 
 /// What happened, as the checker sees it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Operation {
     /// The table was filled.
     Given(State),
@@ -65,7 +65,7 @@ impl Specification for Multiset {
 
     fn apply(operation: &Operation, &before: &State) -> (bool, State) {
         let mut after = before;
-        let (room, longest, class, answer) = match *operation {
+        let (room, longest, class, answer) = match operation.clone() {
             Operation::Given(state) => return (true, state),
             Operation::Saved(saved) => return (saved == State { ahead: 0, ..before }, before),
             Operation::AdvanceTo(tick, answer) => {
@@ -107,12 +107,19 @@ impl Specification for Multiset {
             ticks.is_some() && !gone(end)
         };
         let refusal_is_due = |end: u64, error| match error {
-            InsertError::LifetimeTooLong { now, .. } => ticks(end).is_none() && now == before.now,
-            InsertError::Forgotten { expires_at, up_to, .. } => {
+            ExpiringInsertError::LifetimeTooLong { now, .. } => ticks(end).is_none() && now == before.now,
+            ExpiringInsertError::Evicted { expires_at, up_to, .. } => {
                 gone(end) && (expires_at, up_to) == (end, before.now + before.ahead)
             }
             // A dead entry needs no room.
-            error => matches!(ticks(end), Some(1..)) && room.refuses(class, copies, error),
+            error => {
+                let reported = match error {
+                    ExpiringInsertError::Full { .. } => None,
+                    ExpiringInsertError::TooManyCopies { copies, .. } => Some(copies),
+                    _ => return false,
+                };
+                matches!(ticks(end), Some(1..)) && room.refuses(class, copies, reported)
+            }
         };
         let holds = match answer {
             Answer::Insert(end, Ok(kept)) => add(left, end) && kept == (ticks(end) > Some(0)),
@@ -120,7 +127,7 @@ impl Specification for Multiset {
             Answer::InsertIfAbsent(end, Ok(true)) => !is_in && add(left, end) && ticks(end) > Some(0),
             Answer::InsertIfAbsent(end, Ok(false)) => ticks(end).is_some_and(|ticks| is_in || ticks == 0),
             Answer::InsertIfAbsent(end, Err(error)) => match error {
-                InsertError::LifetimeTooLong { .. } => refusal_is_due(end, error),
+                ExpiringInsertError::LifetimeTooLong { .. } => refusal_is_due(end, error),
                 _ => !is_in && refusal_is_due(end, error),
             },
             Answer::KeepUntil(end, Ok(kept)) => match (ticks(end), left.iter().rposition(|&copies| copies > 0)) {
@@ -136,7 +143,7 @@ impl Specification for Multiset {
                 (None, _) => false,
             },
             Answer::KeepUntil(end, Err(error)) => match error {
-                InsertError::LifetimeTooLong { .. } => refusal_is_due(end, error),
+                ExpiringInsertError::LifetimeTooLong { .. } => refusal_is_due(end, error),
                 _ => !is_in && refusal_is_due(end, error),
             },
             Answer::Forget(end, answer) => {

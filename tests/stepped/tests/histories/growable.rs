@@ -2,7 +2,7 @@
 //!
 //! Each thread removes whatever it likes.
 
-use ccf_steps::InsertError;
+use ccf_steps::GrowableInsertError;
 use ccf_steps::model::{Growable, GrowableKey};
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
@@ -21,12 +21,12 @@ const SLOTS_OF_PAIR: usize = 4;
 type Copies = [u8; KEYS];
 
 /// What a thread asked about a key, and the answer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Operation {
     /// The filter was filled.
     Given(Copies),
-    Insert(usize, Result<(), InsertError>),
-    InsertIfAbsent(usize, Result<bool, InsertError>),
+    Insert(usize, Result<(), GrowableInsertError>),
+    InsertIfAbsent(usize, Result<bool, GrowableInsertError>),
     Contains(usize, bool),
     Remove(usize, bool),
     Count(usize, usize),
@@ -56,11 +56,11 @@ impl Specification for Multiset {
         let all: usize = before.iter().copied().map(usize::from).sum();
         // Every slot of a pair of buckets is taken, by copies of this class or of any.
         let refusal_is_due = |key, error| match error {
-            InsertError::TooManyCopies { .. } => usize::from(before[key]) >= SLOTS_OF_PAIR,
-            InsertError::Full { .. } | InsertError::MaxCapacity { .. } => all >= SLOTS_OF_PAIR,
+            GrowableInsertError::TooManyCopies { .. } => usize::from(before[key]) >= SLOTS_OF_PAIR,
+            GrowableInsertError::Full { .. } | GrowableInsertError::MaxCapacity { .. } => all >= SLOTS_OF_PAIR,
             _ => false,
         };
-        match *operation {
+        match operation.clone() {
             Operation::Given(copies) => (true, copies),
             Operation::Insert(key, Ok(())) | Operation::InsertIfAbsent(key, Ok(true)) => {
                 more[key] += 1;
@@ -233,7 +233,7 @@ impl World for Growing {
     fn complete(&self, events: &mut Vec<Event<Operation>>) -> bool {
         let all = events.clone();
         for event in events {
-            let during = *event;
+            let during = event.clone();
             let Operation::Saved { key, under_way, .. } = &mut event.operation else { continue };
             *under_way = all.iter().any(|other| match other.operation {
                 Operation::Insert(inserted, Ok(())) | Operation::InsertIfAbsent(inserted, Ok(true)) => {

@@ -14,7 +14,7 @@ use todc_utils::specifications::Specification;
 use crate::common::{Job, job, on_real_threads, on_shuttle_threads, scaled, under_schedules};
 
 /// An operation that has ended: what it was, when it was called, and when it answered.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Event<O> {
     pub(crate) called: usize,
     pub(crate) answered: usize,
@@ -76,7 +76,7 @@ impl<O> Diary<O> {
 /// An initial filter, and what each thread asks it.
 pub(crate) trait World: Send + Sync + 'static {
     /// A question and its answer.
-    type Operation: Copy + Debug + Send + 'static;
+    type Operation: Clone + Debug + Send + 'static;
     /// The specification of the filter.
     type Specification: Specification<Operation = Self::Operation>;
     type Question: Copy + Send + 'static;
@@ -130,10 +130,10 @@ fn play<W: World>(world: Arc<W>, run: impl FnOnce(Vec<Job>)) -> Result<(), Strin
 
     let given = world.given();
     // Each operation is a process of its own, so the operations of one batch may take effect in any order.
-    let mut times = vec![(0, 0, Action::Call(given)), (0, 0, Action::Response(given))];
-    for (nth, &Event { called, answered, operation }) in events.iter().enumerate() {
-        times.push((called, nth + 1, Action::Call(operation)));
-        times.push((answered, nth + 1, Action::Response(operation)));
+    let mut times = vec![(0, 0, Action::Call(given.clone())), (0, 0, Action::Response(given.clone()))];
+    for (nth, Event { called, answered, operation }) in events.iter().enumerate() {
+        times.push((*called, nth + 1, Action::Call(operation.clone())));
+        times.push((*answered, nth + 1, Action::Response(operation.clone())));
     }
     times.sort_by_key(|&(time, ..)| time);
     let history = times.iter().map(|(_, process, action)| (*process, action.clone())).collect();

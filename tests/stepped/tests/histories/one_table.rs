@@ -8,10 +8,10 @@ use rand::{Rng, SeedableRng};
 use todc_utils::specifications::Specification;
 
 use crate::history::{Diary, Event, World, histories_of, must_hold, without};
-use crate::room::{CLASSES, Copies, Room, check_last_counts};
+use crate::room::{CLASSES, Copies, Room, check_last_counts, reported};
 
 /// What a thread asked about a class of keys, and the answer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Answer {
     Insert(Result<(), InsertError>),
     InsertIfAbsent(Result<bool, InsertError>),
@@ -21,7 +21,7 @@ enum Answer {
 }
 
 /// What happened, as the checker sees it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Operation {
     /// The table was filled.
     Given(Copies),
@@ -46,7 +46,7 @@ impl Specification for Multiset {
     }
 
     fn apply(operation: &Operation, &before: &Copies) -> (bool, Copies) {
-        let (room, class, answer) = match *operation {
+        let (room, class, answer) = match operation.clone() {
             Operation::Given(copies) => return (true, copies),
             Operation::Saved { copies, under_way } => {
                 let mut classes = before.iter().zip(copies).zip(under_way);
@@ -59,7 +59,7 @@ impl Specification for Multiset {
         let (mut more, mut less) = (before, before);
         more[class] += 1;
         less[class] = less[class].saturating_sub(1);
-        let refusal_is_due = |error| room.refuses(class, before, error);
+        let refusal_is_due = |error| room.refuses(class, before, reported(error));
         match answer {
             Answer::Insert(Ok(())) => (true, more),
             Answer::Insert(Err(error)) => (refusal_is_due(error), before),
@@ -192,7 +192,7 @@ impl<L: AnyLayout + 'static> World for OneTable<L> {
     fn complete(&self, events: &mut Vec<Event<Operation>>) -> bool {
         let all = events.clone();
         for event in events {
-            let during = *event;
+            let during = event.clone();
             let Operation::Saved { under_way, .. } = &mut event.operation else { continue };
             for other in all.iter().filter(|other| other.overlaps(&during)) {
                 if let Operation::Asked(_, class, Answer::Insert(Ok(())) | Answer::InsertIfAbsent(Ok(true))) =
@@ -206,7 +206,7 @@ impl<L: AnyLayout + 'static> World for OneTable<L> {
     }
 
     fn audit(&self, events: &[Event<Operation>]) -> Result<(), String> {
-        check_last_counts(&self.table, events, CLASSES, |operation| match *operation {
+        check_last_counts(&self.table, events, CLASSES, |operation| match operation.clone() {
             Operation::Asked(_, _, Answer::Count(count)) => Some(count),
             _ => None,
         })

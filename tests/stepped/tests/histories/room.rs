@@ -56,16 +56,12 @@ impl Room {
         self.slots_of_bucket * self.buckets
     }
 
-    /// Whether an insert of a copy of the class may be refused with this error while these copies are in.
-    pub(crate) fn refuses(&self, class: usize, copies: Copies, error: InsertError) -> bool {
+    /// Whether an insert of a copy of the class may be refused while these copies are in: as full, or because the class has
+    /// as many copies as reported.
+    pub(crate) fn refuses(&self, class: usize, copies: Copies, reported: Option<usize>) -> bool {
         let mut more = copies;
         more[class] += 1;
-        let error_is_due = match error {
-            InsertError::Full { .. } => true,
-            InsertError::TooManyCopies { copies: reported, .. } => reported == usize::from(copies[class]),
-            _ => false,
-        };
-        error_is_due && !self.fits(more)
+        reported.is_none_or(|reported| reported == usize::from(copies[class])) && !self.fits(more)
     }
 
     /// Whether all classes have the same two buckets.
@@ -107,4 +103,9 @@ pub(crate) fn check_last_counts<L: AnyLayout, O>(
         return Err(format!("{held} copies, {} in the buckets, len {}", table.scan(), table.len()));
     }
     Ok(())
+}
+
+/// How many copies a refusal reports; `None` if it says that the table is full.
+pub(crate) fn reported(error: InsertError) -> Option<usize> {
+    if let InsertError::TooManyCopies { copies, .. } = error { Some(copies) } else { None }
 }

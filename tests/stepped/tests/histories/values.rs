@@ -8,7 +8,7 @@ use rand::{Rng, SeedableRng};
 use todc_utils::specifications::Specification;
 
 use crate::history::{Diary, Event, World, histories_of, must_hold, without};
-use crate::room::{CLASSES, Room, check_last_counts};
+use crate::room::{CLASSES, Room, check_last_counts, reported};
 
 /// How many values there are.
 const VALUES: usize = 4;
@@ -17,7 +17,7 @@ const VALUES: usize = 4;
 type Pairs = [[u8; VALUES]; CLASSES];
 
 /// What a thread asked about a class of keys, with which value, and the answer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Answer {
     Insert(usize, Result<(), InsertError>),
     InsertIfAbsent(usize, Result<Values, InsertError>),
@@ -31,17 +31,17 @@ enum Answer {
 
 impl Answer {
     /// The value that was added.
-    fn added(self) -> Option<usize> {
+    fn added(&self) -> Option<usize> {
         match self {
-            Answer::Insert(value, Ok(())) => Some(value),
-            Answer::InsertIfAbsent(value, Ok(told)) if told.is_empty() => Some(value),
+            Answer::Insert(value, Ok(())) => Some(*value),
+            Answer::InsertIfAbsent(value, Ok(told)) if told.is_empty() => Some(*value),
             _ => None,
         }
     }
 }
 
 /// What happened, as the checker sees it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 enum Operation {
     /// The table was filled.
     Given(Pairs),
@@ -66,7 +66,7 @@ impl Specification for Multiset {
     }
 
     fn apply(operation: &Operation, &before: &Pairs) -> (bool, Pairs) {
-        let (room, class, answer) = match *operation {
+        let (room, class, answer) = match operation.clone() {
             Operation::Given(pairs) => return (true, pairs),
             Operation::Saved { pairs, under_way } => {
                 let all = before.as_flattened().iter().zip(pairs.as_flattened()).zip(under_way.as_flattened());
@@ -79,7 +79,7 @@ impl Specification for Multiset {
         let is_in = copies[class] > 0;
         let has = |value: usize| before[class][value] > 0;
         let has_just = |values: Values| (0..VALUES).filter(|&value| has(value)).eq(values.iter().map(usize::from));
-        let refusal_is_due = |error| room.refuses(class, copies, error);
+        let refusal_is_due = |error| room.refuses(class, copies, reported(error));
         let mut after = before;
         let values = &mut after[class];
         let holds = match answer {
@@ -260,13 +260,13 @@ impl<L: AnyLayout + 'static> World for TableOfValues<L> {
     fn complete(&self, events: &mut Vec<Event<Operation>>) -> bool {
         let all = events.clone();
         for event in events {
-            let during = *event;
+            let during = event.clone();
             let Operation::Saved { under_way, .. } = &mut event.operation else { continue };
             for other in all.iter().filter(|other| other.overlaps(&during)) {
-                if let Operation::Asked(_, class, answer) = other.operation
+                if let Operation::Asked(_, class, answer) = &other.operation
                     && let Some(value) = answer.added()
                 {
-                    under_way[class][value] += 1;
+                    under_way[*class][value] += 1;
                 }
             }
         }
@@ -274,7 +274,7 @@ impl<L: AnyLayout + 'static> World for TableOfValues<L> {
     }
 
     fn audit(&self, events: &[Event<Operation>]) -> Result<(), String> {
-        check_last_counts(&self.table, events, CLASSES * VALUES, |operation| match *operation {
+        check_last_counts(&self.table, events, CLASSES * VALUES, |operation| match operation.clone() {
             Operation::Asked(_, _, Answer::Count(_, count)) => Some(count),
             _ => None,
         })

@@ -1,0 +1,38 @@
+//! Memory that was refused while the filter stays as it is.
+
+use core::error::Error;
+use core::fmt;
+use std::io;
+
+/// The memory for a point-in-time view of a filter was refused, so it could not be saved or digested. The filter is as it
+/// was before, and works on.
+///
+/// A view needs some memory at its beginning, and 16 to 64 bytes for each bucket that other threads change while it is
+/// read. So try again with fewer changes, or more memory. In a function that returns an [`io::Error`], `?` makes it one of
+/// the kind [`OutOfMemory`](io::ErrorKind::OutOfMemory).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OutOfMemory {}
+
+impl OutOfMemory {
+    pub(crate) fn new() -> Self {
+        Self {}
+    }
+}
+
+impl fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "no memory to keep the buckets that change while the filter is saved or digested; try again, with more memory, \
+             fewer changes or a faster writer of the save",
+        )
+    }
+}
+
+impl Error for OutOfMemory {}
+
+impl From<OutOfMemory> for io::Error {
+    fn from(error: OutOfMemory) -> Self {
+        Self::new(io::ErrorKind::OutOfMemory, error)
+    }
+}

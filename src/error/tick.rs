@@ -1,0 +1,51 @@
+//! Why a time could not be turned into a tick, or back.
+
+use core::error::Error;
+use core::fmt;
+use core::time::Duration;
+
+use crate::error::insert::{clock_not_set, resolution_unknown};
+
+/// Why an [`ExpiringCuckooFilter`](crate::ExpiringCuckooFilter) could not turn a time or a duration into ticks of its clock,
+/// or ticks into a duration.
+///
+/// ```
+/// use std::time::SystemTime;
+/// use concurrent_cuckoo_filter::{ExpiringCuckooFilter, TickError};
+///
+/// let filter = ExpiringCuckooFilter::<str>::builder().capacity(100).lifetime_in_ticks(15).build()?;
+/// assert_eq!(filter.tick_at(SystemTime::now()), Err(TickError::ResolutionUnknown));
+/// # Ok::<(), concurrent_cuckoo_filter::BuildError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TickError {
+    /// The clock of the filter is not set.
+    ///
+    /// Call [`advance_to`](crate::ExpiringCuckooFilter::advance_to) first.
+    ClockNotSet,
+    /// The filter was built [by ticks](crate::ExpiringBuilder::lifetime_in_ticks), so it does not know how long a tick is.
+    ///
+    /// Use ticks, or build the filter with a [`lifetime`](crate::ExpiringBuilder::lifetime).
+    ResolutionUnknown,
+    /// The time is before 1970, when tick 0 begins. So the system's clock is probably not set.
+    #[non_exhaustive]
+    BeforeEpoch {
+        /// How long before.
+        by: Duration,
+    },
+}
+
+impl fmt::Display for TickError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ClockNotSet => clock_not_set(f),
+            Self::ResolutionUnknown => resolution_unknown(f),
+            Self::BeforeEpoch { by } => {
+                write!(f, "the time is {by:?} before 1970, when tick 0 begins; check the system's clock")
+            }
+        }
+    }
+}
+
+impl Error for TickError {}
