@@ -81,9 +81,12 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | `snapshot` | `save` and `load`, to and from readers, writers and files; `View`, for a snapshot that is not loaded |
+//! | `snapshot` | `save`, `load` and their variants, to and from readers, writers and files; `SnapshotInfo`; `View`, for a snapshot that is not loaded |
 //! | `stable-hash` | `StableHashBuilder`, a keyed hasher (SipHash-1-3) with the same output everywhere |
 //! | `serde` | filters serialize as snapshots; so does `Stats` |
+//!
+//! Where a feature is off, the compiler says of its methods only that they are "not found". Each of them names its
+//! feature in this documentation.
 //!
 //! # Guide
 //!

@@ -18,7 +18,7 @@ type Fixed = BuildHasherDefault<FxHasher>;
 type Expiring = ExpiringCuckooFilter<u64, Fixed>;
 
 /// How many saves there are, at least.
-const SAVES: u64 = 20_000;
+const SAVES: u64 = 60_000;
 
 /// Each entry dies at the next tick. If the clock of a snapshot were later than its image, entries that are dead by
 /// then and were swept would live for another round of the ring.

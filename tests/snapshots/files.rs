@@ -261,9 +261,11 @@ fn who_could_not_read_the_old_file_cannot_read_the_new_one() {
     if fs::metadata(&path).unwrap().uid() != 0 {
         return;
     }
-    // In a place where everybody may read it.
+    // In a place where everybody may read it. Another process copies it: as long as any process has it open for writing,
+    // it does not run, and what this process has open, the child that another test forks has too.
     let copy = program.0.join("snapshots");
-    fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&copy).status();
+    assert!(copied.unwrap().success());
     fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o777)).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o664)).unwrap();
     let child = Command::new(copy)

@@ -52,13 +52,12 @@ pub fn bound(preemptions: usize, for_the_gate: bool) -> Option<usize> {
 pub fn explore<Shared: Send + Sync + 'static>(
     minimum: usize,
     preemptions: Option<usize>,
-    model: impl Fn() -> (Arc<Shared>, Vec<Role<Shared>>, Role<Shared>) + Send + Sync + 'static,
+    model: fn() -> (Arc<Shared>, Vec<Role<Shared>>, Role<Shared>),
 ) {
-    let model = Arc::new(model);
     let start = Instant::now();
     let counts = [false, true].map(|opposite| {
         let executions = Arc::new(AtomicUsize::new(0));
-        let (model, counter) = (Arc::clone(&model), Arc::clone(&executions));
+        let counter = Arc::clone(&executions);
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = preemptions;
         builder.max_branches = 5000;

@@ -7,8 +7,8 @@
 use std::cell::RefCell;
 use std::hint::spin_loop;
 use std::rc::Rc;
-use std::sync::Barrier;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 use ccf_steps::model::{Fault, Step, before_each_step, inject};
@@ -76,15 +76,23 @@ pub fn on_shuttle_threads(jobs: Vec<Job>) {
 ///
 /// Uniform random walks are uniform over all schedules. A random scheduler favours schedules that switch threads
 /// often. PCT (probabilistic concurrency testing) favours those that switch at few places, but for a long time.
-pub fn under_schedules(seed: u64, schedules: usize, model: impl Fn() + Send + Sync + Clone + 'static) {
-    fn run(scheduler: impl Scheduler + 'static, model: impl Fn() + Send + Sync + 'static) {
+pub fn under_schedules(seed: u64, schedules: usize, model: impl Fn() + Send + Sync + 'static) {
+    under_each_kind(seed, schedules, Arc::new(model));
+}
+
+/// It takes any model: shuttle is compiled once for it, and not again for each model, which would take half a minute.
+fn under_each_kind(seed: u64, schedules: usize, model: Arc<dyn Fn() + Send + Sync>) {
+    let kinds: [Box<dyn Scheduler + Send>; 3] = [
+        Box::new(UrwRandomScheduler::new_from_seed(seed, schedules)),
+        Box::new(RandomScheduler::new_from_seed(seed, schedules)),
+        Box::new(PctScheduler::new_from_seed(seed, 4, schedules)),
+    ];
+    for scheduler in kinds {
         let mut config = Config::new();
         // A search for a path keeps its queue on the stack.
         config.stack_size = 1 << 18;
         config.failure_persistence = FailurePersistence::None;
-        Runner::new(scheduler, config).run(model);
+        let model = Arc::clone(&model);
+        Runner::new(scheduler, config).run(move || model());
     }
-    run(UrwRandomScheduler::new_from_seed(seed, schedules), model.clone());
-    run(RandomScheduler::new_from_seed(seed, schedules), model.clone());
-    run(PctScheduler::new_from_seed(seed, 4, schedules), model);
 }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use ccf_steps::model::{Fault, Growable, GrowableKey};
 
-use crate::{Act, Stop, waits};
+use crate::frozen::{Act, Stop, waits};
 
 /// A filter of four buckets of two slots. With two buckets, each key has both.
 struct Scene {

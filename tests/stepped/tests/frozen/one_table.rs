@@ -5,7 +5,7 @@ use std::cell::Cell;
 use ccf_steps::WhenFull;
 use ccf_steps::model::{Fault, Key, SmallestOfValues, Table};
 
-use crate::{Act, Stop, waits};
+use crate::frozen::{Act, Stop, waits};
 
 const BUCKETS: usize = 4;
 

@@ -8,8 +8,8 @@ use rand::{Rng, SeedableRng};
 use todc_utils::specifications::Specification;
 
 use crate::common::scaled;
-use crate::history::{Diary, Event, World, histories_of, must_hold, on_real, without};
-use crate::room::{CLASSES, Room};
+use crate::histories::history::{Diary, Event, World, histories_of, must_hold, on_real, without};
+use crate::histories::room::{CLASSES, Room};
 
 /// The longest lifetime is less than this.
 const TICKS: usize = 4;

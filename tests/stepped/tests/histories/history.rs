@@ -207,11 +207,13 @@ pub(crate) fn must_hold(histories: Check, seeds: usize) {
 macro_rules! histories_of {
     ($($World:ty),+) => {
         fn real_threads(seeds: std::ops::Range<u64>, faults: &[ccf_steps::model::Fault]) -> Result<(), String> {
-            $crate::history::by_turns(seeds, faults, &[$($crate::history::on_real::<$World>),+])
+            use $crate::histories::history::{by_turns, on_real};
+            by_turns(seeds, faults, &[$(on_real::<$World>),+])
         }
 
         fn random_schedules(seeds: std::ops::Range<u64>, faults: &[ccf_steps::model::Fault]) -> Result<(), String> {
-            $crate::history::by_turns(seeds, faults, &[$($crate::history::under_shuttle::<$World>),+])
+            use $crate::histories::history::{by_turns, under_shuttle};
+            by_turns(seeds, faults, &[$(under_shuttle::<$World>),+])
         }
     };
 }

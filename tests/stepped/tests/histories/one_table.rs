@@ -7,8 +7,8 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use todc_utils::specifications::Specification;
 
-use crate::history::{Diary, Event, World, histories_of, must_hold, without};
-use crate::room::{CLASSES, Copies, Room, check_last_counts, reported};
+use crate::histories::history::{Diary, Event, World, histories_of, must_hold, without};
+use crate::histories::room::{CLASSES, Copies, Room, check_last_counts, reported};
 
 /// What a thread asked about a class of keys, and the answer.
 #[derive(Clone, Debug)]

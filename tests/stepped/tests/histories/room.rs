@@ -6,7 +6,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 use rand::seq::IndexedRandom;
 
-use crate::history::Event;
+use crate::histories::history::Event;
 
 /// The most classes of keys that a world has.
 pub(crate) const CLASSES: usize = 8;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ccf_steps::model::{Key, Table};
 
-use crate::scene::{A, B, C, D, Scene, scene};
+use crate::schedules::scene::{A, B, C, D, Scene, scene};
 
 /// Second copies of a key come and go, and so move its only other copy back and forth, while a thread looks for it.
 fn twins_come_and_go() -> Scene {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ccf_steps::model::{Key, Table};
 
-use crate::scene::{A, B, C, D, Scene, scene};
+use crate::schedules::scene::{A, B, C, D, Scene, scene};
 
 /// A table without a free slot, whose keys can be placed in many ways. Each of four threads takes one key out and
 /// puts it back. This must succeed, because all keys fitted together before.

@@ -2,7 +2,7 @@
 
 use ccf_steps::model::{Key, Table, Usual};
 
-use crate::scene::{A, B, D, E, Scene, chain, scene};
+use crate::schedules::scene::{A, B, D, E, Scene, chain, scene};
 
 /// An insert moves three items, one after the other. Meanwhile two threads look for them, and another insert needs
 /// the same path.

@@ -2,7 +2,7 @@
 
 use ccf_steps::model::{Key, Table};
 
-use crate::scene::{A, B, C, Scene, scene};
+use crate::schedules::scene::{A, B, C, Scene, scene};
 
 /// A save while three items are relocated back and forth over the same three buckets, and one is removed and added
 /// again. The items that stay are in the image once. The other is in it at most twice, by its old copy and its new

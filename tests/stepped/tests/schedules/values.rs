@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use ccf_steps::Values;
 use ccf_steps::model::{Key, SmallestOfValues, Table};
 
-use crate::scene::{A, B, Scene, scene};
+use crate::schedules::scene::{A, B, Scene, scene};
 
 /// The `nth` class whose pair is the buckets `A` and `B`, with a value.
 fn key(nth: usize, value: u16) -> Key {

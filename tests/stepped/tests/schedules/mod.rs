@@ -11,11 +11,9 @@
 //! - `scene`: what a scene is, and how it runs.
 //!
 //! As with loom's models, each scene has its controls: with a step of the protocol left out, it must fail with the
-//! violation that it is about. `CCF_SCHEDULES=100 cargo test --release -p stepped-tests --test schedules` runs 100
-//! times as many schedules.
+//! violation that it is about. `CCF_SCHEDULES=100 cargo test --release -p stepped-tests schedules::` runs 100 times
+//! as many schedules.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod copies;
 mod full_tables;
 mod paths;

@@ -17,11 +17,9 @@
 //!
 //! Each key of a batch counts as an operation. A save counts as an operation at the moment at which it begins.
 //!
-//! `CCF_HISTORIES=1000 cargo test --release -p stepped-tests --test histories` checks 1,000 times as many
+//! `CCF_HISTORIES=1000 cargo test --release -p stepped-tests histories::` checks 1,000 times as many
 //! histories.
 
-#[path = "../common/mod.rs"]
-mod common;
 mod expiring;
 mod growable;
 mod history;
