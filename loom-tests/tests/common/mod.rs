@@ -22,6 +22,9 @@ pub const F: usize = 5;
 /// A role in a model: what one thread does to the table, or to other shared data.
 pub type Role<Shared = Table> = Box<dyn FnOnce(&Shared) + Send>;
 
+/// What is shared, what each thread does, and what is checked at the end.
+pub type Model<Shared> = (Arc<Shared>, Vec<Role<Shared>>, Role<Shared>);
+
 pub fn role(run: impl FnOnce(&Table) + Send + 'static) -> Role {
     Box::new(run)
 }
@@ -52,7 +55,7 @@ pub fn bound(preemptions: usize, for_the_gate: bool) -> Option<usize> {
 pub fn explore<Shared: Send + Sync + 'static>(
     minimum: usize,
     preemptions: Option<usize>,
-    model: fn() -> (Arc<Shared>, Vec<Role<Shared>>, Role<Shared>),
+    model: fn() -> Model<Shared>,
 ) {
     let start = Instant::now();
     let counts = [false, true].map(|opposite| {
