@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         node: listen.clone(),
         etcd: Etcd::new(&etcd),
         fleet: "orders".into(),
-        lifetime_in_ticks: LIFETIME,
+        longest_lifetime: LIFETIME,
         ..Settings::new(u128::from_str_radix(&key, 16)?.to_be_bytes())
     };
     let node = Arc::new(Node::start(settings).await?);

@@ -237,7 +237,7 @@ impl Group<'_> {
     /// node's clock can only make it longer.
     async fn lease(&self, end: u64, until: Instant) -> Result<i64, Fault> {
         let (shared, settings) = (self.shared, &self.shared.settings);
-        let rest = end.saturating_sub(shared.clock.earliest()).max(settings.lifetime_in_ticks + settings.leeway);
+        let rest = end.saturating_sub(shared.clock.earliest()).max(settings.longest_lifetime + settings.leeway);
         let needed = rest.saturating_add(2 * settings.clock_margin + 2 * settings.resolution + LATER);
         let mut lease = self.lease.lock().await;
         let now = shared.clock.now();

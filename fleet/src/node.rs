@@ -144,7 +144,7 @@ impl Node {
     /// [`NodeError::Unacknowledged`], [`NodeError::TooLate`] or [`NodeError::Full`].
     pub async fn revoke(&self, token: &str, until: u64) -> Result<Revocation, NodeError> {
         let (shared, settings) = (&self.shared, &self.shared.settings);
-        let latest = shared.clock.latest() + settings.lifetime_in_ticks + settings.leeway;
+        let latest = shared.clock.latest() + settings.longest_lifetime + settings.leeway;
         if until > latest {
             return Err(NodeError::TooLate { until, latest });
         }

@@ -33,7 +33,7 @@ pub struct Settings {
     /// The length of a tick, in seconds: how long an ended token takes up room.
     pub resolution: u64,
     /// The longest lifetime of a token, from its revocation to its expiry, in seconds.
-    pub lifetime_in_ticks: u64,
+    pub longest_lifetime: u64,
     /// How long a token is refused after its expiry, in seconds. Other services may still accept it then.
     pub leeway: u64,
     /// By how much the clocks of the nodes may differ, in seconds. Tokens are kept for that much longer.
@@ -98,7 +98,7 @@ impl Settings {
             capacity: 1_000_000,
             rate: 0.001,
             resolution: 600,
-            lifetime_in_ticks: 86_400,
+            longest_lifetime: 86_400,
             leeway: 60,
             clock_margin: 30,
             stale_after: Duration::from_secs(2),
@@ -122,8 +122,8 @@ impl Settings {
             return Err(format!("--fleet {fleet:?}: give 1 to 64 ASCII letters, digits, dots, underscores or hyphens"));
         }
         for (name, given, least, most) in [
-            ("--resolution", self.resolution, 1, self.lifetime_in_ticks.min(86_400)),
-            ("--longest-lifetime", self.lifetime_in_ticks, 1, 10 * 366 * 86_400),
+            ("--resolution", self.resolution, 1, self.longest_lifetime.min(86_400)),
+            ("--longest-lifetime", self.longest_lifetime, 1, 10 * 366 * 86_400),
             ("--leeway", self.leeway, 0, 86_400),
             ("--clock-margin", self.clock_margin, 0, 86_400),
             ("--capacity", self.capacity as u64, 1, 1_000_000_000),
@@ -154,7 +154,7 @@ impl Settings {
 
     /// The longest time from a revocation until its entry may go, in seconds.
     pub(crate) fn longest(&self) -> u64 {
-        self.lifetime_in_ticks + self.leeway + self.clock_margin
+        self.longest_lifetime + self.leeway + self.clock_margin
     }
 
     /// The tick at which an entry expires that must be found until this time.
@@ -182,7 +182,7 @@ impl Settings {
             self.capacity,
             self.rate,
             self.resolution,
-            self.lifetime_in_ticks,
+            self.longest_lifetime,
             self.leeway,
             self.clock_margin
         )

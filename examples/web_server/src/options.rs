@@ -34,7 +34,7 @@ pub struct Options {
     pub rate: f64,
     /// How far away the expiry of a token may be, in seconds. A token of unknown expiry is refused for so long
     #[arg(long, value_name = "SECONDS", default_value_t = 86_400, value_parser = value_parser!(u64).range(1..))]
-    pub lifetime_in_ticks: u64,
+    pub longest_lifetime: u64,
     /// How long a token is refused after its expiry, in seconds, because the clocks of others differ
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub leeway: u64,

@@ -53,7 +53,7 @@ impl Revoked {
         change.open_table(TOKENS)?; // Makes the table, so that it can be read.
         change.commit()?;
 
-        let longest = options.lifetime_in_ticks.saturating_add(options.leeway);
+        let longest = options.longest_lifetime.saturating_add(options.leeway);
         // One tick is to spare, for a clock that is set back a little before a restart.
         let tick = longest.div_ceil(TICKS - 1);
         let lifetime = longest.saturating_add(tick);

@@ -102,7 +102,7 @@ async fn revoke(State(shared): State<Arc<Shared>>, Path(token): Path<String>, re
     token::check(&token).map_err(malformed)?;
     let (head, body) = request.into_parts();
     let told = expiry::of_request(head.uri.query(), body).await.map_err(malformed)?;
-    let Options { lifetime_in_ticks: longest, leeway, .. } = shared.options;
+    let Options { longest_lifetime: longest, leeway, .. } = shared.options;
     let lifetimes = Lifetimes { longest, leeway, keeper: "server" };
     let until = lifetimes.until(&token, told, shared.revoked.now()).map_err(no_expiry)?;
     let (status, answer) = match blocking(move || shared.revoked.revoke(&token, until)).await? {

@@ -167,7 +167,7 @@ async fn revoke(
     let node = &service.node;
     let Asked { token, exp } = asked(path, query.as_deref(), &body)?;
     let settings = node.settings();
-    let until = expiry::until(&token, exp, node.time(), settings.lifetime_in_ticks, settings.leeway)?;
+    let until = expiry::until(&token, exp, node.time(), settings.longest_lifetime, settings.leeway)?;
     let done = node.revoke(&token, until).await;
     let result = match &done {
         Ok(Revocation { until: None, .. }) => "expired",

@@ -80,7 +80,7 @@ async fn nodes_that_do_not_belong_together_do_not_start_and_fleets_stay_apart() 
         (Settings { resolution: 0, ..ours.clone() }, "--resolution is 0"),
         (Settings { resolution: 3601, ..ours.clone() }, "--resolution is 3601; give 1 to 3600"),
         (Settings { stale_after: Duration::from_millis(1), ..ours.clone() }, "--stale-after"),
-        (Settings { resolution: 1, lifetime_in_ticks: 864_000, ..ours.clone() }, "no filter can have"),
+        (Settings { resolution: 1, longest_lifetime: 864_000, ..ours.clone() }, "no filter can have"),
         (Settings { etcd: Etcd::new("127.0.0.1:2379"), ..ours.clone() }, "http://HOST:PORT"),
     ] {
         let error = Node::start(wrong).await.unwrap_err();

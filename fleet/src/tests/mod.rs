@@ -52,7 +52,7 @@ fn settings(etcd: &str, skip: &'static [Step]) -> Settings {
         etcd: Etcd::new(etcd),
         capacity: 2000,
         resolution: 120,
-        lifetime_in_ticks: 3600,
+        longest_lifetime: 3600,
         patience: Duration::from_secs(60),
         skip,
         ..Settings::new([7; 16])

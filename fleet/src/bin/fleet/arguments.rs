@@ -114,7 +114,7 @@ pub(crate) struct Arguments {
     /// How far in the future the expiry of a revoked token may be: the longest lifetime of the tokens that you issue. A
     /// token without a known expiry is refused for this long
     #[arg(long, value_name = "TIME", default_value = "86400", value_parser = whole_seconds)]
-    lifetime_in_ticks: u64,
+    longest_lifetime: u64,
 
     /// How long a revoked token is refused after its expiry. Allow at least as long as other services may still accept the
     /// token because their clocks differ
@@ -180,7 +180,7 @@ impl Arguments {
             capacity: self.capacity,
             rate: self.rate,
             resolution: self.resolution,
-            lifetime_in_ticks: self.lifetime_in_ticks,
+            longest_lifetime: self.longest_lifetime,
             leeway: self.leeway,
             clock_margin: self.clock_margin,
             stale_after: self.stale_after,
