@@ -189,7 +189,7 @@ fn lookups(size: Size, bytes: usize, length: Duration) {
     for (name, rate, slots) in [("5x14", 0.001, 5.0), ("4x16", 0.000125, 4.0)] {
         let filter = fixed((buckets * slots * 0.94) as usize, rate);
         let len = (filter.slots() as f64 * 0.9) as u64;
-        in_chunks(len, |keys| _ = filter.insert_batch(keys).expect("there is room"));
+        in_chunks(len, |keys| filter.insert_batch(keys).expect("there is room"));
         let snapshot = saved(|to| filter.save(to));
         let filter = Fixed::load(&snapshot[..], HASH, usize::MAX).expect("its own snapshot");
         rows.extend(compare::<Fixed>(
@@ -210,7 +210,7 @@ fn lookups(size: Size, bytes: usize, length: Duration) {
         let filter = Growable::builder_with_hasher(HASH).capacity(most / 4).max_capacity(most).build();
         let filter = filter.expect("a valid filter");
         let len = (filter.max_capacity() as f64 * share) as u64;
-        in_chunks(len, |keys| _ = filter.insert_batch(keys).expect("there is room"));
+        in_chunks(len, |keys| filter.insert_batch(keys).expect("there is room"));
         let snapshot = saved(|to| filter.save(to));
         let filter = Growable::load(&snapshot[..], HASH, usize::MAX).expect("its own snapshot");
         rows.extend(compare::<Growable>(
@@ -227,7 +227,7 @@ fn lookups(size: Size, bytes: usize, length: Duration) {
     let maplet = maplet.expect("a valid maplet");
     let len = (maplet.slots() as f64 * 0.9) as u64;
     in_chunks(len, |keys| {
-        _ = maplet.insert_batch(keys.iter().map(|key| (key, *key as u16 & 15))).expect("there is room")
+        maplet.insert_batch(keys.iter().map(|key| (key, *key as u16 & 15))).expect("there is room")
     });
     let snapshot = saved(|to| maplet.save(to));
     let maplet = Maplet::load(&snapshot[..], HASH, usize::MAX).expect("its own snapshot");
@@ -247,7 +247,7 @@ fn lookups(size: Size, bytes: usize, length: Duration) {
     filter.advance_to(BEGIN);
     let len = (filter.slots() as f64 * 0.9) as u64;
     let entries = |keys: &[u64]| filter.insert_until_batch(keys.iter().map(|key| (key, NOW + 1 + key % 9)));
-    in_chunks(len, |keys| _ = entries(keys).expect("there is room"));
+    in_chunks(len, |keys| entries(keys).expect("there is room"));
     let snapshot = saved(|to| filter.save(to));
     let filter = Expiring::load(&snapshot[..], HASH, usize::MAX).expect("its own snapshot");
     filter.advance_to(NOW);
@@ -302,7 +302,7 @@ fn first(bytes: usize, sparse: bool, rounds: usize) {
     let path = &path.0;
     let filter = fixed((bytes as f64 / 8.0 * 5.0 * 0.97) as usize, 0.001);
     if !sparse {
-        in_chunks(filter.capacity() as u64, |keys| _ = filter.insert_batch(keys).expect("there is room"));
+        in_chunks(filter.capacity() as u64, |keys| filter.insert_batch(keys).expect("there is room"));
     }
     filter.save(&mut Sparse(File::create(path).expect("a new file"))).expect("room for it");
     let is_in = !sparse;
