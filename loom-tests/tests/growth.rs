@@ -65,7 +65,7 @@ fn lookup_beside_a_split() -> Model {
     (filter(2, &[x], &[]), vec![splits(), finds(x)], ends_with([x]))
 }
 model! {
-    lookup_beside_a_split, at least 20,
+    lookup_beside_a_split, at least 20, preemptions 2 in the gate,
     fails with "a present key was missed"
     for [SplitsUnannounced, LookupIgnoresMoving, LookupWithoutEpoch]
 }
@@ -79,7 +79,7 @@ fn batch_beside_a_split() -> Model {
     (filter(2, &[x], &[]), vec![splits(), looks], ends_with([x]))
 }
 model! {
-    batch_beside_a_split, at least 20, preemptions 3,
+    batch_beside_a_split, at least 20, preemptions 2 in the gate,
     fails with "a present key was missed"
     for [SplitsUnannounced, LookupWithoutEpoch]
 }
@@ -91,7 +91,7 @@ fn absent_key_beside_a_split() -> Model {
     (filter(2, &[x], &[]), vec![splits(), looks], ends_with([x]))
 }
 model! {
-    absent_key_beside_a_split, at least 20,
+    absent_key_beside_a_split, at least 20, preemptions 2 in the gate,
     fails if an ordering is weaker
 }
 
@@ -100,7 +100,7 @@ fn lookup_beside_a_merge() -> Model {
     (filter(3, &[x], &[]), vec![merges(), finds(x)], ends_with([x]))
 }
 model! {
-    lookup_beside_a_merge, at least 20,
+    lookup_beside_a_merge, at least 20, preemptions 2 in the gate,
     fails with "a present key was missed"
     for [LookupIgnoresMoving, LookupWithoutEpoch]
 }
@@ -145,7 +145,7 @@ fn lookup_beside_a_state_that_comes_round() -> Model {
     (filter(2, &[x], &[]), vec![resizer, finds(x)], ends_with([x]))
 }
 model! {
-    lookup_beside_a_state_that_comes_round, at least 20, preemptions 3,
+    lookup_beside_a_state_that_comes_round, at least 20, preemptions 2 in the gate,
     fails with "a present key was missed"
     for [LookupWithoutEpoch]
 }
@@ -162,7 +162,7 @@ fn relocation_from_a_bucket_that_is_split() -> Model {
     lookup_beside_a_relocation_and_a_split(false)
 }
 model! {
-    relocation_from_a_bucket_that_is_split, at least 20, preemptions 2,
+    relocation_from_a_bucket_that_is_split, at least 20, preemptions 2 in the gate,
     fails with "a present key was missed"
     for [LookupWithoutEpoch, RelocateClearsFirst]
 }
@@ -171,7 +171,7 @@ fn relocation_to_a_bucket_that_is_split() -> Model {
     lookup_beside_a_relocation_and_a_split(true)
 }
 model! {
-    relocation_to_a_bucket_that_is_split, at least 20, preemptions 2,
+    relocation_to_a_bucket_that_is_split, at least 20, preemptions 2 in the gate,
     fails with "a present key was missed"
     for [RelocateClearsFirst]
 }
@@ -187,7 +187,7 @@ fn count_beside_a_split() -> Model {
     writer_beside_a_split(|filter, x| assert_eq!(filter.count(x), 1, "a present key was missed"))
 }
 model! {
-    count_beside_a_split, at least 20,
+    count_beside_a_split, at least 20, preemptions 2 in the gate,
     fails with "a present key was missed"
     for [WriterWithoutEpoch]
 }
@@ -199,7 +199,7 @@ fn remove_beside_a_split() -> Model {
     })
 }
 model! {
-    remove_beside_a_split, at least 20,
+    remove_beside_a_split, at least 20, preemptions 2 in the gate,
     fails with "a present key was missed"
     for [WriterWithoutEpoch]
 }
@@ -211,7 +211,7 @@ fn removal_of_what_a_split_moves() -> Model {
     (filter(2, &[x, y], &[]), vec![splits(), remover], ends_with([y]))
 }
 model! {
-    removal_of_what_a_split_moves, at least 20,
+    removal_of_what_a_split_moves, at least 20, preemptions 2 in the gate,
     fails with "a present key was missed"
     for [TakesWithoutGate]
 }
@@ -257,7 +257,7 @@ fn two_insert_if_absent() -> Model {
     (filter(2, &[], &[]), roles, finally)
 }
 model! {
-    two_insert_if_absent, at least 20, preemptions 1,
+    two_insert_if_absent, at least 20, preemptions 2 in the gate,
     fails with "exactly one adds it"
     for [InsertIfAbsentWithoutLock]
 }

@@ -49,7 +49,7 @@ pub struct Stats {
     /// The expected false-positive rate at the present load: the share of lookups of absent keys that are answered
     /// `true`, from 0 to 1.
     pub false_positive_rate: f64,
-    /// The expected false-positive rate with every slot taken.
+    /// The expected false-positive rate with as many keys as the capacity.
     pub max_false_positive_rate: f64,
     /// How many relocations inserts have made: moves of a fingerprint to its alternate bucket, to make room.
     pub relocations: u64,

@@ -12,6 +12,7 @@ use crate::error::load::LoadError;
 use crate::growth::plan::Plan;
 use crate::growth::table::GrowingTable;
 use crate::plan::batch::Hashes;
+use crate::plan::sizing::LoadLimit;
 #[cfg(feature = "snapshot")]
 use crate::snapshot::format::{Head, Saved};
 #[cfg(feature = "snapshot")]
@@ -87,7 +88,12 @@ impl OneTable for GrowingTable {
 impl AnyTable for GrowingTable {
     fn facts(&self) -> Facts {
         let state = self.state();
-        Facts { shape: self.plan.shape(state), buckets: state.buckets(), memory_usage: self.memory_usage() }
+        Facts {
+            shape: self.plan.shape(state),
+            buckets: state.buckets(),
+            limit: LoadLimit::NONE,
+            memory_usage: self.memory_usage(),
+        }
     }
 
     fn capacity(&self) -> usize {

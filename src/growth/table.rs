@@ -8,6 +8,7 @@ use crate::error::kind::FilterKind;
 use crate::growth::plan::Plan;
 use crate::machine::memory::boxed_slice;
 use crate::machine::segments::Segments;
+use crate::plan::sizing::LoadLimit;
 use crate::sync::fault::{self, Fault};
 use crate::sync::{self, AtomicU64, Mutex, MutexGuard, Ordering, Tally};
 use crate::table::counters::Counters;
@@ -329,12 +330,12 @@ impl GrowingTable {
     /// What a filter of this many buckets is by its settings.
     pub(crate) fn filter_plan(plan: &Plan, buckets: usize) -> FilterPlan {
         let state = State::of_buckets(buckets);
-        let table = TablePlan::new(plan.shape(state), buckets, plan.pages);
+        let table = TablePlan::new(plan.shape(state), buckets, LoadLimit::NONE, plan.pages);
         let [first, largest] = plan.first_and_last();
         FilterPlan {
             capacity: plan.capacity(state),
             memory_usage: Self::memory_at(plan, buckets),
-            max_false_positive_rate: plan.rate(plan.slots(state) as f64),
+            max_false_positive_rate: plan.rate(plan.capacity(state) as f64),
             max_capacity: Some(plan.max_capacity()),
             max_memory_usage: Some(Self::memory_at(plan, plan.largest)),
             first,
@@ -354,9 +355,9 @@ impl GrowingTable {
         self.plan.rate(self.len() as f64)
     }
 
-    /// The same with every slot taken.
+    /// The same at capacity.
     pub(crate) fn max_rate(&self) -> f64 {
-        self.plan.rate(self.slots() as f64)
+        self.plan.rate(self.capacity() as f64)
     }
 
     pub(crate) fn record_negatives(&self, count: u64) {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::machine::memory::Pages;
-use crate::plan::sizing;
+use crate::plan::sizing::{self, LoadLimit};
 use crate::table::table::Table;
 use crate::word::geometry::{Buckets, mixed};
 use crate::word::layout::{Encoding, OfShape, Plain, SHAPES, SemiSorted, Shape};
@@ -173,7 +173,7 @@ fn how_far_searches_go() {
     const LIMITS: [usize; 8] = [16, 32, 64, 128, 256, 512, 1024, BUDGET - 1];
     fn row<L: OfShape>(shape: Shape, beyond: usize) -> String {
         let Shape { encoding, slots, fingerprint_bits, .. } = shape;
-        let (all, capacity) = (BUCKETS * slots as usize, sizing::capacity_of(shape, BUCKETS));
+        let (all, capacity) = (BUCKETS * slots as usize, sizing::capacity_of(shape, BUCKETS, LoadLimit::NONE));
         let items = capacity + (all - capacity) * beyond / 4;
         let table = Table::<L>::new(Pages::Usual, shape, Buckets::new(BUCKETS)).expect("a few megabytes");
         (0..items).for_each(|hash| table.insert(table.layout(), hash as u64).expect("tables take more"));

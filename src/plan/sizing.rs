@@ -48,7 +48,7 @@
 //! | plain 2 × 32 | 12.5: 18.8, 53.1, 93.8 | 10.6: 74.6, 79.7, 90.2 | 37.9: 86.0, 86.5, 89.8 | 81.6: 88.1, 88.7 |
 
 use crate::word::geometry::Buckets;
-use crate::word::layout::Shape;
+use crate::word::layout::{Encoding, Shape};
 
 /// The failure probability that the sizing leaves: how likely a table refuses one of as many distinct random keys
 /// as its capacity.
@@ -62,9 +62,85 @@ const TARGET_LOAD: [f64; 9] = [0.0, 0.0, 0.83, 0.92, 0.955, 0.97, 0.97, 0.97, 0.
 /// How many square roots of the number of slots the capacity of a small table leaves free.
 const MARGIN: [f64; 9] = [0.0, 0.0, 5.0, 3.5, 2.3, 1.8, 1.5, 1.4, 1.2];
 
-/// How many items a table of this many buckets is made for. The number of buckets is 1 or even, as [`buckets_for`]
-/// makes it.
-pub(crate) fn capacity_of(shape: Shape, buckets: usize) -> usize {
+/// The share of its slots that a table's capacity may take for the sake of its rate, in 128ths: 1 to 128.
+///
+/// The rate of a layout is proportional to its load. So a layout whose rate with every slot taken is a little too high
+/// will do if fewer slots are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LoadLimit(u8);
+
+impl LoadLimit {
+    /// That of a layout that keeps to the rate with every slot taken.
+    pub(crate) const NONE: Self = Self(128);
+
+    /// The highest with which a layout keeps to the rate. `None` if there is none.
+    pub(crate) fn of(shape: Shape, rate: f64) -> Option<Self> {
+        (1..=Self::NONE.0).rev().map(Self).find(|limit| shape.false_positive_rate(limit.share()) <= rate)
+    }
+
+    fn share(self) -> f64 {
+        f64::from(self.0) / f64::from(Self::NONE.0)
+    }
+
+    /// In seven bits: 0 means none.
+    pub(crate) fn number(self) -> u8 {
+        self.0 % Self::NONE.0
+    }
+
+    /// That of a number of seven bits.
+    #[cfg(feature = "snapshot")]
+    pub(crate) fn of_number(number: u8) -> Self {
+        if number == 0 { Self::NONE } else { Self(number % Self::NONE.0) }
+    }
+}
+
+/// Until when a table is to keep to its rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RateHolds {
+    UpToCapacity,
+    /// Until every slot is taken.
+    Always,
+}
+
+/// The smallest table for `capacity` items that keeps to the rate: its shape, its number of buckets, and its limit. Of
+/// several, the one whose limit is highest, and then the first of [`SHAPES`](crate::word::layout::SHAPES). `Err` has the
+/// largest capacity of all, if that is too small, or `None` if no shape keeps to the rate with every slot taken. (A limit
+/// is there to save memory. A rate below the lowest would take ever more of it.)
+pub(crate) fn smallest_table(
+    rate: f64,
+    until: RateHolds,
+    encoding: Option<Encoding>,
+    payload_bits: u32,
+    capacity: usize,
+) -> Result<(Shape, usize, LoadLimit), Option<usize>> {
+    if rate < Shape::lowest_rate(encoding, payload_bits) {
+        return Err(None);
+    }
+    let shapes = || {
+        let limited =
+            Shape::with(encoding, payload_bits).filter_map(|shape| Some((shape, LoadLimit::of(shape, rate)?)));
+        limited.filter(|&(_, limit)| until == RateHolds::UpToCapacity || limit == LoadLimit::NONE)
+    };
+    // A table with a limit may have room for none.
+    let items = capacity.max(1);
+    let tables = shapes().filter(|&(shape, limit)| capacity_of(shape, LARGEST, limit) >= items);
+    let tables = tables.map(|(shape, limit)| {
+        let buckets = buckets_for(shape, items, limit).max(shape.least_buckets());
+        (shape, buckets, limit)
+    });
+    let smallest = tables.min_by_key(|&(_, buckets, limit)| (buckets, LoadLimit::NONE.0 - limit.0));
+    smallest.ok_or_else(|| shapes().map(|(shape, limit)| capacity_of(shape, LARGEST, limit)).max())
+}
+
+/// How many items a table of this many buckets, with this limit, is made for. The number of buckets is 1 or even, as
+/// [`buckets_for`] makes it.
+pub(crate) fn capacity_of(shape: Shape, buckets: usize, limit: LoadLimit) -> usize {
+    let slots = buckets as f64 * f64::from(shape.slots);
+    capacity_by_room(shape, buckets).min((limit.share() * slots) as usize)
+}
+
+/// How many items have room in a table of this many buckets.
+fn capacity_by_room(shape: Shape, buckets: usize) -> usize {
     let bucket = shape.slots as usize;
     if buckets <= 2 {
         // All items have the same buckets, so every slot can be used.
@@ -88,19 +164,19 @@ fn pair_limit(bucket: usize, buckets: usize) -> f64 {
     pairs * (FAILURE / 2.0 * factorial / pairs).powf(1.0 / k as f64)
 }
 
-/// The smallest table made for `capacity` items.
+/// The smallest table, with this limit, made for `capacity` items.
 ///
 /// Its number of buckets is 1 or even. Then an item has either one bucket, because there is no other, or two that
 /// differ (`word/geometry.rs`).
-pub(crate) fn buckets_for(shape: Shape, capacity: usize) -> usize {
-    if capacity <= capacity_of(shape, 1) {
+pub(crate) fn buckets_for(shape: Shape, capacity: usize, limit: LoadLimit) -> usize {
+    if capacity <= capacity_of(shape, 1, limit) {
         return 1;
     }
     // By bisection: `capacity_of` grows with the number of buckets, which is `2 * middle`.
     let (mut few, mut enough) = (1, LARGEST / 2);
     while few < enough {
         let middle = few + (enough - few) / 2;
-        if capacity_of(shape, 2 * middle) >= capacity {
+        if capacity_of(shape, 2 * middle, limit) >= capacity {
             enough = middle;
         } else {
             few = middle + 1;

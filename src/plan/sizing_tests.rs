@@ -15,15 +15,92 @@ use crate::word::layout::SHAPES;
 fn the_smallest_table_that_is_large_enough_is_chosen() {
     for shape in SHAPES {
         for capacity in (0..2000).chain([10_000, 123_457, 10_000_000, LARGEST]) {
-            let buckets = buckets_for(shape, capacity);
+            let buckets = buckets_for(shape, capacity, LoadLimit::NONE);
             assert!(buckets == 1 || buckets.is_multiple_of(2), "{shape:?}, {capacity}: {buckets} buckets");
-            assert!(capacity_of(shape, buckets) >= capacity, "{shape:?}, {capacity}: {buckets} buckets");
+            assert!(capacity_by_room(shape, buckets) >= capacity, "{shape:?}, {capacity}: {buckets} buckets");
             if buckets > 2 {
-                assert!(capacity_of(shape, buckets - 2) < capacity, "{shape:?}, {capacity}: {buckets} buckets");
+                assert!(capacity_by_room(shape, buckets - 2) < capacity, "{shape:?}, {capacity}: {buckets} buckets");
             }
         }
-        let largest = buckets_for(shape, capacity_of(shape, LARGEST));
+        let largest = buckets_for(shape, capacity_by_room(shape, LARGEST), LoadLimit::NONE);
         assert!((LARGEST - 2..=LARGEST).contains(&largest), "{shape:?}: {largest}");
+    }
+}
+
+#[test]
+fn the_smallest_table_that_keeps_to_the_rate_is_chosen() {
+    use Encoding::{Plain, SemiSorted};
+    let of = |rate, encoding, bits| smallest_table(rate, RateHolds::UpToCapacity, encoding, bits, 10_000_000).unwrap();
+    let (at_full, with) = (LoadLimit::NONE, |shape: Shape, bits| shape.with_payload(bits).unwrap());
+    for (rate, encoding, bits, shape) in [
+        (0.5, None, 0, Shape::plain(8, 8)),
+        (0.05, None, 0, Shape::semi_sorted(8, 9)),
+        (0.02, None, 0, Shape::semi_sorted(7, 10)),
+        (0.02, Some(Plain), 0, Shape::plain(6, 10)),
+        (0.01, None, 0, Shape::semi_sorted(6, 12)),
+        (0.002, Some(SemiSorted), 0, Shape::semi_sorted(5, 14)),
+        (0.001, None, 0, Shape::semi_sorted(5, 14)),
+        (0.0001, None, 0, Shape::semi_sorted(4, 17)),
+        (0.00005, Some(Plain), 0, Shape::plain(3, 21)),
+        (2e-6, None, 0, Shape::semi_sorted(3, 22)),
+        (2e-9, None, 0, Shape::plain(2, 32)),
+        (0.06, None, 4, with(Shape::semi_sorted(6, 12), 4)),
+        (0.011, None, 4, with(Shape::semi_sorted(5, 14), 4)),
+        (0.001, None, 4, with(Shape::semi_sorted(4, 17), 4)),
+        (0.0004, None, 8, with(Shape::semi_sorted(3, 22), 8)),
+        (0.0001, None, 16, with(Shape::plain(2, 32), 16)),
+    ] {
+        let (chosen, _, limit) = of(rate, encoding, bits);
+        assert_eq!((chosen, limit), (shape, at_full), "{rate}, {encoding:?}, {bits} bits");
+    }
+    // With fewer slots taken, each of these takes less memory than the next one.
+    for (rate, shape) in [
+        (1e-6, Shape::semi_sorted(3, 22)),
+        (5e-5, Shape::semi_sorted(4, 17)),
+        (5e-4, Shape::semi_sorted(5, 14)),
+        (0.0265, Shape::semi_sorted(7, 10)),
+    ] {
+        let (chosen, buckets, limit) = of(rate, None, 0);
+        let at_capacity = capacity_of(chosen, buckets, limit) as f64 / (buckets * chosen.slots as usize) as f64;
+        assert!(false_positive_rate(chosen, buckets, at_capacity) <= rate, "{rate}");
+        assert_eq!((chosen, limit == at_full), (shape, rate > 0.02), "{rate}");
+    }
+    let too_low = |rate, encoding, bits| smallest_table(rate, RateHolds::UpToCapacity, encoding, bits, 1) == Err(None);
+    assert!(too_low(9e-10, None, 0) && too_low(1e-6, Some(SemiSorted), 0) && too_low(0.00001, None, 16));
+    let beyond = smallest_table(0.0005, RateHolds::UpToCapacity, None, 0, usize::MAX);
+    assert!(matches!(beyond, Err(Some(largest)) if largest > LARGEST), "{beyond:?}");
+}
+
+/// No other layout has a smaller table for as many keys, and the rate is kept until then, or always.
+#[test]
+#[cfg_attr(miri, ignore = "arithmetic alone, and much of it")]
+fn no_smaller_table_keeps_to_the_rate() {
+    for (nth, rate) in (0..).map(|nth| (nth, 0.7 * 0.9f64.powi(nth))).take_while(|(_, rate)| *rate > 1e-9) {
+        for capacity in [0, 1, 7, 30, 100, 999, 10_000, 1_000_000] {
+            let payload_bits = [0, 0, 4, 8][nth as usize % 4];
+            for until in [RateHolds::UpToCapacity, RateHolds::Always] {
+                let Ok((shape, buckets, limit)) = smallest_table(rate, until, None, payload_bits, capacity) else {
+                    assert!(rate < Shape::lowest_rate(None, payload_bits));
+                    continue;
+                };
+                let slots = (buckets * shape.slots as usize) as f64;
+                let held = capacity_of(shape, buckets, limit);
+                assert!(held >= capacity.max(1), "{rate}: {held} for {capacity}");
+                let load = if until == RateHolds::Always { 1.0 } else { held as f64 / slots };
+                assert!(shape.false_positive_rate(load) <= rate, "{rate}, {capacity}, {until:?}: {shape:?}");
+                for other in Shape::with(None, payload_bits) {
+                    let full = other.false_positive_rate(1.0);
+                    if full > rate && until == RateHolds::Always || buckets <= 2 {
+                        continue;
+                    }
+                    // It would have to keep to the rate with two buckets less. (The limit has steps of 1/128.)
+                    let slots = f64::from(other.slots) * (buckets - 2) as f64;
+                    let share = f64::ln_1p(-rate) / f64::ln_1p(-full) - 1.0 / 128.0;
+                    let most = capacity_by_room(other, buckets - 2).min((slots * share) as usize);
+                    assert!(most < capacity.max(1), "{rate}, {capacity}: {other:?} instead of {shape:?}");
+                }
+            }
+        }
     }
 }
 
@@ -42,14 +119,14 @@ fn capacities_are_those_of_the_formula() {
         (Shape::plain(8, 8), [8, 16, 16, 102, 954, 7_837, 507_690, 8_133_474]),
     ];
     for (shape, capacities) in capacities {
-        assert_eq!(BUCKETS.map(|buckets| capacity_of(shape, buckets)), capacities, "{shape:?}");
+        assert_eq!(BUCKETS.map(|buckets| capacity_by_room(shape, buckets)), capacities, "{shape:?}");
     }
 }
 
 #[test]
 fn a_large_table_takes_no_more_than_the_target_load_asks_for() {
     let default = Shape::semi_sorted(5, 14);
-    let bits_per_item = |items| buckets_for(default, items) as f64 * 64.0 / items as f64;
+    let bits_per_item = |items| buckets_for(default, items, LoadLimit::NONE) as f64 * 64.0 / items as f64;
     assert!(bits_per_item(1_000_000) < 13.23, "{}", bits_per_item(1_000_000));
     assert!(bits_per_item(10_000) < 13.5, "{}", bits_per_item(10_000));
 }
@@ -120,7 +197,7 @@ fn small_tables_overflow_with_negligible_probability() {
     for slots in 2..=8 {
         let shape = Shape::plain(slots, 8);
         for half in (2..=64).chain([128, 256, 512, BUDGET / 2]) {
-            let items = capacity_of(shape, 2 * half);
+            let items = capacity_by_room(shape, 2 * half);
             let failure = overflow_probability(slots, 2 * half, items);
             assert!(failure <= FAILURE, "{slots} slots, {} buckets, {items} items: {failure:e}", 2 * half);
         }
@@ -146,7 +223,7 @@ fn held_before_refusal(shape: Shape, buckets: usize, tables: usize) -> Vec<usize
     let mut random = SplitMix64::seed_from_u64((shape.slots as usize * buckets) as u64);
     let mut held: Vec<usize> = (0..tables)
         .map(|_| {
-            let table = by_layout::new(Pages::Usual, shape, buckets).expect("a small table");
+            let table = by_layout::new(Pages::Usual, shape, buckets, LoadLimit::NONE).expect("a small table");
             (0..).find(|_| table.insert(random.next_u64()).is_err()).expect("it fills")
         })
         .collect();
@@ -176,7 +253,7 @@ fn load_at_the_first_refused_insert() {
         let slots = buckets * shape.slots as usize;
         let tables = (items / slots).clamp(10, 1_000_000);
         let held = held_before_refusal(shape, buckets, tables);
-        let capacity = capacity_of(shape, buckets);
+        let capacity = capacity_by_room(shape, buckets);
         let refused = |items| held.partition_point(|&held| held < items);
         let share = |items: f64| format!("{:6.2} %", items / slots as f64 * 100.0);
         let quantile = |part: f64| held[((tables - 1) as f64 * part) as usize];

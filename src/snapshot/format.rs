@@ -38,9 +38,10 @@
 //! | 1 | the bits of a base: of a fingerprint at the largest size |
 //! | 1 | the doublings from one bucket to the largest size |
 //! | 8 | the number of buckets at the first size, which is the smallest |
+//! | 8 | the number of buckets at the largest size |
 //! | 4 | a seal |
 //! | | **a section for the table** |
-//! | 1 | the encoding of the buckets: 0 plain, 1 semi-sorted |
+//! | 1 | the encoding of the buckets: 0 plain, 1 semi-sorted. And twice the limit of the capacity, if it has one: the share of the slots that it may take for the sake of the rate, in 128ths |
 //! | 1 | the slots of a bucket |
 //! | 1 | the bits of a fingerprint, without those of a value |
 //! | 8 | the number `n` of buckets |
@@ -55,7 +56,7 @@
 //!
 //! # Length and checks
 //! A snapshot of one table has `68 + s + a + 8·n` bytes. A maplet's has five more, that of a filter whose entries
-//! expire has 36 more, or 38 if it forgets, and a growable filter's has 15 more. Numbers that say how much to read or allocate are used only after the seal that
+//! expire has 36 more, or 38 if it forgets, and a growable filter's has 23 more. Numbers that say how much to read or allocate are used only after the seal that
 //! follows them (except the length of the schema, which is 255 at most).
 //!
 //! Any change of one bit, and of several within 32 in a row, is certain to be found. Other changes pass one time in

@@ -69,7 +69,8 @@ impl<'a> Sink<'a> {
     /// Writes a table. The memory that the save holds for it is free afterwards.
     pub(crate) fn section(&mut self, image: TableImage<'_>) -> io::Result<()> {
         let (Shape { encoding, slots, fingerprint_bits, payload_bits: _ }, buckets) = image.layout();
-        self.put(&[encoding_number(encoding), slots as u8, fingerprint_bits as u8])?;
+        let limit = image.table().facts().limit;
+        self.put(&[encoding_number(encoding) | limit.number() << 1, slots as u8, fingerprint_bits as u8])?;
         self.put(&(buckets as u64).to_le_bytes())?;
         self.seal()?;
         let mut bytes = [[0; 8]; CHUNK];

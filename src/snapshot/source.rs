@@ -6,7 +6,7 @@ use std::io::{ErrorKind, Read};
 use crate::error::kind::FilterKind;
 use crate::error::load::LoadError;
 use crate::machine::memory::Pages;
-use crate::plan::sizing;
+use crate::plan::sizing::{self, LoadLimit};
 use crate::snapshot::parts::{MAGIC, MAX_ATTACHMENT, VERSION, encoding_number};
 use crate::snapshot::schema::MAX_SCHEMA;
 use crate::table::face::by_layout;
@@ -253,7 +253,8 @@ impl<'a> Source<'a> {
     /// Reads the header of a section: the plan of its table, with that many payload bits.
     pub(crate) fn table_header(&mut self, payload_bits: u32) -> Result<TablePlan, LoadError> {
         let largest = sizing::LARGEST as u64;
-        let [encoding, slots, fingerprint_bits] = self.take()?;
+        let [encoding_and_limit, slots, fingerprint_bits] = self.take()?;
+        let (encoding, limit) = (encoding_and_limit & 1, LoadLimit::of_number(encoding_and_limit >> 1));
         let buckets = u64::from_le_bytes(self.take()?);
         self.header_seal()?;
         let is_it = |shape: &Shape| {
@@ -268,7 +269,7 @@ impl<'a> Source<'a> {
             return Err(LoadError::InvalidBuckets { buckets, largest });
         }
         let buckets = buckets as usize;
-        Ok(TablePlan::new(shape, buckets, Pages::Usual))
+        Ok(TablePlan::new(shape, buckets, limit, Pages::Usual))
     }
 
     /// Checks that this is the filter that was expected, and that what has yet to be read can hold its buckets, and

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use crate::error::insert::InsertError;
 use crate::machine::memory::Pages;
+use crate::plan::sizing::LoadLimit;
 use crate::table::face::by_layout;
 use crate::table::maplet::ValuesOfKey;
 use crate::table::table::Table;
@@ -34,7 +35,7 @@ fn class(item: Item) -> Class {
 
 /// Runs the operations on a table and on a plain multiset of items; every answer must be the same.
 fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64, u16, u16)]) {
-    let table = by_layout::with_payload(Pages::Usual, shape, buckets).expect("a small table");
+    let table = by_layout::with_payload(Pages::Usual, shape, buckets, LoadLimit::NONE).expect("a small table");
     let same = self::table::<L>(shape, buckets);
     let item_of = |hash| same.item(hash);
     let mut model: HashMap<Class, Vec<u16>> = HashMap::new();

@@ -3,7 +3,7 @@
 
 use crate::machine::arch::{at, at_step};
 use crate::machine::memory::{Pages, boxed_slice, boxed_slice_on};
-use crate::plan::sizing;
+use crate::plan::sizing::{self, LoadLimit};
 use crate::sync::fault::{self, Fault};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::counters::Counters;
@@ -27,6 +27,8 @@ pub(crate) struct Table<L, G: Geometry = Buckets> {
     pub(crate) common: Common,
     /// The bits of a pair's sum that choose the pair's stripe.
     stripe_mask: usize,
+    /// The limit of its capacity.
+    pub(crate) limit: LoadLimit,
     /// One, in a box. If an atomic were in this struct itself, the compiler would read the other fields again after
     /// each access to a word. That costs a lookup two instructions and `insert_if_absent` twenty-five.
     saving: Box<[Saving; 1]>,
@@ -100,6 +102,7 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
             buckets: geometry,
             words,
             stripe_mask: common.stripe_mask(),
+            limit: LoadLimit::NONE,
             common,
             saving: boxed_slice(1, Saving::new)?.try_into().ok()?,
             clock: None,
@@ -108,6 +111,11 @@ impl<L: OfShape, G: Geometry> Table<L, G> {
 }
 
 impl<L: Layout, G: Geometry> Table<L, G> {
+    /// The table, with this limit of its capacity.
+    pub(crate) fn with_limit(self, limit: LoadLimit) -> Self {
+        Self { limit, ..self }
+    }
+
     /// The table, with a clock by which its entries expire, or `None` if there is no memory for that.
     pub(crate) fn with_clock(mut self, clock: Clock) -> Option<Self> {
         let mut clock = Some(clock);
@@ -210,7 +218,7 @@ impl<L: Layout, G: Geometry> Table<L, G> {
     /// How many items the table is made for; reported, not enforced.
     #[inline(never)]
     pub(crate) fn capacity(&self) -> usize {
-        sizing::capacity_of(self.layout.shape(), self.buckets.count())
+        sizing::capacity_of(self.layout.shape(), self.buckets.count(), self.limit)
     }
 
     /// How many copies of the item's class its buckets could hold.

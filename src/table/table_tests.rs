@@ -9,6 +9,7 @@ use crate::error::insert::InsertError;
 use crate::machine::arch::VectorUnit;
 use crate::machine::memory::Pages;
 use crate::plan::batch::BLOCK;
+use crate::plan::sizing::LoadLimit;
 use crate::table::face::batch::Lookups;
 use crate::table::face::by_layout;
 use crate::table::lookup::{Contains, Lookup};
@@ -60,7 +61,7 @@ fn table<L: OfShape>(shape: Shape, buckets: usize) -> Table<L> {
 /// be the same.
 fn compare<L: OfShape>(shape: Shape, buckets: usize, operations: &[(u8, u64)]) {
     let table = table::<L>(shape, buckets);
-    let known = by_layout::new(Pages::Usual, shape, buckets).expect("a small table");
+    let known = by_layout::new(Pages::Usual, shape, buckets, LoadLimit::NONE).expect("a small table");
     let mut model: HashMap<Class, usize> = HashMap::new();
     for &(operation, hash) in operations {
         let item = table.item(hash);

@@ -134,12 +134,6 @@ impl Shape {
         self.low_bits() + self.payload_bits
     }
 
-    /// The cheapest shape whose rate with every slot taken is at most `rate`, with so many payload bits. Of
-    /// `encoding`, if one is given.
-    pub(crate) fn cheapest(rate: f64, encoding: Option<Encoding>, payload_bits: u32) -> Option<Self> {
-        Self::with(encoding, payload_bits).find(|shape| shape.false_positive_rate(1.0) <= rate)
-    }
-
     /// The lowest rate that any such shape reaches with every slot taken; 1 if there is none.
     pub(crate) fn lowest_rate(encoding: Option<Encoding>, payload_bits: u32) -> f64 {
         Self::with(encoding, payload_bits).map(|shape| shape.false_positive_rate(1.0)).fold(1.0, f64::min)

@@ -81,36 +81,7 @@ fn the_rate_is_that_of_the_fingerprints_values() {
 }
 
 #[test]
-fn the_cheapest_shape_that_meets_the_rate_is_taken() {
-    let plain = Some(Encoding::Plain);
-    let semi_sorted = Some(Encoding::SemiSorted);
-    assert_eq!(Shape::cheapest(0.5, None, 0), Some(Shape::plain(8, 8)));
-    assert_eq!(Shape::cheapest(0.05, None, 0), Some(Shape::semi_sorted(8, 9)));
-    assert_eq!(Shape::cheapest(0.028, None, 0), Some(Shape::plain(7, 9)));
-    assert_eq!(Shape::cheapest(0.02, None, 0), Some(Shape::semi_sorted(7, 10)));
-    assert_eq!(Shape::cheapest(0.02, plain, 0), Some(Shape::plain(6, 10)));
-    assert_eq!(Shape::cheapest(0.01, None, 0), Some(Shape::semi_sorted(6, 12)));
-    assert_eq!(Shape::cheapest(0.0025, None, 0), Some(Shape::plain(5, 12)), "as small as semi-sorted, and quicker");
-    assert_eq!(Shape::cheapest(0.0025, semi_sorted, 0), Some(Shape::semi_sorted(5, 14)));
-    assert_eq!(Shape::cheapest(0.001, None, 0), Some(Shape::semi_sorted(5, 14)));
-    assert_eq!(Shape::cheapest(0.0001, None, 0), Some(Shape::semi_sorted(4, 17)));
-    assert_eq!(Shape::cheapest(0.0001, plain, 0), Some(Shape::plain(3, 21)));
-    assert_eq!(Shape::cheapest(2e-6, None, 0), Some(Shape::semi_sorted(3, 22)));
-    assert_eq!(Shape::cheapest(2e-9, None, 0), Some(Shape::plain(2, 32)));
-    assert_eq!(Shape::cheapest(1e-10, None, 0), None);
-    assert_eq!(Shape::cheapest(1e-6, semi_sorted, 0), None);
-}
-
-#[test]
-fn the_cheapest_shape_has_room_for_the_payload() {
-    let with = |shape: Shape, bits| shape.with_payload(bits);
-    assert_eq!(Shape::cheapest(0.06, None, 4), with(Shape::semi_sorted(6, 12), 4));
-    assert_eq!(Shape::cheapest(0.011, None, 4), with(Shape::semi_sorted(5, 14), 4));
-    assert_eq!(Shape::cheapest(0.001, None, 4), with(Shape::semi_sorted(4, 17), 4));
-    assert_eq!(Shape::cheapest(0.0004, None, 8), with(Shape::semi_sorted(3, 22), 8));
-    assert_eq!(Shape::cheapest(0.0001, None, 16), with(Shape::plain(2, 32), 16));
-    assert_eq!(Shape::cheapest(0.5, None, 16), with(Shape::plain(2, 32), 16));
-    assert_eq!(Shape::cheapest(0.00001, None, 16), None);
+fn a_payload_of_any_width_has_a_shape_with_room_for_it() {
     for bits in 1..=MOST_PAYLOAD_BITS {
         assert!(Shape::lowest_rate(None, bits) < 0.0001, "{bits}");
         for shape in Shape::with(None, bits) {

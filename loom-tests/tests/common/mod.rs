@@ -92,19 +92,10 @@ pub fn explore<Shared: Send + Sync + 'static>(
 /// have the message that names the violation. The control of a model about orderings alone is `ci/orderings`.
 #[macro_export]
 macro_rules! model {
-    ($name:ident, at least $minimum:expr, $(preemptions $preemptions:literal,)? fails if an ordering is weaker) => {
-        mod $name {
-            use super::*;
-
-            #[test]
-            fn holds() {
-                let _preemptions: Option<usize> = None;
-                $(let _preemptions = Some($preemptions);)?
-                common::explore($minimum, _preemptions, super::$name);
-            }
-        }
+    ($name:ident, at least $minimum:expr, $(preemptions $preemptions:literal $(in the $gate:ident)?,)? fails if an ordering is weaker) => {
+        model! { $name, at least $minimum, $(preemptions $preemptions $(in the $gate)?,)? fails with "" for [] }
     };
-    ($name:ident, at least $minimum:expr, $(preemptions $preemptions:literal $(in the $gate:ident)?,)? fails with $message:literal for [$($fault:ident $(+ $more:ident)*),+]) => {
+    ($name:ident, at least $minimum:expr, $(preemptions $preemptions:literal $(in the $gate:ident)?,)? fails with $message:literal for [$($fault:ident $(+ $more:ident)*),*]) => {
         mod $name {
             use super::*;
 
@@ -125,7 +116,7 @@ macro_rules! model {
             fn $fault() {
                 let _seeded = Seeded::bugs(&[Fault::$fault, $(Fault::$more),*]);
                 common::explore(1, preemptions(), super::$name);
-            })+
+            })*
         }
     };
 }

@@ -8,6 +8,7 @@ use crate::error::kind::FilterKind;
 use crate::filter::concurrent::filter::ConcurrentCuckooFilter;
 use crate::filter::shared::settings::{Settings, constructors, setting_of_encoding, settings_of_all};
 use crate::hasher::default::{DefaultHashBuilder, Is};
+use crate::plan::sizing::RateHolds;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::table::memory_for;
 use crate::word::layout::Encoding;
@@ -69,24 +70,18 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// Sets the largest acceptable false-positive rate: the share of lookups of absent keys that may be answered
     /// `true`. It is 0.001 (0.1 %) if not called.
     ///
-    /// The rate holds with every slot taken, so it also holds beyond the capacity. The filter takes the cheapest
-    /// bucket layout that meets the rate. The rate of that layout is often lower: see
-    /// [`ConcurrentCuckooFilter::max_false_positive_rate`].
+    /// **The rate holds up to the [capacity](ConcurrentCuckooFilter::capacity).** The filter takes some more keys, and
+    /// with them the rate rises in proportion. Of all bucket layouts, the builder takes the one with which so many keys
+    /// need the least memory. Its rate is often lower than the one asked for:
+    /// [`ConcurrentCuckooFilter::max_false_positive_rate`] tells it.
     ///
-    /// So memory comes in steps. Just below the end of a row, a slightly higher rate takes the row before:
+    /// In large filters, a key takes so many bits:
     ///
-    /// | rates from | down to | bits a key, in large filters |
-    /// |---|---|---|
-    /// | 1 | 3.2 % | 8.25 |
-    /// | 3.2 % | 1.4 % | 9.4 |
-    /// | 1.4 % | 0.3 % | 11.0 |
-    /// | 0.3 % | 0.062 % | 13.2 |
-    /// | 0.062 % | 0.0062 % | 16.8 |
-    /// | 0.0062 % | 1.5 · 10⁻⁶ | 23.2 |
-    /// | 1.5 · 10⁻⁶ | 10⁻⁹ | 38.6 |
+    /// | rate | 10 % | 1 % | 0.1 % | 0.05 % | 0.01 % | 10⁻⁵ | 2 · 10⁻⁶ | 10⁻⁶ | 10⁻⁹ |
+    /// |---|---|---|---|---|---|---|---|---|---|
+    /// | bits | 8.25 | 11.0 | 13.2 | 15.7 | 16.8 | 23.2 | 23.2 | 30.6 | 38.6 |
     ///
-    /// For example, 10⁻⁶ takes two thirds more memory than 1.5 · 10⁻⁶. The page
-    /// [`choosing_parameters`](crate::guide::choosing_parameters#layouts) has all layouts.
+    /// The page [`choosing_parameters`](crate::guide::choosing_parameters#layouts) has more of them, with the layouts.
     ///
     /// ```
     /// # use concurrent_cuckoo_filter::{BuildError, ConcurrentCuckooFilter};
@@ -133,13 +128,13 @@ impl<T: ?Sized, S> Builder<T, S> {
     /// # Ok::<(), BuildError>(())
     /// ```
     pub fn build(self) -> Result<ConcurrentCuckooFilter<T, S>, BuildError> {
-        let plan = self.settings.plan(self.settings.checked()?, 0)?;
+        let plan = self.settings.plan(self.settings.checked()?, 0, RateHolds::UpToCapacity)?;
         let table = plan.table().ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(plan.buckets) })?;
         Ok(ConcurrentCuckooFilter::from_parts(table, self.hasher, self.settings.schema))
     }
 
     fn filter_plan(&self) -> Result<FilterPlan, BuildError> {
-        let table = self.settings.plan(self.settings.checked()?, 0)?;
+        let table = self.settings.plan(self.settings.checked()?, 0, RateHolds::UpToCapacity)?;
         Ok(FilterPlan::of_table(FilterKind::Concurrent, table, size_of::<ConcurrentCuckooFilter<T, S>>()))
     }
 }

@@ -9,6 +9,7 @@ use crate::error::kind::FilterKind;
 use crate::filter::expiring::filter::ExpiringCuckooFilter;
 use crate::filter::shared::settings::{Settings, settings_of_all};
 use crate::hasher::default::{DefaultHashBuilder, Is};
+use crate::plan::sizing::RateHolds;
 use crate::table::expiring::clock::{Clock, WhenFull, ticks_for};
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
@@ -220,11 +221,13 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
     /// The largest acceptable false-positive rate: the share of lookups of absent keys that may be answered `true`.
     /// The default is 0.001 (0.1 %).
     ///
-    /// It holds even when every slot is taken by a live entry, so also beyond the capacity. The filter takes the
-    /// cheapest bucket layout that has room for the ends and meets the rate. The actual rate is often lower: see
+    /// It holds up to the [capacity](ExpiringCuckooFilter::capacity). The filter takes some more entries, and with them
+    /// the rate rises in proportion. (A filter that evicts when it is full keeps to the rate with every slot taken.) Of all bucket layouts that have room for the ends, the builder takes the one with
+    /// which so many entries need the least memory. The actual rate is often lower: see
     /// [`ExpiringCuckooFilter::max_false_positive_rate`].
     ///
-    /// The rate with every slot taken, by the bits that an entry takes at capacity:
+    /// The rate of each layout with every slot taken, by the bits that an entry takes at capacity. Somewhat lower rates
+    /// take the same layout with fewer slots taken, if that needs less memory than the next one:
     ///
     /// | longest lifetime | bits of an end | 11.0 bits an entry | 13.2 | 16.8 | 23.2 | 38.6 |
     /// |---|---|---|---|---|---|---|
@@ -280,7 +283,12 @@ impl<T: ?Sized, S> ExpiringBuilder<T, S> {
         let (ticks, resolution) = self.own.lifetime.ok_or(BuildError::LifetimeMissing)?.in_ticks()?;
         let most = Ring::new(MOST_RING_BITS).longest();
         let ring = Ring::for_lifetime(ticks).filter(|_| ticks > 0).ok_or(BuildError::InvalidTicks { ticks, most })?;
-        let plan = self.settings.plan(capacity, ring.bits())?;
+        // A filter that evicts is soon full, and stays so.
+        let until = match self.own.when_full {
+            WhenFull::Refuse => RateHolds::UpToCapacity,
+            WhenFull::EvictOldest => RateHolds::Always,
+        };
+        let plan = self.settings.plan(capacity, ring.bits(), until)?;
         Ok((plan, Clock::new(ring, ticks, resolution, self.own.when_full)))
     }
 

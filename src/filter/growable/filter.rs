@@ -375,7 +375,7 @@ impl<T: ?Sized, S> GrowableCuckooFilter<T, S> {
         self.core.expected_rate()
     }
 
-    /// Returns the expected false-positive rate with every slot of the present table taken.
+    /// Returns the expected false-positive rate with as many keys as the [`capacity`](Self::capacity) of the present table.
     ///
     /// It rises with the size, but never beyond what the builder was asked for.
     ///

@@ -8,6 +8,7 @@ use crate::error::kind::FilterKind;
 use crate::filter::maplet::filter::CuckooMaplet;
 use crate::filter::shared::settings::{Settings, settings_of_all};
 use crate::hasher::default::{DefaultHashBuilder, Is};
+use crate::plan::sizing::RateHolds;
 use crate::table::face::filter_plan::FilterPlan;
 use crate::table::face::plan::TablePlan;
 use crate::table::table::memory_for;
@@ -128,12 +129,14 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
     /// The largest acceptable false-positive rate: the share of lookups of absent keys that may find a value. The
     /// default is 0.001 (0.1 %).
     ///
-    /// It holds even when every slot is taken, so also beyond the capacity. The maplet takes the cheapest bucket
-    /// layout that has room for the value bits and meets the rate. The actual rate is often lower: see
+    /// It holds up to the [capacity](CuckooMaplet::capacity). The maplet takes some more pairs, and with them the rate
+    /// rises in proportion. Of all bucket layouts that have room for the value bits, the builder takes the one with which
+    /// so many pairs need the least memory. The actual rate is often lower: see
     /// [`CuckooMaplet::max_false_positive_rate`].
     ///
-    /// The rate with every slot taken, by the bits that a key takes at capacity
-    /// (`cargo test --test maplet measured -- --nocapture`):
+    /// The rate of each layout with every slot taken, by the bits that a key takes at capacity
+    /// (`cargo test --test maplet measured -- --nocapture`). Somewhat lower rates take the same layout with fewer slots
+    /// taken, if that needs less memory than the next one:
     ///
     /// | value bits | 11.0 bits a key | 13.2 | 16.8 | 23.2 | 38.6 |
     /// |---|---|---|---|---|---|
@@ -189,7 +192,7 @@ impl<T: ?Sized, S> MapletBuilder<T, S> {
         if !(1..=MOST_PAYLOAD_BITS).contains(&value_bits) {
             return Err(BuildError::InvalidValueBits { value_bits });
         }
-        self.settings.plan(capacity, value_bits)
+        self.settings.plan(capacity, value_bits, RateHolds::UpToCapacity)
     }
 
     fn filter_plan(&self) -> Result<FilterPlan, BuildError> {

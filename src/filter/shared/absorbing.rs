@@ -13,7 +13,7 @@ use crate::growth::table::{GrowingTable, Refusal};
 use crate::hasher::probe::probe;
 use crate::machine::memory::Pages;
 use crate::table::face::plan::TablePlan;
-use crate::table::face::traits::{AnyTable, ExpiringTable, FilterTable, MapletTable, OneTable};
+use crate::table::face::traits::{AnyTable, ExpiringTable, Facts, FilterTable, MapletTable, OneTable};
 use crate::table::image::absorb::{Absorbed, Stopped};
 use crate::table::image::images::{Imaged, TableImage};
 use crate::table::table::memory_for;
@@ -71,9 +71,9 @@ trait AbsorbingTable: OneTable + Sized {
 
 impl<C: AbsorbingTable> Absorbing for C {
     fn another(&self) -> Result<Self, BuildError> {
-        let table = self.table();
-        let plan = TablePlan::new(table.shape(), table.buckets(), Pages::Usual);
-        self.empty(plan).ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(table.buckets()) })
+        let Facts { shape, buckets, limit, .. } = self.table().facts();
+        let plan = TablePlan::new(shape, buckets, limit, Pages::Usual);
+        self.empty(plan).ok_or_else(|| BuildError::OutOfMemory { bytes: memory_for(buckets) })
     }
 
     fn absorb(&self, other: &Self) -> Result<u64, AbsorbError> {

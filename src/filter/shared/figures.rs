@@ -89,8 +89,8 @@ macro_rules! figures {
                 self.core.false_positive_rate(self.load_factor())
             }
 
-            /// Returns the expected false-positive rate with every slot taken. It is at most the rate that the builder
-            /// was asked for.
+            /// Returns the expected false-positive rate with as many keys as the [`capacity`](Self::capacity). It is at
+            /// most the rate that the builder was asked for. With more keys, it rises in proportion.
             ///
             /// ```
             #[doc = concat!("# use concurrent_cuckoo_filter::", stringify!($Type), ";")]
@@ -100,7 +100,7 @@ macro_rules! figures {
             /// ```
             #[must_use]
             pub fn max_false_positive_rate(&self) -> f64 {
-                self.core.false_positive_rate(1.0)
+                self.core.max_rate()
             }
 
             #[doc = concat!("Returns all figures at once, with counts of what has happened since the ", $kind, " was made:")]

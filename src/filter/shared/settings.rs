@@ -3,7 +3,7 @@
 use crate::error::build::BuildError;
 use crate::error::kind::FilterKind;
 use crate::machine::memory::Pages;
-use crate::plan::sizing;
+use crate::plan::sizing::{self, RateHolds};
 use crate::snapshot::schema::Schema;
 use crate::table::face::plan::TablePlan;
 use crate::word::layout::{Encoding, Shape};
@@ -47,16 +47,19 @@ impl Settings {
     }
 
     /// The plan of a table with this capacity and this many payload bits (0 in a filter). If none exists, the error says
-    /// why.
-    pub(in crate::filter) fn plan(&self, capacity: usize, payload_bits: u32) -> Result<TablePlan, BuildError> {
-        let shape = Shape::cheapest(self.rate, self.encoding, payload_bits)
-            .ok_or_else(|| self.rate_too_low(Shape::lowest_rate(self.encoding, payload_bits), payload_bits))?;
-        let largest = sizing::capacity_of(shape, sizing::LARGEST);
-        if capacity > largest {
-            return Err(BuildError::CapacityTooLarge { filter: self.filter, capacity, largest });
+    /// why. Where keys come in until every slot is taken, the rate must hold until then.
+    pub(in crate::filter) fn plan(
+        &self,
+        capacity: usize,
+        payload_bits: u32,
+        until: RateHolds,
+    ) -> Result<TablePlan, BuildError> {
+        let too_low = || self.rate_too_low(Shape::lowest_rate(self.encoding, payload_bits), payload_bits);
+        match sizing::smallest_table(self.rate, until, self.encoding, payload_bits, capacity) {
+            Ok((shape, buckets, limit)) => Ok(TablePlan::new(shape, buckets, limit, self.pages)),
+            Err(None) => Err(too_low()),
+            Err(Some(largest)) => Err(BuildError::CapacityTooLarge { filter: self.filter, capacity, largest }),
         }
-        let buckets = sizing::buckets_for(shape, capacity).max(shape.least_buckets());
-        Ok(TablePlan::new(shape, buckets, self.pages))
     }
 
     pub(in crate::filter) fn rate_too_low(&self, lowest: f64, value_bits: u32) -> BuildError {

@@ -2,6 +2,7 @@
 //! operations its own (`table/face/dyn_table.rs`).
 
 use crate::machine::memory::Pages;
+use crate::plan::sizing::LoadLimit;
 use crate::table::expiring::clock::Clock;
 use crate::table::face::dyn_table::Shaped;
 use crate::table::face::traits::{ExpiringTable, FilterTable, MapletTable};
@@ -54,10 +55,10 @@ macro_rules! by_encoding {
 }
 
 /// An empty table, or `None` if there is no memory for it.
-pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize) -> Option<Box<dyn FilterTable>> {
+pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize, limit: LoadLimit) -> Option<Box<dyn FilterTable>> {
     let geometry = Buckets::new(buckets);
     by_shape!(shape, L, SLOTS, BITS => {
-        let table = Table::<L>::new(pages, shape, geometry)?;
+        let table = Table::<L>::new(pages, shape, geometry)?.with_limit(limit);
         Some(Box::new(Shaped::<_, _, SLOTS, BITS> { table }))
     };
         Plain 8 8, SemiSorted 8 9, Plain 7 9, SemiSorted 7 10, Plain 6 10, SemiSorted 6 12, Plain 5 12, SemiSorted 5 14,
@@ -65,19 +66,30 @@ pub(crate) fn new(pages: Pages, shape: Shape, buckets: usize) -> Option<Box<dyn 
 }
 
 /// An empty table whose slots have a payload, or `None` if there is no memory for it.
-pub(crate) fn with_payload(pages: Pages, shape: Shape, buckets: usize) -> Option<Box<dyn MapletTable>> {
+pub(crate) fn with_payload(
+    pages: Pages,
+    shape: Shape,
+    buckets: usize,
+    limit: LoadLimit,
+) -> Option<Box<dyn MapletTable>> {
     let geometry = Buckets::new(buckets);
     by_shape_for_payload!(shape, L, SLOTS, BITS => {
-        let table = Table::<WithPayload<L>>::new(pages, shape, geometry)?;
+        let table = Table::<WithPayload<L>>::new(pages, shape, geometry)?.with_limit(limit);
         Some(Box::new(Shaped::<_, _, SLOTS, BITS> { table }))
     })
 }
 
 /// The same for entries that expire by this clock.
-pub(crate) fn with_clock(pages: Pages, shape: Shape, buckets: usize, clock: Clock) -> Option<Box<dyn ExpiringTable>> {
+pub(crate) fn with_clock(
+    pages: Pages,
+    shape: Shape,
+    buckets: usize,
+    limit: LoadLimit,
+    clock: Clock,
+) -> Option<Box<dyn ExpiringTable>> {
     let geometry = Buckets::new(buckets);
     by_shape_for_payload!(shape, L, SLOTS, BITS => {
-        let table = Table::<WithPayload<L>>::new(pages, shape, geometry)?.with_clock(clock)?;
+        let table = Table::<WithPayload<L>>::new(pages, shape, geometry)?.with_limit(limit).with_clock(clock)?;
         Some(Box::new(Shaped::<_, _, SLOTS, BITS> { table }))
     })
 }

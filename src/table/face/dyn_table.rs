@@ -51,7 +51,7 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> AnyTable for Sha
     fn facts(&self) -> Facts {
         let (shape, buckets) = (self.table.layout.shape(), self.table.buckets.count());
         let memory_usage = size_of_val(&self.table) + memory_for(buckets) + self.table.clock().map_or(0, size_of_val);
-        Facts { shape, buckets, memory_usage }
+        Facts { shape, buckets, limit: self.table.limit, memory_usage }
     }
 
     fn counters(&self) -> &Counters {

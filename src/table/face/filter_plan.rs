@@ -40,7 +40,7 @@ pub struct FilterPlan {
     /// What the filter's `memory_usage` will be, in bytes. The plan of a snapshot leaves out the value of the filter
     /// itself, whose size depends on the hasher: `size_of` tells it.
     pub memory_usage: usize,
-    /// The false-positive rate with every slot of this table taken.
+    /// The false-positive rate with as many keys as the capacity: at most the one that was asked for.
     pub max_false_positive_rate: f64,
     /// How many keys a growable filter is made for at its largest size. `None` for others.
     pub max_capacity: Option<usize>,
@@ -63,14 +63,15 @@ pub struct FilterPlan {
 impl FilterPlan {
     /// Of a filter of one table whose value takes so many bytes.
     pub(crate) fn of_table(filter: FilterKind, table: TablePlan, of_value: usize) -> Self {
-        let TablePlan { shape, buckets, .. } = table;
-        let layout = TableLayout::of(shape, buckets);
+        let TablePlan { shape, buckets, limit, .. } = table;
+        let (layout, slots) = (TableLayout::of(shape, buckets), buckets * shape.slots as usize);
+        let capacity = sizing::capacity_of(shape, buckets, limit);
         Self {
             filter,
-            capacity: sizing::capacity_of(shape, buckets),
+            capacity,
             layout,
             memory_usage: table.memory_usage().saturating_add(of_value),
-            max_false_positive_rate: sizing::false_positive_rate(shape, buckets, 1.0),
+            max_false_positive_rate: sizing::false_positive_rate(shape, buckets, capacity as f64 / slots as f64),
             max_capacity: None,
             max_memory_usage: None,
             lifetime_in_ticks: None,
@@ -78,7 +79,7 @@ impl FilterPlan {
             when_full: None,
             first: layout,
             largest: layout,
-            slots: buckets * shape.slots as usize,
+            slots,
             classes: None,
         }
     }

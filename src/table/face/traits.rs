@@ -9,7 +9,7 @@ use core::fmt::Debug;
 
 use crate::error::insert::{ExpiringInsertError, InsertBatchError, InsertError};
 use crate::plan::batch::{BLOCK, Hashes};
-use crate::plan::sizing;
+use crate::plan::sizing::{self, LoadLimit};
 use crate::table::counters::Counters;
 use crate::table::expiring::IfPresent;
 use crate::table::expiring::clock::{Advance, Clock, Reading, Until};
@@ -23,6 +23,8 @@ use crate::word::values::Values;
 pub(crate) struct Facts {
     pub(crate) shape: Shape,
     pub(crate) buckets: usize,
+    /// That of the capacity.
+    pub(crate) limit: LoadLimit,
     /// In bytes.
     pub(crate) memory_usage: usize,
 }
@@ -77,8 +79,8 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     }
 
     fn capacity(&self) -> usize {
-        let Facts { shape, buckets, .. } = self.facts();
-        sizing::capacity_of(shape, buckets)
+        let Facts { shape, buckets, limit, .. } = self.facts();
+        sizing::capacity_of(shape, buckets, limit)
     }
 
     fn buckets(&self) -> usize {
@@ -96,6 +98,11 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
 
     fn slots(&self) -> usize {
         self.buckets() * self.shape().slots as usize
+    }
+
+    /// The expected rate at capacity.
+    fn max_rate(&self) -> f64 {
+        self.false_positive_rate(self.capacity() as f64 / self.slots() as f64)
     }
 
     /// The expected rate while the share `load` of all slots is taken.
