@@ -94,20 +94,20 @@ fn all_filters_have_the_encoding_that_was_asked_for() {
         let more = [0.005, 0.004, 1e-4].map(|rate| of(Encoding::Plain, rate) - of(Encoding::SemiSorted, rate));
         assert!(more.iter().all(|&more| more > -0.1) && more.iter().any(|&more| more > 1.0), "{more:?}");
     };
-    macro_rules! bits_per_slot {
+    macro_rules! bits_per_key {
         ($filter:expr, $rate:expr) => {{
             let filter = $filter.false_positive_rate($rate).build().unwrap();
             assert!(filter.max_false_positive_rate() <= $rate);
-            filter.memory_usage() as f64 * 8.0 / filter.slots() as f64
+            filter.memory_usage() as f64 * 8.0 / filter.capacity() as f64
         }};
     }
     check(&|encoding, rate| {
-        bits_per_slot!(ConcurrentCuckooFilter::<u64>::builder().capacity(100_000).encoding(encoding), rate)
+        bits_per_key!(ConcurrentCuckooFilter::<u64>::builder().capacity(100_000).encoding(encoding), rate)
     });
     // At its largest size.
     check(&|encoding, rate| {
         let builder = GrowableCuckooFilter::<u64>::builder().capacity(100_000).max_capacity(100_000);
-        bits_per_slot!(builder.encoding(encoding), rate)
+        bits_per_key!(builder.encoding(encoding), rate)
     });
 }
 

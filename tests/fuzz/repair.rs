@@ -226,10 +226,15 @@ fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
 fn section(sections: &mut [u8], layout: Option<[u8; 3]>, buckets: usize) -> &mut [u8] {
     let section = &mut sections[..SECTION + 8 * buckets];
     if let Some(layout) = layout {
-        section[..3].copy_from_slice(&layout);
+        set_layout(section, layout);
     }
     section[3..11].copy_from_slice(&(buckets as u64).to_le_bytes());
     section
+}
+
+/// Sets the layout, and leaves the limit of the capacity as it is.
+fn set_layout(section: &mut [u8], [encoding, slots, bits]: [u8; 3]) {
+    section[..3].copy_from_slice(&[section[0] & !1 | encoding, slots, bits]);
 }
 
 /// Sets the bits of a value or an end to as many as there is room for. Uses the layout with as many slots as the
@@ -246,7 +251,7 @@ fn make_payload_fit(payload_bits: &mut u8, section: &mut [u8]) -> u32 {
     // At least three bits of the fingerprint's low part are left.
     let most = (bits - 4 * encoding - 3).min(16);
     *payload_bits = 1 + payload_bits.wrapping_sub(1) % most;
-    section[..3].copy_from_slice(&[encoding, slots, bits - *payload_bits]);
+    set_layout(section, [encoding, slots, bits - *payload_bits]);
     (*payload_bits).into()
 }
 
@@ -282,10 +287,10 @@ fn buckets_in(len: usize) -> usize {
 /// fingerprint.
 fn hold_what_it_can(section: &mut [u8], payload_bits: u32) {
     let (header, rest) = section.split_at_mut(15);
-    let [encoding, slots, bits] = [header[0], header[1], header[2]].map(u32::from);
+    let [encoding, slots, bits] = [header[0] & 1, header[1], header[2]].map(u32::from);
     let Some(low) = bits.checked_sub(4 * encoding).filter(|&low| (1..=32).contains(&low)) else { return };
     let lane = low + payload_bits;
-    if encoding > 1 || slots * lane > 64 {
+    if slots * lane > 64 {
         return;
     }
     let (words, count) = rest.split_at_mut(rest.len() - 8);

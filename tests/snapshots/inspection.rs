@@ -249,7 +249,7 @@ fn a_forged_snapshot_is_refused_for_its_reason() {
     assert_refused!(refusal(&|it| it.kind = 99), LoadError::UnknownKind { kind: 99, .. }, names "number 99");
     assert_refused!(refusal(&|it| it.flag = 2), LoadError::UnknownFlags { flags: 2, .. }, names "0x02");
     assert_refused!(refusal(&|it| it.attached = 65_537), LoadError::AttachmentTooLong { .. }, names 65_537);
-    assert_refused!(refusal(&|it| it.layout = [2, 5, 14]), LoadError::UnknownLayout { encoding: 2, .. }, names "encoding 2");
+    assert_refused!(refusal(&|it| it.layout = [0, 5, 14]), LoadError::UnknownLayout { encoding: 0, .. }, names "encoding 0");
     assert_refused!(refusal(&|it| it.buckets = 3), LoadError::InvalidBuckets { buckets: 3, .. }, names 3);
     let odd_clock = Forged::of_expiring(&ForgedClock { longest: 16, ..ForgedClock::known() });
     assert_refused!(SnapshotInfo::read(&odd_clock.bytes()[..]).unwrap_err(), LoadError::InvalidClock { .. }, names 16);

@@ -69,8 +69,8 @@ fn each_forged_field_is_refused_for_its_reason() {
         assert_refused!(
             forged(&|it| it.layout = layout),
             LoadError::UnknownLayout { encoding, slots, fingerprint_bits, .. }
-                if [*encoding, *slots, *fingerprint_bits] == layout,
-            names format!("encoding {}, {} slots and {} bits", layout[0], layout[1], layout[2])
+                if [*encoding, *slots, *fingerprint_bits] == [layout[0] & 1, layout[1], layout[2]],
+            names format!("encoding {}, {} slots and {} bits", layout[0] & 1, layout[1], layout[2])
         );
     }
     for buckets in [0, 3, 1 << 60, u64::MAX, u64::MAX - 1] {
@@ -144,8 +144,8 @@ fn a_forged_snapshot_of_a_maplet_is_refused_for_its_reason() {
         assert_refused!(
             Forged { head: vec![value_bits], layout, ..Forged::of_maplet() }.refusal(),
             LoadError::UnknownLayout { encoding, slots, fingerprint_bits, .. }
-                if [*encoding, *slots, *fingerprint_bits] == layout,
-            names format!("encoding {}, {} slots and {} bits", layout[0], layout[1], layout[2])
+                if [*encoding, *slots, *fingerprint_bits] == [layout[0] & 1, layout[1], layout[2]],
+            names format!("encoding {}, {} slots and {} bits", layout[0] & 1, layout[1], layout[2])
         );
     }
     load(&Forged { buckets: 1, words: vec![0], ..Forged::new() }.bytes()).expect("a filter may have one bucket");
