@@ -226,15 +226,10 @@ fn make_fit(head: &mut [u8], sections: &mut [u8], kind: u8) {
 fn section(sections: &mut [u8], layout: Option<[u8; 3]>, buckets: usize) -> &mut [u8] {
     let section = &mut sections[..SECTION + 8 * buckets];
     if let Some(layout) = layout {
-        set_layout(section, layout);
+        section[..3].copy_from_slice(&layout);
     }
     section[3..11].copy_from_slice(&(buckets as u64).to_le_bytes());
     section
-}
-
-/// Sets the layout, and leaves the limit of the capacity as it is.
-fn set_layout(section: &mut [u8], [encoding, slots, bits]: [u8; 3]) {
-    section[..3].copy_from_slice(&[section[0] & !1 | encoding, slots, bits]);
 }
 
 /// Sets the bits of a value or an end to as many as there is room for. Uses the layout with as many slots as the
@@ -251,7 +246,9 @@ fn make_payload_fit(payload_bits: &mut u8, section: &mut [u8]) -> u32 {
     // At least three bits of the fingerprint's low part are left.
     let most = (bits - 4 * encoding - 3).min(16);
     *payload_bits = 1 + payload_bits.wrapping_sub(1) % most;
-    set_layout(section, [encoding, slots, bits - *payload_bits]);
+    // The limit of the capacity stays as it is.
+    let encoding_and_limit = section[0] & !1 | encoding;
+    section[..3].copy_from_slice(&[encoding_and_limit, slots, bits - *payload_bits]);
     (*payload_bits).into()
 }
 

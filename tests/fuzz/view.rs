@@ -27,7 +27,7 @@ fn check<F: Kind + Viewed<Hasher = Fixed, Key = u64>>(mode: u8, mut bytes: Vec<u
     let snapshot = &buffer[bytes_there];
 
     let loader = Loader::<F, _>::new(Fixed::default(), 1 << 24).schema(schema);
-    let loaded = loader.clone().read(snapshot);
+    let loaded = loader.clone().load(snapshot);
     match (loaded, loader.view(snapshot)) {
         (Ok(loaded), Ok(view)) => {
             view.verify().unwrap();
@@ -84,8 +84,8 @@ fn of_maplet(view: &View<Maplet, &[u8]>, maplet: Option<&Maplet>) {
 fn of_expiring(view: &View<Expiring, &[u8]>, filter: Option<&Expiring>) {
     let now = view.info().now.unwrap_or_default();
     for tick in [0, now, now.saturating_add(1), now.saturating_add(7), now.saturating_add(1000), u64::MAX] {
-        let found = repeated!(view, |hash| view.contains_hash_at(hash, tick),
-            found => view.contains_hash_batch_at(hashes(70), tick, &mut found));
+        let found = repeated!(view, |hash| view.by_hash().contains_at(hash, tick),
+            found => view.by_hash().contains_batch_at(hashes(70), tick, &mut found));
         if let Some(filter) = filter {
             // One that was never advanced has no entries, and would begin its clock.
             _ = filter.now().map(|_| filter.advance_to(tick));
