@@ -83,6 +83,7 @@ impl LoadLimit {
     }
 
     /// In seven bits: 0 means none.
+    #[cfg(feature = "snapshot")]
     pub(crate) fn number(self) -> u8 {
         self.0 % Self::NONE.0
     }

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read};
 use std::time::Duration;
 
 use crate::filters::{
-    Filter, build, build_maplet, builder, expiring_builder, load, load_maplet, maplet_builder, saved, saved_expiring,
+    Filter, build, build_maplet, expiring_builder, load, load_maplet, maplet_builder, saved, saved_expiring,
     saved_maplet, small_filters, state, value_of,
 };
 use crate::support::{LAYOUTS, MAPLET_LAYOUTS, plausible};
