@@ -85,7 +85,7 @@ pub(crate) fn zeroed(len: usize) -> Option<Box<[core::sync::atomic::AtomicU64]>>
     (!memory.is_null()).then(|| unsafe { Vec::from_raw_parts(memory, len, len) }.into_boxed_slice())
 }
 
-/// Prefetches the cache line of `list[index]`. It changes nothing, and does not wait.
+/// Prefetches the cache line of `list[index]`. It changes nothing, and does not wait. (Not on all architectures.)
 #[inline(always)]
 pub(crate) fn prefetch<T>(list: &[T], index: usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -95,7 +95,13 @@ pub(crate) fn prefetch<T>(list: &[T], index: usize) {
         // whatever the address is, so the index need not be checked either.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(list.as_ptr().wrapping_add(index).cast()) }
     }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    // SAFETY: as on x86-64: a prefetch of any address has no effect that a program can observe.
+    unsafe {
+        let line = list.as_ptr().wrapping_add(index);
+        core::arch::asm!("prfm pldl1keep, [{line}]", line = in(reg) line, options(readonly, nostack, preserves_flags));
+    }
+    #[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
     let _ = (list, index);
 }
 

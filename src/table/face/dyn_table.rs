@@ -63,7 +63,10 @@ impl<L: Layout, G: Geometry, const SLOTS: u32, const BITS: u32> AnyTable for Sha
     }
 
     fn prefetch(&self, hashes: &[u64]) {
-        hashes.iter().for_each(|&hash| self.table.prefetch(self.table.item(hash)));
+        for item in hashes.iter().map(|&hash| self.table.item(hash)) {
+            self.table.prefetch(item);
+            self.table.prefetch_stripe(item);
+        }
     }
 
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool])) {

@@ -32,7 +32,7 @@ pub(crate) trait AnyTable: Debug + Send + Sync {
     fn facts(&self) -> Facts;
     fn counters(&self) -> &Counters;
     fn contains(&self, hash: u64) -> bool;
-    /// Prefetches the buckets of these hashes.
+    /// Prefetches the buckets and the stripes of these hashes.
     fn prefetch(&self, hashes: &[u64]);
     /// Calls `answers` with the answers to all hashes, in order and a block at a time.
     fn contains_batch(&self, hashes: Hashes<'_>, answers: &mut dyn FnMut(&[bool]));
