@@ -174,7 +174,7 @@ pub use hasher::stable::{StableHashBuilder, StableHasher};
 #[cfg(feature = "snapshot")]
 pub use snapshot::loader::{FromSnapshot, Loaded, Loader};
 #[cfg(feature = "snapshot")]
-pub use snapshot::save::Save;
+pub use snapshot::save::{Save, SaveReader};
 #[cfg(feature = "serde")]
 pub use snapshot::serde::StableDefault;
 pub use table::expiring::clock::{Advance, WhenFull};
